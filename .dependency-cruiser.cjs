@@ -1,0 +1,60 @@
+// Imports point one way only (docs/explanation/architecture.md). Each room may import what stands below it.
+// `npm run lint` also plants a forbidden import and fails if it is not reported.
+const floors = [
+  ["cli"],
+  ["web", "http"],
+  ["relay", "hunt", "sync"],
+  ["intake"],
+  ["purgatory"],
+  ["git"],
+  ["admission"],
+  ["store"],
+  ["config", "net", "nostr"],
+  ["base"],
+];
+
+const rules = floors.flatMap((rooms, floor) =>
+  rooms.map((room) => {
+    const above = floors.slice(0, floor).flat();
+    const beside = rooms.filter((other) => other !== room);
+    // web may use http (it hands pages to the server); other neighbours know nothing of each other.
+    const forbidden = [...above, ...beside.filter((other) => !(room === "web" && other === "http"))];
+    return {
+      name: `${room}-imports-downwards-only`,
+      severity: "error",
+      from: { path: `^src/${room}/`, pathNot: "\\.test\\.ts$" },
+      to: { path: `^src/(main\\.ts|(${[...forbidden, "main"].join("|")})/)` },
+    };
+  }),
+);
+
+module.exports = {
+  forbidden: [
+    ...rules,
+    { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
+    {
+      name: "one-place-starts-processes",
+      severity: "error",
+      from: { path: "^src/", pathNot: "^src/git/launcher\\.ts$|\\.test\\.ts$" },
+      to: { path: "^(node:)?child_process$" },
+    },
+    {
+      name: "product-does-not-import-tests",
+      severity: "error",
+      from: { path: "^src/", pathNot: "\\.test\\.ts$|/testing/" },
+      to: { path: "^(test|bench|simulate)/|/testing/|\\.test\\.ts$" },
+    },
+    {
+      name: "product-uses-no-dev-packages",
+      severity: "error",
+      from: { path: "^src/", pathNot: "\\.test\\.ts$|/testing/" },
+      to: { dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"], dependencyTypesNot: ["type-only"] },
+    },
+  ],
+  options: {
+    tsConfig: { fileName: "tsconfig.json" },
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "^dist/" },
+  },
+};

@@ -1,0 +1,50 @@
+// A clock that stands still until a test moves it.
+
+import type { Clock } from "../clock.js";
+
+export class ManualClock implements Clock {
+  #wallMs: number;
+  #monotonicMs = 0;
+  #timers: { at: number; order: number; callback: () => void }[] = [];
+  #order = 0;
+
+  constructor(wallMs = 1_700_000_000_000) {
+    this.#wallMs = wallMs;
+  }
+
+  nowMs(): number {
+    return this.#wallMs;
+  }
+
+  monotonicMs(): number {
+    return this.#monotonicMs;
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    const timer = { at: this.#monotonicMs + Math.max(0, delayMs), order: this.#order++, callback };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer);
+    };
+  }
+
+  /** Moves both clocks, firing due timers in order, each at its own time. */
+  advance(ms: number): void {
+    const end = this.#monotonicMs + ms;
+    for (;;) {
+      const due = this.#timers.filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at || a.order - b.order)[0];
+      if (!due) break;
+      this.#timers = this.#timers.filter((timer) => timer !== due);
+      this.#wallMs += due.at - this.#monotonicMs;
+      this.#monotonicMs = due.at;
+      due.callback();
+    }
+    this.#wallMs += end - this.#monotonicMs;
+    this.#monotonicMs = end;
+  }
+
+  /** What an operator or NTP does: the wall clock jumps, durations do not. */
+  jumpWall(ms: number): void {
+    this.#wallMs += ms;
+  }
+}

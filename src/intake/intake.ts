@@ -1,0 +1,112 @@
+// The one door for events. Clients, peers, imports and the server's own events all enter here:
+//   1. known already?  2. signature  3. verdict and write, in one transaction  4. answer after it is durable
+// There is no second path into the store.
+
+import type { AdmissionPolicy, Source } from "../admission/policy.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
+import type { NostrEvent, VerifiedEvent } from "../nostr/event.js";
+import { expirationOf } from "../nostr/event.js";
+import { type Refusal, refuse } from "../nostr/refusals.js";
+import type { Verifier } from "../nostr/verify/port.js";
+import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Transaction } from "../store/port.js";
+
+export type IntakeAnswer =
+  | {
+      readonly ok: true;
+      readonly stored: boolean /** "", "duplicate: …" or "purgatory: …" */;
+      readonly message: string;
+    }
+  | Refusal;
+
+export interface Intake {
+  submit(event: NostrEvent, source: Source): Promise<IntakeAnswer>;
+  /** Ephemeral events that were admitted: they exist only for live subscribers. */
+  onEphemeral(listener: (event: VerifiedEvent) => void): () => void;
+}
+
+export interface IntakeObserver {
+  received(event: NostrEvent, source: Source): void;
+  decided(event: NostrEvent, source: Source, answer: IntakeAnswer): void;
+}
+
+export interface IntakeParts {
+  readonly store: Store;
+  readonly verifier: Verifier;
+  readonly policy: AdmissionPolicy;
+  readonly clock: Clock;
+  readonly observer: IntakeObserver;
+  readonly maxFutureSeconds: number;
+}
+
+const duplicate: IntakeAnswer = { ok: true, stored: false, message: "duplicate: this event is stored already" };
+const superseded: IntakeAnswer = { ok: true, stored: false, message: "duplicate: a newer version is stored" };
+
+export function createIntake(parts: IntakeParts): Intake {
+  const { store, verifier, policy, clock, observer } = parts;
+  const ephemeralListeners = new Set<(event: VerifiedEvent) => void>();
+
+  async function judge(event: NostrEvent, source: Source): Promise<IntakeAnswer> {
+    const nowSeconds = unixSeconds(clock);
+    if (event.created_at > nowSeconds + parts.maxFutureSeconds) {
+      return refuse("from-the-future", "created_at is too far in the future: check your clock");
+    }
+    const expiration = expirationOf(event);
+    if (expiration !== undefined && expiration <= nowSeconds) {
+      return refuse("expired", "the event's expiration time has passed");
+    }
+    // A duplicate costs a look-up, a signature fifty times that. The stored copy was verified; a forged copy has the
+    // same id only with the same content, and nothing of it is used.
+    if (await store.has(event.id)) return duplicate;
+    const verified = await verifier.verify(event);
+    if (!verified) return refuse("bad-signature", "the signature does not belong to this pubkey and id");
+    const answer = await store.transact((tx) => decideAndWrite(tx, verified, source, nowSeconds));
+    if (answer.relay) for (const listener of ephemeralListeners) listener(verified);
+    return answer.answer;
+  }
+
+  async function decideAndWrite(
+    tx: Transaction,
+    event: VerifiedEvent,
+    source: Source,
+    nowSeconds: number,
+  ): Promise<{ answer: IntakeAnswer; relay?: boolean }> {
+    const verdict = await policy(event, { reader: tx, source, nowSeconds });
+    if (!verdict.ok) return { answer: verdict };
+    if (verdict.action === "relay") return { answer: { ok: true, stored: false, message: "" }, relay: true };
+    if (verdict.action === "hold") return { answer: refuse("internal", "holding events is not built yet") };
+    const result = await tx.put(event);
+    if (result.stored) return { answer: { ok: true, stored: true, message: verdict.message ?? "" } };
+    switch (result.reason) {
+      case "duplicate":
+        return { answer: duplicate };
+      case "older":
+        return { answer: superseded };
+      case "deleted":
+        return { answer: refuse("deleted", "its author has asked for this event to be deleted") };
+      case "expired":
+        return { answer: refuse("expired", "the event's expiration time has passed") };
+    }
+  }
+
+  async function submit(event: NostrEvent, source: Source): Promise<IntakeAnswer> {
+    observer.received(event, source);
+    const answer = await judge(event, source).catch(failureOf);
+    observer.decided(event, source, answer);
+    return answer;
+  }
+
+  return {
+    submit,
+    onEphemeral(listener) {
+      ephemeralListeners.add(listener);
+      return () => ephemeralListeners.delete(listener);
+    },
+  };
+}
+
+function failureOf(error: unknown): Refusal {
+  if (error instanceof StoreFullError) return refuse("disk-full", "the server's disk is full: try again later");
+  if (error instanceof StoreBusyError) return refuse("rate-limited", "the server is busy: try again in a few seconds");
+  if (error instanceof StoreClosedError) return refuse("shutting-down", "the server is shutting down: try again later");
+  throw error;
+}

@@ -1,0 +1,64 @@
+// Normal forms of URLs, so that two spellings of one service compare equal and nothing is ever compared as a substring.
+
+import type { Brand } from "../base/brand.js";
+
+/** `ws://host[:port][/path]` or `wss://…` in normal form: lower-case scheme and host, no default port, no trailing slash. */
+export type RelayUrl = Brand<string, "RelayUrl">;
+
+/** `http(s)://host[:port]/path` in normal form, without userinfo, query and fragment. */
+export type CloneUrl = Brand<string, "CloneUrl">;
+
+// URL parsers strip these silently; a name that needs stripping is not the name that was signed.
+const controlOrSpace = /[\x00-\x20\x7f]/;
+
+function parse(text: string, schemes: readonly string[]): URL | undefined {
+  if (text.length > 2048 || controlOrSpace.test(text)) return undefined;
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    return undefined;
+  }
+  if (!schemes.includes(url.protocol) || url.hostname === "" || url.username !== "" || url.password !== "") {
+    return undefined;
+  }
+  return url;
+}
+
+function normalPath(path: string): string {
+  return path.replace(/\/{2,}/g, "/").replace(/\/+$/, "");
+}
+
+export function normalRelayUrl(text: string): RelayUrl | undefined {
+  const url = parse(text, ["ws:", "wss:"]);
+  if (!url) return undefined;
+  return `${url.protocol}//${url.host}${normalPath(url.pathname)}` as RelayUrl;
+}
+
+export function normalCloneUrl(text: string): CloneUrl | undefined {
+  const url = parse(text, ["http:", "https:"]);
+  if (!url) return undefined;
+  return `${url.protocol}//${url.host}${normalPath(url.pathname)}` as CloneUrl;
+}
+
+/** A service: one origin with an optional base path, whatever scheme it is spoken to with. `relay.example.com/base`. */
+export type ServiceName = Brand<string, "ServiceName">;
+
+/** From NGIT_DOMAIN: `host[:port][/base]`. */
+export function serviceName(domain: string): ServiceName | undefined {
+  const url = parse(`http://${domain}`, ["http:"]);
+  if (!url || url.search !== "" || url.hash !== "") return undefined;
+  return `${hostAndPort(url)}${normalPath(url.pathname)}` as ServiceName;
+}
+
+/** `new URL("http://…")` drops `:80` only; a service written with `:443` is the same as one written without a port. */
+function hostAndPort(url: URL): string {
+  return url.port === "443" || url.port === "80" ? url.hostname : url.host;
+}
+
+/** Host (without default port) and path of any http, https, ws or wss URL: the part that two spellings share. */
+export function servicePart(text: string): string | undefined {
+  const url = parse(text, ["http:", "https:", "ws:", "wss:"]);
+  if (!url) return undefined;
+  return `${hostAndPort(url)}${normalPath(url.pathname)}`;
+}

@@ -1,0 +1,120 @@
+// What an event is (NIP-01): its shape, its id, the exact text we serve. No policy, no signatures.
+
+import * as crypto from "node:crypto";
+import type { Brand } from "../base/brand.js";
+import { type EventId, isEventId, isPubkey, isSignature, type Pubkey } from "./ids.js";
+import { type Refusal, refuse } from "./refusals.js";
+
+export type Tag = readonly string[];
+
+/** An event of the right shape whose id is the hash of its content. Its signature may not have been checked yet. */
+export interface NostrEvent {
+  readonly id: EventId;
+  readonly pubkey: Pubkey;
+  readonly created_at: number;
+  readonly kind: number;
+  readonly tags: readonly Tag[];
+  readonly content: string;
+  readonly sig: string;
+  /** The JSON text we store and serve. Made here from what was hashed, so it always hashes to the id. */
+  readonly raw: string;
+}
+
+/** An event whose signature was checked. Only `verify/` makes one; only this reaches the store. */
+export type VerifiedEvent = Brand<NostrEvent, "Verified">;
+
+export interface UnsignedEvent {
+  readonly pubkey: Pubkey;
+  readonly created_at: number;
+  readonly kind: number;
+  readonly tags: readonly Tag[];
+  readonly content: string;
+}
+
+export const maxKind = 65_535;
+
+const sha256Hex: (text: string) => string =
+  typeof crypto.hash === "function"
+    ? (text) => crypto.hash("sha256", text, "hex")
+    : (text) => crypto.createHash("sha256").update(text).digest("hex");
+
+const idPreimage = (event: UnsignedEvent, tagsJson: string, contentJson: string): string =>
+  `[0,"${event.pubkey}",${event.created_at},${event.kind},${tagsJson},${contentJson}]`;
+
+export const eventId = (event: UnsignedEvent): EventId =>
+  sha256Hex(idPreimage(event, JSON.stringify(event.tags), JSON.stringify(event.content))) as EventId;
+
+const isTime = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+function isTagList(value: unknown): value is string[][] {
+  if (!Array.isArray(value)) return false;
+  for (const tag of value) {
+    if (!Array.isArray(tag)) return false;
+    for (const item of tag) if (typeof item !== "string") return false;
+  }
+  return true;
+}
+
+export type ParsedEvent = { readonly ok: true; readonly event: NostrEvent } | Refusal;
+
+/** Checks the shape and the id of a decoded JSON value. Unknown keys are dropped: they are not part of the event. */
+export function parseEvent(value: unknown): ParsedEvent {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return refuse("bad-event", "an event is a JSON object with id, pubkey, created_at, kind, tags, content and sig");
+  }
+  const { id, pubkey, created_at, kind, tags, content, sig } = value as Record<string, unknown>;
+  if (!isEventId(id)) return refuse("bad-event", "id must be 64 lower-case hex digits");
+  if (!isPubkey(pubkey)) return refuse("bad-event", "pubkey must be 64 lower-case hex digits");
+  if (!isSignature(sig)) return refuse("bad-event", "sig must be 128 lower-case hex digits");
+  if (!isTime(created_at)) return refuse("bad-event", "created_at must be a whole number of seconds since 1970");
+  if (!isTime(kind) || kind > maxKind) return refuse("bad-event", `kind must be a whole number from 0 to ${maxKind}`);
+  if (!isTagList(tags)) return refuse("bad-event", "tags must be an array of arrays of strings");
+  if (typeof content !== "string") return refuse("bad-event", "content must be a string");
+  const tagsJson = JSON.stringify(tags);
+  const contentJson = JSON.stringify(content);
+  const preimage = idPreimage({ pubkey, created_at, kind, tags, content }, tagsJson, contentJson);
+  // JSON.stringify writes a lone surrogate as \udXXX; UTF-8 cannot carry one, so no two programs agree on its hash.
+  if (!content.isWellFormed() || !tags.every((tag) => tag.every((item) => item.isWellFormed()))) {
+    return refuse("bad-event", "text must be valid Unicode (a lone surrogate was found)");
+  }
+  if (sha256Hex(preimage) !== id) return refuse("bad-id", "id is not the hash of the event");
+  const raw = `{"id":"${id}","pubkey":"${pubkey}","created_at":${created_at},"kind":${kind},"tags":${tagsJson},"content":${contentJson},"sig":"${sig}"}`;
+  return { ok: true, event: { id, pubkey, created_at, kind, tags, content, sig, raw } };
+}
+
+/** For text that this server wrote itself (its own store): parsed, not checked again. */
+export function eventFromStoredText(raw: string): VerifiedEvent {
+  return Object.assign(JSON.parse(raw), { raw }) as VerifiedEvent;
+}
+
+export const isReplaceable = (kind: number): boolean => kind === 0 || kind === 3 || (kind >= 10_000 && kind < 20_000);
+export const isEphemeral = (kind: number): boolean => kind >= 20_000 && kind < 30_000;
+export const isAddressable = (kind: number): boolean => kind >= 30_000 && kind < 40_000;
+
+/** First value of the first tag with that name. */
+export function tagValue(event: { readonly tags: readonly Tag[] }, name: string): string | undefined {
+  return event.tags.find((tag) => tag[0] === name)?.[1];
+}
+
+/** First values of all tags with that name. */
+export function tagValues(event: { readonly tags: readonly Tag[] }, name: string): string[] {
+  return event.tags.flatMap((tag) => (tag[0] === name && tag[1] !== undefined ? [tag[1]] : []));
+}
+
+/** NIP-40: the second at which the event is no longer wanted. */
+export function expirationOf(event: { readonly tags: readonly Tag[] }): number | undefined {
+  const text = tagValue(event, "expiration");
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+/** NIP-70: only its own author may publish it. */
+export const isProtected = (event: { readonly tags: readonly Tag[] }): boolean =>
+  event.tags.some((tag) => tag[0] === "-");
+
+/** NIP-01 order: newest first, the lower id first within a second. Negative when `a` comes before `b`. */
+export function compareNewestFirst(
+  a: { readonly created_at: number; readonly id: string },
+  b: { readonly created_at: number; readonly id: string },
+): number {
+  return b.created_at - a.created_at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+}

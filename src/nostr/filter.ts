@@ -1,0 +1,116 @@
+// NIP-01 filters: strict parsing, and the one definition of what matches.
+
+import { maxKind, type NostrEvent } from "./event.js";
+import { type EventId, isEventId, isPubkey, type Pubkey } from "./ids.js";
+import { type Refusal, refuse } from "./refusals.js";
+
+export interface Filter {
+  readonly ids?: readonly EventId[];
+  readonly authors?: readonly Pubkey[];
+  readonly kinds?: readonly number[];
+  /** Tag name (without `#`) → values. Single letters are indexed; other names are matched by looking. */
+  readonly tags?: ReadonlyMap<string, readonly string[]>;
+  readonly since?: number;
+  readonly until?: number;
+  readonly limit?: number;
+  /** NIP-50. */
+  readonly search?: string;
+}
+
+export type ParsedFilter = { readonly ok: true; readonly filter: Filter } | Refusal;
+
+const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+function listOf<T>(value: unknown, check: (item: unknown) => item is T): T[] | undefined {
+  if (!Array.isArray(value) || !value.every(check)) return undefined;
+  return [...new Set(value as T[])];
+}
+
+const isKind = (value: unknown): value is number => isWhole(value) && value <= maxKind;
+const isText = (value: unknown): value is string => typeof value === "string";
+
+/** Unknown keys other than `#…` are ignored, as newer NIPs add keys that only narrow. */
+export function parseFilter(value: unknown): ParsedFilter {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return refuse("bad-filter", "a filter is a JSON object");
+  }
+  const filter: { -readonly [Key in keyof Filter]: Filter[Key] } = {};
+  const tags = new Map<string, readonly string[]>();
+  for (const [key, item] of Object.entries(value)) {
+    if (key === "ids") {
+      const list = listOf(item, isEventId);
+      if (!list) return refuse("bad-filter", "ids must be an array of 64 lower-case hex digits each");
+      filter.ids = list;
+    } else if (key === "authors") {
+      const list = listOf(item, isPubkey);
+      if (!list) return refuse("bad-filter", "authors must be an array of 64 lower-case hex digits each");
+      filter.authors = list;
+    } else if (key === "kinds") {
+      const list = listOf(item, isKind);
+      if (!list) return refuse("bad-filter", `kinds must be an array of whole numbers from 0 to ${maxKind}`);
+      filter.kinds = list;
+    } else if (key === "since" || key === "until" || key === "limit") {
+      if (!isWhole(item)) return refuse("bad-filter", `${key} must be a whole number`);
+      filter[key] = item;
+    } else if (key === "search") {
+      if (!isText(item)) return refuse("bad-filter", "search must be a string");
+      filter.search = item;
+    } else if (key.startsWith("#") && key.length > 1) {
+      const list = listOf(item, isText);
+      if (!list) return refuse("bad-filter", "a tag filter must be an array of strings");
+      tags.set(key.slice(1), list);
+    }
+  }
+  if (tags.size > 0) filter.tags = tags;
+  return { ok: true, filter };
+}
+
+/** The filter as clients write it. */
+export function filterJson(filter: Filter): Record<string, unknown> {
+  const { tags, ...rest } = filter;
+  return { ...rest, ...Object.fromEntries([...(tags ?? [])].map(([name, values]) => [`#${name}`, values])) };
+}
+
+/** No event can match: an empty list, or a time that ends before it begins. */
+export function matchesNothing(filter: Filter): boolean {
+  if (filter.since !== undefined && filter.until !== undefined && filter.since > filter.until) return true;
+  if (filter.ids?.length === 0 || filter.authors?.length === 0 || filter.kinds?.length === 0) return true;
+  for (const values of filter.tags?.values() ?? []) if (values.length === 0) return true;
+  return false;
+}
+
+export type Matcher = (event: NostrEvent) => boolean;
+
+/** Lists of more than a few values are looked up, not walked. */
+function inList<T>(list: readonly T[]): (item: T) => boolean {
+  if (list.length === 1) return (item) => item === list[0];
+  if (list.length <= 8) return (item) => list.includes(item);
+  const set = new Set(list);
+  return (item) => set.has(item);
+}
+
+/** Compiles a filter into a function. `limit` and `search` are not matching and are not looked at here. */
+export function matcherOf(filter: Filter): Matcher {
+  if (matchesNothing(filter)) return () => false;
+  const checks: Matcher[] = [];
+  const { ids, authors, kinds, tags, since, until } = filter;
+  if (since !== undefined) checks.push((event) => event.created_at >= since);
+  if (until !== undefined) checks.push((event) => event.created_at <= until);
+  if (kinds) {
+    const has = inList(kinds);
+    checks.push((event) => has(event.kind));
+  }
+  if (authors) {
+    const has = inList(authors);
+    checks.push((event) => has(event.pubkey));
+  }
+  if (ids) {
+    const has = inList(ids);
+    checks.push((event) => has(event.id));
+  }
+  for (const [name, values] of tags ?? []) {
+    const has = inList(values);
+    checks.push((event) => event.tags.some((tag) => tag[0] === name && tag[1] !== undefined && has(tag[1])));
+  }
+  return (event) => checks.every((check) => check(event));
+}

@@ -1,0 +1,115 @@
+// NIP-34 events seen as what they mean: announcement, state, pull request. Views read tags; they judge nothing.
+
+import type { Address } from "./address.js";
+import { parseAddress } from "./address.js";
+import { type NostrEvent, tagValue, tagValues } from "./event.js";
+import { type EventId, isEventId, isPubkey, type Pubkey } from "./ids.js";
+import { kinds } from "./kinds.js";
+
+export interface Announcement {
+  readonly event: NostrEvent;
+  readonly owner: Pubkey;
+  readonly identifier: string;
+  readonly name: string;
+  readonly description: string;
+  /** Values of all `clone` tags, in order; unchecked text. */
+  readonly clone: readonly string[];
+  /** Values of all `relays` tags, in order; unchecked text. */
+  readonly relays: readonly string[];
+  readonly web: readonly string[];
+  /** Keys of all `maintainers` tags. Role tags (`M`, `m`, `o`) are read by admission's maintainer sets. */
+  readonly maintainers: readonly Pubkey[];
+  readonly earliestUniqueCommit: string | undefined;
+  readonly hashtags: readonly string[];
+}
+
+const allValues = (event: NostrEvent, name: string): string[] =>
+  event.tags.flatMap((tag) => (tag[0] === name ? tag.slice(1) : []));
+
+export function announcementOf(event: NostrEvent): Announcement | undefined {
+  if (event.kind !== kinds.announcement) return undefined;
+  return {
+    event,
+    owner: event.pubkey,
+    identifier: tagValue(event, "d") ?? "",
+    name: tagValue(event, "name") ?? "",
+    description: tagValue(event, "description") ?? "",
+    clone: allValues(event, "clone"),
+    relays: allValues(event, "relays"),
+    web: allValues(event, "web"),
+    maintainers: [...new Set(allValues(event, "maintainers").filter(isPubkey))],
+    earliestUniqueCommit: event.tags.find((tag) => tag[0] === "r" && tag[2] === "euc")?.[1],
+    hashtags: tagValues(event, "t"),
+  };
+}
+
+export interface StateRef {
+  /** As written; not checked to be a legal ref name. */
+  readonly name: string;
+  /** As written; not checked to be an object id. */
+  readonly value: string;
+}
+
+export interface RepositoryState {
+  readonly event: NostrEvent;
+  readonly author: Pubkey;
+  readonly identifier: string;
+  /** `refs/heads/*` and `refs/tags/*` entries in order, duplicates included, peeled (`^{}`) entries left out. */
+  readonly refs: readonly StateRef[];
+  /** The branch HEAD names (`refs/heads/x`), however it was spelled; undefined when absent or a raw object id. */
+  readonly headBranch: string | undefined;
+}
+
+function headBranchOf(event: NostrEvent): string | undefined {
+  const text = tagValue(event, "HEAD")?.replace(/^ref:\s*/, "");
+  return text?.startsWith("refs/heads/") ? text : undefined;
+}
+
+export function stateOf(event: NostrEvent): RepositoryState | undefined {
+  if (event.kind !== kinds.state) return undefined;
+  const refs: StateRef[] = [];
+  for (const [name, value] of event.tags) {
+    if (name === undefined || value === undefined || name.endsWith("^{}")) continue;
+    if (name.startsWith("refs/heads/") || name.startsWith("refs/tags/")) refs.push({ name, value });
+  }
+  return {
+    event,
+    author: event.pubkey,
+    identifier: tagValue(event, "d") ?? "",
+    refs,
+    headBranch: headBranchOf(event),
+  };
+}
+
+export interface PullRequest {
+  readonly event: NostrEvent;
+  /** The repositories it addresses (`a` tags of kind 30617). */
+  readonly repositories: readonly Address[];
+  /** The `c` tag: the tip commit as written, unchecked. */
+  readonly tip: string;
+  readonly clone: readonly string[];
+  /** For an update (1619): the pull request it updates. */
+  readonly updates: EventId | undefined;
+}
+
+export function pullRequestOf(event: NostrEvent): PullRequest | undefined {
+  if (event.kind !== kinds.pullRequest && event.kind !== kinds.pullRequestUpdate) return undefined;
+  const updated = tagValue(event, "E");
+  return {
+    event,
+    repositories: repositoriesTagged(event),
+    tip: tagValue(event, "c") ?? "",
+    clone: allValues(event, "clone"),
+    updates: event.kind === kinds.pullRequestUpdate && isEventId(updated) ? updated : undefined,
+  };
+}
+
+/** Coordinates of announcements an event names in its `a` tags, each once. */
+export function repositoriesTagged(event: NostrEvent): Address[] {
+  const seen = new Map<string, Address>();
+  for (const text of tagValues(event, "a")) {
+    const address = parseAddress(text);
+    if (address?.kind === kinds.announcement) seen.set(text, address);
+  }
+  return [...seen.values()];
+}

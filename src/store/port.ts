@@ -1,0 +1,183 @@
+// The store's contract, in words. Implementations: memory/, lmdb/; a PostgreSQL one can join without a change here.
+// One contract suite (testing/contract.ts) runs over all of them. The store knows Nostr's rules of replacement,
+// deletion and expiration; it knows no policy: who may put what is decided above it.
+//
+// Promises every implementation keeps:
+//  1. `transact` resolves only after everything its work wrote is on disk (memory: in the map), all of it or nothing.
+//  2. What a transaction wrote is visible to every reader before `transact` resolves, and not before it is durable.
+//  3. Transactions are serial: a work sees all earlier ones and nothing of later ones. Many works queued at the same
+//     time share one commit (group commit). A work that throws loses only its own writes; a commit that fails because
+//     of one work's data is repeated without it.
+//  4. Every stored event gets a sequence number; numbers only grow. Removals get numbers of their own. The feed
+//     delivers both in order, from any number on, without gap or repetition.
+//  5. Queries answer in NIP-01 order (newest first, lower id first within a second), each event once, byte for byte
+//     the text that was put. An event that is replaced, deleted, vanished or expired is never answered.
+//  6. When the disk is full, writes are refused with StoreFullError, reads go on, and writes work again when there
+//     is space, without a restart.
+// A work must be repeatable: it may be run again when a commit is retried.
+
+import type { Address } from "../nostr/address.js";
+import type { VerifiedEvent } from "../nostr/event.js";
+import type { Filter } from "../nostr/filter.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
+
+/** A position in the feed: 1 is the first change ever, 0 is "before everything". */
+export type Sequence = number;
+
+export interface StoredEvent {
+  readonly seq: Sequence;
+  readonly event: VerifiedEvent;
+}
+
+/**
+ * An event as a query answers it. `json` is the UTF-8 text to send, untouched;
+ * `event` is parsed from it only when somebody reads it.
+ */
+export interface StoredRow {
+  readonly seq: Sequence;
+  readonly id: EventId;
+  readonly created_at: number;
+  readonly json: Buffer;
+  readonly event: VerifiedEvent;
+}
+
+export type RemovalCause = "replaced" | "deletion" | "vanish" | "expiration" | "ban" | "unhosted" | "operator";
+
+export type FeedEntry =
+  | { readonly seq: Sequence; readonly type: "stored"; readonly event: VerifiedEvent }
+  | {
+      readonly seq: Sequence;
+      readonly type: "removed";
+      readonly id: EventId;
+      readonly pubkey: Pubkey;
+      readonly kind: number;
+      /** `kind:pubkey:identifier` when the event had an address. */
+      readonly address: string | undefined;
+      readonly cause: RemovalCause;
+    };
+
+export interface QueryOptions {
+  /** At most this many events in all (after each filter's own `limit`). */
+  readonly limit?: number;
+  /** Only events with a sequence number up to this one: a REQ's dividing line between stored and live. */
+  readonly upTo?: Sequence;
+  /** Rows a page; the store gives other work a turn between pages. */
+  readonly pageRows?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Creation times and ids of many events, ascending (time, then id bytes): what negentropy compares. Flat, because there may be a million. */
+export interface TimedIds {
+  readonly length: number;
+  readonly times: Float64Array;
+  /** 32 bytes each. */
+  readonly ids: Uint8Array;
+}
+
+/** Named rows beside the events, written in the same transactions. Values are JSON. Keys sort by UTF-8 bytes, up to 1,000 bytes. */
+export type TableName =
+  | "purgatory"
+  | "remembered"
+  | "decisions"
+  | "catalogue"
+  | "journal"
+  | "lists"
+  | "bans"
+  | "naughty"
+  | "audit"
+  | "meta";
+
+export interface RowRange {
+  /** Only keys that begin with this. */
+  readonly prefix?: string;
+  /** Only keys after this one (for paging). */
+  readonly after?: string;
+  readonly limit?: number;
+  readonly reverse?: boolean;
+}
+
+export interface TableReader {
+  row<T>(table: TableName, key: string): Promise<T | undefined>;
+  rows<T>(table: TableName, range?: RowRange): AsyncIterable<readonly [key: string, value: T]>;
+}
+
+export interface Reader extends TableReader {
+  /** The event with that id, if it is stored and has not expired. */
+  event(id: EventId): Promise<StoredEvent | undefined>;
+  has(id: EventId): Promise<boolean>;
+  /** The current version at an address (replaceable and addressable kinds). */
+  latest(address: Address): Promise<StoredEvent | undefined>;
+  /** Pages of events in NIP-01 order over all filters together, each event once. `search` and `limit` are obeyed. */
+  query(filters: readonly Filter[], options?: QueryOptions): AsyncIterable<readonly StoredRow[]>;
+  count(filters: readonly Filter[], options?: Pick<QueryOptions, "signal">): Promise<number>;
+  /**
+   * Whether a deletion (by id, by address up to its time) or a vanish request of **its own author** covers this
+   * event, stored or not. The store refuses to put such an event; admission asks to tell the reason.
+   */
+  deletionOf(event: VerifiedEvent): Promise<EventId | undefined>;
+}
+
+export type PutResult =
+  | { readonly stored: true; readonly seq: Sequence; readonly replaced: VerifiedEvent | undefined }
+  | { readonly stored: false; readonly reason: "duplicate" | "older" | "deleted" | "expired" };
+
+/** A reader that sees its own writes, and the only way to write. */
+export interface Transaction extends Reader {
+  /**
+   * Stores an event under NIP-01's rules: an older version at its address is replaced, a newer one makes this one
+   * `older`. A kind 5 also removes what it targets of its author's and binds what comes later; a kind 62 all of its
+   * author's events up to its time. Whether a deletion is wanted here at all is for the caller to decide.
+   */
+  put(event: VerifiedEvent): Promise<PutResult>;
+  /** Removes one event without a trace that would refuse it later. */
+  remove(id: EventId, cause: RemovalCause): Promise<boolean>;
+  setRow<T>(table: TableName, key: string, value: T): void;
+  deleteRow(table: TableName, key: string): void;
+}
+
+export interface FeedSubscription {
+  /** Entries in order; ends when the signal aborts or the store closes. Reads from disk when it falls behind. */
+  [Symbol.asyncIterator](): AsyncIterator<readonly FeedEntry[]>;
+}
+
+export interface Store extends Reader {
+  transact<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Number of the newest change that readers can see. */
+  readonly position: Sequence;
+  /** All changes after `after`: first history, then live, without gap. Entries of removed events are skipped. */
+  feed(after: Sequence, signal: AbortSignal): FeedSubscription;
+  /**
+   * Calls back synchronously after each commit, with what it changed, before `transact` resolves. For the live
+   * path of the relay: the callback must be quick and must not throw.
+   */
+  onCommit(listener: (entries: readonly FeedEntry[]) => void): () => void;
+  /** Times and ids of all matches; undefined when they are more than `cap`. Obeys no `limit`. */
+  timedIds(filter: Filter, cap: number, signal?: AbortSignal): Promise<TimedIds | undefined>;
+  /** Removes events whose expiration (NIP-40) is before `nowSeconds`; returns how many. */
+  sweepExpired(nowSeconds: number): Promise<number>;
+  readonly stats: StoreStats;
+  /** Rewrites the database without its holes. */
+  compact(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface StoreStats {
+  readonly events: number;
+  readonly bytesOnDisk: number;
+  /** Works waiting for a commit; bounded by `maxQueuedWorks`. */
+  readonly queuedWorks: number;
+}
+
+/** The disk (or its reserve) is full. */
+export class StoreFullError extends Error {
+  override readonly name = "StoreFullError";
+}
+
+/** Too many works wait for a commit. */
+export class StoreBusyError extends Error {
+  override readonly name = "StoreBusyError";
+}
+
+export class StoreClosedError extends Error {
+  override readonly name = "StoreClosedError";
+}
