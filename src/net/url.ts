@@ -47,7 +47,7 @@ export type ServiceName = Brand<string, "ServiceName">;
 /** From NGIT_DOMAIN: `host[:port][/base]`. */
 export function serviceName(domain: string): ServiceName | undefined {
   const url = parse(`http://${domain}`, ["http:"]);
-  if (!url || url.search !== "" || url.hash !== "") return undefined;
+  if (url?.search !== "" || url.hash !== "") return undefined;
   return `${hostAndPort(url)}${normalPath(url.pathname)}` as ServiceName;
 }
 
