@@ -1,0 +1,44 @@
+// npm run bench [-- name …]: runs the benchmarks, prints a table with the limit beside each figure, and writes
+// bench/results.json. Figures from a shared machine move by a fifth from run to run: compare ratios.
+
+import { writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import type { Benchmark, BenchRow } from "./rows.js";
+
+const benchmarks: Benchmark[] = [];
+
+const wanted = process.argv.slice(2);
+const unknown = wanted.filter((name) => !benchmarks.some((benchmark) => benchmark.name === name));
+if (unknown.length > 0) {
+  process.stderr.write(`no benchmark ${unknown.join(", ")}; there are: ${benchmarks.map((b) => b.name).join(", ")}\n`);
+  process.exit(2);
+}
+
+function printTable(rows: readonly BenchRow[]): void {
+  const cells = rows.map((row) => [
+    row.goal,
+    row.work,
+    row.measured,
+    row.limit ?? "",
+    row.ratio === undefined ? "" : row.ratio.toFixed(2),
+    row.target ?? "",
+    row.met === undefined ? "" : row.met ? "met" : "MISSED",
+  ]);
+  const table = [["goal", "work", "measured", "limit", "ratio", "target", ""], ...cells];
+  const widths = table[0]?.map((_, column) => Math.max(...table.map((line) => line[column]?.length ?? 0))) ?? [];
+  for (const line of table) {
+    process.stdout.write(`${line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ")}\n`);
+  }
+}
+
+const results: Record<string, BenchRow[]> = {};
+for (const benchmark of benchmarks.filter((b) => wanted.length === 0 || wanted.includes(b.name))) {
+  process.stderr.write(`bench: ${benchmark.name} …\n`);
+  const rows = await benchmark.run();
+  results[benchmark.name] = rows;
+  printTable(rows);
+}
+writeFileSync(
+  new URL("../../bench/results.json", import.meta.url),
+  `${JSON.stringify({ node: process.version, cores: cpus().length, results }, null, 2)}\n`,
+);
