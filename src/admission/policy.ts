@@ -1,9 +1,14 @@
 // The verdict on one event: a function of the event, where it came from, and facts read from the store.
+// A verdict says everything that must happen, as data: intake writes it (apply.ts), asks git for what `repositories`
+// says, and answers. Nobody has to think about rules a second time.
 
 import type { VerifiedEvent } from "../nostr/event.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { Refusal } from "../nostr/refusals.js";
-import type { Reader } from "../store/port.js";
+import type { Reader, RemovalCause } from "../store/port.js";
+import type { CatalogueRow } from "./catalogue.js";
+import type { RepositoryName } from "./names.js";
+import type { WaitingEntry } from "./waiting.js";
 
 /** Where an event came from. Nothing is trusted because of it; it decides budgets, messages and the hunt's delay. */
 export type Source =
@@ -12,14 +17,142 @@ export type Source =
   | { readonly type: "import" }
   | { readonly type: "own" };
 
+export type RuleName =
+  | "ban"
+  | "event-blacklist"
+  | "auth-event"
+  | "protected"
+  | "deleted-by-author"
+  | "own-key"
+  | "announcement"
+  | "repository-list"
+  | "archive"
+  | "maintainer-exception"
+  | "un-hosting"
+  | "state"
+  | "pull-request"
+  | "grasp-06"
+  | "related"
+  | "ephemeral"
+  | "profile"
+  | "grasp-list"
+  | "deletion"
+  | "vanish"
+  | "waiting-room"
+  | "remembered";
+
+/** What the rule looked at, small and flat, for the decision record. */
+export type Facts = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
+
+/** A row to write after the event itself was put. Order matters and is kept. */
+export type Change =
+  | { readonly type: "hold"; readonly entry: WaitingEntry }
+  | { readonly type: "unhold"; readonly id: EventId; readonly cause: UnholdCause }
+  | { readonly type: "catalogue"; readonly row: CatalogueRow }
+  /** The repository never had data: its row goes. */
+  | { readonly type: "uncatalogue"; readonly name: RepositoryName }
+  /** Its announcements changed: the listings index follows. */
+  | { readonly type: "listings"; readonly name: RepositoryName }
+  /** A stored event goes: an exception that lapsed. */
+  | { readonly type: "remove"; readonly id: EventId; readonly cause: RemovalCause }
+  /** Older announcements of this repository must not bring it back. */
+  | {
+      readonly type: "remember-left";
+      readonly name: RepositoryName;
+      readonly by: VerifiedEvent;
+      readonly until: number;
+    }
+  | { readonly type: "forget-left"; readonly name: RepositoryName };
+
+export type UnholdCause = "replaced" | "withdrawn" | "deletion" | "vanish" | "evicted" | "stored";
+
+/**
+ * What git has to do, in the order given. `create`: must be on disk before the OK. `remove`: its directory goes.
+ * `leave`: read-only from now. `delete`: 404 from now, data stays for the grace period. `return`: writable again.
+ */
+export interface RepositoryChange {
+  readonly name: RepositoryName;
+  readonly to: "create" | "remove" | "leave" | "delete" | "return";
+}
+
+export interface StoredReference {
+  readonly id: EventId;
+  readonly name: RepositoryName;
+}
+
+/** A stored event of its author's that a deletion removes and that git or purgatory must hear of. */
+export interface Withdrawn {
+  readonly id: EventId;
+  readonly kind: number;
+  /** Repositories it belongs to: its own for an announcement, those it tags for a pull request. */
+  readonly identifier: string;
+  readonly repositories: readonly string[];
+}
+
+interface Decided {
+  /** One of RuleName when admission decided; another policy may have rules of its own. */
+  readonly rule: string;
+  readonly facts?: Facts;
+}
+
+interface Accepted extends Decided {
+  readonly ok: true;
+  /** Goes to the client when there is something to say. */
+  readonly message?: string;
+  readonly changes?: readonly Change[];
+  readonly repositories?: readonly RepositoryChange[];
+}
+
+/** Kept and served. */
+export interface StoreVerdict extends Accepted {
+  readonly action: "store";
+  readonly withdrawn?: readonly Withdrawn[];
+}
+
+/** Kept, not served, until its git data is here. `changes` contains the entry. */
+export interface HoldVerdict extends Accepted {
+  readonly action: "hold";
+  readonly message: string;
+  readonly entry: WaitingEntry;
+  /** Was in the waiting room before under its coordinate or id. */
+  readonly isNew: boolean;
+}
+
+/** Stored and served like `store`; the repository it announced is leaving. */
+export interface LeaveVerdict extends Accepted {
+  readonly action: "leave";
+  readonly name: RepositoryName;
+  readonly withdrawn?: readonly Withdrawn[];
+}
+
+/** Not stored: it only ends a wait. */
+export interface LapseVerdict extends Accepted {
+  readonly action: "lapse";
+  readonly name: RepositoryName;
+  readonly lapsed: EventId;
+}
+
+/** Nothing changes: this event, or a newer one, is here or waits already. */
+export interface KnownVerdict extends Accepted {
+  readonly action: "known";
+  readonly message: string;
+}
+
+/** Passed on to live subscribers, not kept (ephemeral kinds). */
+export interface RelayVerdict extends Accepted {
+  readonly action: "relay";
+}
+
+export type RefusedVerdict = Refusal & Decided;
+
 export type Verdict =
-  /** Kept and served. `message` goes to the client when there is something to say. */
-  | { readonly ok: true; readonly action: "store"; readonly rule: string; readonly message?: string }
-  /** Kept, not served, until its git data is here. */
-  | { readonly ok: true; readonly action: "hold"; readonly rule: string; readonly message?: string }
-  /** Passed on to live subscribers, not kept (ephemeral kinds). */
-  | { readonly ok: true; readonly action: "relay"; readonly rule: string }
-  | (Refusal & { readonly rule: string });
+  | StoreVerdict
+  | HoldVerdict
+  | LeaveVerdict
+  | LapseVerdict
+  | KnownVerdict
+  | RelayVerdict
+  | RefusedVerdict;
 
 export interface AdmissionContext {
   readonly reader: Reader;
@@ -28,3 +161,5 @@ export interface AdmissionContext {
 }
 
 export type AdmissionPolicy = (event: VerifiedEvent, context: AdmissionContext) => Promise<Verdict>;
+
+export const purgatoryMessage = "purgatory: won't be served until git data arrives";

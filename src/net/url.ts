@@ -62,3 +62,19 @@ export function servicePart(text: string): string | undefined {
   if (!url) return undefined;
   return `${hostAndPort(url)}${normalPath(url.pathname)}`;
 }
+
+/**
+ * The path of an http, https, ws or wss URL below a service, still percent-encoded: `/npub1…/x.git`, or `` for the
+ * service itself. Undefined when the URL is of another origin or outside the base path.
+ */
+export function pathBelowService(text: string, service: ServiceName): string | undefined {
+  const part = servicePart(text);
+  if (part === undefined) return undefined;
+  if (part === service) return "";
+  return part.startsWith(`${service}/`) ? part.slice(service.length) : undefined;
+}
+
+/** Host name without port, lower case; for matching a service by host. */
+export function hostOfUrl(text: string): string | undefined {
+  return parse(text, ["http:", "https:", "ws:", "wss:"])?.hostname;
+}

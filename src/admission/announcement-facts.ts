@@ -1,0 +1,100 @@
+// Reads what the announcement rule decides on.
+
+import type { VerifiedEvent } from "../nostr/event.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { Announcement } from "../nostr/nip34.js";
+import { type AuthorityChange, storedAuthority } from "./authority.js";
+import { type CatalogueRow, catalogueRow, isReleased } from "./catalogue.js";
+import { lapsedExceptions, ownerTrusting } from "./exception.js";
+import { isWhitelisted } from "./lists.js";
+import type { RepositoryName } from "./names.js";
+import type { AdmissionContext, StoredReference } from "./policy.js";
+import { type LeftRepository, leftRepository } from "./remembered.js";
+import { roomFor } from "./room.js";
+import { cloneUrlsOnHosts, httpCloneUrls, type ServiceListing, serviceListing } from "./service.js";
+import type { AdmissionSettings } from "./settings.js";
+import { type WaitingEntry, waitingAnnouncement, waitingHints, waitingKeys, waitingTotals } from "./waiting.js";
+
+export interface AnnouncementFacts {
+  readonly name: RepositoryName;
+  readonly listing: ServiceListing;
+  readonly blacklisted: boolean;
+  readonly whitelisted: boolean;
+  /** Archive rules match; only these URLs are hunted. */
+  readonly archiveUrls: readonly string[] | undefined;
+  readonly row: CatalogueRow | undefined;
+  readonly stored: { readonly id: EventId; readonly created_at: number } | undefined;
+  readonly waiting: WaitingEntry | undefined;
+  readonly left: LeftRepository | undefined;
+  /** The owner whose released repository's set contains the author; only asked when nothing better applies. */
+  readonly exceptionOwner: Pubkey | undefined;
+  /** Exceptions that lean on this repository and fall when the new version is stored (`kept`) or it leaves. */
+  readonly lapsesIfStored: readonly StoredReference[];
+  readonly lapsesIfLeaving: readonly StoredReference[];
+  readonly waitingOfKey: number;
+  readonly waitingInAll: number;
+  readonly hasRoom: boolean;
+  readonly giveWay: readonly EventId[];
+}
+
+export async function readAnnouncementFacts(
+  event: VerifiedEvent,
+  announcement: Announcement,
+  { reader, nowSeconds }: AdmissionContext,
+  settings: AdmissionSettings,
+): Promise<AnnouncementFacts> {
+  const lists = settings.lists();
+  const caps = settings.caps();
+  const name = { owner: announcement.owner, identifier: announcement.identifier };
+  const isBlocked = (other: RepositoryName): boolean => lists.repositoryBlacklist.has(other);
+  const listing = serviceListing(announcement, settings.services);
+  const whitelisted = isWhitelisted(lists, name);
+  const archiveUrls = archiveUrlsOf(announcement, name, settings);
+  const row = await catalogueRow(reader, name);
+  const latest = await reader.latest({ kind: kinds.announcement, pubkey: name.owner, identifier: name.identifier });
+  const hostedAsIs = (listing.inClone && listing.inRelays && whitelisted) || archiveUrls !== undefined;
+  const exceptionOwner =
+    hostedAsIs || !whitelisted || isBlocked(name)
+      ? undefined
+      : await ownerTrusting(storedAuthority(reader), name, isBlocked);
+  const change = (next: CatalogueRow | undefined): AuthorityChange => ({ name, announcements: [event], row: next });
+  const canLapse = latest !== undefined && latest.event.id !== event.id;
+  const leaving: CatalogueRow | undefined = row && { ...row, status: "leaving" };
+  const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), caps);
+  const ofKey = await waitingHints(
+    reader,
+    waitingKeys.authorKind(event.pubkey, kinds.announcement),
+    caps.announcementsPerKey * 4,
+  );
+  return {
+    name,
+    listing,
+    blacklisted: isBlocked(name),
+    whitelisted,
+    archiveUrls,
+    row,
+    stored: latest && { id: latest.event.id, created_at: latest.event.created_at },
+    waiting: await waitingAnnouncement(reader, name),
+    left: await leftRepository(reader, name, nowSeconds),
+    exceptionOwner,
+    lapsesIfStored: canLapse ? await lapsedExceptions(reader, [change(row)], isBlocked) : [],
+    lapsesIfLeaving:
+      canLapse && !hostedAsIs && isReleased(row) ? await lapsedExceptions(reader, [change(leaving)], isBlocked) : [],
+    waitingOfKey: ofKey.filter((hint) => hint.phase === "waiting").length,
+    waitingInAll: (await waitingTotals(reader)).waitingAnnouncements,
+    hasRoom: room.ok,
+    giveWay: room.ok ? room.giveWay : [],
+  };
+}
+
+function archiveUrlsOf(
+  announcement: Announcement,
+  name: RepositoryName,
+  settings: AdmissionSettings,
+): readonly string[] | undefined {
+  const archive = settings.archive();
+  if (archive.all || archive.whitelist.has(name)) return httpCloneUrls(announcement);
+  const urls = cloneUrlsOnHosts(announcement, archive.serviceHosts);
+  return urls.length > 0 ? urls : undefined;
+}

@@ -1,0 +1,238 @@
+// Rule 2 of relay.md: announcements (30617). Pure: facts in, verdict out.
+
+import type { ServiceName } from "../net/url.js";
+import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
+import { announcementOf } from "../nostr/nip34.js";
+import type { AnnouncementFacts } from "./announcement-facts.js";
+import type { AdmissionCaps } from "./caps.js";
+import { type CatalogueRow, newRepositoryRow, withStatus } from "./catalogue.js";
+import { announcementDeadline, restarted } from "./deadlines.js";
+import { endOfWait } from "./end-of-wait.js";
+import { newEntry } from "./entries.js";
+import { repositoryAddress } from "./names.js";
+import {
+  type Change,
+  type Facts,
+  purgatoryMessage,
+  type RepositoryChange,
+  type Source,
+  type StoredReference,
+  type Verdict,
+} from "./policy.js";
+import { listingAdvice } from "./service.js";
+import { held, known, refused, stored } from "./verdicts.js";
+
+export interface AnnouncementCase {
+  readonly event: VerifiedEvent;
+  readonly facts: AnnouncementFacts;
+  readonly source: Source;
+  readonly nowSeconds: number;
+  readonly caps: AdmissionCaps;
+  readonly services: readonly ServiceName[];
+}
+
+/** What is wrong with the announcement itself, whoever sent it. */
+export function announcementFault(event: VerifiedEvent): string | undefined {
+  const identifier = announcementOf(event)?.identifier ?? "";
+  if (identifier === "") return "the d tag lacks an identifier";
+  if (identifier.includes("\0")) return "the identifier in the d tag must not contain NUL";
+  return undefined;
+}
+
+const record = ({ facts }: AnnouncementCase): Facts => ({
+  repository: repositoryAddress(facts.name),
+  listedInClone: facts.listing.inClone,
+  listedInRelays: facts.listing.inRelays,
+  status: facts.row?.status ?? null,
+  exceptionOwner: facts.exceptionOwner ?? null,
+  lapsed: facts.lapsesIfStored.map((lapse) => lapse.id),
+});
+
+const removals = (lapses: readonly StoredReference[]): Change[] =>
+  lapses.flatMap((lapse): Change[] => [
+    { type: "remove", id: lapse.id, cause: "unhosted" },
+    { type: "listings", name: lapse.name },
+  ]);
+
+const isOlderThan = (event: VerifiedEvent, other: { readonly id: string; readonly created_at: number } | undefined) =>
+  other !== undefined && other.id !== event.id && compareNewestFirst(other, event) < 0;
+
+export function decideAnnouncement(context: AnnouncementCase): Verdict {
+  const { event, facts } = context;
+  if (facts.blacklisted) {
+    return refused("repository-list", "repository-blocked", "this repository is not wanted here", record(context));
+  }
+  if (isOlderThan(event, facts.stored))
+    return known("announcement", "duplicate: a newer version is stored", record(context));
+  if (isOlderThan(event, facts.waiting))
+    return known("announcement", "duplicate: a newer version is waiting", record(context));
+  if (isOlderThan(event, facts.left))
+    return known("announcement", "duplicate: its author has withdrawn it", record(context));
+  if (facts.waiting?.id === event.id) return sameAgain(context, facts.waiting);
+  if (facts.listing.inClone && facts.listing.inRelays && facts.whitelisted) return host(context, null);
+  if (facts.archiveUrls) return host(context, { cloneUrls: facts.archiveUrls });
+  return notHosted(context);
+}
+
+/** nak sends a waiting announcement again and again; only a soft one is changed by that, and only by a client. */
+function sameAgain(context: AnnouncementCase, waiting: NonNullable<AnnouncementFacts["waiting"]>): Verdict {
+  const { facts, source, nowSeconds, caps } = context;
+  if (waiting.phase === "waiting" || source.type !== "client") {
+    return known("announcement", purgatoryMessage, record(context));
+  }
+  if (facts.waitingOfKey >= caps.announcementsPerKey) return tooMany(context);
+  const entry = { ...restarted(waiting, nowSeconds, caps), source: { type: "client" } as const };
+  const row = facts.row ?? newRepositoryRow(facts.name, nowSeconds);
+  return held("announcement", entry, false, record(context), {
+    after: [{ type: "catalogue", row: withStatus(row, "waiting", nowSeconds) }],
+    repositories: [{ name: facts.name, to: "create" }],
+  });
+}
+
+function host(context: AnnouncementCase, archive: CatalogueRow["archive"]): Verdict {
+  const { facts, nowSeconds } = context;
+  const { row, name } = facts;
+  const rule = archive ? "archive" : "announcement";
+  if (!row || row.status === "waiting" || row.status === "soft" || row.status === "deleted") {
+    return wait(context, archive);
+  }
+  const status = archive ? "archived" : "served";
+  const changes: Change[] = [{ type: "listings", name }, ...removals(facts.lapsesIfStored)];
+  const isSame = row.status === status && JSON.stringify(row.archive) === JSON.stringify(archive);
+  if (!isSame) changes.unshift({ type: "catalogue", row: { ...withStatus(row, status, nowSeconds), archive } });
+  const repositories: RepositoryChange[] = row.status === status ? [] : [{ name, to: "return" }];
+  const message = archive ? undefined : whereItIs(context);
+  return stored(rule, record(context), { changes, repositories, ...(message === undefined ? {} : { message }) });
+}
+
+const whereItIs = ({ facts }: AnnouncementCase): string | undefined =>
+  facts.listing.reallyAt && `the clone tag has another path, the repository is at ${facts.listing.reallyAt}`;
+
+/** A new repository, or a new version of a waiting one. */
+function wait(context: AnnouncementCase, archive: CatalogueRow["archive"]): Verdict {
+  const { event, facts, source, nowSeconds, caps } = context;
+  const { waiting, name, row } = facts;
+  if (waiting?.phase !== "waiting") {
+    if (facts.waitingOfKey >= caps.announcementsPerKey) return tooMany(context);
+    if (facts.waitingInAll >= caps.waitingAnnouncements) {
+      return refused(
+        "waiting-room",
+        "waiting-room-full",
+        "too many new repositories are waiting: try later",
+        record(context),
+      );
+    }
+  }
+  if (!facts.hasRoom) {
+    return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", record(context));
+  }
+  // A soft coordinate that a client asks for again starts afresh; sync alone does not keep it alive.
+  const revives = waiting?.phase === "soft" && source.type === "client";
+  const firstWaited = waiting && !revives ? waiting.firstWaited : nowSeconds;
+  const deadline = announcementDeadline(firstWaited, nowSeconds, caps);
+  const entry = newEntry({
+    kind: "announcement",
+    event,
+    source,
+    nowSeconds,
+    deadline,
+    firstWaited,
+    repositories: [repositoryAddress(name)],
+  });
+  const changed: CatalogueRow = { ...(row ?? newRepositoryRow(name, nowSeconds)), archive };
+  const after: Change[] = [
+    { type: "catalogue", row: withStatus(changed, deadline.phase, nowSeconds) },
+    { type: "listings", name },
+    ...(facts.left ? [{ type: "forget-left", name } as const] : []),
+    ...removals(facts.lapsesIfStored),
+  ];
+  const where = whereItIs(context);
+  return held(archive ? "archive" : "announcement", entry, waiting === undefined, record(context), {
+    changes: [
+      ...facts.giveWay.map((id) => ({ type: "unhold", id, cause: "evicted" }) as const),
+      ...(waiting ? [{ type: "unhold", id: waiting.id, cause: "replaced" } as const] : []),
+    ],
+    after,
+    repositories: placeOnDisk(context, deadline.phase),
+    ...(where === undefined ? {} : { message: `${purgatoryMessage}; ${where}` }),
+  });
+}
+
+function placeOnDisk({ facts }: AnnouncementCase, phase: "waiting" | "soft"): RepositoryChange[] {
+  if (phase === "waiting") return [{ name: facts.name, to: "create" }];
+  return facts.row?.status === "waiting" ? [{ name: facts.name, to: "remove" }] : [];
+}
+
+const tooMany = (context: AnnouncementCase): Verdict =>
+  refused(
+    "waiting-room",
+    "rate-limited",
+    `this key has ${context.caps.announcementsPerKey} repositories waiting for git data: push to them first`,
+    record(context),
+  );
+
+/** Neither lists us nor is mirrored: kept for its author's sake, or the end of something, or nothing to us. */
+function notHosted(context: AnnouncementCase): Verdict {
+  const { event, facts, nowSeconds, caps } = context;
+  const { name, row, waiting, listing } = facts;
+  const listsUs = listing.inClone && listing.inRelays;
+  const ending = waiting ? endOfWait(waiting, name, row, "withdrawn", nowSeconds) : undefined;
+  const endWait = ending?.changes ?? [];
+  const gone = ending?.repositories ?? [];
+  const hasRepository = row?.status === "served" || row?.status === "archived" || row?.status === "leaving";
+  if (row && hasRepository && !listsUs) {
+    return {
+      ok: true,
+      action: "leave",
+      rule: "un-hosting",
+      facts: { ...record(context), lapsed: facts.lapsesIfLeaving.map((lapse) => lapse.id) },
+      message: "this version no longer lists this service: the repository is read-only here and will be removed later",
+      name,
+      changes: [
+        { type: "catalogue", row: withStatus(row, "leaving", nowSeconds) },
+        { type: "listings", name },
+        ...removals(facts.lapsesIfLeaving),
+        ...removals(facts.lapsesIfStored),
+      ],
+      repositories: row.status === "leaving" ? [] : [{ name, to: "leave" }],
+    };
+  }
+  if (facts.exceptionOwner !== undefined && !listsUs) {
+    return stored("maintainer-exception", record(context), {
+      changes: [...endWait, { type: "listings", name }, ...removals(facts.lapsesIfStored)],
+      repositories: gone,
+    });
+  }
+  if (waiting && !listsUs) {
+    return {
+      ok: true,
+      action: "lapse",
+      rule: "un-hosting",
+      facts: record(context),
+      message: "this version no longer lists this service: the repository no longer waits here",
+      name,
+      lapsed: waiting.id,
+      changes: [
+        ...endWait,
+        { type: "remember-left", name, by: event, until: nowSeconds + caps.rememberSeconds },
+        { type: "listings", name },
+      ],
+      repositories: gone,
+    };
+  }
+  if (listsUs) {
+    return refused(
+      "repository-list",
+      "not-whitelisted",
+      "this server hosts only repositories on its list",
+      record(context),
+    );
+  }
+  const advice = listingAdvice(listing, context.services);
+  return refused(
+    "announcement",
+    "service-not-listed",
+    `the announcement does not list this service: ${advice}`,
+    record(context),
+  );
+}

@@ -1,0 +1,17 @@
+// Reads announcements that count for authority: the stored version and the waiting one (grasp.md, "Who may decide").
+
+import type { NostrEvent } from "../nostr/event.js";
+import type { Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { Reader } from "../store/port.js";
+import { waitingAnnouncement, waitingEvent } from "./waiting.js";
+
+export async function countingAnnouncements(
+  reader: Reader,
+  owner: Pubkey,
+  identifier: string,
+): Promise<readonly NostrEvent[]> {
+  const stored = await reader.latest({ kind: kinds.announcement, pubkey: owner, identifier });
+  const waiting = await waitingAnnouncement(reader, { owner, identifier });
+  return [...(stored ? [stored.event] : []), ...(waiting ? [waitingEvent(waiting)] : [])];
+}

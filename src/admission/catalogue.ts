@@ -1,0 +1,95 @@
+// Table "catalogue": one row per repository, the only thing that says whether a repository is served
+// (git-http.md, "Repositories on disk"). Key: `<owner hex>:<identifier>` (names.ts).
+// Beside these rows the table holds the listings index under `lister:` and `listing:` (listings.ts); these prefixes
+// sort after every hex digit, so `catalogueRows` stops there.
+
+import type { EventId, Pubkey } from "../nostr/ids.js";
+import type { TableReader, Transaction } from "../store/port.js";
+import { type RepositoryName, repositoryAddress, repositoryKey } from "./names.js";
+
+/**
+ * waiting: announced, no data yet, on disk, may be pushed to. soft: waited too long, not on disk, URL is 404.
+ * served: released. archived: released, held as a mirror. leaving: its newest announcement dropped us, read-only.
+ * deleted: deleted or vanished, 404, data kept for the grace period.
+ */
+export type RepositoryStatus = "waiting" | "soft" | "served" | "archived" | "leaving" | "deleted";
+
+export interface StateStamp {
+  readonly created_at: number;
+  readonly id: EventId;
+}
+
+export interface PartialState {
+  readonly state: EventId;
+  /** Refs the governing state names whose objects are not here. */
+  readonly missingRefs: readonly string[];
+  readonly since: number;
+}
+
+export interface CatalogueRow {
+  /** `30617:<owner>:<identifier>` */
+  readonly address: string;
+  readonly owner: Pubkey;
+  readonly identifier: string;
+  readonly status: RepositoryStatus;
+  /** Second at which the status began. */
+  readonly since: number;
+  /** Newest state that ever governed or under which a push was accepted; it only rises. */
+  readonly mark: StateStamp | null;
+  readonly governing: EventId | null;
+  readonly partial: PartialState | null;
+  /** Held as a mirror (GRASP-05): only these clone URLs are hunted. Becomes `archived`, not `served`, at release. */
+  readonly archive: { readonly cloneUrls: readonly string[] } | null;
+  readonly counters: {
+    readonly pushes: number;
+    readonly bytes: number;
+    readonly pullRequestBytes: number;
+  };
+}
+
+export function newRepositoryRow(
+  name: RepositoryName,
+  nowSeconds: number,
+  archive: CatalogueRow["archive"] = null,
+): CatalogueRow {
+  return {
+    address: repositoryAddress(name),
+    owner: name.owner,
+    identifier: name.identifier,
+    status: "waiting",
+    since: nowSeconds,
+    mark: null,
+    governing: null,
+    partial: null,
+    archive,
+    counters: { pushes: 0, bytes: 0, pullRequestBytes: 0 },
+  };
+}
+
+export const withStatus = (row: CatalogueRow, status: RepositoryStatus, nowSeconds: number): CatalogueRow =>
+  row.status === status ? row : { ...row, status, since: nowSeconds };
+
+/** Has data and is served here in full: what a maintainer exception may lean on. */
+export const isReleased = (row: CatalogueRow | undefined): boolean =>
+  row?.status === "served" || row?.status === "archived";
+
+/** Its announcement decides who may write states. A leaving repository is read-only: no new state is for it. */
+export const takesStates = (row: CatalogueRow | undefined): boolean =>
+  isReleased(row) || row?.status === "waiting" || row?.status === "soft";
+
+export const catalogueRow = (reader: TableReader, name: RepositoryName): Promise<CatalogueRow | undefined> =>
+  reader.row<CatalogueRow>("catalogue", repositoryKey(name));
+
+export const setCatalogueRow = (tx: Transaction, row: CatalogueRow): void =>
+  tx.setRow("catalogue", repositoryKey(row), row);
+
+const firstKeyAfterRepositories = "g";
+
+/** All repositories, or those of one owner, in key order. */
+export async function* catalogueRows(reader: TableReader, owner?: Pubkey): AsyncIterable<CatalogueRow> {
+  const range = owner === undefined ? {} : { prefix: `${owner}:` };
+  for await (const [key, row] of reader.rows<CatalogueRow>("catalogue", range)) {
+    if (key >= firstKeyAfterRepositories) return;
+    yield row;
+  }
+}

@@ -1,0 +1,91 @@
+// Rule 6 of relay.md: deletions (5). Wanted when they concern something here; they bind only their author's events.
+
+import { type Address, parseAddress } from "../nostr/address.js";
+import { type NostrEvent, tagValues, type VerifiedEvent } from "../nostr/event.js";
+import { type EventId, isEventId } from "../nostr/ids.js";
+import type { Reader } from "../store/port.js";
+import type { AdmissionContext, Verdict } from "./policy.js";
+import { presenceOf } from "./presence.js";
+import { rememberedId } from "./remembered.js";
+import type { AdmissionSettings } from "./settings.js";
+import { refused, stored } from "./verdicts.js";
+import { type WaitingEntry, waitingEntries, waitingEntry, waitingKeys } from "./waiting.js";
+import { withdrawalOf } from "./withdrawal.js";
+
+interface Hits {
+  /** Something here is named, whoever wrote it. */
+  any: boolean;
+  readonly stored: Map<EventId, NostrEvent>;
+  readonly waiting: Map<EventId, WaitingEntry>;
+}
+
+const maxWaitingAtAddress = 100;
+
+export async function judgeDeletion(
+  event: VerifiedEvent,
+  { reader, nowSeconds }: AdmissionContext,
+  settings: AdmissionSettings,
+): Promise<Verdict> {
+  const { deletionTargets } = settings.caps();
+  const ids = [...new Set(tagValues(event, "e").filter(isEventId))];
+  const addresses = [...new Set(tagValues(event, "a"))].flatMap((text) => parseAddress(text) ?? []);
+  const targets = ids.length + addresses.length;
+  if (targets > deletionTargets) {
+    return refused("deletion", "too-many", `a deletion may name at most ${deletionTargets} events`, { targets });
+  }
+  const hits: Hits = { any: false, stored: new Map(), waiting: new Map() };
+  for (const id of ids) await lookById(id, event, reader, nowSeconds, hits);
+  for (const address of addresses) await lookByAddress(address, event, reader, hits);
+  if (!hits.any) {
+    const presence = await presenceOf(reader, event.pubkey);
+    if (!presence.anything && !presence.waiting) {
+      return refused("deletion", "unrelated", "it names nothing that is here and its author has nothing here", {
+        targets,
+      });
+    }
+  }
+  const { repositoryBlacklist } = settings.lists();
+  const own = await withdrawalOf(
+    reader,
+    [...hits.stored.values()],
+    [...hits.waiting.values()],
+    "deletion",
+    nowSeconds,
+    (name) => repositoryBlacklist.has(name),
+  );
+  return stored("deletion", { targets, ownStored: hits.stored.size, ownWaiting: hits.waiting.size }, own);
+}
+
+async function lookById(
+  id: EventId,
+  request: NostrEvent,
+  reader: Reader,
+  nowSeconds: number,
+  hits: Hits,
+): Promise<void> {
+  const target = await reader.event(id);
+  if (target) {
+    hits.any = true;
+    if (target.event.pubkey === request.pubkey) hits.stored.set(id, target.event);
+    return;
+  }
+  const entry = await waitingEntry(reader, id);
+  if (entry) {
+    hits.any = true;
+    if (entry.pubkey === request.pubkey) hits.waiting.set(id, entry);
+  } else if (await rememberedId(reader, id, nowSeconds)) {
+    hits.any = true;
+  }
+}
+
+/** By address: only what is not newer than the request, and only at addresses of the author's own. */
+async function lookByAddress(address: Address, request: NostrEvent, reader: Reader, hits: Hits): Promise<void> {
+  const target = await reader.latest(address);
+  const entries = await waitingEntries(reader, waitingKeys.address(address), maxWaitingAtAddress);
+  if (target || entries.length > 0) hits.any = true;
+  if (address.pubkey !== request.pubkey) return;
+  if (target && target.event.created_at <= request.created_at) hits.stored.set(target.event.id, target.event);
+  for (const entry of entries) {
+    if (entry.created_at <= request.created_at) hits.waiting.set(entry.id, entry);
+  }
+}

@@ -1,0 +1,33 @@
+// What follows when a waiting announcement is withdrawn or deleted: its entry goes, and its repository with it.
+
+import { type CatalogueRow, withStatus } from "./catalogue.js";
+import type { RepositoryName } from "./names.js";
+import type { Change, RepositoryChange, UnholdCause } from "./policy.js";
+import type { WaitingEntry } from "./waiting.js";
+
+export interface EndOfWait {
+  readonly changes: readonly Change[];
+  readonly repositories: readonly RepositoryChange[];
+}
+
+export function endOfWait(
+  entry: WaitingEntry,
+  name: RepositoryName,
+  row: CatalogueRow | undefined,
+  cause: UnholdCause,
+  nowSeconds: number,
+): EndOfWait {
+  const unhold: Change = { type: "unhold", id: entry.id, cause };
+  if (row?.status !== "waiting" && row?.status !== "soft") return { changes: [unhold], repositories: [] };
+  // A mark says that there was data once (deleted, announced again): it is kept for the grace period.
+  if (row.mark !== null) {
+    return {
+      changes: [unhold, { type: "catalogue", row: withStatus(row, "deleted", nowSeconds) }],
+      repositories: [{ name, to: "delete" }],
+    };
+  }
+  return {
+    changes: [unhold, { type: "uncatalogue", name }],
+    repositories: row.status === "waiting" ? [{ name, to: "remove" }] : [],
+  };
+}

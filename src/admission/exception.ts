@@ -1,0 +1,66 @@
+// The maintainer exception (relay.md rule 2): an announcement that does not list this service is kept when its author
+// is in the directed maintainer set of somebody else's released repository here. It gives no repository and lapses
+// with what it leans on; nothing about it is remembered, it is derived again each time.
+
+import type { Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { Reader } from "../store/port.js";
+import {
+  type AuthorityChange,
+  type AuthorityView,
+  changedAuthority,
+  repositoriesTrusting,
+  storedAuthority,
+} from "./authority.js";
+import { isReleased } from "./catalogue.js";
+import { maintainerSet } from "./maintainers.js";
+import type { RepositoryName } from "./names.js";
+import type { StoredReference } from "./policy.js";
+
+/** The owner of a released repository that trusts this key, if there is one; blocked owners do not count. */
+export async function ownerTrusting(
+  view: AuthorityView,
+  name: RepositoryName,
+  isBlocked: (name: RepositoryName) => boolean,
+): Promise<Pubkey | undefined> {
+  const trusting = await repositoriesTrusting(
+    view,
+    name.owner,
+    name.identifier,
+    1,
+    (row) => isReleased(row) && row.owner !== name.owner && !isBlocked(row),
+  );
+  return trusting[0]?.owner;
+}
+
+/**
+ * Stored announcements that were here by exception and are no longer, once `changes` have happened. Only members of
+ * the sets that begin at a changed announcement can be affected.
+ */
+export async function lapsedExceptions(
+  reader: Reader,
+  changes: readonly AuthorityChange[],
+  isBlocked: (name: RepositoryName) => boolean,
+): Promise<StoredReference[]> {
+  const before = storedAuthority(reader);
+  const after = changedAuthority(before, changes);
+  const changed = new Set(changes.map((change) => change.name.owner));
+  const lapsed = new Map<string, StoredReference>();
+  for (const { name, row } of changes) {
+    const wasReleased = isReleased(await before.rowOf(name));
+    const oldSet = await maintainerSet(name.owner, name.identifier, before.announcementsOf);
+    const newSet = await maintainerSet(name.owner, name.identifier, after.announcementsOf);
+    const stillLeansOn = wasReleased === isReleased(row) || isReleased(row);
+    for (const member of oldSet) {
+      if (changed.has(member) || (stillLeansOn && newSet.has(member))) continue;
+      const memberName = { owner: member, identifier: name.identifier };
+      const own = await after.rowOf(memberName);
+      // With a repository of its own, or one it has just left, an announcement does not lean on anybody.
+      if (own !== undefined && own.status !== "deleted") continue;
+      const stored = await reader.latest({ kind: kinds.announcement, pubkey: member, identifier: name.identifier });
+      if (!stored || (await ownerTrusting(after, memberName, isBlocked)) !== undefined) continue;
+      lapsed.set(stored.event.id, { id: stored.event.id, name: memberName });
+    }
+  }
+  return [...lapsed.values()];
+}

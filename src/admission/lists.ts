@@ -1,0 +1,51 @@
+// White- and blacklists of keys and repositories (configuration.md). Matching only; parsing text is config's.
+
+import type { Pubkey } from "../nostr/ids.js";
+import { type RepositoryName, repositoryKey } from "./names.js";
+
+/** An entry as an operator writes it: `npub`, `npub/identifier` or `identifier`. */
+export type ListEntry =
+  | { readonly type: "author"; readonly pubkey: Pubkey }
+  | { readonly type: "repository"; readonly pubkey: Pubkey; readonly identifier: string }
+  | { readonly type: "identifier"; readonly identifier: string };
+
+/** Entries arranged for look-up: a decision costs the same with ten and with ten thousand of them. */
+export interface RepositoryList {
+  readonly size: number;
+  hasKey(pubkey: Pubkey): boolean;
+  has(name: RepositoryName): boolean;
+}
+
+export function repositoryList(entries: readonly ListEntry[]): RepositoryList {
+  const keys = new Set<Pubkey>();
+  const repositories = new Set<string>();
+  const identifiers = new Set<string>();
+  for (const entry of entries) {
+    if (entry.type === "author") keys.add(entry.pubkey);
+    else if (entry.type === "identifier") identifiers.add(entry.identifier);
+    else repositories.add(repositoryKey({ owner: entry.pubkey, identifier: entry.identifier }));
+  }
+  return {
+    size: entries.length,
+    hasKey: (pubkey) => keys.has(pubkey),
+    has: (name) => keys.has(name.owner) || identifiers.has(name.identifier) || repositories.has(repositoryKey(name)),
+  };
+}
+
+export const emptyList: RepositoryList = repositoryList([]);
+
+export interface AdmissionLists {
+  /** Empty: everybody may host here. */
+  readonly repositoryWhitelist: RepositoryList;
+  readonly repositoryBlacklist: RepositoryList;
+  readonly eventBlacklist: RepositoryList;
+}
+
+export const openLists: AdmissionLists = {
+  repositoryWhitelist: emptyList,
+  repositoryBlacklist: emptyList,
+  eventBlacklist: emptyList,
+};
+
+export const isWhitelisted = (lists: AdmissionLists, name: RepositoryName): boolean =>
+  lists.repositoryWhitelist.size === 0 || lists.repositoryWhitelist.has(name);

@@ -1,0 +1,94 @@
+// Rule 4 of relay.md: pull requests and their updates (1618, 1619): related, or by GRASP-06; then they wait for the
+// commit in `c`. What `c` says is not looked at beyond "could it be an object id" (threats.md row 1).
+
+import { addressText } from "../nostr/address.js";
+import type { VerifiedEvent } from "../nostr/event.js";
+import { isOid } from "../nostr/ids.js";
+import type { PullRequest } from "../nostr/nip34.js";
+import { newEntry } from "./entries.js";
+import { isWhitelisted } from "./lists.js";
+import type { RepositoryName } from "./names.js";
+import { type AdmissionContext, purgatoryMessage, type Verdict } from "./policy.js";
+import { type Relation, readRelation } from "./related.js";
+import { rememberedId } from "./remembered.js";
+import { roomFor } from "./room.js";
+import { prsIdentifier } from "./service.js";
+import type { AdmissionSettings } from "./settings.js";
+import { held, known, refused } from "./verdicts.js";
+import { waitingEntry } from "./waiting.js";
+
+export async function judgePullRequest(
+  event: VerifiedEvent,
+  pullRequest: PullRequest,
+  context: AdmissionContext,
+  settings: AdmissionSettings,
+): Promise<Verdict> {
+  const { reader, source, nowSeconds } = context;
+  const caps = settings.caps();
+  const { repositoryBlacklist } = settings.lists();
+  const relation = await readRelation(event, reader, caps, (name) => repositoryBlacklist.has(name));
+  const contributor = settings.grasp06 ? contributorRepository(event, pullRequest, settings) : undefined;
+  const repositories = addressedRepositories(pullRequest, relation);
+  const isRelated = repositories.length > 0;
+  const facts = { repositories, prs: contributor?.identifier ?? null, tip: pullRequest.tip.slice(0, 64) };
+  if (!isRelated && !contributor) {
+    const sentence =
+      relation.servedVia === undefined
+        ? "its a tags name no repository of this server"
+        : "the repository its a tags name has no git data on this server";
+    return refused("pull-request", "unrelated", sentence, facts);
+  }
+  if (!isRelated && contributor && !contributor.wanted) {
+    return refused("repository-list", "repository-blocked", "this repository or key is not wanted here", facts);
+  }
+  const self = await waitingEntry(reader, event.id);
+  if (self?.phase === "waiting" || (self && source.type !== "client"))
+    return known("pull-request", purgatoryMessage, facts);
+  const remembered = source.type === "sync" ? await rememberedId(reader, event.id, nowSeconds) : undefined;
+  if (remembered?.reason === "expired") {
+    return known("remembered", "duplicate: its git data was looked for in vain", facts);
+  }
+  const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), caps);
+  if (!room.ok) return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", facts);
+  const entry = newEntry({
+    kind: "pull-request",
+    event,
+    source,
+    nowSeconds,
+    deadline: { phase: "waiting", expires: nowSeconds + caps.expirySeconds },
+    repositories,
+    prsIdentifier: contributor?.wanted ? contributor.identifier : null,
+    releasable: isOid(pullRequest.tip),
+  });
+  return held(isRelated ? "pull-request" : "grasp-06", entry, self === undefined, facts, {
+    changes: room.giveWay.map((id) => ({ type: "unhold", id, cause: "evicted" }) as const),
+  });
+}
+
+/**
+ * Its data belongs where its own `a` tags say, and nowhere else: a pull request for one repository must not place
+ * refs in another it merely mentions (threats.md row 18). Only without any does it follow what it points at.
+ */
+function addressedRepositories(pullRequest: PullRequest, relation: Relation): readonly string[] {
+  if (pullRequest.repositories.length === 0) return relation.repositories;
+  const named = new Set(pullRequest.repositories.map(addressText));
+  return relation.repositories.filter((address) => named.has(address));
+}
+
+/** GRASP-06: `/prs/<signer>/<identifier>.git`, for a coordinate the lists allow and a signer they allow. */
+function contributorRepository(
+  event: VerifiedEvent,
+  pullRequest: PullRequest,
+  settings: AdmissionSettings,
+): { readonly identifier: string; readonly wanted: boolean } | undefined {
+  const identifier = prsIdentifier(pullRequest, event.pubkey, settings.services);
+  if (identifier === undefined) return undefined;
+  const lists = settings.lists();
+  const own: RepositoryName = { owner: event.pubkey, identifier };
+  const coordinates = pullRequest.repositories
+    .filter((address) => address.identifier === identifier)
+    .map((address): RepositoryName => ({ owner: address.pubkey, identifier }));
+  const blocked = [own, ...coordinates].some((name) => lists.repositoryBlacklist.has(name));
+  const allowed = [own, ...coordinates].some((name) => isWhitelisted(lists, name));
+  return { identifier, wanted: allowed && !blocked };
+}

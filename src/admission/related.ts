@@ -1,0 +1,215 @@
+// Rule 5 of relay.md: what an event is related to, in both directions, and what follows for everything that has no
+// rule of its own. Transitive by construction: whatever was accepted can be pointed at.
+//
+// Profiles, grasp lists, deletions and vanish requests carry no relation: anybody may have them here, so that what
+// merely points at one, or is pointed at by one, is not about a repository.
+
+import { type Address, addressOf, addressText } from "../nostr/address.js";
+import { isAddressable, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
+import type { Filter } from "../nostr/filter.js";
+import { kinds } from "../nostr/kinds.js";
+import { repositoriesTagged } from "../nostr/nip34.js";
+import type { Reader } from "../store/port.js";
+import type { AdmissionCaps } from "./caps.js";
+import { catalogueRow } from "./catalogue.js";
+import { newEntry } from "./entries.js";
+import { type RepositoryName, repositoryAddress, repositoryNamed } from "./names.js";
+import { type AdmissionContext, purgatoryMessage, type Verdict } from "./policy.js";
+import { roomFor } from "./room.js";
+import type { AdmissionSettings } from "./settings.js";
+import { targetsOf } from "./targets.js";
+import { held, known, refused, stored } from "./verdicts.js";
+import { type WaitingEntry, waitingEntries, waitingEntry, waitingHints, waitingKeys } from "./waiting.js";
+
+export interface Relation {
+  /** Related to something served: the tag value or `tagged by <id>` that shows it. */
+  readonly servedVia: string | undefined;
+  /** Repositories it belongs to, served ones and waiting ones, as addresses. */
+  readonly repositories: readonly string[];
+  /** Those of them that wait, or that belong to a waiting event it points at. */
+  readonly waiting: readonly string[];
+}
+
+const carriesNoRelation = new Set<number>([
+  kinds.profile,
+  kinds.contacts,
+  kinds.relayList,
+  kinds.graspList,
+  kinds.deletion,
+  kinds.vanish,
+]);
+
+const maxTaggersRead = 200;
+const maxRepositories = 20;
+
+interface Found {
+  servedVia: string | undefined;
+  readonly repositories: Set<string>;
+  readonly waiting: Set<string>;
+}
+
+export async function readRelation(
+  event: NostrEvent,
+  reader: Reader,
+  caps: AdmissionCaps,
+  isBlocked: (name: RepositoryName) => boolean,
+): Promise<Relation> {
+  const found: Found = { servedVia: undefined, repositories: new Set(), waiting: new Set() };
+  const { ids, addresses } = targetsOf(event, caps.relationTargets);
+  for (const address of addresses) await lookAtAddress(address, reader, isBlocked, found);
+  for (const id of ids) {
+    if (id === event.id) continue;
+    const target = await reader.event(id);
+    if (target && !carriesNoRelation.has(target.event.kind))
+      await addServed(target.event, id, reader, isBlocked, found);
+    const entry = target ? undefined : await waitingEntry(reader, id);
+    if (entry) addWaiting(entry, isBlocked, found);
+  }
+  if (found.servedVia === undefined) await lookForTaggers(event, reader, isBlocked, found);
+  return {
+    servedVia: found.servedVia,
+    repositories: [...found.repositories].slice(0, maxRepositories),
+    waiting: [...found.waiting].slice(0, maxRepositories),
+  };
+}
+
+async function lookAtAddress(
+  address: Address,
+  reader: Reader,
+  isBlocked: (name: RepositoryName) => boolean,
+  found: Found,
+): Promise<void> {
+  // Author and identifier are looked up together: a stranger's repository of the same name is another repository.
+  if (!isAddressable(address.kind)) return;
+  const target = await reader.latest(address);
+  if (address.kind !== kinds.announcement) {
+    if (target) await addServed(target.event, addressText(address), reader, isBlocked, found);
+    return;
+  }
+  const name = { owner: address.pubkey, identifier: address.identifier };
+  if (isBlocked(name)) return;
+  const row = await catalogueRow(reader, name);
+  if (target) {
+    found.servedVia ??= addressText(address);
+    if (row && row.status !== "deleted") found.repositories.add(addressText(address));
+  }
+  if (row?.status === "waiting") {
+    found.repositories.add(addressText(address));
+    if (!target) found.waiting.add(addressText(address));
+  }
+}
+
+async function addServed(
+  target: NostrEvent,
+  via: string,
+  reader: Reader,
+  isBlocked: (name: RepositoryName) => boolean,
+  found: Found,
+): Promise<void> {
+  found.servedVia ??= via;
+  for (const address of repositoriesTagged(target).slice(0, maxRepositories)) {
+    const name = { owner: address.pubkey, identifier: address.identifier };
+    if (!isBlocked(name) && (await catalogueRow(reader, name)) !== undefined)
+      found.repositories.add(addressText(address));
+  }
+}
+
+function addWaiting(entry: WaitingEntry, isBlocked: (name: RepositoryName) => boolean, found: Found): void {
+  // A soft announcement has no repository to wait with.
+  if (entry.phase === "soft" && entry.kind === "announcement") return;
+  for (const address of entry.repositories) {
+    const name = repositoryNamed(address);
+    if (!name || isBlocked(name)) continue;
+    found.repositories.add(repositoryAddress(name));
+    found.waiting.add(repositoryAddress(name));
+  }
+}
+
+/** The other direction: something here points at this event, by id or by the address it lives at. */
+async function lookForTaggers(
+  event: NostrEvent,
+  reader: Reader,
+  isBlocked: (name: RepositoryName) => boolean,
+  found: Found,
+): Promise<void> {
+  const address = addressOf(event);
+  const tagFilter = (name: string, value: string): Filter => ({
+    tags: new Map([[name, [value]]]),
+    limit: maxTaggersRead,
+  });
+  const filters = [
+    ...["e", "E", "q"].map((name) => tagFilter(name, event.id)),
+    ...(address ? ["a", "A", "q"].map((name) => tagFilter(name, addressText(address))) : []),
+  ];
+  for await (const page of reader.query(filters, { limit: maxTaggersRead })) {
+    const tagger = page.find((row) => !carriesNoRelation.has(row.event.kind) && row.id !== event.id);
+    if (!tagger) continue;
+    await addServed(tagger.event, `tagged by ${tagger.id}`, reader, isBlocked, found);
+    return;
+  }
+  const prefixes = [waitingKeys.tagsEvent(event.id), ...(address ? [waitingKeys.tagsAddress(address)] : [])];
+  for (const prefix of prefixes) {
+    for (const entry of await waitingEntries(reader, prefix, maxRepositories)) {
+      if (entry.id !== event.id) addWaiting(entry, isBlocked, found);
+    }
+  }
+}
+
+/** Stored when related to something served, held when related to something waiting, else refused. */
+export async function judgeRelated(
+  event: VerifiedEvent,
+  { reader, source, nowSeconds }: AdmissionContext,
+  settings: AdmissionSettings,
+): Promise<Verdict> {
+  const { repositoryBlacklist } = settings.lists();
+  const caps = settings.caps();
+  const relation = await readRelation(event, reader, caps, (name) => repositoryBlacklist.has(name));
+  if (relation.servedVia !== undefined) return stored("related", { via: relation.servedVia });
+  if (relation.waiting.length === 0) {
+    const sentence =
+      "it is not about anything here: no a, A or q tag names a repository of this server and no e, E or q tag an event of it";
+    return refused("related", "unrelated", sentence, {});
+  }
+  return holdRelated(event, relation.waiting, { reader, source, nowSeconds }, caps);
+}
+
+/** Held with waiting repositories that still have a place for it (100 each). */
+export async function holdRelated(
+  event: VerifiedEvent,
+  waiting: readonly string[],
+  { reader, source, nowSeconds }: AdmissionContext,
+  caps: AdmissionCaps,
+): Promise<Verdict> {
+  if (await waitingEntry(reader, event.id)) return known("related", purgatoryMessage, { waiting });
+  const withPlace: string[] = [];
+  for (const address of waiting) {
+    const name = repositoryNamed(address);
+    if (!name) continue;
+    const prefix = waitingKeys.repositoryKind(name, "related");
+    const held = await waitingHints(reader, prefix, caps.relatedPerRepository);
+    if (held.length < caps.relatedPerRepository) withPlace.push(address);
+  }
+  if (withPlace.length === 0) {
+    const sentence = `${caps.relatedPerRepository} events wait with this repository already: try again when it is here`;
+    return refused("waiting-room", "waiting-room-full", sentence, { waiting });
+  }
+  const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), caps);
+  if (!room.ok) return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", { waiting });
+  const entry = newEntry({
+    kind: "related",
+    event,
+    source,
+    nowSeconds,
+    deadline: { phase: "waiting", expires: nowSeconds + caps.expirySeconds },
+    repositories: withPlace,
+  });
+  return held(
+    "related",
+    entry,
+    true,
+    { waiting: withPlace },
+    {
+      changes: room.giveWay.map((id) => ({ type: "unhold", id, cause: "evicted" }) as const),
+    },
+  );
+}

@@ -1,0 +1,27 @@
+// What the policy is built from. `lists`, `archive` and `caps` are asked for each event: they change on reload.
+
+import type { ServiceName } from "../net/url.js";
+import type { Pubkey } from "../nostr/ids.js";
+import type { AdmissionCaps } from "./caps.js";
+import type { HourlyCounter } from "./counters.js";
+import type { AdmissionLists, RepositoryList } from "./lists.js";
+
+export interface ArchiveSettings {
+  readonly all: boolean;
+  readonly whitelist: RepositoryList;
+  /** Host names of GRASP services whose repositories are mirrored. */
+  readonly serviceHosts: ReadonlySet<string>;
+}
+
+export interface AdmissionSettings {
+  /** The first is the name people see; others are further names of the same service. At least one. */
+  readonly services: readonly ServiceName[];
+  readonly serverKey: Pubkey;
+  adminKeys(): ReadonlySet<Pubkey>;
+  lists(): AdmissionLists;
+  archive(): ArchiveSettings;
+  readonly grasp06: boolean;
+  caps(): AdmissionCaps;
+  readonly newAnnouncements: HourlyCounter;
+  readonly graspLists: HourlyCounter;
+}

@@ -1,0 +1,177 @@
+// Rule 3 of relay.md: states (30618). Facts are read first, then decided.
+
+import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
+import type { EventId } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { RepositoryState } from "../nostr/nip34.js";
+import { repositoriesTrusting, storedAuthority, type TrustingRepository } from "./authority.js";
+import type { AdmissionCaps } from "./caps.js";
+import { isReleased, takesStates, withStatus } from "./catalogue.js";
+import { restarted } from "./deadlines.js";
+import { newEntry } from "./entries.js";
+import { announcersOf } from "./listings.js";
+import { repositoryAddress } from "./names.js";
+import { type AdmissionContext, type Change, purgatoryMessage, type RepositoryChange, type Verdict } from "./policy.js";
+import { rememberedId } from "./remembered.js";
+import { roomFor } from "./room.js";
+import type { AdmissionSettings } from "./settings.js";
+import { hasOnlyObjectIds, refsFault } from "./state-refs.js";
+import { held, known, refused, stored } from "./verdicts.js";
+import {
+  type WaitingEntry,
+  type WaitingHint,
+  waitingAnnouncement,
+  waitingEntry,
+  waitingHints,
+  waitingKeys,
+} from "./waiting.js";
+
+export interface StateFacts {
+  readonly newest: { readonly id: EventId; readonly created_at: number } | undefined;
+  /** This very event, if it waits already. */
+  readonly self: WaitingEntry | undefined;
+  readonly expired: boolean;
+  readonly repositories: readonly TrustingRepository[];
+  readonly isAnnounced: boolean;
+  /** The author's other states for this identifier that wait. */
+  readonly siblings: readonly (WaitingHint & { readonly id: EventId })[];
+  /** Waiting and soft announcements of the repositories concerned: their clock restarts. */
+  readonly announcements: readonly WaitingEntry[];
+  readonly hasRoom: boolean;
+  readonly giveWay: readonly EventId[];
+}
+
+export async function readStateFacts(
+  state: RepositoryState,
+  { reader, nowSeconds, source }: AdmissionContext,
+  settings: AdmissionSettings,
+): Promise<StateFacts> {
+  const caps = settings.caps();
+  const { repositoryBlacklist } = settings.lists();
+  const address = { kind: kinds.state, pubkey: state.author, identifier: state.identifier };
+  const latest = await reader.latest(address);
+  const repositories = await repositoriesTrusting(
+    storedAuthority(reader),
+    state.author,
+    state.identifier,
+    caps.repositoriesPerState,
+    (row) => takesStates(row) && !repositoryBlacklist.has(row),
+  );
+  const announcements: WaitingEntry[] = [];
+  for (const repository of repositories) {
+    const entry = isReleased(repository.row) ? undefined : await waitingAnnouncement(reader, repository);
+    if (entry) announcements.push(entry);
+  }
+  const siblings = await waitingHints(reader, waitingKeys.address(address), caps.statesPerAuthorAndIdentifier * 4);
+  const remembered = source.type === "sync" ? await rememberedId(reader, state.event.id, nowSeconds) : undefined;
+  const room = await roomFor(reader, state.author, Buffer.byteLength(state.event.raw), caps);
+  return {
+    newest: latest && { id: latest.event.id, created_at: latest.event.created_at },
+    self: await waitingEntry(reader, state.event.id),
+    expired: remembered?.reason === "expired",
+    repositories,
+    isAnnounced: (await announcersOf(reader, state.identifier, 1)).length > 0,
+    siblings: siblings.filter((hint) => hint.id !== state.event.id),
+    announcements,
+    hasRoom: room.ok,
+    giveWay: room.ok ? room.giveWay : [],
+  };
+}
+
+export interface StateCase {
+  readonly event: VerifiedEvent;
+  readonly state: RepositoryState;
+  readonly facts: StateFacts;
+  readonly context: Pick<AdmissionContext, "source" | "nowSeconds">;
+  readonly caps: AdmissionCaps;
+}
+
+export function decideState({ event, state, facts, context, caps }: StateCase): Verdict {
+  const { nowSeconds, source } = context;
+  const fault = state.identifier === "" ? "the d tag lacks an identifier" : refsFault(state);
+  if (fault !== undefined) return refused("state", "bad-state", fault);
+  const addresses = facts.repositories.map(repositoryAddress);
+  const record = { repositories: addresses, refs: state.refs.length };
+  if (addresses.length === 0) {
+    return facts.isAnnounced
+      ? refused("state", "not-a-maintainer", "author not authorized for this repository", record)
+      : refused("state", "no-announcement", "no announcement exists for this repository", record);
+  }
+  if (facts.newest && compareNewestFirst(facts.newest, event) < 0) {
+    return known("state", "duplicate: a newer version is stored", record);
+  }
+  if (facts.self?.phase === "waiting" || (facts.self && source.type !== "client")) {
+    return known("state", purgatoryMessage, record);
+  }
+  if (facts.expired) return known("remembered", "duplicate: its git data was looked for in vain", record);
+  const served = facts.repositories.some(({ row }) => isReleased(row));
+  // Without refs there is nothing to wait for and nothing it may start: it neither releases nor prolongs a wait.
+  if (state.refs.length === 0 && served) return stored("state", { ...record, empty: true });
+  const evicted = ownOldestThatGivesWay(event, facts, caps);
+  if (evicted === "none") {
+    const count = caps.statesPerAuthorAndIdentifier;
+    return refused("waiting-room", "rate-limited", `${count} newer states of this repository wait already`, record);
+  }
+  if (!facts.hasRoom) {
+    return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", record);
+  }
+  const entry = newEntry({
+    kind: "state",
+    event,
+    source,
+    nowSeconds,
+    deadline: { phase: "waiting", expires: nowSeconds + caps.expirySeconds },
+    repositories: addresses,
+    releasable: hasOnlyObjectIds(state) && state.refs.length > 0,
+  });
+  const wake = state.refs.length === 0 ? { changes: [], repositories: [] } : restartWaits(facts, nowSeconds, caps);
+  return held(
+    "state",
+    entry,
+    facts.self === undefined,
+    { ...record, releasable: entry.releasable },
+    {
+      changes: [...facts.giveWay, ...evicted].map((id) => ({ type: "unhold", id, cause: "evicted" }) as const),
+      after: wake.changes,
+      repositories: wake.repositories,
+    },
+  );
+}
+
+/**
+ * Ten states per author and identifier: a newer one takes the place of the author's own oldest, so that somebody who
+ * publishes often is not stuck with his old ones; one older than all ten has no place.
+ */
+function ownOldestThatGivesWay(
+  event: VerifiedEvent,
+  facts: StateFacts,
+  caps: AdmissionCaps,
+): readonly EventId[] | "none" {
+  const excess = facts.siblings.length + 1 - caps.statesPerAuthorAndIdentifier;
+  if (excess <= 0) return [];
+  const oldestFirst = [...facts.siblings].sort((a, b) => compareNewestFirst(b, a));
+  const victims = oldestFirst.slice(0, excess);
+  return victims.every((victim) => compareNewestFirst(event, victim) < 0) ? victims.map(({ id }) => id) : "none";
+}
+
+/** An authorised state restarts the clock of the waiting announcements and brings soft ones back. */
+function restartWaits(
+  facts: StateFacts,
+  nowSeconds: number,
+  caps: AdmissionCaps,
+): { readonly changes: Change[]; readonly repositories: RepositoryChange[] } {
+  const changes: Change[] = [];
+  const repositories: RepositoryChange[] = [];
+  for (const { owner, identifier, row } of facts.repositories) {
+    const announcement = facts.announcements.find((entry) => entry.pubkey === owner);
+    if (!announcement) continue;
+    const entry = restarted(announcement, nowSeconds, caps);
+    if (entry.phase !== "waiting") continue;
+    changes.push({ type: "hold", entry });
+    if (row.status === "soft") {
+      changes.push({ type: "catalogue", row: withStatus(row, "waiting", nowSeconds) });
+      repositories.push({ name: { owner, identifier }, to: "create" });
+    }
+  }
+  return { changes, repositories };
+}

@@ -1,0 +1,174 @@
+// Table "purgatory": what waits for git data, and how it is found. Types, keys and reads; writes are in
+// waiting-writes.ts, time and release in the purgatory room (purgatory.md, "Waiting room").
+//
+//   e:<event id>                                  → WaitingEntry: the truth; every row below is derived from it
+//   a:<pubkey>:<kind>:<identifier>:<event id>     → WaitingHint: all of an author's, or one address's
+//   r:<owner>:<identifier>:<entry kind>:<event id>→ WaitingHint: what concerns a repository
+//   t:<event id or kind:pubkey:identifier>:<id>   → 1: which entries tag an event or address (first 100 targets)
+//   x:<phase>:<expires, 12 digits>:<event id>     → 1: what is due, in order
+//   h:<bytes, 12 digits>:<pubkey>, b:<pubkey>     → 1, number: who holds how much, the largest holder last
+//   g:<event id>:<area>:<owner>:<identifier>      → PlaceholderRow: data pushed to refs/nostr/<id> before its event
+//   c:all                                         → WaitingTotals
+// Identifiers in keys are encoded (names.ts), so no key is a prefix of another identifier's.
+
+import { type Address, addressOf } from "../nostr/address.js";
+import { eventFromStoredText, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { TableReader } from "../store/port.js";
+import { addressKey, identifierKey, type RepositoryName, repositoryKey } from "./names.js";
+
+export type EntryKind = "announcement" | "state" | "pull-request" | "related";
+export type WaitingPhase = "waiting" | "soft";
+
+export type EntrySource =
+  | { readonly type: "client" }
+  | { readonly type: "sync"; readonly relay: string }
+  | { readonly type: "import" }
+  | { readonly type: "own" };
+
+export interface WaitingEntry {
+  readonly kind: EntryKind;
+  readonly id: EventId;
+  readonly pubkey: Pubkey;
+  readonly eventKind: number;
+  /** The `d` tag of addressable events, else empty. */
+  readonly identifier: string;
+  readonly created_at: number;
+  /** The event's JSON, as it will be served. */
+  readonly raw: string;
+  readonly bytes: number;
+  readonly source: EntrySource;
+  readonly entered: number;
+  /** When this coordinate began to wait, replacements included. */
+  readonly firstWaited: number;
+  readonly expires: number;
+  readonly phase: WaitingPhase;
+  /** Addresses (`30617:owner:identifier`) of the repositories it concerns. */
+  readonly repositories: readonly string[];
+  /** Pull requests: also looked for in the signer's `/prs/<npub>/<identifier>.git` (GRASP-06). */
+  readonly prsIdentifier: string | null;
+  /** False: its object ids are ill-formed, it can only expire (threats.md row 1). */
+  readonly releasable: boolean;
+}
+
+export interface WaitingHint {
+  readonly kind: EntryKind;
+  readonly phase: WaitingPhase;
+  readonly created_at: number;
+  readonly bytes: number;
+}
+
+export interface WaitingTotals {
+  readonly entries: number;
+  readonly bytes: number;
+  readonly waitingAnnouncements: number;
+  readonly softAnnouncements: number;
+}
+
+export interface PlaceholderRow {
+  readonly id: EventId;
+  /** `30617:<owner>:<identifier>`; under `/prs/` the owner is the signer the path names. */
+  readonly repository: string;
+  readonly area: "main" | "prs";
+  readonly ip: string;
+  readonly bytes: number;
+  readonly entered: number;
+  readonly expires: number;
+}
+
+const padded = (value: number): string => String(Math.max(0, Math.floor(value))).padStart(12, "0");
+
+export const waitingKeys = {
+  entry: (id: EventId): string => `e:${id}`,
+  author: (pubkey: Pubkey): string => `a:${pubkey}:`,
+  authorKind: (pubkey: Pubkey, kind: number): string => `a:${pubkey}:${kind}:`,
+  address: (address: Address): string => `a:${address.pubkey}:${address.kind}:${identifierKey(address.identifier)}:`,
+  repository: (name: RepositoryName): string => `r:${repositoryKey(name)}:`,
+  repositoryKind: (name: RepositoryName, kind: EntryKind): string => `r:${repositoryKey(name)}:${kind}:`,
+  tagsEvent: (id: EventId): string => `t:${id}:`,
+  tagsAddress: (address: Address): string => `t:${addressKey(address)}:`,
+  dueInPhase: (phase: WaitingPhase): string => `x:${phase}:`,
+  due: (phase: WaitingPhase, expires: number): string => `x:${phase}:${padded(expires)}:`,
+  holder: (bytes: number, pubkey: Pubkey): string => `h:${padded(bytes)}:${pubkey}`,
+  held: (pubkey: Pubkey): string => `b:${pubkey}`,
+  placeholdersOf: (id: EventId): string => `g:${id}:`,
+  placeholder: (id: EventId, area: PlaceholderRow["area"], name: RepositoryName): string =>
+    `g:${id}:${area}:${repositoryKey(name)}`,
+  totals: "c:all",
+} as const;
+
+export const emptyTotals: WaitingTotals = { entries: 0, bytes: 0, waitingAnnouncements: 0, softAnnouncements: 0 };
+
+/** The event id every index key ends with. */
+export const idAtEnd = (key: string): EventId => key.slice(-64) as EventId;
+
+export const waitingEntry = (reader: TableReader, id: EventId): Promise<WaitingEntry | undefined> =>
+  reader.row<WaitingEntry>("purgatory", waitingKeys.entry(id));
+
+export const waitingEvent = (entry: WaitingEntry): VerifiedEvent => eventFromStoredText(entry.raw);
+
+export const waitingTotals = async (reader: TableReader): Promise<WaitingTotals> =>
+  (await reader.row<WaitingTotals>("purgatory", waitingKeys.totals)) ?? emptyTotals;
+
+export const bytesHeldBy = async (reader: TableReader, pubkey: Pubkey): Promise<number> =>
+  (await reader.row<number>("purgatory", waitingKeys.held(pubkey))) ?? 0;
+
+/** Ids and hints under an `a:` or `r:` prefix, at most `limit`. */
+export async function waitingHints(
+  reader: TableReader,
+  prefix: string,
+  limit: number,
+): Promise<(WaitingHint & { readonly id: EventId })[]> {
+  const found: (WaitingHint & { readonly id: EventId })[] = [];
+  for await (const [key, hint] of reader.rows<WaitingHint>("purgatory", { prefix, limit })) {
+    found.push({ ...hint, id: idAtEnd(key) });
+  }
+  return found;
+}
+
+/** Full entries under an index prefix (`a:`, `r:`, `t:`, `x:`), at most `limit`. */
+export async function waitingEntries(reader: TableReader, prefix: string, limit: number): Promise<WaitingEntry[]> {
+  const ids: EventId[] = [];
+  for await (const [key] of reader.rows("purgatory", { prefix, limit })) ids.push(idAtEnd(key));
+  const entries: WaitingEntry[] = [];
+  for (const id of ids) {
+    const entry = await waitingEntry(reader, id);
+    if (entry) entries.push(entry);
+  }
+  return entries;
+}
+
+/** The one waiting announcement of an owner for an identifier, waiting or soft. */
+export async function waitingAnnouncement(
+  reader: TableReader,
+  name: RepositoryName,
+): Promise<WaitingEntry | undefined> {
+  const address = { kind: kinds.announcement, pubkey: name.owner, identifier: name.identifier };
+  return (await waitingEntries(reader, waitingKeys.address(address), 1))[0];
+}
+
+/** Entries due in a phase: `expires` at or before now, earliest first. */
+export async function dueEntries(
+  reader: TableReader,
+  phase: WaitingPhase,
+  nowSeconds: number,
+  limit: number,
+): Promise<WaitingEntry[]> {
+  const entries = await waitingEntries(reader, waitingKeys.dueInPhase(phase), limit);
+  return entries.filter((entry) => entry.expires <= nowSeconds);
+}
+
+/** Whether anything of this author's waits. */
+export async function hasWaiting(reader: TableReader, pubkey: Pubkey): Promise<boolean> {
+  return (await waitingHints(reader, waitingKeys.author(pubkey), 1)).length > 0;
+}
+
+export async function placeholders(reader: TableReader, id: EventId, limit = 100): Promise<PlaceholderRow[]> {
+  const found: PlaceholderRow[] = [];
+  const range = { prefix: waitingKeys.placeholdersOf(id), limit };
+  for await (const [, row] of reader.rows<PlaceholderRow>("purgatory", range)) found.push(row);
+  return found;
+}
+
+export const identifierOfEvent = (event: NostrEvent): string => addressOf(event)?.identifier ?? "";
