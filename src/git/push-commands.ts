@@ -53,20 +53,25 @@ function parseCommand(line: string): PushCommand | undefined {
   const [oldText, newText] = [line.slice(0, line.indexOf(" ")), line.split(" ", 2)[1] ?? ""];
   const ref = line.slice(oldText.length + newText.length + 2);
   if (!isOid(oldText) || !isOid(newText) || oldText.length !== newText.length || !isRefName(ref)) return undefined;
-  const valueOf = (oid: Oid): Oid | undefined => (isZero(oid) ? undefined : oid);
-  return { ref, old: valueOf(oldText), new: valueOf(newText) };
+  const unlessZero = (oid: Oid): Oid | undefined => (isZero(oid) ? undefined : oid);
+  return { ref, old: unlessZero(oldText), new: unlessZero(newText) };
 }
 
 /** Feed it chunks until it says something else than `more`. */
 export class PushHeadParser {
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
+  /** Bytes read before those in `#bytes`. */
+  #consumed = 0;
   #capabilities = noCapabilities;
   readonly #commands: PushCommand[] = [];
   readonly #refs = new Set<string>();
 
   push(chunk: Buffer): PushHeadResult {
-    this.#bytes = this.#bytes.length === 0 ? chunk : Buffer.concat([this.#bytes, chunk]);
+    // Only the unread rest is joined: a client that sends single bytes must not make us copy a megabyte for each.
+    this.#bytes = this.#at === this.#bytes.length ? chunk : Buffer.concat([this.#bytes.subarray(this.#at), chunk]);
+    this.#consumed += this.#at;
+    this.#at = 0;
     try {
       return this.#parse();
     } catch (error) {
@@ -83,7 +88,7 @@ export class PushHeadParser {
   #parse(): PushHeadResult {
     for (;;) {
       const read = readPkt(this.#bytes, this.#at);
-      if (this.#at > maxCommandBytes || (!read && this.#bytes.length - this.#at > maxCommandBytes)) {
+      if (this.#consumed + this.#at > maxCommandBytes) {
         return this.#refuse("the list of refs is over 1 MiB: push fewer refs at a time", "too-many-commands");
       }
       if (!read) return { status: "more" };
@@ -98,11 +103,11 @@ export class PushHeadParser {
 
   #end(): PushHeadResult {
     if (this.#commands.length === 0) {
-      return this.#at === 4 ? { status: "probe" } : this.#refuse("a push must contain a command");
+      return this.#consumed + this.#at === 4 ? { status: "probe" } : this.#refuse("a push must contain a command");
     }
     return {
       status: "ready",
-      head: { commands: this.#commands, capabilities: this.#capabilities, bytes: this.#at },
+      head: { commands: this.#commands, capabilities: this.#capabilities, bytes: this.#consumed + this.#at },
     };
   }
 
