@@ -1,0 +1,54 @@
+// Files that are on disk when the call returns: written beside, synced, renamed into place, directory synced.
+
+import { randomBytes } from "node:crypto";
+import { mkdir, open, rename } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+
+export async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export async function writeSynced(path: string, text: string): Promise<void> {
+  const handle = await open(path, "w", 0o644);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const beside = join(dirname(path), `tmp_${basename(path)}_${randomBytes(6).toString("hex")}`);
+  await writeSynced(beside, text);
+  await rename(beside, path);
+  await syncDirectory(dirname(path));
+}
+
+/** Makes a directory and its parents, and their names durable. */
+export async function makeDirectory(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true });
+  if (first === undefined) return;
+  for (let at = path; ; at = dirname(at)) {
+    await syncDirectory(dirname(at));
+    if (at === first) return;
+  }
+}
+
+export const isMissing = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
+
+/** Undefined instead of an error when there is no such thing. */
+export async function ifPresent<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { text } from "node:stream/consumers";
+import { after, before, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { type JobLimits, Launcher, LauncherError } from "./launcher.js";
+
+const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
+const limits: JobLimits = { wallClockMs: 10_000 };
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+async function until(condition: () => boolean, what: string, ms = 8_000): Promise<void> {
+  const end = Date.now() + ms;
+  while (!condition()) {
+    assert.ok(Date.now() < end, `gave up waiting until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+describe("launcher", () => {
+  let launcher: Launcher;
+  before(() => {
+    launcher = new Launcher();
+  });
+  after(() => launcher.close());
+
+  it("hands stdin and stdout through and reports exit code and stderr", async () => {
+    const job = await launcher.start({ argv: ["/bin/sh", "-c", "cat; echo oops >&2; exit 3"], env, limits });
+    job.stream.end("hello");
+    assert.equal(await text(job.stream), "hello");
+    assert.deepEqual(await job.exit, { code: 3, signal: undefined, timedOut: false, stderr: "oops\n" });
+  });
+
+  it("carries many megabytes both ways without loss", async () => {
+    const job = await launcher.start({ argv: ["cat"], env, limits });
+    const block = Buffer.alloc(1 << 20, "x");
+    let got = 0;
+    job.stream.on("data", (chunk: Buffer) => {
+      got += chunk.length;
+    });
+    for (let i = 0; i < 64; i++) {
+      if (!job.stream.write(block)) await new Promise((resolve) => job.stream.once("drain", resolve));
+    }
+    job.stream.end();
+    assert.equal((await job.exit).code, 0);
+    await until(() => got === 64 << 20, "all bytes are back");
+  });
+
+  it("passes only the environment it is given", async () => {
+    const job = await launcher.start({ argv: ["/usr/bin/env"], env: { ONLY: "this" }, limits });
+    job.stream.end();
+    assert.equal((await text(job.stream)).trim(), "ONLY=this");
+  });
+
+  it("rejects when the program does not exist", async () => {
+    await assert.rejects(launcher.start({ argv: ["/nonexistent/program"], env, limits }), LauncherError);
+    assert.equal(launcher.jobsInFlight, 0);
+  });
+
+  it("ends the whole process group", async () => {
+    const job = await launcher.start({ argv: ["/bin/sh", "-c", "sleep 100 & echo $!; wait"], env, limits });
+    const pid = Number(await new Promise<string>((resolve) => job.stream.once("data", (d) => resolve(String(d)))));
+    assert.ok(isAlive(pid));
+    job.end();
+    assert.equal((await job.exit).signal, "SIGTERM");
+    await until(() => !isAlive(pid), "the grandchild is gone");
+  });
+
+  it("ends a job that runs over its wall-clock limit, even a stopped one", async () => {
+    const job = await launcher.start({
+      argv: ["/bin/sh", "-c", "kill -STOP $$; sleep 100"],
+      env,
+      limits: { wallClockMs: 200 },
+    });
+    assert.equal((await job.exit).timedOut, true);
+  });
+
+  it("applies memory and CPU limits", async () => {
+    const job = await launcher.start({
+      argv: ["/bin/sh", "-c", "ulimit -d; ulimit -t"],
+      env,
+      limits: { wallClockMs: 5_000, memoryBytes: 64 << 20, cpuSeconds: 7 },
+    });
+    job.stream.end();
+    assert.deepEqual((await text(job.stream)).trim().split("\n"), ["65536", "7"]);
+  });
+
+  it("keeps stderr bounded", async () => {
+    const job = await launcher.start({ argv: ["/bin/sh", "-c", "head -c 1000000 /dev/zero >&2"], env, limits });
+    assert.equal((await job.exit).stderr.length, 64 * 1024);
+  });
+
+  it("fails jobs clearly, leaves none of them behind and recovers when the helper is killed", async () => {
+    const job = await launcher.start({ argv: ["/bin/sh", "-c", "echo $$; sleep 100"], env, limits });
+    const pid = Number(await new Promise<string>((resolve) => job.stream.once("data", (d) => resolve(String(d)))));
+    const helper = launcher.helperPid;
+    assert.ok(helper);
+    process.kill(helper, "SIGKILL");
+    assert.equal((await job.exit).stderr, "the launcher ended");
+    await until(() => !isAlive(pid), "the job is gone");
+    const next = await launcher.start({ argv: ["/bin/echo", "back"], env, limits });
+    next.stream.end();
+    assert.equal((await text(next.stream)).trim(), "back");
+  });
+
+  it("removes its directory on close and refuses further work", async () => {
+    const own = new Launcher();
+    const job = await own.start({ argv: ["sleep", "100"], env, limits });
+    await own.close();
+    assert.equal(existsSync(own.scratchDirectory), false);
+    assert.notEqual((await job.exit).signal ?? "", "");
+    await assert.rejects(own.start({ argv: ["true"], env, limits }), LauncherError);
+  });
+
+  it("threat 20: when the server is killed with SIGKILL no child and no helper stays behind", async () => {
+    const module = fileURLToPath(new URL("./launcher.js", import.meta.url));
+    const script = `import { Launcher } from ${JSON.stringify(module)};
+      const launcher = new Launcher();
+      const job = await launcher.start({ argv: ["/bin/sh", "-c", "echo $$; trap '' TERM; sleep 100 & wait; sleep 100"],
+        env: { PATH: process.env.PATH }, limits: { wallClockMs: 100000 } });
+      job.stream.on("data", (d) => console.log(launcher.helperPid + " " + String(d).trim()));`;
+    const server = spawn(process.execPath, ["--input-type=module", "-e", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const line = await new Promise<string>((resolve) => server.stdout.once("data", (d) => resolve(String(d))));
+    const [helper = 0, child = 0] = line.trim().split(" ").map(Number);
+    assert.ok(isAlive(helper) && isAlive(child));
+    server.kill("SIGKILL");
+    await until(() => !isAlive(helper) && !isAlive(child), "helper and child are gone");
+  });
+});

@@ -1,0 +1,386 @@
+// Starts processes from a small helper process, because fork() of a big server stands still for tens of milliseconds
+// (mechanisms.md, Launcher). The only file that imports child_process; run as a program of its own it is the helper.
+// Knows nothing of git: it takes argv arrays and complete environments, never a shell line.
+//
+// A job: main sends {id, token, argv, env} by IPC and connects to the helper's Unix socket, writing only the token.
+// The helper starts the process, in a group of its own, with that socket as stdin and stdout, drops its copy, and says
+// `go`; only then does main write. The exit code and the bounded stderr come back by IPC. When main dies, IPC closes:
+// the helper ends all groups and itself (threats.md row 20). When the helper dies, main ends the groups and starts
+// another; jobs in flight fail with a clear reason.
+
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type NetConnectOpts, connect as netConnect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { DuplexOptions } from "node:stream";
+import { fileURLToPath } from "node:url";
+
+export interface JobLimits {
+  /** The process group is ended after this, gently, then by SIGKILL. */
+  readonly wallClockMs: number;
+  /** `ulimit -d`: bytes of memory the process may ask for. */
+  readonly memoryBytes?: number;
+  /** `ulimit -t`. */
+  readonly cpuSeconds?: number;
+}
+
+export interface JobRequest {
+  readonly argv: readonly [string, ...string[]];
+  readonly env: Readonly<Record<string, string>>;
+  readonly limits: JobLimits;
+}
+
+export interface JobExit {
+  readonly code: number | undefined;
+  readonly signal: string | undefined;
+  readonly timedOut: boolean;
+  /** The first 64 KiB. */
+  readonly stderr: string;
+}
+
+export interface Job {
+  /** stdin (end() is end of file) and stdout of the process. */
+  readonly stream: Socket;
+  /** Resolves when the process is gone, however it went; never rejects. */
+  readonly exit: Promise<JobExit>;
+  /** SIGTERM to the group, SIGKILL after 5 s: lock holders must be able to remove their locks. */
+  end(): void;
+}
+
+export class LauncherError extends Error {
+  override readonly name = "LauncherError";
+}
+
+const tokenBytes = 32;
+const maxStderrBytes = 64 * 1024;
+const gentleMs = 5_000;
+const socketBufferBytes = 256 * 1024;
+
+type ToHelper =
+  | {
+      readonly type: "start";
+      readonly id: number;
+      readonly token: string;
+      readonly argv: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+      readonly wallClockMs: number;
+    }
+  | { readonly type: "end"; readonly id: number };
+
+type FromHelper =
+  | { readonly type: "listening" }
+  | { readonly type: "go"; readonly id: number; readonly pid: number }
+  | { readonly type: "exit"; readonly id: number; readonly exit: JobExit };
+
+// ---- main's side -------------------------------------------------------------------------------------------------
+
+interface Pending {
+  pid: number | undefined;
+  readonly stream: Socket;
+  readonly go: () => void;
+  readonly fail: (error: LauncherError) => void;
+  readonly settle: (exit: JobExit) => void;
+}
+
+/** ulimit has no exec form of its own: a constant script, the values as numbers, the command as "$@". */
+function underLimits(argv: readonly string[], { memoryBytes, cpuSeconds }: JobLimits): readonly string[] {
+  if (memoryBytes === undefined && cpuSeconds === undefined) return argv;
+  const memory = memoryBytes === undefined ? "unlimited" : String(Math.ceil(memoryBytes / 1024));
+  const cpu = cpuSeconds === undefined ? "unlimited" : String(Math.ceil(cpuSeconds));
+  return ["/bin/sh", "-c", 'ulimit -d "$1" && ulimit -t "$2" && shift 2 && exec "$@"', "sh", memory, cpu, ...argv];
+}
+
+export class Launcher {
+  readonly #directory: string;
+  #helper: ChildProcess;
+  #ready: Promise<void>;
+  #closed = false;
+  #nextId = 1;
+  #starting = 0;
+  #socketPath = "";
+  readonly #pending = new Map<number, Pending>();
+  readonly #removeDirectory = (): void => rmSync(this.#directory, { recursive: true, force: true });
+
+  constructor() {
+    // mkdtemp makes it 0700: only this user can reach the socket.
+    this.#directory = mkdtempSync(join(tmpdir(), "holdfast-"));
+    process.once("exit", this.#removeDirectory);
+    [this.#helper, this.#ready] = this.#startHelper();
+  }
+
+  /** A private directory that lives as long as the launcher; for scratch repositories and shared answers. */
+  get scratchDirectory(): string {
+    return this.#directory;
+  }
+
+  get helperPid(): number | undefined {
+    return this.#helper.pid;
+  }
+
+  get jobsInFlight(): number {
+    return this.#pending.size;
+  }
+
+  #startHelper(): [ChildProcess, Promise<void>] {
+    const socketPath = join(this.#directory, `launcher-${randomBytes(4).toString("hex")}`);
+    const helper = fork(fileURLToPath(import.meta.url), ["holdfast-launcher", socketPath], {
+      execArgv: ["--max-old-space-size=64"],
+      env: { PATH: process.env.PATH ?? "/usr/bin:/bin" },
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      // Ctrl-C in a terminal must reach only main, which then ends its jobs in order.
+      detached: true,
+    });
+    this.#socketPath = socketPath;
+    const ready = new Promise<void>((resolve, reject) => {
+      helper.on("message", (message: FromHelper) => {
+        if (message.type === "listening") resolve();
+        else this.#onMessage(message);
+      });
+      helper.once("error", (error) => reject(new LauncherError(`the launcher could not start: ${error.message}`)));
+      helper.once("exit", () => {
+        reject(new LauncherError("the launcher ended"));
+        this.#onHelperGone(helper);
+      });
+    });
+    ready.catch(() => undefined);
+    // The helper must not keep a finished program alive.
+    helper.unref();
+    helper.channel?.unref();
+    return [helper, ready];
+  }
+
+  #onMessage(message: Exclude<FromHelper, { type: "listening" }>): void {
+    const job = this.#pending.get(message.id);
+    if (!job) return;
+    if (message.type === "go") {
+      job.pid = message.pid;
+      job.go();
+      return;
+    }
+    this.#pending.delete(message.id);
+    this.#holdOpen();
+    const { code, signal, timedOut, stderr } = message.exit;
+    job.settle({ code, signal, timedOut, stderr });
+    job.fail(new LauncherError(`the process did not start: ${message.exit.stderr}`));
+  }
+
+  #onHelperGone(helper: ChildProcess): void {
+    if (helper !== this.#helper) return;
+    const lost = [...this.#pending.values()];
+    this.#pending.clear();
+    this.#holdOpen();
+    // Its children outlive it: nobody else knows them.
+    for (const { pid } of lost) if (pid !== undefined) signalGroup(pid, "SIGKILL");
+    if (!this.#closed) [this.#helper, this.#ready] = this.#startHelper();
+    for (const job of lost) {
+      job.fail(new LauncherError("the launcher ended while the process was being started"));
+      job.settle({ code: undefined, signal: "SIGKILL", timedOut: false, stderr: "the launcher ended" });
+      job.stream.destroy();
+    }
+  }
+
+  /** While jobs run the process must stay; an idle launcher must not hold it. */
+  #holdOpen(): void {
+    if (this.#pending.size + this.#starting > 0) this.#helper.channel?.ref();
+    else this.#helper.channel?.unref();
+  }
+
+  /** Starts a process; resolves when its stream may be written to. */
+  async start(request: JobRequest): Promise<Job> {
+    if (this.#closed) throw new LauncherError("the launcher is closed");
+    this.#starting += 1;
+    this.#holdOpen();
+    try {
+      await this.#ready;
+    } finally {
+      this.#starting -= 1;
+    }
+    const id = this.#nextId++;
+    const token = randomBytes(tokenBytes / 2).toString("hex");
+    const options: NetConnectOpts & DuplexOptions = {
+      path: this.#socketPath,
+      allowHalfOpen: true,
+      highWaterMark: socketBufferBytes,
+    };
+    const stream = netConnect(options);
+    stream.on("error", () => undefined);
+    let settle!: (exit: JobExit) => void;
+    const exit = new Promise<JobExit>((resolve) => {
+      settle = resolve;
+    });
+    const started = new Promise<void>((go, fail) => {
+      this.#pending.set(id, { pid: undefined, stream, go, fail, settle });
+    });
+    this.#holdOpen();
+    stream.write(token);
+    this.#send({
+      type: "start",
+      id,
+      token,
+      argv: underLimits(request.argv, request.limits),
+      env: request.env,
+      wallClockMs: request.limits.wallClockMs,
+    });
+    try {
+      await started;
+    } catch (error) {
+      stream.destroy();
+      throw error;
+    }
+    return { stream, exit, end: () => this.#send({ type: "end", id }) };
+  }
+
+  #send(message: ToHelper): void {
+    if (this.#helper.connected) this.#helper.send(message);
+  }
+
+  /** Ends every job and the helper; resolves when they are gone. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#helper.channel?.ref();
+    await this.#ready.catch(() => undefined);
+    const helper = this.#helper;
+    if (helper.exitCode === null && helper.signalCode === null) {
+      helper.ref();
+      const gone = new Promise<void>((resolve) => helper.once("exit", () => resolve()));
+      if (helper.connected) helper.disconnect();
+      await gone;
+    }
+    process.removeListener("exit", this.#removeDirectory);
+    this.#removeDirectory();
+  }
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // The group is gone already.
+  }
+}
+
+// ---- the helper's side -------------------------------------------------------------------------------------------
+
+interface Running {
+  readonly pid: number;
+  end(): void;
+}
+
+function runHelper(socketPath: string): void {
+  const running = new Map<number, Running>();
+  const sockets = new Map<string, Socket>();
+  const waiting = new Map<string, Extract<ToHelper, { type: "start" }>>();
+  const endedEarly = new Set<number>();
+  let leaving = false;
+
+  const tell = (message: FromHelper): void => {
+    if (process.connected) process.send?.(message);
+  };
+
+  function startProcess(job: Extract<ToHelper, { type: "start" }>, socket: Socket): void {
+    const [command = "", ...args] = job.argv;
+    const child = spawn(command, args, { env: job.env, cwd: "/", detached: true, stdio: [socket, socket, "pipe"] });
+    // destroy, never end(): end() would shut down the connection the child shares.
+    socket.destroy();
+    const stderr: Buffer[] = [];
+    let stderrBytes = 0;
+    let timedOut = false;
+    let kill: NodeJS.Timeout | undefined;
+    const { pid } = child;
+    child.stderr?.on("data", (chunk: Buffer) => {
+      if (stderrBytes < maxStderrBytes) stderr.push(chunk.subarray(0, maxStderrBytes - stderrBytes));
+      stderrBytes += chunk.length;
+    });
+    const finish = (code: number | null, signal: string | null, note = ""): void => {
+      clearTimeout(wallClock);
+      clearTimeout(kill);
+      if (!running.delete(job.id) && pid !== undefined) return;
+      // A group leader that is gone may have left children of its own behind.
+      if (pid !== undefined) signalGroup(pid, "SIGKILL");
+      const text = note + Buffer.concat(stderr).toString("utf8");
+      const exit = { code: code ?? undefined, signal: signal ?? undefined, timedOut, stderr: text };
+      tell({ type: "exit", id: job.id, exit });
+      if (leaving && running.size === 0) process.exit(0);
+    };
+    const end = (): void => {
+      if (pid === undefined || kill) return;
+      signalGroup(pid, "SIGTERM");
+      // A stopped process sees SIGTERM only when continued.
+      signalGroup(pid, "SIGCONT");
+      kill = setTimeout(() => signalGroup(pid, "SIGKILL"), gentleMs);
+    };
+    const wallClock = setTimeout(() => {
+      timedOut = true;
+      end();
+    }, job.wallClockMs);
+    child.once("error", (error) => finish(null, null, error.message));
+    child.once("close", (code, signal) => finish(code, signal));
+    if (pid === undefined) return;
+    running.set(job.id, { pid, end });
+    tell({ type: "go", id: job.id, pid });
+    if (endedEarly.delete(job.id)) end();
+  }
+
+  const server = createServer({ pauseOnConnect: true }, (socket) => {
+    let token = "";
+    socket.setTimeout(10_000, () => socket.destroy());
+    socket.on("error", () => undefined);
+    socket.on("data", (chunk: Buffer) => {
+      token += chunk.toString("latin1");
+      if (token.length < tokenBytes) return;
+      socket.pause();
+      socket.removeAllListeners("data");
+      socket.setTimeout(0);
+      const job = waiting.get(token);
+      if (!job) {
+        // The job message is still on its way; a token nobody sends is dropped by the limit.
+        if (sockets.size >= 1024) socket.destroy();
+        else sockets.set(token, socket);
+        return;
+      }
+      waiting.delete(token);
+      startProcess(job, socket);
+    });
+    socket.resume();
+  });
+
+  process.on("message", (message: ToHelper) => {
+    if (message.type === "end") {
+      const job = running.get(message.id);
+      if (job) job.end();
+      else if ([...waiting.values()].some(({ id }) => id === message.id)) endedEarly.add(message.id);
+      return;
+    }
+    const socket = sockets.get(message.token);
+    if (!socket) {
+      waiting.set(message.token, message);
+      return;
+    }
+    sockets.delete(message.token);
+    startProcess(message, socket);
+  });
+
+  process.on("disconnect", () => {
+    leaving = true;
+    server.close();
+    if (running.size === 0) process.exit(0);
+    for (const job of running.values()) job.end();
+    // Whoever is still there after a moment holds no lock worth waiting for.
+    setTimeout(() => {
+      for (const { pid } of running.values()) signalGroup(pid, "SIGKILL");
+      process.exit(0);
+    }, 1_000);
+  });
+  // Main ends us by closing the channel; a stray signal to the terminal's group must not.
+  process.on("SIGINT", () => undefined);
+  process.on("SIGTERM", () => undefined);
+
+  server.listen(socketPath, 1024, () => tell({ type: "listening" }));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv[2] === "holdfast-launcher" && process.argv[3]) {
+  runHelper(process.argv[3]);
+}

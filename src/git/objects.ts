@@ -1,0 +1,125 @@
+// Questions about objects, each answered by a handful of processes however many are asked about: which exist, of what
+// type, what a tag finally points at, and which have everything they reach (connectivity).
+
+import type { Oid } from "../nostr/ids.js";
+import { isOid } from "../nostr/ids.js";
+import { checkedOid, type Git, type GitEnvironment } from "./run.js";
+import type { ObjectType } from "./types.js";
+
+/** A repository to ask, with the environment that adds a quarantine's objects to it. */
+export interface ObjectPlace {
+  readonly git: Git;
+  readonly directory: string;
+  readonly env?: GitEnvironment;
+}
+
+const sha1HexLength = 40;
+/** Bisecting for incomplete tips stops here; what is undecided then counts as missing. */
+const maxConnectivityChecks = 64;
+
+/** Repositories are SHA-1: a 64-hex id is well-formed and never here. */
+const canBeHere = (oid: Oid): boolean => oid.length === sha1HexLength;
+
+export async function objectTypes(place: ObjectPlace, oids: readonly Oid[]): Promise<Map<Oid, ObjectType>> {
+  const types = new Map<Oid, ObjectType>();
+  for (const [oid, answer] of await batchCheck(place, oids, "")) {
+    const type = answer.split(" ")[1];
+    if (type === "commit" || type === "tree" || type === "blob" || type === "tag") types.set(oid, type);
+  }
+  return types;
+}
+
+/** For each id that names a tag object: what it finally points at. Others are left out. */
+export async function peelTags(place: ObjectPlace, oids: readonly Oid[]): Promise<Map<Oid, Oid>> {
+  const peeled = new Map<Oid, Oid>();
+  for (const [oid, answer] of await batchCheck(place, oids, "^{}")) {
+    const target = answer.split(" ")[0];
+    if (answer.split(" ").length === 3 && isOid(target) && target !== oid) peeled.set(oid, target);
+  }
+  return peeled;
+}
+
+async function batchCheck(place: ObjectPlace, oids: readonly Oid[], suffix: string): Promise<[Oid, string][]> {
+  const asked = [...new Set(oids)].filter(canBeHere).map(checkedOid);
+  if (asked.length === 0) return [];
+  const { git, directory, env = {} } = place;
+  const input = asked.map((oid) => `${oid}${suffix}\n`).join("");
+  const output = await git.mustRun(["cat-file", "--batch-check"], { directory, env, input });
+  const lines = output.toString("utf8").split("\n");
+  return asked.map((oid, index) => [oid, lines[index] ?? ""]);
+}
+
+export interface MissingOptions {
+  /** Do not take for granted that what existing refs reach is here. */
+  readonly deep?: boolean;
+  /** Ids that are known to exist (they came in this push): only what they reach is in question. */
+  readonly existing?: ReadonlySet<Oid>;
+}
+
+/** Which of these are not here, or do not have everything they reach. */
+export async function missingObjects(
+  place: ObjectPlace,
+  oids: readonly Oid[],
+  { deep = false, existing = new Set() }: MissingOptions = {},
+): Promise<Set<Oid>> {
+  const wanted = [...new Set(oids)];
+  const missing = new Set(wanted.filter((oid) => !canBeHere(oid)));
+  const unsure = wanted.filter((oid) => canBeHere(oid) && !existing.has(oid));
+  const present = await objectTypes(place, unsure);
+  for (const oid of unsure) if (!present.has(oid)) missing.add(oid);
+  const tips = wanted.filter((oid) => !missing.has(oid));
+  let checksLeft = maxConnectivityChecks;
+  const visit = async (group: readonly Oid[]): Promise<void> => {
+    if (group.length === 0) return;
+    if (checksLeft-- > 0 && (await isConnected(place, group, deep))) return;
+    const [only] = group;
+    if (group.length === 1 && only !== undefined) missing.add(only);
+    else if (checksLeft <= 0) for (const oid of group) missing.add(oid);
+    else {
+      await visit(group.slice(0, group.length >> 1));
+      await visit(group.slice(group.length >> 1));
+    }
+  };
+  await visit(tips);
+  return missing;
+}
+
+async function isConnected(
+  { git, directory, env = {} }: ObjectPlace,
+  tips: readonly Oid[],
+  deep: boolean,
+): Promise<boolean> {
+  const known = deep ? [] : ["--not", "--all"];
+  // --ignore-missing: a damaged ref of ours must not make every push look incomplete.
+  const result = await git.run(["rev-list", "--objects", "--quiet", "--ignore-missing", "--stdin", ...known], {
+    directory,
+    env,
+    input: tips.map((oid) => `${checkedOid(oid)}\n`).join(""),
+  });
+  return result.code === 0;
+}
+
+/** The largest object of the place's own object directory, and the types of those asked for. Streams: there may be millions. */
+export async function surveyObjects(
+  place: ObjectPlace,
+  interesting: ReadonlySet<Oid>,
+): Promise<{ readonly largestBytes: number; readonly types: ReadonlyMap<Oid, ObjectType> }> {
+  const { git, directory, env = {} } = place;
+  const job = await git.start(["cat-file", "--batch-all-objects", "--batch-check", "--unordered"], { directory, env });
+  job.stream.end();
+  const types = new Map<Oid, ObjectType>();
+  let largestBytes = 0;
+  let rest = "";
+  for await (const chunk of job.stream) {
+    const lines = (rest + String(chunk)).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const [oid = "", type, size] = line.split(" ");
+      largestBytes = Math.max(largestBytes, Number(size));
+      if (interesting.has(oid as Oid)) types.set(oid as Oid, type as ObjectType);
+    }
+  }
+  const exit = await job.exit;
+  if (exit.code !== 0) throw new Error(`git cat-file failed: ${exit.stderr}`);
+  return { largestBytes, types };
+}

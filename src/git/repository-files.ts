@@ -1,0 +1,105 @@
+// A bare repository as files: how one is made, what its config must say, what a crash leaves behind in it and how that
+// is removed. Starts no process. Nothing here judges who may have a repository.
+
+import { randomBytes } from "node:crypto";
+import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { ifPresent, isMissing, makeDirectory, replaceFile, syncDirectory, writeSynced } from "./durable-files.js";
+
+export const unbornBranch = "refs/heads/master";
+export const identifierFile = "holdfast-identifier";
+export const unclaimedFolder = "unclaimed";
+export const quarantinePrefix = "tmp_quarantine-";
+/** Begun and not finished, or given up: beside repositories, never mistaken for one. */
+export const leftoverPrefix = ".holdfast-";
+
+/** Ours, to the byte: a repository's config could run programs for us (threats.md row 8). */
+export const repositoryConfig = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
+
+/** Makes it beside, then renames: it is there completely or not at all. False when it was there already. */
+export async function createRepositoryFiles(directory: string, identifier: string): Promise<boolean> {
+  const parent = dirname(directory);
+  await makeDirectory(parent);
+  const present = await ifPresent(readFile(join(directory, "HEAD"), "utf8"));
+  if (present !== undefined) {
+    const recorded = await ifPresent(readFile(join(directory, identifierFile), "utf8"));
+    if (recorded !== undefined && recorded !== identifier) {
+      throw new Error("the directory belongs to another identifier: does the file system fold case?");
+    }
+    return false;
+  }
+  const beside = join(parent, `${leftoverPrefix}new-${randomBytes(6).toString("hex")}`);
+  for (const folder of ["objects/info", "objects/pack", "refs/heads", "refs/tags"]) {
+    await mkdir(join(beside, folder), { recursive: true });
+  }
+  await writeSynced(join(beside, "HEAD"), `ref: ${unbornBranch}\n`);
+  await writeSynced(join(beside, "config"), repositoryConfig);
+  await writeSynced(join(beside, identifierFile), identifier);
+  for (const folder of ["objects", "refs", "."]) await syncDirectory(join(beside, folder));
+  try {
+    await rename(beside, directory);
+  } catch (error) {
+    await rm(beside, { recursive: true, force: true });
+    // Somebody else made it meanwhile: theirs is as good.
+    if ((await ifPresent(readFile(join(directory, "HEAD")))) === undefined) throw error;
+    return false;
+  }
+  await syncDirectory(parent);
+  return true;
+}
+
+/** Out of the way first: from then on nobody can open it, however long removing takes. */
+export async function removeRepositoryFiles(directory: string): Promise<void> {
+  const parent = dirname(directory);
+  const beside = join(parent, `${leftoverPrefix}old-${randomBytes(6).toString("hex")}`);
+  try {
+    await rename(directory, beside);
+  } catch (error) {
+    if (isMissing(error)) return;
+    throw error;
+  }
+  await syncDirectory(parent);
+  await rm(beside, { recursive: true, force: true });
+}
+
+/** Removes what a killed process left: locks, quarantines, temporary files. Only when no process of ours works there. */
+export async function sweepRepositoryFiles(directory: string): Promise<void> {
+  const config = await ifPresent(readFile(join(directory, "config"), "utf8"));
+  if (config === undefined) return;
+  if (config !== repositoryConfig) await replaceFile(join(directory, "config"), repositoryConfig);
+  await removeWhere(directory, (name) => name.endsWith(".lock") || name.startsWith("tmp_"));
+  await removeWhere(join(directory, "objects"), (name) => name.startsWith("tmp_"));
+  await removeWhere(join(directory, "objects/pack"), (name) => name.startsWith("tmp_") || name.startsWith(".tmp-"));
+  await removeWhere(join(directory, "objects/info"), (name) => name.endsWith(".lock"));
+  await removeWhere(join(directory, unclaimedFolder), (name) => name.startsWith("tmp_"));
+  await removeLocksBelow(join(directory, "refs"));
+}
+
+async function removeWhere(folder: string, isLeftover: (name: string) => boolean): Promise<void> {
+  for (const name of (await ifPresent(readdir(folder))) ?? []) {
+    if (isLeftover(name)) await rm(join(folder, name), { recursive: true, force: true });
+  }
+}
+
+async function removeLocksBelow(folder: string): Promise<void> {
+  for (const entry of (await ifPresent(readdir(folder, { withFileTypes: true }))) ?? []) {
+    const path = join(folder, entry.name);
+    // A ref name never ends in .lock, so this is never a ref.
+    if (entry.name.endsWith(".lock")) await rm(path, { recursive: true, force: true });
+    else if (entry.isDirectory()) await removeLocksBelow(path);
+  }
+}
+
+export const isRepositoryDirectory = (path: string): boolean =>
+  basename(path).endsWith(".git") && !basename(path).startsWith(leftoverPrefix);
+
+/** Bytes of packs and loose objects, unclaimed ones included. */
+export async function bytesBelow(folder: string): Promise<number> {
+  let bytes = 0;
+  for (const entry of (await ifPresent(readdir(folder, { withFileTypes: true }))) ?? []) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) bytes += await bytesBelow(path);
+    else if (entry.isFile()) bytes += (await ifPresent(stat(path)))?.size ?? 0;
+  }
+  return bytes;
+}
