@@ -1,0 +1,135 @@
+// The last step of a release, in one transaction: what waited is stored, the catalogue says what governs. Announcements
+// first, so that the feed and every subscriber hear of a repository before they hear of its state.
+
+import { type CatalogueRow, catalogueRow, setCatalogueRow, withStatus } from "../admission/catalogue.js";
+import { decisionOn, putDecision } from "../admission/decisions.js";
+import { refreshListings } from "../admission/listings.js";
+import type { RepositoryName } from "../admission/names.js";
+import {
+  type WaitingEntry,
+  waitingAnnouncement,
+  waitingEntries,
+  waitingEntry,
+  waitingEvent,
+  waitingKeys,
+} from "../admission/waiting.js";
+import { removeWaiting } from "../admission/waiting-writes.js";
+import { compareNewestFirst } from "../nostr/event.js";
+import type { EventId } from "../nostr/ids.js";
+import { stateOf } from "../nostr/nip34.js";
+import type { Transaction } from "../store/port.js";
+import { endPartial } from "./journal.js";
+import type { RepositoryPlan } from "./plan.js";
+
+export type Via = "push" | "hunt" | "present" | "partial";
+
+export interface Released {
+  readonly id: EventId;
+  readonly kind: WaitingEntry["kind"];
+  readonly via: Via;
+  readonly waitedSeconds: number;
+}
+
+const maxRelatedReleased = 200;
+
+/** Moves one entry from the waiting room to the store. */
+export async function releaseEntry(
+  tx: Transaction,
+  entry: WaitingEntry,
+  via: Via,
+  nowSeconds: number,
+): Promise<Released | undefined> {
+  // Deleted, replaced or expired while git worked: then it has no business being served.
+  if ((await waitingEntry(tx, entry.id)) === undefined) return undefined;
+  const result = await tx.put(waitingEvent(entry));
+  await removeWaiting(tx, entry.id);
+  // An older version of something stored meanwhile: it only leaves.
+  if (!result.stored) return undefined;
+  const decision = await decisionOn(tx, entry.id);
+  if (decision) {
+    const message = `released (${via}) after ${nowSeconds - entry.entered} s`;
+    await putDecision(tx, { ...decision, at: nowSeconds, outcome: "store", message });
+  }
+  return { id: entry.id, kind: entry.kind, via, waitedSeconds: nowSeconds - entry.entered };
+}
+
+function governedRow(row: CatalogueRow, plan: RepositoryPlan, nowSeconds: number): CatalogueRow {
+  const { governing } = plan;
+  if (!governing) return row;
+  const { id, created_at } = governing.state.event;
+  const stamp = { id, created_at };
+  const { missing } = governing.alignment;
+  const since = row.partial?.state === id ? row.partial.since : nowSeconds;
+  const marked: CatalogueRow = {
+    ...row,
+    governing: id,
+    mark: row.mark && compareNewestFirst(row.mark, stamp) < 0 ? row.mark : stamp,
+    partial: missing.length > 0 ? { state: id, missingRefs: missing, since } : null,
+  };
+  if (row.status !== "waiting" && row.status !== "soft") return marked;
+  return withStatus(marked, row.archive ? "archived" : "served", nowSeconds);
+}
+
+/** Announcement of a repository that has data now, its empty states, and what was related to it. */
+async function releaseRepository(
+  tx: Transaction,
+  name: RepositoryName,
+  via: Via,
+  nowSeconds: number,
+): Promise<{ readonly first: Released[]; readonly after: Released[] }> {
+  const first: Released[] = [];
+  const after: Released[] = [];
+  const announcement = await waitingAnnouncement(tx, name);
+  if (announcement) push(first, await releaseEntry(tx, announcement, via, nowSeconds));
+  await refreshListings(tx, name, nowSeconds);
+  for (const entry of await waitingEntries(tx, waitingKeys.repositoryKind(name, "state"), maxRelatedReleased)) {
+    if (stateOf(waitingEvent(entry))?.refs.length === 0) push(after, await releaseEntry(tx, entry, via, nowSeconds));
+  }
+  for (const entry of await waitingEntries(tx, waitingKeys.repositoryKind(name, "related"), maxRelatedReleased)) {
+    push(after, await releaseEntry(tx, entry, via, nowSeconds));
+  }
+  return { first, after };
+}
+
+function push<T>(list: T[], item: T | undefined): void {
+  if (item !== undefined) list.push(item);
+}
+
+export interface Finishing {
+  readonly plans: readonly RepositoryPlan[];
+  readonly pullRequests: readonly WaitingEntry[];
+  readonly via: Via;
+  readonly nowSeconds: number;
+}
+
+export async function finish(
+  tx: Transaction,
+  { plans, pullRequests, via, nowSeconds }: Finishing,
+): Promise<Released[]> {
+  const released: Released[] = [];
+  const later: Released[] = [];
+  const states = new Map<EventId, { entry: WaitingEntry; via: Via }>();
+  for (const plan of plans) {
+    const row = await catalogueRow(tx, plan.name);
+    if (!row) continue;
+    const changed = governedRow(row, plan, nowSeconds);
+    setCatalogueRow(tx, changed);
+    if (changed.status !== row.status) {
+      const { first, after } = await releaseRepository(tx, plan.name, via, nowSeconds);
+      released.push(...first);
+      later.push(...after);
+    }
+    const { governing } = plan;
+    if (governing?.state.entry) {
+      const isPartial = governing.alignment.missing.length > 0;
+      states.set(governing.state.event.id, { entry: governing.state.entry, via: isPartial ? "partial" : via });
+      endPartial(tx, plan.name, governing.state.event.id);
+    }
+    for (const { entry } of plan.superseded) if (entry) states.set(entry.id, { entry, via });
+  }
+  // Oldest first, so that the newest wins.
+  const ordered = [...states.values()].sort((a, b) => compareNewestFirst(b.entry, a.entry));
+  for (const { entry, via: how } of ordered) push(released, await releaseEntry(tx, entry, how, nowSeconds));
+  for (const entry of pullRequests) push(released, await releaseEntry(tx, entry, via, nowSeconds));
+  return [...released, ...later];
+}

@@ -1,0 +1,137 @@
+// What a release would do in one repository: which state decides there now, and what of it is here. Reads the store
+// and asks git; changes nothing. (purgatory.md, "Release"; git-http.md, "Push" 3: mark, governing, partial.)
+
+import { type CatalogueRow, catalogueRow, takesStates } from "../admission/catalogue.js";
+import type { RepositoryName } from "../admission/names.js";
+import type { RefTable, Repository } from "../git/types.js";
+import { compareNewestFirst } from "../nostr/event.js";
+import type { Oid } from "../nostr/ids.js";
+import type { RefName } from "../nostr/ref-name.js";
+import type { Reader } from "../store/port.js";
+import { type Alignment, alignmentOf } from "./alignment.js";
+import { canDecide, type DecidingState, decidingStates } from "./deciding-states.js";
+import { partialPush } from "./journal.js";
+
+export interface RepositoryPlan {
+  readonly name: RepositoryName;
+  readonly repository: Repository;
+  readonly row: CatalogueRow;
+  /** The state that decides from now on, with what it changes; undefined when none can yet. */
+  readonly governing:
+    | { readonly state: DecidingState; readonly alignment: Alignment; readonly copyFrom?: Repository }
+    | undefined;
+  /** States that wait and whose objects are all here though a newer one decides: stored, nothing moved. */
+  readonly superseded: readonly DecidingState[];
+}
+
+export interface PlanParts {
+  readonly reader: Reader;
+  readonly nowSeconds: number;
+  readonly partialGraceSeconds: number;
+  /** Repositories on this server that may lend objects: of the same maintainer set, never a stranger's. */
+  readonly siblings: readonly Repository[];
+}
+
+type Completeness =
+  | { readonly complete: true; readonly copyFrom?: Repository }
+  | { readonly complete: false; readonly missing: ReadonlySet<Oid> };
+
+const currentOids = (table: RefTable): Set<Oid> => new Set([...table.refs.values()].map((value) => value.oid));
+
+/** Values of present refs are here with all they reach; only the others are asked for. */
+async function completenessOf(
+  state: DecidingState,
+  repository: Repository,
+  table: RefTable,
+  siblings: readonly Repository[],
+): Promise<Completeness> {
+  const present = currentOids(table);
+  const unknown = [...new Set(state.refs.values())].filter((oid) => !present.has(oid));
+  if (unknown.length === 0) return { complete: true };
+  const missing = await repository.missingObjects(unknown);
+  if (missing.size === 0)
+    return (await headsAreCommits(state, repository, present)) ? { complete: true } : incomplete(state);
+  for (const sibling of siblings) {
+    if ((await sibling.missingObjects([...missing])).size > 0) continue;
+    return (await headsAreCommits(state, sibling, present)) ? { complete: true, copyFrom: sibling } : incomplete(state);
+  }
+  return { complete: false, missing };
+}
+
+const incomplete = (state: DecidingState): Completeness => ({ complete: false, missing: new Set(state.refs.values()) });
+
+/** A branch that names a blob or a tag could be stored and never be checked out. */
+async function headsAreCommits(
+  state: DecidingState,
+  repository: Repository,
+  present: ReadonlySet<Oid>,
+): Promise<boolean> {
+  const heads = [...state.refs].filter(([ref, oid]) => ref.startsWith("refs/heads/") && !present.has(oid));
+  const types = await repository.objectTypes(heads.map(([, oid]) => oid));
+  return heads.every(([, oid]) => (types.get(oid) ?? "commit") === "commit");
+}
+
+export async function planFor(
+  name: RepositoryName,
+  repository: Repository,
+  parts: PlanParts,
+): Promise<RepositoryPlan | undefined> {
+  const { reader } = parts;
+  const row = await catalogueRow(reader, name);
+  if (!row || !takesStates(row) || row.status === "soft") return undefined;
+  const table = await repository.refs();
+  const states = (await decidingStates(reader, name)).filter(canDecide);
+  const mark = row.mark;
+  const eligible = mark ? states.filter((state) => compareNewestFirst(state.event, mark) <= 0) : states;
+  let governing: RepositoryPlan["governing"];
+  for (const state of eligible) {
+    governing = await governingBy(state, { name, row, repository, table, parts });
+    if (governing) break;
+  }
+  const superseded: DecidingState[] = [];
+  for (const state of states) {
+    if (!state.entry || state === governing?.state) continue;
+    const isOld = governing
+      ? compareNewestFirst(governing.state.event, state.event) < 0
+      : mark !== null && compareNewestFirst(mark, state.event) < 0;
+    if (isOld && (await completenessOf(state, repository, table, [])).complete) superseded.push(state);
+  }
+  return { name, repository, row, governing, superseded };
+}
+
+interface GoverningQuestion {
+  readonly name: RepositoryName;
+  readonly row: CatalogueRow;
+  readonly repository: Repository;
+  readonly table: RefTable;
+  readonly parts: PlanParts;
+}
+
+async function governingBy(state: DecidingState, question: GoverningQuestion): Promise<RepositoryPlan["governing"]> {
+  const { repository, table, parts } = question;
+  const completeness = await completenessOf(state, repository, table, parts.siblings);
+  const align = (isHere: (oid: Oid) => boolean): Alignment =>
+    alignmentOf(state.refs, state.headBranch, table.refs, isHere);
+  if (completeness.complete) {
+    const alignment = align(() => true);
+    return { state, alignment, ...(completeness.copyFrom ? { copyFrom: completeness.copyFrom } : {}) };
+  }
+  const { missing } = completeness;
+  if (!(await mayBePartial(state, missing, question))) return undefined;
+  return { state, alignment: align((oid) => !missing.has(oid)) };
+}
+
+/** A partial state that governs stays; one that waits may become one after its grace, if HEAD's branch is complete. */
+async function mayBePartial(
+  state: DecidingState,
+  missing: ReadonlySet<Oid>,
+  { name, row, table, parts }: GoverningQuestion,
+): Promise<boolean> {
+  if (row.governing === state.event.id) return true;
+  const push = await partialPush(parts.reader, name, state.event.id);
+  if (!push || push.since + parts.partialGraceSeconds > parts.nowSeconds) return false;
+  const isHere = (oid: Oid): boolean => !missing.has(oid);
+  const { head } = alignmentOf(state.refs, state.headBranch, new Map<RefName, { oid: Oid }>(), () => true);
+  const headOid = head && state.refs.get(head);
+  return headOid !== undefined && (isHere(headOid) || table.refs.get(head as RefName)?.oid === headOid);
+}

@@ -1,0 +1,188 @@
+// The release routine, for pushes, hunts and events that find their data here (purgatory.md, "Release").
+//   1. which repositories are concerned: those asked for, and those the waiting states' authors decide in
+//   2. under the locks of all of them: plan each, copy what is missing, promise the refs (fsync), write the refs
+//   3. one transaction stores everything that was waiting for it
+//   4. in the background the refs are synced and the promises removed (promise-keeper.ts)
+// A crash between 2 and 3 leaves promises and waiting entries: the next start writes the refs again and settles to the same end.
+
+import { countingAnnouncements } from "../admission/announcements.js";
+import { repositoriesTrusting, storedAuthority } from "../admission/authority.js";
+import { takesStates } from "../admission/catalogue.js";
+import { maintainerSet } from "../admission/maintainers.js";
+import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
+import { waitingEntries, waitingKeys } from "../admission/waiting.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
+import type { Repository, RepositoryStore } from "../git/types.js";
+import type { Oid } from "../nostr/ids.js";
+import type { RefName } from "../nostr/ref-name.js";
+import type { Store } from "../store/port.js";
+import { finish, type Released, type Via } from "./finish.js";
+import type { Journal } from "./journal.js";
+import { planFor, type RepositoryPlan } from "./plan.js";
+import type { PromiseKeeper } from "./promise-keeper.js";
+import { type PullRequestPlan, planPullRequest, waitingPullRequests } from "./pull-requests.js";
+import { diskAddress } from "./repository-address.js";
+
+export interface SettleParts {
+  readonly store: Store;
+  readonly repositories: RepositoryStore;
+  readonly journal: Journal;
+  readonly keeper: PromiseKeeper;
+  readonly clock: Clock;
+  readonly partialGraceSeconds: () => number;
+  readonly maxRepositoriesPerState: () => number;
+  /** Whether that many bytes more may be copied into the owner's repository (quota). */
+  readonly mayCopyInto: (name: RepositoryName) => Promise<boolean>;
+  readonly released: (released: readonly Released[]) => void;
+  readonly problem: (name: RepositoryName, what: string) => void;
+}
+
+const maxWaitingStatesLookedAt = 200;
+const maxSiblings = 20;
+
+export class Settling {
+  constructor(private readonly parts: SettleParts) {}
+
+  /** Releases what can be released around these repositories; resolves when it is done and stored. */
+  async settle(names: readonly RepositoryName[], via: Via): Promise<readonly Released[]> {
+    const concerned = await this.concerned(names);
+    if (concerned.length === 0) return [];
+    const addresses = concerned.map((name) => diskAddress(name));
+    return this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via));
+  }
+
+  private open = (name: RepositoryName): Repository => this.parts.repositories.open(diskAddress(name));
+
+  private async concerned(names: readonly RepositoryName[]): Promise<RepositoryName[]> {
+    const { store } = this.parts;
+    const found = new Map(names.map((name) => [repositoryKey(name), name]));
+    for (const name of names) {
+      const prefix = waitingKeys.repositoryKind(name, "state");
+      const authors = new Set((await waitingEntries(store, prefix, maxWaitingStatesLookedAt)).map((e) => e.pubkey));
+      for (const author of authors) {
+        const max = this.parts.maxRepositoriesPerState();
+        const trusting = await repositoriesTrusting(storedAuthority(store), author, name.identifier, max, takesStates);
+        for (const { owner, identifier } of trusting)
+          found.set(repositoryKey({ owner, identifier }), { owner, identifier });
+      }
+    }
+    for (const name of names) {
+      for (const { repositories } of await waitingPullRequests(store, name)) {
+        for (const other of repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
+          found.set(repositoryKey(other), other);
+        }
+      }
+    }
+    const onDisk: RepositoryName[] = [];
+    for (const name of found.values()) {
+      if (await this.parts.repositories.exists(diskAddress(name))) onDisk.push(name);
+    }
+    return onDisk;
+  }
+
+  /** Repositories of members of the owner's own directed set: the only ones that may lend it objects. */
+  private async siblingsOf(name: RepositoryName): Promise<Repository[]> {
+    const { store, repositories } = this.parts;
+    const members = await maintainerSet(name.owner, name.identifier, (author, id) =>
+      countingAnnouncements(store, author, id),
+    );
+    const siblings: Repository[] = [];
+    for (const owner of members) {
+      if (owner === name.owner || siblings.length >= maxSiblings) continue;
+      const address = diskAddress({ owner, identifier: name.identifier });
+      if (await repositories.exists(address)) siblings.push(repositories.open(address));
+    }
+    return siblings;
+  }
+
+  private async settleLocked(names: readonly RepositoryName[], via: Via): Promise<readonly Released[]> {
+    const { store, clock } = this.parts;
+    const nowSeconds = unixSeconds(clock);
+    const plans: RepositoryPlan[] = [];
+    for (const name of names) {
+      const siblings = await this.siblingsOf(name);
+      const partialGraceSeconds = this.parts.partialGraceSeconds();
+      const plan = await planFor(name, this.open(name), { reader: store, nowSeconds, partialGraceSeconds, siblings });
+      if (!plan) continue;
+      if (await this.align(plan)) plans.push(plan);
+    }
+    const pullRequests = await this.placePullRequests(names, plans);
+    const entries = pullRequests.map(({ entry }) => entry);
+    if (entries.length === 0 && plans.every(isQuiet)) return [];
+    const released = await store.transact((tx) => finish(tx, { plans, pullRequests: entries, via, nowSeconds }));
+    this.parts.released(released);
+    return released;
+  }
+
+  /** Writes one repository's refs as its plan says. False: it could not be done; nothing of it may be stored. */
+  private async align(plan: RepositoryPlan): Promise<boolean> {
+    const { governing, repository, name } = plan;
+    if (!governing) return true;
+    const { alignment, state, copyFrom } = governing;
+    if (copyFrom) {
+      if (!(await this.parts.mayCopyInto(name))) {
+        this.parts.problem(name, "its quota is full: objects of its maintainers' repositories were not copied");
+        return false;
+      }
+      if (!(await repository.copyObjectsFrom(copyFrom, [...new Set(state.refs.values())]))) return false;
+    }
+    return this.writeRefs(name, repository, alignment.updates, alignment.head);
+  }
+
+  private async writeRefs(
+    name: RepositoryName,
+    repository: Repository,
+    updates: readonly { readonly ref: RefName; readonly to: Oid | undefined }[],
+    head: RefName | undefined,
+  ): Promise<boolean> {
+    if (updates.length > 0) {
+      const { owner, identifier } = name;
+      const promised = updates.map(({ ref, to }) => ({ ref, to: to ?? null }));
+      const row = { owner, identifier, area: "main" as const, updates: promised, head: head ?? null };
+      const promise = await this.parts.store.transact(async (tx) => this.parts.journal.promise(tx, row));
+      const result = await repository.updateRefs(updates);
+      this.parts.keeper.add(name, promise);
+      if (!result.ok) {
+        this.parts.problem(name, `its refs could not be written: ${result.reason}`);
+        return false;
+      }
+    }
+    if (head && (await repository.refs()).head !== head) await repository.setHead(head);
+    return true;
+  }
+
+  private async placePullRequests(
+    names: readonly RepositoryName[],
+    plans: readonly RepositoryPlan[],
+  ): Promise<PullRequestPlan[]> {
+    const { store } = this.parts;
+    const released = new Set(plans.filter((plan) => plan.governing).map((plan) => repositoryKey(plan.name)));
+    const mine = new Set(names.map(repositoryKey));
+    const placed = new Map<string, PullRequestPlan>();
+    for (const name of names) {
+      for (const entry of await waitingPullRequests(store, name)) {
+        if (placed.has(entry.id)) continue;
+        const plan = await planPullRequest(entry, store, this.open, (other) => released.has(repositoryKey(other)));
+        if (!plan) continue;
+        let done = 0;
+        for (const { name: target, repository, copyFrom } of plan.targets) {
+          // Only repositories whose lock is held are written; another one it addresses is settled on its own turn.
+          if (!mine.has(repositoryKey(target))) continue;
+          if (copyFrom && !(await repository.copyObjectsFrom(copyFrom, [plan.tip]))) continue;
+          if (await this.writeRefs(target, repository, [{ ref: plan.ref, to: plan.tip }], undefined)) done++;
+        }
+        if (done > 0) placed.set(entry.id, plan);
+      }
+    }
+    return [...placed.values()];
+  }
+}
+
+/** Nothing to store or change: the state that governs already does. */
+function isQuiet(plan: RepositoryPlan): boolean {
+  const { governing, row, superseded } = plan;
+  if (superseded.some((state) => state.entry)) return false;
+  if (!governing) return true;
+  const partialNow = governing.alignment.missing.length > 0;
+  return row.governing === governing.state.event.id && !governing.state.entry && partialNow === (row.partial !== null);
+}
