@@ -1,11 +1,13 @@
 // The one door for events. Clients, peers, imports and the server's own events all enter here:
-//   1. known already?  2. signature  3. verdict and write, in one transaction  4. answer after it is durable
+//   1. known already?  2. signature  3. verdict and write, in one transaction  4. what follows from it in git
+//   5. the answer, after it is durable
 // There is no second path into the store.
 
-import type { AdmissionPolicy, Source } from "../admission/policy.js";
+import { applyVerdict } from "../admission/apply.js";
+import { decisionRecord, putDecision } from "../admission/decisions.js";
+import type { AdmissionPolicy, Source, Verdict } from "../admission/policy.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
-import type { NostrEvent, VerifiedEvent } from "../nostr/event.js";
-import { expirationOf } from "../nostr/event.js";
+import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { Verifier } from "../nostr/verify/port.js";
 import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Transaction } from "../store/port.js";
@@ -33,6 +35,10 @@ export interface IntakeParts {
   readonly store: Store;
   readonly verifier: Verifier;
   readonly policy: AdmissionPolicy;
+  /** What git must do because of a verdict that was written; true when the event is served because of it. */
+  readonly follow: (event: VerifiedEvent, verdict: Verdict) => Promise<boolean>;
+  /** Whether each verdict leaves a record for `why`. */
+  readonly recordDecisions: boolean;
   readonly clock: Clock;
   readonly observer: IntakeObserver;
   readonly maxFutureSeconds: number;
@@ -59,9 +65,11 @@ export function createIntake(parts: IntakeParts): Intake {
     if (await store.has(event.id)) return duplicate;
     const verified = await verifier.verify(event);
     if (!verified) return refuse("bad-signature", "the signature does not belong to this pubkey and id");
-    const answer = await store.transact((tx) => decideAndWrite(tx, verified, source, nowSeconds));
-    if (answer.relay) for (const listener of ephemeralListeners) listener(verified);
-    return answer.answer;
+    const { verdict, answer } = await store.transact((tx) => decideAndWrite(tx, verified, source, nowSeconds));
+    if (!verdict.ok || !answer.ok) return answer;
+    if (verdict.action === "relay") for (const listener of ephemeralListeners) listener(verified);
+    const isServed = await parts.follow(verified, verdict);
+    return isServed ? { ok: true, stored: true, message: "" } : answer;
   }
 
   async function decideAndWrite(
@@ -69,22 +77,23 @@ export function createIntake(parts: IntakeParts): Intake {
     event: VerifiedEvent,
     source: Source,
     nowSeconds: number,
-  ): Promise<{ answer: IntakeAnswer; relay?: boolean }> {
+  ): Promise<{ readonly verdict: Verdict; readonly answer: IntakeAnswer }> {
     const verdict = await policy(event, { reader: tx, source, nowSeconds });
-    if (!verdict.ok) return { answer: verdict };
-    if (verdict.action === "relay") return { answer: { ok: true, stored: false, message: "" }, relay: true };
-    if (verdict.action === "hold") return { answer: refuse("internal", "holding events is not built yet") };
-    const result = await tx.put(event);
-    if (result.stored) return { answer: { ok: true, stored: true, message: verdict.message ?? "" } };
-    switch (result.reason) {
+    const put = await applyVerdict(tx, event, verdict, nowSeconds);
+    if (parts.recordDecisions) await putDecision(tx, decisionRecord(event, source, verdict, nowSeconds));
+    if (!verdict.ok) return { verdict, answer: verdict };
+    const message = verdict.message ?? "";
+    if (!put) return { verdict, answer: { ok: true, stored: false, message } };
+    if (put.stored) return { verdict, answer: { ok: true, stored: true, message } };
+    switch (put.reason) {
       case "duplicate":
-        return { answer: duplicate };
+        return { verdict, answer: duplicate };
       case "older":
-        return { answer: superseded };
+        return { verdict, answer: superseded };
       case "deleted":
-        return { answer: refuse("deleted", "its author has asked for this event to be deleted") };
+        return { verdict, answer: refuse("deleted", "its author has asked for this event to be deleted") };
       case "expired":
-        return { answer: refuse("expired", "the event's expiration time has passed") };
+        return { verdict, answer: refuse("expired", "the event's expiration time has passed") };
     }
   }
 

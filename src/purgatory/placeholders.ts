@@ -1,0 +1,142 @@
+// Data pushed to refs/nostr/<id> before its event: how much of it is taken, and what becomes of it (git-http.md,
+// "Push" 4 and budgets; purgatory.md, "Placeholder"; threats.md rows 10 and 18).
+
+import type { HourlyCounter } from "../admission/counters.js";
+import { type RepositoryName, repositoryAddress, repositoryKey, repositoryNamed } from "../admission/names.js";
+import { type PlaceholderRow, placeholders, type WaitingEntry } from "../admission/waiting.js";
+import { putPlaceholder, removePlaceholder } from "../admission/waiting-writes.js";
+import type { PushOutcome, RepositoryStore, UnclaimedAllowance } from "../git/types.js";
+import type { EventId } from "../nostr/ids.js";
+import type { Store } from "../store/port.js";
+import { tipOf } from "./pull-requests.js";
+import { diskAddress } from "./repository-address.js";
+import type { PurgatorySettings } from "./settings.js";
+
+export class Placeholders {
+  /** Mirrors the rows of the store: every placeholder, by repository and event. */
+  readonly #held = new Map<string, PlaceholderRow>();
+
+  constructor(
+    private readonly store: Store,
+    private readonly repositories: RepositoryStore,
+    private readonly settings: () => PurgatorySettings,
+    private readonly perHour: HourlyCounter,
+  ) {}
+
+  async open(): Promise<void> {
+    for await (const [, row] of this.store.rows<PlaceholderRow>("purgatory", { prefix: "g:" })) {
+      this.#held.set(this.#key(row), row);
+    }
+  }
+
+  get count(): number {
+    return this.#held.size;
+  }
+
+  /** Event ids somebody pushed data for and nobody has sent yet. */
+  get ids(): EventId[] {
+    return [...new Set([...this.#held.values()].map((row) => row.id))];
+  }
+
+  isUnclaimed(name: RepositoryName, id: EventId): boolean {
+    return this.#held.has(`${repositoryKey(name)}:${id}`);
+  }
+
+  /** Counts these events against the address; asking again about the same ones counts nothing. */
+  allowance(ip: string, ids: readonly EventId[], nowSeconds: number): UnclaimedAllowance {
+    const { bytesEach, perIpAndHour } = this.settings().unclaimed;
+    if (ids.every((id) => this.perHour.allows(ip, id, nowSeconds, perIpAndHour)))
+      return { ok: true, maxBytes: bytesEach };
+    return {
+      ok: false,
+      reason: "too many pushes for unknown events from your address: publish the event, or wait an hour",
+    };
+  }
+
+  async pushed(name: RepositoryName, outcome: PushOutcome): Promise<void> {
+    if (outcome.placeholders.length === 0) return;
+    const rows = outcome.placeholders.map(
+      (data): PlaceholderRow => ({
+        id: data.eventId,
+        repository: repositoryAddress(name),
+        area: "main",
+        ip: outcome.ip,
+        bytes: data.bytes,
+        entered: Math.floor(data.sinceMs / 1000),
+        expires: Math.floor(data.sinceMs / 1000) + this.settings().placeholderSeconds,
+      }),
+    );
+    await this.store.transact(async (tx) => {
+      for (const row of rows) putPlaceholder(tx, row);
+    });
+    for (const row of rows) this.#held.set(this.#key(row), row);
+    await this.#evictAbove(this.settings().unclaimed.bytesInAll);
+  }
+
+  /** The event is here: its `c` decides what of the data stays. */
+  async claim(entry: WaitingEntry): Promise<void> {
+    const tip = tipOf(entry);
+    for (const row of await placeholders(this.store, entry.id)) {
+      const name = repositoryNamed(row.repository);
+      if (!name) continue;
+      const address = diskAddress(name, row.area);
+      if (await this.repositories.exists(address)) {
+        const repository = this.repositories.open(address);
+        const wanted = tip !== undefined && entry.repositories.includes(row.repository);
+        if (wanted) await repository.claim(entry.id);
+        else await repository.dropUnclaimed(entry.id);
+      }
+      await this.#forget(row);
+    }
+  }
+
+  async expire(nowSeconds: number): Promise<number> {
+    const due = [...this.#held.values()].filter((row) => row.expires <= nowSeconds);
+    for (const row of due) await this.#drop(row);
+    return due.length;
+  }
+
+  /** Called when a repository goes: its directory took the data along. */
+  async repositoryGone(name: RepositoryName): Promise<void> {
+    const address = repositoryAddress(name);
+    for (const row of [...this.#held.values()]) if (row.repository === address) await this.#forget(row);
+  }
+
+  #key(row: PlaceholderRow): string {
+    const name = repositoryNamed(row.repository);
+    return `${name ? repositoryKey(name) : row.repository}:${row.id}`;
+  }
+
+  /** The address that holds most gives way first, its oldest data before its newer. */
+  async #evictAbove(maxBytes: number): Promise<void> {
+    for (;;) {
+      const byIp = new Map<string, number>();
+      let all = 0;
+      for (const row of this.#held.values()) {
+        byIp.set(row.ip, (byIp.get(row.ip) ?? 0) + row.bytes);
+        all += row.bytes;
+      }
+      if (all <= maxBytes) return;
+      const [largest] = [...byIp].sort((a, b) => b[1] - a[1])[0] ?? [];
+      const victim = [...this.#held.values()]
+        .filter((row) => row.ip === largest)
+        .sort((a, b) => a.entered - b.entered)[0];
+      if (!victim) return;
+      await this.#drop(victim);
+    }
+  }
+
+  async #drop(row: PlaceholderRow): Promise<void> {
+    const name = repositoryNamed(row.repository);
+    if (name) {
+      const address = diskAddress(name, row.area);
+      if (await this.repositories.exists(address)) await this.repositories.open(address).dropUnclaimed(row.id);
+    }
+    await this.#forget(row);
+  }
+
+  async #forget(row: PlaceholderRow): Promise<void> {
+    this.#held.delete(this.#key(row));
+    await this.store.transact(async (tx) => removePlaceholder(tx, row));
+  }
+}

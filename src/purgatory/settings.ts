@@ -1,0 +1,37 @@
+// What the waiting room is told from outside. Asked for each time, because limits reload without a restart.
+
+import type { AdmissionCaps } from "../admission/caps.js";
+
+export interface PurgatorySettings {
+  readonly caps: AdmissionCaps;
+  readonly partialGraceSeconds: number;
+  readonly placeholderSeconds: number;
+  readonly pushStrict: boolean;
+  readonly archiveReadOnly: boolean;
+  readonly unhostGraceSeconds: number;
+  /** Events and repositories of the public compliance tool go after this. */
+  readonly auditSeconds: number;
+  readonly quotas: {
+    readonly repositoryBytes: number;
+    readonly ownerBytes: number;
+  };
+  readonly unclaimed: {
+    readonly bytesEach: number;
+    readonly perIpAndHour: number;
+    readonly bytesInAll: number;
+  };
+  /** Share of the git disk in use from which no push is taken, 0 to 1. */
+  readonly pushesUntilDiskShare: number;
+}
+
+export const defaultPurgatorySettings: Omit<PurgatorySettings, "caps"> = {
+  partialGraceSeconds: 10,
+  placeholderSeconds: 1_800,
+  pushStrict: false,
+  archiveReadOnly: true,
+  unhostGraceSeconds: 90 * 86_400,
+  auditSeconds: 7_200,
+  quotas: { repositoryBytes: 10 * 2 ** 30, ownerBytes: 20 * 2 ** 30 },
+  unclaimed: { bytesEach: 20 * 2 ** 20, perIpAndHour: 60, bytesInAll: 2 ** 30 },
+  pushesUntilDiskShare: 0.9,
+};
