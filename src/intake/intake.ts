@@ -29,6 +29,8 @@ export interface Intake {
 export interface IntakeObserver {
   received(event: NostrEvent, source: Source): void;
   decided(event: NostrEvent, source: Source, answer: IntakeAnswer): void;
+  /** Git could not do what an accepted event asks for; the event is kept, and the next start tries again. */
+  failed(event: NostrEvent, error: unknown): void;
 }
 
 export interface IntakeParts {
@@ -68,8 +70,15 @@ export function createIntake(parts: IntakeParts): Intake {
     const { verdict, answer } = await store.transact((tx) => decideAndWrite(tx, verified, source, nowSeconds));
     if (!verdict.ok || !answer.ok) return answer;
     if (verdict.action === "relay") for (const listener of ephemeralListeners) listener(verified);
-    const isServed = await parts.follow(verified, verdict);
-    return isServed ? { ok: true, stored: true, message: "" } : answer;
+    const wasWritten = answer.stored || (verdict.action !== "store" && verdict.action !== "leave");
+    if (!wasWritten) return answer;
+    try {
+      const isServed = await parts.follow(verified, verdict);
+      return isServed ? { ok: true, stored: true, message: "" } : answer;
+    } catch (error) {
+      observer.failed(event, error);
+      return refuse("internal", "it was kept, but git could not follow: try again later");
+    }
   }
 
   async function decideAndWrite(
