@@ -59,7 +59,8 @@ export async function readAnnouncementFacts(
       ? undefined
       : await ownerTrusting(storedAuthority(reader), name, isBlocked);
   const change = (next: CatalogueRow | undefined): AuthorityChange => ({ name, announcements: [event], row: next });
-  const canLapse = latest !== undefined && latest.event.id !== event.id;
+  const waiting = await waitingAnnouncement(reader, name);
+  const canLapse = latest !== undefined || waiting !== undefined;
   const leaving: CatalogueRow | undefined = row && { ...row, status: "leaving" };
   const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), caps);
   const ofKey = await waitingHints(
@@ -75,7 +76,7 @@ export async function readAnnouncementFacts(
     archiveUrls,
     row,
     stored: latest && { id: latest.event.id, created_at: latest.event.created_at },
-    waiting: await waitingAnnouncement(reader, name),
+    waiting,
     left: await leftRepository(reader, name, nowSeconds),
     exceptionOwner,
     lapsesIfStored: canLapse ? await lapsedExceptions(reader, [change(row)], isBlocked) : [],

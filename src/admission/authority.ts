@@ -22,7 +22,7 @@ import {
 } from "./maintainers.js";
 import { type RepositoryName, repositoryKey } from "./names.js";
 
-const maxListingsRead = 1_000;
+const maxListingsRead = 300;
 const maxVerified = 60;
 
 /** What authority is decided on: the store as it is, or as it would be after a change. */

@@ -7,6 +7,7 @@ import type { AdmissionContext, Verdict } from "./policy.js";
 import { presenceOf } from "./presence.js";
 import { holdRelated, judgeRelated } from "./related.js";
 import type { AdmissionSettings } from "./settings.js";
+import type { Tally } from "./tally.js";
 import { refused, stored } from "./verdicts.js";
 import { waitingEntries, waitingKeys } from "./waiting.js";
 
@@ -31,6 +32,7 @@ export async function judgeGraspList(
   event: VerifiedEvent,
   { reader, source, nowSeconds }: AdmissionContext,
   settings: AdmissionSettings,
+  tally: Tally,
 ): Promise<Verdict> {
   const presence = await presenceOf(reader, event.pubkey);
   if (presence.substance || presence.waiting) return stored("grasp-list", { author: event.pubkey });
@@ -45,7 +47,8 @@ export async function judgeGraspList(
     return refused("grasp-list", "rate-limited", "too many grasp lists from this address: try again in an hour");
   }
   const replaces = await reader.latest({ kind: kinds.graspList, pubkey: event.pubkey, identifier: "" });
-  if (!replaces && (await reader.count([{ kinds: [kinds.graspList] }])) >= caps.graspLists) {
+  const inAll = () => reader.count([{ kinds: [kinds.graspList] }]);
+  if (!replaces && (await tally.next(nowSeconds, inAll)) > caps.graspLists) {
     return refused("grasp-list", "too-many", "this server keeps no more grasp lists of strangers");
   }
   return stored("grasp-list", { author: event.pubkey, stranger: true });

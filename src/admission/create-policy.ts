@@ -14,18 +14,21 @@ import { judgePullRequest } from "./pull-request.js";
 import { judgeRelated } from "./related.js";
 import type { AdmissionSettings } from "./settings.js";
 import { decideState, readStateFacts } from "./state.js";
+import { createTally, type Tally } from "./tally.js";
 import { judgeVanish } from "./vanish.js";
 import { refused, relayed, stored } from "./verdicts.js";
 
 export function createAdmissionPolicy(settings: AdmissionSettings): AdmissionPolicy {
+  const graspLists = createTally();
   return async (event, context) =>
-    (await refusedAtTheGate(event, context, settings)) ?? (await judgeByKind(event, context, settings));
+    (await refusedAtTheGate(event, context, settings)) ?? (await judgeByKind(event, context, settings, graspLists));
 }
 
 async function judgeByKind(
   event: VerifiedEvent,
   context: AdmissionContext,
   settings: AdmissionSettings,
+  graspLists: Tally,
 ): Promise<Verdict> {
   switch (event.kind) {
     case kinds.announcement:
@@ -50,7 +53,7 @@ async function judgeByKind(
     case kinds.relayList:
       return judgeProfile(event, context, settings);
     case kinds.graspList:
-      return judgeGraspList(event, context, settings);
+      return judgeGraspList(event, context, settings, graspLists);
   }
   const verdict = await judgeRelated(event, context, settings);
   return isEphemeral(event.kind) ? ephemeral(verdict) : verdict;

@@ -64,7 +64,7 @@ export type Change =
     }
   | { readonly type: "forget-left"; readonly name: RepositoryName };
 
-export type UnholdCause = "replaced" | "withdrawn" | "deletion" | "vanish" | "evicted" | "stored";
+export type UnholdCause = "replaced" | "withdrawn" | "deletion" | "vanish" | "evicted" | "expired";
 
 /**
  * What git has to do, in the order given. `create`: must be on disk before the OK. `remove`: its directory goes.

@@ -159,11 +159,6 @@ export async function dueEntries(
   return entries.filter((entry) => entry.expires <= nowSeconds);
 }
 
-/** Whether anything of this author's waits. */
-export async function hasWaiting(reader: TableReader, pubkey: Pubkey): Promise<boolean> {
-  return (await waitingHints(reader, waitingKeys.author(pubkey), 1)).length > 0;
-}
-
 export async function placeholders(reader: TableReader, id: EventId, limit = 100): Promise<PlaceholderRow[]> {
   const found: PlaceholderRow[] = [];
   const range = { prefix: waitingKeys.placeholdersOf(id), limit };

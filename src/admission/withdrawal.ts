@@ -7,13 +7,14 @@ import type { NostrEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
+import { countingAnnouncements } from "./announcements.js";
 import type { AuthorityChange } from "./authority.js";
-import { catalogueRow, withStatus } from "./catalogue.js";
+import { type CatalogueRow, catalogueRow, isReleased, withStatus } from "./catalogue.js";
 import { endOfWait } from "./end-of-wait.js";
 import { lapsedExceptions } from "./exception.js";
 import { type RepositoryName, repositoryAddress, repositoryKey } from "./names.js";
 import type { Change, RepositoryChange, Withdrawn } from "./policy.js";
-import { type WaitingEntry, waitingAnnouncement, waitingEvent } from "./waiting.js";
+import type { WaitingEntry } from "./waiting.js";
 
 export interface Withdrawal {
   readonly changes: readonly Change[];
@@ -21,21 +22,28 @@ export interface Withdrawal {
   readonly withdrawn: readonly Withdrawn[];
 }
 
+interface Affected {
+  readonly name: RepositoryName;
+  readonly row: CatalogueRow | undefined;
+}
+
 const withGitData = new Set<number>([kinds.announcement, kinds.state, kinds.pullRequest, kinds.pullRequestUpdate]);
 
+/**
+ * Also for an operator who removes events and for entries that expire for good (`expired`): then the caller removes
+ * the stored events itself, before it applies the changes.
+ */
 export async function withdrawalOf(
   reader: Reader,
   stored: readonly NostrEvent[],
   waiting: readonly WaitingEntry[],
-  cause: "deletion" | "vanish",
+  cause: "deletion" | "vanish" | "expired",
   nowSeconds: number,
   isBlocked: (name: RepositoryName) => boolean,
 ): Promise<Withdrawal> {
   const changes: Change[] = [];
   const repositories: RepositoryChange[] = [];
-  const withdrawn: Withdrawn[] = [];
-  const authority: AuthorityChange[] = [];
-  const affected = new Map<string, RepositoryName>();
+  const affected = new Map<string, Affected>();
 
   for (const entry of waiting) {
     if (entry.kind !== "announcement") {
@@ -43,39 +51,42 @@ export async function withdrawalOf(
       continue;
     }
     const name = { owner: entry.pubkey, identifier: entry.identifier };
-    affected.set(repositoryKey(name), name);
-    const ending = endOfWait(entry, name, await catalogueRow(reader, name), cause, nowSeconds);
+    const row = await catalogueRow(reader, name);
+    const ending = endOfWait(entry, name, row, cause, nowSeconds);
     changes.push(...ending.changes);
     repositories.push(...ending.repositories);
+    affected.set(repositoryKey(name), { name, row: isReleased(row) || row?.status === "leaving" ? row : undefined });
   }
-  const unheld = new Set(waiting.map((entry) => entry.id));
-  for (const event of stored) {
-    if (!withGitData.has(event.kind)) continue;
-    withdrawn.push({
-      id: event.id,
-      kind: event.kind,
-      identifier: addressOf(event)?.identifier ?? "",
-      repositories: ownRepositories(event),
-    });
-    if (event.kind !== kinds.announcement) continue;
+  const gone = new Set([...waiting.map((entry) => entry.id), ...stored.map((event) => event.id)]);
+  for (const event of stored.filter((one) => one.kind === kinds.announcement)) {
     const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
-    affected.set(repositoryKey(name), name);
     const row = await catalogueRow(reader, name);
-    const next = row && withStatus(row, "deleted", nowSeconds);
-    const newer = await waitingAnnouncement(reader, name);
-    const remaining = newer && !unheld.has(newer.id) ? [waitingEvent(newer)] : [];
-    authority.push({ name, announcements: remaining, row: next });
     // A waiting row belongs to the newer announcement that waits, not to the stored one.
-    if (!row || !next || row.status === "waiting" || row.status === "soft" || row.status === "deleted") continue;
+    const ends = isReleased(row) || row?.status === "leaving";
+    const next = row && ends ? withStatus(row, "deleted", nowSeconds) : row;
+    if (!affected.has(repositoryKey(name)) || ends) affected.set(repositoryKey(name), { name, row: next });
+    if (!next || !ends) continue;
     changes.push({ type: "catalogue", row: next });
     repositories.push({ name, to: "delete" });
   }
-  for (const name of affected.values()) changes.push({ type: "listings", name });
+  const authority: AuthorityChange[] = [];
+  for (const { name, row } of affected.values()) {
+    changes.push({ type: "listings", name });
+    const announcements = await countingAnnouncements(reader, name.owner, name.identifier);
+    authority.push({ name, announcements: announcements.filter((event) => !gone.has(event.id)), row });
+  }
   for (const lapse of await lapsedExceptions(reader, authority, isBlocked)) {
     changes.push({ type: "remove", id: lapse.id, cause: "unhosted" }, { type: "listings", name: lapse.name });
   }
-  return { changes, repositories, withdrawn };
+  return { changes, repositories, withdrawn: stored.filter(({ kind }) => withGitData.has(kind)).map(withdrawnOf) };
 }
+
+const withdrawnOf = (event: NostrEvent): Withdrawn => ({
+  id: event.id,
+  kind: event.kind,
+  identifier: addressOf(event)?.identifier ?? "",
+  repositories: ownRepositories(event),
+});
 
 function ownRepositories(event: NostrEvent): string[] {
   if (event.kind === kinds.announcement) {

@@ -35,6 +35,17 @@ test("threats 5: a URL with control bytes or spaces is refused, not cleaned", ()
   }
 });
 
+test("threats 4: a URL that programs take to different hosts is no URL", () => {
+  for (const text of [
+    "https:///evil.example/x",
+    "https:/evil.example/x",
+    "https:evil.example",
+    "https://a.example\\@evil.example/x",
+  ]) {
+    assert.equal(normalCloneUrl(text), undefined, text);
+  }
+});
+
 test("a service is its host, port and base path, whatever the scheme and the default port", () => {
   assert.equal(serviceName("Relay.Example:443"), "relay.example");
   assert.equal(serviceName("relay.example:80"), "relay.example");

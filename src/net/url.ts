@@ -10,9 +10,13 @@ export type CloneUrl = Brand<string, "CloneUrl">;
 
 // URL parsers strip these silently; a name that needs stripping is not the name that was signed.
 const controlOrSpace = /[\x00-\x20\x7f]/;
+// `https:/host`, `https:///host` and backslashes are repaired by this parser and read otherwise by git and curl: a URL
+// that two programs take to different hosts is no URL here.
+const plainAuthority = /^[a-z]+:\/\/[^/\\]/i;
 
 function parse(text: string, schemes: readonly string[]): URL | undefined {
   if (text.length > 2048 || controlOrSpace.test(text)) return undefined;
+  if (!plainAuthority.test(text) || text.includes("\\")) return undefined;
   let url: URL;
   try {
     url = new URL(text);

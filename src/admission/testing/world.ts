@@ -1,0 +1,170 @@
+// A small world for tests of rules: people with keys, events with real ids (signatures are not admission's business),
+// a naive store, and the real policy with the real writing of verdicts.
+
+import { createHash } from "node:crypto";
+import { serviceName } from "../../net/url.js";
+import { eventFromStoredText, eventId, type Tag, type VerifiedEvent } from "../../nostr/event.js";
+import type { Pubkey } from "../../nostr/ids.js";
+import { kinds } from "../../nostr/kinds.js";
+import { applyVerdict } from "../apply.js";
+import { type AdmissionCaps, defaultCaps } from "../caps.js";
+import { catalogueRow, type RepositoryStatus, setCatalogueRow, withStatus } from "../catalogue.js";
+import { hourlyCounter } from "../counters.js";
+import { createAdmissionPolicy } from "../create-policy.js";
+import { type AdmissionLists, emptyList, openLists } from "../lists.js";
+import { type RepositoryName, repositoryAddress } from "../names.js";
+import { npubOf } from "../npub.js";
+import type { AdmissionPolicy, Source, Verdict } from "../policy.js";
+import type { AdmissionSettings, ArchiveSettings } from "../settings.js";
+import { waitingAnnouncement, waitingEvent } from "../waiting.js";
+import { removeWaiting } from "../waiting-writes.js";
+import { NaiveStore } from "./naive-store.js";
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+/** The same key for the same name, always. */
+export const keyOf = (name: string): Pubkey => sha256(`key of ${name}`) as Pubkey;
+
+export const oid = (text: string): string => sha256(text).slice(0, 40);
+
+export const startSeconds = 1_700_000_000;
+
+export function makeEvent(
+  author: Pubkey,
+  kind: number,
+  tags: readonly Tag[],
+  at = startSeconds,
+  content = "",
+): VerifiedEvent {
+  const unsigned = { pubkey: author, created_at: at, kind, tags, content };
+  return eventFromStoredText(JSON.stringify({ id: eventId(unsigned), ...unsigned, sig: sha256(content).repeat(2) }));
+}
+
+const service = serviceName("grasp.example");
+if (service === undefined) throw new Error("the test's service name is valid");
+
+export const noArchive: ArchiveSettings = { all: false, whitelist: emptyList, serviceHosts: new Set() };
+
+export interface WorldOptions {
+  readonly lists?: Partial<AdmissionLists>;
+  readonly archive?: Partial<ArchiveSettings>;
+  readonly caps?: Partial<AdmissionCaps>;
+  readonly grasp06?: boolean;
+}
+
+export const client = (ip = "192.0.2.1", ...authenticated: Pubkey[]): Source => ({
+  type: "client",
+  ip,
+  authenticated: new Set(authenticated),
+});
+
+export const sync: Source = { type: "sync", relay: "wss://peer.example", phase: "live" };
+
+export class World {
+  readonly store = new NaiveStore();
+  now = startSeconds;
+  lists: AdmissionLists;
+  readonly policy: AdmissionPolicy;
+  readonly settings: AdmissionSettings;
+
+  constructor(options: WorldOptions = {}) {
+    this.lists = { ...openLists, ...options.lists };
+    const caps = { ...defaultCaps, ...options.caps };
+    const archive = { ...noArchive, ...options.archive };
+    this.settings = {
+      services: service === undefined ? [] : [service],
+      serverKey: keyOf("server"),
+      adminKeys: () => new Set([keyOf("admin")]),
+      lists: () => this.lists,
+      archive: () => archive,
+      grasp06: options.grasp06 ?? false,
+      caps: () => caps,
+      newAnnouncements: hourlyCounter(),
+      graspLists: hourlyCounter(),
+    };
+    this.policy = createAdmissionPolicy(this.settings);
+  }
+
+  /** Only asks. */
+  ask(event: VerifiedEvent, source: Source = client()): Promise<Verdict> {
+    return this.policy(event, { reader: this.store, source, nowSeconds: this.now });
+  }
+
+  /** Asks and writes what follows. */
+  async send(event: VerifiedEvent, source: Source = client()): Promise<Verdict> {
+    const verdict = await this.ask(event, source);
+    await applyVerdict(this.store, event, verdict, this.now);
+    return verdict;
+  }
+
+  /** What a release does to an announcement: from the waiting room to the store, its repository served. */
+  async release(name: RepositoryName, status: RepositoryStatus = "served"): Promise<void> {
+    const entry = await waitingAnnouncement(this.store, name);
+    if (!entry) throw new Error(`${repositoryAddress(name)} does not wait`);
+    await removeWaiting(this.store, entry.id);
+    await this.store.put(waitingEvent(entry));
+    await this.setStatus(name, status);
+  }
+
+  async setStatus(name: RepositoryName, status: RepositoryStatus): Promise<void> {
+    const row = await catalogueRow(this.store, name);
+    if (!row) throw new Error(`${repositoryAddress(name)} is not in the catalogue`);
+    setCatalogueRow(this.store, withStatus(row, status, this.now));
+  }
+
+  /** A hosted repository with data. */
+  async host(owner: string, identifier: string, tags: readonly Tag[] = []): Promise<VerifiedEvent> {
+    const event = announcement(owner, identifier, tags, this.now);
+    await this.send(event);
+    await this.release({ owner: keyOf(owner), identifier });
+    return event;
+  }
+}
+
+export const cloneUrl = (owner: string, identifier: string): string =>
+  `https://grasp.example/${npubOf(keyOf(owner))}/${encodeURIComponent(identifier)}.git`;
+
+/** An announcement that lists this service. */
+export function announcement(
+  owner: string,
+  identifier: string,
+  tags: readonly Tag[] = [],
+  at = startSeconds,
+): VerifiedEvent {
+  const listing: Tag[] = [
+    ["d", identifier],
+    ["clone", cloneUrl(owner, identifier)],
+    ["relays", "wss://grasp.example"],
+  ];
+  return makeEvent(keyOf(owner), kinds.announcement, [...listing, ...tags], at);
+}
+
+/** An announcement that lists only another service. */
+export const elsewhere = (
+  owner: string,
+  identifier: string,
+  tags: readonly Tag[] = [],
+  at = startSeconds,
+): VerifiedEvent =>
+  makeEvent(
+    keyOf(owner),
+    kinds.announcement,
+    [["d", identifier], ["clone", "https://other.example/x.git"], ["relays", "wss://other.example"], ...tags],
+    at,
+  );
+
+export const maintainers = (...names: string[]): Tag => ["maintainers", ...names.map(keyOf)];
+
+export const state = (
+  author: string,
+  identifier: string,
+  refs: readonly Tag[] = [["refs/heads/main", oid("1")]],
+  at = startSeconds,
+): VerifiedEvent => makeEvent(keyOf(author), kinds.state, [["d", identifier], ...refs], at);
+
+export const nameOf = (owner: string, identifier: string): RepositoryName => ({ owner: keyOf(owner), identifier });
+export const addressOfRepository = (owner: string, identifier: string): string =>
+  repositoryAddress(nameOf(owner, identifier));
+
+/** `store`, `hold`, … or the refusal's code. */
+export const outcome = (verdict: Verdict): string => (verdict.ok ? verdict.action : verdict.code);
