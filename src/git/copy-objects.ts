@@ -17,14 +17,16 @@ export async function copyObjects(
   const lines = [...oids.map(checkedOid), "--not", ...shared.map(checkedOid)];
   const packing = await from.git.start(["pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet"], {
     directory: from.directory,
+    stdin: true,
   });
   const indexing = await into.git.start(["index-pack", "--stdin", "--fix-thin"], {
     directory: into.repositoryDirectory,
     env: into.writingEnvironment,
+    stdin: true,
   });
-  packing.stream.end(`${lines.join("\n")}\n`);
-  indexing.stream.resume();
-  await pipeline(packing.stream, indexing.stream, { end: true }).catch(() => undefined);
+  packing.stdin?.end(`${lines.join("\n")}\n`);
+  indexing.stdout.resume();
+  if (indexing.stdin) await pipeline(packing.stdout, indexing.stdin).catch(() => undefined);
   const [packed, indexed] = await Promise.all([packing.exit, indexing.exit]);
   if (packed.code !== 0) throw new GitError("pack-objects", packed);
   if (indexed.code !== 0) throw new GitError("index-pack", indexed);

@@ -73,17 +73,19 @@ export async function receivePack(
         memoryBytes: indexPackMemoryBytes + objects * indexPackBytesAnObject,
       },
       signal: options.signal,
+      stdin: true,
     },
   );
-  job.stream.resume();
+  job.stdout.resume();
+  const { stdin } = job;
   let gone = false;
   void job.exit.then(() => {
     gone = true;
   });
   const write = async (chunk: Buffer): Promise<void> => {
     quarantine.packBytes += chunk.length;
-    if (gone || job.stream.destroyed || job.stream.write(chunk)) return;
-    await Promise.race([new Promise((resolve) => job.stream.once("drain", resolve)), job.exit]);
+    if (gone || !stdin || stdin.destroyed || stdin.write(chunk)) return;
+    await Promise.race([new Promise((resolve) => stdin.once("drain", resolve)), job.exit]);
   };
   try {
     await write(head);
@@ -102,7 +104,7 @@ export async function receivePack(
     await job.exit;
     return tooLarge;
   }
-  job.stream.end();
+  stdin?.end();
   const exit = await job.exit;
   if (exit.timedOut) return refused("timeout", "checking the objects took too long: push in smaller steps");
   if (exit.code !== 0) return refused("bad-objects", explain(exit.stderr));

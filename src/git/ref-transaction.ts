@@ -48,7 +48,7 @@ export async function writeRefs(
   beforeCommit: () => Promise<boolean>,
 ): Promise<TransactionResult> {
   const parts = splitWhereDirectoriesClash(changes);
-  const job = await git.start(["update-ref", "--stdin"], { directory, env });
+  const job = await git.start(["update-ref", "--stdin"], { directory, env, stdin: true });
   const conversation = new Conversation(job);
   let decided = false;
   for (const [index, part] of parts.entries()) {
@@ -83,7 +83,7 @@ class Conversation {
   #ended = false;
 
   constructor(readonly job: Job) {
-    job.stream.on("data", (chunk: Buffer) => {
+    job.stdout.on("data", (chunk: Buffer) => {
       this.#text += chunk.toString("utf8");
       this.#wake?.();
     });
@@ -91,13 +91,13 @@ class Conversation {
       this.#ended = true;
       this.#wake?.();
     };
-    job.stream.once("end", end);
-    job.stream.once("close", end);
+    job.stdout.once("end", end);
+    job.stdout.once("close", end);
   }
 
   async say(text: string, expected: string): Promise<boolean> {
     if (this.#ended) return false;
-    this.job.stream.write(text);
+    this.job.stdin?.write(text);
     for (;;) {
       const end = this.#text.indexOf("\n");
       if (end >= 0) {
@@ -113,7 +113,7 @@ class Conversation {
   }
 
   async end(): Promise<JobExit> {
-    this.job.stream.end();
+    this.job.stdin?.end();
     return await this.job.exit;
   }
 }

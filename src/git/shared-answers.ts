@@ -117,7 +117,7 @@ export class SharedAnswers {
     // that one slow client does not hold up the rest.
     let direct = true;
     let own: Promise<ShareResult> | undefined;
-    for await (const chunk of answer.job.stream as AsyncIterable<Buffer>) {
+    for await (const chunk of answer.job.stdout as AsyncIterable<Buffer>) {
       if (direct && answer.clients > 1 && answer.file) {
         direct = false;
         own = this.#follow(answer, send, answer.bytes, signal, false);

@@ -94,9 +94,10 @@ export async function runUpload(
       const job = await repository.context.git.start(["upload-pack", "--stateless-rpc", repository.directory], {
         env: version === 0 ? {} : { GIT_PROTOCOL: `version=${version}` },
         limits: { wallClockMs: limits.totalMs },
+        stdin: true,
       });
       void job.exit.then(release);
-      job.stream.end(body);
+      job.stdin?.end(body);
       return job;
     } catch (error) {
       release();
