@@ -1,10 +1,11 @@
 // Files that are on disk when the call returns: written beside, synced, renamed into place, directory synced.
 
 import { randomBytes } from "node:crypto";
-import { mkdir, open, rename } from "node:fs/promises";
+import { mkdir, open, readdir, rename } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
-export async function syncDirectory(path: string): Promise<void> {
+/** A file or a directory. */
+export async function syncPath(path: string): Promise<void> {
   const handle = await open(path, "r");
   try {
     await handle.sync();
@@ -27,7 +28,7 @@ export async function replaceFile(path: string, text: string): Promise<void> {
   const beside = join(dirname(path), `tmp_${basename(path)}_${randomBytes(6).toString("hex")}`);
   await writeSynced(beside, text);
   await rename(beside, path);
-  await syncDirectory(dirname(path));
+  await syncPath(dirname(path));
 }
 
 /** Makes a directory and its parents, and their names durable. */
@@ -35,7 +36,7 @@ export async function makeDirectory(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true });
   if (first === undefined) return;
   for (let at = path; ; at = dirname(at)) {
-    await syncDirectory(dirname(at));
+    await syncPath(dirname(at));
     if (at === first) return;
   }
 }
@@ -51,4 +52,14 @@ export async function ifPresent<T>(work: Promise<T>): Promise<T | undefined> {
     if (isMissing(error)) return undefined;
     throw error;
   }
+}
+
+/** Every file and directory below, and the directory itself. */
+export async function syncBelow(folder: string): Promise<void> {
+  for (const entry of (await ifPresent(readdir(folder, { withFileTypes: true }))) ?? []) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) await syncBelow(path);
+    else if (entry.isFile()) await ifPresent(syncPath(path));
+  }
+  await ifPresent(syncPath(folder));
 }

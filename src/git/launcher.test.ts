@@ -34,31 +34,45 @@ describe("launcher", () => {
   after(() => launcher.close());
 
   it("hands stdin and stdout through and reports exit code and stderr", async () => {
-    const job = await launcher.start({ argv: ["/bin/sh", "-c", "cat; echo oops >&2; exit 3"], env, limits });
-    job.stream.end("hello");
-    assert.equal(await text(job.stream), "hello");
+    const job = await launcher.start({
+      argv: ["/bin/sh", "-c", "cat; echo oops >&2; exit 3"],
+      env,
+      limits,
+      stdin: true,
+    });
+    job.stdin?.end("hello");
+    assert.equal(await text(job.stdout), "hello");
     assert.deepEqual(await job.exit, { code: 3, signal: undefined, timedOut: false, stderr: "oops\n" });
   });
 
   it("carries many megabytes both ways without loss", async () => {
-    const job = await launcher.start({ argv: ["cat"], env, limits });
+    const job = await launcher.start({ argv: ["cat"], env, limits, stdin: true });
+    const { stdin } = job;
+    assert.ok(stdin);
     const block = Buffer.alloc(1 << 20, "x");
     let got = 0;
-    job.stream.on("data", (chunk: Buffer) => {
+    job.stdout.on("data", (chunk: Buffer) => {
       got += chunk.length;
     });
     for (let i = 0; i < 64; i++) {
-      if (!job.stream.write(block)) await new Promise((resolve) => job.stream.once("drain", resolve));
+      if (!stdin.write(block)) await new Promise((resolve) => stdin.once("drain", resolve));
     }
-    job.stream.end();
+    stdin.end();
     assert.equal((await job.exit).code, 0);
     await until(() => got === 64 << 20, "all bytes are back");
   });
 
+  it("keeps what a process said although it never read its input", async () => {
+    const job = await launcher.start({ argv: ["/bin/echo", "early"], env, limits, stdin: true });
+    await job.exit;
+    job.stdin?.write(Buffer.alloc(1 << 20));
+    job.stdin?.end();
+    assert.equal(await text(job.stdout), "early\n");
+  });
+
   it("passes only the environment it is given", async () => {
     const job = await launcher.start({ argv: ["/usr/bin/env"], env: { ONLY: "this" }, limits });
-    job.stream.end();
-    assert.equal((await text(job.stream)).trim(), "ONLY=this");
+    assert.equal((await text(job.stdout)).trim(), "ONLY=this");
   });
 
   it("rejects when the program does not exist", async () => {
@@ -68,7 +82,7 @@ describe("launcher", () => {
 
   it("ends the whole process group", async () => {
     const job = await launcher.start({ argv: ["/bin/sh", "-c", "sleep 100 & echo $!; wait"], env, limits });
-    const pid = Number(await new Promise<string>((resolve) => job.stream.once("data", (d) => resolve(String(d)))));
+    const pid = Number(await new Promise<string>((resolve) => job.stdout.once("data", (d) => resolve(String(d)))));
     assert.ok(isAlive(pid));
     job.end();
     assert.equal((await job.exit).signal, "SIGTERM");
@@ -90,8 +104,7 @@ describe("launcher", () => {
       env,
       limits: { wallClockMs: 5_000, memoryBytes: 64 << 20, cpuSeconds: 7 },
     });
-    job.stream.end();
-    assert.deepEqual((await text(job.stream)).trim().split("\n"), ["65536", "7"]);
+    assert.deepEqual((await text(job.stdout)).trim().split("\n"), ["65536", "7"]);
   });
 
   it("keeps stderr bounded", async () => {
@@ -101,15 +114,14 @@ describe("launcher", () => {
 
   it("fails jobs clearly, leaves none of them behind and recovers when the helper is killed", async () => {
     const job = await launcher.start({ argv: ["/bin/sh", "-c", "echo $$; sleep 100"], env, limits });
-    const pid = Number(await new Promise<string>((resolve) => job.stream.once("data", (d) => resolve(String(d)))));
+    const pid = Number(await new Promise<string>((resolve) => job.stdout.once("data", (d) => resolve(String(d)))));
     const helper = launcher.helperPid;
     assert.ok(helper);
     process.kill(helper, "SIGKILL");
     assert.equal((await job.exit).stderr, "the launcher ended");
     await until(() => !isAlive(pid), "the job is gone");
     const next = await launcher.start({ argv: ["/bin/echo", "back"], env, limits });
-    next.stream.end();
-    assert.equal((await text(next.stream)).trim(), "back");
+    assert.equal((await text(next.stdout)).trim(), "back");
   });
 
   it("removes its directory on close and refuses further work", async () => {
@@ -127,7 +139,7 @@ describe("launcher", () => {
       const launcher = new Launcher();
       const job = await launcher.start({ argv: ["/bin/sh", "-c", "echo $$; trap '' TERM; sleep 100 & wait; sleep 100"],
         env: { PATH: process.env.PATH }, limits: { wallClockMs: 100000 } });
-      job.stream.on("data", (d) => console.log(launcher.helperPid + " " + String(d).trim()));`;
+      job.stdout.on("data", (d) => console.log(launcher.helperPid + " " + String(d).trim()));`;
     const server = spawn(process.execPath, ["--input-type=module", "-e", script], {
       stdio: ["ignore", "pipe", "inherit"],
     });

@@ -2,9 +2,10 @@
 // (mechanisms.md, Launcher). The only file that imports child_process; run as a program of its own it is the helper.
 // Knows nothing of git: it takes argv arrays and complete environments, never a shell line.
 //
-// A job: main sends {id, token, argv, env} by IPC and connects to the helper's Unix socket, writing only the token.
-// The helper starts the process, in a group of its own, with that socket as stdin and stdout, drops its copy, and says
-// `go`; only then does main write. The exit code and the bounded stderr come back by IPC. When main dies, IPC closes:
+// A job: main sends {id, token, argv, env} by IPC and connects to the helper's Unix socket, once for stdout and once for
+// stdin, writing only the token. (One connection for both would lose what a process said before it died, because a
+// failed write closes the reading side too.) The helper starts the process, in a group of its own, with those sockets,
+// drops its copies, and says `go`; only then does main write. Exit code and bounded stderr come by IPC. When main dies, IPC closes:
 // the helper ends all groups and itself (threats.md row 20). When the helper dies, main ends the groups and starts
 // another; jobs in flight fail with a clear reason.
 
@@ -30,6 +31,8 @@ export interface JobRequest {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
   readonly limits: JobLimits;
+  /** Without it the process reads from /dev/null. */
+  readonly stdin?: boolean;
 }
 
 export interface JobExit {
@@ -41,8 +44,9 @@ export interface JobExit {
 }
 
 export interface Job {
-  /** stdin (end() is end of file) and stdout of the process. */
-  readonly stream: Socket;
+  readonly stdout: Socket;
+  /** Only when asked for; end() is end of file. A process that stops reading closes it; its exit tells why. */
+  readonly stdin: Socket | undefined;
   /** Resolves when the process is gone, however it went; never rejects. */
   readonly exit: Promise<JobExit>;
   /** SIGTERM to the group, SIGKILL after 5 s: lock holders must be able to remove their locks. */
@@ -54,6 +58,8 @@ export class LauncherError extends Error {
 }
 
 const tokenBytes = 32;
+/** After the token: what the connection is for. */
+type Role = "i" | "o";
 const maxStderrBytes = 64 * 1024;
 const gentleMs = 5_000;
 const socketBufferBytes = 256 * 1024;
@@ -66,6 +72,7 @@ type ToHelper =
       readonly argv: readonly string[];
       readonly env: Readonly<Record<string, string>>;
       readonly wallClockMs: number;
+      readonly stdin: boolean;
     }
   | { readonly type: "end"; readonly id: number };
 
@@ -78,7 +85,7 @@ type FromHelper =
 
 interface Pending {
   pid: number | undefined;
-  readonly stream: Socket;
+  readonly sockets: readonly Socket[];
   readonly go: () => void;
   readonly fail: (error: LauncherError) => void;
   readonly settle: (exit: JobExit) => void;
@@ -177,7 +184,7 @@ export class Launcher {
     for (const job of lost) {
       job.fail(new LauncherError("the launcher ended while the process was being started"));
       job.settle({ code: undefined, signal: "SIGKILL", timedOut: false, stderr: "the launcher ended" });
-      job.stream.destroy();
+      for (const socket of job.sockets) socket.destroy();
     }
   }
 
@@ -199,22 +206,17 @@ export class Launcher {
     }
     const id = this.#nextId++;
     const token = randomBytes(tokenBytes / 2).toString("hex");
-    const options: NetConnectOpts & DuplexOptions = {
-      path: this.#socketPath,
-      allowHalfOpen: true,
-      highWaterMark: socketBufferBytes,
-    };
-    const stream = netConnect(options);
-    stream.on("error", () => undefined);
+    const stdout = this.#connect(token, "o");
+    const stdin = request.stdin ? this.#connect(token, "i") : undefined;
+    const sockets = stdin ? [stdout, stdin] : [stdout];
     let settle!: (exit: JobExit) => void;
     const exit = new Promise<JobExit>((resolve) => {
       settle = resolve;
     });
     const started = new Promise<void>((go, fail) => {
-      this.#pending.set(id, { pid: undefined, stream, go, fail, settle });
+      this.#pending.set(id, { pid: undefined, sockets, go, fail, settle });
     });
     this.#holdOpen();
-    stream.write(token);
     this.#send({
       type: "start",
       id,
@@ -222,14 +224,28 @@ export class Launcher {
       argv: underLimits(request.argv, request.limits),
       env: request.env,
       wallClockMs: request.limits.wallClockMs,
+      stdin: stdin !== undefined,
     });
     try {
       await started;
     } catch (error) {
-      stream.destroy();
+      for (const socket of sockets) socket.destroy();
       throw error;
     }
-    return { stream, exit, end: () => this.#send({ type: "end", id }) };
+    return { stdout, stdin, exit, end: () => this.#send({ type: "end", id }) };
+  }
+
+  #connect(token: string, role: Role): Socket {
+    const options: NetConnectOpts & DuplexOptions = {
+      path: this.#socketPath,
+      highWaterMark: socketBufferBytes,
+    };
+    const socket = netConnect(options);
+    socket.on("error", () => undefined);
+    socket.write(token + role);
+    // Nobody writes to stdin's socket from the other side: reading notices when the process stops listening.
+    if (role === "i") socket.resume();
+    return socket;
   }
 
   #send(message: ToHelper): void {
@@ -271,7 +287,7 @@ interface Running {
 
 function runHelper(socketPath: string): void {
   const running = new Map<number, Running>();
-  const sockets = new Map<string, Socket>();
+  const sockets = new Map<string, Partial<Record<Role, Socket>>>();
   const waiting = new Map<string, Extract<ToHelper, { type: "start" }>>();
   const endedEarly = new Set<number>();
   let leaving = false;
@@ -280,11 +296,27 @@ function runHelper(socketPath: string): void {
     if (process.connected) process.send?.(message);
   };
 
-  function startProcess(job: Extract<ToHelper, { type: "start" }>, socket: Socket): void {
+  /** Starts a job as soon as its message and all its connections are here, whichever comes last. */
+  function startIfReady(token: string): void {
+    const job = waiting.get(token);
+    const { i: stdin, o: stdout } = sockets.get(token) ?? {};
+    if (!job || !stdout || (job.stdin && !stdin)) return;
+    waiting.delete(token);
+    sockets.delete(token);
+    startProcess(job, stdout, stdin);
+  }
+
+  function startProcess(job: Extract<ToHelper, { type: "start" }>, stdout: Socket, stdin: Socket | undefined): void {
     const [command = "", ...args] = job.argv;
-    const child = spawn(command, args, { env: job.env, cwd: "/", detached: true, stdio: [socket, socket, "pipe"] });
+    const child = spawn(command, args, {
+      env: job.env,
+      cwd: "/",
+      detached: true,
+      stdio: [stdin ?? "ignore", stdout, "pipe"],
+    });
     // destroy, never end(): end() would shut down the connection the child shares.
-    socket.destroy();
+    stdout.destroy();
+    stdin?.destroy();
     const stderr: Buffer[] = [];
     let stderrBytes = 0;
     let timedOut = false;
@@ -330,19 +362,16 @@ function runHelper(socketPath: string): void {
     socket.on("error", () => undefined);
     socket.on("data", (chunk: Buffer) => {
       token += chunk.toString("latin1");
-      if (token.length < tokenBytes) return;
+      if (token.length <= tokenBytes) return;
       socket.pause();
       socket.removeAllListeners("data");
       socket.setTimeout(0);
-      const job = waiting.get(token);
-      if (!job) {
-        // The job message is still on its way; a token nobody sends is dropped by the limit.
-        if (sockets.size >= 1024) socket.destroy();
-        else sockets.set(token, socket);
-        return;
-      }
-      waiting.delete(token);
-      startProcess(job, socket);
+      const name = token.slice(0, tokenBytes);
+      const role: Role = token[tokenBytes] === "i" ? "i" : "o";
+      // The job message may still be on its way; tokens that nobody sends are bounded.
+      if (sockets.size >= 1024 && !sockets.has(name)) socket.destroy();
+      else sockets.set(name, { ...sockets.get(name), [role]: socket });
+      startIfReady(name);
     });
     socket.resume();
   });
@@ -354,13 +383,8 @@ function runHelper(socketPath: string): void {
       else if ([...waiting.values()].some(({ id }) => id === message.id)) endedEarly.add(message.id);
       return;
     }
-    const socket = sockets.get(message.token);
-    if (!socket) {
-      waiting.set(message.token, message);
-      return;
-    }
-    sockets.delete(message.token);
-    startProcess(message, socket);
+    waiting.set(message.token, message);
+    startIfReady(message.token);
   });
 
   process.on("disconnect", () => {

@@ -106,11 +106,10 @@ export async function surveyObjects(
 ): Promise<{ readonly largestBytes: number; readonly types: ReadonlyMap<Oid, ObjectType> }> {
   const { git, directory, env = {} } = place;
   const job = await git.start(["cat-file", "--batch-all-objects", "--batch-check", "--unordered"], { directory, env });
-  job.stream.end();
   const types = new Map<Oid, ObjectType>();
   let largestBytes = 0;
   let rest = "";
-  for await (const chunk of job.stream) {
+  for await (const chunk of job.stdout) {
     const lines = (rest + String(chunk)).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {

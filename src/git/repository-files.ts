@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { ifPresent, isMissing, makeDirectory, replaceFile, syncDirectory, writeSynced } from "./durable-files.js";
+import { ifPresent, isMissing, makeDirectory, replaceFile, syncPath, writeSynced } from "./durable-files.js";
 
 export const unbornBranch = "refs/heads/master";
 export const identifierFile = "holdfast-identifier";
@@ -35,7 +35,7 @@ export async function createRepositoryFiles(directory: string, identifier: strin
   await writeSynced(join(beside, "HEAD"), `ref: ${unbornBranch}\n`);
   await writeSynced(join(beside, "config"), repositoryConfig);
   await writeSynced(join(beside, identifierFile), identifier);
-  for (const folder of ["objects", "refs", "."]) await syncDirectory(join(beside, folder));
+  for (const folder of ["objects", "refs", "."]) await syncPath(join(beside, folder));
   try {
     await rename(beside, directory);
   } catch (error) {
@@ -44,7 +44,7 @@ export async function createRepositoryFiles(directory: string, identifier: strin
     if ((await ifPresent(readFile(join(directory, "HEAD")))) === undefined) throw error;
     return false;
   }
-  await syncDirectory(parent);
+  await syncPath(parent);
   return true;
 }
 
@@ -58,7 +58,7 @@ export async function removeRepositoryFiles(directory: string): Promise<void> {
     if (isMissing(error)) return;
     throw error;
   }
-  await syncDirectory(parent);
+  await syncPath(parent);
   await rm(beside, { recursive: true, force: true });
 }
 

@@ -65,6 +65,8 @@ export interface GitCall {
   readonly settings?: Readonly<Record<string, string>>;
   readonly limits?: Partial<JobLimits>;
   readonly signal?: AbortSignal;
+  /** Whether the caller will write to git. */
+  readonly stdin?: boolean;
 }
 
 export interface GitResult extends JobExit {
@@ -122,6 +124,7 @@ export class Git {
       argv: [this.program, ...settingArguments, ...extra, ...directory, ...args],
       env: { ...baseEnvironment, ...call.env },
       limits: { wallClockMs: defaultWallClockMs, ...call.limits },
+      stdin: call.stdin ?? false,
     });
     this.onStart?.(args[0], performance.now() - begun);
     const job = await starting;
@@ -140,10 +143,9 @@ export class Git {
     args: readonly [string, ...string[]],
     call: GitCall & { readonly input?: string | Buffer } = {},
   ): Promise<GitResult> {
-    const job = await this.start(args, call);
-    job.stream.end(call.input ?? "");
-    // A process that does not read its input closes early; its exit tells.
-    const stdout = await buffer(job.stream).catch(() => Buffer.alloc(0));
+    const job = await this.start(args, { ...call, stdin: call.input !== undefined });
+    job.stdin?.end(call.input ?? "");
+    const stdout = await buffer(job.stdout).catch(() => Buffer.alloc(0));
     return { ...(await job.exit), stdout };
   }
 

@@ -1,0 +1,113 @@
+// Bodies in and out: a request read chunk by chunk (inflated when it is gzip), a response written with back-pressure.
+// Both give up on a peer that stands still (git-http.md, Serving; threats.md row 6).
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream";
+import { createGunzip } from "node:zlib";
+import type { Clock } from "../base/clock.js";
+
+export class BodyTooLargeError extends Error {
+  override readonly name = "BodyTooLargeError";
+}
+
+/** The client went away, stood still, or sent bytes that are not what they claim to be. */
+export class BodyBrokenError extends Error {
+  override readonly name = "BodyBrokenError";
+}
+
+const chunkBytes = 256 * 1024;
+
+export class BodyReader {
+  readonly #chunks: AsyncIterator<Buffer>;
+  readonly #source: Readable;
+  bytes = 0;
+  #ended = false;
+
+  constructor(
+    readonly request: IncomingMessage,
+    readonly clock: Clock,
+    readonly idleMs: number,
+  ) {
+    const encoding = request.headers["content-encoding"] ?? "identity";
+    if (encoding === "gzip" || encoding === "x-gzip") {
+      const gunzip = createGunzip({ chunkSize: chunkBytes });
+      pipeline(request, gunzip, () => undefined);
+      this.#source = gunzip;
+    } else this.#source = request;
+    this.#chunks = this.#source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  }
+
+  static understands(request: IncomingMessage): boolean {
+    return ["identity", "gzip", "x-gzip"].includes(request.headers["content-encoding"] ?? "identity");
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Undefined at the end. */
+  async next(): Promise<Buffer | undefined> {
+    if (this.#ended) return undefined;
+    const cancel = this.clock.after(this.idleMs, () =>
+      this.#source.destroy(new BodyBrokenError("the body stands still")),
+    );
+    try {
+      const result = await this.#chunks.next();
+      if (result.done) {
+        this.#ended = true;
+        return undefined;
+      }
+      this.bytes += result.value.length;
+      return result.value;
+    } catch (error) {
+      this.#ended = true;
+      throw new BodyBrokenError(error instanceof Error ? error.message : "the body broke off");
+    } finally {
+      cancel();
+    }
+  }
+
+  /** All of it, for requests that are small by nature. */
+  async all(maxBytes: number): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    for (let chunk = await this.next(); chunk; chunk = await this.next()) {
+      if (this.bytes > maxBytes) throw new BodyTooLargeError(`a request may have ${maxBytes} bytes`);
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks);
+  }
+
+  /** Reads and forgets the rest; false when it is more than allowed. A report sent before is not read by git. */
+  async drain(maxBytes: number): Promise<boolean> {
+    while (this.bytes <= maxBytes) if (!(await this.next())) return true;
+    return false;
+  }
+}
+
+/** Resolves when more may be written; false when the client is gone or stood still too long. */
+export async function writeChunk(
+  response: ServerResponse,
+  chunk: Buffer,
+  clock: Clock,
+  idleMs: number,
+): Promise<boolean> {
+  if (response.destroyed || response.writableEnded) return false;
+  if (response.write(chunk)) return true;
+  return await new Promise<boolean>((resolve) => {
+    const settle = (ok: boolean): void => {
+      cancel();
+      response.removeListener("drain", onDrain);
+      response.removeListener("close", onClose);
+      resolve(ok);
+    };
+    const onDrain = (): void => settle(true);
+    const onClose = (): void => settle(false);
+    const cancel = clock.after(idleMs, () => {
+      response.destroy();
+      settle(false);
+    });
+    response.once("drain", onDrain);
+    response.once("close", onClose);
+  });
+}

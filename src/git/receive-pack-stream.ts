@@ -1,0 +1,137 @@
+// Takes a pack from a stream into a quarantine, within budgets (git-http.md, "Budgets"; threats.md row 6). The header
+// tells the number of objects before git is started; bytes are counted as they pass; git itself runs under limits of
+// memory and time; object sizes are looked up afterwards. Never holds more than a few chunks.
+
+import type { Oid } from "../nostr/ids.js";
+import { surveyObjects } from "./objects.js";
+import type { QuarantineDirectory } from "./quarantine.js";
+import { toleratedFaults } from "./run.js";
+import type { ObjectType, PackBudgets, PushRefusalCode, Refused } from "./types.js";
+
+export interface ReceivedPack {
+  readonly ok: true;
+  readonly objects: number;
+  readonly bytes: number;
+  /** Of the ids asked about, those that came in this pack. */
+  readonly types: ReadonlyMap<Oid, ObjectType>;
+}
+
+const headerBytes = 12;
+const indexPackMemoryBytes = 512 << 20;
+/** What index-pack --strict keeps for each object. */
+const indexPackBytesAnObject = 256;
+const indexPackCpuSeconds = 600;
+
+const refused = (code: PushRefusalCode, reason: string): Refused => ({ ok: false, code, reason });
+
+const mebibytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB`;
+
+export interface PackSource {
+  /** What was read of the body already and belongs to the pack. */
+  readonly first: Buffer;
+  /** The rest of the body, chunk by chunk; undefined at its end. The caller drains what is left after a refusal. */
+  readonly next: () => Promise<Buffer | undefined>;
+}
+
+export async function receivePack(
+  quarantine: QuarantineDirectory,
+  source: PackSource,
+  budgets: PackBudgets,
+  interesting: ReadonlySet<Oid>,
+  options: { readonly wallClockMs: number; readonly signal: AbortSignal },
+): Promise<ReceivedPack | Refused> {
+  let head = source.first;
+  while (head.length < headerBytes) {
+    const chunk = await source.next();
+    if (!chunk) return refused("bad-objects", "the push ended before its pack began");
+    head = Buffer.concat([head, chunk]);
+  }
+  const version = head.readUInt32BE(4);
+  if (head.toString("latin1", 0, 4) !== "PACK" || (version !== 2 && version !== 3)) {
+    return refused("bad-objects", "what follows the commands is not a pack");
+  }
+  const objects = head.readUInt32BE(8);
+  if (objects > budgets.maxObjects) {
+    return refused(
+      "too-many-objects",
+      `the push has ${objects} objects, at most ${budgets.maxObjects} are taken at once`,
+    );
+  }
+  const tooLarge = refused(
+    "too-large",
+    `a push may have ${mebibytes(budgets.maxPackBytes)} at most: push in smaller steps`,
+  );
+
+  const job = await quarantine.git.start(
+    ["index-pack", "--stdin", "--fix-thin", `--strict=${toleratedFaults}`, `--max-input-size=${budgets.maxPackBytes}`],
+    {
+      directory: quarantine.repositoryDirectory,
+      env: quarantine.writingEnvironment,
+      limits: {
+        wallClockMs: options.wallClockMs,
+        cpuSeconds: indexPackCpuSeconds,
+        memoryBytes: indexPackMemoryBytes + objects * indexPackBytesAnObject,
+      },
+      signal: options.signal,
+      stdin: true,
+    },
+  );
+  job.stdout.resume();
+  const { stdin } = job;
+  let gone = false;
+  void job.exit.then(() => {
+    gone = true;
+  });
+  const write = async (chunk: Buffer): Promise<void> => {
+    quarantine.packBytes += chunk.length;
+    if (gone || !stdin || stdin.destroyed || stdin.write(chunk)) return;
+    await Promise.race([new Promise((resolve) => stdin.once("drain", resolve)), job.exit]);
+  };
+  try {
+    await write(head);
+    for (let chunk = await source.next(); chunk; chunk = await source.next()) {
+      await write(chunk);
+      // git has said no: the caller drains the rest and reports.
+      if (gone || quarantine.packBytes > budgets.maxPackBytes) break;
+    }
+  } catch (error) {
+    job.end();
+    await job.exit;
+    throw error;
+  }
+  if (quarantine.packBytes > budgets.maxPackBytes) {
+    job.end();
+    await job.exit;
+    return tooLarge;
+  }
+  stdin?.end();
+  const exit = await job.exit;
+  if (exit.timedOut) return refused("timeout", "checking the objects took too long: push in smaller steps");
+  if (exit.code !== 0) return refused("bad-objects", explain(exit.stderr));
+  const { largestBytes, types } = await surveyObjects(
+    { git: quarantine.git, directory: quarantine.repositoryDirectory, env: quarantine.aloneEnvironment },
+    interesting,
+  );
+  if (largestBytes > budgets.maxObjectBytes) {
+    const limit = mebibytes(budgets.maxObjectBytes);
+    return refused(
+      "object-too-large",
+      `a file of ${mebibytes(largestBytes)} is in the push, ${limit} are taken at most`,
+    );
+  }
+  return { ok: true, objects, bytes: quarantine.packBytes, types };
+}
+
+/** git's first complaint, as one printable line that no client mistakes for a missing repository. */
+export function explain(stderr: string): string {
+  const line = stderr.split("\n").find((text) => /^(?:fatal|error): /.test(text)) ?? "";
+  const words = line
+    .replace(/^(?:fatal|error): /, "")
+    .replace(/[^\x20-\x7e]/g, "?")
+    .replace(/not found/gi, "missing")
+    .slice(0, 200);
+  if (/out of memory|cannot allocate|mmap failed/i.test(words)) {
+    return "the objects need more memory to check than this server gives: push smaller files";
+  }
+  return words === "" ? "the objects of the push could not be read" : `the objects were not accepted: ${words}`;
+}

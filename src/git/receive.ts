@@ -1,0 +1,333 @@
+// A push from its commands to its refs (git-http.md, Push 5 to 7; mechanisms.md, "Push without receive-pack"):
+//   1. first decision, on the commands alone        4. refs locked, second decision on the authority of that moment
+//   2. the pack into quarantine, within budgets     5. journal, packs into place, refs committed
+//   3. what the refs need is all there              6. released
+// Whatever is refused leaves no object, ref, lock or directory. Speaks no HTTP: gets chunks, gives verdicts.
+
+import type { Oid } from "../nostr/ids.js";
+import type { RepositoryAddress } from "./address.js";
+import { decidePush, nostrRefEventId } from "./decide-push.js";
+import { objectTypes } from "./objects.js";
+import type { QuarantineDirectory } from "./quarantine.js";
+import { receivePack } from "./receive-pack-stream.js";
+import { emptyTable } from "./ref-tables.js";
+import type { Repositories } from "./repositories.js";
+import type { GitRepository } from "./repository.js";
+import type {
+  CandidateState,
+  CommandVerdict,
+  JournalEntry,
+  ObjectType,
+  PackBudgets,
+  PushAuthority,
+  PushCommand,
+  PushDecision,
+  PushOutcome,
+  PushRefusalCode,
+  RefUpdate,
+  Refused,
+  UnclaimedData,
+} from "./types.js";
+
+/** The rest of the server, as seen by a push. */
+export interface PushHooks {
+  /** Who may push what, now. Asked twice. */
+  readonly authority: (
+    address: RepositoryAddress,
+    commands: readonly PushCommand[],
+    context: { readonly ip: string },
+  ) => Promise<PushAuthority>;
+  /** Resolves when the wanted values are on disk; a throw stops the push. */
+  readonly journal: (entry: JournalEntry) => Promise<void>;
+  /** Runs to its end before the pusher gets the report; lines for the pusher's terminal. */
+  readonly released: (outcome: PushOutcome) => Promise<readonly string[]>;
+}
+
+export interface PushRequest {
+  readonly address: RepositoryAddress;
+  readonly readOnlyReason: string | undefined;
+  readonly createOnPush: boolean;
+  readonly commands: readonly PushCommand[];
+  readonly atomic: boolean;
+  readonly ip: string;
+  readonly budgets: PackBudgets;
+  /** What was read of the pack together with the commands. */
+  readonly first: Buffer;
+  readonly next: () => Promise<Buffer | undefined>;
+  /** Called when the body has been read and only we are at work. */
+  readonly bodyRead: () => void;
+  readonly wallClockMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface PushResult {
+  readonly unpack: string;
+  readonly code: PushRefusalCode | "ok";
+  readonly verdicts: readonly CommandVerdict[];
+  readonly messages: readonly string[];
+  readonly moved: boolean;
+  readonly packBytes: number;
+  /** `released` failed after the refs were written: a fault to be logged; the push itself stands. */
+  readonly fault?: unknown;
+}
+
+const maxRounds = 3;
+
+const refuseAll = (commands: readonly PushCommand[], { code, reason }: Refused): CommandVerdict[] =>
+  commands.map((command) => ({ command, ok: false, code, reason }));
+
+function resultOf(verdicts: readonly CommandVerdict[], extra: Partial<PushResult> = {}): PushResult {
+  const failing = verdicts.find((verdict) => !verdict.ok);
+  return {
+    unpack: "ok",
+    code: failing && !failing.ok ? failing.code : "ok",
+    verdicts,
+    messages: [],
+    moved: false,
+    packBytes: 0,
+    ...extra,
+  };
+}
+
+export async function receivePush(
+  repositories: Repositories,
+  hooks: PushHooks,
+  request: PushRequest,
+): Promise<PushResult> {
+  const repository = repositories.open(request.address);
+  return await repository.duringPush(() => new Push(repositories, repository, hooks, request).run());
+}
+
+class Push {
+  /** Commands whose objects are not good enough, found out after the pack came. */
+  readonly #objectFaults = new Map<PushCommand, CommandVerdict>();
+  #created = false;
+
+  constructor(
+    readonly repositories: Repositories,
+    readonly repository: GitRepository,
+    readonly hooks: PushHooks,
+    readonly request: PushRequest,
+  ) {}
+
+  async run(): Promise<PushResult> {
+    const { request } = this;
+    const isHere = !request.createOnPush || (await this.repositories.exists(request.address));
+    const table = isHere ? await this.repository.refs() : emptyTable;
+    const authority = await this.#authority();
+    const decision = this.#decide(authority, table.refs, () => undefined);
+    if (!decision.moves) return resultOf(decision.verdicts);
+    if (!isHere) {
+      await this.repositories.create(request.address);
+      this.#created = true;
+    }
+    const quarantine = await this.repository.quarantine();
+    let result: PushResult | undefined;
+    try {
+      result = await this.#withQuarantine(quarantine, authority, decision);
+      return result;
+    } finally {
+      await quarantine.drop();
+      if (this.#created && !result?.moved) await this.#uncreate();
+    }
+  }
+
+  async #uncreate(): Promise<void> {
+    const { refs } = await this.repository.refs();
+    if (refs.size === 0 && (await this.repository.unclaimed()).length === 0) {
+      await this.repositories.delete(this.request.address);
+    }
+  }
+
+  async #authority(): Promise<PushAuthority> {
+    const { address, commands, ip, readOnlyReason } = this.request;
+    const authority = await this.hooks.authority(address, commands, { ip });
+    return readOnlyReason === undefined ? authority : { ...authority, readOnlyReason };
+  }
+
+  #decide(
+    authority: PushAuthority,
+    current: ReadonlyMap<PushCommand["ref"], { readonly oid: Oid }>,
+    completeness: (candidate: CandidateState) => boolean | undefined,
+  ): PushDecision {
+    const { commands, atomic } = this.request;
+    const decision = decidePush({ commands, atomic, authority, current, completeness });
+    if (this.#objectFaults.size === 0) return decision;
+    const faulty = (command: PushCommand): CommandVerdict | undefined => this.#objectFaults.get(command);
+    const verdicts = decision.verdicts.map((verdict) => (verdict.ok ? (faulty(verdict.command) ?? verdict) : verdict));
+    if (atomic && verdicts.some(({ ok }) => !ok)) {
+      const reason = "this atomic push was refused because of another of its refs";
+      return {
+        verdicts: verdicts.map((verdict) =>
+          verdict.ok ? { command: verdict.command, ok: false, code: "atomic", reason } : verdict,
+        ),
+        candidate: undefined,
+        moves: false,
+      };
+    }
+    const moving = verdicts.filter((verdict) => verdict.ok && verdict.effect !== "none");
+    const stateMoves = moving.some(({ command }) => !nostrRefEventId(command.ref));
+    return { verdicts, candidate: stateMoves ? decision.candidate : undefined, moves: moving.length > 0 };
+  }
+
+  #packBudgets(authority: PushAuthority, decision: PushDecision): PackBudgets & { readonly why?: string } {
+    const { budgets } = this.request;
+    const onlyPlaceholders = decision.verdicts.every((verdict) => !verdict.ok || verdict.effect !== "move");
+    const limits = [{ maxBytes: budgets.maxPackBytes, reason: "" }];
+    if (authority.quota) limits.push(authority.quota);
+    if (onlyPlaceholders && authority.unclaimed.ok) {
+      const reason = "data for an event this server does not know yet may not be larger: publish the event first";
+      limits.push({ maxBytes: authority.unclaimed.maxBytes, reason });
+    }
+    const tightest = limits.reduce((a, b) => (b.maxBytes < a.maxBytes ? b : a));
+    return {
+      ...budgets,
+      maxPackBytes: Math.max(0, tightest.maxBytes),
+      ...(tightest.reason ? { why: tightest.reason } : {}),
+    };
+  }
+
+  async #withQuarantine(
+    quarantine: QuarantineDirectory,
+    authority: PushAuthority,
+    decision: PushDecision,
+  ): Promise<PushResult> {
+    const { request } = this;
+    const moving = decision.verdicts.flatMap((verdict) =>
+      verdict.ok && verdict.effect !== "none" ? [verdict.command] : [],
+    );
+    const tips = new Set(moving.flatMap(({ new: to }) => to ?? []));
+    let types: ReadonlyMap<Oid, ObjectType> = new Map();
+    const first = request.first.length > 0 ? request.first : await request.next();
+    if (first && request.commands.some(({ new: to }) => to !== undefined)) {
+      const budgets = this.#packBudgets(authority, decision);
+      const source = { first, next: request.next };
+      const received = await receivePack(quarantine, source, budgets, tips, request);
+      if (!received.ok) {
+        const reason =
+          received.code === "too-large" && budgets.why ? `${received.reason} (${budgets.why})` : received.reason;
+        const verdicts = refuseAll(request.commands, { ...received, reason });
+        return resultOf(verdicts, { unpack: reason, packBytes: quarantine.packBytes });
+      }
+      types = received.types;
+    }
+    request.bodyRead();
+    await this.#checkObjects(quarantine, moving, tips, types);
+    const committed = await this.repositories.withLocks([request.address], () => this.#commit(quarantine, decision));
+    // Not under the lock: release takes the locks of every repository it touches, this one among them.
+    return "outcome" in committed ? await this.#release(committed.outcome) : committed;
+  }
+
+  async #checkObjects(
+    quarantine: QuarantineDirectory,
+    moving: readonly PushCommand[],
+    tips: ReadonlySet<Oid>,
+    arrived: ReadonlyMap<Oid, ObjectType>,
+  ): Promise<void> {
+    const others = [...tips].filter((oid) => !arrived.has(oid));
+    const types = new Map([...arrived, ...(await objectTypes(quarantine.place, others))]);
+    const missing = await quarantine.missingObjects([...tips], new Set(types.keys()));
+    for (const command of moving) {
+      const { new: to, ref } = command;
+      if (to === undefined) continue;
+      if (missing.has(to)) {
+        const reason = `the push lacks objects that ${to.slice(0, 8)} needs: push from a complete clone`;
+        this.#objectFaults.set(command, { command, ok: false, code: "missing-objects", reason });
+      } else if (ref.startsWith("refs/heads/") && types.get(to) !== "commit") {
+        const reason = `a branch must be a commit, ${to.slice(0, 8)} is none`;
+        this.#objectFaults.set(command, { command, ok: false, code: "not-a-commit", reason });
+      }
+    }
+  }
+
+  /** Under the repository's lock. A round that is overtaken by a changed authority is followed by one that obeys it. */
+  async #commit(quarantine: QuarantineDirectory, first: PushDecision): Promise<PushResult | Committed> {
+    const current = (await this.repository.refs()).refs;
+    let decision =
+      this.#objectFaults.size === 0 ? first : this.#decide(await this.#authority(), current, () => undefined);
+    for (let round = 0; round < maxRounds && decision.moves; round++) {
+      const updates = updatesOf(decision);
+      let placeholders: readonly UnclaimedData[] = [];
+      const written = await this.repository.updateRefs(updates, {
+        quarantine,
+        beforeCommit: async () => {
+          const again = await this.#decideAgain(quarantine);
+          if (!isSamePlan(decision, again)) {
+            decision = again;
+            return false;
+          }
+          decision = again;
+          const { candidate } = again;
+          if (updates.length > 0) await this.hooks.journal({ address: this.request.address, candidate, updates });
+          placeholders = await keepPlaceholders(quarantine, again);
+          if (updates.length > 0) await quarantine.migrate();
+          return true;
+        },
+      });
+      if (written.ok) {
+        const { address, ip } = this.request;
+        return { outcome: { address, decision, updates, placeholders, packBytes: quarantine.packBytes, ip } };
+      }
+      if (written.code === "conflict") {
+        const reason = "the refs could not be written: try again";
+        return resultOf(refuseAll(this.request.commands, { ok: false, code: "internal", reason }), {
+          fault: written.reason,
+        });
+      }
+    }
+    return resultOf(decision.verdicts, { packBytes: quarantine.packBytes });
+  }
+
+  async #decideAgain(quarantine: QuarantineDirectory): Promise<PushDecision> {
+    const authority = await this.#authority();
+    const { refs } = await this.repository.refs();
+    const complete = new Map<CandidateState, boolean>();
+    // Whether a candidate is complete matters only for deletions under one that does not govern yet.
+    if (this.request.commands.some(({ new: to }) => to === undefined)) {
+      for (const candidate of authority.candidates) {
+        if (candidate.governs || candidate.refs.size === 0) continue;
+        const missing = await quarantine.missingObjects([...candidate.refs.values()]);
+        complete.set(candidate, missing.size === 0);
+      }
+    }
+    return this.#decide(authority, refs, (candidate) => complete.get(candidate) ?? false);
+  }
+
+  async #release(outcome: PushOutcome): Promise<PushResult> {
+    const { verdicts } = outcome.decision;
+    const done = { moved: true, packBytes: outcome.packBytes };
+    try {
+      return resultOf(verdicts, { ...done, messages: await this.hooks.released(outcome) });
+    } catch (fault) {
+      // The refs are written and journaled: saying no now would be a lie. What is left is done at the next start.
+      return resultOf(verdicts, { ...done, fault, messages: ["the refs are written; their events follow later"] });
+    }
+  }
+}
+
+interface Committed {
+  readonly outcome: PushOutcome;
+}
+
+function updatesOf({ verdicts }: PushDecision): RefUpdate[] {
+  return verdicts.flatMap((verdict) =>
+    verdict.ok && verdict.effect === "move" ? [{ ref: verdict.command.ref, to: verdict.command.new }] : [],
+  );
+}
+
+/** The same commands with the same effects, under the same state. */
+function isSamePlan(a: PushDecision, b: PushDecision): boolean {
+  const plan = ({ verdicts, candidate }: PushDecision): string =>
+    JSON.stringify([candidate?.id, verdicts.map((verdict) => (verdict.ok ? verdict.effect : "refused"))]);
+  return plan(a) === plan(b);
+}
+
+async function keepPlaceholders(quarantine: QuarantineDirectory, { verdicts }: PushDecision): Promise<UnclaimedData[]> {
+  const kept: UnclaimedData[] = [];
+  for (const verdict of verdicts) {
+    const id = nostrRefEventId(verdict.command.ref);
+    if (!verdict.ok || verdict.effect !== "placeholder" || !id || !verdict.command.new) continue;
+    kept.push(await quarantine.keepUnclaimed(id, verdict.command.new));
+  }
+  return kept;
+}

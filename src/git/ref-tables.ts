@@ -1,0 +1,69 @@
+// The ref tables of all repositories that were looked at lately, bounded by the number of refs in them. A table never
+// changes in place: a change is a new table with a higher generation, so that whoever holds one sees one moment.
+
+import type { RefName } from "../nostr/ref-name.js";
+import { unbornBranch } from "./repository-files.js";
+import type { RefTable } from "./types.js";
+
+/** Of a repository that is not on disk yet but answers as an empty one (`/prs/`). */
+export const emptyTable: RefTable = { refs: new Map(), head: unbornBranch as RefName, generation: 0 };
+
+/** What an empty table costs, in refs. */
+const tableWeight = 8;
+
+export class RefTables {
+  readonly #tables = new Map<string, RefTable>();
+  readonly #pins = new Map<string, number>();
+  #weight = 0;
+  #generation = 0;
+
+  constructor(readonly maxRefs: number) {}
+
+  get(key: string): RefTable | undefined {
+    const table = this.#tables.get(key);
+    if (!table) return undefined;
+    // Re-inserted: the map's order is the order of use.
+    this.#tables.delete(key);
+    this.#tables.set(key, table);
+    return table;
+  }
+
+  set(key: string, { head, refs }: Omit<RefTable, "generation">): RefTable {
+    this.delete(key);
+    const table: RefTable = { head, refs, generation: ++this.#generation };
+    this.#tables.set(key, table);
+    this.#weight += refs.size + tableWeight;
+    for (const [oldKey] of this.#tables) {
+      if (this.#weight <= this.maxRefs) break;
+      if (oldKey !== key && !this.#pins.has(oldKey)) this.delete(oldKey);
+    }
+    return table;
+  }
+
+  delete(key: string): void {
+    const table = this.#tables.get(key);
+    if (!table) return;
+    this.#tables.delete(key);
+    this.#weight -= table.refs.size + tableWeight;
+  }
+
+  /** The packs behind the refs changed: answers made before must not be shared any more. */
+  touch(key: string): void {
+    const table = this.#tables.get(key);
+    if (table) this.set(key, table);
+  }
+
+  /** While pinned a table stays: whoever asks for refs during an update must not need the update's lock. */
+  pin(key: string): () => void {
+    this.#pins.set(key, (this.#pins.get(key) ?? 0) + 1);
+    return () => {
+      const left = (this.#pins.get(key) ?? 1) - 1;
+      if (left > 0) this.#pins.set(key, left);
+      else this.#pins.delete(key);
+    };
+  }
+
+  get size(): number {
+    return this.#tables.size;
+  }
+}

@@ -1,0 +1,248 @@
+// One bare repository: its ref table in memory, changed only here, and everything that may be asked of it or done to
+// it. Holds no state of its own: tables, locks and counters are in the RepositoryContext all repositories share, so that a
+// thousand repositories cost nothing while nobody looks at them.
+
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../base/clock.js";
+import { type EventId, isEventId, type Oid } from "../nostr/ids.js";
+import type { RefName } from "../nostr/ref-name.js";
+import type { RepositoryAddress } from "./address.js";
+import { copyObjects } from "./copy-objects.js";
+import { ifPresent, replaceFile, syncBelow, syncPath } from "./durable-files.js";
+import { checkRepository } from "./fsck.js";
+import { housekeep } from "./housekeeping.js";
+import type { KeyedLock } from "./keyed-lock.js";
+import { missingObjects, type ObjectPlace, objectTypes, peelTags } from "./objects.js";
+import { claimUnclaimed, dropUnclaimed, QuarantineDirectory, readUnclaimed } from "./quarantine.js";
+import { mayBePeeled, readRefFiles, sortRefs } from "./ref-files.js";
+import type { RefTables } from "./ref-tables.js";
+import { type RefChange, writeRefs } from "./ref-transaction.js";
+import { bytesBelow, sweepRepositoryFiles, unclaimedFolder } from "./repository-files.js";
+import type { Git } from "./run.js";
+import type {
+  ObjectType,
+  RefTable,
+  RefUpdate,
+  RefUpdateResult,
+  RefValue,
+  Repository,
+  UnclaimedData,
+  UpdateRefsOptions,
+} from "./types.js";
+
+export interface RepositoryContext {
+  readonly git: Git;
+  readonly clock: Clock;
+  readonly tables: RefTables;
+  /** Innermost: around reading and changing one repository's refs. */
+  readonly refLocks: KeyedLock;
+  /** Outer: one piece of work at a time on a repository (release, the end of a push, housekeeping). */
+  readonly workLocks: KeyedLock;
+  /** Repositories whose leftovers of an earlier life have been removed. */
+  readonly swept: Set<string>;
+  readonly pushesInFlight: Map<string, number>;
+}
+
+export class GitRepository implements Repository {
+  constructor(
+    readonly context: RepositoryContext,
+    readonly address: RepositoryAddress,
+    readonly directory: string,
+  ) {}
+
+  get #key(): string {
+    return this.address.key;
+  }
+
+  get place(): ObjectPlace {
+    return { git: this.context.git, directory: this.directory };
+  }
+
+  async refs(): Promise<RefTable> {
+    const cached = this.context.tables.get(this.#key);
+    if (cached) return cached;
+    return await this.context.refLocks.run(this.#key, () => this.#table());
+  }
+
+  /** Under the ref lock only. */
+  async #table(): Promise<RefTable> {
+    const cached = this.context.tables.get(this.#key);
+    if (cached) return cached;
+    await this.#sweepOnce();
+    const { head, refs, unpeeled } = await readRefFiles(this.directory);
+    await this.#peel(refs, unpeeled, this.place);
+    return this.context.tables.set(this.#key, { head, refs: sortRefs(refs) });
+  }
+
+  async #sweepOnce(): Promise<void> {
+    if (this.context.swept.has(this.#key)) return;
+    await sweepRepositoryFiles(this.directory);
+    this.context.swept.add(this.#key);
+  }
+
+  async #peel(refs: Map<RefName, RefValue>, names: readonly RefName[], place: ObjectPlace): Promise<void> {
+    const oids = names.flatMap((name) => refs.get(name)?.oid ?? []);
+    if (oids.length === 0) return;
+    const peeled = await peelTags(place, oids);
+    for (const name of names) {
+      const oid = refs.get(name)?.oid;
+      if (oid) refs.set(name, { oid, peeled: peeled.get(oid) });
+    }
+  }
+
+  async missingObjects(oids: readonly Oid[], options: { readonly deep?: boolean } = {}): Promise<ReadonlySet<Oid>> {
+    if (options.deep) return await missingObjects(this.place, oids, { deep: true });
+    // What a ref names was complete when the ref was written.
+    const { refs } = await this.refs();
+    const named = new Set([...refs.values()].map(({ oid }) => oid));
+    return await missingObjects(
+      this.place,
+      oids.filter((oid) => !named.has(oid)),
+    );
+  }
+
+  objectTypes(oids: readonly Oid[]): Promise<ReadonlyMap<Oid, ObjectType>> {
+    return objectTypes(this.place, oids);
+  }
+
+  async updateRefs(updates: readonly RefUpdate[], options: UpdateRefsOptions = {}): Promise<RefUpdateResult> {
+    return await this.context.refLocks.run(this.#key, async () => {
+      const first = await this.#tryUpdate(updates, options);
+      if (first.ok || first.code !== "conflict") return first;
+      // Somebody changed the files behind our back: look at them again, once.
+      this.context.tables.delete(this.#key);
+      return await this.#tryUpdate(updates, options);
+    });
+  }
+
+  async #tryUpdate(updates: readonly RefUpdate[], options: UpdateRefsOptions): Promise<RefUpdateResult> {
+    const table = await this.#table();
+    const changes: RefChange[] = [];
+    for (const [ref, to] of new Map(updates.map((update) => [update.ref, update.to]))) {
+      const from = table.refs.get(ref)?.oid;
+      if (from !== to) changes.push({ ref, from, to });
+    }
+    const { beforeCommit = async () => true, quarantine } = options;
+    const changed = changes.map(({ ref, to }) => ({ ref, to }));
+    if (changes.length === 0) {
+      return (await beforeCommit()) ? { ok: true, changed } : { ok: false, code: "vetoed", reason: "" };
+    }
+    const place =
+      quarantine instanceof QuarantineDirectory ? { ...this.place, env: quarantine.readingEnvironment } : this.place;
+    const refs = new Map(table.refs);
+    for (const { ref, to } of changes) {
+      if (to === undefined) refs.delete(ref);
+      else refs.set(ref, { oid: to, peeled: undefined });
+    }
+    const changedNames = changes.filter(({ ref, to }) => to !== undefined && mayBePeeled(ref)).map(({ ref }) => ref);
+    await this.#peel(refs, changedNames, place);
+    const release = this.context.tables.pin(this.#key);
+    try {
+      const result = await writeRefs(place, changes, beforeCommit);
+      if (result.status === "vetoed") return { ok: false, code: "vetoed", reason: "" };
+      if (result.status === "failed") {
+        this.context.tables.delete(this.#key);
+        // A killed update-ref leaves its locks, and every later update would fail.
+        if (result.exit.signal) await sweepRepositoryFiles(this.directory);
+        return { ok: false, code: "conflict", reason: result.exit.stderr.trim() };
+      }
+      const isReordered = changes.some(({ from }) => from === undefined);
+      this.context.tables.set(this.#key, { head: table.head, refs: isReordered ? sortRefs(refs) : refs });
+      return { ok: true, changed };
+    } finally {
+      release();
+    }
+  }
+
+  async setHead(branch: RefName): Promise<boolean> {
+    return await this.context.refLocks.run(this.#key, async () => {
+      const table = await this.#table();
+      if (!table.refs.has(branch) || !branch.startsWith("refs/heads/")) return false;
+      if (table.head === branch) return true;
+      await replaceFile(join(this.directory, "HEAD"), `ref: ${branch}\n`);
+      this.context.tables.set(this.#key, { head: branch, refs: table.refs });
+      return true;
+    });
+  }
+
+  async syncRefs(): Promise<void> {
+    await syncBelow(join(this.directory, "refs"));
+    await ifPresent(syncPath(join(this.directory, "packed-refs")));
+    await ifPresent(syncPath(this.directory));
+  }
+
+  async copyObjectsFrom(other: Repository, oids: readonly Oid[]): Promise<boolean> {
+    const missing = [...(await this.missingObjects(oids))];
+    if (missing.length === 0) return true;
+    if ((await other.missingObjects(missing)).size > 0) return false;
+    const quarantine = await this.quarantine();
+    try {
+      const { refs } = await this.refs();
+      const here = [...new Set([...refs.values()].map(({ oid }) => oid))];
+      await copyObjects({ ...this.place, directory: other.directory }, quarantine, missing, here);
+      if ((await quarantine.missingObjects(missing)).size > 0) return false;
+      await quarantine.migrate();
+      return true;
+    } finally {
+      await quarantine.drop();
+    }
+  }
+
+  async quarantine(): Promise<QuarantineDirectory> {
+    // The first look at a repository sweeps it: that must not happen under a quarantine's feet.
+    await this.refs();
+    return await QuarantineDirectory.make(this.context.git, this.directory, this.context.clock);
+  }
+
+  async unclaimed(): Promise<readonly UnclaimedData[]> {
+    const names = (await ifPresent(readdir(join(this.directory, unclaimedFolder)))) ?? [];
+    const all = await Promise.all(names.filter(isEventId).map((id) => readUnclaimed(this.directory, id)));
+    return all.filter((data) => data !== undefined);
+  }
+
+  claim(eventId: EventId): Promise<boolean> {
+    return claimUnclaimed(this.directory, eventId);
+  }
+
+  dropUnclaimed(eventId: EventId): Promise<void> {
+    return dropUnclaimed(this.directory, eventId);
+  }
+
+  async sizeBytes(): Promise<number> {
+    return (
+      (await bytesBelow(join(this.directory, "objects"))) + (await bytesBelow(join(this.directory, unclaimedFolder)))
+    );
+  }
+
+  fsck(): Promise<readonly string[]> {
+    return checkRepository(this.place);
+  }
+
+  async housekeep(options: { readonly cruft?: boolean; readonly signal?: AbortSignal } = {}): Promise<boolean> {
+    const { workLocks, pushesInFlight, refLocks, tables } = this.context;
+    const isBusy = (): boolean => (pushesInFlight.get(this.#key) ?? 0) > 0;
+    if (isBusy() || workLocks.isHeld(this.#key)) return false;
+    return await workLocks.run(this.#key, async () => {
+      if (isBusy()) return false;
+      await this.refs();
+      return await housekeep(this.place, options, async (packRefs) => {
+        await refLocks.run(this.#key, packRefs);
+        tables.touch(this.#key);
+      });
+    });
+  }
+
+  /** While a push runs, housekeeping stays away: its quarantine may rest on objects that no ref holds. */
+  async duringPush<T>(work: () => Promise<T>): Promise<T> {
+    const { pushesInFlight } = this.context;
+    pushesInFlight.set(this.#key, (pushesInFlight.get(this.#key) ?? 0) + 1);
+    try {
+      return await work();
+    } finally {
+      const left = (pushesInFlight.get(this.#key) ?? 1) - 1;
+      if (left > 0) pushesInFlight.set(this.#key, left);
+      else pushesInFlight.delete(this.#key);
+    }
+  }
+}

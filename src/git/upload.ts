@@ -1,0 +1,108 @@
+// `POST git-upload-pack`: a fetch. The request is small and read whole, within limits; `ls-refs` is answered from memory,
+// everything else by git, streamed with back-pressure and shared between equal requests (git-http.md, Serving;
+// threats.md row 9). Never touches refs or objects.
+
+import { createHash } from "node:crypto";
+import type { ProtocolVersion } from "./advertisement.js";
+import type { Job } from "./launcher.js";
+import { type LsRefsAnswers, parseLsRefs, v2Command } from "./ls-refs.js";
+import { encodePkt, lineOf, type Pkt, PktError, readAllPkts } from "./pkt-line.js";
+import { emptyTable } from "./ref-tables.js";
+import type { GitRepository } from "./repository.js";
+import type { Send, SharedAnswers, ShareResult } from "./shared-answers.js";
+import type { WorkLimiter } from "./work-limiter.js";
+
+export interface UploadLimits {
+  readonly maxRequestBytes: number;
+  /** `want`, `have` and `shallow` lines together. */
+  readonly maxLines: number;
+  readonly totalMs: number;
+}
+
+export interface UploadParts {
+  readonly limits: UploadLimits;
+  readonly limiter: WorkLimiter;
+  readonly answers: SharedAnswers;
+  readonly lsRefs: LsRefsAnswers;
+}
+
+export type UploadPlan =
+  | { readonly type: "answer"; readonly operation: "probe" | "ls-refs" | "fetch"; readonly body: Buffer }
+  | { readonly type: "bad-request"; readonly reason: string }
+  | { readonly type: "run" };
+
+const remoteError = (text: string): Buffer => encodePkt(`ERR ${text}\n`);
+
+/** What a request needs, from its bytes alone. */
+export async function planUpload(
+  body: Buffer,
+  version: ProtocolVersion,
+  repository: GitRepository | undefined,
+  { limits, lsRefs }: UploadParts,
+): Promise<UploadPlan> {
+  let pkts: Pkt[];
+  try {
+    pkts = [...readAllPkts(body)];
+  } catch (error) {
+    if (error instanceof PktError) return { type: "bad-request", reason: error.message };
+    throw error;
+  }
+  if (pkts.every(({ type }) => type === "flush")) return { type: "answer", operation: "probe", body: Buffer.alloc(0) };
+  if (pkts.length > limits.maxLines) {
+    const answer = remoteError(`upload-pack: more than ${limits.maxLines} want and have lines`);
+    return { type: "answer", operation: "fetch", body: answer };
+  }
+  if (version === 2) {
+    const command = v2Command(pkts);
+    if (command === "ls-refs") {
+      const request = parseLsRefs(pkts);
+      if (!request) return { type: "bad-request", reason: "this ls-refs request is not well formed" };
+      const table = repository ? await repository.refs() : emptyTable;
+      return { type: "answer", operation: "ls-refs", body: lsRefs.answer(table, request) };
+    }
+    if (command !== "fetch") return { type: "bad-request", reason: "only ls-refs and fetch are served" };
+  }
+  if (!repository) {
+    const wanted = pkts
+      .flatMap((pkt) => (pkt.type === "data" ? [lineOf(pkt.payload)] : []))
+      .find((line) => /^want /.test(line));
+    return {
+      type: "answer",
+      operation: "fetch",
+      body: remoteError(`upload-pack: not our ref ${wanted?.slice(5, 45) ?? ""}`),
+    };
+  }
+  return { type: "run" };
+}
+
+export async function runUpload(
+  repository: GitRepository,
+  body: Buffer,
+  version: ProtocolVersion,
+  ip: string,
+  { limits, limiter, answers }: UploadParts,
+  send: Send,
+  signal: AbortSignal,
+): Promise<ShareResult> {
+  const { generation } = await repository.refs();
+  const digest = createHash("sha256").update(body).digest("hex");
+  const key = `${repository.address.key} ${generation} ${version} ${digest}`;
+  const start = async (): Promise<Job | undefined> => {
+    const release = await limiter.acquire({ repository: repository.address.key, ip }, signal);
+    if (!release) return undefined;
+    try {
+      const job = await repository.context.git.start(["upload-pack", "--stateless-rpc", repository.directory], {
+        env: version === 0 ? {} : { GIT_PROTOCOL: `version=${version}` },
+        limits: { wallClockMs: limits.totalMs },
+        stdin: true,
+      });
+      void job.exit.then(release);
+      job.stdin?.end(body);
+      return job;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  };
+  return await answers.send(key, start, send, signal);
+}

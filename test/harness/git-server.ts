@@ -1,0 +1,245 @@
+// A small HTTP server around the git room, with a real launcher and real git, and a stock git client to talk to it.
+// Authority is whatever the test says: states are put into `candidates` by hand.
+
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.js";
+import { asNpub, type Npub, RepositoryAddress } from "../../src/git/address.js";
+import { askCapabilities } from "../../src/git/advertisement.js";
+import {
+  defaultBudgets,
+  defaultLimits,
+  type FoundRepository,
+  GitHttp,
+  type GitHttpOptions,
+  type GitOperation,
+} from "../../src/git/http.js";
+import { Launcher } from "../../src/git/launcher.js";
+import { Repositories } from "../../src/git/repositories.js";
+import { Git } from "../../src/git/run.js";
+import type {
+  CandidateState,
+  JournalEntry,
+  NostrRefEvent,
+  PushAuthority,
+  PushOutcome,
+  StateStamp,
+  UnclaimedAllowance,
+} from "../../src/git/types.js";
+import type { EventId, Oid, Pubkey } from "../../src/nostr/ids.js";
+import type { RefName } from "../../src/nostr/ref-name.js";
+
+export const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
+export const owner = "0".repeat(63).concat("1") as Pubkey;
+
+export const hexId = (): EventId => randomBytes(32).toString("hex") as EventId;
+
+export interface ClientResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const clientEnvironment = {
+  PATH: process.env.PATH ?? "/usr/bin:/bin",
+  HOME: "/nonexistent",
+  LC_ALL: "C.UTF-8",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_AUTHOR_NAME: "A",
+  GIT_AUTHOR_EMAIL: "a@example.com",
+  GIT_COMMITTER_NAME: "A",
+  GIT_COMMITTER_EMAIL: "a@example.com",
+};
+
+/** Runs a program to its end and keeps what it says. */
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  options: { readonly cwd?: string; readonly env?: Record<string, string>; readonly input?: string | Buffer } = {},
+): Promise<ClientResult> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { cwd: options.cwd, env: { ...clientEnvironment, ...options.env } });
+    const out: Buffer[] = [];
+    const err: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
+    child.stderr.on("data", (chunk: Buffer) => err.push(chunk));
+    child.once("error", reject);
+    child.stdin.on("error", () => undefined);
+    child.stdin.end(options.input ?? "");
+    child.once("close", (code) =>
+      resolve({ code, stdout: Buffer.concat(out).toString("utf8"), stderr: Buffer.concat(err).toString("utf8") }),
+    );
+  });
+}
+
+export class GitServer {
+  candidates: CandidateState[] = [];
+  mark: StateStamp | undefined;
+  strict = false;
+  readOnlyReason: string | undefined;
+  nostrEvents = new Map<EventId, NostrRefEvent>();
+  unclaimed: UnclaimedAllowance = { ok: true, maxBytes: 20 * 2 ** 20 };
+  quota: PushAuthority["quota"];
+  /** Called at each question for authority; may change it. */
+  onAuthority: (asked: number) => void = () => undefined;
+  authorityAsked = 0;
+  readonly operations: GitOperation[] = [];
+  readonly journal: JournalEntry[] = [];
+  readonly released: PushOutcome[] = [];
+  releaseMessages: readonly string[] = [];
+  readonly catalogue = new Map<string, FoundRepository>();
+  #created = 1_700_000_000;
+
+  private constructor(
+    readonly folder: string,
+    readonly launcher: Launcher,
+    readonly repositories: Repositories,
+    readonly http: GitHttp,
+    readonly origin: string,
+    readonly stop: () => Promise<void>,
+  ) {}
+
+  static async start(overrides: Partial<GitHttpOptions> = {}): Promise<GitServer> {
+    const folder = await mkdtemp(join(tmpdir(), "git-test-"));
+    const launcher = new Launcher();
+    const git = await Git.find(launcher);
+    const repositories = new Repositories({ gitDataPath: join(folder, "git"), git, clock: systemClock });
+    let server: GitServer | undefined;
+    const it = (): GitServer => {
+      if (!server) throw new Error("the server is not up yet");
+      return server;
+    };
+    const http = new GitHttp({
+      repositories,
+      capabilities: await askCapabilities(git),
+      clock: systemClock,
+      lookUp: (_npub, identifier) => it().catalogue.get(identifier),
+      authority: async () => it().#authority(),
+      journal: async (entry) => void it().journal.push(entry),
+      released: async (outcome) => {
+        it().released.push(outcome);
+        return it().releaseMessages;
+      },
+      ipOf: (request) => request.socket.remoteAddress ?? "",
+      budgets: defaultBudgets,
+      limits: defaultLimits(4),
+      cacheDirectory: join(folder, "answers"),
+      observe: (operation) => void it().operations.push(operation),
+      ...overrides,
+    });
+    const listener = createServer((request, response) => {
+      const [pathname = "", query = ""] = (request.url ?? "").split("?");
+      void http.handle(request, response, pathname, new URLSearchParams(query)).then((handled) => {
+        if (!handled) response.writeHead(404).end("no git URL\n");
+      });
+    });
+    await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+    const { port } = listener.address() as AddressInfo;
+    const stop = async (): Promise<void> => {
+      listener.closeAllConnections();
+      await new Promise((resolve) => listener.close(resolve));
+      await http.close();
+      await launcher.close();
+      await rm(folder, { recursive: true, force: true });
+    };
+    server = new GitServer(folder, launcher, repositories, http, `http://127.0.0.1:${port}`, stop);
+    return server;
+  }
+
+  #authority(): PushAuthority {
+    this.onAuthority(++this.authorityAsked);
+    return {
+      strict: this.strict,
+      mark: this.mark,
+      candidates: this.candidates,
+      nostrEvents: this.nostrEvents,
+      unclaimed: this.unclaimed,
+      ...(this.readOnlyReason === undefined ? {} : { readOnlyReason: this.readOnlyReason }),
+      ...(this.quota === undefined ? {} : { quota: this.quota }),
+    };
+  }
+
+  /** A newer state than all before. */
+  state(refs: Record<string, string>, governs = false): CandidateState {
+    const state: CandidateState = {
+      id: hexId(),
+      created_at: this.#created++,
+      refs: new Map(Object.entries(refs) as [RefName, Oid][]),
+      governs,
+    };
+    this.candidates = [...this.candidates, state];
+    return state;
+  }
+
+  addressOf(identifier: string): RepositoryAddress {
+    return RepositoryAddress.of(owner, npub, identifier);
+  }
+
+  url(identifier: string): string {
+    return `${this.origin}/${npub}/${encodeURIComponent(identifier)}.git`;
+  }
+
+  async create(identifier: string): Promise<string> {
+    const address = this.addressOf(identifier);
+    await this.repositories.create(address);
+    this.catalogue.set(identifier, { address });
+    return this.url(identifier);
+  }
+
+  directoryOf(identifier: string): string {
+    return this.repositories.open(this.addressOf(identifier)).directory;
+  }
+
+  /** A stock git client. */
+  git(cwd: string, ...args: string[]): Promise<ClientResult> {
+    return runProgram("git", args, { cwd });
+  }
+
+  async mustGit(cwd: string, ...args: string[]): Promise<string> {
+    const result = await this.git(cwd, ...args);
+    if (result.code !== 0) throw new Error(`git ${args.join(" ")}: ${result.stderr}`);
+    return result.stdout.trim();
+  }
+
+  /** A working copy with one commit on `main`. */
+  async workingCopy(name: string = randomBytes(4).toString("hex")): Promise<string> {
+    const cwd = join(this.folder, "work", name);
+    await mkdir(cwd, { recursive: true });
+    await this.mustGit(cwd, "init", "-q", "-b", "main");
+    await this.commit(cwd, "one", "1\n");
+    return cwd;
+  }
+
+  async commit(cwd: string, file: string, content: string | Buffer): Promise<Oid> {
+    await writeFile(join(cwd, file), content);
+    await this.mustGit(cwd, "add", "-A");
+    await this.mustGit(cwd, "commit", "-q", "-m", `write ${file}`);
+    return (await this.mustGit(cwd, "rev-parse", "HEAD")) as Oid;
+  }
+
+  folderFor(name: string): string {
+    return join(this.folder, "work", name);
+  }
+
+  refsOf(identifier: string): Promise<string> {
+    return this.mustGit(
+      this.folder,
+      `--git-dir=${this.directoryOf(identifier)}`,
+      "for-each-ref",
+      "--format=%(refname) %(objectname)",
+    );
+  }
+
+  /** Every file of a repository, so that a test can see that nothing was left behind. */
+  async filesOf(identifier: string): Promise<string[]> {
+    const entries = await readdir(this.directoryOf(identifier), { recursive: true });
+    return entries.sort();
+  }
+}
