@@ -1,43 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { applyChange } from "./apply.js";
-import { authorisedStates, maintainersOf, releasedSiblings } from "./repository-authority.js";
-import {
-  announcement,
-  elsewhere,
-  keyOf,
-  maintainers,
-  nameOf,
-  oid,
-  outcome,
-  startSeconds,
-  state,
-  sync,
-  World,
-} from "./testing/world.js";
+import { releasedSiblings } from "./repository-authority.js";
+import { announcement, elsewhere, keyOf, maintainers, nameOf, outcome, sync, World } from "./testing/world.js";
 import { waitingAnnouncement } from "./waiting.js";
 import { withdrawalOf } from "./withdrawal.js";
-
-test("states of members count, served and waiting, newest first; those of strangers never", async () => {
-  const world = new World();
-  await world.host("alice", "x", [maintainers("bob")]);
-  await world.host("eve", "x", [maintainers("alice")]);
-  const served = state("alice", "x", undefined, startSeconds);
-  await world.store.put(served);
-  const waiting = state("bob", "x", undefined, startSeconds + 5);
-  const odd = state("alice", "x", [["refs/heads/main", "-x"]], startSeconds + 3);
-  for (const event of [waiting, odd, state("eve", "x", [["refs/heads/main", oid("e")]])]) await world.send(event);
-  const states = await authorisedStates(world.store, nameOf("alice", "x"));
-  assert.deepEqual(
-    states.map(({ event, served: isServed, releasable }) => [event.id, isServed, releasable]),
-    [
-      [waiting.id, false, true],
-      [odd.id, false, false],
-      [served.id, true, true],
-    ],
-  );
-  assert.deepEqual([...(await maintainersOf(world.store, nameOf("alice", "x")))], [keyOf("alice"), keyOf("bob")]);
-});
 
 test("threats 12, 17: a repository may be filled only from repositories of its own set", async () => {
   const world = new World();

@@ -1,8 +1,7 @@
 // The states that may decide in one repository: by members of its owner's directed set, stored or waiting.
 
-import { countingAnnouncements } from "../admission/announcements.js";
-import { maintainerSet } from "../admission/maintainers.js";
 import type { RepositoryName } from "../admission/names.js";
+import { maintainersOf } from "../admission/repository-authority.js";
 import { type WaitingEntry, waitingEntries, waitingEvent, waitingKeys } from "../admission/waiting.js";
 import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
@@ -27,10 +26,9 @@ function decidingState(event: VerifiedEvent, entry: WaitingEntry | undefined): D
 
 /** Newest first (NIP-01 order), empty ones included. */
 export async function decidingStates(reader: Reader, name: RepositoryName): Promise<DecidingState[]> {
-  const { owner, identifier } = name;
-  const members = await maintainerSet(owner, identifier, (author, id) => countingAnnouncements(reader, author, id));
+  const { identifier } = name;
   const found: DecidingState[] = [];
-  for (const member of members) {
+  for (const member of await maintainersOf(reader, name)) {
     const address = { kind: kinds.state, pubkey: member, identifier };
     const stored = await reader.latest(address);
     const waiting = await waitingEntries(reader, waitingKeys.address(address), maxWaitingPerMember);

@@ -5,11 +5,10 @@
 //   4. in the background the refs are synced and the promises removed (promise-keeper.ts)
 // A crash between 2 and 3 leaves promises and waiting entries: the next start writes the refs again and settles to the same end.
 
-import { countingAnnouncements } from "../admission/announcements.js";
 import { repositoriesTrusting, storedAuthority } from "../admission/authority.js";
 import { takesStates } from "../admission/catalogue.js";
-import { maintainerSet } from "../admission/maintainers.js";
 import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
+import { releasedSiblings } from "../admission/repository-authority.js";
 import { waitingEntries, waitingKeys } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { Repository, RepositoryStore } from "../git/types.js";
@@ -83,14 +82,9 @@ export class Settling {
   /** Repositories of members of the owner's own directed set: the only ones that may lend it objects. */
   private async siblingsOf(name: RepositoryName): Promise<Repository[]> {
     const { store, repositories } = this.parts;
-    const members = await maintainerSet(name.owner, name.identifier, (author, id) =>
-      countingAnnouncements(store, author, id),
-    );
     const siblings: Repository[] = [];
-    for (const owner of members) {
-      if (owner === name.owner || siblings.length >= maxSiblings) continue;
-      const address = diskAddress({ owner, identifier: name.identifier });
-      if (await repositories.exists(address)) siblings.push(repositories.open(address));
+    for (const row of (await releasedSiblings(store, name)).slice(0, maxSiblings)) {
+      if (await repositories.exists(diskAddress(row))) siblings.push(this.open(row));
     }
     return siblings;
   }

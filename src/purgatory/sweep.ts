@@ -1,15 +1,15 @@
 // Ends what has waited too long (purgatory.md, "Waiting room": expiry). Decisions are in expiry.ts; this applies them.
 
+import { applyChange } from "../admission/apply.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow, withStatus } from "../admission/catalogue.js";
-import { refreshListings } from "../admission/listings.js";
 import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
 import { rememberId } from "../admission/remembered.js";
 import { dueEntries, type WaitingEntry, waitingEntry } from "../admission/waiting.js";
-import { putWaiting, removeWaiting } from "../admission/waiting-writes.js";
+import { putWaiting } from "../admission/waiting-writes.js";
+import { withdrawalOf } from "../admission/withdrawal.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { Filter } from "../nostr/filter.js";
-import { kinds } from "../nostr/kinds.js";
 import type { Store, Transaction } from "../store/port.js";
 import { clockJumpSeconds, type Expiry, expiryOf } from "./expiry.js";
 import type { Placeholders } from "./placeholders.js";
@@ -74,82 +74,82 @@ export class Sweep {
   }
 
   async #expire(entry: WaitingEntry, now: number): Promise<void> {
-    const { store, repositories, settings, isBusy, placeholders } = this.parts;
+    const { store, settings, isBusy } = this.parts;
     const names = entry.repositories.flatMap((text) => repositoryNamed(text) ?? []);
     if (names.some(isBusy)) return;
     const expiry = expiryOf(entry, now, settings().caps);
-    const own = entry.kind === "announcement" ? { owner: entry.pubkey, identifier: entry.identifier } : undefined;
-    const dropped = await store.transact((tx) => applyExpiry(tx, entry, expiry, own, now));
+    const dropped = await store.transact((tx) => applyExpiry(tx, entry, expiry, now));
     if (dropped === undefined) return;
     this.parts.expired(entry, expiry);
-    if (dropped) {
-      await repositories.delete(diskAddress(dropped));
-      await placeholders.repositoryGone(dropped);
+    await this.#deleteFromDisk(dropped);
+  }
+
+  async #deleteFromDisk(names: readonly RepositoryName[]): Promise<void> {
+    for (const name of names) {
+      await this.parts.repositories.delete(diskAddress(name));
+      await this.parts.placeholders.repositoryGone(name);
     }
   }
 
   /** Events of the public compliance tool, and their repositories, are not kept. */
   async #removeAuditEvents(untilSeconds: number): Promise<void> {
-    const { store, repositories, placeholders } = this.parts;
+    const { store, clock } = this.parts;
     const filter: Filter = { tags: new Map([["t", [auditTag]]]), until: untilSeconds };
-    const gone: RepositoryName[] = [];
     for await (const page of store.query([filter], { limit: maxExpiredAtOnce })) {
       for (const { event } of page) {
-        await store.transact(async (tx) => {
+        const gone = await store.transact(async (tx) => {
+          const end = await withdrawalOf(tx, [event], [], "expired", unixSeconds(clock), () => false);
           await tx.remove(event.id, "operator");
-          if (event.kind !== kinds.announcement) return;
-          const name = { owner: event.pubkey, identifier: event.tags.find((tag) => tag[0] === "d")?.[1] ?? "" };
-          tx.deleteRow("catalogue", repositoryKey(name));
-          await refreshListings(tx, name, unixSeconds(this.parts.clock));
-          gone.push(name);
+          for (const change of end.changes) await applyChange(tx, change, unixSeconds(clock));
+          const names = end.repositories.map(({ name }) => name);
+          for (const name of names) tx.deleteRow("catalogue", repositoryKey(name));
+          return names;
         });
+        await this.#deleteFromDisk(gone);
       }
-    }
-    for (const name of gone) {
-      await repositories.delete(diskAddress(name));
-      await placeholders.repositoryGone(name);
     }
   }
 
   /** Repositories that left or were deleted, once their grace is over. */
   async #removeGoneRepositories(now: number): Promise<void> {
-    const { store, repositories, settings, placeholders } = this.parts;
+    const { store, settings } = this.parts;
     const over: CatalogueRow[] = [];
     for await (const row of catalogueRows(store)) {
       const isGoing = row.status === "leaving" || row.status === "deleted";
       if (isGoing && row.since + settings().unhostGraceSeconds <= now) over.push(row);
     }
-    for (const row of over) {
-      await store.transact(async (tx) => tx.deleteRow("catalogue", repositoryKey(row)));
-      await repositories.delete(diskAddress(row));
-      await placeholders.repositoryGone(row);
-    }
+    for (const row of over) await store.transact(async (tx) => tx.deleteRow("catalogue", repositoryKey(row)));
+    await this.#deleteFromDisk(over);
   }
 }
 
-/** The repository to delete, null when there is none, undefined when the entry was gone already. */
+/** Repositories whose directories go; undefined when the entry was gone or prolonged meanwhile. */
 async function applyExpiry(
   tx: Transaction,
   entry: WaitingEntry,
   expiry: Expiry,
-  own: RepositoryName | undefined,
   now: number,
-): Promise<RepositoryName | null | undefined> {
+): Promise<readonly RepositoryName[] | undefined> {
   const current = await waitingEntry(tx, entry.id);
   if (!current || current.expires !== entry.expires || current.phase !== entry.phase) return undefined;
-  if (expiry.to === "soft") await putWaiting(tx, { ...current, phase: "soft", expires: expiry.expires });
-  else await removeWaiting(tx, entry.id);
-  if (expiry.to === "gone" && expiry.rememberUntil !== undefined) {
+  if (expiry.to === "soft") {
+    await putWaiting(tx, { ...current, phase: "soft", expires: expiry.expires });
+    return expiry.dropRepository ? softened(tx, { owner: entry.pubkey, identifier: entry.identifier }, now) : [];
+  }
+  if (expiry.rememberUntil !== undefined) {
     const { pubkey, eventKind: kind, source } = entry;
     const relay = source.type === "sync" ? source.relay : null;
     rememberId(tx, entry.id, { pubkey, kind, reason: "expired", relay, until: expiry.rememberUntil });
   }
-  if (!own) return null;
-  const row = await catalogueRow(tx, own);
-  // A replacement of a repository that is served waits for nothing of its own.
-  if (!row || (row.status !== "waiting" && row.status !== "soft")) return null;
-  if (expiry.to === "soft") setCatalogueRow(tx, withStatus(row, "soft", now));
-  else tx.deleteRow("catalogue", repositoryKey(own));
-  await refreshListings(tx, own, now);
-  return row.status === "waiting" ? own : null;
+  const end = await withdrawalOf(tx, [], [current], "expired", now, () => false);
+  for (const change of end.changes) await applyChange(tx, change, now);
+  return end.repositories.filter(({ to }) => to === "remove").map(({ name }) => name);
+}
+
+/** A replacement of a repository that is served waits for nothing of its own: then there is nothing to drop. */
+async function softened(tx: Transaction, name: RepositoryName, now: number): Promise<RepositoryName[]> {
+  const row = await catalogueRow(tx, name);
+  if (row?.status !== "waiting") return [];
+  setCatalogueRow(tx, withStatus(row, "soft", now));
+  return [name];
 }
