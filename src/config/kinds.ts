@@ -141,12 +141,12 @@ export const hostPort = (): ValueKind<HostPort> =>
     return isIP(host) !== 0 || host === "localhost" ? { host, port } : undefined;
   });
 
-/** `host[:port][/base]` as in a public URL, without scheme. */
+/** `host[:port][/base]` as in a public URL, without scheme. The host's case does not matter, the path's does. */
 export const domain = (): ValueKind<string> =>
   kindOf("host, host:port or host:port/base, without a scheme, for instance git.example.com", (value) => {
-    if (!/^[A-Za-z0-9.\-_[\]:]+(?:\/[A-Za-z0-9._~\-/]*)?$/.test(value)) return undefined;
-    const url = tryUrl(`http://${value}`);
-    return url && url.username === "" && url.hostname !== "" ? value.replace(/\/+$/, "").toLowerCase() : undefined;
+    const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?((?:\/[a-z0-9._~-]+)*)\/?$/i.exec(value);
+    if (!match || !tryUrl(`http://${value}`)) return undefined;
+    return `${match[1]?.toLowerCase()}${match[2] ?? ""}${match[3] ?? ""}`;
   });
 
 function tryUrl(value: string): URL | undefined {

@@ -83,7 +83,7 @@ test("the two flags of the hunting throttle have their older names too", () => {
 
 const good: readonly [name: string, text: string, property: keyof Config, value: unknown][] = [
   ["NGIT_BIND_ADDRESS", "[::1]:80", "bindAddress", { host: "::1", port: 80 }],
-  ["NGIT_DOMAIN", "Git.Example.com:8080/base/", "domain", "git.example.com:8080/base"],
+  ["NGIT_DOMAIN", "Git.Example.com:8080/Base/", "domain", "git.example.com:8080/Base"],
   ["NGIT_MAX_EVENT_BYTES", "512 KiB", "maxEventBytes", 524_288],
   ["NGIT_PURGATORY_EXPIRY_SECS", "30m", "purgatoryExpirySecs", 1800],
   ["NGIT_SYNC_BATCH_WINDOW_MS", "2s", "syncBatchWindowMs", 2000],
