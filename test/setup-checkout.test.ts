@@ -17,7 +17,14 @@ function checkout(name: string): string {
   mkdirSync(join(root, "node_modules"));
   cpSync(join("scripts", "setup.mjs"), join(root, "scripts", "setup.mjs"));
   symlinkSync(join(process.cwd(), "node_modules", "typescript"), join(root, "node_modules", "typescript"));
-  const compilerOptions = { outDir: "dist", rootDir: ".", module: "NodeNext", types: [], lib: ["ES5"], skipLibCheck: true };
+  const compilerOptions = {
+    outDir: "dist",
+    rootDir: ".",
+    module: "NodeNext",
+    types: [],
+    lib: ["ES5"],
+    skipLibCheck: true,
+  };
   writeFileSync(join(root, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["src"] }));
   writeFileSync(join(root, "package.json"), '{"type":"module"}');
   writeFileSync(join(root, "package-lock.json"), "{}");

@@ -36,8 +36,6 @@ function bech32Hex(prefix: "npub" | "nsec", text: string): string | undefined {
   return bytes?.length === 32 ? Buffer.from(bytes).toString("hex") : undefined;
 }
 
-export const npubOf = (pubkey: string): string => bech32.encode("npub", bech32.toWords(Buffer.from(pubkey, "hex")));
-
 function keyOf(text: string): Pubkey | undefined {
   const hex = /^[0-9a-fA-F]{64}$/.test(text) ? text.toLowerCase() : bech32Hex("npub", text);
   return hex as Pubkey | undefined;

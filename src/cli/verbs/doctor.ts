@@ -73,7 +73,7 @@ async function verification(abilities: Abilities): Promise<Finding> {
   const verifier = await abilities.createVerifier();
   await verifier.close();
   if (verifier.engine.startsWith("native")) return finding("verification", "ok", verifier.engine);
-  const advice = "for six times the speed install libsecp256k1 (Debian: apt install libsecp256k1-1)";
+  const advice = "for about seven times the speed install libsecp256k1 (Debian: apt install libsecp256k1-1)";
   return finding("verification", "note", `${verifier.engine}; ${advice}`);
 }
 
