@@ -1,7 +1,7 @@
 // Kinds of values that name keys, repositories, networks and hosts, and lists of them.
 // Lists are separated by commas; an identifier that itself has a comma is written percent-encoded.
 
-import { BlockList, isIP, isIPv6 } from "node:net";
+import { isIP } from "node:net";
 import { bech32 } from "@scure/base";
 import { z } from "zod";
 import type { Brand } from "../base/brand.js";
@@ -116,19 +116,6 @@ export function networkList(): ValueKind<readonly Network[]> {
     )
     .pipe(list.schema);
   return { ...list, schema };
-}
-
-/** Answers whether an address is in one of the networks; IPv4-mapped IPv6 addresses count as IPv4. */
-export function networkMatcher(networks: readonly Network[]): (address: string) => boolean {
-  const block = new BlockList();
-  for (const { address, prefixBits } of networks) {
-    block.addSubnet(address, prefixBits, isIPv6(address) ? "ipv6" : "ipv4");
-  }
-  return (address) => {
-    const plain = address.replace(/^::ffff:(?=\d+\.)/i, "");
-    const version = isIP(plain);
-    return version !== 0 && block.check(plain, version === 6 ? "ipv6" : "ipv4");
-  };
 }
 
 export interface DomainOverride {

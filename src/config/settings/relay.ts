@@ -10,10 +10,16 @@ export const relaySettings = {
   NGIT_MAX_CONNECTIONS_PER_IP: limit(atLeastOne, "200", "WebSocket connections from one IP (IPv6: one /64)."),
   NGIT_MAX_MESSAGE_BYTES: limit(bytes({ min: 65_536, max: 2 ** 28 }), "5MiB", "One message from a client."),
   NGIT_MAX_EVENT_BYTES: limit(bytes({ min: 4096, max: 2 ** 28 }), "1MiB", "One event."),
+  NGIT_MAX_EVENT_TAGS: limit(atLeastOne, "10000", "Tags of one event."),
   NGIT_MAX_SUBSCRIPTIONS_PER_CONNECTION: limit(atLeastOne, "300", "Open subscriptions of one connection."),
   NGIT_MAX_SUBSCRIPTION_ID_CHARS: limit(wholeNumber({ min: 64, max: 1000 }), "250", "Length of a subscription id."),
   NGIT_MAX_FILTERS_PER_REQ: limit(atLeastOne, "100", "Filters in one REQ or COUNT."),
   NGIT_MAX_FILTER_VALUES: limit(atLeastOne, "5000", "Values in one filter, all its lists together."),
+  NGIT_MAX_LIVE_VALUES_PER_CONNECTION: limit(
+    atLeastOne,
+    "200000",
+    "Filter values of all open subscriptions of one connection.",
+  ),
   NGIT_MAX_LIMIT: limit(
     atLeastOne,
     "5000",
@@ -38,6 +44,11 @@ export const relaySettings = {
     "A negentropy session that is silent this long is closed.",
   ),
   NGIT_NEGENTROPY_MAX_RECORDS: limit(atLeastOne, "1000000", "Events one negentropy session may cover."),
+  NGIT_NEGENTROPY_TOTAL_MAX_RECORDS: limit(
+    atLeastOne,
+    "3000000",
+    "Events all open negentropy sessions may cover together.",
+  ),
   NGIT_SEND_PAUSE_BYTES: limit(
     bytes({ min: 4096 }),
     "1MiB",
