@@ -1,6 +1,6 @@
 // Formatting and lint (Biome), import directions (dependency-cruiser), unused code (knip).
 import { spawnSync } from "node:child_process";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -13,7 +13,8 @@ function step(title, ok) {
   if (!ok) process.exitCode = 1;
 }
 
-const cruise = ["--config", ".dependency-cruiser.cjs", "--output-type", "err", "src", "test", "bench", "simulate"];
+const folders = ["src", "test", "bench", "simulate"].filter((folder) => existsSync(join(root, folder)));
+const cruise = ["--config", ".dependency-cruiser.cjs", "--output-type", "err", ...folders];
 
 step("types", run("tsc", ["-p", "tsconfig.json", "--noEmit", "--incremental", "false"]).status === 0);
 step("format and style", run("biome", ["check", "--error-on-warnings", "."]).status === 0);

@@ -1,5 +1,6 @@
 // Makes a checkout ready to run: installs packages and compiles, each only when its inputs changed.
-// Uses nothing but Node, because it runs before anything is installed.
+// Uses nothing but Node, because it runs before anything is installed. Dozens of servers may start from one checkout
+// at the same moment: a lock lets one of them do the work while the others wait for it.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -9,65 +10,132 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const installStamp = join(root, "node_modules", ".holdfast-installed");
 const buildStamp = join(root, "dist", ".holdfast-built");
+const lock = join(root, ".cache", "set-up.lock");
+const lockOwner = join(lock, "pid");
 const sourceFolders = ["src", "test", "bench", "simulate"];
+const longestWaitMs = 10 * 60_000;
+
+const say = (message) => process.stderr.write(`holdfast set-up: ${message}\n`);
 
 function fail(message) {
-  process.stderr.write(`holdfast set-up: ${message}\n`);
+  releaseLock();
+  say(message);
   process.exit(1);
 }
 
 function run(command, args) {
-  return spawnSync(command, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8" });
+  const maxBuffer = 64 * 2 ** 20;
+  return spawnSync(command, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8", maxBuffer });
 }
 
-function hashFiles(names) {
+/** Packages also depend on the Node version: some carry programs made for one. */
+function packagesFingerprint() {
   const hash = createHash("sha256").update(process.version);
-  for (const name of names) hash.update(readFileSync(join(root, name)));
+  for (const name of ["package.json", "package-lock.json"]) hash.update(readFileSync(join(root, name)));
   return hash.digest("hex");
 }
 
-/** Names, sizes and times of all sources: quick, and changes whenever a source does. */
+/** Names and contents of all sources: a copied or newly cloned checkout counts as what it contains. */
 function sourcesFingerprint() {
   const hash = createHash("sha256").update(readFileSync(join(root, "tsconfig.json")));
   const visit = (folder) => {
-    for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      const path = join(folder, entry.name);
+    const entries = readdirSync(join(root, folder), { withFileTypes: true });
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const path = `${folder}/${entry.name}`;
       if (entry.isDirectory()) visit(path);
-      else if (entry.name.endsWith(".ts")) {
-        const { size, mtimeMs } = statSync(path);
-        hash.update(`${path}\0${size}\0${mtimeMs}\n`);
-      }
+      else if (entry.name.endsWith(".ts")) hash.update(`${path}\0`).update(readFileSync(join(root, path)));
     }
   };
-  for (const folder of sourceFolders) if (existsSync(join(root, folder))) visit(join(root, folder));
+  for (const folder of sourceFolders) if (existsSync(join(root, folder))) visit(folder);
   return hash.digest("hex");
 }
 
 const stampIs = (file, value) => existsSync(file) && readFileSync(file, "utf8") === value;
+const isInstalled = () => stampIs(installStamp, packagesFingerprint());
+const isBuilt = () => stampIs(buildStamp, sourcesFingerprint());
 
 function install() {
-  const wanted = hashFiles(["package.json", "package-lock.json"]);
-  if (stampIs(installStamp, wanted)) return;
-  process.stderr.write("holdfast set-up: installing packages…\n");
+  if (isInstalled()) return;
+  const wanted = packagesFingerprint();
+  say("installing packages (npm ci)…");
   // --include=dev: the compiler is needed even under NODE_ENV=production.
-  let result = run("npm", ["ci", "--include=dev", "--ignore-scripts", "--no-audit", "--no-fund"]);
+  const options = ["--include=dev", "--ignore-scripts", "--no-audit", "--no-fund"];
+  let result = run("npm", ["ci", ...options]);
   if (result.status !== 0 && /EUSAGE/.test(result.stderr ?? "")) {
-    result = run("npm", ["install", "--no-save", "--include=dev", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    say("this npm does not accept the lock file; installing without it…");
+    result = run("npm", ["install", "--no-save", ...options]);
   }
   if (result.error) fail(`npm could not be started (${result.error.message}). Install Node 20 or newer with npm.`);
-  if (result.status !== 0) fail(`npm ci failed. Is the npm registry reachable?\n${result.stderr}`);
+  if (result.status !== 0) fail(`npm failed. Is the npm registry reachable?\n${result.stderr}`);
   writeFileSync(installStamp, wanted);
 }
 
 function build() {
+  if (isBuilt()) return;
+  // Taken before compiling: a source that changes meanwhile makes the next start build again.
   const wanted = sourcesFingerprint();
-  if (stampIs(buildStamp, wanted)) return;
-  process.stderr.write("holdfast set-up: building…\n");
+  say("building (tsc)…");
   rmSync(buildStamp, { force: true });
   const result = run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.json"]);
   if (result.status !== 0) fail(`the build failed:\n${result.stdout}${result.stderr}`);
   mkdirSync(join(root, "dist"), { recursive: true });
+  const commit = run("git", ["rev-parse", "--short=12", "HEAD"]);
+  writeFileSync(
+    join(root, "dist", "build.json"),
+    `${JSON.stringify({ commit: commit.status === 0 ? commit.stdout.trim() : "unknown" })}\n`,
+  );
   writeFileSync(buildStamp, wanted);
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === "EPERM";
+  }
+}
+
+/** Whether the lock's owner is gone. Its directory is made a moment before its number is written into it. */
+function lockIsStale() {
+  try {
+    const pid = Number(readFileSync(lockOwner, "utf8"));
+    if (pid > 0) return !isAlive(pid);
+  } catch (error) {
+    if (error.code !== "ENOENT") throw error;
+  }
+  const made = statSync(lock, { throwIfNoEntry: false });
+  return made !== undefined && Date.now() - made.mtimeMs > 5000;
+}
+
+let holdsLock = false;
+
+function takeLock() {
+  mkdirSync(join(root, ".cache"), { recursive: true });
+  const giveUpAt = Date.now() + longestWaitMs;
+  let waits = false;
+  for (;;) {
+    try {
+      mkdirSync(lock);
+      holdsLock = true;
+      writeFileSync(lockOwner, String(process.pid));
+      return;
+    } catch (error) {
+      if (error.code !== "EEXIST") fail(`cannot write to ${root} (${error.code}).`);
+    }
+    if (lockIsStale()) rmSync(lock, { recursive: true, force: true });
+    else {
+      if (!waits) say("another process is setting up this checkout; waiting for it…");
+      waits = true;
+      if (Date.now() > giveUpAt) fail(`waited ten minutes. If no other set-up is running, delete ${lock}.`);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+    }
+  }
+}
+
+function releaseLock() {
+  if (holdsLock) rmSync(lock, { recursive: true, force: true });
+  holdsLock = false;
 }
 
 /** Installs and builds what is missing. An installed package without sources is left as it is. */
@@ -75,8 +143,14 @@ export function setUp({ installOnly = false } = {}) {
   const major = Number(process.versions.node.split(".")[0]);
   if (major < 20) fail(`Node ${process.versions.node} is too old: install Node 20 or newer.`);
   if (!existsSync(join(root, "tsconfig.json"))) return;
-  install();
-  if (!installOnly) build();
+  if (isInstalled() && (installOnly || isBuilt())) return;
+  takeLock();
+  try {
+    install();
+    if (!installOnly) build();
+  } finally {
+    releaseLock();
+  }
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {

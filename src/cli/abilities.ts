@@ -1,0 +1,61 @@
+// What verbs can do, given to them as arguments by main: nothing in this room reaches for the process or for a room
+// by itself, so every verb can be run in a test.
+
+import type { AdmissionPolicy } from "../admission/policy.js";
+import type { Clock } from "../base/clock.js";
+import type { Config } from "../config/config.js";
+import type { LoadedConfig, LoadResult } from "../config/load.js";
+import type { Verifier } from "../nostr/verify/port.js";
+import type { Store } from "../store/port.js";
+
+export interface Terminal {
+  /** Answers: standard output. Resolves when there is room for more. */
+  out(text: string): Promise<void>;
+  /** Everything else: standard error. */
+  error(text: string): void;
+  /** Whether standard error is a terminal, so that a progress bar makes sense. */
+  readonly showsProgress: boolean;
+  readonly columns: number;
+  /** Standard input as lines. */
+  lines(): AsyncIterable<string>;
+}
+
+export interface BuildInfo {
+  readonly version: string;
+  /** Short commit id, or `unknown`. */
+  readonly commit: string;
+}
+
+export interface Abilities {
+  readonly terminal: Terminal;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  readonly build: BuildInfo;
+  readonly cores: number;
+  /** Runs the server until it is told to stop; answers the exit code. */
+  serve(loaded: LoadedConfig, load: () => LoadResult): Promise<number>;
+  openStore(config: Config): Promise<Store>;
+  createVerifier(): Promise<Verifier>;
+  /** What an operator's own import must satisfy. */
+  readonly importPolicy: AdmissionPolicy;
+  /** `2.39.5`, or the reason why git cannot be used. */
+  gitVersion(): Promise<
+    { readonly ok: true; readonly version: string } | { readonly ok: false; readonly reason: string }
+  >;
+}
+
+/** Adds one verb to the program. A new verb is a file with such a function and a line in verbs.ts. */
+export type Verb = (program: import("commander").Command, abilities: Abilities) => void;
+
+/** An expected end of a command that did not do what it was asked: 1 failed, 2 called wrongly. */
+export class CommandFailure extends Error {
+  override readonly name = "CommandFailure";
+  constructor(
+    message: string,
+    readonly exitCode: 1 | 2 = 1,
+    /** For `--json`. */
+    readonly details: Readonly<Record<string, unknown>> = {},
+  ) {
+    super(message);
+  }
+}

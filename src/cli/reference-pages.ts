@@ -1,0 +1,113 @@
+// The reference pages that are made from the program itself: commands from the command tree, refusals from their table.
+
+import type { Command } from "commander";
+import { sections } from "../config/schema.js";
+import { refusalPrefixes } from "../nostr/refusals.js";
+import type { Abilities } from "./abilities.js";
+import { buildProgram } from "./run.js";
+
+const generated = "Written by `node scripts/generate-docs.mjs` from the program itself; do not edit.";
+
+export function cliPage(): string {
+  const lines = [
+    "# Command line",
+    "",
+    generated,
+    "",
+    "Every command knows `--help` and `--json`. Exit codes: 0 done, 1 failed, 2 wrong arguments or configuration.",
+    "Answers go to standard output, everything else (log, warnings, progress bars) to standard error.",
+    "",
+    "`events` and `compact` open the data directory themselves and need the server to be stopped: the directory has one",
+    "user at a time, guarded by the file `holdfast.lock` in it. The lock of a process that died is taken over.",
+  ];
+  const program = buildProgram(silentAbilities());
+  const visit = (command: Command, path: string): void => {
+    const written: string[] = [];
+    command.configureOutput({ writeOut: (part) => void written.push(part), getOutHelpWidth: () => 100 });
+    command.outputHelp();
+    lines.push("", `## ${path}`, "", "```", withoutSettings(written.join("")).trimEnd(), "```");
+    for (const child of command.commands) visit(child, `${path} ${child.name()}`);
+  };
+  visit(program, "holdfast");
+  return `${lines.join("\n")}\n`;
+}
+
+/** `serve --help` lists all settings; here they have a page of their own. */
+function withoutSettings(help: string): string {
+  const first = help.indexOf(`\n${sections[0]?.title}:\n`);
+  const end = help.indexOf("\nSignals:");
+  if (first < 0 || end < 0) return help;
+  return `${help.slice(0, first)}\nAll settings of configuration.md are flags too.\n${help.slice(end)}`;
+}
+
+/** Help needs a version and a place to write; nothing else is called. */
+function silentAbilities(): Abilities {
+  const unused = (): never => {
+    throw new Error("building the help must not do anything");
+  };
+  return {
+    terminal: { out: async () => undefined, error: () => undefined, showsProgress: false, columns: 100, lines: unused },
+    environment: {},
+    clock: { nowMs: unused, monotonicMs: unused, after: unused },
+    build: { version: "", commit: "" },
+    cores: 1,
+    serve: unused,
+    openStore: unused,
+    createVerifier: unused,
+    importPolicy: unused,
+    gitVersion: unused,
+  };
+}
+
+/** What each refusal means, for people who look up a code they saw in a log or a metric. */
+export const refusalMeanings: Readonly<Record<string, string>> = {
+  "bad-message": "The frame is no JSON array that NIP-01 knows.",
+  "bad-event": "The event does not have the shape NIP-01 asks for.",
+  "bad-id": "The id is not the hash of the event.",
+  "bad-signature": "The signature does not belong to this pubkey and id.",
+  "bad-filter": "A filter is malformed.",
+  "bad-subscription": "The subscription id is empty, too long or not a string.",
+  "too-large": "The message or event is larger than the limit in the information document.",
+  "from-the-future": "`created_at` is too far ahead of the server's clock.",
+  expired: "The event's own expiration (NIP-40) has passed.",
+  "bad-announcement": "The repository announcement lacks something or contradicts itself.",
+  "bad-state": "The repository state names refs git could never hold.",
+  deleted: "Its author asked for it to be deleted.",
+  vanished: "Its author asked to vanish from this relay.",
+  "author-blocked": "The operator refuses this author.",
+  "repository-blocked": "The operator refuses this repository.",
+  "event-blocked": "The operator refuses this event.",
+  "not-whitelisted": "Only chosen repositories are accepted here.",
+  "service-not-listed": "The announcement does not list this server in both `clone` and `relays`.",
+  unrelated: "The event has nothing to do with a repository hosted here.",
+  "not-relayed": "Events of this kind are not passed on.",
+  "waiting-room-full": "Too much waits for its git data already.",
+  "no-announcement": "No announcement is known for the repository of this state.",
+  "not-a-maintainer": "The author is not a maintainer of the repository.",
+  "not-allowed": "This needs a right the connection has not proven.",
+  "auth-required": "Authenticate first (NIP-42).",
+  "too-many": "More subscriptions, filters, values or sessions than allowed.",
+  "rate-limited": "Too fast; try again later.",
+  "disk-full": "The server's disk is full; try again later.",
+  "store-failed": "The server could not write; try again later.",
+  "shutting-down": "The server is stopping; try again later.",
+  internal: "A fault in the server; it is in its log.",
+};
+
+export function refusalsPage(): string {
+  const rows = Object.entries(refusalPrefixes).map(
+    ([code, prefix]) => `| \`${code}\` | \`${prefix}:\` | ${refusalMeanings[code] ?? ""} |`,
+  );
+  return `${[
+    "# Refusals",
+    "",
+    generated,
+    "",
+    "Each reason for which something is refused has one code. It is the `reason` of the metric and stands in the log;",
+    "clients see the prefix, followed by a sentence that says what to do.",
+    "",
+    "| code | prefix | meaning |",
+    "|---|---|---|",
+    ...rows,
+  ].join("\n")}\n`;
+}

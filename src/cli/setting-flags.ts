@@ -1,0 +1,85 @@
+// The settings as flags of a command, and the configuration a command was called with.
+
+import { readFileSync } from "node:fs";
+import { type Command, Option } from "commander";
+import { flagHelp } from "../config/describe.js";
+import { type LoadedConfig, type LoadResult, loadConfig } from "../config/load.js";
+import { nearest, type Problem, problemText } from "../config/problem.js";
+import { type NamedSetting, sections } from "../config/schema.js";
+import { type Abilities, CommandFailure } from "./abilities.js";
+
+/** Accepts all settings as flags. Only `serve` lists them in its help: two hundred lines are enough once. */
+export function acceptSettings(command: Command, inHelp: "listed" | "mentioned" = "mentioned"): Command {
+  command.addOption(new Option("--config <path>", "file with settings, lines of NAME=value [NGIT_CONFIG]"));
+  for (const section of sections) {
+    for (const setting of section.settings) {
+      for (const flag of [setting.flag, ...setting.aliases]) {
+        const option = optionFor(setting, flag).helpGroup(`${section.title}:`);
+        if (inHelp === "mentioned" || flag !== setting.flag) option.hideHelp();
+        command.addOption(option);
+      }
+    }
+  }
+  if (inHelp === "mentioned")
+    command.addHelpText("after", "\nAll settings of `holdfast serve --help` are accepted too.");
+  // Unknown flags are reported together with the other faults, not one by one.
+  return command.allowUnknownOption().allowExcessArguments();
+}
+
+function optionFor(setting: NamedSetting, flag: string): Option {
+  const value = setting.kind.isSwitch ? "[true|false]" : "<value>";
+  const option = new Option(`--${flag} ${value}`, flagHelp(setting));
+  return setting.kind.isSwitch ? option.preset("true") : option;
+}
+
+/** Reads the configuration as this command was called; can be called again to reload. */
+export function settingsReader(command: Command, abilities: Abilities): () => LoadResult {
+  const flags: Record<string, string> = {};
+  for (const section of sections) {
+    for (const setting of section.settings) {
+      for (const flag of [setting.flag, ...setting.aliases]) {
+        const value: unknown = command.getOptionValue(new Option(`--${flag} <value>`).attributeName());
+        if (value !== undefined) flags[flag] = String(value);
+      }
+    }
+  }
+  for (const argument of command.args) {
+    const unknown = /^--?([^-=][^=]*)/.exec(argument)?.[1];
+    if (unknown) flags[unknown] = "";
+  }
+  const configPath: unknown = command.getOptionValue("config");
+  return () =>
+    loadConfig({
+      flags,
+      environment: abilities.environment,
+      configPath: typeof configPath === "string" ? configPath : undefined,
+      readFile: (path) => readFileSync(path, "utf8"),
+      surroundings: { logIsTerminal: abilities.terminal.showsProgress, cores: abilities.cores },
+    });
+}
+
+/** The configuration, or the end of the command with all faults listed. Warnings go to standard error. */
+export function settingsOf(command: Command, abilities: Abilities): LoadedConfig {
+  refuseSurplus(command);
+  const loaded = settingsReader(command, abilities)();
+  for (const warning of loaded.warnings) abilities.terminal.error(`warning: ${warning}\n`);
+  if (!loaded.ok) throw configurationFailure(loaded.problems);
+  return loaded;
+}
+
+export function configurationFailure(problems: readonly Problem[]): CommandFailure {
+  const list = problems.map((problem) => `  ${problemText(problem)} (${problem.origin})`).join("\n");
+  const count = problems.length === 1 ? "one fault" : `${problems.length} faults`;
+  return new CommandFailure(`the configuration has ${count}:\n${list}`, 2, { problems });
+}
+
+function refuseSurplus(command: Command): void {
+  const unknownFlag = command.args.some((argument) => /^--?[^-]/.test(argument));
+  const surplus = command.args[command.registeredArguments.length];
+  // After an unknown flag its value looks like an argument; the flag is what will be reported.
+  if (surplus === undefined || unknownFlag) return;
+  const siblings = command.parent?.commands.map((other) => other.name()) ?? [];
+  const near = nearest(surplus, siblings);
+  const hint = near ? `Did you mean \`holdfast ${near}\`?` : "`holdfast --help` lists all commands";
+  throw new CommandFailure(`${JSON.stringify(surplus)} is not a command or an expected argument. ${hint}`, 2);
+}

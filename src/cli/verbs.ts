@@ -1,0 +1,13 @@
+// All verbs, in the order of the help. A new verb is one file and one line here.
+
+import type { Verb } from "./abilities.js";
+import { compact } from "./verbs/compact.js";
+import { completion } from "./verbs/completion.js";
+import { config } from "./verbs/config.js";
+import { doctor } from "./verbs/doctor.js";
+import { events } from "./verbs/events.js";
+import { serve } from "./verbs/serve.js";
+import { status } from "./verbs/status.js";
+import { version } from "./verbs/version.js";
+
+export const verbs: readonly Verb[] = [serve, config, doctor, status, events, compact, completion, version];

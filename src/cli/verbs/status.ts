@@ -1,0 +1,91 @@
+// `holdfast status`: asks the running server how it is, over its own address: readiness, metrics, information document.
+
+import type { Config } from "../../config/config.js";
+import { hostPortText } from "../../config/kinds.js";
+import type { Verb } from "../abilities.js";
+import { CommandFailure } from "../abilities.js";
+import { ask, localAddress, serverUrl } from "../server-address.js";
+import { acceptSettings, settingsOf } from "../setting-flags.js";
+
+export const status: Verb = (program, abilities) => {
+  const command = program
+    .command("status")
+    .description("ask the running server how it is")
+    .option("--json", "answer as JSON");
+  acceptSettings(command).action(async () => {
+    const { config } = settingsOf(command, abilities);
+    const answer = await statusOf(config);
+    if (!answer) {
+      throw new CommandFailure(`no server answers at ${serverUrl(config)}`, 1, { running: false });
+    }
+    const text = command.getOptionValue("json") ? JSON.stringify(answer, null, 2) : statusText(answer);
+    await abilities.terminal.out(`${text}\n`);
+    if (!answer.ready) throw new CommandFailure("", 1);
+  });
+  command.addHelpText(
+    "after",
+    "\nExamples:\n  holdfast status\n  holdfast status --bind-address 127.0.0.1:8080 --json",
+  );
+};
+
+interface Status {
+  readonly running: true;
+  readonly ready: boolean;
+  readonly url: string;
+  readonly readiness: unknown;
+  readonly information: unknown;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+async function statusOf(config: Config): Promise<Status | undefined> {
+  const url = serverUrl(config);
+  const readiness = await ask(`${url}/readyz`);
+  if (!readiness) return undefined;
+  const base = config.domain.includes("/") ? config.domain.slice(config.domain.indexOf("/")) : "/";
+  const information = await ask(`${url}${base}`, { accept: "application/nostr+json" });
+  const metricsAt = config.metricsBindAddress ? `http://${hostPortText(localAddress(config.metricsBindAddress))}` : url;
+  const token = config.metricsToken;
+  const metrics = await ask(`${metricsAt}/metrics`, token ? { authorization: `Bearer ${token}` } : {});
+  return {
+    running: true,
+    ready: readiness.status === 200,
+    url,
+    readiness: jsonOr(readiness.body),
+    information: information?.status === 200 ? jsonOr(information.body) : null,
+    metrics: metrics?.status === 200 ? plainMetrics(metrics.body) : {},
+  };
+}
+
+function jsonOr(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text.trim();
+  }
+}
+
+/** The server's own metrics without labels; those with labels are added up. */
+function plainMetrics(body: string): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const line of body.split("\n")) {
+    const match = /^((?:ngit|purgatory)_\w+|process_resident_memory_bytes)(?:\{.*\})? ([-+.\deE]+)$/.exec(line);
+    const name = match?.[1];
+    if (!name || name.endsWith("_bucket")) continue;
+    sums[name] = (sums[name] ?? 0) + Number(match?.[2]);
+  }
+  return sums;
+}
+
+function statusText(answer: Status): string {
+  const information = answer.information as Record<string, unknown> | null;
+  const lines = [
+    `server     ${answer.url}`,
+    `ready      ${answer.ready ? "yes" : `no: ${JSON.stringify(answer.readiness)}`}`,
+    `name       ${String(information?.name ?? "-")}`,
+    `version    ${String(information?.version ?? "-")}`,
+  ];
+  const metrics = Object.entries(answer.metrics);
+  if (metrics.length === 0) lines.push("metrics    not available");
+  for (const [name, value] of metrics) lines.push(`${name} ${value}`);
+  return lines.map((line) => line.replace(/[\x00-\x1f\x7f-\x9f]/g, "?")).join("\n");
+}

@@ -1,0 +1,119 @@
+// The configuration rooms are given: all settings, with what is worked out from several of them filled in.
+// Pure: values in, configuration or problems out.
+
+import { join } from "node:path";
+import { hostPortText } from "./kinds.js";
+import { notBuilt } from "./not-built.js";
+import type { Problem } from "./problem.js";
+import type { SettingName, SettingValues } from "./schema.js";
+
+interface WorkedOut {
+  readonly domain: string;
+  readonly relayName: string;
+  readonly relayDescription: string;
+  readonly gitDataPath: string;
+  readonly relayDataPath: string;
+  readonly logFormat: "text" | "json";
+  readonly gitPackConcurrent: number;
+  readonly archiveReadOnly: boolean;
+}
+
+export type Config = Omit<SettingValues, keyof WorkedOut> & WorkedOut;
+
+export interface Surroundings {
+  /** Whether the log goes to a terminal. */
+  readonly logIsTerminal: boolean;
+  readonly cores: number;
+}
+
+export interface Completed {
+  readonly config: Config;
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly string[];
+}
+
+export function completeConfig(values: SettingValues, around: Surroundings): Completed {
+  const archiving = values.archiveAll || values.archiveWhitelist.length > 0 || values.archiveGraspServices.length > 0;
+  const domain = values.domain ?? `localhost:${values.bindAddress.port}`;
+  const config: Config = {
+    ...values,
+    domain,
+    relayName: values.relayName ?? `${domain} grasp relay`,
+    relayDescription:
+      values.relayDescription ?? `A Nostr relay and git host for the repositories announced at ${domain}.`,
+    gitDataPath: values.gitDataPath ?? join(values.dataPath, "git"),
+    relayDataPath: values.relayDataPath ?? join(values.dataPath, "relay"),
+    logFormat: values.logFormat ?? (around.logIsTerminal ? "text" : "json"),
+    gitPackConcurrent: values.gitPackConcurrent ?? Math.max(1, around.cores),
+    archiveReadOnly: values.archiveReadOnly ?? archiving,
+  };
+  const unbuilt = notBuilt.filter((item) => item.isOn(values));
+  const refused = unbuilt.filter((item) => item.alwaysRefused || !values.test);
+  return {
+    config,
+    problems: [
+      ...contradictions(values),
+      ...refused.map((item) =>
+        problem(item.name, `asks for ${item.feature}, which is not built yet`, "Remove this setting"),
+      ),
+    ],
+    warnings: unbuilt
+      .filter((item) => !refused.includes(item))
+      .map((item) => `${item.name}: ${item.feature} is not built yet; the setting has no effect`),
+  };
+}
+
+const problem = (key: SettingName, message: string, fix: string): Problem => ({ key, origin: "default", message, fix });
+
+const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.");
+
+function contradictions(values: SettingValues): Problem[] {
+  const problems: Problem[] = [];
+  const { bindAddress } = values;
+  if (values.domain === undefined && (!isLoopback(bindAddress.host) || bindAddress.port === 0)) {
+    const where = `the server listens on ${hostPortText(bindAddress)}`;
+    problems.push(
+      problem(
+        "NGIT_DOMAIN",
+        `is required because ${where}`,
+        "Set it to the public host name, for instance NGIT_DOMAIN=git.example.com",
+      ),
+    );
+  }
+  if (values.databaseBackend === "postgres" && values.databaseUrl === undefined) {
+    problems.push(problem("NGIT_DATABASE_URL", "is required with the postgres backend", "Set it to a postgres:// URL"));
+  }
+  const metrics = values.metricsBindAddress;
+  if (metrics && metrics.port !== 0 && hostPortText(metrics) === hostPortText(bindAddress)) {
+    problems.push(
+      problem(
+        "NGIT_METRICS_BIND_ADDRESS",
+        "is the same as NGIT_BIND_ADDRESS",
+        "Choose another port, or remove it to serve /metrics beside the rest",
+      ),
+    );
+  }
+  problems.push(
+    ...ordered("NGIT_DEFAULT_LIMIT", values.defaultLimit, "NGIT_MAX_LIMIT", values.maxLimit),
+    ...ordered("NGIT_MAX_EVENT_BYTES", values.maxEventBytes, "NGIT_MAX_MESSAGE_BYTES", values.maxMessageBytes),
+    ...ordered("NGIT_SEND_PAUSE_BYTES", values.sendPauseBytes, "NGIT_SEND_MAX_BYTES", values.sendMaxBytes),
+    ...ordered(
+      "NGIT_SYNC_DAILY_MIN_HOURS",
+      values.syncDailyMinHours,
+      "NGIT_SYNC_DAILY_MAX_HOURS",
+      values.syncDailyMaxHours,
+    ),
+    ...ordered(
+      "NGIT_SYNC_BASE_BACKOFF_SECS",
+      values.syncBaseBackoffSecs,
+      "NGIT_SYNC_MAX_BACKOFF_SECS",
+      values.syncMaxBackoffSecs,
+    ),
+  );
+  return problems;
+}
+
+function ordered(small: SettingName, least: number, large: SettingName, most: number): Problem[] {
+  if (least <= most) return [];
+  return [problem(small, `is ${least} and so more than ${large} (${most})`, `Lower ${small} or raise ${large}`)];
+}

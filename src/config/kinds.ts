@@ -1,0 +1,178 @@
+// Kinds of plain values: numbers with units, switches, choices, texts, addresses. Each reads text and says what it wants.
+
+import { isIP, isIPv6 } from "node:net";
+import { z } from "zod";
+import type { ValueKind } from "./setting.js";
+
+/** Makes a kind from a function that answers undefined for text it cannot read. */
+export function kindOf<T>(
+  words: string,
+  read: (text: string) => T | undefined,
+  more: Partial<Omit<ValueKind<T>, "words" | "schema">> = {},
+): ValueKind<T> {
+  const schema = z.string().transform((text, context): T => {
+    const value = read(text.trim());
+    if (value !== undefined) return value;
+    context.addIssue({ code: "custom", message: `must be ${words}` });
+    return z.NEVER;
+  });
+  return { words, schema, ...more };
+}
+
+interface Range {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+const rangeWords = ({ min = 0, max = Number.MAX_SAFE_INTEGER }: Range): string =>
+  max === Number.MAX_SAFE_INTEGER ? `, ${min} or more` : ` from ${min} to ${max}`;
+
+const inRange = (value: number, { min = 0, max = Number.MAX_SAFE_INTEGER }: Range): number | undefined =>
+  Number.isSafeInteger(value) && value >= min && value <= max ? value : undefined;
+
+export function wholeNumber(range: Range = {}): ValueKind<number> {
+  return kindOf(`a whole number${rangeWords(range)}`, (text) =>
+    /^\d{1,16}$/.test(text) ? inRange(Number(text), range) : undefined,
+  );
+}
+
+export const percent = (): ValueKind<number> =>
+  kindOf(
+    "a whole number from 1 to 100",
+    (text) => inRange(/^\d{1,3}$/.test(text) ? Number(text) : 0, { min: 1, max: 100 }),
+    {
+      unit: "PERCENT",
+    },
+  );
+
+const durationMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function duration(
+  unit: "MS" | "SECS" | "HOURS" | "DAYS",
+  name: string,
+  unitMs: number,
+  range: Range,
+): ValueKind<number> {
+  const words = `a whole number of ${name}${rangeWords(range)} (or with a unit: 500ms, 30s, 15m, 12h, 7d)`;
+  const read = (text: string): number | undefined => {
+    const match = /^(\d{1,13})(ms|s|m|h|d)?$/.exec(text);
+    if (!match) return undefined;
+    return inRange((Number(match[1]) * (match[2] ? (durationMs[match[2]] ?? 0) : unitMs)) / unitMs, range);
+  };
+  return kindOf(words, read, { unit });
+}
+
+export const milliseconds = (range: Range = {}): ValueKind<number> => duration("MS", "milliseconds", 1, range);
+export const seconds = (range: Range = {}): ValueKind<number> => duration("SECS", "seconds", 1000, range);
+export const hours = (range: Range = {}): ValueKind<number> => duration("HOURS", "hours", 3_600_000, range);
+export const days = (range: Range = {}): ValueKind<number> => duration("DAYS", "days", 86_400_000, range);
+
+const byteUnits: Readonly<Record<string, number>> = {
+  "": 1,
+  b: 1,
+  kb: 1e3,
+  mb: 1e6,
+  gb: 1e9,
+  tb: 1e12,
+  kib: 2 ** 10,
+  mib: 2 ** 20,
+  gib: 2 ** 30,
+  tib: 2 ** 40,
+};
+
+export function bytes(range: Range = { min: 1 }): ValueKind<number> {
+  const read = (text: string): number | undefined => {
+    const match = /^(\d{1,16}) ?([a-z]{0,3})$/i.exec(text);
+    const unit = byteUnits[match?.[2]?.toLowerCase() ?? ""];
+    return match && unit !== undefined ? inRange(Number(match[1]) * unit, range) : undefined;
+  };
+  return kindOf(`a number of bytes${rangeWords(range)} (units: kB, MB, GB, KiB, MiB, GiB, TiB)`, read, {
+    unit: "BYTES",
+  });
+}
+
+const switchWords: Readonly<Record<string, boolean>> = {
+  true: true,
+  "1": true,
+  yes: true,
+  on: true,
+  false: false,
+  "0": false,
+  no: false,
+  off: false,
+};
+
+export const onOff = (): ValueKind<boolean> =>
+  kindOf("true or false", (text) => switchWords[text.toLowerCase()], { isSwitch: true });
+
+export function oneOf<const Choice extends string>(choices: readonly Choice[]): ValueKind<Choice> {
+  return kindOf(`one of ${choices.join(", ")}`, (text) => choices.find((choice) => choice === text));
+}
+
+const controlCharacter = /[\x00-\x1f\x7f]/;
+
+export const text = (maxCharacters = 1000): ValueKind<string> =>
+  kindOf(`one line of text, at most ${maxCharacters} characters`, (value) =>
+    value.length <= maxCharacters && !controlCharacter.test(value) ? value : undefined,
+  );
+
+export const token = (): ValueKind<string> =>
+  kindOf("16 to 256 visible characters without spaces", (value) =>
+    /^[\x21-\x7e]{16,256}$/.test(value) ? value : undefined,
+  );
+
+export const path = (): ValueKind<string> =>
+  kindOf("a path", (value) => (controlCharacter.test(value) ? undefined : value));
+
+/** An address to listen on. */
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+export const hostPortText = ({ host, port }: HostPort): string => `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+
+export const hostPort = (): ValueKind<HostPort> =>
+  kindOf("address:port, for instance 127.0.0.1:7334 or [::]:7334", (value) => {
+    const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value);
+    const host = match?.[1] ?? match?.[2];
+    const port = Number(match?.[3]);
+    if (!host || port > 65_535 || (match?.[1] !== undefined && !isIPv6(host))) return undefined;
+    return isIP(host) !== 0 || host === "localhost" ? { host, port } : undefined;
+  });
+
+/** `host[:port][/base]` as in a public URL, without scheme. The host's case does not matter, the path's does. */
+export const domain = (): ValueKind<string> =>
+  kindOf("host, host:port or host:port/base, without a scheme, for instance git.example.com", (value) => {
+    const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?((?:\/[a-z0-9._~-]+)*)\/?$/i.exec(value);
+    if (!match || !tryUrl(`http://${value}`)) return undefined;
+    return `${match[1]?.toLowerCase()}${match[2] ?? ""}${match[3] ?? ""}`;
+  });
+
+function tryUrl(value: string): URL | undefined {
+  try {
+    return new URL(value);
+  } catch {
+    return undefined;
+  }
+}
+
+function urlOf(schemes: readonly string[], value: string): string | undefined {
+  if (/[\x00-\x20\x7f]/.test(value)) return undefined;
+  const url = tryUrl(value);
+  return url && schemes.includes(url.protocol) && url.hostname !== "" ? value : undefined;
+}
+
+export const webUrl = (): ValueKind<string> =>
+  kindOf("an https:// or http:// URL", (value) => urlOf(["http:", "https:"], value));
+
+export const postgresUrl = (): ValueKind<string> =>
+  kindOf("a postgres:// URL", (value) => urlOf(["postgres:", "postgresql:"], value));
+
+/** A relay; the scheme may be left out and is then wss. */
+export const relayUrl = (): ValueKind<string> =>
+  kindOf("a relay URL (wss://host, ws://host or just host)", (value) => {
+    const full = /^[a-z]+:\/\//i.test(value) ? value : `wss://${value}`;
+    const url = tryUrl(full);
+    return url?.username === "" && url.password === "" ? urlOf(["ws:", "wss:"], full) : undefined;
+  });

@@ -1,0 +1,86 @@
+// The log. It goes to standard error, because standard output belongs to the answers of commands. Text for people on
+// a terminal, one JSON object a line otherwise. Writing never blocks the server; what waits is bounded, and flushed at exit.
+
+import pino from "pino";
+
+export type Logger = pino.Logger;
+
+export interface Log {
+  readonly logger: Logger;
+  setLevel(level: string): void;
+  /** Writes out what waits; for the very end of the process. */
+  flush(): void;
+}
+
+export interface LogOptions {
+  readonly level: string;
+  readonly format: "text" | "json";
+  /** File descriptor; 2 is standard error. */
+  readonly descriptor?: number;
+  readonly colour?: boolean;
+}
+
+const maxWaitingBytes = 8 * 2 ** 20;
+
+export function createLog(options: LogOptions): Log {
+  const destination = pino.destination({ fd: options.descriptor ?? 2, sync: false, maxLength: maxWaitingBytes });
+  // A log whose reader has gone away must not end the server.
+  destination.on("error", () => undefined);
+  const write =
+    options.format === "text"
+      ? (line: string) => destination.write(textLine(line, options.colour ?? false))
+      : (line: string) => destination.write(escapeControls(line));
+  const logger = pino(
+    { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "message" },
+    { write },
+  );
+  return {
+    logger,
+    setLevel(level) {
+      logger.level = level;
+    },
+    flush() {
+      try {
+        destination.flushSync();
+      } catch {
+        // Nobody reads any more (EPIPE), or the descriptor never became ready: there is nothing left to do.
+      }
+    },
+  };
+}
+
+// Control characters, C1 included, line separators and those that reorder text: remote text must not be able to
+// forge log lines, move a terminal's cursor or hide what it says. JSON has escaped the first 32 already.
+const dangerous = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+
+/** The line with every dangerous character written as \uXXXX; the newline at its end stays. */
+export const escapeControls = (line: string): string =>
+  line.replace(dangerous, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+const levelNames: Readonly<Record<number, string>> = {
+  10: "TRACE",
+  20: "DEBUG",
+  30: "INFO",
+  40: "WARN",
+  50: "ERROR",
+  60: "FATAL",
+};
+const levelColours: Readonly<Record<number, string>> = { 40: "\x1b[33m", 50: "\x1b[31m", 60: "\x1b[31m" };
+
+/** `2026-01-02T03:04:05.678Z INFO  message key=value`, one line whatever the values contain. */
+export function textLine(json: string, colour: boolean): string {
+  const { level, time, message, ...fields } = JSON.parse(json) as Record<string, unknown>;
+  const name = (levelNames[Number(level)] ?? String(level)).padEnd(5);
+  const paint = colour ? levelColours[Number(level)] : undefined;
+  const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${fieldText(value)}`);
+  const shownLevel = paint ? `${paint}${name}\x1b[0m` : name;
+  return `${String(time)} ${shownLevel} ${oneLine(String(message ?? ""))}${pairs.map(oneLine).join("")}\n`;
+}
+
+const oneLine = (text: string): string => escapeControls(text).replaceAll("\n", "\\n");
+
+function fieldText(value: unknown): string {
+  if (typeof value === "string") return /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
+  if (typeof value === "object" && value !== null && "stack" in value) return String(value.stack);
+  return JSON.stringify(value);
+}

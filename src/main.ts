@@ -1,0 +1,70 @@
+// The entry point: what verbs can do in this process, and which rooms a server is made of.
+
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { createInterface } from "node:readline";
+import { systemClock } from "./base/clock.js";
+import type { Abilities, BuildInfo, Terminal } from "./cli/abilities.js";
+import { runCommandLine } from "./cli/run.js";
+import { runServer } from "./process-life.js";
+import type { Rooms } from "./start.js";
+
+const terminal: Terminal = {
+  out: (text) =>
+    new Promise((resolve) => {
+      process.stdout.write(text, () => resolve());
+    }),
+  error: (text) => void process.stderr.write(text),
+  showsProgress: process.stderr.isTTY === true,
+  columns: process.stderr.columns ?? process.stdout.columns ?? 100,
+  lines: () => createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY }),
+};
+
+/** package.json stands two folders above the compiled file; the commit is noted when the program is built. */
+function buildInfo(): BuildInfo {
+  const read = (path: string): Record<string, unknown> => {
+    try {
+      return JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8")) as Record<string, unknown>;
+    } catch {
+      return {};
+    }
+  };
+  return {
+    version: String(read("../../package.json").version ?? "unknown"),
+    commit: String(read("../build.json").commit ?? "unknown"),
+  };
+}
+
+const absent = (room: string) => async (): Promise<never> => {
+  throw new Error(`${room} is not part of this build`);
+};
+
+const rooms: Rooms = {
+  openStore: absent("the store"),
+  createVerifier: absent("signature verification"),
+  createPolicy: () => async () => ({ ok: true, action: "store", rule: "everything" }),
+  observer: { received: () => undefined, decided: () => undefined },
+  startService: absent("the relay"),
+};
+
+const build = buildInfo();
+
+const abilities: Abilities = {
+  terminal,
+  environment: process.env,
+  clock: systemClock,
+  build,
+  cores: availableParallelism(),
+  serve: (loaded, load) =>
+    runServer({ loaded, load, clock: systemClock, rooms, isHandledElsewhere: () => false, version: build.version }),
+  openStore: absent("the store"),
+  createVerifier: absent("signature verification"),
+  // The operator's own import is taken as it is, once its signature is good.
+  importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),
+  gitVersion: async () => ({ ok: false, reason: "git is not looked for in this build" }),
+};
+
+// A reader that closes the pipe early (`holdfast config show | head`) is not a fault.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+
+process.exitCode = await runCommandLine(process.argv, abilities);

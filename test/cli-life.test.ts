@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { cleanEnvironment } from "./cli-run.js";
+
+const folder = mkdtempSync(join(tmpdir(), "holdfast-life-"));
+after(() => rmSync(folder, { recursive: true }));
+
+class Running {
+  stdout = "";
+  stderr = "";
+  readonly ended: Promise<number | null>;
+  readonly #child: ChildProcess;
+
+  constructor(environment: Record<string, string>) {
+    this.#child = spawn(process.execPath, [join("dist", "test", "cli-life-program.js")], {
+      env: cleanEnvironment({ NGIT_DOMAIN: "x", NGIT_BIND_ADDRESS: "127.0.0.1:0", ...environment }),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      this.stdout += text;
+    });
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.stderr += text;
+    });
+    this.ended = new Promise((resolve) => this.#child.on("close", resolve));
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  async logged(pattern: RegExp): Promise<void> {
+    while (!pattern.test(this.stderr)) {
+      await Promise.race([
+        new Promise((resolve) => this.#child.stderr?.once("data", resolve)),
+        this.ended.then((code) => assert.fail(`ended with ${code} before ${pattern}: ${this.stderr}`)),
+      ]);
+    }
+  }
+}
+
+test("SIGTERM closes the rooms in reverse order, gives the lock back and exits 0", async () => {
+  const data = mkdtempSync(join(folder, "term-"));
+  const server = new Running({ NGIT_DATA_PATH: data });
+  await server.logged(/"listening"/);
+  assert.deepEqual(readdirSync(join(data, "relay")).sort(), ["holdfast.lock", "server.key"]);
+  server.signal("SIGTERM");
+  assert.equal(await server.ended, 0);
+  assert.equal(server.stdout, "store opened\nservice closed\nverifier closed\nstore closed\n");
+  assert.match(server.stderr, /"stopped"/);
+  assert.deepEqual(readdirSync(join(data, "relay")), ["server.key"]);
+});
+
+test("a second server on the same data is refused with the first one's process number", async () => {
+  const data = mkdtempSync(join(folder, "twice-"));
+  const first = new Running({ NGIT_DATA_PATH: data });
+  await first.logged(/"listening"/);
+  const second = new Running({ NGIT_DATA_PATH: data });
+  assert.equal(await second.ended, 1);
+  assert.match(second.stderr, /in use by process \d+: stop it, or set NGIT_DATA_PATH/);
+  first.signal("SIGINT");
+  assert.equal(await first.ended, 0);
+});
+
+test("with the memory backend nothing is written", async () => {
+  const data = join(folder, "memory");
+  const server = new Running({ NGIT_DATA_PATH: data, NGIT_DATABASE_BACKEND: "memory" });
+  await server.logged(/"listening"/);
+  server.signal("SIGTERM");
+  assert.equal(await server.ended, 0);
+  assert.ok(!readdirSync(folder).includes("memory"));
+});
+
+test("SIGHUP reads the settings again and the server goes on", async () => {
+  const server = new Running({ NGIT_DATABASE_BACKEND: "memory" });
+  await server.logged(/"listening"/);
+  server.signal("SIGHUP");
+  await server.logged(/settings read again/);
+  server.signal("SIGTERM");
+  assert.equal(await server.ended, 0);
+});
+
+test("a rejected promise nobody awaited ends the process with the reason in the log", async () => {
+  const server = new Running({ NGIT_DATABASE_BACKEND: "memory" });
+  await server.logged(/"listening"/);
+  server.signal("SIGUSR2");
+  assert.equal(await server.ended, 1);
+  assert.match(server.stderr, /"level":60.*planted fault/);
+});
+
+test("closing that hangs ends within five seconds", async () => {
+  const server = new Running({ NGIT_DATABASE_BACKEND: "memory", STALL: "1" });
+  await server.logged(/"listening"/);
+  const begun = performance.now();
+  server.signal("SIGTERM");
+  assert.equal(await server.ended, 1);
+  assert.ok(performance.now() - begun < 5000);
+  assert.match(server.stderr, /closing took too long/);
+});
+
+test("a port in use is a refusal that names the setting", async () => {
+  const holder = createServer();
+  await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", resolve));
+  const { port } = holder.address() as AddressInfo;
+  const server = new Running({ NGIT_DATABASE_BACKEND: "memory", NGIT_BIND_ADDRESS: `127.0.0.1:${port}` });
+  assert.equal(await server.ended, 1);
+  holder.close();
+  assert.match(server.stderr, /EADDRINUSE.*NGIT_BIND_ADDRESS/);
+  assert.equal(server.stdout, "store opened\nverifier closed\nstore closed\n");
+});

@@ -1,0 +1,38 @@
+// Runs bin/holdfast as a child process, as a user would, with an environment that holds nothing of ours.
+
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export const program = join(process.cwd(), "bin", "holdfast");
+
+export function cleanEnvironment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...more };
+}
+
+export function holdfast(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  cwd: string = process.cwd(),
+): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [program, ...args], {
+      cwd,
+      env: cleanEnvironment(environment),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const read = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"] as const) {
+      child[name].setEncoding("utf8").on("data", (text: string) => {
+        read[name] += text;
+      });
+    }
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, ...read }));
+  });
+}
