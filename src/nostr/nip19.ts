@@ -27,8 +27,8 @@ const encode = (prefix: string, bytes: Uint8Array): string =>
   bech32.encode(prefix, bech32.toWords(bytes), maxNameChars);
 
 function decode(prefix: string, text: string): Uint8Array | undefined {
-  // Upper case is legal bech32, but a second spelling.
-  if (text.length > maxNameChars || !text.startsWith(`${prefix}1`) || text !== text.toLowerCase()) return undefined;
+  // Upper case is legal bech32, but a second spelling; mixed case is not legal, so looking at the prefix is enough.
+  if (text.length > maxNameChars || !text.startsWith(`${prefix}1`)) return undefined;
   try {
     const decoded = bech32.decode(text as `${string}1${string}`, maxNameChars);
     return decoded.prefix === prefix ? bech32.fromWords(decoded.words) : undefined;

@@ -6,9 +6,25 @@ import { NegentropyClient } from "./client.js";
 import { NegentropyRecords } from "./records.js";
 import { NegentropyServer } from "./server.js";
 import { type Item, numbersFrom, randomItems, timedIdsOf, twoSides } from "./testing/sets.js";
-import { lastBound, messageFromHex, messageToHex, WireWriter } from "./wire.js";
+import { lastBound, messageFromHex, messageToHex, mode, WireReader, WireWriter } from "./wire.js";
 
 const recordsOf = (items: readonly Item[]) => new NegentropyRecords(timedIdsOf(items));
+
+/** Every range of a message says the truth about its sender: its fingerprint, or all of its ids. */
+function assertTrue(message: Uint8Array, sender: NegentropyRecords): void {
+  const reader = new WireReader(message);
+  assert.equal(reader.byte(), 0x61);
+  let lower = 0;
+  while (!reader.atEnd) {
+    const upper = sender.lowerBound(lower, reader.bound()!);
+    const kind = reader.varint();
+    if (kind === mode.fingerprint) assert.equal(messageToHex(reader.bytes(16)!), sender.fingerprint(lower, upper));
+    if (kind === mode.idList) {
+      assert.equal(messageToHex(reader.bytes(reader.varint()! * 32)!), messageToHex(sender.idsOf(lower, upper)));
+    }
+    lower = upper;
+  }
+}
 
 interface Run {
   have: string[];
@@ -23,14 +39,18 @@ function exchange(
   frameBytes = 500_000,
   serverFrameBytes = frameBytes,
 ): Run {
-  const client = new NegentropyClient(recordsOf(ours), { frameBytes });
-  const server = new NegentropyServer(recordsOf(theirs), { frameBytes: serverFrameBytes });
+  const ourRecords = recordsOf(ours);
+  const theirRecords = recordsOf(theirs);
+  const client = new NegentropyClient(ourRecords, { frameBytes });
+  const server = new NegentropyServer(theirRecords, { frameBytes: serverFrameBytes });
   const run: Run = { have: [], need: [], rounds: 0, longestIdle: 0 };
   let idle = 0;
   for (let message: Uint8Array | undefined = client.initiate(); message; ) {
     assert.ok(message.length <= frameBytes, `the client's frame has ${message.length} bytes`);
+    assertTrue(message, ourRecords);
     const answer = server.reconcile(message);
     assert.ok(answer.ok);
+    assertTrue(answer.message, theirRecords);
     assert.ok(answer.message.length <= serverFrameBytes, `the server's frame has ${answer.message.length} bytes`);
     const step = client.reconcile(answer.message);
     assert.ok(step.ok, step.ok ? "" : step.error);

@@ -2,6 +2,7 @@
 // that the fingerprint of any range costs the same however long it is.
 
 import * as crypto from "node:crypto";
+import { endianness } from "node:os";
 import type { EventId } from "../ids.js";
 import { type Bound, boundAt, fingerprintBytes, idBytes } from "./wire.js";
 
@@ -22,12 +23,21 @@ const sha256Hex: (bytes: Uint8Array) => string =
     ? (bytes) => crypto.hash("sha256", bytes, "hex")
     : (bytes) => crypto.createHash("sha256").update(bytes).digest("hex");
 
+/** The same memory seen as words where the machine allows it, a copy otherwise. */
+function wordsOf(bytes: Buffer): Uint32Array {
+  const count = bytes.length / 4;
+  if (endianness() === "LE" && bytes.byteOffset % 4 === 0) {
+    return new Uint32Array(bytes.buffer, bytes.byteOffset, count);
+  }
+  return Uint32Array.from({ length: count }, (_, word) => bytes.readUInt32LE(word * 4));
+}
+
 export class NegentropyRecords {
   readonly length: number;
   readonly #times: Float64Array;
   readonly #ids: Buffer;
   /** The ids as 256-bit little-endian numbers, in eight words each. */
-  readonly #idWords: DataView;
+  readonly #idWords: Uint32Array;
   /** Sum (mod 2^256) of the first 0, 16, 32, … ids. */
   readonly #sums: Uint32Array;
   readonly #sum = new Uint32Array(words);
@@ -38,7 +48,7 @@ export class NegentropyRecords {
     this.length = list.length;
     this.#times = list.times;
     this.#ids = Buffer.from(list.ids.buffer, list.ids.byteOffset, list.length * idBytes);
-    this.#idWords = new DataView(list.ids.buffer, list.ids.byteOffset, list.length * idBytes);
+    this.#idWords = wordsOf(this.#ids);
     this.#sums = new Uint32Array((Math.floor(list.length / stride) + 1) * words);
     const sum = this.#sum.fill(0);
     for (let index = 0; index < list.length; index++) {
@@ -64,8 +74,10 @@ export class NegentropyRecords {
 
   #add(sum: Uint32Array, index: number): void {
     let carry = 0;
+    const ids = this.#idWords;
+    const at = index * words;
     for (let word = 0; word < words; word++) {
-      const total = sum[word]! + this.#idWords.getUint32(index * idBytes + word * 4, true) + carry;
+      const total = sum[word]! + ids[at + word]! + carry;
       sum[word] = total;
       carry = total > 0xffffffff ? 1 : 0;
     }
@@ -73,8 +85,10 @@ export class NegentropyRecords {
 
   #subtract(sum: Uint32Array, index: number): void {
     let borrow = 0;
+    const ids = this.#idWords;
+    const at = index * words;
     for (let word = 0; word < words; word++) {
-      const rest = sum[word]! - this.#idWords.getUint32(index * idBytes + word * 4, true) - borrow;
+      const rest = sum[word]! - ids[at + word]! - borrow;
       sum[word] = rest;
       borrow = rest < 0 ? 1 : 0;
     }
@@ -148,7 +162,7 @@ export class NegentropyRecords {
     const firstWord = bytes.readUInt32LE(at);
     for (let index = lower; index < upper; index++) {
       const own = index * idBytes;
-      if (this.#idWords.getUint32(own, true) !== firstWord) continue;
+      if (this.#idWords[index * words] !== firstWord) continue;
       if (this.#ids.compare(bytes, at, at + idBytes, own, own + idBytes) === 0) return index;
     }
     return -1;
