@@ -23,6 +23,9 @@ const sha256Hex: (bytes: Uint8Array) => string =
     ? (bytes) => crypto.hash("sha256", bytes, "hex")
     : (bytes) => crypto.createHash("sha256").update(bytes).digest("hex");
 
+// A stranger can send a hundred thousand empty ranges in one message.
+const emptyFingerprint = sha256Hex(new Uint8Array(idBytes + 1)).slice(0, fingerprintBytes * 2);
+
 /** The same memory seen as words where the machine allows it, a copy otherwise. */
 function wordsOf(bytes: Buffer): Uint32Array {
   const count = bytes.length / 4;
@@ -96,6 +99,7 @@ export class NegentropyRecords {
 
   /** Hex of the first 16 bytes of SHA-256 over the sum of the ids and their number. */
   fingerprint(lower: number, upper: number): string {
+    if (lower === upper) return emptyFingerprint;
     const sum = this.#sum;
     const low = Math.floor(lower / stride) * words;
     const high = Math.floor(upper / stride) * words;
