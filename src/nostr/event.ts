@@ -33,6 +33,9 @@ export interface UnsignedEvent {
 
 export const maxKind = 65_535;
 
+/** Of the text we store and serve (spec/relay.md): a mirror's state with thousands of refs fits. */
+export const maxEventBytes = 1_048_576;
+
 const sha256Hex: (text: string) => string =
   typeof crypto.hash === "function"
     ? (text) => crypto.hash("sha256", text, "hex")
@@ -44,16 +47,23 @@ const idPreimage = (event: UnsignedEvent, tagsJson: string, contentJson: string)
 export const eventId = (event: UnsignedEvent): EventId =>
   sha256Hex(idPreimage(event, JSON.stringify(event.tags), JSON.stringify(event.content))) as EventId;
 
-const isTime = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+// -0 is refused: it hashes like 0 but its bytes in an index key sort elsewhere.
+const isWhole = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0 && !Object.is(value, -0);
 
+/** NIP-01: each tag is an array of one or more strings. */
 function isTagList(value: unknown): value is string[][] {
   if (!Array.isArray(value)) return false;
   for (const tag of value) {
-    if (!Array.isArray(tag)) return false;
+    if (!Array.isArray(tag) || tag.length === 0) return false;
     for (const item of tag) if (typeof item !== "string") return false;
   }
   return true;
 }
+
+// A character is one to three bytes of UTF-8: most texts need no counting.
+const isTooLarge = (raw: string): boolean =>
+  raw.length > maxEventBytes || (raw.length * 3 > maxEventBytes && Buffer.byteLength(raw) > maxEventBytes);
 
 export type ParsedEvent = { readonly ok: true; readonly event: NostrEvent } | Refusal;
 
@@ -66,19 +76,20 @@ export function parseEvent(value: unknown): ParsedEvent {
   if (!isEventId(id)) return refuse("bad-event", "id must be 64 lower-case hex digits");
   if (!isPubkey(pubkey)) return refuse("bad-event", "pubkey must be 64 lower-case hex digits");
   if (!isSignature(sig)) return refuse("bad-event", "sig must be 128 lower-case hex digits");
-  if (!isTime(created_at)) return refuse("bad-event", "created_at must be a whole number of seconds since 1970");
-  if (!isTime(kind) || kind > maxKind) return refuse("bad-event", `kind must be a whole number from 0 to ${maxKind}`);
-  if (!isTagList(tags)) return refuse("bad-event", "tags must be an array of arrays of strings");
+  if (!isWhole(created_at)) return refuse("bad-event", "created_at must be a whole number of seconds since 1970");
+  if (!isWhole(kind) || kind > maxKind) return refuse("bad-event", `kind must be a whole number from 0 to ${maxKind}`);
+  if (!isTagList(tags)) return refuse("bad-event", "tags must be an array of arrays of one or more strings each");
   if (typeof content !== "string") return refuse("bad-event", "content must be a string");
-  const tagsJson = JSON.stringify(tags);
-  const contentJson = JSON.stringify(content);
-  const preimage = idPreimage({ pubkey, created_at, kind, tags, content }, tagsJson, contentJson);
   // JSON.stringify writes a lone surrogate as \udXXX; UTF-8 cannot carry one, so no two programs agree on its hash.
   if (!content.isWellFormed() || !tags.every((tag) => tag.every((item) => item.isWellFormed()))) {
     return refuse("bad-event", "text must be valid Unicode (a lone surrogate was found)");
   }
+  const tagsJson = JSON.stringify(tags);
+  const contentJson = JSON.stringify(content);
+  const preimage = idPreimage({ pubkey, created_at, kind, tags, content }, tagsJson, contentJson);
   if (sha256Hex(preimage) !== id) return refuse("bad-id", "id is not the hash of the event");
   const raw = `{"id":"${id}","pubkey":"${pubkey}","created_at":${created_at},"kind":${kind},"tags":${tagsJson},"content":${contentJson},"sig":"${sig}"}`;
+  if (isTooLarge(raw)) return refuse("too-large", `an event may have at most ${maxEventBytes} bytes`);
   return { ok: true, event: { id, pubkey, created_at, kind, tags, content, sig, raw } };
 }
 

@@ -19,7 +19,8 @@ export interface Filter {
 
 export type ParsedFilter = { readonly ok: true; readonly filter: Filter } | Refusal;
 
-const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const isWhole = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0 && !Object.is(value, -0);
 
 function listOf<T>(value: unknown, check: (item: unknown) => item is T): T[] | undefined {
   if (!Array.isArray(value) || !value.every(check)) return undefined;
@@ -27,7 +28,8 @@ function listOf<T>(value: unknown, check: (item: unknown) => item is T): T[] | u
 }
 
 const isKind = (value: unknown): value is number => isWhole(value) && value <= maxKind;
-const isText = (value: unknown): value is string => typeof value === "string";
+// No event carries a lone surrogate; an index that looks one up as UTF-8 would find U+FFFD instead.
+const isText = (value: unknown): value is string => typeof value === "string" && value.isWellFormed();
 
 /** Unknown keys other than `#…` are ignored, as newer NIPs add keys that only narrow. */
 export function parseFilter(value: unknown): ParsedFilter {
@@ -53,11 +55,11 @@ export function parseFilter(value: unknown): ParsedFilter {
       if (!isWhole(item)) return refuse("bad-filter", `${key} must be a whole number`);
       filter[key] = item;
     } else if (key === "search") {
-      if (!isText(item)) return refuse("bad-filter", "search must be a string");
+      if (!isText(item)) return refuse("bad-filter", "search must be a string of valid Unicode");
       filter.search = item;
     } else if (key.startsWith("#") && key.length > 1) {
       const list = listOf(item, isText);
-      if (!list) return refuse("bad-filter", "a tag filter must be an array of strings");
+      if (!list) return refuse("bad-filter", "a tag filter must be an array of strings of valid Unicode");
       tags.set(key.slice(1), list);
     }
   }

@@ -46,7 +46,7 @@ export function announcementOf(event: NostrEvent): Announcement | undefined {
 export interface StateRef {
   /** As written; not checked to be a legal ref name. */
   readonly name: string;
-  /** As written; not checked to be an object id. */
+  /** As written; not checked to be an object id. Empty when the tag has no value: such a state must not read as "this ref is gone". */
   readonly value: string;
 }
 
@@ -69,8 +69,8 @@ export function stateOf(event: NostrEvent): RepositoryState | undefined {
   if (event.kind !== kinds.state) return undefined;
   const refs: StateRef[] = [];
   for (const [name, value] of event.tags) {
-    if (name === undefined || value === undefined || name.endsWith("^{}")) continue;
-    if (name.startsWith("refs/heads/") || name.startsWith("refs/tags/")) refs.push({ name, value });
+    if (name === undefined || name.endsWith("^{}")) continue;
+    if (name.startsWith("refs/heads/") || name.startsWith("refs/tags/")) refs.push({ name, value: value ?? "" });
   }
   return {
     event,

@@ -1,4 +1,5 @@
-// Names of git refs as `git check-ref-format` allows them, narrowed to what a state may list.
+// Names of git refs as `git check-ref-format` allows them, narrowed to full names of at most 255 bytes. Which
+// namespaces a push or a state may use is decided elsewhere (spec/git-http.md).
 
 import type { Brand } from "../base/brand.js";
 

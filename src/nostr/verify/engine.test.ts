@@ -1,0 +1,128 @@
+// BIP-340's official vectors on every engine there is. test/data/bip340-verify.csv holds those over 32 bytes (0–14),
+// bip340-lengths.csv those of other lengths (15–18), which Nostr never needs and WebAssembly cannot take.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { parseEvent } from "../event.js";
+import { keyFrom, signedEvent } from "../testing/signed.js";
+import { packSignatures, verifyPacked } from "./batch.js";
+import { chooseEngine } from "./engine.js";
+import { libraryNames, loadNative } from "./native.js";
+import type { SchnorrEngine } from "./port.js";
+import { wasmEngine } from "./wasm.js";
+
+const native = await loadNative();
+const engines: SchnorrEngine[] = native.ok ? [native.engine, wasmEngine] : [wasmEngine];
+
+function vectorsIn(file: string) {
+  const text = readFileSync(new URL(`../../../../test/data/${file}`, import.meta.url), "utf8");
+  const [, ...lines] = text.trim().split("\n");
+  return lines.map((line) => {
+    const [index, pubkey, message, signature, valid] = line.trim().split(",");
+    const bytes = (hex: string | undefined) => Buffer.from(hex ?? "", "hex");
+    return {
+      index: Number(index),
+      pubkey: bytes(pubkey),
+      message: bytes(message),
+      signature: bytes(signature),
+      valid: valid === "TRUE",
+    };
+  });
+}
+const vectors = [...vectorsIn("bip340-verify.csv"), ...vectorsIn("bip340-lengths.csv")];
+
+test("the vectors are all there: 0 to 18", () => {
+  assert.deepEqual(
+    vectors.map((vector) => vector.index),
+    Array.from({ length: 19 }, (_, index) => index),
+  );
+  assert.equal(vectors.filter((vector) => vector.valid).length, 9);
+});
+
+for (const engine of engines) {
+  test(`${engine.name} agrees with BIP-340's official vectors`, (context) => {
+    let skipped = 0;
+    for (const { index, signature, message, pubkey, valid } of vectors) {
+      if (message.length !== 32 && !engine.takesAnyLength) {
+        skipped++;
+        continue;
+      }
+      assert.equal(engine.verifySchnorr(signature, message, pubkey), valid, `vector ${index}`);
+    }
+    context.diagnostic(
+      `${vectors.length - skipped} vectors checked, ${skipped} of other lengths than 32 bytes skipped`,
+    );
+    assert.equal(skipped, engine.takesAnyLength ? 0 : 4);
+  });
+
+  test(`${engine.name} takes keys and signatures of a wrong length for invalid, and reads not beyond them`, () => {
+    const { signature, message, pubkey } = vectors[1]!;
+    for (const length of [0, 1, 31, 33]) {
+      assert.equal(
+        engine.verifySchnorr(signature, message, Buffer.concat([pubkey, pubkey]).subarray(0, length)),
+        false,
+      );
+    }
+    for (const length of [0, 63, 65]) {
+      const other = Buffer.concat([signature, signature]).subarray(0, length);
+      assert.equal(engine.verifySchnorr(other, message, pubkey), false);
+    }
+  });
+
+  test(`${engine.name} tells good from bad inside one batch, each bit of it counted`, () => {
+    const events = Array.from({ length: 20 }, (_, index) =>
+      signedEvent({ content: `${index}` }, keyFrom(`${index % 3}`)),
+    );
+    const packed = packSignatures(events);
+    assert.equal(packed.length, 20 * 128);
+    assert.deepEqual([...verifyPacked(engine, packed)], Array(20).fill(1));
+    for (let index = 0; index < 20; index += 2) packed[index * 128 + index * 6]! ^= 1;
+    assert.deepEqual(
+      [...verifyPacked(engine, packed)],
+      Array.from({ length: 20 }, (_, index) => index % 2),
+    );
+  });
+
+  test(`${engine.name} refuses a good id with another's signature, and another's id with a good signature (threats.md 21)`, () => {
+    const mine = signedEvent({ content: "x" }, keyFrom("me"));
+    const same = signedEvent({ content: "x" }, keyFrom("other"));
+    const other = signedEvent({ content: "y" }, keyFrom("me"));
+    const copies = [mine, { ...mine, sig: same.sig }, { ...mine, sig: other.sig }];
+    assert.deepEqual([...verifyPacked(engine, packSignatures(copies))], [1, 0, 0]);
+    // With another pubkey the id is no longer the hash of the event: it does not get as far as here.
+    const { raw: _, ...claimed } = { ...mine, pubkey: same.pubkey, sig: same.sig };
+    assert.equal(parseEvent(claimed).ok, false);
+  });
+}
+
+test("native and WebAssembly agree on random and damaged signatures", { skip: !native.ok }, () => {
+  const pair: SchnorrEngine[] = native.ok ? [native.engine, wasmEngine] : [];
+  for (let run = 0; run < 300; run++) {
+    const packed = packSignatures([signedEvent({ content: `${run}` }, keyFrom(`${run % 7}`))]);
+    if (run % 2 === 1) packed[(run * 37) % 128]! ^= 1 << (run % 8);
+    const answers = pair.map((engine) => verifyPacked(engine, packed)[0]);
+    assert.deepEqual(answers, run % 2 === 1 ? [0, 0] : [1, 1], `run ${run}`);
+  }
+});
+
+test("native is chosen when it is there, and either can be forced", async () => {
+  assert.equal((await chooseEngine("wasm")).name, "wasm");
+  assert.equal((await chooseEngine()).name, native.ok ? native.engine.name : "wasm");
+  if (native.ok) assert.match((await chooseEngine("native")).name, /^native libsecp256k1/);
+  else await assert.rejects(chooseEngine("native"), /native verification was demanded/);
+});
+
+test("a library that is missing, or lacks Schnorr, is not usable and says why", async () => {
+  assert.deepEqual(await loadNative(["libnosuchthing.so.9"]), { ok: false, why: "libsecp256k1 is not installed" });
+  const libc = process.platform === "darwin" ? "libSystem.dylib" : "libc.so.6";
+  const result = await loadNative([libc]);
+  assert.ok(!result.ok);
+  assert.match(result.why, /cannot be used/);
+});
+
+test("names are tried from the newest version down, on Linux and macOS", () => {
+  assert.equal(libraryNames("linux")[0], "libsecp256k1.so.6");
+  assert.equal(libraryNames("linux").at(-1), "libsecp256k1.so.0");
+  assert.ok(libraryNames("darwin").includes("libsecp256k1.dylib"));
+});

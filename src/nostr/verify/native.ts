@@ -1,0 +1,99 @@
+// The system's libsecp256k1, called through koffi: as fast as C. Not there, too old or built without Schnorr: not
+// usable, and the reason is a value.
+
+import { platform } from "node:os";
+import type { SchnorrEngine } from "./port.js";
+
+export type NativeEngine =
+  | { readonly ok: true; readonly engine: SchnorrEngine }
+  | { readonly ok: false; readonly why: string };
+
+const versions = [6, 5, 4, 3, 2, 1, 0];
+const linuxNames = versions.map((version) => `libsecp256k1.so.${version}`);
+const macNames = ["libsecp256k1.dylib", ...versions.map((version) => `libsecp256k1.${version}.dylib`)].flatMap(
+  (name) => [name, `/opt/homebrew/lib/${name}`, `/usr/local/lib/${name}`],
+);
+
+/** The names under which the library is looked for on this system, newest first. */
+export const libraryNames = (system: string = platform()): readonly string[] =>
+  system === "darwin" ? macNames : linuxNames;
+
+// SECP256K1_CONTEXT_VERIFY: needed by old libraries, understood by all.
+const contextVerify = 0x0101;
+const xonlyPubkeyBytes = 64;
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+type Koffi = typeof import("koffi");
+type Library = ReturnType<Koffi["load"]>;
+
+/** Throws when the library lacks a function. */
+function engineFrom(library: Library, name: string): SchnorrEngine {
+  const createContext = library.func("void *secp256k1_context_create(unsigned int flags)");
+  const parsePubkey = library.func(
+    "int secp256k1_xonly_pubkey_parse(void *context, _Out_ uint8_t *pubkey, const uint8_t *input32)",
+  );
+  // Libraries before mid-2021 have a schnorrsig_verify without a length: calling it with one would read wild memory.
+  // This function came into being in the same change as the length (bitcoin-core/secp256k1#844).
+  library.func("int secp256k1_schnorrsig_sign_custom(void *, void *, void *, size_t, void *, void *)");
+  const verify = library.func(
+    "int secp256k1_schnorrsig_verify(void *context, const uint8_t *sig64, const uint8_t *msg, size_t length, const uint8_t *pubkey)",
+  );
+  const context: unknown = createContext(contextVerify);
+  const pubkeyObject = new Uint8Array(xonlyPubkeyBytes);
+  return {
+    name: `native ${name}`,
+    takesAnyLength: true,
+    verifySchnorr(signature, message, pubkey) {
+      // C reads as many bytes as it expects, whatever was given.
+      if (signature.length !== 64 || pubkey.length !== 32) return false;
+      if (parsePubkey(context, pubkeyObject, pubkey) !== 1) return false;
+      return verify(context, signature, message, message.length, pubkeyObject) === 1;
+    },
+  };
+}
+
+// BIP-340's vector 1, and the same with one bit of the message changed.
+const known = {
+  pubkey: Buffer.from("dff1d77f2a671c5f36183726db2341be58feae1da2deced843240f7b502ba659", "hex"),
+  message: Buffer.from("243f6a8885a308d313198a2e03707344a4093822299f31d0082efa98ec4e6c89", "hex"),
+  signature: Buffer.from(
+    "6896bd60eeae296db48a229ff71dfe071bde413e6d43f917dc8dcf8c78de33418906d11ac976abccb20b091292bff4ea897efcb639ea871cfa95f6de339e4b0a",
+    "hex",
+  ),
+};
+
+function passesSelfTest(engine: SchnorrEngine): boolean {
+  const other = Buffer.from(known.message);
+  other.writeUInt8(other.readUInt8(0) ^ 1, 0);
+  return (
+    engine.verifySchnorr(known.signature, known.message, known.pubkey) &&
+    !engine.verifySchnorr(known.signature, other, known.pubkey)
+  );
+}
+
+export async function loadNative(names: readonly string[] = libraryNames()): Promise<NativeEngine> {
+  let koffi: Koffi;
+  try {
+    koffi = await import("koffi");
+  } catch (error) {
+    return { ok: false, why: `koffi has no build for this system (${messageOf(error)})` };
+  }
+  const reasons: string[] = [];
+  for (const name of names) {
+    let library: Library;
+    try {
+      library = koffi.load(name);
+    } catch {
+      continue; // not installed under this name
+    }
+    try {
+      const engine = engineFrom(library, name);
+      if (passesSelfTest(engine)) return { ok: true, engine };
+      reasons.push(`${name} fails a known signature`);
+    } catch (error) {
+      reasons.push(`${name} cannot be used (${messageOf(error)})`);
+    }
+  }
+  return { ok: false, why: reasons.join("; ") || "libsecp256k1 is not installed" };
+}

@@ -1,0 +1,224 @@
+// Spreads verification over worker threads. What arrived within one turn of the event loop travels together, because
+// a message costs as much as half a signature. Owns its threads and a bounded queue; knows nothing of policy.
+//   verify → queue → (end of turn) → batches to the least busy threads → answers in order
+// A thread that dies is replaced when there is work again; what it held is tried once more, then fails.
+
+import { Worker } from "node:worker_threads";
+import type { NostrEvent, VerifiedEvent } from "../event.js";
+import { packSignatures, verifyPacked } from "./batch.js";
+import { chooseEngine, type EngineChoice } from "./engine.js";
+import { type SchnorrEngine, type Verifier, VerifierBusyError, VerifierClosedError } from "./port.js";
+
+export interface VerifierPoolOptions {
+  /** Threads. 0: verify on the calling thread. */
+  readonly workers: number;
+  readonly engine?: EngineChoice;
+  /** Signatures in one message. */
+  readonly maxBatchEvents?: number;
+  /** Events held at a time, waiting or with a thread. */
+  readonly maxHeldEvents?: number;
+  /** Characters of their text: big events fill memory before the count does. */
+  readonly maxHeldChars?: number;
+  /** What the threads run; tests put one that dies here. */
+  readonly workerModule?: URL;
+}
+
+export interface VerifierPool extends Verifier {
+  /** Events waiting or with a thread. */
+  readonly held: number;
+  /** Resolves as soon as less than half of what may be held is: readers of sockets wait for it before reading on. */
+  whenRoom(): Promise<void>;
+}
+
+export async function createVerifierPool(options: VerifierPoolOptions): Promise<VerifierPool> {
+  const engine = await chooseEngine(options.engine);
+  return options.workers > 0 ? new ThreadPool(engine, options) : new InlineVerifier(engine);
+}
+
+class InlineVerifier implements VerifierPool {
+  readonly engine: string;
+  readonly held = 0;
+  readonly #schnorr: SchnorrEngine;
+  #closed = false;
+
+  constructor(schnorr: SchnorrEngine) {
+    this.#schnorr = schnorr;
+    this.engine = schnorr.name;
+  }
+
+  async verify(event: NostrEvent): Promise<VerifiedEvent | undefined> {
+    if (this.#closed) throw new VerifierClosedError("the verifier is closed");
+    return verifyPacked(this.#schnorr, packSignatures([event]))[0] === 1 ? (event as VerifiedEvent) : undefined;
+  }
+
+  async whenRoom(): Promise<void> {}
+
+  async close(): Promise<void> {
+    this.#closed = true;
+  }
+}
+
+interface Waiting {
+  readonly event: NostrEvent;
+  readonly resolve: (verified: VerifiedEvent | undefined) => void;
+  readonly reject: (error: Error) => void;
+}
+
+interface Batch {
+  readonly waiting: readonly Waiting[];
+  deaths: number;
+}
+
+/** A place for a thread. It answers its batches in order; the second is there so that it need not wait for us. */
+interface Seat {
+  worker: Worker | undefined;
+  readonly batches: Batch[];
+}
+
+const maxBatchesASeat = 2;
+const maxDeathsABatch = 2;
+
+class ThreadPool implements VerifierPool {
+  readonly engine: string;
+  readonly #engineChoice: EngineChoice;
+  readonly #workerModule: URL;
+  readonly #maxBatchEvents: number;
+  readonly #maxHeldEvents: number;
+  readonly #maxHeldChars: number;
+  readonly #seats: readonly Seat[];
+  #queue: Waiting[] = [];
+  readonly #again: Batch[] = [];
+  #held = 0;
+  #heldChars = 0;
+  #flushScheduled = false;
+  #roomWaiters: (() => void)[] = [];
+  #emptyWaiters: (() => void)[] = [];
+  #closing: Promise<void> | undefined;
+
+  constructor(engine: SchnorrEngine, options: VerifierPoolOptions) {
+    this.engine = engine.name;
+    // The threads must use what the banner says, not choose again.
+    this.#engineChoice = engine.name === "wasm" ? "wasm" : "native";
+    this.#workerModule = options.workerModule ?? new URL("./worker.js", import.meta.url);
+    this.#maxBatchEvents = options.maxBatchEvents ?? 128;
+    this.#maxHeldEvents = options.maxHeldEvents ?? 20_000;
+    this.#maxHeldChars = options.maxHeldChars ?? 64 * 1024 * 1024;
+    this.#seats = Array.from({ length: options.workers }, () => ({ worker: undefined, batches: [] }));
+    for (const seat of this.#seats) seat.worker = this.#startWorker(seat);
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+
+  verify(event: NostrEvent): Promise<VerifiedEvent | undefined> {
+    if (this.#closing) return Promise.reject(new VerifierClosedError("the verifier is closed"));
+    if (this.#held >= this.#maxHeldEvents || this.#heldChars >= this.#maxHeldChars) {
+      return Promise.reject(new VerifierBusyError(`${this.#held} events wait for verification`));
+    }
+    this.#held++;
+    this.#heldChars += event.raw.length;
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ event, resolve, reject });
+      if (this.#flushScheduled) return;
+      this.#flushScheduled = true;
+      setImmediate(() => {
+        this.#flushScheduled = false;
+        this.#flush();
+      });
+    });
+  }
+
+  whenRoom(): Promise<void> {
+    return this.#hasRoom() ? Promise.resolve() : new Promise((resolve) => this.#roomWaiters.push(resolve));
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#end();
+    return this.#closing;
+  }
+
+  async #end(): Promise<void> {
+    if (this.#held > 0) await new Promise<void>((resolve) => this.#emptyWaiters.push(resolve));
+    await Promise.all(
+      this.#seats.map((seat) => {
+        const worker = seat.worker;
+        seat.worker = undefined;
+        return worker?.terminate();
+      }),
+    );
+  }
+
+  #hasRoom(): boolean {
+    return this.#held < this.#maxHeldEvents / 2 && this.#heldChars < this.#maxHeldChars / 2;
+  }
+
+  #flush(): void {
+    for (;;) {
+      const seat = this.#leastBusySeat();
+      const batch = seat && this.#nextBatch();
+      if (!batch) return;
+      seat.worker ??= this.#startWorker(seat);
+      seat.batches.push(batch);
+      const packed = packSignatures(batch.waiting.map(({ event }) => event));
+      seat.worker.postMessage(packed, [packed.buffer]);
+    }
+  }
+
+  #leastBusySeat(): Seat | undefined {
+    let best: Seat | undefined;
+    for (const seat of this.#seats) if (!best || seat.batches.length < best.batches.length) best = seat;
+    return best && best.batches.length < maxBatchesASeat ? best : undefined;
+  }
+
+  #nextBatch(): Batch | undefined {
+    const again = this.#again.shift();
+    if (again || this.#queue.length === 0) return again;
+    const idle = this.#seats.filter((seat) => seat.batches.length === 0).length;
+    const share = Math.ceil(this.#queue.length / Math.max(1, idle));
+    return { waiting: this.#queue.splice(0, Math.min(share, this.#maxBatchEvents)), deaths: 0 };
+  }
+
+  #startWorker(seat: Seat): Worker {
+    const worker = new Worker(this.#workerModule, { workerData: { engine: this.#engineChoice } });
+    let cause: unknown;
+    worker.on("message", (answers: Uint8Array) => this.#answered(seat, answers));
+    worker.on("error", (error) => {
+      cause = error;
+    });
+    worker.on("exit", () => {
+      if (seat.worker === worker) this.#died(seat, cause);
+    });
+    return worker;
+  }
+
+  #answered(seat: Seat, answers: Uint8Array): void {
+    const batch = seat.batches.shift();
+    batch?.waiting.forEach(({ event, resolve }, index) => {
+      resolve(answers[index] === 1 ? (event as VerifiedEvent) : undefined);
+    });
+    if (batch) this.#release(batch);
+    this.#flush();
+  }
+
+  #died(seat: Seat, cause: unknown): void {
+    seat.worker = undefined;
+    const [working, ...untouched] = seat.batches.splice(0);
+    if (working && ++working.deaths >= maxDeathsABatch) {
+      const error = new Error("a verifying thread died twice over the same events", { cause });
+      for (const { reject } of working.waiting) reject(error);
+      this.#release(working);
+    } else if (working) {
+      this.#again.push(working);
+    }
+    this.#again.push(...untouched);
+    this.#flush();
+  }
+
+  #release(batch: Batch): void {
+    this.#held -= batch.waiting.length;
+    for (const { event } of batch.waiting) this.#heldChars -= event.raw.length;
+    if (this.#hasRoom()) for (const wake of this.#roomWaiters.splice(0)) wake();
+    if (this.#held === 0) for (const wake of this.#emptyWaiters.splice(0)) wake();
+  }
+}
