@@ -18,3 +18,6 @@ export const idLowOf = (id: string): number => Number.parseInt(id.slice(8, 16), 
 
 /** A view that sees writes no commit has confirmed yet: the transaction's. */
 export const pendingView = Number.MAX_SAFE_INTEGER;
+
+/** Times beyond this (nine million years) all count as this one. */
+export const maxTime = 2 ** 48 - 1;

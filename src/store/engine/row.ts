@@ -5,7 +5,7 @@ import { addressOf, addressText } from "../../nostr/address.js";
 import { expirationOf, type VerifiedEvent } from "../../nostr/event.js";
 import type { EventId } from "../../nostr/ids.js";
 import type { Sequence, StoredRow } from "../port.js";
-import { type Entry, idHighOf, idLowOf } from "./order.js";
+import { type Entry, idHighOf, idLowOf, maxTime } from "./order.js";
 import { termsOf } from "./terms.js";
 
 const notRemoved = Number.POSITIVE_INFINITY;
@@ -39,7 +39,7 @@ export class Row implements StoredRow, Entry {
   ) {
     this.id = event.id;
     this.created_at = event.created_at;
-    this.time = event.created_at;
+    this.time = Math.min(event.created_at, maxTime);
     this.idHigh = idHighOf(event.id);
     this.idLow = idLowOf(event.id);
     const { address, expiration } = rowFields(event);
