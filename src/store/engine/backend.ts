@@ -1,6 +1,7 @@
 // What the engine needs of a place that keeps things: look-ups in what is committed, and one atomic, durable commit
 // at a time. All reads are synchronous and leave nothing open, so that no read ever pins old pages.
 
+import type { NostrEvent } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { RemovalCause, RowRange, Sequence, StoredRow, TableName } from "../port.js";
 import type { MemoryLayer } from "./memory-layer.js";
@@ -19,10 +20,10 @@ export interface Removal {
   readonly cause: RemovalCause;
 }
 
-/** A committed event read from disk: its header, and its text when somebody asks. */
-export interface DiskRow extends StoredRow, Entry {
-  readonly pubkey: Pubkey;
-  readonly kind: number;
+/** A committed event read from disk: its header, and its text, parsed when somebody looks at tags or content. */
+export interface DiskRow extends StoredRow, Entry, NostrEvent {
+  readonly id: EventId;
+  readonly created_at: number;
   readonly expiration: number | undefined;
 }
 

@@ -50,27 +50,7 @@ export const isExpired = (row: AnyRow, nowSeconds: number): boolean =>
   row.expiration !== undefined && row.expiration <= nowSeconds;
 
 /** The row as an event to match: a disk row's text is parsed only when its tags or content are looked at. */
-export const matchable = (row: AnyRow): NostrEvent =>
-  row instanceof Row
-    ? row.event
-    : {
-        id: row.id,
-        pubkey: row.pubkey,
-        created_at: row.created_at,
-        kind: row.kind,
-        get tags() {
-          return row.event.tags;
-        },
-        get content() {
-          return row.event.content;
-        },
-        get sig() {
-          return row.event.sig;
-        },
-        get raw() {
-          return row.event.raw;
-        },
-      };
+export const matchable = (row: AnyRow): NostrEvent => (row instanceof Row ? row.event : row);
 
 export function fullMatcher(filter: Filter): Matcher {
   const matches = matcherOf(filter);

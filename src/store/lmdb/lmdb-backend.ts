@@ -87,8 +87,12 @@ export class LmdbBackend implements Backend {
   }
 
   row(seq: Sequence): DiskRow | undefined {
-    const record = this.#database.log.getBinary(seqKey(seq));
-    return record && !isRemoval(record) ? new LogRow(seq, asBuffer(record)) : undefined;
+    const shared = this.#database.log.getBinaryFast(seqKey(seq));
+    if (!shared || isRemoval(shared)) return undefined;
+    // lmdb-js reads into one buffer again and again; small copies come from Node's pool.
+    const record = Buffer.allocUnsafe(shared.length);
+    record.set(shared.subarray(0, shared.length));
+    return new LogRow(seq, record);
   }
 
   copyIds(seqs: Float64Array, into: Uint8Array, from: number, to: number): void {

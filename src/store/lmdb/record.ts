@@ -1,7 +1,7 @@
 // Records of the log. An event: a header of fixed size, so that ids, authors, kinds and times are read without
 // parsing, then its text. A removal: JSON.
 
-import { eventFromStoredText, type VerifiedEvent } from "../../nostr/event.js";
+import { eventFromStoredText, type Tag, type VerifiedEvent } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { DiskRow, Removal } from "../engine/backend.js";
 import { maxTime } from "../engine/order.js";
@@ -80,6 +80,22 @@ export class LogRow implements DiskRow {
   get expiration(): number | undefined {
     const seconds = this.record.readDoubleBE(expirationOffset);
     return seconds === noExpiration ? undefined : seconds;
+  }
+
+  get tags(): readonly Tag[] {
+    return this.event.tags;
+  }
+
+  get content(): string {
+    return this.event.content;
+  }
+
+  get sig(): string {
+    return this.event.sig;
+  }
+
+  get raw(): string {
+    return this.event.raw;
   }
 
   get json(): Buffer {
