@@ -152,7 +152,11 @@ export async function run(options: StoreBenchOptions = {}): Promise<StoreBenchRo
     }
     note("ingest p50, empty store", quantile(first, 0.5), "ms");
     note("ingest overall", (events / spentMs) * 1_000, "events/s");
-    const oneByOne = await ingest(store, Array.from({ length: 1_000 }, () => corpus.event()), 1);
+    const oneByOne = await ingest(
+      store,
+      Array.from({ length: 1_000 }, () => corpus.event()),
+      1,
+    );
     note("ingest one by one", 1_000 / (oneByOne.reduce((sum, ms) => sum + ms, 0) / 1_000), "events/s");
     note("bytes on disk", store.stats.bytesOnDisk / store.stats.events, "bytes an event");
     note("RSS after ingest", process.memoryUsage().rss / 2 ** 20, "MiB");

@@ -23,7 +23,9 @@ const rounds = Number(process.env.HOLDFAST_KILL_ROUNDS ?? 100);
 const seed = Number(process.env.HOLDFAST_KILL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 async function ingestUntilKilled(folder: string, round: number, random: Random): Promise<EventId[]> {
-  const child = spawn(process.execPath, [program, folder, String(seed + round)], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [program, folder, String(seed + round)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const exited = once(child, "exit");
   const acknowledged: EventId[] = [];
   let isReady = false;

@@ -28,6 +28,8 @@ export function openDatabase(path: string): Database {
     noSubdir: true,
     maxDbs: 8,
     overlappingSync: false,
+    // With it, lmdb-js makes a promise of its own for every turn, whose rejection nobody could handle.
+    eventTurnBatching: false,
     encoding: "binary",
     keyEncoding: "binary",
   });
@@ -59,5 +61,11 @@ async function writeBatch(root: RootDatabase<Buffer, Uint8Array>, work: () => vo
 /** Input/output errors and "no space left": what a full disk shows as. */
 export function isDiskFull(error: unknown): boolean {
   const { code, message } = error as { code?: unknown; message?: unknown };
-  return code === 5 || code === 28 || code === "EIO" || code === "ENOSPC" || /no space left|input\/output error/i.test(String(message));
+  return (
+    code === 5 ||
+    code === 28 ||
+    code === "EIO" ||
+    code === "ENOSPC" ||
+    /no space left|input\/output error/i.test(String(message))
+  );
 }

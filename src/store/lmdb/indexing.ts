@@ -2,13 +2,22 @@
 // long and neighbouring entries share pages. Until the last transaction sets the mark "indexed up to", a restart
 // reads the same rows from the log again: entries written twice are the same entries.
 
-import { expirationEntry, Row } from "../engine/row.js";
 import type { MemoryLayer } from "../engine/memory-layer.js";
 import type { Entry } from "../engine/order.js";
+import { expirationEntry, Row } from "../engine/row.js";
 import { expiring } from "../engine/terms.js";
 import type { Sequence } from "../port.js";
 import type { Database } from "./database.js";
-import { addressKey, compareTermKeys, entryBytes, seqKey, type TermKey, termKeyOf, writeEntry, writeTerm } from "./keys.js";
+import {
+  addressKey,
+  compareTermKeys,
+  entryBytes,
+  seqKey,
+  type TermKey,
+  termKeyOf,
+  writeEntry,
+  writeTerm,
+} from "./keys.js";
 
 const nothing = Buffer.alloc(0);
 const scratch = Buffer.alloc(entryBytes);
@@ -44,9 +53,7 @@ export class Indexing {
   }
 
   get isDone(): boolean {
-    return (
-      this.#term >= this.#terms.length && this.#id >= this.#byId.length && this.#address >= this.#byAddress.length
-    );
+    return this.#term >= this.#terms.length && this.#id >= this.#byId.length && this.#address >= this.#byAddress.length;
   }
 
   /** Everything again: a commit failed, and what was left out because of it may be needed after all. */

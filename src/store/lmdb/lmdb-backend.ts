@@ -11,7 +11,17 @@ import type { RowRange, Sequence } from "../port.js";
 import { type Database, isDiskFull } from "./database.js";
 import type { DatabaseFiles } from "./files.js";
 import { Indexing, unindex } from "./indexing.js";
-import { addressKey, entryBytes, readEntry, readSeq, seqKey, termKeyOf, writeEntry, writeTerm, writeTime } from "./keys.js";
+import {
+  addressKey,
+  entryBytes,
+  readEntry,
+  readSeq,
+  seqKey,
+  termKeyOf,
+  writeEntry,
+  writeTerm,
+  writeTime,
+} from "./keys.js";
 import { decodeRemoval, encodeRemoval, encodeRow, idEnd, idOffset, isRemoval, LogRow } from "./record.js";
 import { metaNumber, rowsInRange, rowText, setMeta, setRowText } from "./rows.js";
 
@@ -208,7 +218,11 @@ export class LmdbBackend implements Backend {
       const seq = readSeq(key, 0);
       const record = asBuffer(value);
       if (isRemoval(record)) yield { type: "removed", removal: decodeRemoval(seq, record) };
-      else yield { type: "stored", row: this.layers.active.row(seq) ?? this.layers.frozen?.row(seq) ?? new LogRow(seq, record) };
+      else
+        yield {
+          type: "stored",
+          row: this.layers.active.row(seq) ?? this.layers.frozen?.row(seq) ?? new LogRow(seq, record),
+        };
     }
   }
 }

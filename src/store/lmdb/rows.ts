@@ -62,7 +62,13 @@ export function rowsInRange(
   const place = after === undefined ? undefined : rowKey(number, after);
   const found: [string, string][] = [];
   const range = reverse
-    ? { start: place && Buffer.compare(place, last) < 0 ? place : last, end: first, inclusiveEnd: true, reverse: true, limit: limit + 1 }
+    ? {
+        start: place && Buffer.compare(place, last) < 0 ? place : last,
+        end: first,
+        inclusiveEnd: true,
+        reverse: true,
+        limit: limit + 1,
+      }
     : { start: place && Buffer.compare(place, first) > 0 ? place : first, end: last, limit: limit + 1 };
   for (const { key, value } of database.rows.getRange(range)) {
     if (place && Buffer.compare(key, place) === 0) continue;

@@ -7,7 +7,14 @@ import { ManualClock } from "../../base/testing/manual-clock.js";
 import { addressOf } from "../../nostr/address.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
-import { type FeedEntry, type PutResult, type QueryOptions, type Store, StoreBusyError, StoreClosedError } from "../port.js";
+import {
+  type FeedEntry,
+  type PutResult,
+  type QueryOptions,
+  type Store,
+  StoreBusyError,
+  StoreClosedError,
+} from "../port.js";
 import { eventOf, pubkeyOf } from "./events.js";
 
 export interface ContractOptions {
@@ -106,7 +113,13 @@ function storing(check: Check): void {
     const events = [1, 2, 3, 4, 5, 6].map((at) => eventOf({ at, kind: at % 2 === 0 ? 7 : 1 }));
     await putAll(store, events);
     const ids = (...times: number[]): string[] => times.map((at) => events[at - 1]?.id as string);
-    assert.deepEqual(await ask(store, [{ kinds: [7], limit: 1 }, { kinds: [1], limit: 2 }]), ids(6, 5, 3));
+    assert.deepEqual(
+      await ask(store, [
+        { kinds: [7], limit: 1 },
+        { kinds: [1], limit: 2 },
+      ]),
+      ids(6, 5, 3),
+    );
     assert.deepEqual(await ask(store, [{ kinds: [7] }, { since: 5 }]), ids(6, 5, 4, 2));
     assert.deepEqual(await ask(store, [{}], { limit: 2 }), ids(6, 5));
     assert.deepEqual(await ask(store, [{}], { upTo: 2 }), ids(2, 1));
@@ -123,7 +136,10 @@ function storing(check: Check): void {
   });
 
   check("a query under way sees what was there when it began", async (store) => {
-    await putAll(store, [10, 20, 30].map((at) => eventOf({ at })));
+    await putAll(
+      store,
+      [10, 20, 30].map((at) => eventOf({ at })),
+    );
     const pages = store.query([{}], { pageRows: 1 })[Symbol.asyncIterator]();
     const first = await pages.next();
     await put(store, eventOf({ at: 15 }));
@@ -133,7 +149,10 @@ function storing(check: Check): void {
   });
 
   check("an aborted query ends with the reason", async (store) => {
-    await putAll(store, [1, 2, 3].map((at) => eventOf({ at })));
+    await putAll(
+      store,
+      [1, 2, 3].map((at) => eventOf({ at })),
+    );
     const controller = new AbortController();
     const pages = store.query([{}], { pageRows: 1, signal: controller.signal })[Symbol.asyncIterator]();
     await pages.next();
@@ -165,23 +184,30 @@ function storing(check: Check): void {
     assert.equal(await store.count([{ kinds: [0] }]), 1);
   });
 
-  check("repositories and issues are found by their words, in any case, the last one may be unfinished", async (store) => {
-    const tags = [["d", "hold-fast"], ["name", "Holdfast"], ["description", "A GRASP server for Straße"]];
-    const repository = eventOf({ kind: 30_617, at: 3, tags });
-    const issue = eventOf({ kind: 1_621, at: 2, tags: [["subject", "server crashes"]], content: "holdfast" });
-    const note = eventOf({ kind: 1, at: 1, content: "server" });
-    await putAll(store, [repository, issue, note]);
-    const search = (text: string): Promise<string[]> => ask(store, [{ search: text }]);
-    assert.deepEqual(await search("SERVER"), [repository.id, issue.id]);
-    assert.deepEqual(await search("server grasp language:en"), [repository.id]);
-    assert.deepEqual(await search("server cras"), [issue.id]);
-    assert.deepEqual(await search("serv"), [repository.id, issue.id]);
-    assert.deepEqual(await search("ser"), []);
-    assert.deepEqual(await search("crash server"), []);
-    assert.deepEqual(await search("strasse"), []);
-    assert.deepEqual(await search(""), []);
-    assert.deepEqual(await ask(store, [{ search: "server", kinds: [1_621] }]), [issue.id]);
-  });
+  check(
+    "repositories and issues are found by their words, in any case, the last one may be unfinished",
+    async (store) => {
+      const tags = [
+        ["d", "hold-fast"],
+        ["name", "Holdfast"],
+        ["description", "A GRASP server for Straße"],
+      ];
+      const repository = eventOf({ kind: 30_617, at: 3, tags });
+      const issue = eventOf({ kind: 1_621, at: 2, tags: [["subject", "server crashes"]], content: "holdfast" });
+      const note = eventOf({ kind: 1, at: 1, content: "server" });
+      await putAll(store, [repository, issue, note]);
+      const search = (text: string): Promise<string[]> => ask(store, [{ search: text }]);
+      assert.deepEqual(await search("SERVER"), [repository.id, issue.id]);
+      assert.deepEqual(await search("server grasp language:en"), [repository.id]);
+      assert.deepEqual(await search("server cras"), [issue.id]);
+      assert.deepEqual(await search("serv"), [repository.id, issue.id]);
+      assert.deepEqual(await search("ser"), []);
+      assert.deepEqual(await search("crash server"), []);
+      assert.deepEqual(await search("strasse"), []);
+      assert.deepEqual(await search(""), []);
+      assert.deepEqual(await ask(store, [{ search: "server", kinds: [1_621] }]), [issue.id]);
+    },
+  );
 
   check("times and ids come in ascending order, or not at all when they are too many", async (store) => {
     const events = Array.from({ length: 50 }, (_, index) => eventOf({ at: index % 5, content: `${index}` }));
@@ -189,7 +215,10 @@ function storing(check: Check): void {
     const sorted = events.toSorted((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1));
     const found = await store.timedIds({ kinds: [1], limit: 3 }, 50);
     assert.equal(found?.length, 50);
-    assert.deepEqual([...(found?.times ?? [])], sorted.map((event) => event.created_at));
+    assert.deepEqual(
+      [...(found?.times ?? [])],
+      sorted.map((event) => event.created_at),
+    );
     assert.equal(Buffer.from(found?.ids ?? []).toString("hex"), sorted.map(({ id }) => id).join(""));
     assert.equal(await store.timedIds({ kinds: [1] }, 49), undefined);
     assert.equal((await store.timedIds({ kinds: [2] }, 0))?.length, 0);
@@ -331,7 +360,10 @@ function transacting(check: Check): void {
       }),
       put(store, last),
     ]);
-    assert.deepEqual(outcomes.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled"]);
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ["fulfilled", "rejected", "fulfilled"],
+    );
     assert.deepEqual(new Set(await ask(store, [{}])), new Set([first.id, last.id]));
     assert.equal(await store.row("bans", "x"), undefined);
     assert.equal(store.position, 2);
@@ -346,7 +378,10 @@ function transacting(check: Check): void {
         return count;
       }),
     );
-    assert.deepEqual(await Promise.all(works), Array.from({ length: 1_000 }, (_, index) => index));
+    assert.deepEqual(
+      await Promise.all(works),
+      Array.from({ length: 1_000 }, (_, index) => index),
+    );
     assert.equal(await store.row("meta", "count"), 1_000);
   });
 
@@ -452,9 +487,15 @@ function tabling(check: Check): void {
     await store.transact(async (tx) => tx.setRow("meta", long, 1));
     assert.equal(await store.row("meta", long), 1);
     for (const key of [`${long}k`, ""]) {
-      await assert.rejects(store.transact(async (tx) => tx.setRow("meta", key, 1)), RangeError);
+      await assert.rejects(
+        store.transact(async (tx) => tx.setRow("meta", key, 1)),
+        RangeError,
+      );
     }
-    await assert.rejects(store.transact(async (tx) => tx.setRow("meta", "x", undefined)), TypeError);
+    await assert.rejects(
+      store.transact(async (tx) => tx.setRow("meta", "x", undefined)),
+      TypeError,
+    );
   });
 }
 
@@ -468,7 +509,10 @@ function feeding(check: Check): void {
     const rest = putAll(store, events.slice(700));
     while (seqs.length < 1_200) for (const entry of await nextPage(pages)) seqs.push(entry.seq);
     await rest;
-    assert.deepEqual(seqs, Array.from({ length: 1_200 }, (_, index) => index + 1));
+    assert.deepEqual(
+      seqs,
+      Array.from({ length: 1_200 }, (_, index) => index + 1),
+    );
     const waiting = pages.next();
     controller.abort();
     assert.equal((await waiting).done, true);
@@ -486,9 +530,15 @@ function feeding(check: Check): void {
     const removed = { seq: 2, type: "removed", id, pubkey, kind, address, cause: "replaced" };
     const page = await nextPage(pages);
     assert.deepEqual(page[0], removed);
-    assert.deepEqual(page.slice(1).map((entry) => [entry.seq, entry.type]), [[3, "stored"]]);
+    assert.deepEqual(
+      page.slice(1).map((entry) => [entry.seq, entry.type]),
+      [[3, "stored"]],
+    );
     const later = store.feed(2, controller.signal)[Symbol.asyncIterator]();
-    assert.deepEqual((await nextPage(later)).map(({ seq }) => seq), [3]);
+    assert.deepEqual(
+      (await nextPage(later)).map(({ seq }) => seq),
+      [3],
+    );
     controller.abort();
   });
 
@@ -500,9 +550,15 @@ function feeding(check: Check): void {
       await tx.put(event);
       await tx.remove(event.id, "unhosted");
     });
-    assert.deepEqual(heard.map((entry) => [entry.seq, entry.type]), [[2, "removed"]]);
+    assert.deepEqual(
+      heard.map((entry) => [entry.seq, entry.type]),
+      [[2, "removed"]],
+    );
     const pages = store.feed(0, new AbortController().signal)[Symbol.asyncIterator]();
-    assert.deepEqual((await nextPage(pages)).map(({ seq }) => seq), [2]);
+    assert.deepEqual(
+      (await nextPage(pages)).map(({ seq }) => seq),
+      [2],
+    );
     assert.equal(await store.has(event.id), false);
   });
 
