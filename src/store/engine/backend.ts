@@ -1,0 +1,78 @@
+// What the engine needs of a place that keeps things: look-ups in what is committed, and one atomic, durable commit
+// at a time. All reads are synchronous and leave nothing open, so that no read ever pins old pages.
+
+import type { NostrEvent } from "../../nostr/event.js";
+import type { EventId, Pubkey } from "../../nostr/ids.js";
+import type { RemovalCause, RowRange, Sequence, StoredRow, TableName } from "../port.js";
+import type { MemoryLayer } from "./memory-layer.js";
+import type { Entry } from "./order.js";
+import type { Row } from "./row.js";
+
+/** The port's tables, and the one that holds what deletions bind (deletions.ts). */
+export type EngineTable = TableName | "deletions";
+
+export interface Removal {
+  readonly seq: Sequence;
+  readonly id: EventId;
+  readonly pubkey: Pubkey;
+  readonly kind: number;
+  readonly address: string | undefined;
+  readonly cause: RemovalCause;
+}
+
+/** A committed event read from disk: its header, and its text, parsed when somebody looks at tags or content. */
+export interface DiskRow extends StoredRow, Entry, NostrEvent {
+  readonly id: EventId;
+  readonly created_at: number;
+  readonly expiration: number | undefined;
+}
+
+export type LogRecord =
+  | { readonly type: "stored"; readonly row: Row | DiskRow }
+  | { readonly type: "removed"; readonly removal: Removal };
+
+/** Everything one commit changes. */
+export interface Change {
+  /** Sequence of the last change in it. */
+  readonly position: Sequence;
+  readonly added: readonly Row[];
+  /** Rows that were committed before and are no more. */
+  readonly removed: readonly Row[];
+  readonly removals: readonly Removal[];
+  /** JSON text, or undefined for a deleted row. */
+  readonly tables: ReadonlyMap<EngineTable, ReadonlyMap<string, string | undefined>>;
+}
+
+/** The rows in memory, newest layer first; a backend may freeze one while it indexes it. */
+export interface Layers {
+  active: MemoryLayer;
+  frozen: MemoryLayer | undefined;
+}
+
+export interface Backend {
+  readonly position: Sequence;
+  readonly events: number;
+  readonly bytesOnDisk: number;
+  /** Entries of indexed rows after a place in the order. May contain rows that are also in a layer. */
+  scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[];
+  seqOfId(id: EventId): Sequence | undefined;
+  seqOfAddress(address: string): Sequence | undefined;
+  row(seq: Sequence): DiskRow | undefined;
+  /** Ids (32 bytes each) of rows, by ascending sequence numbers; zeros when a row is gone. */
+  copyIds(seqs: Float64Array, into: Uint8Array, from: number, to: number): void;
+  /** Records with `after < seq ≤ upTo`, at most `max`, and whether they reach `upTo`. */
+  log(after: Sequence, upTo: Sequence, max: number): readonly LogRecord[];
+  tableRow(table: EngineTable, key: string): string | undefined;
+  /** In order of the range; `limit` is always given. */
+  tableRows(table: EngineTable, range: RowRange & { readonly limit: number }): readonly (readonly [string, string])[];
+  /** Whether there is room for writing. */
+  hasRoom(): Promise<boolean>;
+  /** Resolves when durable. Rejects with nothing of it written. */
+  commit(change: Change): Promise<void>;
+  /** Whether that rejection of `commit` means that the disk is full. */
+  isFull(error: unknown): boolean;
+  /** Called when readers see the newest commit: the time to start indexing in the background. */
+  published(): void;
+  compact(): Promise<void>;
+  close(): Promise<void>;
+}

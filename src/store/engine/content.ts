@@ -1,0 +1,54 @@
+// What is stored, as seen from a position: the layers in memory over the backend. All look-ups by sequence, id and
+// address go through here, so that "removed" and "not committed yet" are judged in one place.
+
+import type { EventId } from "../../nostr/ids.js";
+import type { Sequence } from "../port.js";
+import type { Backend, DiskRow, Layers } from "./backend.js";
+import type { Entry } from "./order.js";
+import type { Row } from "./row.js";
+import type { Scan } from "./streams.js";
+
+export type AnyRow = Row | DiskRow;
+
+export class Content {
+  constructor(
+    readonly layers: Layers,
+    readonly backend: Backend,
+  ) {}
+
+  /** The row in memory, whoever may see it. */
+  inMemory(seq: Sequence): Row | undefined {
+    return this.layers.active.row(seq) ?? this.layers.frozen?.row(seq);
+  }
+
+  row(seq: Sequence, view: Sequence): AnyRow | undefined {
+    const row = this.inMemory(seq);
+    if (row) return row.isSeenAt(view) ? row : undefined;
+    return seq <= view ? this.backend.row(seq) : undefined;
+  }
+
+  withId(id: EventId, view: Sequence): AnyRow | undefined {
+    const row = this.layers.active.withId(id, view) ?? this.layers.frozen?.withId(id, view);
+    if (row) return row;
+    const seq = this.backend.seqOfId(id);
+    return seq === undefined ? undefined : this.row(seq, view);
+  }
+
+  atAddress(address: string, view: Sequence): AnyRow | undefined {
+    const row = this.layers.active.atAddress(address, view) ?? this.layers.frozen?.atAddress(address, view);
+    if (row) return row;
+    const seq = this.backend.seqOfAddress(address);
+    return seq === undefined ? undefined : this.row(seq, view);
+  }
+
+  /** The lists of a term. A layer that is dropped while a reader rests keeps answering him; rows are judged later. */
+  scansOf(term: string, since: number, until: number): Scan[] {
+    const { active, frozen } = this.layers;
+    const scans: Scan[] = [
+      (after: Entry | undefined, max: number) => this.backend.scan(term, after, since, until, max),
+      (after, max) => active.scan(term, after, since, until, max),
+    ];
+    if (frozen) scans.push((after, max) => frozen.scan(term, after, since, until, max));
+    return scans;
+  }
+}

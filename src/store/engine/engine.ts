@@ -1,0 +1,136 @@
+// The store, whatever it keeps things in: one engine over a backend.
+
+import { type Clock, unixSeconds } from "../../base/clock.js";
+import type { Filter } from "../../nostr/filter.js";
+import type { FeedEntry, FeedSubscription, Sequence, Store, StoreStats, TimedIds, Transaction } from "../port.js";
+import type { Backend, Layers } from "./backend.js";
+import { Content } from "./content.js";
+import { collectTimedIds } from "./counting.js";
+import { Feed } from "./feed.js";
+import { Slice } from "./query.js";
+import { Reading, UnmarkedAuthors } from "./reading.js";
+import { MergedStreams } from "./streams.js";
+import { expiring } from "./terms.js";
+import { Writer } from "./writer.js";
+
+export const defaultMaxQueuedWorks = 20_000;
+const sweptATime = 500;
+
+export interface EngineOptions {
+  readonly clock: Clock;
+  readonly maxQueuedWorks?: number | undefined;
+}
+
+export class EngineStore extends Reading implements Store {
+  readonly #writer: Writer;
+  readonly #feed: Feed;
+  readonly #listeners = new Set<(entries: readonly FeedEntry[]) => void>();
+  #position: Sequence;
+  #isClosed = false;
+  #closing: Promise<void> | undefined;
+
+  constructor(
+    readonly backend: Backend,
+    layers: Layers,
+    options: EngineOptions,
+  ) {
+    const content = new Content(layers, backend);
+    const unmarkedAuthors = new UnmarkedAuthors();
+    super(content, options.clock, unmarkedAuthors);
+    this.#position = backend.position;
+    const position = (): Sequence => this.#position;
+    this.#feed = new Feed({ content, position, isClosed: () => this.#isClosed });
+    this.#writer = new Writer({
+      content,
+      clock: options.clock,
+      unmarkedAuthors,
+      maxQueuedWorks: options.maxQueuedWorks ?? defaultMaxQueuedWorks,
+      position,
+      publish: (reached, entries) => this.#publish(reached, entries),
+    });
+  }
+
+  get position(): Sequence {
+    return this.#position;
+  }
+
+  protected override get view(): Sequence {
+    return this.#position;
+  }
+
+  protected override get pending(): undefined {
+    return undefined;
+  }
+
+  protected override get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  transact<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return this.#writer.transact(work);
+  }
+
+  feed(after: Sequence, signal: AbortSignal): FeedSubscription {
+    return this.#feed.subscribe(after, signal);
+  }
+
+  onCommit(listener: (entries: readonly FeedEntry[]) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async timedIds(filter: Filter, cap: number, signal?: AbortSignal): Promise<TimedIds | undefined> {
+    this.assertOpen();
+    return collectTimedIds(this.sight(), filter, cap, new Slice(this.clock), signal);
+  }
+
+  async sweepExpired(nowSeconds: number): Promise<number> {
+    let swept = 0;
+    for (;;) {
+      const before = swept;
+      swept += await this.transact(async (tx) => {
+        const streams = new MergedStreams();
+        for (const scan of this.content.scansOf(expiring, 0, nowSeconds)) streams.add(scan);
+        let removed = 0;
+        for (let entry = streams.next(); entry && removed < sweptATime; entry = streams.next()) {
+          const row = this.content.row(entry.seq, Number.MAX_SAFE_INTEGER);
+          if (row && (await tx.remove(row.id, "expiration"))) removed++;
+        }
+        return removed;
+      });
+      if (swept - before < sweptATime) return swept;
+    }
+  }
+
+  get stats(): StoreStats {
+    const { events, bytesOnDisk } = this.backend;
+    return { events, bytesOnDisk, queuedWorks: this.#writer.queuedWorks };
+  }
+
+  compact(): Promise<void> {
+    return this.#writer.exclusively(() => this.backend.compact());
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#writer.close();
+    this.#isClosed = true;
+    this.#feed.wake();
+    await this.backend.close();
+  }
+
+  #publish(reached: Sequence, entries: readonly FeedEntry[]): void {
+    this.#position = reached;
+    if (entries.length > 0) for (const listener of this.#listeners) listener(entries);
+    this.#feed.wake();
+  }
+
+  /** For background work that must know the time the store lives in. */
+  get nowSeconds(): number {
+    return unixSeconds(this.clock);
+  }
+}

@@ -1,0 +1,195 @@
+// Queries: each filter has a cursor with its own limit; the cursors are merged, each event comes once. A query works
+// in short slices and lets others in between (performance.md, P2): nobody waits for somebody else's big answer.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Clock } from "../../base/clock.js";
+import type { NostrEvent } from "../../nostr/event.js";
+import { type Filter, type Matcher, matcherOf, matchesNothing } from "../../nostr/filter.js";
+import { searchMatcher } from "../../nostr/search.js";
+import type { Sequence, StoredRow } from "../port.js";
+import type { AnyRow, Content } from "./content.js";
+import { compareEntries, type Entry } from "./order.js";
+import { planOf } from "./plan.js";
+import { Row } from "./row.js";
+import { MergedStreams } from "./streams.js";
+
+export const defaultPageRows = 200;
+const sliceMs = 4;
+const lookBetween = 16;
+
+/** Says when a long computation should let others run. */
+export class Slice {
+  #startedMs: number;
+  #steps = 0;
+
+  constructor(readonly clock: Clock) {
+    this.#startedMs = clock.monotonicMs();
+  }
+
+  isOver(): boolean {
+    if (++this.#steps % lookBetween !== 0) return false;
+    return this.clock.monotonicMs() - this.#startedMs > sliceMs;
+  }
+
+  async rest(signal?: AbortSignal): Promise<void> {
+    await nextTurn();
+    signal?.throwIfAborted();
+    this.#startedMs = this.clock.monotonicMs();
+  }
+}
+
+/** What a reader may see. */
+export interface Sight {
+  readonly content: Content;
+  readonly view: Sequence;
+  readonly upTo: Sequence;
+  readonly nowSeconds: number;
+}
+
+export const isExpired = (row: AnyRow, nowSeconds: number): boolean =>
+  row.expiration !== undefined && row.expiration <= nowSeconds;
+
+/** The row as an event to match: a disk row's text is parsed only when its tags or content are looked at. */
+export const matchable = (row: AnyRow): NostrEvent => (row instanceof Row ? row.event : row);
+
+export function fullMatcher(filter: Filter): Matcher {
+  const matches = matcherOf(filter);
+  if (filter.search === undefined) return matches;
+  const found = searchMatcher(filter.search);
+  return (event) => matches(event) && found(event);
+}
+
+/** Opens the lists of a plan one by one, so that a filter of 5,000 values can be opened in slices too. */
+class Candidates {
+  readonly #streams = new MergedStreams();
+  readonly #opening: Iterator<void>;
+  #isOpen = false;
+
+  constructor(sight: Sight, filter: Filter) {
+    this.#opening = this.#open(sight, filter);
+  }
+
+  /** One step of opening; true when all lists are open. */
+  open(): boolean {
+    this.#isOpen ||= this.#opening.next().done === true;
+    return this.#isOpen;
+  }
+
+  next(): Entry | undefined {
+    return this.#streams.next();
+  }
+
+  *#open({ content, view }: Sight, filter: Filter): Generator<void> {
+    const plan = planOf(filter);
+    const since = filter.since ?? 0;
+    const until = filter.until ?? Number.MAX_SAFE_INTEGER;
+    if (plan.type === "terms") {
+      for (const term of plan.terms) {
+        for (const scan of content.scansOf(term, since, until)) this.#streams.add(scan);
+        yield;
+      }
+      return;
+    }
+    const found: Entry[] = [];
+    const look = function* (row: AnyRow | undefined): Generator<void> {
+      if (row) found.push({ time: row.time, idHigh: row.idHigh, idLow: row.idLow, seq: row.seq });
+      yield;
+    };
+    if (plan.type === "ids") for (const id of plan.ids) yield* look(content.withId(id, view));
+    else for (const address of plan.addresses) yield* look(content.atAddress(address, view));
+    found.sort(compareEntries);
+    let given = 0;
+    this.#streams.add((_after, max) => {
+      const chunk = found.slice(given, given + max);
+      given += chunk.length;
+      return chunk;
+    });
+  }
+}
+
+class FilterCursor {
+  readonly #candidates: Candidates;
+  readonly #matches: Matcher;
+  #left: number;
+  head: AnyRow | undefined;
+  isDone = false;
+
+  constructor(
+    readonly sight: Sight,
+    filter: Filter,
+  ) {
+    this.#candidates = new Candidates(sight, filter);
+    this.#matches = fullMatcher(filter);
+    this.#left = filter.limit ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Looks at candidates until the next match is found; false when the slice ended before. */
+  seek(slice: Slice): boolean {
+    while (!this.head && !this.isDone) {
+      if (slice.isOver()) return false;
+      if (!this.#candidates.open()) continue;
+      const entry = this.#left > 0 ? this.#candidates.next() : undefined;
+      if (!entry) this.isDone = true;
+      else this.head = this.#judge(entry);
+    }
+    return true;
+  }
+
+  take(): void {
+    this.head = undefined;
+    this.#left--;
+  }
+
+  #judge(entry: Entry): AnyRow | undefined {
+    const { content, view, upTo, nowSeconds } = this.sight;
+    if (entry.seq > upTo) return undefined;
+    const row = content.row(entry.seq, view);
+    if (!row || isExpired(row, nowSeconds)) return undefined;
+    return this.#matches(matchable(row)) ? row : undefined;
+  }
+}
+
+export interface QueryBounds {
+  readonly limit: number;
+  readonly pageRows: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+export async function* queryPages(
+  sight: Sight,
+  filters: readonly Filter[],
+  { limit, pageRows, signal }: QueryBounds,
+  slice: Slice,
+): AsyncGenerator<readonly StoredRow[]> {
+  signal?.throwIfAborted();
+  const cursors = filters.filter((filter) => !matchesNothing(filter)).map((filter) => new FilterCursor(sight, filter));
+  let page: StoredRow[] = [];
+  let left = limit;
+  while (left > 0) {
+    const row = nextRow(cursors, slice);
+    if (row === "later") {
+      await slice.rest(signal);
+      continue;
+    }
+    if (!row) break;
+    page.push(row);
+    left--;
+    if (page.length === pageRows) {
+      yield page;
+      page = [];
+      if (left > 0) await slice.rest(signal);
+    }
+  }
+  if (page.length > 0) yield page;
+}
+
+function nextRow(cursors: readonly FilterCursor[], slice: Slice): AnyRow | "later" | undefined {
+  let best: AnyRow | undefined;
+  for (const cursor of cursors) {
+    if (!cursor.seek(slice)) return "later";
+    if (cursor.head && (!best || compareEntries(cursor.head, best) < 0)) best = cursor.head;
+  }
+  if (!best) return undefined;
+  for (const cursor of cursors) if (cursor.head?.seq === best.seq) cursor.take();
+  return best;
+}

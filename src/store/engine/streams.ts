@@ -1,0 +1,100 @@
+// Candidates of one filter in NIP-01 order: its term lists in all layers and on disk, merged by a heap. A stream
+// keeps a small buffer and the place it has reached, never an open cursor: it can rest for as long as it likes.
+
+import { compareEntries, type Entry } from "./order.js";
+
+export type Scan = (after: Entry | undefined, max: number) => Entry[];
+
+const firstChunk = 16;
+const largestChunk = 512;
+
+class Stream {
+  #buffer: Entry[];
+  #index = 0;
+  #chunk = firstChunk;
+  #isLast: boolean;
+
+  constructor(readonly scan: Scan) {
+    this.#buffer = scan(undefined, firstChunk);
+    this.#isLast = this.#buffer.length < firstChunk;
+  }
+
+  get head(): Entry | undefined {
+    return this.#buffer[this.#index];
+  }
+
+  advance(): void {
+    this.#index++;
+    if (this.#index < this.#buffer.length || this.#isLast) return;
+    const last = this.#buffer[this.#buffer.length - 1];
+    this.#chunk = Math.min(this.#chunk * 4, largestChunk);
+    this.#buffer = this.scan(last, this.#chunk);
+    this.#isLast = this.#buffer.length < this.#chunk;
+    this.#index = 0;
+  }
+}
+
+/** Merges streams; an entry that is in several comes once. */
+export class MergedStreams {
+  readonly #heap: Stream[] = [];
+  #last: Entry | undefined;
+
+  /** Opens one more list. */
+  add(scan: Scan): void {
+    const stream = new Stream(scan);
+    if (stream.head === undefined) return;
+    this.#heap.push(stream);
+    this.#rise(this.#heap.length - 1);
+  }
+
+  next(): Entry | undefined {
+    for (;;) {
+      const top = this.#heap[0];
+      const entry = top?.head;
+      if (!top || !entry) return undefined;
+      top.advance();
+      if (top.head === undefined) {
+        const moved = this.#heap.pop() as Stream;
+        if (moved !== top) this.#heap[0] = moved;
+      }
+      if (this.#heap.length > 1) this.#sink();
+      if (this.#last && compareEntries(this.#last, entry) === 0) continue;
+      this.#last = entry;
+      return entry;
+    }
+  }
+
+  #before(a: number, b: number): boolean {
+    return compareEntries(this.#heap[a]?.head as Entry, this.#heap[b]?.head as Entry) < 0;
+  }
+
+  #swap(a: number, b: number): void {
+    const kept = this.#heap[a] as Stream;
+    this.#heap[a] = this.#heap[b] as Stream;
+    this.#heap[b] = kept;
+  }
+
+  #rise(start: number): void {
+    let index = start;
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      if (!this.#before(index, parent)) return;
+      this.#swap(index, parent);
+      index = parent;
+    }
+  }
+
+  #sink(): void {
+    let index = 0;
+    for (;;) {
+      const left = index * 2 + 1;
+      const right = left + 1;
+      let smallest = index;
+      if (left < this.#heap.length && this.#before(left, smallest)) smallest = left;
+      if (right < this.#heap.length && this.#before(right, smallest)) smallest = right;
+      if (smallest === index) return;
+      this.#swap(index, smallest);
+      index = smallest;
+    }
+  }
+}

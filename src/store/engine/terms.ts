@@ -1,0 +1,31 @@
+// Index terms: every event is listed under some names, each list in NIP-01 order. A term is a string whose first
+// character is its type; backends may hash it, because candidates are matched again.
+
+import type { NostrEvent } from "../../nostr/event.js";
+import type { Pubkey } from "../../nostr/ids.js";
+import { searchableWords, searchStem } from "../../nostr/search.js";
+
+export const everything = "*";
+/** Events that expire, ordered by that time instead of their creation. */
+export const expiring = "x";
+export const ofKind = (kind: number): string => `k${kind}`;
+export const ofAuthor = (pubkey: Pubkey): string => `p${pubkey}`;
+export const ofAuthorAndKind = (pubkey: Pubkey, kind: number): string => `q${pubkey}${kind}`;
+export const ofTag = (letter: string, value: string): string => `#${letter}${value}`;
+export const ofWord = (word: string): string => `w${searchStem(word)}`;
+
+/** NIP-01: relays index tags of one letter. */
+export const isIndexedTag = (name: string): boolean => name.length === 1 && /[A-Za-z]/.test(name);
+
+export function termsOf(event: NostrEvent): string[] {
+  const terms = [everything, ofKind(event.kind), ofAuthor(event.pubkey), ofAuthorAndKind(event.pubkey, event.kind)];
+  const fixed = terms.length;
+  for (const tag of event.tags) {
+    const name = tag[0];
+    const value = tag[1];
+    if (name === undefined || value === undefined || !isIndexedTag(name)) continue;
+    terms.push(ofTag(name, value));
+  }
+  for (const word of searchableWords(event)) terms.push(ofWord(word));
+  return terms.length > fixed + 1 ? [...new Set(terms)] : terms;
+}

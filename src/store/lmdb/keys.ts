@@ -1,0 +1,84 @@
+// Binary keys. An index entry is all key and no value:
+//   type (1) · hash of the term (8) · newest-first time (6) · beginning of the id (8) · sequence (6)
+// Hashes are seeded per database; a collision only adds candidates, which are matched again.
+
+import { createHash } from "node:crypto";
+import { type Entry, maxTime } from "../engine/order.js";
+import type { Sequence } from "../port.js";
+
+export const seqBytes = 6;
+export const termBytes = 9;
+export const entryBytes = termBytes + 6 + 8 + seqBytes;
+
+export interface TermKey {
+  readonly type: number;
+  readonly high: number;
+  readonly low: number;
+}
+
+/** Two 32-bit lanes over the term's characters. */
+export function termKeyOf(term: string, seed: number): TermKey {
+  let high = 0xdeadbeef ^ seed;
+  let low = 0x41c6ce57 ^ Math.imul(seed, 0x9e3779b1);
+  for (let index = 1; index < term.length; index++) {
+    const unit = term.charCodeAt(index);
+    high = Math.imul(high ^ unit, 2_654_435_761);
+    high = (high << 13) | (high >>> 19);
+    low = Math.imul(low ^ unit, 1_597_334_677);
+    low = (low << 15) | (low >>> 17);
+  }
+  high = Math.imul(high ^ (high >>> 16), 2_246_822_507) ^ Math.imul(low ^ (low >>> 13), 3_266_489_909);
+  low = Math.imul(low ^ (low >>> 16), 2_246_822_507) ^ Math.imul(high ^ (high >>> 13), 3_266_489_909);
+  return { type: term.charCodeAt(0) & 0xff, high: high >>> 0, low: low >>> 0 };
+}
+
+export const compareTermKeys = (a: TermKey, b: TermKey): number => a.type - b.type || a.high - b.high || a.low - b.low;
+
+export function writeTerm(key: Buffer, term: TermKey): void {
+  key[0] = term.type;
+  key.writeUInt32BE(term.high, 1);
+  key.writeUInt32BE(term.low, 5);
+}
+
+/** Writes the key of an entry whose term is already there. */
+export function writeEntry(key: Buffer, entry: Entry): void {
+  writeTime(key, entry.time);
+  key.writeUInt32BE(entry.idHigh, termBytes + 6);
+  key.writeUInt32BE(entry.idLow, termBytes + 10);
+  writeSeq(key, entry.seq, termBytes + 14);
+}
+
+export function writeTime(key: Buffer, time: number): void {
+  writeSeq(key, maxTime - Math.min(time, maxTime), termBytes);
+}
+
+export function writeSeq(key: Buffer, seq: Sequence, offset: number): void {
+  key.writeUInt16BE(Math.floor(seq / 2 ** 32), offset);
+  key.writeUInt32BE(seq >>> 0, offset + 2);
+}
+
+const word = (bytes: Uint8Array, offset: number): number =>
+  (((bytes[offset] as number) << 24) |
+    ((bytes[offset + 1] as number) << 16) |
+    ((bytes[offset + 2] as number) << 8) |
+    (bytes[offset + 3] as number)) >>>
+  0;
+
+export const readSeq = (bytes: Uint8Array, offset: number): Sequence =>
+  (((bytes[offset] as number) << 8) | (bytes[offset + 1] as number)) * 2 ** 32 + word(bytes, offset + 2);
+
+export const readEntry = (key: Uint8Array): Entry => ({
+  time: maxTime - readSeq(key, termBytes),
+  idHigh: word(key, termBytes + 6),
+  idLow: word(key, termBytes + 10),
+  seq: readSeq(key, termBytes + 14),
+});
+
+export function seqKey(seq: Sequence): Buffer {
+  const key = Buffer.allocUnsafe(seqBytes);
+  writeSeq(key, seq, 0);
+  return key;
+}
+
+/** Identifiers may be longer than keys. */
+export const addressKey = (address: string): Buffer => createHash("sha256").update(address).digest();

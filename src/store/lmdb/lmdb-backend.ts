@@ -1,0 +1,230 @@
+// The engine's backend on LMDB. A commit appends to the log and to the side tables, with one fdatasync; the many
+// index entries of new events stay in memory and are written later, sorted (indexing.ts). A row that is removed and
+// may have entries on disk loses them in the transaction that removes it.
+
+import type { EventId } from "../../nostr/ids.js";
+import type { Backend, Change, DiskRow, EngineTable, Layers, LogRecord } from "../engine/backend.js";
+import { MemoryLayer } from "../engine/memory-layer.js";
+import type { Entry } from "../engine/order.js";
+import { Row } from "../engine/row.js";
+import type { RowRange, Sequence } from "../port.js";
+import { type Database, isDiskFull } from "./database.js";
+import type { DatabaseFiles } from "./files.js";
+import { Indexing, unindex } from "./indexing.js";
+import {
+  addressKey,
+  entryBytes,
+  readEntry,
+  readSeq,
+  seqKey,
+  termKeyOf,
+  writeEntry,
+  writeTerm,
+  writeTime,
+} from "./keys.js";
+import { decodeRemoval, encodeRemoval, encodeRow, idEnd, idOffset, isRemoval, LogRow } from "./record.js";
+import { metaNumber, rowsInRange, rowText, setMeta, setRowText } from "./rows.js";
+
+export interface LmdbOptions {
+  readonly files: DatabaseFiles;
+  readonly freeBytes: () => Promise<number>;
+  /** Writes are refused when less than this is free. */
+  readonly reserveBytes: number;
+  /** Rows in memory that make the next index run start. */
+  readonly indexAtRows: number;
+  readonly seed: number;
+}
+
+const indexAtTextBytes = 16 * 2 ** 20;
+const entriesATransaction = 2_000;
+/** Beyond this many rows in memory, as a multiple of `indexAtRows`, commits wait for the index. */
+const maxRowsInMemory = 4;
+
+export class LmdbBackend implements Backend {
+  readonly layers: Layers = { active: new MemoryLayer(), frozen: undefined };
+  readonly #options: LmdbOptions;
+  readonly #seed: number;
+  #database: Database;
+  #indexing: Indexing | undefined;
+  #indexRun: Promise<void> | undefined;
+  /** Rows up to here may have entries on disk. */
+  #indexedHigh: Sequence;
+  #isClosing = false;
+  position: Sequence;
+  events: number;
+
+  constructor(database: Database, options: LmdbOptions) {
+    this.#database = database;
+    this.#options = options;
+    const [last] = [...database.log.getKeys({ reverse: true, limit: 1 })];
+    this.position = last ? readSeq(last, 0) : 0;
+    this.events = metaNumber(database, "events") ?? 0;
+    this.#seed = metaNumber(database, "seed") ?? options.seed;
+    this.#indexedHigh = this.position;
+    const indexedUpTo = metaNumber(database, "indexedUpTo") ?? 0;
+    for (const record of this.#records(indexedUpTo, this.position)) {
+      if (record.type === "stored") this.layers.active.add(new Row(record.row.seq, record.row.event));
+    }
+  }
+
+  get bytesOnDisk(): number {
+    return this.#options.files.bytes();
+  }
+
+  scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[] {
+    const key = termKeyOf(term, this.#seed);
+    // A key that continues another one comes right after it.
+    const start = Buffer.alloc(after ? entryBytes + 1 : entryBytes);
+    writeTerm(start, key);
+    if (after && after.time <= until) writeEntry(start, after);
+    else writeTime(start, until);
+    const end = Buffer.alloc(entryBytes + 1, 0xff);
+    writeTerm(end, key);
+    writeTime(end, since);
+    const found: Entry[] = [];
+    for (const entry of this.#database.entries.getKeys({ start, end, limit: max })) found.push(readEntry(entry));
+    return found;
+  }
+
+  seqOfId(id: EventId): Sequence | undefined {
+    const value = this.#database.ids.getBinaryFast(Buffer.from(id, "hex"));
+    return value && readSeq(value, 0);
+  }
+
+  seqOfAddress(address: string): Sequence | undefined {
+    const value = this.#database.addresses.getBinaryFast(addressKey(address));
+    return value && readSeq(value, 0);
+  }
+
+  row(seq: Sequence): DiskRow | undefined {
+    const shared = this.#database.log.getBinaryFast(seqKey(seq));
+    if (!shared || isRemoval(shared)) return undefined;
+    // lmdb-js reads into one buffer again and again; small copies come from Node's pool.
+    const record = Buffer.allocUnsafe(shared.length);
+    record.set(shared.subarray(0, shared.length));
+    return new LogRow(seq, record);
+  }
+
+  copyIds(seqs: Float64Array, into: Uint8Array, from: number, to: number): void {
+    for (let index = from; index < to; index++) {
+      const record = this.#database.log.getBinaryFast(seqKey(seqs[index] as number));
+      if (record) into.set(record.subarray(idOffset, idEnd), index * 32);
+    }
+  }
+
+  log(after: Sequence, upTo: Sequence, max: number): LogRecord[] {
+    const records: LogRecord[] = [];
+    for (const record of this.#records(after, upTo)) {
+      records.push(record);
+      if (records.length === max) break;
+    }
+    return records;
+  }
+
+  tableRow(table: EngineTable, key: string): string | undefined {
+    return rowText(this.#database, table, key);
+  }
+
+  tableRows(table: EngineTable, range: RowRange & { readonly limit: number }): [string, string][] {
+    return rowsInRange(this.#database, table, range);
+  }
+
+  async hasRoom(): Promise<boolean> {
+    return (await this.#options.freeBytes()) >= this.#options.reserveBytes;
+  }
+
+  async commit(change: Change): Promise<void> {
+    if (this.layers.frozen && this.layers.active.size > maxRowsInMemory * this.#options.indexAtRows) {
+      await this.#indexRun;
+    }
+    const { added, removed, removals, tables, position } = change;
+    const events = this.events + added.length - removed.length;
+    const database = this.#database;
+    try {
+      await database.write(() => {
+        for (const row of added) database.log.put(seqKey(row.seq), encodeRow(row));
+        for (const row of removed) {
+          database.log.remove(seqKey(row.seq));
+          if (row.seq <= this.#indexedHigh) unindex(database, row, this.#seed);
+        }
+        for (const removal of removals) database.log.put(seqKey(removal.seq), encodeRemoval(removal));
+        for (const [table, rows] of tables) for (const [key, text] of rows) setRowText(database, table, key, text);
+        if (events !== this.events) setMeta(database, "events", events);
+      });
+    } catch (error) {
+      this.#indexing?.restart();
+      throw error;
+    }
+    this.events = events;
+    this.position = position;
+  }
+
+  isFull(error: unknown): boolean {
+    return isDiskFull(error);
+  }
+
+  published(): void {
+    const { active, frozen } = this.layers;
+    if (frozen || this.#isClosing) {
+      this.#indexRun ??= this.#index();
+      return;
+    }
+    if (active.size < this.#options.indexAtRows && active.textBytes < indexAtTextBytes) return;
+    this.layers.frozen = active;
+    this.layers.active = new MemoryLayer();
+    this.#indexing = new Indexing(active, this.#seed);
+    this.#indexedHigh = this.#indexing.upTo;
+    this.#indexRun ??= this.#index();
+  }
+
+  /** One transaction after the other until the frozen layer is on disk. Failing, it is tried again after a commit. */
+  async #index(): Promise<void> {
+    try {
+      while (this.#indexing && !this.#isClosing) {
+        const indexing = this.#indexing;
+        const database = this.#database;
+        await database.write(() => {
+          indexing.writeSome(database, entriesATransaction);
+          if (indexing.isDone) setMeta(database, "indexedUpTo", indexing.upTo);
+        });
+        if (!indexing.isDone) continue;
+        this.#indexing = undefined;
+        this.layers.frozen = undefined;
+      }
+    } catch {
+      // The rows stay in memory and in the log: nothing is lost, and commits report the disk's trouble.
+      this.#indexing?.restart();
+    } finally {
+      this.#indexRun = undefined;
+    }
+  }
+
+  async compact(): Promise<void> {
+    while (this.#indexRun) await this.#indexRun;
+    const old = this.#database;
+    this.#database = await this.#options.files.compacted(old);
+    await this.#options.files.discard(old);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    while (this.#indexRun) await this.#indexRun;
+    await this.#database.close();
+  }
+
+  *#records(after: Sequence, upTo: Sequence): Generator<LogRecord> {
+    const range = { start: seqKey(after + 1), end: seqKey(upTo + 1) };
+    for (const { key, value } of this.#database.log.getRange(range)) {
+      const seq = readSeq(key, 0);
+      const record = asBuffer(value);
+      if (isRemoval(record)) yield { type: "removed", removal: decodeRemoval(seq, record) };
+      else
+        yield {
+          type: "stored",
+          row: this.layers.active.row(seq) ?? this.layers.frozen?.row(seq) ?? new LogRow(seq, record),
+        };
+    }
+  }
+}
+
+const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

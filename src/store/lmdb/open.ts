@@ -1,0 +1,56 @@
+// A durable store in a folder.
+
+import { randomInt } from "node:crypto";
+import { statfs } from "node:fs/promises";
+import { type Clock, systemClock } from "../../base/clock.js";
+import { EngineStore } from "../engine/engine.js";
+import type { Store } from "../port.js";
+import { DatabaseFiles } from "./files.js";
+import { LmdbBackend } from "./lmdb-backend.js";
+import { metaNumber, setMeta } from "./rows.js";
+
+export interface LmdbStoreOptions {
+  readonly clock?: Clock;
+  readonly maxQueuedWorks?: number;
+  /** Writes are refused when the disk has less than this free. */
+  readonly reserveBytes?: number;
+  /** Free space of the disk, in bytes. */
+  readonly freeBytes?: () => Promise<number>;
+  /** How many events wait in memory before they are indexed on disk. */
+  readonly indexAtRows?: number;
+}
+
+export const defaultReserveBytes = 128 * 2 ** 20;
+const defaultIndexAtRows = 5_000;
+const formatVersion = 1;
+
+export async function openLmdbStore(folder: string, options: LmdbStoreOptions = {}): Promise<Store> {
+  const files = new DatabaseFiles(folder);
+  const database = files.open();
+  const version = metaNumber(database, "version");
+  if (version !== undefined && version !== formatVersion) {
+    await database.close();
+    throw new Error(`the store in ${folder} has format ${version}; this program reads format ${formatVersion}`);
+  }
+  const seed = metaNumber(database, "seed") ?? randomInt(2 ** 32);
+  if (version === undefined) {
+    await database.write(() => {
+      setMeta(database, "version", formatVersion);
+      setMeta(database, "seed", seed);
+    });
+  }
+  const { clock = systemClock, maxQueuedWorks, reserveBytes = defaultReserveBytes } = options;
+  const backend = new LmdbBackend(database, {
+    files,
+    seed,
+    reserveBytes,
+    freeBytes: options.freeBytes ?? (() => freeBytesOf(folder)),
+    indexAtRows: options.indexAtRows ?? defaultIndexAtRows,
+  });
+  return new EngineStore(backend, backend.layers, { clock, maxQueuedWorks });
+}
+
+async function freeBytesOf(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}

@@ -1,0 +1,126 @@
+// Keeps everything in memory: rows stay in the engine's layer, this holds the log and the tables. For tests and for
+// servers that may forget.
+
+import type { EventId } from "../../nostr/ids.js";
+import type { Backend, Change, DiskRow, EngineTable, Layers, LogRecord, Removal } from "../engine/backend.js";
+import { MemoryLayer } from "../engine/memory-layer.js";
+import type { Entry } from "../engine/order.js";
+import { compareUtf8, isInRange } from "../engine/tables.js";
+import type { RowRange, Sequence } from "../port.js";
+
+class SortedTable {
+  readonly rows = new Map<string, string>();
+  #keys: string[] | undefined;
+
+  set(key: string, text: string | undefined): void {
+    if (text === undefined ? this.rows.delete(key) : !this.rows.has(key)) this.#keys = undefined;
+    if (text !== undefined) this.rows.set(key, text);
+  }
+
+  range(range: RowRange & { readonly limit: number }): [string, string][] {
+    this.#keys ??= [...this.rows.keys()].sort(compareUtf8);
+    const keys = this.#keys;
+    const found: [string, string][] = [];
+    const from = range.after ?? (range.reverse ? undefined : range.prefix);
+    let index = from === undefined ? (range.reverse ? keys.length - 1 : 0) : placeOf(keys, from);
+    if (range.reverse && from !== undefined) index--;
+    for (const step = range.reverse ? -1 : 1; index >= 0 && index < keys.length; index += step) {
+      const key = keys[index] as string;
+      if (isInRange(key, range)) found.push([key, this.rows.get(key) as string]);
+      else if (
+        !range.reverse &&
+        range.prefix !== undefined &&
+        compareUtf8(key, range.prefix) > 0 &&
+        !key.startsWith(range.prefix)
+      )
+        break;
+      if (found.length >= range.limit) break;
+    }
+    return found;
+  }
+}
+
+/** First index whose key is not before `key`. */
+function placeOf(keys: readonly string[], key: string): number {
+  let low = 0;
+  let high = keys.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compareUtf8(keys[middle] as string, key) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+export class MemoryBackend implements Backend {
+  readonly layers: Layers = { active: new MemoryLayer(), frozen: undefined };
+  readonly #tables = new Map<EngineTable, SortedTable>();
+  readonly #removals = new Map<Sequence, Removal>();
+  position: Sequence = 0;
+  readonly bytesOnDisk = 0;
+
+  get events(): number {
+    return this.layers.active.size;
+  }
+
+  scan(): Entry[] {
+    return [];
+  }
+
+  seqOfId(_id: EventId): undefined {
+    return undefined;
+  }
+
+  seqOfAddress(_address: string): undefined {
+    return undefined;
+  }
+
+  row(_seq: Sequence): DiskRow | undefined {
+    return undefined;
+  }
+
+  copyIds(): void {}
+
+  log(after: Sequence, upTo: Sequence, max: number): LogRecord[] {
+    const records: LogRecord[] = [];
+    for (let seq = after + 1; seq <= upTo && records.length < max; seq++) {
+      const row = this.layers.active.row(seq);
+      const removal = this.#removals.get(seq);
+      if (row) records.push({ type: "stored", row });
+      else if (removal) records.push({ type: "removed", removal });
+    }
+    return records;
+  }
+
+  tableRow(table: EngineTable, key: string): string | undefined {
+    return this.#tables.get(table)?.rows.get(key);
+  }
+
+  tableRows(table: EngineTable, range: RowRange & { readonly limit: number }): [string, string][] {
+    return this.#tables.get(table)?.range(range) ?? [];
+  }
+
+  async hasRoom(): Promise<boolean> {
+    return true;
+  }
+
+  async commit(change: Change): Promise<void> {
+    for (const removal of change.removals) this.#removals.set(removal.seq, removal);
+    for (const [name, rows] of change.tables) {
+      const table = this.#tables.get(name) ?? new SortedTable();
+      this.#tables.set(name, table);
+      for (const [key, text] of rows) table.set(key, text);
+    }
+    this.position = change.position;
+  }
+
+  isFull(_error: unknown): boolean {
+    return false;
+  }
+
+  published(): void {}
+
+  async compact(): Promise<void> {}
+
+  async close(): Promise<void> {}
+}
