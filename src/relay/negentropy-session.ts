@@ -7,7 +7,7 @@ import type { TimedIds } from "../store/port.js";
 export interface NegentropyResponder {
   reconcile(
     message: Uint8Array,
-  ): { readonly ok: true; readonly reply: Uint8Array } | { readonly ok: false; readonly reason: string };
+  ): { readonly ok: true; readonly message: Uint8Array } | { readonly ok: false; readonly error: string };
 }
 
 export type NegentropyFactory = (items: TimedIds, frameLimitBytes: number) => NegentropyResponder;

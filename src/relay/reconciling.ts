@@ -55,8 +55,8 @@ export class Reconciling {
       return;
     }
     const result = session.reconcile(message, parts.clock.monotonicMs());
-    if (result.ok) outbox.send({ type: "NEG-MSG", subscription: id, message: result.reply });
-    else this.#fail(id, refuse("bad-message", result.reason));
+    if (result.ok) outbox.send({ type: "NEG-MSG", subscription: id, message: result.message });
+    else this.#fail(id, refuse("bad-message", result.error));
   }
 
   end(id: string): void {
