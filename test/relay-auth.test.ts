@@ -41,7 +41,10 @@ describe("AUTH", { timeout: 20_000 }, () => {
 
   const authEvent = (key: TestKey, challenge: string, wish: EventWish & { relay?: string } = {}) => {
     const { relay = "wss://RELAY.example.com:443/base/", ...rest } = wish;
-    const tags = [["relay", relay], ["challenge", challenge]];
+    const tags = [
+      ["relay", relay],
+      ["challenge", challenge],
+    ];
     return sign(key, { kind: 22_242, created_at: nowSeconds, tags, ...rest });
   };
 
@@ -54,7 +57,11 @@ describe("AUTH", { timeout: 20_000 }, () => {
   });
 
   test("a protected event is accepted from its own author after AUTH, whatever the spelling of the relay's URL", async () => {
-    for (const relay of ["wss://relay.example.com/base", "ws://relay.example.com:80/base/", "wss://Relay.Example.COM//base"]) {
+    for (const relay of [
+      "wss://relay.example.com/base",
+      "ws://relay.example.com:80/base/",
+      "wss://Relay.Example.COM//base",
+    ]) {
       const challenge = await asked();
       const answer = await authenticate(authEvent(alice, challenge, { relay }));
       assert.deepEqual(answer.slice(2), [true, ""], relay);

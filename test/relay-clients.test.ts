@@ -67,7 +67,9 @@ describe("nostr-tools", { timeout: 20_000 }, () => {
 
   test("reconciles: learns what it lacks and what the relay lacks", async () => {
     const mine = note("only mine", [["t", "neg"]]);
-    const theirs = Array.from({ length: 50 }, (_, index) => note(`theirs ${index}`, [["t", "neg"]], 1_700_000_000 + index));
+    const theirs = Array.from({ length: 50 }, (_, index) =>
+      note(`theirs ${index}`, [["t", "neg"]], 1_700_000_000 + index),
+    );
     for (const event of theirs) await relay.publish(event);
     const storage = new nip77.NegentropyStorageVector();
     for (const event of [mine, ...theirs.slice(0, 20)]) storage.insert(event.created_at, event.id);
@@ -75,11 +77,16 @@ describe("nostr-tools", { timeout: 20_000 }, () => {
     const have: string[] = [];
     const need: string[] = [];
     await new Promise<void>((resolve, reject) => {
-      const sync = new nip77.NegentropySync(relay, storage, { "#t": ["neg"] }, {
-        onhave: (id) => have.push(id),
-        onneed: (id) => need.push(id),
-        onclose: (reason) => (reason ? reject(new Error(reason)) : resolve()),
-      });
+      const sync = new nip77.NegentropySync(
+        relay,
+        storage,
+        { "#t": ["neg"] },
+        {
+          onhave: (id) => have.push(id),
+          onneed: (id) => need.push(id),
+          onclose: (reason) => (reason ? reject(new Error(reason)) : resolve()),
+        },
+      );
       sync.start().catch(reject);
     });
     assert.deepEqual(have, [mine.id]);

@@ -44,7 +44,10 @@ describe("exactly once", { timeout: 20_000 }, () => {
     }
   });
 
-  for (const [name, buffered] of [["a buffer that holds them", 1_000], ["the feed, when the buffer overflows", 10]] as const) {
+  for (const [name, buffered] of [
+    ["a buffer that holds them", 1_000],
+    ["the feed, when the buffer overflows", 10],
+  ] as const) {
     test(`what is published while stored events are sent comes after EOSE, from ${name}`, async (t) => {
       const server = await startRelay({ limits: { maxBufferedLiveEvents: buffered, pageRows: 10 } }, t);
       const client = await RelayClient.connect(server.url);
@@ -72,7 +75,10 @@ describe("exactly once", { timeout: 20_000 }, () => {
       assert.ok(before <= 10);
       release();
       await eose;
-      assert.equal(client.heard.findIndex(([verb]) => verb === "EOSE"), 30);
+      assert.equal(
+        client.heard.findIndex(([verb]) => verb === "EOSE"),
+        30,
+      );
       const live = (async () => {
         for (const event of events.slice(300, 400)) await put(server, event);
       })();

@@ -180,7 +180,10 @@ describe("limits of a stored answer", { timeout: 20_000 }, () => {
     server = await startRelay({ limits });
     client = await RelayClient.connect(server.url);
     for (let index = 0; index < 30; index++) {
-      const tags = [["e", "root"], ["t", index % 2 ? "odd" : "even"]];
+      const tags = [
+        ["e", "root"],
+        ["t", index % 2 ? "odd" : "even"],
+      ];
       await client.publish(sign(alice, { created_at: 1_700_000_000 + index, tags, content: `word${index}` }));
     }
   });
@@ -196,8 +199,24 @@ describe("limits of a stored answer", { timeout: 20_000 }, () => {
     ["a limit that holds everything says finish", [{ "#t": ["odd"], limit: 15 }], 15, ["finish"]],
     ["one less than everything says more", [{ "#t": ["odd"], limit: 14 }], 14, ["more"]],
     ["limit 0 asks for nothing stored", [{ kinds: [1], limit: 0 }], 0, undefined],
-    ["each filter has its own limit", [{ "#t": ["odd"], limit: 2 }, { "#t": ["even"], limit: 3 }], 5, ["more"]],
-    ["an event that two filters want comes once", [{ kinds: [1], limit: 4 }, { "#e": ["root"], limit: 4 }], 4, ["more"]],
+    [
+      "each filter has its own limit",
+      [
+        { "#t": ["odd"], limit: 2 },
+        { "#t": ["even"], limit: 3 },
+      ],
+      5,
+      ["more"],
+    ],
+    [
+      "an event that two filters want comes once",
+      [
+        { kinds: [1], limit: 4 },
+        { "#e": ["root"], limit: 4 },
+      ],
+      4,
+      ["more"],
+    ],
     ["an empty list matches nothing", [{ kinds: [] }], 0, ["finish"]],
     ["since after until matches nothing", [{ since: 10, until: 5 }], 0, ["finish"]],
     ["a search is answered", [{ search: "word7", limit: 3 }], 1, ["finish"]],
@@ -226,7 +245,11 @@ describe("limits of a stored answer", { timeout: 20_000 }, () => {
       { "#t": ["odd", "x".repeat(64 * 1024)] },
       { authors: Array.from({ length: 1_000 }, (_, index) => index.toString(16).padStart(64, "0")) },
       { ids: [] },
-      { "#e": Array.from({ length: 5_000 }, (_, index) => (index === 4_999 ? "root" : index.toString(16).padStart(64, "0"))) },
+      {
+        "#e": Array.from({ length: 5_000 }, (_, index) =>
+          index === 4_999 ? "root" : index.toString(16).padStart(64, "0"),
+        ),
+      },
     ];
     for (const filter of filters) {
       const { events, end } = await client.ask("odd", filter);

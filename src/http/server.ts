@@ -18,6 +18,8 @@ export interface HttpParts {
   readonly basePath: string;
   readonly trustedProxies: () => TrustedProxies;
   readonly clock: Clock;
+  /** A handshake, or a request's headers, that take longer are ended (threats row 25). 10 s if not given. */
+  readonly headersTimeoutMs?: number;
   /** A handler threw: the request has been answered with 500. */
   readonly onFault: (error: unknown) => void;
 }
@@ -28,19 +30,20 @@ export interface HttpServer {
   close(withinMs: number): Promise<void>;
 }
 
-/** A handshake that takes longer is ended (threats row 25). */
-const headersTimeoutMs = 10_000;
+const defaultHeadersTimeoutMs = 10_000;
 /** The whole of a slow push; rooms have idle timers of their own. */
 const requestTimeoutMs = 60 * 60 * 1_000;
 const keepAliveMs = 30_000;
 const closeStepMs = 50;
 
 export function createHttpServer(parts: HttpParts): HttpServer {
+  const headersTimeoutMs = parts.headersTimeoutMs ?? defaultHeadersTimeoutMs;
   const server = createServer({
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveMs,
-    connectionsCheckingInterval: 2_000,
+    // Node looks only this often: its own 30 s would let a handshake live that much longer.
+    connectionsCheckingInterval: Math.ceil(headersTimeoutMs / 5),
   });
   let requests = 0;
   server.on("request", (message, response) => {

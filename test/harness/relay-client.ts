@@ -46,7 +46,7 @@ export class RelayClient {
   }
 
   /** Sends an event and waits for its OK. */
-  publish(event: { readonly id: string }): Promise<Heard> {
+  publish<Sent extends { readonly id: string }>(event: Sent): Promise<Heard> {
     const answer = this.next(([verb, id]) => verb === "OK" && id === event.id);
     this.send("EVENT", event);
     return answer;

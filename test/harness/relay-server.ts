@@ -18,14 +18,12 @@ import { createRelayMetrics } from "../../src/relay/metrics.js";
 import type { NegentropyFactory } from "../../src/relay/negentropy-session.js";
 import { createRelay, type Relay } from "../../src/relay/relay.js";
 import { realVerifier } from "./relay-events.js";
+import { testFacts } from "./relay-facts.js";
 import { NaiveStore } from "./relay-naive-store.js";
 import { oracleNegentropy } from "./relay-negentropy.js";
-import { testFacts } from "./relay-facts.js";
 
 export const acceptAll: AdmissionPolicy = async (event) =>
-  isEphemeral(event.kind)
-    ? { ok: true, action: "relay", rule: "test" }
-    : { ok: true, action: "store", rule: "test" };
+  isEphemeral(event.kind) ? { ok: true, action: "relay", rule: "test" } : { ok: true, action: "store", rule: "test" };
 
 export interface TestRelayWish {
   readonly limits?: Partial<RelayLimits>;
@@ -37,6 +35,7 @@ export interface TestRelayWish {
   readonly basePath?: string;
   readonly serviceNames?: readonly string[];
   readonly abuseThreshold?: number;
+  readonly headersTimeoutMs?: number;
   /** 0: any free one. */
   readonly port?: number;
 }
@@ -85,11 +84,18 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
   });
   const proxies = trustedProxies(["127.0.0.0/8", "::1"]).list;
   const http = createHttpServer({
-    routes: [...(wish.routes ?? []), relayInformationRoute(() => testFacts, () => limits)],
+    routes: [
+      ...(wish.routes ?? []),
+      relayInformationRoute(
+        () => testFacts,
+        () => limits,
+      ),
+    ],
     webSocket: relay,
     basePath: wish.basePath ?? "",
     trustedProxies: () => proxies,
     clock: systemClock,
+    ...(wish.headersTimeoutMs !== undefined && { headersTimeoutMs: wish.headersTimeoutMs }),
     onFault,
   });
   const { port } = await http.listen({ host: "127.0.0.1", port: wish.port ?? 0 });
