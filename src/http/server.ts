@@ -1,0 +1,140 @@
+// The one port: HTTP requests go through the route table, WebSocket upgrades at `/` and the base path to the relay.
+// Sets time-outs and CORS, answers what the parser refuses, closes gracefully. No logic of any room.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Clock } from "../base/clock.js";
+import { clientIp, type TrustedProxies } from "./client-ip.js";
+import { answerPreflight, corsHeaderLines, setCorsHeaders } from "./cors.js";
+import { type Route, type RouteRequest, sendPlain } from "./routes.js";
+import { refuseUpgrade, type UpgradeTarget, wantsWebSocket } from "./upgrade.js";
+
+export interface HttpParts {
+  /** First match answers. */
+  readonly routes: readonly Route[];
+  readonly webSocket?: UpgradeTarget;
+  /** "" or `/base`: the path of the service's public URL. */
+  readonly basePath: string;
+  readonly trustedProxies: () => TrustedProxies;
+  readonly clock: Clock;
+  /** A handshake, or a request's headers, that take longer are ended (threats row 25). 10 s if not given. */
+  readonly headersTimeoutMs?: number;
+  /** A handler threw: the request has been answered with 500. */
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface HttpServer {
+  listen(address: { readonly host: string; readonly port: number }): Promise<AddressInfo>;
+  /** Stops accepting, lets requests under way end, cuts the rest. */
+  close(withinMs: number): Promise<void>;
+}
+
+const defaultHeadersTimeoutMs = 10_000;
+/** The whole of a slow push; rooms have idle timers of their own. */
+const requestTimeoutMs = 60 * 60 * 1_000;
+const keepAliveMs = 30_000;
+const closeStepMs = 50;
+
+export function createHttpServer(parts: HttpParts): HttpServer {
+  const headersTimeoutMs = parts.headersTimeoutMs ?? defaultHeadersTimeoutMs;
+  const server = createServer({
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: keepAliveMs,
+    // Node looks only this often: its own 30 s would let a handshake live that much longer.
+    connectionsCheckingInterval: Math.ceil(headersTimeoutMs / 5),
+  });
+  let requests = 0;
+  server.on("request", (message, response) => {
+    requests++;
+    response.once("close", () => requests--);
+    answer(parts, message, response).catch(parts.onFault);
+  });
+  server.on("upgrade", (message, socket, head) => upgrade(parts, message, socket, head));
+  server.on("clientError", refuseBadRequest);
+
+  return {
+    listen: ({ host, port }) =>
+      new Promise((resolve, reject) => {
+        server.once("error", reject);
+        server.listen(port, host, () => {
+          server.off("error", reject);
+          resolve(server.address() as AddressInfo);
+        });
+      }),
+    close: (withinMs) => closeServer(server, parts.clock, () => requests, withinMs),
+  };
+}
+
+/** `localPath` is "/" for the base path itself, with or without its slash. */
+function routeRequest(parts: HttpParts, message: IncomingMessage): RouteRequest {
+  const { basePath } = parts;
+  const target = message.url ?? "/";
+  const mark = target.indexOf("?");
+  const path = mark < 0 ? target : target.slice(0, mark);
+  const isUnderBase = basePath !== "" && (path === basePath || path.startsWith(`${basePath}/`));
+  return {
+    message,
+    method: message.method ?? "GET",
+    path,
+    localPath: isUnderBase ? path.slice(basePath.length) || "/" : path,
+    query: new URLSearchParams(mark < 0 ? "" : target.slice(mark + 1)),
+    ip: clientIp(message, parts.trustedProxies()),
+  };
+}
+
+async function answer(parts: HttpParts, message: IncomingMessage, response: ServerResponse): Promise<void> {
+  setCorsHeaders(response);
+  // A client that goes away is not an error of ours; handlers that stream see it by themselves.
+  response.on("error", () => undefined);
+  if (message.method === "OPTIONS") return answerPreflight(response);
+  const request = routeRequest(parts, message);
+  const route = parts.routes.find((one) => one.matches(request));
+  if (!route) return sendPlain(response, 404, "not found");
+  try {
+    await route.handle(request, response);
+  } catch (error) {
+    if (response.headersSent) response.destroy();
+    else sendPlain(response, 500, "the server failed at this: it was logged");
+    parts.onFault(error);
+  }
+}
+
+function upgrade(parts: HttpParts, message: IncomingMessage, socket: Duplex, head: Buffer): void {
+  socket.on("error", () => socket.destroy());
+  const request = routeRequest(parts, message);
+  const target = request.localPath === "/" ? parts.webSocket : undefined;
+  if (!target) refuseUpgrade(socket, 404, "not found");
+  else if (!wantsWebSocket(message)) refuseUpgrade(socket, 400, "only WebSocket upgrades are known here");
+  else {
+    const accepted = target.accept(message, socket, head, request.ip);
+    if (!accepted.ok) refuseUpgrade(socket, accepted.code === "rate-limited" ? 429 : 503, accepted.message);
+  }
+}
+
+/** The parser refused before any handler ran: say so, with the headers a browser needs to show it. */
+function refuseBadRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? "431 Request Header Fields Too Large"
+      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+        ? "408 Request Timeout"
+        : "400 Bad Request";
+  socket.end(`HTTP/1.1 ${status}\r\n${corsHeaderLines}Content-Length: 0\r\nConnection: close\r\n\r\n`);
+}
+
+async function closeServer(server: Server, clock: Clock, requests: () => number, withinMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  const deadlineMs = clock.monotonicMs() + withinMs;
+  server.closeIdleConnections();
+  while (requests() > 0 && clock.monotonicMs() < deadlineMs) {
+    await new Promise<void>((resolve) => clock.after(closeStepMs, resolve));
+  }
+  server.closeAllConnections();
+  await closed;
+}

@@ -1,0 +1,53 @@
+// What the verbs of one connection share: the parts of the relay, the way out, and who is on the other side.
+
+import type { Clock } from "../base/clock.js";
+import type { Intake } from "../intake/intake.js";
+import type { ServiceName } from "../net/url.js";
+import { type Refusal, refuse } from "../nostr/refusals.js";
+import type { Verifier } from "../nostr/verify/port.js";
+import { type Store, StoreClosedError } from "../store/port.js";
+import type { Gate } from "./gate.js";
+import type { RelayLimits } from "./limits.js";
+import type { Live } from "./live.js";
+import type { RelayMetrics } from "./metrics.js";
+import type { NegentropyFactory, RecordBudget } from "./negentropy-session.js";
+import type { Outbox } from "./outbox.js";
+import type { Visit } from "./visitors.js";
+
+export interface RelayParts {
+  readonly store: Store;
+  readonly intake: Intake;
+  readonly verifier: Verifier;
+  readonly negentropy: NegentropyFactory;
+  readonly clock: Clock;
+  /** Read at each use: limits change on reload. */
+  readonly limits: () => RelayLimits;
+  /** The names this service answers to; an AUTH event must name one of them. */
+  readonly serviceNames: readonly ServiceName[];
+  readonly metrics: RelayMetrics;
+  /** Unguessable text, new at each call. */
+  readonly newChallenge: () => string;
+  /** An error nobody expected. The client has been answered; what becomes of the process is decided above. */
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface Connection {
+  readonly parts: RelayParts;
+  readonly live: Live;
+  readonly records: RecordBudget;
+  readonly ip: string;
+  readonly visit: Visit;
+  readonly outbox: Outbox;
+  readonly queries: Gate;
+  /** Aborts when the connection ends. */
+  readonly closed: AbortSignal;
+  readonly isClosing: () => boolean;
+  /** Turns an exception into what the client is told. */
+  readonly failed: (error: unknown) => Refusal;
+}
+
+export function failureOf(error: unknown, onFault: (error: unknown) => void): Refusal {
+  if (error instanceof StoreClosedError) return refuse("shutting-down", "the server is shutting down: try again later");
+  onFault(error);
+  return refuse("internal", "the server failed at this: it was logged");
+}

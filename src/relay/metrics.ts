@@ -1,0 +1,110 @@
+// The relay's numbers (spec/configuration.md): `ngit_websocket_*` and `ngit_events_*`. Labels are verbs, known kinds
+// and refusal codes; never an address, never text a stranger chose.
+
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { IntakeObserver } from "../intake/intake.js";
+import { kindLabel } from "../nostr/kinds.js";
+import type { RefusalCode } from "../nostr/refusals.js";
+import type { ClientVerb, RelayVerb } from "./messages.js";
+
+/** Who is connected, as the gauges ask it. */
+export interface ConnectionCounts {
+  readonly connections: number;
+  readonly uniqueIps: number;
+  countWith(connections: number): number;
+}
+
+export interface RelayMetrics {
+  /** Gauges are read from here when somebody asks for them. */
+  watch(counts: ConnectionCounts): void;
+  connectionOpened(): void;
+  connectionClosed(seconds: number): void;
+  /** undefined: it could not be seen what the message was meant to be. */
+  received(verb: ClientVerb | undefined): void;
+  sent(verb: RelayVerb): void;
+  /** An event that was refused before intake saw it. */
+  refusedAtTheDoor(kind: number | undefined, code: RefusalCode): void;
+  readonly intakeObserver: IntakeObserver;
+}
+
+/** `abuseThreshold`: an address with more connections than this counts as an abuser. */
+export function createRelayMetrics(registry: Registry, abuseThreshold: () => number): RelayMetrics {
+  const registers = [registry];
+  let counts: ConnectionCounts = { connections: 0, uniqueIps: 0, countWith: () => 0 };
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  gauge("ngit_websocket_connections_active", "Open WebSocket connections", () => counts.connections);
+  gauge("ngit_websocket_unique_ips", "Addresses (IPv6: /64 networks) with an open connection", () => counts.uniqueIps);
+  gauge("ngit_websocket_flagged_abusers", "Addresses with more open connections than the abuse threshold", () =>
+    counts.countWith(abuseThreshold() + 1),
+  );
+  const opened = new Counter({
+    name: "ngit_websocket_connections_total",
+    help: "WebSocket connections accepted since the start",
+    registers,
+  });
+  const duration = new Histogram({
+    name: "ngit_websocket_connection_duration_seconds",
+    help: "How long WebSocket connections lasted",
+    buckets: [1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400],
+    registers,
+  });
+  const received = verbCounter("ngit_websocket_messages_received_total", "Messages from clients, by type", registry);
+  const sent = verbCounter("ngit_websocket_messages_sent_total", "Messages to clients, by type", registry);
+  const eventCounter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
+    new Counter({ name, help, labelNames, registers });
+  const eventsReceived = eventCounter("ngit_events_received_total", "Events that arrived, by kind", ["kind"]);
+  const eventsStored = eventCounter("ngit_events_stored_total", "Events that were stored, by kind", ["kind"]);
+  const eventsRejected = eventCounter("ngit_events_rejected_total", "Events that were refused, by kind and reason", [
+    "kind",
+    "reason",
+  ]);
+
+  return {
+    watch(watched) {
+      counts = watched;
+    },
+    connectionOpened: () => opened.inc(),
+    connectionClosed: (seconds) => duration.observe(seconds),
+    received: (verb) => received(verb ?? "invalid"),
+    sent,
+    refusedAtTheDoor(kind, code) {
+      const label = kind === undefined ? "other" : kindLabel(kind);
+      eventsReceived.inc({ kind: label });
+      eventsRejected.inc({ kind: label, reason: code });
+    },
+    intakeObserver: {
+      received: (event) => eventsReceived.inc({ kind: kindLabel(event.kind) }),
+      decided(event, _source, answer) {
+        const kind = kindLabel(event.kind);
+        if (!answer.ok) eventsRejected.inc({ kind, reason: answer.code });
+        else if (answer.stored) eventsStored.inc({ kind });
+      },
+    },
+  };
+}
+
+/** Counts in a plain map, handed over when asked: a delivery must not pay for label hashing. */
+function verbCounter(name: string, help: string, registry: Registry): (verb: string) => void {
+  const totals = new Map<string, number>();
+  new Counter({
+    name,
+    help,
+    labelNames: ["type"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [type, total] of totals) this.inc({ type }, total);
+    },
+  });
+  return (verb) => {
+    totals.set(verb, (totals.get(verb) ?? 0) + 1);
+  };
+}

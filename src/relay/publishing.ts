@@ -1,0 +1,94 @@
+// EVENT: rate, shape, size, who may bring it, then the one door (intake). Every EVENT gets an OK with the id it was
+// sent with. AUTH events and other people's protected events (NIP-70) end here. Never writes by itself.
+
+import { isProtected, type NostrEvent, parseEvent } from "../nostr/event.js";
+import { kinds } from "../nostr/kinds.js";
+import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
+import type { Authenticating } from "./authenticating.js";
+import type { Connection } from "./connection.js";
+import { noticeOf } from "./messages.js";
+import { TokenBucket } from "./token-bucket.js";
+
+/** An id longer than this is not echoed: it is nobody's id. */
+const maxEchoedIdChars = 1_000;
+
+export class Publishing {
+  readonly #connection: Connection;
+  readonly #auth: Authenticating;
+  readonly #rate: TokenBucket;
+
+  constructor(connection: Connection, auth: Authenticating) {
+    this.#connection = connection;
+    this.#auth = auth;
+    const { clock, limits } = connection.parts;
+    this.#rate = new TokenBucket(limits().eventsPerMinutePerConnection, clock.monotonicMs());
+  }
+
+  async publish(value: unknown): Promise<void> {
+    const { parts, ip } = this.#connection;
+    const event = this.#read(value);
+    if (!("raw" in event)) {
+      parts.metrics.refusedAtTheDoor(kindOf(value), event.code);
+      return this.#answerRefusal(value, event);
+    }
+    const refusal = this.#mayBring(event);
+    if (refusal) {
+      parts.metrics.refusedAtTheDoor(event.kind, refusal.code);
+      return this.#answerRefusal(value, refusal);
+    }
+    const { authenticated } = this.#auth;
+    let text: string;
+    let accepted = false;
+    try {
+      const answer = await parts.intake.submit(event, { type: "client", ip, authenticated });
+      accepted = answer.ok;
+      text = answer.ok ? answer.message : refusalText(answer);
+    } catch (error) {
+      text = refusalText(this.#connection.failed(error));
+    }
+    this.#connection.outbox.send({ type: "OK", id: event.id, accepted, text });
+  }
+
+  #read(value: unknown): NostrEvent | Refusal {
+    const { parts, visit, isClosing } = this.#connection;
+    const limits = parts.limits();
+    if (isClosing()) return refuse("shutting-down", "the server is shutting down: try again later");
+    if (!this.#rate.take(limits.eventsPerMinutePerConnection, parts.clock.monotonicMs()) || !visit.takeEvent()) {
+      return refuse("rate-limited", "too many events: slow down and send this one again in a minute");
+    }
+    const parsed = parseEvent(value);
+    if (!parsed.ok) return parsed;
+    if (Buffer.byteLength(parsed.event.raw) > limits.maxEventBytes) {
+      return refuse("too-large", `an event may have at most ${limits.maxEventBytes} bytes`);
+    }
+    if (parsed.event.tags.length > limits.maxEventTags) {
+      return refuse("too-large", `an event may have at most ${limits.maxEventTags} tags`);
+    }
+    return parsed.event;
+  }
+
+  #mayBring(event: NostrEvent): Refusal | undefined {
+    if (event.kind === kinds.auth) {
+      return refuse("not-relayed", "authentication events are for the AUTH message and are never stored");
+    }
+    if (!isProtected(event) || this.#auth.authenticated.has(event.pubkey)) return undefined;
+    if (this.#auth.authenticated.size > 0) {
+      return refuse("not-allowed", "only its own author may publish a protected event");
+    }
+    this.#auth.ask();
+    return refuse("auth-required", "this event is protected: authenticate as its author and send it again");
+  }
+
+  #answerRefusal(value: unknown, refusal: Refusal): void {
+    const { outbox } = this.#connection;
+    const id = (value as { id?: unknown } | null | undefined)?.id;
+    if (typeof id === "string" && id.length <= maxEchoedIdChars) {
+      outbox.send({ type: "OK", id, accepted: false, text: refusalText(refusal) });
+    } else outbox.send(noticeOf(refusal));
+  }
+}
+
+function kindOf(value: unknown): number | undefined {
+  const kind = (value as { kind?: unknown } | null | undefined)?.kind;
+  return typeof kind === "number" ? kind : undefined;
+}

@@ -1,0 +1,98 @@
+// The relay: takes upgraded sockets, gives each a session, keeps them honest (ping, stalls, limits) and closes them.
+// It is a reader of the store; events enter through intake only.
+
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { type WebSocket, WebSocketServer } from "ws";
+import { type Refusal, refuse } from "../nostr/refusals.js";
+import type { RelayParts } from "./connection.js";
+import { Live } from "./live.js";
+import { RecordBudget } from "./negentropy-session.js";
+import { SocketSession } from "./socket-session.js";
+import { Visitors } from "./visitors.js";
+
+export interface Relay {
+  /**
+   * Takes over a socket whose request asked for a WebSocket. Answers a refusal, having touched nothing, when this
+   * address (as the HTTP side sees it) may not have another connection.
+   */
+  accept(request: IncomingMessage, socket: Duplex, head: Buffer, ip: string): { readonly ok: true } | Refusal;
+  readonly connections: number;
+  readonly subscriptions: number;
+  /** No new connections or events; answers under way go out, then sockets are closed with 1001, by force at the end. */
+  close(withinMs: number): Promise<void>;
+}
+
+const sweepMs = 1_000;
+
+export function createRelay(parts: RelayParts): Relay {
+  const { clock, limits, metrics } = parts;
+  const live = new Live(parts.store);
+  const records = new RecordBudget();
+  const visitors = new Visitors(clock, limits);
+  const sessions = new Set<SocketSession>();
+  metrics.watch(visitors);
+  const stopEphemeral = parts.intake.onEphemeral((event) => live.offerEphemeral(event));
+  const webSockets = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    // Checked in the session, where a bad frame costs a NOTICE and not the connection.
+    skipUTF8Validation: true,
+    // A message of up to twice the limit is read and refused; beyond that the socket is closed with 1009.
+    maxPayload: limits().maxMessageBytes * 2,
+  });
+  let closing = false;
+  let stopSweep = clock.after(sweepMs, sweep);
+
+  function sweep(): void {
+    stopSweep = clock.after(sweepMs, sweep);
+    const nowMs = clock.monotonicMs();
+    for (const session of sessions) session.tick(nowMs);
+    visitors.sweep();
+  }
+
+  function welcome(webSocket: WebSocket, socket: Duplex, ip: string): void {
+    const session = new SocketSession(webSocket, socket, { parts, live, records, ip, visit: visitors.enter(ip) });
+    sessions.add(session);
+    metrics.connectionOpened();
+    const openedAtMs = clock.monotonicMs();
+    webSocket.once("close", () => {
+      sessions.delete(session);
+      session.close();
+      metrics.connectionClosed((clock.monotonicMs() - openedAtMs) / 1000);
+    });
+  }
+
+  return {
+    accept(request, socket, head, ip) {
+      if (closing) return refuse("shutting-down", "the server is shutting down: try again later");
+      const entry = visitors.mayEnter(ip);
+      if (!entry.ok) return entry;
+      webSockets.handleUpgrade(request, socket, head, (webSocket) => welcome(webSocket, socket, ip));
+      return { ok: true };
+    },
+    get connections() {
+      return sessions.size;
+    },
+    get subscriptions() {
+      return live.subscriptions;
+    },
+    async close(withinMs) {
+      closing = true;
+      stopSweep();
+      let cancel = () => {};
+      const deadline = new Promise<void>((resolve) => {
+        cancel = clock.after(withinMs, resolve);
+      });
+      await Promise.race([deadline, Promise.all([...sessions].map((session) => session.finish()))]);
+      cancel();
+      const left = [...sessions];
+      for (const session of left) session.terminate();
+      await Promise.all(left.map((session) => session.ended));
+      stopEphemeral();
+      live.close();
+      webSockets.close();
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { NostrEvent } from "../nostr/event.js";
+import { type Filter, matcherOf, parseFilter } from "../nostr/filter.js";
+import { SubscriptionIndex } from "./subscription-index.js";
+
+const hex = (value: number) => value.toString(16).padStart(64, "0");
+const small = fc.integer({ min: 0, max: 3 });
+const hexes = fc.uniqueArray(small.map(hex), { maxLength: 3 });
+const words = fc.uniqueArray(small.map(String), { maxLength: 3 });
+
+const filterArbitrary: fc.Arbitrary<Filter> = fc
+  .record(
+    {
+      ids: hexes,
+      authors: hexes,
+      kinds: fc.uniqueArray(small),
+      "#e": words,
+      "#p": words,
+      "#long": words,
+      since: small,
+      until: small,
+    },
+    { requiredKeys: [] },
+  )
+  .map((value) => {
+    const parsed = parseFilter(value);
+    if (!parsed.ok) throw new Error(parsed.message);
+    return parsed.filter;
+  });
+
+const eventArbitrary = fc
+  .record({
+    id: small.map(hex),
+    pubkey: small.map(hex),
+    kind: small,
+    created_at: small,
+    tags: fc.array(fc.tuple(fc.constantFrom("e", "p", "long", "x"), small.map(String)), { maxLength: 4 }),
+  })
+  .map((fields) => ({ ...fields, content: "", sig: "", raw: "" }) as unknown as NostrEvent);
+
+test("finds exactly the owners a scan of all filters finds, each once, while owners come and go", () => {
+  const steps = fc.array(
+    fc.record({
+      owner: fc.integer({ min: 0, max: 9 }),
+      filters: fc.array(filterArbitrary, { maxLength: 3 }),
+      stays: fc.boolean(),
+    }),
+    { maxLength: 30 },
+  );
+  fc.assert(
+    fc.property(steps, fc.array(eventArbitrary, { maxLength: 10 }), (changes, events) => {
+      const owners = Array.from({ length: 10 }, (_, number) => ({ number }));
+      const index = new SubscriptionIndex<{ number: number }>();
+      const oracle = new Map<number, readonly Filter[]>();
+      for (const { owner, filters, stays } of changes) {
+        const object = owners[owner] as { number: number };
+        index.add(object, filters);
+        oracle.set(owner, filters);
+        if (!stays) {
+          index.remove(object);
+          oracle.delete(owner);
+        }
+      }
+      assert.equal(index.size, oracle.size);
+      for (const event of events) {
+        const found = index.match(event).map(({ number }) => number);
+        const expected = [...oracle]
+          .filter(([, filters]) => filters.some((filter) => matcherOf(filter)(event)))
+          .map(([owner]) => owner);
+        assert.deepEqual(found.sort(), expected.sort());
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

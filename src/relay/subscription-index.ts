@@ -1,0 +1,115 @@
+// Which live subscriptions want an event (spec/relay.md "Fan-out"). Each filter is filed under the values of its most
+// selective field only; an event looks up its own values and the few filters found there are then really matched.
+// Work follows the subscriptions that match, not all of them.
+
+import type { NostrEvent } from "../nostr/event.js";
+import { type Filter, type Matcher, matcherOf, matchesNothing } from "../nostr/filter.js";
+
+interface Filed<Owner> {
+  readonly owner: Owner;
+  readonly filter: Filter;
+  readonly matches: Matcher;
+}
+
+/** Most values have one filter: a set is made only for the second. */
+type Bucket<Key, Owner> = Map<Key, Filed<Owner> | Set<Filed<Owner>>>;
+
+/** Rarely shared by two events first. Other tag names come after these, before authors. */
+const selectiveTags = ["e", "E", "q", "a", "A", "d", "r"];
+
+export class SubscriptionIndex<Owner extends object> {
+  readonly #byOwner = new Map<Owner, Filed<Owner>[]>();
+  readonly #byId: Bucket<string, Owner> = new Map();
+  readonly #byTag = new Map<string, Bucket<string, Owner>>();
+  readonly #byAuthor: Bucket<string, Owner> = new Map();
+  readonly #byKind: Bucket<number, Owner> = new Map();
+  readonly #everything = new Set<Filed<Owner>>();
+
+  get size(): number {
+    return this.#byOwner.size;
+  }
+
+  add(owner: Owner, filters: readonly Filter[]): void {
+    this.remove(owner);
+    const filed = filters
+      .filter((filter) => !matchesNothing(filter))
+      .map((filter) => ({ owner, filter, matches: matcherOf(filter) }));
+    this.#byOwner.set(owner, filed);
+    for (const one of filed) this.#file(one, put);
+  }
+
+  remove(owner: Owner): void {
+    for (const one of this.#byOwner.get(owner) ?? []) this.#file(one, take);
+    this.#byOwner.delete(owner);
+  }
+
+  /** Each owner once, however many of its filters match. */
+  match(event: NostrEvent): Owner[] {
+    const found: Owner[] = [];
+    const seen = new Set<Owner>();
+    const look = (one: Filed<Owner>) => {
+      if (seen.has(one.owner) || !one.matches(event)) return;
+      seen.add(one.owner);
+      found.push(one.owner);
+    };
+    visit(this.#byId.get(event.id), look);
+    if (this.#byTag.size > 0) {
+      for (const [name, value] of event.tags) {
+        if (name !== undefined && value !== undefined) visit(this.#byTag.get(name)?.get(value), look);
+      }
+    }
+    visit(this.#byAuthor.get(event.pubkey), look);
+    visit(this.#byKind.get(event.kind), look);
+    visit(this.#everything, look);
+    return found;
+  }
+
+  #file(one: Filed<Owner>, change: typeof put): void {
+    const { ids, authors, kinds, tags } = one.filter;
+    if (ids) for (const id of ids) change(this.#byId, id, one);
+    else if (tags && tags.size > 0) {
+      const name = mostSelectiveTag(tags);
+      let bucket = this.#byTag.get(name);
+      if (!bucket) {
+        bucket = new Map();
+        this.#byTag.set(name, bucket);
+      }
+      for (const value of tags.get(name) ?? []) change(bucket, value, one);
+      // Names are the client's choice: an empty bucket must not stay.
+      if (bucket.size === 0) this.#byTag.delete(name);
+    } else if (authors) for (const author of authors) change(this.#byAuthor, author, one);
+    else if (kinds) for (const kind of kinds) change(this.#byKind, kind, one);
+    else if (change === put) this.#everything.add(one);
+    else this.#everything.delete(one);
+  }
+}
+
+function mostSelectiveTag(tags: ReadonlyMap<string, readonly string[]>): string {
+  const known = selectiveTags.find((name) => tags.has(name));
+  if (known !== undefined) return known;
+  // Few values are a narrower question than many.
+  const [first] = [...tags].sort(([, a], [, b]) => a.length - b.length);
+  return first?.[0] ?? "";
+}
+
+function put<Key, Owner>(bucket: Bucket<Key, Owner>, key: Key, one: Filed<Owner>): void {
+  const there = bucket.get(key);
+  if (there === undefined) bucket.set(key, one);
+  else if (there instanceof Set) there.add(one);
+  else bucket.set(key, new Set([there, one]));
+}
+
+function take<Key, Owner>(bucket: Bucket<Key, Owner>, key: Key, one: Filed<Owner>): void {
+  const there = bucket.get(key);
+  if (there === one) bucket.delete(key);
+  else if (there instanceof Set) {
+    there.delete(one);
+    if (there.size === 0) bucket.delete(key);
+  }
+}
+
+function visit<Owner>(there: Filed<Owner> | Set<Filed<Owner>> | undefined, look: (one: Filed<Owner>) => void): void {
+  if (there === undefined) return;
+  if (there instanceof Set) for (const one of there) look(one);
+  else look(there);
+}

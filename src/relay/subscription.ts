@@ -1,0 +1,130 @@
+// One REQ, exactly once (spec/relay.md): the feed position divides stored from live. Stored events up to it are sent,
+// then EOSE, then what came after it: from a bounded buffer, or, if that overflowed, read again from the feed.
+
+import { type Filter, type Matcher, matcherOf } from "../nostr/filter.js";
+import type { Sequence, Store } from "../store/port.js";
+import type { RelayLimits } from "./limits.js";
+import type { Live, LiveEvent, LiveListener } from "./live.js";
+import { eventPrefix } from "./messages.js";
+import type { Outbox } from "./outbox.js";
+import { StoredAnswer } from "./stored-answer.js";
+
+export interface SubscriptionParts {
+  readonly store: Store;
+  readonly live: Live;
+  readonly outbox: Outbox;
+  readonly limits: RelayLimits;
+}
+
+export class Subscription implements LiveListener {
+  readonly id: string;
+  readonly #filters: readonly Filter[];
+  readonly #parts: SubscriptionParts;
+  readonly #prefix: Buffer;
+  readonly #stop = new AbortController();
+  readonly #boundary: Sequence;
+  #buffered: LiveEvent[] = [];
+  #overflowed = false;
+  #isLive = false;
+  /** Live events up to here were sent. */
+  #sentUpTo: Sequence;
+
+  /** Registers at once: nothing that is committed after this call can be missed. */
+  constructor(id: string, filters: readonly Filter[], parts: SubscriptionParts) {
+    this.id = id;
+    this.#filters = filters;
+    this.#parts = parts;
+    this.#prefix = eventPrefix(id);
+    this.#boundary = parts.live.position;
+    this.#sentUpTo = this.#boundary;
+    // Whether a new event fits a search is for the store's words to say; a search is answered from what is stored.
+    parts.live.add(
+      this,
+      filters.filter((filter) => filter.search === undefined),
+    );
+  }
+
+  close(): void {
+    this.#stop.abort();
+    this.#parts.live.remove(this);
+    this.#buffered = [];
+  }
+
+  offer(live: LiveEvent): void {
+    if (this.#isLive) this.#deliver(live);
+    else if (this.#overflowed) return;
+    else if (this.#buffered.length < this.#parts.limits.maxBufferedLiveEvents) this.#buffered.push(live);
+    else {
+      this.#overflowed = true;
+      this.#buffered = [];
+    }
+  }
+
+  /** Sends stored events and EOSE, then goes live. Ends early, silently, when closed. */
+  async run(): Promise<void> {
+    const answer = new StoredAnswer(this.#filters, this.#parts.limits);
+    if (answer.filters.length > 0) await this.#sendStored(answer);
+    if (this.#stop.signal.aborted) return;
+    this.#parts.outbox.send({ type: "EOSE", subscription: this.id, hint: answer.hint });
+    if (this.#overflowed) await this.#catchUp();
+    if (this.#stop.signal.aborted) return;
+    this.#goLive();
+  }
+
+  async #sendStored(answer: StoredAnswer): Promise<void> {
+    const { store, outbox, limits } = this.#parts;
+    const { signal } = this.#stop;
+    const options = { upTo: this.#boundary, pageRows: limits.pageRows, signal };
+    for await (const page of store.query(answer.filters, options)) {
+      for (const row of page) {
+        if (answer.take(row)) outbox.sendEvent(this.#prefix, row.json);
+        if (outbox.heldBytes >= limits.pauseAtBytes) await outbox.room(limits.pauseAtBytes);
+        if (signal.aborted) return;
+      }
+    }
+  }
+
+  /** Reads the feed from the dividing line until it has caught up with what is offered. */
+  async #catchUp(): Promise<void> {
+    const { store, live, outbox, limits } = this.#parts;
+    const matchers: Matcher[] = this.#filters.filter((filter) => filter.search === undefined).map(matcherOf);
+    const reading = new AbortController();
+    const stopReading = () => reading.abort();
+    this.#stop.signal.addEventListener("abort", stopReading, { once: true });
+    try {
+      for await (const entries of store.feed(this.#sentUpTo, reading.signal)) {
+        for (const entry of entries) {
+          if (entry.type === "stored" && matchers.some((matches) => matches(entry.event))) {
+            this.#deliver({ seq: entry.seq, event: entry.event, json: Buffer.from(entry.event.raw) });
+          }
+          this.#sentUpTo = Math.max(this.#sentUpTo, entry.seq);
+          if (outbox.heldBytes >= limits.pauseAtBytes) await outbox.room(limits.pauseAtBytes);
+          if (this.#stop.signal.aborted) return;
+        }
+        // No await between this look and going live: what is committed later is offered.
+        if (this.#sentUpTo >= live.position) {
+          this.#isLive = true;
+          return;
+        }
+      }
+    } finally {
+      this.#stop.signal.removeEventListener("abort", stopReading);
+      reading.abort();
+    }
+  }
+
+  #goLive(): void {
+    const waiting = this.#buffered;
+    this.#buffered = [];
+    this.#isLive = true;
+    for (const live of waiting) this.#deliver(live);
+  }
+
+  #deliver(live: LiveEvent): void {
+    if (live.seq !== undefined) {
+      if (live.seq <= this.#sentUpTo) return;
+      this.#sentUpTo = live.seq;
+    }
+    this.#parts.outbox.sendEvent(this.#prefix, live.json);
+  }
+}

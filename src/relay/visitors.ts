@@ -1,0 +1,95 @@
+// Connections and event rates by address (spec/relay.md "Limits"; threats row 25). One entry a visitor: it lives while
+// he is connected, and after that until his rate has grown back, so that reconnecting wins nothing.
+
+import type { Clock } from "../base/clock.js";
+import { type Refusal, refuse } from "../nostr/refusals.js";
+import { ipGroup } from "./ip-group.js";
+import type { RelayLimits } from "./limits.js";
+import { TokenBucket } from "./token-bucket.js";
+
+interface Visitor {
+  connections: number;
+  readonly events: TokenBucket;
+}
+
+export interface Visit {
+  /** Takes one event from the address's rate. */
+  takeEvent(): boolean;
+  end(): void;
+}
+
+/** Entries of people who left are forgotten early when there are this many. */
+const maxVisitors = 100_000;
+
+export class Visitors {
+  readonly #clock: Clock;
+  readonly #limits: () => RelayLimits;
+  readonly #byGroup = new Map<string, Visitor>();
+  #connections = 0;
+
+  constructor(clock: Clock, limits: () => RelayLimits) {
+    this.#clock = clock;
+    this.#limits = limits;
+  }
+
+  get connections(): number {
+    return this.#connections;
+  }
+
+  /** Addresses that are connected now. */
+  get uniqueIps(): number {
+    return this.countWith(1);
+  }
+
+  /** Addresses with at least so many connections now. */
+  countWith(connections: number): number {
+    let count = 0;
+    for (const visitor of this.#byGroup.values()) if (visitor.connections >= connections) count++;
+    return count;
+  }
+
+  mayEnter(ip: string): { readonly ok: true } | Refusal {
+    const { maxConnections, connectionsPerIp } = this.#limits();
+    if (this.#connections >= maxConnections)
+      return refuse("too-many", "the server has all the connections it can hold");
+    if ((this.#byGroup.get(ipGroup(ip))?.connections ?? 0) >= connectionsPerIp) {
+      return refuse("rate-limited", `at most ${connectionsPerIp} connections are allowed from one address`);
+    }
+    return { ok: true };
+  }
+
+  enter(ip: string): Visit {
+    const group = ipGroup(ip);
+    const perMinute = () => this.#limits().eventsPerMinutePerIp;
+    let visitor = this.#byGroup.get(group);
+    if (!visitor) {
+      if (this.#byGroup.size >= maxVisitors) this.#forget((other) => other.connections === 0);
+      visitor = { connections: 0, events: new TokenBucket(perMinute(), this.#clock.monotonicMs()) };
+      this.#byGroup.set(group, visitor);
+    }
+    const entered = visitor;
+    entered.connections++;
+    this.#connections++;
+    let present = true;
+    return {
+      takeEvent: () => entered.events.take(perMinute(), this.#clock.monotonicMs()),
+      end: () => {
+        if (!present) return;
+        present = false;
+        entered.connections--;
+        this.#connections--;
+      },
+    };
+  }
+
+  /** Forgets who left and has nothing to be remembered for. */
+  sweep(): void {
+    const nowMs = this.#clock.monotonicMs();
+    const perMinute = this.#limits().eventsPerMinutePerIp;
+    this.#forget((visitor) => visitor.connections === 0 && visitor.events.isFull(perMinute, nowMs));
+  }
+
+  #forget(which: (visitor: Visitor) => boolean): void {
+    for (const [group, visitor] of this.#byGroup) if (which(visitor)) this.#byGroup.delete(group);
+  }
+}

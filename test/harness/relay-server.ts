@@ -1,0 +1,125 @@
+// A relay on a real port, made of its real parts, over a store a test can look into.
+
+import { randomBytes } from "node:crypto";
+import type { TestContext } from "node:test";
+import { Registry } from "prom-client";
+import type { AdmissionPolicy } from "../../src/admission/policy.js";
+import { type Clock, systemClock } from "../../src/base/clock.js";
+import { trustedProxies } from "../../src/http/client-ip.js";
+import { relayInformationRoute } from "../../src/http/nip11.js";
+import type { Route } from "../../src/http/routes.js";
+import { createHttpServer } from "../../src/http/server.js";
+import { createIntake, type Intake } from "../../src/intake/intake.js";
+import { type ServiceName, serviceName } from "../../src/net/url.js";
+import { isEphemeral } from "../../src/nostr/event.js";
+import type { Verifier } from "../../src/nostr/verify/port.js";
+import { defaultRelayLimits, type RelayLimits } from "../../src/relay/limits.js";
+import { createRelayMetrics } from "../../src/relay/metrics.js";
+import type { NegentropyFactory } from "../../src/relay/negentropy-session.js";
+import { createRelay, type Relay } from "../../src/relay/relay.js";
+import { realVerifier } from "./relay-events.js";
+import { testFacts } from "./relay-facts.js";
+import { NaiveStore } from "./relay-naive-store.js";
+import { oracleNegentropy } from "./relay-negentropy.js";
+
+export const acceptAll: AdmissionPolicy = async (event) =>
+  isEphemeral(event.kind) ? { ok: true, action: "relay", rule: "test" } : { ok: true, action: "store", rule: "test" };
+
+export interface TestRelayWish {
+  readonly limits?: Partial<RelayLimits>;
+  readonly clock?: Clock;
+  readonly policy?: AdmissionPolicy;
+  readonly verifier?: Verifier;
+  readonly negentropy?: NegentropyFactory;
+  readonly routes?: readonly Route[];
+  readonly basePath?: string;
+  readonly serviceNames?: readonly string[];
+  readonly abuseThreshold?: number;
+  readonly headersTimeoutMs?: number;
+  /** 0: any free one. */
+  readonly port?: number;
+}
+
+export interface TestRelay {
+  readonly url: string;
+  readonly httpUrl: string;
+  readonly port: number;
+  readonly store: NaiveStore;
+  readonly relay: Relay;
+  readonly intake: Intake;
+  readonly registry: Registry;
+  readonly faults: unknown[];
+  close(withinMs?: number): Promise<void>;
+}
+
+/** With a test's context it is closed when the test ends, however it ends. */
+export async function startRelay(wish: TestRelayWish = {}, context?: TestContext): Promise<TestRelay> {
+  const clock = wish.clock ?? systemClock;
+  const limits = { ...defaultRelayLimits, ...wish.limits };
+  const store = new NaiveStore();
+  const registry = new Registry();
+  const metrics = createRelayMetrics(registry, () => wish.abuseThreshold ?? 10);
+  const verifier = wish.verifier ?? realVerifier;
+  const faults: unknown[] = [];
+  const onFault = (error: unknown) => faults.push(error);
+  const intake = createIntake({
+    store,
+    verifier,
+    clock,
+    policy: wish.policy ?? acceptAll,
+    observer: metrics.intakeObserver,
+    maxFutureSeconds: limits.maxFutureSeconds,
+  });
+  const relay = createRelay({
+    store,
+    intake,
+    verifier,
+    negentropy: wish.negentropy ?? oracleNegentropy,
+    clock,
+    limits: () => limits,
+    serviceNames: (wish.serviceNames ?? ["relay.example.com"]).map((name) => serviceName(name) as ServiceName),
+    metrics,
+    newChallenge: () => randomBytes(16).toString("hex"),
+    onFault,
+  });
+  const proxies = trustedProxies(["127.0.0.0/8", "::1"]).list;
+  const http = createHttpServer({
+    routes: [
+      ...(wish.routes ?? []),
+      relayInformationRoute(
+        () => testFacts,
+        () => limits,
+      ),
+    ],
+    webSocket: relay,
+    basePath: wish.basePath ?? "",
+    trustedProxies: () => proxies,
+    clock: systemClock,
+    ...(wish.headersTimeoutMs !== undefined && { headersTimeoutMs: wish.headersTimeoutMs }),
+    onFault,
+  });
+  const { port } = await http.listen({ host: "127.0.0.1", port: wish.port ?? 0 });
+  let closed: Promise<void> | undefined;
+  const close = async (withinMs: number): Promise<void> => {
+    const stopped = http.close(withinMs);
+    await relay.close(withinMs);
+    await stopped;
+    await store.close();
+  };
+  const started: TestRelay = {
+    url: `ws://127.0.0.1:${port}/`,
+    httpUrl: `http://127.0.0.1:${port}`,
+    port,
+    store,
+    relay,
+    intake,
+    registry,
+    faults,
+    close(withinMs = 2_000) {
+      closed ??= close(withinMs);
+      return closed;
+    },
+  };
+  context?.after(() => started.close());
+  return started;
+}
