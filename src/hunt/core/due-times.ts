@@ -1,12 +1,19 @@
-// A binary heap of moments. Entries are never removed early: the owner checks at the moment whether it still means anything.
+// A binary heap of moments; of equal ones the first added comes first. Entries are never removed early: the owner checks at the moment whether it still means anything.
 
 export interface Moment<T> {
   readonly atMs: number;
   readonly value: T;
 }
 
+interface Entry<T> extends Moment<T> {
+  readonly order: number;
+}
+
+const isBefore = <T>(a: Entry<T>, b: Entry<T>): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+
 export class DueTimes<T> {
-  readonly #heap: Moment<T>[] = [];
+  readonly #heap: Entry<T>[] = [];
+  #added = 0;
 
   get size(): number {
     return this.#heap.length;
@@ -18,16 +25,16 @@ export class DueTimes<T> {
 
   add(atMs: number, value: T): void {
     const heap = this.#heap;
-    const moment = { atMs, value };
-    let index = heap.push(moment) - 1;
+    const entry = { atMs, value, order: this.#added++ };
+    let index = heap.push(entry) - 1;
     while (index > 0) {
       const above = (index - 1) >> 1;
       const parent = heap[above];
-      if (!parent || parent.atMs <= atMs) break;
+      if (!parent || isBefore(parent, entry)) break;
       heap[index] = parent;
       index = above;
     }
-    heap[index] = moment;
+    heap[index] = entry;
   }
 
   pop(): Moment<T> | undefined {
@@ -38,18 +45,18 @@ export class DueTimes<T> {
     return first;
   }
 
-  #sink(moment: Moment<T>): void {
+  #sink(entry: Entry<T>): void {
     const heap = this.#heap;
     let index = 0;
     for (;;) {
       const left = heap[2 * index + 1];
       const right = heap[2 * index + 2];
-      const rightIsFirst = left && right && right.atMs < left.atMs;
+      const rightIsFirst = left && right && isBefore(right, left);
       const child = rightIsFirst ? right : left;
-      if (!child || child.atMs >= moment.atMs) break;
+      if (!child || isBefore(entry, child)) break;
       heap[index] = child;
       index = 2 * index + (rightIsFirst ? 2 : 1);
     }
-    heap[index] = moment;
+    heap[index] = entry;
   }
 }
