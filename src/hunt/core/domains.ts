@@ -1,0 +1,89 @@
+// All domains we talk to: throttle, queue and metric label of each. Forgets idle ones.
+
+import type { HuntConfig } from "./config.js";
+import { DomainQueue } from "./domain-queue.js";
+import type { Emit, FetchId, GaugeName } from "./messages.js";
+import { DomainThrottle } from "./throttle.js";
+
+export interface Domain {
+  readonly name: string;
+  readonly label: string;
+  readonly throttle: DomainThrottle;
+  readonly queue: DomainQueue;
+  /** Running fetches that wait for the rate window before their next connection, first come first served. */
+  readonly connectionsWanted: FetchId[];
+  /** The moment its rate window frees up, when somebody waits for it. */
+  wakeAtMs: number | undefined;
+  /** What the gauges last said of it. */
+  reported: { inFlight: number; queued: number };
+}
+
+/** Domains kept before idle ones are looked for. */
+const sweepAbove = 1_000;
+
+export class Domains {
+  readonly #config: HuntConfig;
+  readonly #emit: Emit;
+  readonly #domains = new Map<string, Domain>();
+  readonly #labels = new Set<string>();
+  readonly #sums = new Map<string, number>();
+  #sweepAt = sweepAbove;
+
+  constructor(config: HuntConfig, emit: Emit) {
+    this.#config = config;
+    this.#emit = emit;
+  }
+
+  get size(): number {
+    return this.#domains.size;
+  }
+
+  get(name: string, nowMs: number): Domain {
+    const known = this.#domains.get(name);
+    if (known) return known;
+    if (this.#domains.size >= this.#sweepAt) this.#sweep(nowMs);
+    const limits = this.#config.overrides.get(name) ?? this.#config.domain;
+    const domain: Domain = {
+      name,
+      label: this.#labelOf(name),
+      throttle: new DomainThrottle(limits, this.#config.windowMs),
+      queue: new DomainQueue(),
+      connectionsWanted: [],
+      wakeAtMs: undefined,
+      reported: { inFlight: 0, queued: 0 },
+    };
+    this.#domains.set(name, domain);
+    return domain;
+  }
+
+  /** Brings the gauges up to date with what changed at this domain; domains that share a label add up. */
+  report(domain: Domain): void {
+    const now = { inFlight: domain.throttle.inFlight, queued: domain.queue.size };
+    this.#move("purgatory_domain_in_flight", domain.label, now.inFlight - domain.reported.inFlight);
+    this.#move("purgatory_domain_queued", domain.label, now.queued - domain.reported.queued);
+    domain.reported = now;
+  }
+
+  #move(metric: GaugeName, label: string, by: number): void {
+    if (by === 0) return;
+    const key = `${metric} ${label}`;
+    const value = (this.#sums.get(key) ?? 0) + by;
+    this.#sums.set(key, value);
+    this.#emit({ type: "gauge", metric, labels: { domain: label }, value });
+  }
+
+  /** Strangers choose domain names: a label for each would let them fill the metrics' memory. */
+  #labelOf(name: string): string {
+    if (this.#labels.has(name)) return name;
+    if (this.#labels.size >= this.#config.maxDomainLabels) return "other";
+    this.#labels.add(name);
+    return name;
+  }
+
+  #sweep(nowMs: number): void {
+    for (const [name, { throttle, queue, connectionsWanted }] of this.#domains) {
+      if (queue.size === 0 && connectionsWanted.length === 0 && throttle.isIdle(nowMs)) this.#domains.delete(name);
+    }
+    this.#sweepAt = Math.max(sweepAbove, 2 * this.#domains.size);
+  }
+}

@@ -1,0 +1,177 @@
+// One hunt: what a repository (or pull request) still lacks, where to look, and when the next attempt is due.
+// Knows nothing of throttles or of other jobs. purgatory.md "Hunting", first table.
+
+import type { Oid } from "../../nostr/ids.js";
+import { backoffMs, type HuntConfig } from "./config.js";
+import type { FetchId, JobKind, WaitingItem } from "./messages.js";
+import type { HuntUrl } from "./select-urls.js";
+
+export interface RunningFetch {
+  readonly id: FetchId;
+  readonly job: HuntJob;
+  readonly target: HuntUrl;
+  /** Domains where it holds a place: its own, and those it was redirected to. */
+  readonly domains: Set<string>;
+  connections: number;
+  /** Has run so long that the next URL may start beside it. */
+  slow: boolean;
+  cancelled: boolean;
+}
+
+interface Item {
+  readonly soft: boolean;
+  readonly missing: Set<Oid>;
+}
+
+export class HuntJob {
+  urls: readonly HuntUrl[] = [];
+  /** Incomplete attempts since the last fresh start. */
+  attempts = 0;
+  /** The next attempt; it only moves earlier, except when all that is left becomes soft. */
+  dueMs: number | undefined;
+  /** The moment it was last put down for; saves putting it down twice. */
+  scheduledMs: number | undefined;
+  /** URLs tried in the attempt that is going on. */
+  attempt: Set<string> | undefined;
+  readonly running = new Map<FetchId, RunningFetch>();
+  /** Domains in whose queue it stands. */
+  readonly queuedAt = new Set<string>();
+  #lastEndMs: number | undefined;
+  readonly #items = new Map<string, Item>();
+  readonly #refusedBy = new Map<string, Set<Oid>>();
+
+  constructor(
+    readonly key: string,
+    readonly kind: JobKind,
+    readonly config: HuntConfig,
+  ) {}
+
+  get isEmpty(): boolean {
+    return this.#items.size === 0 && this.running.size === 0;
+  }
+
+  /** Something hard is missing: it is in the queue. */
+  get isQueued(): boolean {
+    for (const item of this.#items.values()) if (!item.soft && item.missing.size > 0) return true;
+    return false;
+  }
+
+  get lacksAnything(): boolean {
+    for (const item of this.#items.values()) if (item.missing.size > 0) return true;
+    return false;
+  }
+
+  /** One fetch at a time, until it has proved slow. */
+  get isBusy(): boolean {
+    for (const fetch of this.running.values()) if (!fetch.slow) return true;
+    return false;
+  }
+
+  /** Answers whether this is a fresh start: a state that is new, or hard again. */
+  put(item: WaitingItem, nowMs: number): boolean {
+    const wasQueued = this.isQueued;
+    const before = this.#items.get(item.id);
+    this.#items.set(item.id, { soft: item.soft, missing: new Set(item.ids) });
+    this.#restIfLeft(wasQueued, nowMs);
+    const isNew = !before || before.missing.size === 0 || (before.soft && !item.soft);
+    if (!isNew || item.ids.length === 0) return false;
+    if (item.soft) {
+      // Known from before a restart, or found by repair: one look soon, then hourly.
+      this.wantAt(nowMs + this.config.syncDelayMs);
+      return false;
+    }
+    const freshStart = item.kind === "state" || this.kind === "pull-request";
+    // A stranger's pull request must not speed up, or reset, what the repository does for itself.
+    if (freshStart || !wasQueued) {
+      this.wantAt(nowMs + (item.source === "client" ? this.config.directDelayMs : this.config.syncDelayMs));
+    }
+    if (freshStart) {
+      this.attempts = 0;
+      this.#refusedBy.clear();
+    }
+    return freshStart;
+  }
+
+  remove(id: string, nowMs: number): void {
+    const wasQueued = this.isQueued;
+    this.#items.delete(id);
+    this.#restIfLeft(wasQueued, nowMs);
+  }
+
+  /** Counts ids that were missing and are not any more; a soft entry of which something came is worth a look. */
+  take(ids: readonly Oid[], nowMs: number): number {
+    const wasQueued = this.isQueued;
+    const found = new Set<Oid>();
+    let wakesSoft = false;
+    for (const item of this.#items.values()) {
+      const before = item.missing.size;
+      for (const id of ids) if (item.missing.delete(id)) found.add(id);
+      if (item.soft && item.missing.size > 0 && item.missing.size < before) wakesSoft = true;
+    }
+    this.#restIfLeft(wasQueued, nowMs);
+    if (wakesSoft) this.wantAt(nowMs + this.config.syncDelayMs);
+    return found.size;
+  }
+
+  setUrls(urls: readonly HuntUrl[], nowMs: number): void {
+    const known = new Set(this.urls.map((target) => target.url));
+    const gained = urls.some((target) => !known.has(target.url));
+    this.urls = urls;
+    // Hard entries are due within two minutes anyway; soft ones would wait an hour for a server that is new.
+    if (gained && this.lacksAnything && !this.isQueued) this.wantAt(nowMs + this.config.syncDelayMs);
+  }
+
+  wantAt(atMs: number): void {
+    this.dueMs = Math.min(this.dueMs ?? atMs, atMs);
+  }
+
+  beginAttempt(): void {
+    this.dueMs = undefined;
+    this.attempt = new Set();
+  }
+
+  endAttempt(nowMs: number): void {
+    this.attempt = undefined;
+    this.#lastEndMs = nowMs;
+    if (this.isQueued) this.wantAt(nowMs + backoffMs(this.config, ++this.attempts));
+    else if (this.lacksAnything) this.wantAt(nowMs + this.config.revisitMs);
+    else this.rest();
+  }
+
+  /** Nothing is missing: out of the queue, and a later entry starts afresh. */
+  rest(): void {
+    this.dueMs = undefined;
+    this.attempts = 0;
+    this.#refusedBy.clear();
+  }
+
+  /** What to ask this server for: ids it has not refused yet first, so that the rest gets its turn next time. */
+  idsFor(url: string): Oid[] {
+    const needed = new Set<Oid>();
+    for (const item of this.#items.values()) for (const id of item.missing) needed.add(id);
+    const refused = this.#refusedBy.get(url);
+    if (!refused) return [...needed];
+    const untold = [...needed].filter((id) => !refused.has(id));
+    if (untold.length === 0) this.#refusedBy.delete(url);
+    return [...untold, ...[...needed].filter((id) => refused.has(id))];
+  }
+
+  noteRefused(url: string, ids: readonly Oid[]): void {
+    if (ids.length === 0) return;
+    const refused = this.#refusedBy.get(url) ?? new Set();
+    for (const id of ids) refused.add(id);
+    this.#refusedBy.set(url, refused);
+  }
+
+  isFetching(url: string): boolean {
+    for (const fetch of this.running.values()) if (fetch.target.url === url) return true;
+    return false;
+  }
+
+  /** The last hard entry went or became soft: what is left is looked for hourly. */
+  #restIfLeft(wasQueued: boolean, nowMs: number): void {
+    if (!wasQueued || this.isQueued) return;
+    this.rest();
+    if (this.lacksAnything) this.dueMs = (this.#lastEndMs ?? nowMs) + this.config.revisitMs;
+  }
+}

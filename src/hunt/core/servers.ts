@@ -1,0 +1,253 @@
+// The servers' half of the core: which fetches run where, who waits at which domain, and who may start next.
+// A domain is looked at again ("woken") when a fetch ends there, somebody joins, or its rate window frees up.
+// purgatory.md "Hunting", Domain queue and Throttle. Decides nothing about when a job is due.
+
+import { NaughtyPlaces } from "../../net/naughty.js";
+import { type Domain, Domains } from "./domains.js";
+import type { HuntJob, RunningFetch } from "./job.js";
+import { Lanes } from "./lanes.js";
+import type { FetchId, FetchResult, HuntCommand, JobKind } from "./messages.js";
+import type { Scene } from "./scene.js";
+import type { HuntUrl } from "./select-urls.js";
+import { judgeResult } from "./verdict.js";
+
+type DenialReason = Extract<HuntCommand, { type: "connection-denied" }>["reason"];
+
+export class Servers {
+  readonly lanes: Lanes;
+  readonly #scene: Scene;
+  readonly #domains: Domains;
+  readonly #naughty: NaughtyPlaces;
+  readonly #fetches = new Map<FetchId, RunningFetch>();
+  /** Domains whose queue may have something to start, in order. */
+  readonly #waking = new Set<string>();
+  readonly #onLeft: (job: HuntJob) => void;
+  #lastFetch = 0;
+
+  /** `onLeft`: a job has nothing more to try at a domain it waited at. */
+  constructor(scene: Scene, onLeft: (job: HuntJob) => void) {
+    this.#scene = scene;
+    this.#onLeft = onLeft;
+    this.#domains = new Domains(scene.config, scene.emit);
+    this.#naughty = new NaughtyPlaces(scene.config.naughty);
+    this.lanes = new Lanes(scene.config.lanes);
+  }
+
+  /** The first URL that can be asked at once, and else the domains where the untried ones would have to wait. */
+  look(job: HuntJob, tried: ReadonlySet<string>): { readonly free?: HuntUrl; readonly throttled: ReadonlySet<string> } {
+    const throttled = new Set<string>();
+    for (const target of job.urls) {
+      if (tried.has(target.url) || !this.#isCandidate(job, target)) continue;
+      const domain = this.#domain(target.domain);
+      // Who waits there comes first.
+      if (domain.queue.size === 0 && this.#hasCapacity(domain)) return { free: target, throttled };
+      throttled.add(domain.name);
+    }
+    return { throttled };
+  }
+
+  join(job: HuntJob, names: Iterable<string>, tried: ReadonlySet<string>): void {
+    for (const name of names) {
+      const domain = this.#domain(name);
+      domain.queue.join(job.kind, job.key, tried);
+      job.queuedAt.add(name);
+      this.wake(name);
+      this.#domains.report(domain);
+    }
+  }
+
+  leaveQueues(job: HuntJob): void {
+    for (const name of job.queuedAt) {
+      const domain = this.#domain(name);
+      domain.queue.leave(job.kind, job.key);
+      this.#domains.report(domain);
+    }
+    job.queuedAt.clear();
+  }
+
+  forgetTried(job: HuntJob): void {
+    for (const name of job.queuedAt) this.#domain(name).queue.forgetTried(job.kind, job.key);
+    this.wakeQueuesOf(job);
+  }
+
+  wakeQueuesOf(job: HuntJob): void {
+    for (const name of job.queuedAt) this.wake(name);
+  }
+
+  wake(name: string): void {
+    this.#waking.add(name);
+  }
+
+  rateWindowFreed(name: string): void {
+    this.#domain(name).wakeAtMs = undefined;
+    this.wake(name);
+  }
+
+  /** Starts at most one waiting job's fetch, at the domain that has waited longest for its turn. */
+  serveOne(): boolean {
+    const again: string[] = [];
+    let started = false;
+    for (const name of this.#waking) {
+      this.#waking.delete(name);
+      const domain = this.#domain(name);
+      started = this.#serve(domain);
+      if (started) {
+        again.push(name);
+        break;
+      }
+      // Everything here could start but for the lanes: nothing else would wake this domain when they open.
+      const isClosed = (kind: JobKind) => !this.lanes.hasRoom(kind) && domain.queue.waiting(kind) > 0;
+      if (this.#hasCapacity(domain) && (isClosed("repository") || isClosed("pull-request"))) again.push(name);
+    }
+    for (const name of again) this.#waking.add(name);
+    return started;
+  }
+
+  start(job: HuntJob, target: HuntUrl, path: "main" | "domain"): void {
+    const { nowMs, due, config, emit } = this.#scene;
+    const domain = this.#domain(target.domain);
+    const id = ++this.#lastFetch;
+    const domains = new Set([domain.name]);
+    const fetch: RunningFetch = { id, job, target, domains, connections: 1, slow: false, cancelled: false };
+    domain.throttle.start(nowMs);
+    this.lanes.start(job.kind);
+    this.#fetches.set(id, fetch);
+    job.running.set(id, fetch);
+    due.add(nowMs + config.slowFetchMs, { type: "slow", fetch: id });
+    this.#domains.report(domain);
+    const { kind, key } = job;
+    const { maxBytes } = config.lanes[kind];
+    emit({ type: "fetch", fetch: id, kind, job: key, url: target.url, ids: job.idsFor(target.url), maxBytes, path });
+  }
+
+  /** Answers the job whose next URL may start now, if the fetch still runs. */
+  becameSlow(id: FetchId): HuntJob | undefined {
+    const fetch = this.#fetches.get(id);
+    if (!fetch) return undefined;
+    fetch.slow = true;
+    this.lanes.becameSlow(fetch.job.kind);
+    return fetch.job;
+  }
+
+  wantConnection(id: FetchId, name: string): void {
+    const { nowMs, config, emit } = this.#scene;
+    const deny = (reason: DenialReason): void => emit({ type: "connection-denied", fetch: id, reason });
+    const fetch = this.#fetches.get(id);
+    if (!fetch) deny("unknown-fetch");
+    else if (fetch.connections >= config.maxRequests) deny("budget");
+    else if (this.#naughty.isNaughty(name, nowMs)) deny("naughty");
+    else if (fetch.domains.has(name)) {
+      this.#domain(name).connectionsWanted.push(id);
+      this.wake(name);
+    } else if (!this.#enter(fetch, this.#domain(name))) deny("throttled");
+  }
+
+  /** Frees the places it held and judges its server. Answers the fetch, if it was running. */
+  finish(id: FetchId, result: FetchResult): RunningFetch | undefined {
+    const { emit, nowMs } = this.#scene;
+    const fetch = this.#fetches.get(id);
+    if (!fetch) return undefined;
+    this.#fetches.delete(id);
+    fetch.job.running.delete(id);
+    this.lanes.finish(fetch.job.kind, fetch.slow);
+    for (const name of fetch.domains) this.#release(name, id);
+    const labels = { domain: this.#domain(fetch.target.domain).label, result: result.failure ?? "ok" };
+    emit({ type: "count", metric: "purgatory_domain_requests_total", labels, by: fetch.connections });
+    for (const command of judgeResult(this.#naughty, fetch.target, result, nowMs)) emit(command);
+    return fetch;
+  }
+
+  cancelAll(job: HuntJob): void {
+    for (const fetch of job.running.values()) {
+      if (fetch.cancelled) continue;
+      fetch.cancelled = true;
+      this.#scene.emit({ type: "cancel", fetch: fetch.id });
+    }
+  }
+
+  restoreNaughty(place: string, kind: string, remainingMs: number): void {
+    this.#naughty.restore({ place, kind, untilMs: this.#scene.nowMs + remainingMs });
+  }
+
+  /** Connections of running fetches first, then one URL of the next job in line. */
+  #serve(domain: Domain): boolean {
+    const { nowMs, jobs } = this.#scene;
+    while (domain.connectionsWanted.length > 0 && domain.throttle.hasRate(nowMs)) {
+      const fetch = this.#fetches.get(domain.connectionsWanted.shift() ?? 0);
+      if (fetch) this.#grant(fetch, domain);
+    }
+    if (!this.#hasCapacity(domain)) {
+      this.#wakeWhenRateFrees(domain);
+      return false;
+    }
+    const pick = (key: string, tried: ReadonlySet<string>): string | undefined => {
+      const job = jobs.get(key);
+      if (job?.isBusy) return "not-now";
+      const isNext = (target: HuntUrl) => target.domain === domain.name && !tried.has(target.url);
+      return job?.urls.find((target) => isNext(target) && this.#isCandidate(job, target))?.url;
+    };
+    const left: string[] = [];
+    const next = domain.queue.next(
+      (kind) => this.lanes.hasRoom(kind),
+      pick,
+      (key) => left.push(key),
+    );
+    this.#domains.report(domain);
+    for (const job of left.flatMap((key) => jobs.get(key) ?? [])) {
+      job.queuedAt.delete(domain.name);
+      this.#onLeft(job);
+    }
+    const job = next && jobs.get(next.key);
+    const target = job?.urls.find((candidate) => candidate.url === next?.url);
+    if (job && target) this.start(job, target, "domain");
+    return target !== undefined;
+  }
+
+  /** A redirect leads a fetch to another domain: it needs a place there too. */
+  #enter(fetch: RunningFetch, domain: Domain): boolean {
+    // It holds a place elsewhere; to wait for one here as well could lock two domains against each other.
+    if (domain.queue.size > 0 || !this.#hasCapacity(domain)) return false;
+    domain.throttle.start(this.#scene.nowMs);
+    fetch.domains.add(domain.name);
+    fetch.connections++;
+    this.#domains.report(domain);
+    this.#scene.emit({ type: "connection-granted", fetch: fetch.id });
+    return true;
+  }
+
+  #grant(fetch: RunningFetch, domain: Domain): void {
+    domain.throttle.connect(this.#scene.nowMs);
+    fetch.connections++;
+    this.#scene.emit({ type: "connection-granted", fetch: fetch.id });
+  }
+
+  #release(name: string, id: FetchId): void {
+    const domain = this.#domain(name);
+    domain.throttle.finish();
+    const position = domain.connectionsWanted.indexOf(id);
+    if (position >= 0) domain.connectionsWanted.splice(position, 1);
+    this.wake(name);
+    this.#domains.report(domain);
+  }
+
+  #wakeWhenRateFrees(domain: Domain): void {
+    const freesAtMs = domain.throttle.rateFreesAtMs(this.#scene.nowMs);
+    const isWaitedFor = domain.queue.size > 0 || domain.connectionsWanted.length > 0;
+    if (freesAtMs === undefined || !isWaitedFor || domain.wakeAtMs === freesAtMs) return;
+    domain.wakeAtMs = freesAtMs;
+    this.#scene.due.add(freesAtMs, { type: "domain", name: domain.name });
+  }
+
+  #isCandidate(job: HuntJob, target: HuntUrl): boolean {
+    const isNaughty = [target.domain, target.place].some((place) => this.#naughty.isNaughty(place, this.#scene.nowMs));
+    return !isNaughty && !job.isFetching(target.url);
+  }
+
+  #hasCapacity(domain: Domain): boolean {
+    return domain.connectionsWanted.length === 0 && domain.throttle.hasCapacity(this.#scene.nowMs);
+  }
+
+  #domain(name: string): Domain {
+    return this.#domains.get(name, this.#scene.nowMs);
+  }
+}

@@ -1,0 +1,108 @@
+// One HTTP request to a checked address: for NIP-11 and for git's info/refs and ls-refs. Answers are limited in size
+// and time; redirects are answers like any other (redirects.ts decides). Never decompresses what it did not ask for.
+
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import type { Clock } from "../base/clock.js";
+import { type DialFailure, failure, failureOf } from "./failure.js";
+import type { GuardedUrl } from "./guard.js";
+import { pinnedConnection } from "./pin.js";
+
+export interface HttpOptions {
+  readonly clock: Clock;
+  /** From the first byte sent to the last received. */
+  readonly totalMs: number;
+  /** Without a byte received. */
+  readonly idleMs: number;
+  readonly maxBodyBytes: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Makes it a POST. */
+  readonly body?: Uint8Array;
+  readonly signal?: AbortSignal;
+  /** Extra trusted certificates (PEM), for private networks and tests. */
+  readonly ca?: string | Buffer;
+}
+
+export interface HttpAnswer {
+  readonly ok: true;
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+export function httpRequest(url: GuardedUrl, options: HttpOptions): Promise<HttpAnswer | DialFailure> {
+  if (url.scheme !== "http" && url.scheme !== "https") {
+    return Promise.resolve(failure("bad-scheme", "an HTTP request needs http or https"));
+  }
+  if (options.signal?.aborted) return Promise.resolve(failure("aborted", "not wanted any more"));
+  return new Promise((settle) => {
+    const { clock } = options;
+    const request = (url.scheme === "https" ? requestHttps : requestHttp)(url.href, {
+      method: options.body ? "POST" : "GET",
+      agent: false,
+      ...pinnedConnection(url),
+      headers: {
+        ...options.headers,
+        "accept-encoding": "identity",
+        ...(options.body ? { "content-length": String(options.body.length) } : {}),
+      },
+      ...(options.ca === undefined ? {} : { ca: options.ca }),
+    });
+    let cancelIdle = (): void => undefined;
+    let settled = false;
+    const finish = (result: HttpAnswer | DialFailure): void => {
+      if (settled) return;
+      settled = true;
+      cancelTotal();
+      cancelIdle();
+      options.signal?.removeEventListener("abort", onAbort);
+      request.destroy();
+      settle(result);
+    };
+    const restartIdle = (): void => {
+      cancelIdle();
+      cancelIdle = clock.after(options.idleMs, () => finish(failure("timeout", `silent for ${options.idleMs} ms`)));
+    };
+    const onAbort = (): void => finish(failure("aborted", "not wanted any more"));
+    const cancelTotal = clock.after(options.totalMs, () =>
+      finish(failure("timeout", `longer than ${options.totalMs} ms`)),
+    );
+    restartIdle();
+    options.signal?.addEventListener("abort", onAbort, { once: true });
+    request.on("error", (error) => finish(failureOf(error)));
+    // A server may answer 101 to anything; without a listener that socket would stay open.
+    request.on("upgrade", (_response, socket) => {
+      socket.destroy();
+      finish(failure("bad-response", "switched protocols"));
+    });
+    request.on("response", (response) => readBody(response, options.maxBodyBytes, restartIdle, finish));
+    request.end(options.body);
+  });
+}
+
+function readBody(
+  response: IncomingMessage,
+  maxBodyBytes: number,
+  onData: () => void,
+  finish: (result: HttpAnswer | DialFailure) => void,
+): void {
+  const encoding = response.headers["content-encoding"] ?? "identity";
+  if (encoding !== "identity") {
+    finish(failure("bad-response", "an encoding that was not asked for"));
+    return;
+  }
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  response.on("data", (chunk: Buffer) => {
+    onData();
+    bytes += chunk.length;
+    if (bytes > maxBodyBytes) return finish(failure("too-large", `more than ${maxBodyBytes} bytes`));
+    chunks.push(chunk);
+  });
+  response.on("error", (error) => finish(failureOf(error)));
+  response.on("close", () => {
+    if (!response.complete) return finish(failure("reset", "ended before its end"));
+    finish({ ok: true, status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) });
+  });
+}

@@ -1,0 +1,20 @@
+// A certificate for `pinned.test` that nobody trusts and no server uses: tests of TLS need one that is always there.
+
+export const testCertificate = {
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgWJO7b/AgxyqMYfrL
+t4tRJx6ucIRS3F4ML2Vub0V152ShRANCAASU/yK7CLOnm5yGaPq1ttEXE9XBFGn9
+4AQZdJ417V1rHuKhasHO3gjxxxuhv044clD/dMEShndxTAeaKI84jGxC
+-----END PRIVATE KEY-----`,
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBmzCCAUGgAwIBAgIUMPIfYLYrxa2kyan0hgMx257uhQEwCgYIKoZIzj0EAwIw
+FjEUMBIGA1UEAwwLcGlubmVkLnRlc3QwIBcNMjYxMTE1MDg1MzU1WhgPMjEyNjEw
+MjIwODUzNTVaMBYxFDASBgNVBAMMC3Bpbm5lZC50ZXN0MFkwEwYHKoZIzj0CAQYI
+KoZIzj0DAQcDQgAElP8iuwizp5uchmj6tbbRFxPVwRRp/eAEGXSeNe1dax7ioWrB
+zt4I8ccbob9OOHJQ/3TBEoZ3cUwHmiiPOIxsQqNrMGkwHQYDVR0OBBYEFLdfVFkl
+U6gdmiZH+wGHnKVBScvkMB8GA1UdIwQYMBaAFLdfVFklU6gdmiZH+wGHnKVBScvk
+MA8GA1UdEwEB/wQFMAMBAf8wFgYDVR0RBA8wDYILcGlubmVkLnRlc3QwCgYIKoZI
+zj0EAwIDSAAwRQIhAKBEPoiea9cRjqCtk28U0eJ054kb3DbGsEOQr4CXbZ+rAiAB
+Cawxa4uhgMUmRWg5FX+hpJqDJaVFJa9xZHhIPU8h2Q==
+-----END CERTIFICATE-----`,
+};
