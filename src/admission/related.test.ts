@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Tag, VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
+import { npubOf } from "../nostr/nip19.js";
 import { type ListEntry, repositoryList } from "./lists.js";
-import { npubOf } from "./npub.js";
 import {
   addressOfRepository,
   announcement,

@@ -2,8 +2,8 @@
 
 import { hostOfUrl, pathBelowService, type ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
+import { npubOf } from "../nostr/nip19.js";
 import type { Announcement, PullRequest } from "../nostr/nip34.js";
-import { npubOf } from "./npub.js";
 
 export interface ServiceListing {
   readonly inClone: boolean;

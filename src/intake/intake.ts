@@ -29,7 +29,12 @@ export interface Intake {
 export interface IntakeObserver {
   received(event: NostrEvent, source: Source): void;
   decided(event: NostrEvent, source: Source, answer: IntakeAnswer): void;
-  /** Git could not do what an accepted event asks for; the event is kept, and the next start tries again. */
+}
+
+export interface GitFollower {
+  /** What git must do because of a verdict that was written; true when the event is served because of it. */
+  follow(event: VerifiedEvent, verdict: Verdict): Promise<boolean>;
+  /** Git could not do it; the event is kept, and the next start tries again. */
   failed(event: NostrEvent, error: unknown): void;
 }
 
@@ -37,10 +42,10 @@ export interface IntakeParts {
   readonly store: Store;
   readonly verifier: Verifier;
   readonly policy: AdmissionPolicy;
-  /** What git must do because of a verdict that was written; true when the event is served because of it. */
-  readonly follow: (event: VerifiedEvent, verdict: Verdict) => Promise<boolean>;
+  /** Absent where there is no git host (an import into a store at rest). */
+  readonly git?: GitFollower;
   /** Whether each verdict leaves a record for `why`. */
-  readonly recordDecisions: boolean;
+  readonly recordDecisions?: boolean;
   readonly clock: Clock;
   readonly observer: IntakeObserver;
   readonly maxFutureSeconds: number;
@@ -71,12 +76,12 @@ export function createIntake(parts: IntakeParts): Intake {
     if (!verdict.ok || !answer.ok) return answer;
     if (verdict.action === "relay") for (const listener of ephemeralListeners) listener(verified);
     const wasWritten = answer.stored || (verdict.action !== "store" && verdict.action !== "leave");
-    if (!wasWritten) return answer;
+    if (!wasWritten || !parts.git) return answer;
     try {
-      const isServed = await parts.follow(verified, verdict);
+      const isServed = await parts.git.follow(verified, verdict);
       return isServed ? { ok: true, stored: true, message: "" } : answer;
     } catch (error) {
-      observer.failed(event, error);
+      parts.git.failed(event, error);
       return refuse("internal", "it was kept, but git could not follow: try again later");
     }
   }

@@ -1,8 +1,8 @@
 // From a repository's name in events to its place on disk: the one bridge between the two.
 
 import type { RepositoryName } from "../admission/names.js";
-import { npubOf } from "../admission/npub.js";
 import { asNpub, RepositoryAddress, type RepositoryArea } from "../git/address.js";
+import { npubOf } from "../nostr/nip19.js";
 
 export function diskAddress(name: RepositoryName, area: RepositoryArea = "main"): RepositoryAddress {
   const npub = asNpub(npubOf(name.owner));

@@ -1,0 +1,30 @@
+// What was opened is closed in reverse, each once, whatever else fails.
+
+import type { Logger } from "../config/logging.js";
+
+export class ClosingOrder {
+  readonly #steps: { readonly name: string; readonly close: () => Promise<void> }[] = [];
+  #closed: Promise<void> | undefined;
+
+  constructor(private readonly logger: Logger) {}
+
+  add(name: string, close: () => Promise<void>): void {
+    this.#steps.push({ name, close });
+  }
+
+  /** Never throws: what would not close is logged. */
+  close(): Promise<void> {
+    this.#closed ??= this.#closeAll();
+    return this.#closed;
+  }
+
+  async #closeAll(): Promise<void> {
+    for (const { name, close } of this.#steps.reverse()) {
+      try {
+        await close();
+      } catch (error) {
+        this.logger.error({ err: error, part: name }, "closing failed");
+      }
+    }
+  }
+}

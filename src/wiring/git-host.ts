@@ -1,0 +1,53 @@
+// The launcher, git itself and the repositories: opened together, closed together.
+
+import { statfs } from "node:fs/promises";
+import type { Clock } from "../base/clock.js";
+import type { Config } from "../config/config.js";
+import { askCapabilities, type Capabilities } from "../git/advertisement.js";
+import { Launcher } from "../git/launcher.js";
+import { Repositories } from "../git/repositories.js";
+import { Git } from "../git/run.js";
+
+export interface GitHost {
+  readonly launcher: Launcher;
+  readonly git: Git;
+  readonly repositories: Repositories;
+  readonly capabilities: Capabilities;
+  diskShareUsed(): Promise<number>;
+  close(): Promise<void>;
+}
+
+const diskLookMs = 2_000;
+
+export async function openGitHost(config: Config, clock: Clock, started: (stallMs: number) => void): Promise<GitHost> {
+  const launcher = new Launcher();
+  try {
+    const git = await Git.find(launcher, { onStart: (_verb, stallMs) => started(stallMs) });
+    const repositories = new Repositories({ gitDataPath: config.gitDataPath, git, clock });
+    const capabilities = await askCapabilities(git);
+    return {
+      launcher,
+      git,
+      repositories,
+      capabilities,
+      diskShareUsed: diskWatch(config.gitDataPath, clock),
+      close: () => launcher.close(),
+    };
+  } catch (error) {
+    await launcher.close();
+    throw error;
+  }
+}
+
+/** Asked at each push; the disk is looked at every two seconds at most. A folder that is not there yet is not full. */
+function diskWatch(folder: string, clock: Clock): () => Promise<number> {
+  let share = 0;
+  let lookedAtMs = Number.NEGATIVE_INFINITY;
+  return async () => {
+    if (clock.monotonicMs() - lookedAtMs < diskLookMs) return share;
+    lookedAtMs = clock.monotonicMs();
+    const disk = await statfs(folder).catch(() => undefined);
+    share = disk && disk.blocks > 0 ? 1 - disk.bavail / disk.blocks : 0;
+    return share;
+  };
+}

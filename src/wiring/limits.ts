@@ -1,0 +1,108 @@
+// From settings as operators name them to the limits each room asks for. Nothing is decided here.
+
+import { type AdmissionCaps, defaultCaps } from "../admission/caps.js";
+import { type AdmissionLists, repositoryList } from "../admission/lists.js";
+import type { ArchiveSettings } from "../admission/settings.js";
+import type { Config } from "../config/config.js";
+import { defaultLimits, type GitHttpLimits } from "../git/http.js";
+import type { PackBudgets } from "../git/types.js";
+import type { PurgatorySettings } from "../purgatory/settings.js";
+import { defaultRelayLimits, type RelayLimits } from "../relay/limits.js";
+
+export const relayLimits = (config: Config): RelayLimits => ({
+  ...defaultRelayLimits,
+  maxMessageBytes: config.maxMessageBytes,
+  maxEventBytes: config.maxEventBytes,
+  maxEventTags: config.maxEventTags,
+  maxFutureSeconds: config.maxFutureSecs,
+  maxSubscriptions: config.maxSubscriptionsPerConnection,
+  maxSubscriptionIdChars: config.maxSubscriptionIdChars,
+  maxFilters: config.maxFiltersPerReq,
+  maxFilterValues: config.maxFilterValues,
+  maxLiveValues: config.maxLiveValuesPerConnection,
+  maxLimit: config.maxLimit,
+  defaultLimit: config.defaultLimit,
+  eventsPerMinutePerConnection: config.eventsPerMinutePerConnection,
+  eventsPerMinutePerIp: config.eventsPerMinutePerIp,
+  connectionsPerIp: config.maxConnectionsPerIp,
+  maxConnections: config.maxConnections,
+  pauseAtBytes: config.sendPauseBytes,
+  closeAtBytes: config.sendMaxBytes,
+  stalledMs: config.sendStallSecs * 1_000,
+  pingMs: config.pingIntervalSecs * 1_000,
+  maxReconciliations: config.negentropyMaxSessionsPerConnection,
+  reconciliationIdleMs: config.negentropyIdleSecs * 1_000,
+  reconciliationFrameBytes: config.negentropyMaxFrameBytes,
+  maxReconciliationRecords: config.negentropyMaxRecords,
+  maxReconciliationRecordsInAll: config.negentropyTotalMaxRecords,
+});
+
+export const admissionCaps = (config: Config): AdmissionCaps => ({
+  ...defaultCaps,
+  expirySeconds: config.purgatoryExpirySecs,
+  softSeconds: config.purgatorySoftExpirySecs,
+  maxWaitSeconds: config.purgatoryMaxWaitSecs,
+  rememberSeconds: config.purgatoryRememberSecs,
+  announcementsPerKey: config.purgatoryMaxAnnouncementsPerKey,
+  announcementsPerIpAndHour: config.purgatoryAnnouncementsPerHourPerIp,
+  waitingAnnouncements: config.purgatoryMaxAnnouncements,
+  statesPerAuthorAndIdentifier: config.purgatoryMaxStatesPerRepository,
+  relatedPerRepository: config.purgatoryMaxRelatedPerRepository,
+  waitingBytes: config.purgatoryMaxBytes,
+  repositoriesPerState: config.releaseMaxRepositories,
+  deletionTargets: config.maxDeletionTargets,
+  graspListsPerIpAndHour: config.graspListsPerHourPerIp,
+  graspLists: config.maxGraspLists,
+});
+
+export const admissionLists = (config: Config): AdmissionLists => ({
+  repositoryWhitelist: repositoryList(config.repositoryWhitelist),
+  repositoryBlacklist: repositoryList(config.repositoryBlacklist),
+  eventBlacklist: repositoryList(config.eventBlacklist.map((pubkey) => ({ type: "author", pubkey }))),
+});
+
+export const archiveSettings = (config: Config): ArchiveSettings => ({
+  all: config.archiveAll,
+  whitelist: repositoryList(config.archiveWhitelist),
+  serviceHosts: new Set(config.archiveGraspServices),
+});
+
+export const purgatorySettings = (config: Config): PurgatorySettings => ({
+  caps: admissionCaps(config),
+  partialGraceSeconds: config.partialStateGraceSecs,
+  placeholderSeconds: config.placeholderExpirySecs,
+  pushStrict: config.pushStrict,
+  archiveReadOnly: config.archiveReadOnly,
+  unhostGraceSeconds: config.unhostGraceDays * 86_400,
+  auditSeconds: config.auditEventExpirySecs,
+  quotas: { repositoryBytes: config.repositoryMaxBytes, ownerBytes: config.npubMaxBytes },
+  unclaimed: {
+    bytesEach: config.unclaimedMaxBytes,
+    perIpAndHour: config.unclaimedPerHourPerIp,
+    bytesInAll: config.unclaimedTotalMaxBytes,
+  },
+  pushesUntilDiskShare: config.diskPushMaxPercent / 100,
+});
+
+export const packBudgets = (config: Config): PackBudgets => ({
+  maxPackBytes: config.pushMaxBytes,
+  maxObjects: config.pushMaxObjects,
+  maxObjectBytes: config.maxObjectBytes,
+});
+
+export function gitHttpLimits(config: Config): GitHttpLimits {
+  const usual = defaultLimits(config.gitPackConcurrent);
+  return {
+    ...usual,
+    idleMs: config.gitIdleSecs * 1_000,
+    totalMs: config.gitTotalSecs * 1_000,
+    maxUploadRequestBytes: config.gitFetchRequestMaxBytes,
+    fetches: {
+      total: config.gitPackConcurrent,
+      perRepository: config.gitPackConcurrentPerRepository,
+      perIp: config.gitPackConcurrentPerIp,
+      maxQueued: config.gitPackQueue,
+    },
+    maxSharedBytes: config.gitPackCacheBytes,
+  };
+}
