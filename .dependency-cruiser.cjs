@@ -23,7 +23,7 @@ const rules = floors.flatMap((rooms, floor) =>
       name: `${room}-imports-downwards-only`,
       severity: "error",
       from: { path: `^src/${room}/`, pathNot: "\\.test\\.ts$" },
-      to: { path: `^src/(main\\.ts|(${[...forbidden, "main"].join("|")})/)` },
+      to: { path: `^src/((main|start|process-life)\\.ts|(${[...forbidden, "wiring"].join("|")})/)` },
     };
   }),
 );

@@ -6,8 +6,12 @@ import { createInterface } from "node:readline";
 import { systemClock } from "./base/clock.js";
 import type { Abilities, BuildInfo, Terminal } from "./cli/abilities.js";
 import { runCommandLine } from "./cli/run.js";
+import { Launcher } from "./git/launcher.js";
+import { Git, GitTooOldError } from "./git/run.js";
+import { createVerifierPool } from "./nostr/verify/pool.js";
 import { runServer } from "./process-life.js";
-import type { Rooms } from "./start.js";
+import { startServer } from "./start.js";
+import { openStore } from "./wiring/open-store.js";
 
 const terminal: Terminal = {
   out: (text) =>
@@ -35,17 +39,17 @@ function buildInfo(): BuildInfo {
   };
 }
 
-const absent = (room: string) => async (): Promise<never> => {
-  throw new Error(`${room} is not part of this build`);
-};
-
-const rooms: Rooms = {
-  openStore: absent("the store"),
-  createVerifier: absent("signature verification"),
-  createPolicy: () => async () => ({ ok: true, action: "store", rule: "everything" }),
-  observer: { received: () => undefined, decided: () => undefined },
-  startService: absent("the relay"),
-};
+async function gitVersion(): ReturnType<Abilities["gitVersion"]> {
+  const launcher = new Launcher();
+  try {
+    return { ok: true, version: (await Git.find(launcher)).version };
+  } catch (error) {
+    if (error instanceof GitTooOldError) return { ok: false, reason: error.message };
+    throw error;
+  } finally {
+    await launcher.close();
+  }
+}
 
 const build = buildInfo();
 
@@ -56,12 +60,19 @@ const abilities: Abilities = {
   build,
   cores: availableParallelism(),
   serve: (loaded, load) =>
-    runServer({ loaded, load, clock: systemClock, rooms, isHandledElsewhere: () => false, version: build.version }),
-  openStore: absent("the store"),
-  createVerifier: absent("signature verification"),
+    runServer({
+      loaded,
+      load,
+      clock: systemClock,
+      start: (parts) => startServer({ ...parts, clock: systemClock, build, cores: availableParallelism() }),
+      isHandledElsewhere: () => false,
+      version: build.version,
+    }),
+  openStore: (config) => openStore(config, systemClock),
+  createVerifier: () => createVerifierPool({ workers: Math.max(1, availableParallelism() - 1) }),
   // The operator's own import is taken as it is, once its signature is good.
   importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),
-  gitVersion: async () => ({ ok: false, reason: "git is not looked for in this build" }),
+  gitVersion,
 };
 
 // A reader that closes the pipe early (`holdfast config show | head`) is not a fault.

@@ -9,7 +9,7 @@ import { createLiveConfig, type LiveConfig } from "./config/live-config.js";
 import type { LoadedConfig, LoadResult } from "./config/load.js";
 import { createLog, type Log } from "./config/logging.js";
 import { problemText } from "./config/problem.js";
-import { type Rooms, type Server, StartRefusal, startServer } from "./start.js";
+import type { Server, StartParts } from "./start.js";
 
 const stopWithinMs = 5000;
 
@@ -17,7 +17,8 @@ export interface LifeParts {
   readonly loaded: LoadedConfig;
   readonly load: () => LoadResult;
   readonly clock: Clock;
-  readonly rooms: Rooms;
+  /** Builds the server; a test may build a smaller one. */
+  readonly start: (parts: Pick<StartParts, "live" | "logger" | "onFault">) => Promise<Server>;
   /** Rejections that their owner has dealt with although Node believes otherwise (LMDB's second promise). */
   readonly isHandledElsewhere: (reason: unknown) => boolean;
   readonly version: string;
@@ -60,9 +61,9 @@ export async function runServer(parts: LifeParts): Promise<number> {
 
   let server: Server;
   try {
-    server = await startServer({ live, logger, clock, rooms: parts.rooms, onFault: fault });
+    server = await parts.start({ live, logger, onFault: fault });
   } catch (error) {
-    if (error instanceof StartRefusal) logger.fatal(error.message);
+    if (error instanceof Error && error.name === "StartRefusal") logger.fatal(error.message);
     else logger.fatal({ err: error }, "the start failed");
     log.flush();
     return 1;

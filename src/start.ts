@@ -2,11 +2,15 @@
 //   1. the data directory's lock   (not with the memory backend)
 //   2. the server's key            made at the first start
 //   3. the store
-//   4. the verifier
-//   5. the door for events         intake, with its policy
-//   6. the service                 relay and HTTP server; from here on the port is open
-// Rooms come as factories, so that what is built how is said in one place (main.ts) and tests can start a server too.
+//   4. git                         launcher, repositories
+//   5. purgatory                   ends what a crash interrupted before anything is served
+//   6. the verifier, and the door for events with its policy
+//   7. the service                 relay and HTTP server; from here on the port is open
+// Rooms get what they need as arguments; nothing here is reachable from them.
 
+import { Registry } from "prom-client";
+import { hourlyCounter } from "./admission/counters.js";
+import { createAdmissionPolicy } from "./admission/create-policy.js";
 import type { AdmissionPolicy } from "./admission/policy.js";
 import type { Clock } from "./base/clock.js";
 import { lockDataDirectory } from "./cli/data-lock.js";
@@ -15,37 +19,25 @@ import type { LiveConfig } from "./config/live-config.js";
 import type { Logger } from "./config/logging.js";
 import { problemText } from "./config/problem.js";
 import { loadServerKey } from "./config/server-key.js";
-import { createIntake, type Intake, type IntakeObserver } from "./intake/intake.js";
-import type { Verifier } from "./nostr/verify/port.js";
-import type { Store } from "./store/port.js";
-
-/** What the service is made from. */
-export interface ServiceParts {
-  readonly live: LiveConfig;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly secretHex: string;
-  readonly store: Store;
-  readonly verifier: Verifier;
-  readonly intake: Intake;
-  /** A fault nobody expected: logged, then the process ends. */
-  readonly onFault: (error: unknown) => void;
-}
-
-export interface Service {
-  /** Where it listens, for the log. */
-  readonly address: string;
-  close(): Promise<void>;
-}
-
-export interface Rooms {
-  openStore(config: Config, logger: Logger): Promise<Store>;
-  createVerifier(config: Config): Promise<Verifier>;
-  createPolicy(live: LiveConfig): AdmissionPolicy;
-  readonly observer: IntakeObserver;
-  /** Opens the port. */
-  startService(parts: ServiceParts): Promise<Service>;
-}
+import { createGitMetrics } from "./git/metrics.js";
+import { GitTooOldError } from "./git/run.js";
+import { createIntake } from "./intake/intake.js";
+import { serviceName } from "./net/url.js";
+import { SecretKey } from "./nostr/keys.js";
+import { createVerifierPool } from "./nostr/verify/pool.js";
+import { countEntries } from "./purgatory/counts.js";
+import { createPurgatoryMetrics } from "./purgatory/metrics.js";
+import { Purgatory } from "./purgatory/purgatory.js";
+import { createRelayMetrics } from "./relay/metrics.js";
+import { ClosingOrder } from "./wiring/closing-order.js";
+import { openGitHost } from "./wiring/git-host.js";
+import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
+import { openStore } from "./wiring/open-store.js";
+import { watchProcess } from "./wiring/process-metrics.js";
+import { purgatoryObserver } from "./wiring/purgatory-observer.js";
+import { repeatedly } from "./wiring/repeatedly.js";
+import { RepositoryCount } from "./wiring/repository-count.js";
+import { startService } from "./wiring/service.js";
 
 export interface Server {
   readonly address: string;
@@ -62,54 +54,147 @@ export interface StartParts {
   readonly live: LiveConfig;
   readonly logger: Logger;
   readonly clock: Clock;
-  readonly rooms: Rooms;
+  readonly build: { readonly version: string; readonly commit: string };
+  readonly cores: number;
   readonly onFault: (error: unknown) => void;
+  /** Instead of GRASP's rules; for tests and benchmarks of the relay alone. No setting reaches it. */
+  readonly policy?: AdmissionPolicy;
 }
 
-export async function startServer({ live, logger, clock, rooms, onFault }: StartParts): Promise<Server> {
+export async function startServer(parts: StartParts): Promise<Server> {
+  const { live, logger, clock, onFault } = parts;
   const config = live.current;
   const closing = new ClosingOrder(logger);
   try {
     if (config.databaseBackend !== "memory") {
       const lock = lockDataDirectory(config.relayDataPath);
-      if (!lock.ok) {
-        throw new StartRefusal(
-          `the data directory ${config.relayDataPath} is in use by process ${lock.holderPid}: stop it, or set NGIT_DATA_PATH to another directory`,
-        );
-      }
+      if (!lock.ok) throw new StartRefusal(lockedText(config, lock.holderPid));
       closing.add("lock", async () => lock.release());
     }
 
     const key = loadServerKey(config);
     if (!key.ok) throw new StartRefusal(problemText(key.problem));
+    const secret = SecretKey.fromHex(key.secretHex);
+    if (!secret) throw new StartRefusal("NGIT_RELAY_OWNER_NSEC is not a secret key: remove it to have one made");
+    const service = serviceName(config.domain);
+    if (!service) throw new StartRefusal(`NGIT_DOMAIN ${config.domain} is not host[:port][/base]`);
 
-    const store = await rooms.openStore(config, logger);
+    const registry = new Registry();
+    const store = await openStore(config, clock);
     closing.add("store", () => store.close());
 
-    const verifier = await rooms.createVerifier(config);
-    closing.add("verifier", () => verifier.close());
-    logger.info({ engine: verifier.engine, events: store.stats.events }, "store open");
+    const gitMetrics = createGitMetrics(registry, () => live.current.metricsTopNRepos);
+    const gitHost = await openGitHost(config, clock, (stallMs) => gitMetrics.started(stallMs));
+    closing.add("git", () => gitHost.close());
 
+    const purgatoryMetrics = createPurgatoryMetrics(registry, () => countEntries(store));
+    const purgatory = new Purgatory({
+      store,
+      repositories: gitHost.repositories,
+      clock,
+      settings: () => purgatorySettings(live.current),
+      diskShareUsed: () => gitHost.diskShareUsed(),
+      observer: purgatoryObserver(logger, purgatoryMetrics),
+    });
+    await purgatory.resume();
+    closing.add("purgatory", () => purgatory.close());
+    const sweeping = repeatedly(
+      clock,
+      () => live.current.purgatorySweepIntervalMs,
+      () => purgatory.sweep(),
+      onFault,
+    );
+    closing.add("sweeping", () => sweeping.close());
+
+    const verifier = await createVerifierPool({ workers: verifierWorkers(parts.cores) });
+    closing.add("verifier", () => verifier.close());
+    logger.info({ engine: verifier.engine, git: gitHost.git.version, events: store.stats.events }, "store open");
+
+    const relayMetrics = createRelayMetrics(registry, () => live.current.metricsConnectionPerIpAbuseThreshold);
+    const policy =
+      parts.policy ??
+      createAdmissionPolicy({
+        services: [service],
+        serverKey: secret.pubkey,
+        adminKeys: () => new Set(live.current.adminNpubs ?? [secret.pubkey]),
+        lists: memo(live, admissionLists),
+        archive: memo(live, archiveSettings),
+        grasp06: config.grasp06Enable,
+        caps: memo(live, admissionCaps),
+        newAnnouncements: hourlyCounter(),
+        graspLists: hourlyCounter(),
+      });
     const intake = createIntake({
       store,
       verifier,
-      policy: rooms.createPolicy(live),
+      policy,
+      git: {
+        follow: (event, verdict) => purgatory.entered(event, verdict),
+        failed: (event, error) => logger.error({ err: error, id: event.id }, "git could not follow an accepted event"),
+      },
+      recordDecisions: parts.policy === undefined,
       clock,
-      observer: rooms.observer,
+      observer: relayMetrics.intakeObserver,
       maxFutureSeconds: config.maxFutureSecs,
     });
 
-    const parts: ServiceParts = { live, logger, clock, secretHex: key.secretHex, store, verifier, intake, onFault };
-    const service = await rooms.startService(parts);
-    closing.add("service", () => service.close());
-    return { address: service.address, close: () => closing.close() };
+    const repositoryCount = new RepositoryCount(store);
+    await repositoryCount.open();
+    closing.add("repository count", async () => repositoryCount.close());
+    watchProcess({
+      registry,
+      build: parts.build,
+      engine: verifier.engine,
+      clock,
+      repositories: () => repositoryCount.count,
+    });
+    const started = await startService({
+      live,
+      logger,
+      clock,
+      version: parts.build.version,
+      services: [service],
+      serverKey: secret.pubkey,
+      store,
+      verifier,
+      intake,
+      gitHost,
+      purgatory,
+      registry,
+      relayMetrics,
+      gitMetrics,
+      repositoryCount: () => repositoryCount.count,
+      onFault,
+    });
+    closing.add("service", () => started.close());
+    return { address: started.address, close: () => closing.close() };
   } catch (error) {
     await closing.close();
     throw startFailure(error, config);
   }
 }
 
+/** One core for the event loop and the store's writer, the rest for signatures. */
+const verifierWorkers = (cores: number): number => Math.max(1, Math.min(8, cores - 1));
+
+/** Worked out once for each version of the settings. */
+function memo<T>(live: LiveConfig, derive: (config: Config) => T): () => T {
+  let from: Config | undefined;
+  let value: T;
+  return () => {
+    if (from !== live.current) {
+      from = live.current;
+      value = derive(from);
+    }
+    return value;
+  };
+}
+
+const lockedText = (config: Config, pid: number | undefined): string =>
+  `the data directory ${config.relayDataPath} is in use by process ${pid}: stop it, or set NGIT_DATA_PATH to another directory`;
+
 function startFailure(error: unknown, config: Config): unknown {
+  if (error instanceof GitTooOldError) return new StartRefusal(error.message);
   const code = (error as NodeJS.ErrnoException | undefined)?.code;
   if (code === "EADDRINUSE" || code === "EACCES" || code === "EADDRNOTAVAIL") {
     const { host, port } = config.bindAddress;
@@ -118,30 +203,4 @@ function startFailure(error: unknown, config: Config): unknown {
     );
   }
   return error;
-}
-
-class ClosingOrder {
-  readonly #steps: { readonly name: string; readonly close: () => Promise<void> }[] = [];
-  #closed: Promise<void> | undefined;
-
-  constructor(private readonly logger: Logger) {}
-
-  add(name: string, close: () => Promise<void>): void {
-    this.#steps.push({ name, close });
-  }
-
-  close(): Promise<void> {
-    this.#closed ??= this.#closeAll();
-    return this.#closed;
-  }
-
-  async #closeAll(): Promise<void> {
-    for (const { name, close } of this.#steps.reverse()) {
-      try {
-        await close();
-      } catch (error) {
-        this.logger.error({ err: error, part: name }, "closing failed");
-      }
-    }
-  }
 }

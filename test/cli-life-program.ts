@@ -4,9 +4,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { systemClock } from "../src/base/clock.js";
 import { loadConfig } from "../src/config/load.js";
-import { runServer } from "../src/process-life.js";
-import type { Rooms } from "../src/start.js";
-import type { Store } from "../src/store/port.js";
+import { type LifeParts, runServer } from "../src/process-life.js";
+import { type Server, StartRefusal } from "../src/start.js";
+import { ClosingOrder } from "../src/wiring/closing-order.js";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -19,47 +19,42 @@ const load = () =>
     surroundings: { logIsTerminal: false, cores: 1 },
   });
 
-const rooms: Rooms = {
-  openStore: async () => {
-    say("store opened");
-    return {
-      stats: { events: 0, bytesOnDisk: 0, queuedWorks: 0 },
-      close: async () => say("store closed"),
-    } as unknown as Store;
-  },
-  createVerifier: async () => ({
-    engine: "none",
-    verify: async () => undefined,
-    close: async () => say("verifier closed"),
-  }),
-  createPolicy: () => async () => ({ ok: true, action: "store", rule: "all" }),
-  observer: { received: () => undefined, decided: () => undefined },
-  startService: async ({ live }) => {
-    const server = createServer();
+async function start({ live, logger }: Parameters<LifeParts["start"]>[0]): Promise<Server> {
+  const closing = new ClosingOrder(logger);
+  const { host, port } = live.current.bindAddress;
+  say("store opened");
+  closing.add("store", async () => say("store closed"));
+  closing.add("verifier", async () => say("verifier closed"));
+  const server = createServer();
+  try {
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
-      server.listen(live.current.bindAddress.port, live.current.bindAddress.host, resolve);
+      server.listen(port, host, resolve);
     });
-    process.on("SIGUSR2", () => {
-      // As a bug would: a promise nobody waits for.
-      void Promise.reject(new Error("planted fault"));
-    });
-    return {
-      address: String((server.address() as AddressInfo).port),
-      close: () =>
-        new Promise<void>((resolve) => {
-          server.close(() => {
-            say("service closed");
-            if (process.env.STALL !== "1") resolve();
-          });
-          if (process.env.STALL === "1") setInterval(() => undefined, 1000);
-        }),
-    };
-  },
-};
+  } catch (error) {
+    await closing.close();
+    throw new StartRefusal(`choose another with NGIT_BIND_ADDRESS: ${String(error)}`);
+  }
+  process.on("SIGUSR2", () => {
+    // As a bug would: a promise nobody waits for.
+    void Promise.reject(new Error("planted fault"));
+  });
+  closing.add(
+    "service",
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => {
+          say("service closed");
+          if (process.env.STALL !== "1") resolve();
+        });
+        if (process.env.STALL === "1") setInterval(() => undefined, 1000);
+      }),
+  );
+  return { address: String((server.address() as AddressInfo).port), close: () => closing.close() };
+}
 
 const loaded = load();
 if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
 process.exit(
-  await runServer({ loaded, load, clock: systemClock, rooms, isHandledElsewhere: () => false, version: "0" }),
+  await runServer({ loaded, load, clock: systemClock, start, isHandledElsewhere: () => false, version: "0" }),
 );

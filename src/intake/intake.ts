@@ -9,7 +9,7 @@ import type { AdmissionPolicy, Source, Verdict } from "../admission/policy.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
-import type { Verifier } from "../nostr/verify/port.js";
+import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/port.js";
 import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Transaction } from "../store/port.js";
 
 export type IntakeAnswer =
@@ -129,7 +129,11 @@ export function createIntake(parts: IntakeParts): Intake {
 
 function failureOf(error: unknown): Refusal {
   if (error instanceof StoreFullError) return refuse("disk-full", "the server's disk is full: try again later");
-  if (error instanceof StoreBusyError) return refuse("rate-limited", "the server is busy: try again in a few seconds");
-  if (error instanceof StoreClosedError) return refuse("shutting-down", "the server is shutting down: try again later");
+  if (error instanceof StoreBusyError || error instanceof VerifierBusyError) {
+    return refuse("rate-limited", "the server is busy: try again in a few seconds");
+  }
+  if (error instanceof StoreClosedError || error instanceof VerifierClosedError) {
+    return refuse("shutting-down", "the server is shutting down: try again later");
+  }
   throw error;
 }

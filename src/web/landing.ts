@@ -10,7 +10,6 @@ export interface LandingFacts {
   readonly relayUrl: string;
   /** `https://host/base` */
   readonly baseUrl: string;
-  readonly software: string;
   readonly version: string;
   readonly repositories: number;
   readonly events: number;
@@ -74,7 +73,7 @@ share one address.</p>
 <dt>Events</dt><dd>${number(facts.events)}</dd>
 <dt>Supports</dt><dd>${safe(facts.supportedGrasps.join(", "))}</dd>
 </dl>
-<footer><a href="${safe(facts.software)}">Holdfast</a> ${safe(facts.version)}</footer>
+<footer>Holdfast ${safe(facts.version)}</footer>
 </main>
 </body>
 </html>

@@ -1,0 +1,53 @@
+// What the server says about itself, in NIP-11 and on its pages: only what is true of this build and these settings.
+
+import type { Config } from "../config/config.js";
+import type { RelayFacts } from "../http/nip11.js";
+import type { Pubkey } from "../nostr/ids.js";
+
+/** Names the program; it has no home page of its own yet. */
+export const softwareUrl = "urn:software:holdfast";
+
+const supportedNips = [1, 9, 11, 34, 40, 42, 45, 50, 62, 67, 70, 77] as const;
+
+export function acceptanceCriteria(config: Config): string {
+  if (config.repositoryWhitelist.length > 0) {
+    return "Repositories on this server's list are hosted when their announcement names this server in clone and relays.";
+  }
+  return "Any repository is hosted whose announcement names this server in its clone and relays tags.";
+}
+
+/** Said only when something is kept out by hand; blacklists themselves are not shown. */
+function curation(config: Config): string | undefined {
+  const isCurated =
+    config.repositoryWhitelist.length > 0 || config.repositoryBlacklist.length > 0 || config.eventBlacklist.length > 0;
+  return isCurated ? "The operator keeps lists of what is hosted here and what is not." : undefined;
+}
+
+export function relayFacts(config: Config, serverKey: Pubkey, version: string): RelayFacts {
+  const curated = curation(config);
+  const operator = config.adminNpubs?.[0] ?? serverKey;
+  return {
+    name: config.relayName,
+    description: config.relayDescription,
+    ...(config.relayIcon === undefined ? {} : { icon: config.relayIcon }),
+    ...(config.relayBanner === undefined ? {} : { banner: config.relayBanner }),
+    pubkey: operator,
+    self: serverKey,
+    ...(config.relayContact === undefined ? {} : { contact: config.relayContact }),
+    software: softwareUrl,
+    version,
+    supportedNips,
+    supportedGrasps: ["GRASP-01"],
+    repoAcceptanceCriteria: acceptanceCriteria(config),
+    ...(curated === undefined ? {} : { curation: curated }),
+    ...(config.relayPostingPolicy === undefined ? {} : { postingPolicy: config.relayPostingPolicy }),
+    retention: [{ time: null }],
+    restrictedWrites: true,
+  };
+}
+
+/** `https://host/base`; plain http for a server that is only on this machine. */
+export function publicUrls(config: Config): { readonly http: string; readonly relay: string } {
+  const isLocal = /^(?:localhost|127\.|\[::1\])/.test(config.domain);
+  return { http: `http${isLocal ? "" : "s"}://${config.domain}`, relay: `ws${isLocal ? "" : "s"}://${config.domain}` };
+}

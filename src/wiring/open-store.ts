@@ -1,0 +1,18 @@
+// Which store the settings ask for.
+
+import type { Clock } from "../base/clock.js";
+import type { Config } from "../config/config.js";
+import { openLmdbStore } from "../store/lmdb/open.js";
+import { createMemoryStore } from "../store/memory/create.js";
+import type { Store } from "../store/port.js";
+
+export async function openStore(config: Config, clock: Clock): Promise<Store> {
+  switch (config.databaseBackend) {
+    case "memory":
+      return createMemoryStore({ clock });
+    case "lmdb":
+      return openLmdbStore(config.relayDataPath, { clock });
+    case "postgres":
+      throw new Error("the postgres backend is refused when settings are read");
+  }
+}

@@ -1,0 +1,201 @@
+// Opens the port: the relay and the git host behind one HTTP server, and /metrics on its own address if asked for.
+
+import { randomBytes } from "node:crypto";
+import { statfs } from "node:fs/promises";
+import type { Registry } from "prom-client";
+import type { Clock } from "../base/clock.js";
+import type { LiveConfig } from "../config/live-config.js";
+import type { Logger } from "../config/logging.js";
+import { GitHttp } from "../git/http.js";
+import type { GitMetrics } from "../git/metrics.js";
+import { parseGitPath } from "../git/url-path.js";
+import { clientIp, trustedProxies } from "../http/client-ip.js";
+import { healthRoutes } from "../http/health.js";
+import { metricsRoute } from "../http/metrics.js";
+import { relayInformationRoute } from "../http/nip11.js";
+import type { Route } from "../http/routes.js";
+import { createHttpServer, type HttpServer } from "../http/server.js";
+import { wellKnownRoutes } from "../http/well-known.js";
+import type { Intake } from "../intake/intake.js";
+import type { ServiceName } from "../net/url.js";
+import type { Pubkey } from "../nostr/ids.js";
+import { NegentropyRecords } from "../nostr/negentropy/records.js";
+import { NegentropyServer } from "../nostr/negentropy/server.js";
+import { parseNpub } from "../nostr/nip19.js";
+import type { Verifier } from "../nostr/verify/port.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
+import { diskAddress } from "../purgatory/repository-address.js";
+import type { RelayMetrics } from "../relay/metrics.js";
+import { createRelay } from "../relay/relay.js";
+import type { Store } from "../store/port.js";
+import { landingRoute } from "../web/landing.js";
+import { acceptanceCriteria, publicUrls, relayFacts } from "./facts.js";
+import type { GitHost } from "./git-host.js";
+import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
+
+export interface ServiceParts {
+  readonly live: LiveConfig;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly version: string;
+  readonly services: readonly ServiceName[];
+  readonly serverKey: Pubkey;
+  readonly store: Store;
+  readonly verifier: Verifier;
+  readonly intake: Intake;
+  readonly gitHost: GitHost;
+  readonly purgatory: Purgatory;
+  readonly registry: Registry;
+  readonly relayMetrics: RelayMetrics;
+  readonly gitMetrics: GitMetrics;
+  readonly repositoryCount: () => number;
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface Service {
+  /** Where it listens, for the log. */
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+const closeWithinMs = 3_000;
+
+export async function startService(parts: ServiceParts): Promise<Service> {
+  const { live, clock, onFault } = parts;
+  const config = live.current;
+  const proxies = trustedProxies(
+    config.trustedProxies.map(({ address, prefixBits }) => `${address}/${prefixBits}`),
+  ).list;
+  const basePath = config.domain.includes("/") ? config.domain.slice(config.domain.indexOf("/")) : "";
+  const git = gitHttp(parts, basePath, (request) => clientIp(request, proxies));
+  const relay = createRelay({
+    store: parts.store,
+    intake: parts.intake,
+    verifier: parts.verifier,
+    negentropy: (items, frameBytes) => new NegentropyServer(new NegentropyRecords(items), { frameBytes }),
+    clock,
+    limits: () => relayLimits(live.current),
+    serviceNames: parts.services,
+    metrics: parts.relayMetrics,
+    newChallenge: () => randomBytes(16).toString("hex"),
+    onFault,
+  });
+  const common = { basePath, trustedProxies: () => proxies, clock, onFault };
+  const http = createHttpServer({ ...common, routes: routes(parts, git), webSocket: relay });
+  const listening = await http.listen(config.bindAddress);
+  const metricsServer = await ownMetricsServer(parts, common);
+  return {
+    address: `${listening.address}:${listening.port}`,
+    async close() {
+      const stopped = http.close(closeWithinMs);
+      await relay.close(closeWithinMs);
+      await stopped;
+      await metricsServer?.close(closeWithinMs);
+      await git.close();
+    },
+  };
+}
+
+function gitHttp(
+  parts: ServiceParts,
+  basePath: string,
+  ipOf: (request: Parameters<typeof clientIp>[0]) => string,
+): GitHttp {
+  const { live, logger, clock, gitHost, purgatory, gitMetrics } = parts;
+  return new GitHttp({
+    repositories: gitHost.repositories,
+    capabilities: gitHost.capabilities,
+    clock,
+    lookUp: async (npub, identifier, area) => {
+      const owner = parseNpub(npub);
+      if (!owner || area !== "main") return undefined;
+      const name = { owner, identifier };
+      return (await purgatory.lookUp(name)) ? { address: diskAddress(name) } : undefined;
+    },
+    authority: (address, commands, { ip }) => purgatory.authority(address, commands, ip),
+    journal: (entry) => purgatory.journal(entry),
+    released: (outcome) => purgatory.pushed(outcome),
+    ipOf,
+    budgets: packBudgets(live.current),
+    limits: gitHttpLimits(live.current),
+    cacheDirectory: `${gitHost.launcher.scratchDirectory}/answers`,
+    basePath,
+    observe(done) {
+      gitMetrics.observe(done);
+      const { operation, status, code, durationMs, fault } = done;
+      const repo = done.address && `${done.address.npub}/${done.address.identifier}`;
+      if (fault !== undefined && status !== "aborted")
+        logger.error({ err: fault, operation, repo }, "a git request failed");
+      else logger.debug({ operation, status, code, repo, ms: Math.round(durationMs) }, "git");
+    },
+  });
+}
+
+function routes(parts: ServiceParts, git: GitHttp): Route[] {
+  const { live, store, gitHost, registry, serverKey, version, onFault } = parts;
+  const urls = publicUrls(live.current);
+  const gitRoute: Route = {
+    matches: (request) => {
+      const path = parseGitPath(request.path, git.options.basePath);
+      return path !== undefined && path.rest !== "";
+    },
+    async handle(request, response) {
+      await git.handle(request.message, response, request.path, request.query);
+    },
+  };
+  const checks = [
+    { name: "store", isReady: () => isWritable(store) },
+    { name: "git", isReady: () => gitHost.git.version !== "" },
+    { name: "disk", isReady: async () => (await diskShare(live)) * 100 < live.current.diskEventsMaxPercent },
+  ];
+  return [
+    gitRoute,
+    relayInformationRoute(
+      () => relayFacts(live.current, serverKey, version),
+      () => relayLimits(live.current),
+    ),
+    landingRoute(() => ({
+      name: live.current.relayName,
+      description: live.current.relayDescription,
+      relayUrl: urls.relay,
+      baseUrl: urls.http,
+      version,
+      repositories: parts.repositoryCount(),
+      events: store.stats.events,
+      repoAcceptanceCriteria: acceptanceCriteria(live.current),
+      supportedGrasps: relayFacts(live.current, serverKey, version).supportedGrasps,
+    })),
+    ...healthRoutes(checks, onFault),
+    ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined
+      ? [metricsRoute(registry, () => metricsAccess(live))]
+      : []),
+    ...wellKnownRoutes(serverKey, urls.relay),
+  ];
+}
+
+function metricsAccess(live: LiveConfig): { isPublic: boolean; token?: string } {
+  const { metricsPublic, metricsToken } = live.current;
+  return { isPublic: metricsPublic, ...(metricsToken === undefined ? {} : { token: metricsToken }) };
+}
+
+async function ownMetricsServer(
+  { live, registry }: ServiceParts,
+  common: Pick<Parameters<typeof createHttpServer>[0], "basePath" | "trustedProxies" | "clock" | "onFault">,
+): Promise<HttpServer | undefined> {
+  const address = live.current.metricsBindAddress;
+  if (!live.current.metricsEnabled || address === undefined) return undefined;
+  const server = createHttpServer({ ...common, routes: [metricsRoute(registry, () => ({ isPublic: true }))] });
+  await server.listen(address);
+  return server;
+}
+
+async function isWritable(store: Store): Promise<boolean> {
+  await store.transact(async (tx) => tx.setRow("meta", "ready", 1));
+  return true;
+}
+
+async function diskShare(live: LiveConfig): Promise<number> {
+  const { databaseBackend, gitDataPath, relayDataPath } = live.current;
+  const disk = await statfs(databaseBackend === "memory" ? gitDataPath : relayDataPath).catch(() => undefined);
+  return disk && disk.blocks > 0 ? 1 - disk.bavail / disk.blocks : 0;
+}
