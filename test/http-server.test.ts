@@ -35,7 +35,7 @@ interface Answer {
   readonly body: string;
 }
 
-describe("the HTTP server", { timeout: 20_000 }, () => {
+describe("the HTTP server", { timeout: 60_000 }, () => {
   let server: TestRelay;
   let ready = true;
   const registry = new Registry();
