@@ -35,7 +35,7 @@ interface Answer {
   readonly body: string;
 }
 
-describe("the HTTP server", { timeout: 20_000 }, () => {
+describe("the HTTP server", { timeout: 60_000 }, () => {
   let server: TestRelay;
   let ready = true;
   const registry = new Registry();
@@ -45,14 +45,8 @@ describe("the HTTP server", { timeout: 20_000 }, () => {
     handle: () => Promise.reject(new Error("a bug")),
   };
   before(async () => {
-    const landing = landingRoute(() => landingFacts);
-    // NIP-11 is asked first for the same path.
-    const page: Route = {
-      matches: (one) => landing.matches(one) && !String(one.message.headers.accept).includes("nostr+json"),
-      handle: landing.handle,
-    };
     const routes = [
-      page,
+      landingRoute(() => landingFacts),
       ...healthRoutes(
         [
           { name: "store", isReady: () => ready },
@@ -209,6 +203,8 @@ describe("the HTTP server", { timeout: 20_000 }, () => {
     await assert.rejects(RelayClient.connect(`${server.url}basement`), /404/);
     const other = await raw("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n");
     assert.match(other, /^HTTP\/1\.1 400 [\s\S]*access-control-allow-origin/i);
+    const keyless = await raw("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    assert.match(keyless, /^HTTP\/1\.1 400 [\s\S]*access-control-allow-origin/i);
   });
 
   test("threat 25: a handshake that never ends is ended", async (t) => {

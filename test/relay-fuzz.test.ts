@@ -112,7 +112,7 @@ class Fuzz {
   }
 }
 
-describe("random frames", { timeout: 60_000 }, () => {
+describe("random frames", { timeout: 120_000 }, () => {
   test(`threats 26 and 27: 100,000 frames against one session (seed ${seed})`, async () => {
     const store = new NaiveStore();
     const faults: unknown[] = [];

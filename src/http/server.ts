@@ -8,7 +8,7 @@ import type { Clock } from "../base/clock.js";
 import { clientIp, type TrustedProxies } from "./client-ip.js";
 import { answerPreflight, corsHeaderLines, setCorsHeaders } from "./cors.js";
 import { type Route, type RouteRequest, sendPlain } from "./routes.js";
-import { refuseUpgrade, type UpgradeTarget, wantsWebSocket } from "./upgrade.js";
+import { handshakeFault, refuseUpgrade, type UpgradeTarget } from "./upgrade.js";
 
 export interface HttpParts {
   /** First match answers. */
@@ -105,8 +105,9 @@ function upgrade(parts: HttpParts, message: IncomingMessage, socket: Duplex, hea
   socket.on("error", () => socket.destroy());
   const request = routeRequest(parts, message);
   const target = request.localPath === "/" ? parts.webSocket : undefined;
+  const fault = handshakeFault(message);
   if (!target) refuseUpgrade(socket, 404, "not found");
-  else if (!wantsWebSocket(message)) refuseUpgrade(socket, 400, "only WebSocket upgrades are known here");
+  else if (fault !== undefined) refuseUpgrade(socket, 400, fault);
   else {
     const accepted = target.accept(message, socket, head, request.ip);
     if (!accepted.ok) refuseUpgrade(socket, accepted.code === "rate-limited" ? 429 : 503, accepted.message);

@@ -10,9 +10,18 @@ export interface UpgradeTarget {
   accept(request: IncomingMessage, socket: Duplex, head: Buffer, ip: string): { readonly ok: true } | Refusal;
 }
 
-/** Node has looked at `Connection` already, whatever else it lists. */
-export const wantsWebSocket = (request: IncomingMessage): boolean =>
-  request.headers.upgrade?.trim().toLowerCase() === "websocket";
+/**
+ * Why this is no WebSocket handshake (RFC 6455, 4.2.1), if it is none. Node has looked at `Connection` already,
+ * whatever else that lists. Said here, because the codec would answer without the headers a browser needs.
+ */
+export function handshakeFault(request: IncomingMessage): string | undefined {
+  const { upgrade, "sec-websocket-key": key, "sec-websocket-version": version } = request.headers;
+  if (upgrade?.trim().toLowerCase() !== "websocket") return "only WebSocket upgrades are known here";
+  if (request.method !== "GET") return "a WebSocket handshake is a GET";
+  if (version !== "13" && version !== "8") return "this version of WebSocket is not known here";
+  if (typeof key !== "string" || !/^[+/0-9A-Za-z]{22}==$/.test(key)) return "Sec-WebSocket-Key is missing or not a key";
+  return undefined;
+}
 
 export function refuseUpgrade(socket: Duplex, status: number, sentence: string): void {
   const body = `${sentence}\n`;

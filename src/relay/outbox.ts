@@ -10,7 +10,8 @@ export interface ByteSink {
   write(bytes: Buffer, done: () => void): void;
 }
 
-const firstSlabBytes = 4 * 1024;
+/** Small enough for Node's buffer pool: most clients get one short frame at a time. */
+const firstSlabBytes = 2 * 1024;
 const fullSlabBytes = 64 * 1024;
 /** Handed over at once: more would hide from us whether the client takes anything. */
 const batchBytes = 128 * 1024;

@@ -5,11 +5,22 @@
 import type { NostrEvent } from "../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../nostr/filter.js";
 
-interface Filed<Owner> {
+/** One owner's filters; `seenIn` is the last match it was found in, so that it is found once. */
+interface Place<Owner> {
   readonly owner: Owner;
+  readonly filed: Filed<Owner>[];
+  seenIn: number;
+}
+
+interface Filed<Owner> {
+  readonly place: Place<Owner>;
   readonly filter: Filter;
+  /** Looked at before the matcher is: most candidates that do not match fail here, at the price of one look. */
+  readonly kinds: readonly number[] | undefined;
   readonly matches: Matcher;
 }
+
+const fewKinds = 8;
 
 /** Most values have one filter: a set is made only for the second. */
 type Bucket<Key, Owner> = Map<Key, Filed<Owner> | Set<Filed<Owner>>>;
@@ -18,12 +29,14 @@ type Bucket<Key, Owner> = Map<Key, Filed<Owner> | Set<Filed<Owner>>>;
 const selectiveTags = ["e", "E", "q", "a", "A", "d", "r"];
 
 export class SubscriptionIndex<Owner extends object> {
-  readonly #byOwner = new Map<Owner, Filed<Owner>[]>();
+  readonly #byOwner = new Map<Owner, Place<Owner>>();
   readonly #byId: Bucket<string, Owner> = new Map();
   readonly #byTag = new Map<string, Bucket<string, Owner>>();
   readonly #byAuthor: Bucket<string, Owner> = new Map();
   readonly #byKind: Bucket<number, Owner> = new Map();
   readonly #everything = new Set<Filed<Owner>>();
+  #matches = 0;
+  #found: Owner[] = [];
 
   get size(): number {
     return this.#byOwner.size;
@@ -31,37 +44,52 @@ export class SubscriptionIndex<Owner extends object> {
 
   add(owner: Owner, filters: readonly Filter[]): void {
     this.remove(owner);
-    const filed = filters
-      .filter((filter) => !matchesNothing(filter))
-      .map((filter) => ({ owner, filter, matches: matcherOf(filter) }));
-    this.#byOwner.set(owner, filed);
-    for (const one of filed) this.#file(one, put);
+    const place: Place<Owner> = { owner, filed: [], seenIn: 0 };
+    this.#byOwner.set(owner, place);
+    for (const filter of filters) {
+      if (matchesNothing(filter)) continue;
+      const kinds = filter.kinds && filter.kinds.length <= fewKinds ? filter.kinds : undefined;
+      const one = { place, filter, kinds, matches: matcherOf(filter) };
+      place.filed.push(one);
+      this.#file(one, put);
+    }
   }
 
   remove(owner: Owner): void {
-    for (const one of this.#byOwner.get(owner) ?? []) this.#file(one, take);
+    for (const one of this.#byOwner.get(owner)?.filed ?? []) this.#file(one, take);
     this.#byOwner.delete(owner);
   }
 
   /** Each owner once, however many of its filters match. */
   match(event: NostrEvent): Owner[] {
-    const found: Owner[] = [];
-    const seen = new Set<Owner>();
-    const look = (one: Filed<Owner>) => {
-      if (seen.has(one.owner) || !one.matches(event)) return;
-      seen.add(one.owner);
-      found.push(one.owner);
-    };
-    visit(this.#byId.get(event.id), look);
+    this.#matches++;
+    this.#found = [];
+    this.#visit(this.#byId.get(event.id), event);
     if (this.#byTag.size > 0) {
-      for (const [name, value] of event.tags) {
-        if (name !== undefined && value !== undefined) visit(this.#byTag.get(name)?.get(value), look);
+      for (const tag of event.tags) {
+        const name = tag[0];
+        const value = tag[1];
+        if (name !== undefined && value !== undefined) this.#visit(this.#byTag.get(name)?.get(value), event);
       }
     }
-    visit(this.#byAuthor.get(event.pubkey), look);
-    visit(this.#byKind.get(event.kind), look);
-    visit(this.#everything, look);
-    return found;
+    this.#visit(this.#byAuthor.get(event.pubkey), event);
+    this.#visit(this.#byKind.get(event.kind), event);
+    this.#visit(this.#everything, event);
+    return this.#found;
+  }
+
+  #visit(there: Filed<Owner> | Set<Filed<Owner>> | undefined, event: NostrEvent): void {
+    if (there === undefined) return;
+    if (there instanceof Set) for (const one of there) this.#look(one, event);
+    else this.#look(there, event);
+  }
+
+  #look(one: Filed<Owner>, event: NostrEvent): void {
+    const { place, kinds } = one;
+    if (place.seenIn === this.#matches || (kinds !== undefined && !kinds.includes(event.kind))) return;
+    if (!one.matches(event)) return;
+    place.seenIn = this.#matches;
+    this.#found.push(place.owner);
   }
 
   #file(one: Filed<Owner>, change: typeof put): void {
@@ -106,10 +134,4 @@ function take<Key, Owner>(bucket: Bucket<Key, Owner>, key: Key, one: Filed<Owner
     there.delete(one);
     if (there.size === 0) bucket.delete(key);
   }
-}
-
-function visit<Owner>(there: Filed<Owner> | Set<Filed<Owner>> | undefined, look: (one: Filed<Owner>) => void): void {
-  if (there === undefined) return;
-  if (there instanceof Set) for (const one of there) look(one);
-  else look(there);
 }

@@ -84,12 +84,13 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
   });
   const proxies = trustedProxies(["127.0.0.0/8", "::1"]).list;
   const http = createHttpServer({
+    // Both are at `/`: the document is asked first, then the page.
     routes: [
-      ...(wish.routes ?? []),
       relayInformationRoute(
         () => testFacts,
         () => limits,
       ),
+      ...(wish.routes ?? []),
     ],
     webSocket: relay,
     basePath: wish.basePath ?? "",
