@@ -208,6 +208,24 @@ test("throttle: round-robin, one URL a turn", () => {
   assert.deepEqual(driver.taken(), ["a.test/a1", "a.test/b1", "a.test/c1", "a.test/a2", "a.test/b2", "a.test/c2"]);
 });
 
+test("throttle: a repository that was busy elsewhere when its turn came is served when it is free again", () => {
+  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  for (const name of ["a", "b"]) {
+    driver.announce(name, `https://${name}.test/busy`);
+    driver.waiting(name, { id: "s", ids: [oid(1)] });
+  }
+  driver.advance(500);
+  driver.announce("r", "https://a.test/r", "https://b.test/r");
+  driver.waiting("r", { id: "s", ids: [oid(1)] });
+  driver.advance(500);
+  driver.taken();
+  driver.finish(1, { failure: "not-git" });
+  driver.finish(2, { failure: "not-git" });
+  assert.deepEqual(driver.taken(), ["a.test/r"]);
+  driver.finish(3, { failure: "not-git" });
+  assert.deepEqual(driver.taken(), ["b.test/r"]);
+});
+
 test("throttle: a repository that needs nothing any more leaves the domain's queue", () => {
   const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
   for (const name of ["a", "b", "c"]) {

@@ -21,6 +21,8 @@ export class Servers {
   readonly #fetches = new Map<FetchId, RunningFetch>();
   /** Domains whose queue may have something to start, in order. */
   readonly #waking = new Set<string>();
+  /** Domains that lack only a free lane: set apart, or every finished fetch would look at all of them. */
+  readonly #stalled: Readonly<Record<JobKind, Set<string>>> = { repository: new Set(), "pull-request": new Set() };
   readonly #onLeft: (job: HuntJob) => void;
   #lastFetch = 0;
 
@@ -85,22 +87,10 @@ export class Servers {
 
   /** Starts at most one waiting job's fetch, at the domain that has waited longest for its turn. */
   serveOne(): boolean {
-    const again: string[] = [];
-    let started = false;
-    for (const name of this.#waking) {
-      this.#waking.delete(name);
-      const domain = this.#domain(name);
-      started = this.#serve(domain);
-      if (started) {
-        again.push(name);
-        break;
-      }
-      // Everything here could start but for the lanes: nothing else would wake this domain when they open.
-      const isClosed = (kind: JobKind) => !this.lanes.hasRoom(kind) && domain.queue.waiting(kind) > 0;
-      if (this.#hasCapacity(domain) && (isClosed("repository") || isClosed("pull-request"))) again.push(name);
+    for (const kind of ["repository", "pull-request"] as const) {
+      if (this.lanes.hasRoom(kind) && this.#serveFirstOf(this.#stalled[kind])) return true;
     }
-    for (const name of again) this.#waking.add(name);
-    return started;
+    return this.#serveFirstOf(this.#waking);
   }
 
   start(job: HuntJob, target: HuntUrl, path: "main" | "domain"): void {
@@ -167,6 +157,22 @@ export class Servers {
 
   restoreNaughty(place: string, kind: string, remainingMs: number): void {
     this.#naughty.restore({ place, kind, untilMs: this.#scene.nowMs + remainingMs });
+  }
+
+  #serveFirstOf(names: Set<string>): boolean {
+    for (const name of names) {
+      names.delete(name);
+      const domain = this.#domain(name);
+      if (this.#serve(domain)) {
+        this.wake(name);
+        return true;
+      }
+      if (!this.#hasCapacity(domain)) continue;
+      for (const kind of ["repository", "pull-request"] as const) {
+        if (!this.lanes.hasRoom(kind) && domain.queue.waiting(kind) > 0) this.#stalled[kind].add(name);
+      }
+    }
+    return false;
   }
 
   /** Connections of running fetches first, then one URL of the next job in line. */
