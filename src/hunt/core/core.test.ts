@@ -430,6 +430,16 @@ test("a state that goes soft rests until an hour after its last attempt", () => 
   assert.deepEqual(startsOf(driver, "r"), [last + 60 * minute]);
 });
 
+test("objects a served repository lacks are looked for soon, then hourly, and are never in the queue", () => {
+  const driver = new DrivenCore();
+  driver.announce("r", "https://a.test/1");
+  deadServers(driver);
+  driver.waiting("r", { id: "partial", kind: "repair", ids: [oid(1)] });
+  assert.equal(driver.core.queueSize, 0);
+  driver.advance(70 * minute);
+  assert.deepEqual(startsOf(driver, "r"), [500, 500 + 60 * minute]);
+});
+
 for (const [what, wake] of [
   ["one of its objects arriving", (d: DrivenCore) => d.send({ type: "arrived", repository: "r", ids: [oid(1)] })],
   ["a new URL", (d: DrivenCore) => d.announce("r", "https://a.test/1", "https://b.test/1")],
