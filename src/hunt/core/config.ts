@@ -25,6 +25,18 @@ export interface LaneLimits {
   readonly maxBytes: number;
 }
 
+/** What ends one `git fetch`, whatever the server does. */
+export interface FetchLimits {
+  readonly totalMs: number;
+  /** Slower than this for `slowForMs` ends it. */
+  readonly minBytesPerSecond: number;
+  readonly slowForMs: number;
+  readonly maxObjects: number;
+  /** Ids asked for although the server does not advertise them. */
+  readonly maxUnadvertised: number;
+  readonly maxRedirects: number;
+}
+
 export interface HuntConfig {
   readonly directDelayMs: number;
   readonly syncDelayMs: number;
@@ -38,6 +50,7 @@ export interface HuntConfig {
   readonly urls: UrlLimits;
   /** Connections of one fetch, look-ups and redirects included. */
   readonly maxRequests: number;
+  readonly fetch: FetchLimits;
   readonly lanes: Readonly<Record<JobKind, LaneLimits>>;
   readonly maxDomainLabels: number;
   readonly ours: readonly ServiceName[];
@@ -55,6 +68,14 @@ export const huntDefaults: HuntConfig = {
   overrides: new Map(),
   urls: { perAnnouncement: 5, perHost: 3, perRepository: 20, perPullRequest: 3 },
   maxRequests: 12,
+  fetch: {
+    totalMs: 600_000,
+    minBytesPerSecond: 1_000,
+    slowForMs: 30_000,
+    maxObjects: 5_000_000,
+    maxUnadvertised: 8,
+    maxRedirects: 3,
+  },
   lanes: {
     repository: { fresh: 16, total: 64, maxBytes: 2 * 1024 ** 3 },
     "pull-request": { fresh: 4, total: 16, maxBytes: 200 * 1024 ** 2 },

@@ -208,6 +208,24 @@ test("throttle: round-robin, one URL a turn", () => {
   assert.deepEqual(driver.taken(), ["a.test/a1", "a.test/b1", "a.test/c1", "a.test/a2", "a.test/b2", "a.test/c2"]);
 });
 
+test("throttle: a repository that was busy elsewhere when its turn came is served when it is free again", () => {
+  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  for (const name of ["a", "b"]) {
+    driver.announce(name, `https://${name}.test/busy`);
+    driver.waiting(name, { id: "s", ids: [oid(1)] });
+  }
+  driver.advance(500);
+  driver.announce("r", "https://a.test/r", "https://b.test/r");
+  driver.waiting("r", { id: "s", ids: [oid(1)] });
+  driver.advance(500);
+  driver.taken();
+  driver.finish(1, { failure: "not-git" });
+  driver.finish(2, { failure: "not-git" });
+  assert.deepEqual(driver.taken(), ["a.test/r"]);
+  driver.finish(3, { failure: "not-git" });
+  assert.deepEqual(driver.taken(), ["b.test/r"]);
+});
+
 test("throttle: a repository that needs nothing any more leaves the domain's queue", () => {
   const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
   for (const name of ["a", "b", "c"]) {
@@ -412,6 +430,16 @@ test("a state that goes soft rests until an hour after its last attempt", () => 
   assert.deepEqual(startsOf(driver, "r"), [last + 60 * minute]);
 });
 
+test("objects a served repository lacks are looked for soon, then hourly, and are never in the queue", () => {
+  const driver = new DrivenCore();
+  driver.announce("r", "https://a.test/1");
+  deadServers(driver);
+  driver.waiting("r", { id: "partial", kind: "repair", ids: [oid(1)] });
+  assert.equal(driver.core.queueSize, 0);
+  driver.advance(70 * minute);
+  assert.deepEqual(startsOf(driver, "r"), [500, 500 + 60 * minute]);
+});
+
 for (const [what, wake] of [
   ["one of its objects arriving", (d: DrivenCore) => d.send({ type: "arrived", repository: "r", ids: [oid(1)] })],
   ["a new URL", (d: DrivenCore) => d.announce("r", "https://a.test/1", "https://b.test/1")],
@@ -486,27 +514,63 @@ test("a running fetch that waits for the rate window is served before new ones",
   assert.equal(driver.fetches.length, 1);
 });
 
-test("a redirect to a full domain is denied at once; to a free one it takes a place there", () => {
+test("a redirected fetch gives up its place, waits for one at the new domain and takes turns with the queue there", () => {
   const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
   driver.announce("r", "https://a.test/1");
   driver.announce("q", "https://b.test/1");
-  driver.announce("p", "https://c.test/1");
-  driver.waiting("r", { id: "s", ids: [oid(1)] });
-  driver.waiting("q", { id: "s", ids: [oid(1)] });
+  for (const name of ["r", "q"]) driver.waiting(name, { id: "s", ids: [oid(1)] });
   driver.advance(500);
-  driver.send({ type: "connection-wanted", fetch: 1, host: "b.test" });
-  assert.deepEqual(
-    driver.of("connection-denied").map((denied) => denied.reason),
-    ["throttled"],
-  );
-  driver.send({ type: "connection-wanted", fetch: 1, host: "c.test" });
-  assert.equal(driver.of("connection-granted").length, 1);
+  for (const [name, url] of [
+    ["a2", "https://a.test/2"],
+    ["b2", "https://b.test/2"],
+    ["b3", "https://b.test/3"],
+  ] as const) {
+    driver.announce(name, url);
+    driver.waiting(name, { id: "s", ids: [oid(1)] });
+  }
+  driver.advance(500);
   driver.taken();
-  driver.waiting("p", { id: "s", ids: [oid(1)] });
-  driver.advance(500);
+  driver.send({ type: "connection-wanted", fetch: 1, host: "b.test" });
+  assert.deepEqual(driver.taken(), ["a.test/2"]);
+  assert.deepEqual(driver.of("connection-granted"), []);
+  driver.finish(2, { failure: "not-git" });
+  assert.deepEqual(
+    driver.of("connection-granted").map((granted) => granted.fetch),
+    [1],
+  );
   assert.deepEqual(driver.taken(), []);
   driver.finish(1, { failure: "not-git" });
-  assert.deepEqual(driver.taken(), ["c.test/1"]);
+  assert.deepEqual(driver.taken(), ["b.test/2"]);
+});
+
+test("two domains whose fetches are redirected to each other do not lock", () => {
+  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  driver.announce("r", "https://a.test/1");
+  driver.announce("q", "https://b.test/1");
+  for (const name of ["r", "q"]) driver.waiting(name, { id: "s", ids: [oid(1)] });
+  driver.advance(500);
+  driver.send({ type: "connection-wanted", fetch: 1, host: "b.test" });
+  driver.send({ type: "connection-wanted", fetch: 2, host: "a.test" });
+  assert.deepEqual(
+    driver.of("connection-granted").map((granted) => granted.fetch),
+    [1, 2],
+  );
+});
+
+test("a fetch that ends while it waits for a connection leaves no trace", () => {
+  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  driver.announce("r", "https://a.test/1");
+  driver.announce("q", "https://b.test/1");
+  driver.announce("p", "https://b.test/2");
+  for (const name of ["r", "q"]) driver.waiting(name, { id: "s", ids: [oid(1)] });
+  driver.advance(500);
+  driver.send({ type: "connection-wanted", fetch: 1, host: "b.test" });
+  driver.finish(1, { failure: "cancelled" });
+  driver.waiting("p", { id: "s", ids: [oid(1)] });
+  driver.advance(500);
+  driver.finish(2, { failure: "not-git" });
+  assert.deepEqual(driver.of("connection-granted"), []);
+  assert.equal(driver.fetches.at(-1)?.job, "p");
 });
 
 test("overrides give a domain limits of its own", () => {

@@ -1,6 +1,7 @@
 // The hunt's state machine: inputs and time in, commands out. No I/O, clock or randomness. purgatory.md "Hunting".
 // Two paths: a due job tries every URL whose domain has capacity (main path, here); what is left waits at its domain
 // and is served round-robin (domain queues, servers.ts). `step` lets every input run to rest.
+// Bounds: a job for each waiting entry's repository at most (purgatory caps these), in each queue once, 20 URLs a job.
 
 import type { HuntConfig } from "./config.js";
 import { DueTimes } from "./due-times.js";

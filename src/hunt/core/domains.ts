@@ -10,13 +10,20 @@ export interface Domain {
   readonly label: string;
   readonly throttle: DomainThrottle;
   readonly queue: DomainQueue;
-  /** Running fetches that wait for the rate window before their next connection, first come first served. */
-  readonly connectionsWanted: FetchId[];
+  /** Fetches that hold a place here and wait for the rate window before their next connection, in order. */
+  readonly connecting: FetchId[];
+  /** Fetches that a redirect brings here and that wait for a place, in order. */
+  readonly entering: FetchId[];
+  /** They and the queue take turns: redirects must not be a way past those who wait. */
+  isTurnOfEntering: boolean;
   /** The moment its rate window frees up, when somebody waits for it. */
   wakeAtMs: number | undefined;
   /** What the gauges last said of it. */
   reported: { inFlight: number; queued: number };
 }
+
+export const isWaitedFor = ({ queue, connecting, entering }: Domain): boolean =>
+  queue.size > 0 || connecting.length > 0 || entering.length > 0;
 
 /** Domains kept before idle ones are looked for. */
 const sweepAbove = 1_000;
@@ -48,7 +55,9 @@ export class Domains {
       label: this.#labelOf(name),
       throttle: new DomainThrottle(limits, this.#config.windowMs),
       queue: new DomainQueue(),
-      connectionsWanted: [],
+      connecting: [],
+      entering: [],
+      isTurnOfEntering: true,
       wakeAtMs: undefined,
       reported: { inFlight: 0, queued: 0 },
     };
@@ -81,8 +90,8 @@ export class Domains {
   }
 
   #sweep(nowMs: number): void {
-    for (const [name, { throttle, queue, connectionsWanted }] of this.#domains) {
-      if (queue.size === 0 && connectionsWanted.length === 0 && throttle.isIdle(nowMs)) this.#domains.delete(name);
+    for (const [name, domain] of this.#domains) {
+      if (!isWaitedFor(domain) && domain.throttle.isIdle(nowMs)) this.#domains.delete(name);
     }
     this.#sweepAt = Math.max(sweepAbove, 2 * this.#domains.size);
   }

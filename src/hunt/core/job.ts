@@ -10,8 +10,10 @@ export interface RunningFetch {
   readonly id: FetchId;
   readonly job: HuntJob;
   readonly target: HuntUrl;
-  /** Domains where it holds a place: its own, and those it was redirected to. */
-  readonly domains: Set<string>;
+  /** The domain where it holds a place: its URL's, or the one it was redirected to. None while it moves over. */
+  at: string | undefined;
+  /** The domain whose leave it waits for. */
+  wants: string | undefined;
   connections: number;
   /** Has run so long that the next URL may start beside it. */
   slow: boolean;
@@ -71,11 +73,12 @@ export class HuntJob {
   put(item: WaitingItem, nowMs: number): boolean {
     const wasQueued = this.isQueued;
     const before = this.#items.get(item.id);
-    this.#items.set(item.id, { soft: item.soft, missing: new Set(item.ids) });
+    const soft = item.soft || item.kind === "repair";
+    this.#items.set(item.id, { soft, missing: new Set(item.ids) });
     this.#restIfLeft(wasQueued, nowMs);
-    const isNew = !before || before.missing.size === 0 || (before.soft && !item.soft);
+    const isNew = !before || before.missing.size === 0 || (before.soft && !soft);
     if (!isNew || item.ids.length === 0) return false;
-    if (item.soft) {
+    if (soft) {
       // Known from before a restart, or found by repair: one look soon, then hourly.
       this.wantAt(nowMs + this.config.syncDelayMs);
       return false;

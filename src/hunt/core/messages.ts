@@ -77,7 +77,10 @@ export type HuntInput =
   | { readonly type: "pull-request-removed"; readonly event: EventId }
   /** Objects came another way, usually by a push. */
   | { readonly type: "arrived"; readonly repository: Coordinate; readonly ids: readonly Oid[] }
-  /** A running fetch wants one more connection (redirect, ls-refs, git fetch). Answered by granted or denied. */
+  /**
+   * A running fetch wants one more connection (redirect, ls-refs, git fetch) and has closed the last. Answered by
+   * granted or denied, perhaps only when the domain's rate window frees up.
+   */
   | { readonly type: "connection-wanted"; readonly fetch: FetchId; readonly host: string }
   /** Sent exactly once for every `fetch` command, also after `cancel`. */
   | { readonly type: "fetch-finished"; readonly fetch: FetchId; readonly result: FetchResult }
@@ -106,7 +109,7 @@ export type HuntCommand =
   | {
       readonly type: "connection-denied";
       readonly fetch: FetchId;
-      readonly reason: "budget" | "throttled" | "naughty" | "unknown-fetch";
+      readonly reason: "budget" | "naughty" | "unknown-fetch";
     }
   /** Send `tick` no later than this. Replaces an earlier one. */
   | { readonly type: "wake-at"; readonly atMs: number }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type ServiceName, serviceName } from "../../net/url.js";
+import { type CloneUrl, type ServiceName, serviceName } from "../../net/url.js";
 import { huntDefaults } from "./config.js";
-import { selectPullRequestUrls, selectUrls } from "./select-urls.js";
+import { selectPullRequestUrls, selectUrls, spellingsToTry } from "./select-urls.js";
 
 const ours = [serviceName("us.test"), serviceName("shared.test/grasp"), serviceName("us.test:8080")] as ServiceName[];
 const limits = huntDefaults.urls;
@@ -94,4 +94,12 @@ test("a pull request has three URLs at most", () => {
     selectPullRequestUrls(clone, ours, limits).map((target) => target.domain),
     ["h0.test", "h1.test", "h2.test"],
   );
+});
+
+test("http is tried as https first, https only as it is", () => {
+  assert.deepEqual(spellingsToTry("http://a.test:8080/x" as CloneUrl), [
+    "https://a.test:8080/x",
+    "http://a.test:8080/x",
+  ]);
+  assert.deepEqual(spellingsToTry("https://a.test/x" as CloneUrl), ["https://a.test/x"]);
 });

@@ -38,6 +38,10 @@ export function selectPullRequestUrls(
 /** Host without port of a URL that was accepted above; also for hosts that redirects name. */
 export const domainOf = (host: string): string => host.toLowerCase().replace(/\.$/, "");
 
+/** A server listed by http is tried by https first; each try is a connection of its own. */
+export const spellingsToTry = (url: CloneUrl): CloneUrl[] =>
+  url.startsWith("http:") ? [url.replace(/^http:/, "https:") as CloneUrl, url] : [url];
+
 function usable(clone: readonly string[], ours: readonly ServiceName[]): HuntUrl[] {
   const found = new Map<string, HuntUrl>();
   for (const text of clone) {

@@ -3,7 +3,7 @@
 // purgatory.md "Hunting", Domain queue and Throttle. Decides nothing about when a job is due.
 
 import { NaughtyPlaces } from "../../net/naughty.js";
-import { type Domain, Domains } from "./domains.js";
+import { type Domain, Domains, isWaitedFor } from "./domains.js";
 import type { HuntJob, RunningFetch } from "./job.js";
 import { Lanes } from "./lanes.js";
 import type { FetchId, FetchResult, HuntCommand, JobKind } from "./messages.js";
@@ -21,6 +21,8 @@ export class Servers {
   readonly #fetches = new Map<FetchId, RunningFetch>();
   /** Domains whose queue may have something to start, in order. */
   readonly #waking = new Set<string>();
+  /** Domains that lack only a free lane: set apart, or every finished fetch would look at all of them. */
+  readonly #stalled: Readonly<Record<JobKind, Set<string>>> = { repository: new Set(), "pull-request": new Set() };
   readonly #onLeft: (job: HuntJob) => void;
   #lastFetch = 0;
 
@@ -40,7 +42,7 @@ export class Servers {
       if (tried.has(target.url) || !this.#isCandidate(job, target)) continue;
       const domain = this.#domain(target.domain);
       // Who waits there comes first.
-      if (domain.queue.size === 0 && this.#hasCapacity(domain)) return { free: target, throttled };
+      if (!isWaitedFor(domain) && this.#hasRoom(domain)) return { free: target, throttled };
       throttled.add(domain.name);
     }
     return { throttled };
@@ -85,30 +87,27 @@ export class Servers {
 
   /** Starts at most one waiting job's fetch, at the domain that has waited longest for its turn. */
   serveOne(): boolean {
-    const again: string[] = [];
-    let started = false;
-    for (const name of this.#waking) {
-      this.#waking.delete(name);
-      const domain = this.#domain(name);
-      started = this.#serve(domain);
-      if (started) {
-        again.push(name);
-        break;
-      }
-      // Everything here could start but for the lanes: nothing else would wake this domain when they open.
-      const isClosed = (kind: JobKind) => !this.lanes.hasRoom(kind) && domain.queue.waiting(kind) > 0;
-      if (this.#hasCapacity(domain) && (isClosed("repository") || isClosed("pull-request"))) again.push(name);
+    for (const kind of ["repository", "pull-request"] as const) {
+      if (this.lanes.hasRoom(kind) && this.#serveFirstOf(this.#stalled[kind])) return true;
     }
-    for (const name of again) this.#waking.add(name);
-    return started;
+    return this.#serveFirstOf(this.#waking);
   }
 
   start(job: HuntJob, target: HuntUrl, path: "main" | "domain"): void {
     const { nowMs, due, config, emit } = this.#scene;
     const domain = this.#domain(target.domain);
     const id = ++this.#lastFetch;
-    const domains = new Set([domain.name]);
-    const fetch: RunningFetch = { id, job, target, domains, connections: 1, slow: false, cancelled: false };
+    const at = domain.name;
+    const fetch: RunningFetch = {
+      id,
+      job,
+      target,
+      at,
+      wants: undefined,
+      connections: 1,
+      slow: false,
+      cancelled: false,
+    };
     domain.throttle.start(nowMs);
     this.lanes.start(job.kind);
     this.#fetches.set(id, fetch);
@@ -136,13 +135,19 @@ export class Servers {
     if (!fetch) deny("unknown-fetch");
     else if (fetch.connections >= config.maxRequests) deny("budget");
     else if (this.#naughty.isNaughty(name, nowMs)) deny("naughty");
-    else if (fetch.domains.has(name)) {
-      this.#domain(name).connectionsWanted.push(id);
+    else if (fetch.wants === undefined) {
+      fetch.wants = name;
+      if (fetch.at === name) this.#domain(name).connecting.push(id);
+      else {
+        // Its last connection is closed: to keep that place while waiting for another could lock two domains forever.
+        this.#giveUpPlace(fetch);
+        this.#domain(name).entering.push(id);
+      }
       this.wake(name);
-    } else if (!this.#enter(fetch, this.#domain(name))) deny("throttled");
+    }
   }
 
-  /** Frees the places it held and judges its server. Answers the fetch, if it was running. */
+  /** Frees the place it held and judges its server. Answers the fetch, if it was running. */
   finish(id: FetchId, result: FetchResult): RunningFetch | undefined {
     const { emit, nowMs } = this.#scene;
     const fetch = this.#fetches.get(id);
@@ -150,7 +155,8 @@ export class Servers {
     this.#fetches.delete(id);
     fetch.job.running.delete(id);
     this.lanes.finish(fetch.job.kind, fetch.slow);
-    for (const name of fetch.domains) this.#release(name, id);
+    this.#giveUpPlace(fetch);
+    this.#stopWaiting(fetch);
     const labels = { domain: this.#domain(fetch.target.domain).label, result: result.failure ?? "ok" };
     emit({ type: "count", metric: "purgatory_domain_requests_total", labels, by: fetch.connections });
     for (const command of judgeResult(this.#naughty, fetch.target, result, nowMs)) emit(command);
@@ -169,17 +175,52 @@ export class Servers {
     this.#naughty.restore({ place, kind, untilMs: this.#scene.nowMs + remainingMs });
   }
 
-  /** Connections of running fetches first, then one URL of the next job in line. */
-  #serve(domain: Domain): boolean {
-    const { nowMs, jobs } = this.#scene;
-    while (domain.connectionsWanted.length > 0 && domain.throttle.hasRate(nowMs)) {
-      const fetch = this.#fetches.get(domain.connectionsWanted.shift() ?? 0);
-      if (fetch) this.#grant(fetch, domain);
+  #serveFirstOf(names: Set<string>): boolean {
+    for (const name of names) {
+      names.delete(name);
+      const domain = this.#domain(name);
+      if (this.#serve(domain)) {
+        this.wake(name);
+        return true;
+      }
+      if (!this.#hasRoom(domain)) continue;
+      for (const kind of ["repository", "pull-request"] as const) {
+        if (!this.lanes.hasRoom(kind) && domain.queue.waiting(kind) > 0) this.#stalled[kind].add(name);
+      }
     }
-    if (!this.#hasCapacity(domain)) {
+    return false;
+  }
+
+  /** Connections of fetches that are here first; then redirected ones and the queue take turns. */
+  #serve(domain: Domain): boolean {
+    const { nowMs } = this.#scene;
+    while (domain.connecting.length > 0 && domain.throttle.hasRate(nowMs)) {
+      domain.throttle.connect(nowMs);
+      this.#grant(domain.connecting.shift());
+    }
+    if (!this.#hasRoom(domain)) {
       this.#wakeWhenRateFrees(domain);
       return false;
     }
+    if (domain.isTurnOfEntering && this.#enterFirst(domain)) return true;
+    domain.isTurnOfEntering = true;
+    return this.#startNextInLine(domain) || this.#enterFirst(domain);
+  }
+
+  #enterFirst(domain: Domain): boolean {
+    const id = domain.entering.shift();
+    const fetch = id === undefined ? undefined : this.#fetches.get(id);
+    if (!fetch) return false;
+    domain.throttle.start(this.#scene.nowMs);
+    domain.isTurnOfEntering = false;
+    fetch.at = domain.name;
+    this.#domains.report(domain);
+    this.#grant(id);
+    return true;
+  }
+
+  #startNextInLine(domain: Domain): boolean {
+    const { jobs } = this.#scene;
     const pick = (key: string, tried: ReadonlySet<string>): string | undefined => {
       const job = jobs.get(key);
       if (job?.isBusy) return "not-now";
@@ -203,37 +244,37 @@ export class Servers {
     return target !== undefined;
   }
 
-  /** A redirect leads a fetch to another domain: it needs a place there too. */
-  #enter(fetch: RunningFetch, domain: Domain): boolean {
-    // It holds a place elsewhere; to wait for one here as well could lock two domains against each other.
-    if (domain.queue.size > 0 || !this.#hasCapacity(domain)) return false;
-    domain.throttle.start(this.#scene.nowMs);
-    fetch.domains.add(domain.name);
-    fetch.connections++;
-    this.#domains.report(domain);
-    this.#scene.emit({ type: "connection-granted", fetch: fetch.id });
-    return true;
-  }
-
-  #grant(fetch: RunningFetch, domain: Domain): void {
-    domain.throttle.connect(this.#scene.nowMs);
+  #grant(id: FetchId | undefined): void {
+    const fetch = id === undefined ? undefined : this.#fetches.get(id);
+    if (!fetch) return;
+    fetch.wants = undefined;
     fetch.connections++;
     this.#scene.emit({ type: "connection-granted", fetch: fetch.id });
   }
 
-  #release(name: string, id: FetchId): void {
-    const domain = this.#domain(name);
+  #giveUpPlace(fetch: RunningFetch): void {
+    if (fetch.at === undefined) return;
+    const domain = this.#domain(fetch.at);
+    fetch.at = undefined;
     domain.throttle.finish();
-    const position = domain.connectionsWanted.indexOf(id);
-    if (position >= 0) domain.connectionsWanted.splice(position, 1);
-    this.wake(name);
+    this.wake(domain.name);
     this.#domains.report(domain);
+  }
+
+  #stopWaiting(fetch: RunningFetch): void {
+    if (fetch.wants === undefined) return;
+    const { connecting, entering } = this.#domain(fetch.wants);
+    for (const line of [connecting, entering]) {
+      const position = line.indexOf(fetch.id);
+      if (position >= 0) line.splice(position, 1);
+    }
+    this.wake(fetch.wants);
+    fetch.wants = undefined;
   }
 
   #wakeWhenRateFrees(domain: Domain): void {
     const freesAtMs = domain.throttle.rateFreesAtMs(this.#scene.nowMs);
-    const isWaitedFor = domain.queue.size > 0 || domain.connectionsWanted.length > 0;
-    if (freesAtMs === undefined || !isWaitedFor || domain.wakeAtMs === freesAtMs) return;
+    if (freesAtMs === undefined || !isWaitedFor(domain) || domain.wakeAtMs === freesAtMs) return;
     domain.wakeAtMs = freesAtMs;
     this.#scene.due.add(freesAtMs, { type: "domain", name: domain.name });
   }
@@ -243,8 +284,9 @@ export class Servers {
     return !isNaughty && !job.isFetching(target.url);
   }
 
-  #hasCapacity(domain: Domain): boolean {
-    return domain.connectionsWanted.length === 0 && domain.throttle.hasCapacity(this.#scene.nowMs);
+  /** For one more fetch, when those that are here need nothing. */
+  #hasRoom(domain: Domain): boolean {
+    return domain.connecting.length === 0 && domain.throttle.hasCapacity(this.#scene.nowMs);
   }
 
   #domain(name: string): Domain {

@@ -18,7 +18,7 @@ test("no window of a minute ever holds more starts than the rate, and the freed 
           throttle.connect(nowMs);
           starts.push(nowMs);
         } else {
-          assert.equal(starts.filter((start) => start > freesAtMs - 60_000).length, rate - 1);
+          assert.ok(starts.filter((start) => start > freesAtMs - 60_000).length < rate);
           assert.equal(starts.filter((start) => start > freesAtMs - 1 - 60_000).length, rate);
         }
       }

@@ -18,6 +18,8 @@ export class DrivenCore {
   /** Called for every fetch as it starts. */
   onFetch: (fetch: Fetch) => void = () => undefined;
   #wakeAtMs: number | undefined;
+  readonly #untold: Fetch[] = [];
+  #isTelling = false;
 
   constructor(config: Partial<HuntConfig> = {}) {
     this.core = new HuntCore({ ...huntDefaults, ...config });
@@ -36,13 +38,19 @@ export class DrivenCore {
         const fetch = { ...command, atMs: this.nowMs };
         this.fetches.push(fetch);
         this.running.set(command.fetch, fetch);
+        this.#untold.push(fetch);
       }
     }
-    for (const command of commands) {
-      const fetch = command.type === "fetch" ? this.running.get(command.fetch) : undefined;
-      if (fetch) this.onFetch(fetch);
-    }
+    this.#tellOfFetches();
     return commands;
+  }
+
+  /** One after the other, also when being told starts more: thousands of dead servers must not fill the stack. */
+  #tellOfFetches(): void {
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    for (let fetch = this.#untold.shift(); fetch; fetch = this.#untold.shift()) this.onFetch(fetch);
+    this.#isTelling = false;
   }
 
   waiting(repository: string, item: Partial<WaitingItem> & Pick<WaitingItem, "id" | "ids">): readonly HuntCommand[] {
