@@ -1,5 +1,6 @@
 // What the LMDB store does: durable ingest, the REQ shapes of goal P2 over a large store, times and ids for
-// negentropy, opening. The corpus comes from a seed: 1 KB events, about nine index entries each, random times.
+// negentropy, opening. The corpus comes from a seed: 1 KB events, about nine index entries each, times that
+// mostly grow (a relay's life) or random ones (an import, the worst case for the index).
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,6 +17,7 @@ export interface StoreBenchOptions {
   readonly events?: number;
   readonly inFlight?: number;
   readonly seed?: number;
+  readonly times?: "growing" | "random";
 }
 
 export interface StoreBenchRow {
@@ -24,6 +26,9 @@ export interface StoreBenchRow {
   readonly unit: string;
 }
 
+const firstTime = 1_600_000_000;
+const timeSpan = 100_000_000;
+const growth = 100;
 const authors = 20_000;
 const repositories = 5_000;
 const text = "A sentence that somebody wrote about a change in a repository of some size. ".repeat(6);
@@ -32,7 +37,12 @@ class Corpus {
   readonly ids: EventId[] = [];
   readonly #random: Random;
 
-  constructor(seed: number) {
+  #made = 0;
+
+  constructor(
+    seed: number,
+    readonly times: "growing" | "random",
+  ) {
     this.#random = new Random(seed);
   }
 
@@ -44,7 +54,8 @@ class Corpus {
   event(): VerifiedEvent {
     const random = this.#random;
     const author = this.#zipf(authors);
-    const at = 1_600_000_000 + random.below(100_000_000);
+    const at =
+      firstTime + (this.times === "random" ? random.below(timeSpan) : this.#made++ * growth + random.below(10_000));
     const root = this.ids.length > 0 ? (this.ids[random.below(this.ids.length)] as EventId) : "";
     const content = text + random.next();
     const repository = this.repository(this.#zipf(repositories));
@@ -122,14 +133,14 @@ function queryShapes(corpus: Corpus, random: Random): Record<string, () => Filte
 }
 
 export async function run(options: StoreBenchOptions = {}): Promise<StoreBenchRow[]> {
-  const { events = 1_000_000, inFlight = 1_000, seed = 7 } = options;
+  const { events = 1_000_000, inFlight = 1_000, seed = 7, times = "growing" } = options;
   const folder = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
   const rows: StoreBenchRow[] = [];
   const note = (what: string, value: number, unit: string): void => {
     rows.push({ what, value, unit });
     process.stderr.write(`${what}: ${Math.round(value * 100) / 100} ${unit}\n`);
   };
-  const corpus = new Corpus(seed);
+  const corpus = new Corpus(seed, times);
   let store = await openLmdbStore(folder);
   const chunk = Math.min(20_000, events);
   try {
@@ -185,9 +196,9 @@ async function measureTimedIds(
   events: number,
   note: (what: string, value: number, unit: string) => void,
 ): Promise<void> {
-  const width = Math.floor(100_000_000 * Math.min(1, 100_000 / events));
+  const width = timeSpan * Math.min(1, 100_000 / events);
   const filters: [string, Filter][] = [
-    ["times and ids of about 100k", { since: 1_600_000_000, until: 1_600_000_000 + width }],
+    ["times and ids of about 100k", { since: firstTime, until: firstTime + Math.floor(width) }],
     ["times and ids of all", {}],
     ["times and ids by two kinds", { kinds: [1621, 1617] }],
   ];
@@ -199,5 +210,6 @@ async function measureTimedIds(
 }
 
 if (process.argv[1]?.endsWith("bench/store.js")) {
-  await run({ events: Number(process.argv[2] ?? 1_000_000), inFlight: Number(process.argv[3] ?? 1_000) });
+  const [events = "1000000", inFlight = "1000", times] = process.argv.slice(2);
+  await run({ events: Number(events), inFlight: Number(inFlight), times: times === "random" ? "random" : "growing" });
 }

@@ -14,7 +14,8 @@
 //     the text that was put. An event that is replaced, deleted, vanished or expired is never answered.
 //  6. When the disk is full, writes are refused with StoreFullError, reads go on, and writes work again when there
 //     is space, without a restart.
-// A work must be repeatable: it may be run again when a commit is retried.
+// A work must be repeatable: it may be run again when a commit is retried. Works are serial: a work that waits for
+// another `transact` waits forever.
 
 import type { Address } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
@@ -90,7 +91,7 @@ export type TableName =
 export interface RowRange {
   /** Only keys that begin with this. */
   readonly prefix?: string;
-  /** Only keys after this one (for paging). */
+  /** Only keys after this one, in the order of reading (for paging). */
   readonly after?: string;
   readonly limit?: number;
   readonly reverse?: boolean;
@@ -127,6 +128,7 @@ export interface Transaction extends Reader {
    * Stores an event under NIP-01's rules: an older version at its address is replaced, a newer one makes this one
    * `older`. A kind 5 also removes what it targets of its author's and binds what comes later; a kind 62 all of its
    * author's events up to its time. Whether a deletion is wanted here at all is for the caller to decide.
+   * Removals it causes come before it in the feed. What a request binds stays bound when the request is removed.
    */
   put(event: VerifiedEvent): Promise<PutResult>;
   /** Removes one event without a trace that would refuse it later. */
@@ -153,7 +155,7 @@ export interface Store extends Reader {
   onCommit(listener: (entries: readonly FeedEntry[]) => void): () => void;
   /** Times and ids of all matches; undefined when they are more than `cap`. Obeys no `limit`. */
   timedIds(filter: Filter, cap: number, signal?: AbortSignal): Promise<TimedIds | undefined>;
-  /** Removes events whose expiration (NIP-40) is before `nowSeconds`; returns how many. */
+  /** Removes events whose expiration (NIP-40) has come by `nowSeconds`; returns how many. */
   sweepExpired(nowSeconds: number): Promise<number>;
   readonly stats: StoreStats;
   /** Rewrites the database without its holes. */

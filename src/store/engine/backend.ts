@@ -25,6 +25,8 @@ export interface DiskRow extends StoredRow, Entry, NostrEvent {
   readonly id: EventId;
   readonly created_at: number;
   readonly expiration: number | undefined;
+  /** Whether the JSON text contains this, byte for byte. */
+  hasText(text: string): boolean;
 }
 
 export type LogRecord =

@@ -1,6 +1,6 @@
 // The store, whatever it keeps things in: one engine over a backend.
 
-import { type Clock, unixSeconds } from "../../base/clock.js";
+import type { Clock } from "../../base/clock.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { FeedEntry, FeedSubscription, Sequence, Store, StoreStats, TimedIds, Transaction } from "../port.js";
 import type { Backend, Layers } from "./backend.js";
@@ -125,12 +125,18 @@ export class EngineStore extends Reading implements Store {
 
   #publish(reached: Sequence, entries: readonly FeedEntry[]): void {
     this.#position = reached;
-    if (entries.length > 0) for (const listener of this.#listeners) listener(entries);
+    if (entries.length > 0) for (const listener of this.#listeners) callSafely(() => listener(entries));
     this.#feed.wake();
   }
+}
 
-  /** For background work that must know the time the store lives in. */
-  get nowSeconds(): number {
-    return unixSeconds(this.clock);
+/** What is committed stays committed: a listener's bug must not look like a failed commit. It ends the process instead. */
+function callSafely(call: () => void): void {
+  try {
+    call();
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
   }
 }

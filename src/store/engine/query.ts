@@ -9,9 +9,10 @@ import { searchMatcher } from "../../nostr/search.js";
 import type { Sequence, StoredRow } from "../port.js";
 import type { AnyRow, Content } from "./content.js";
 import { compareEntries, type Entry } from "./order.js";
-import { planOf } from "./plan.js";
+import { type Plan, planOf } from "./plan.js";
 import { Row } from "./row.js";
 import { MergedStreams } from "./streams.js";
+import { tagText } from "./terms.js";
 
 export const defaultPageRows = 200;
 const sliceMs = 4;
@@ -59,14 +60,39 @@ export function fullMatcher(filter: Filter): Matcher {
   return (event) => matches(event) && found(event);
 }
 
+type RowMatcher = (row: AnyRow, term: string | undefined) => boolean;
+
+/**
+ * The full match, cheaper where it can be: a tag that the index found is looked for in the stored text as it must be
+ * written there (quotes inside strings are escaped, so it can stand nowhere else), and nothing is parsed. What is not
+ * found that way is matched in full: another list may have led to the same event.
+ */
+function rowMatcher(filter: Filter, plan: Plan): RowMatcher {
+  const matches = fullMatcher(filter);
+  if (plan.type !== "terms" || plan.residual === "content" || filter.tags === undefined) {
+    return (row) => matches(matchable(row));
+  }
+  const { tags: _found, ...header } = filter;
+  const headerMatches = matcherOf(header);
+  return (row, term) => {
+    if (row instanceof Row || term === undefined) return matches(matchable(row));
+    return headerMatches(row) && (row.hasText(tagText(term)) || matches(row));
+  };
+}
+
 /** Opens the lists of a plan one by one, so that a filter of 5,000 values can be opened in slices too. */
 class Candidates {
   readonly #streams = new MergedStreams();
   readonly #opening: Iterator<void>;
   #isOpen = false;
 
-  constructor(sight: Sight, filter: Filter) {
-    this.#opening = this.#open(sight, filter);
+  constructor(sight: Sight, filter: Filter, plan: Plan) {
+    this.#opening = this.#open(sight, filter, plan);
+  }
+
+  /** The term that led to the last entry. */
+  get term(): string | undefined {
+    return this.#streams.term;
   }
 
   /** One step of opening; true when all lists are open. */
@@ -79,13 +105,12 @@ class Candidates {
     return this.#streams.next();
   }
 
-  *#open({ content, view }: Sight, filter: Filter): Generator<void> {
-    const plan = planOf(filter);
+  *#open({ content, view }: Sight, filter: Filter, plan: Plan): Generator<void> {
     const since = filter.since ?? 0;
     const until = filter.until ?? Number.MAX_SAFE_INTEGER;
     if (plan.type === "terms") {
       for (const term of plan.terms) {
-        for (const scan of content.scansOf(term, since, until)) this.#streams.add(scan);
+        for (const scan of content.scansOf(term, since, until)) this.#streams.add(scan, term);
         yield;
       }
       return;
@@ -109,7 +134,7 @@ class Candidates {
 
 class FilterCursor {
   readonly #candidates: Candidates;
-  readonly #matches: Matcher;
+  readonly #matches: RowMatcher;
   #left: number;
   head: AnyRow | undefined;
   isDone = false;
@@ -118,8 +143,9 @@ class FilterCursor {
     readonly sight: Sight,
     filter: Filter,
   ) {
-    this.#candidates = new Candidates(sight, filter);
-    this.#matches = fullMatcher(filter);
+    const plan = planOf(filter);
+    this.#candidates = new Candidates(sight, filter, plan);
+    this.#matches = rowMatcher(filter, plan);
     this.#left = filter.limit ?? Number.POSITIVE_INFINITY;
   }
 
@@ -145,7 +171,7 @@ class FilterCursor {
     if (entry.seq > upTo) return undefined;
     const row = content.row(entry.seq, view);
     if (!row || isExpired(row, nowSeconds)) return undefined;
-    return this.#matches(matchable(row)) ? row : undefined;
+    return this.#matches(row, this.#candidates.term) ? row : undefined;
   }
 }
 

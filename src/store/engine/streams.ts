@@ -14,7 +14,10 @@ class Stream {
   #chunk = firstChunk;
   #isLast: boolean;
 
-  constructor(readonly scan: Scan) {
+  constructor(
+    readonly scan: Scan,
+    readonly term: string | undefined,
+  ) {
     this.#buffer = scan(undefined, firstChunk);
     this.#isLast = this.#buffer.length < firstChunk;
   }
@@ -38,10 +41,12 @@ class Stream {
 export class MergedStreams {
   readonly #heap: Stream[] = [];
   #last: Entry | undefined;
+  /** The term in whose list the last entry was found (one of them, when there are several). */
+  term: string | undefined;
 
   /** Opens one more list. */
-  add(scan: Scan): void {
-    const stream = new Stream(scan);
+  add(scan: Scan, term?: string): void {
+    const stream = new Stream(scan, term);
     if (stream.head === undefined) return;
     this.#heap.push(stream);
     this.#rise(this.#heap.length - 1);
@@ -60,6 +65,7 @@ export class MergedStreams {
       if (this.#heap.length > 1) this.#sink();
       if (this.#last && compareEntries(this.#last, entry) === 0) continue;
       this.#last = entry;
+      this.term = top.term;
       return entry;
     }
   }

@@ -12,6 +12,8 @@ export const ofKind = (kind: number): string => `k${kind}`;
 export const ofAuthor = (pubkey: Pubkey): string => `p${pubkey}`;
 export const ofAuthorAndKind = (pubkey: Pubkey, kind: number): string => `q${pubkey}${kind}`;
 export const ofTag = (letter: string, value: string): string => `#${letter}${value}`;
+/** How a tag that `ofTag` made a term of begins in an event's JSON text. */
+export const tagText = (term: string): string => `["${term[1]}",${JSON.stringify(term.slice(2))}`;
 export const ofWord = (word: string): string => `w${searchStem(word)}`;
 
 /** NIP-01: relays index tags of one letter. */

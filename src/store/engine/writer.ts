@@ -106,8 +106,13 @@ export class Writer {
   /** Returns the works it had no time for. */
   async #runTogether(works: QueuedWork[]): Promise<QueuedWork[]> {
     const { content, clock } = this.parts;
-    if (!(await content.backend.hasRoom())) {
-      for (const work of works) await this.#runWithoutRoom(work);
+    try {
+      if (!(await content.backend.hasRoom())) {
+        for (const work of works) await this.#runWithoutRoom(work);
+        return [];
+      }
+    } catch (error) {
+      for (const work of works) work.reject(error);
       return [];
     }
     const batch = new Batch(content, this.parts.position());

@@ -26,11 +26,23 @@ interface SortedTerm extends TermKey {
   readonly entries: readonly Entry[];
 }
 
+/** Terms whose keys begin alike; sorted when their turn comes. */
+interface Bucket {
+  readonly order: number;
+  readonly terms: SortedTerm[];
+  isSorted: boolean;
+}
+
+const termsAStep = 2_000;
+
 export class Indexing {
-  readonly #terms: SortedTerm[];
+  readonly #unprepared: string[];
+  readonly #buckets = new Map<number, Bucket>();
   readonly #byId: Row[];
   readonly #byAddress: { readonly key: Buffer; readonly row: Row }[];
   readonly upTo: Sequence;
+  #terms: Bucket[] = [];
+  #bucket = 0;
   #term = 0;
   #entry = 0;
   #id = 0;
@@ -38,12 +50,9 @@ export class Indexing {
 
   constructor(
     readonly layer: MemoryLayer,
-    seed: number,
+    readonly seed: number,
   ) {
-    this.#terms = layer
-      .terms()
-      .map((term) => ({ ...termKeyOf(term, seed), entries: layer.list(term) }))
-      .sort(compareTermKeys);
+    this.#unprepared = layer.terms();
     const rows = [...layer.rows()];
     this.#byId = rows.toSorted((a, b) => a.idHigh - b.idHigh || a.idLow - b.idLow);
     this.#byAddress = rows
@@ -52,12 +61,28 @@ export class Indexing {
     this.upTo = rows.reduce((most, { seq }) => Math.max(most, seq), 0);
   }
 
+  /** Hashes some more terms, so that the main thread never stands still for all of them; true when all are done. */
+  prepare(): boolean {
+    if (this.#terms.length > 0 || this.layer.size === 0) return true;
+    for (const term of this.#unprepared.splice(-termsAStep)) {
+      const key = termKeyOf(term, this.seed);
+      const order = key.type * 256 + (key.high >>> 24);
+      const bucket = this.#buckets.get(order) ?? { order, terms: [], isSorted: false };
+      this.#buckets.set(order, bucket);
+      bucket.terms.push({ ...key, entries: this.layer.list(term) });
+    }
+    if (this.#unprepared.length > 0) return false;
+    this.#terms = [...this.#buckets.values()].sort((x, y) => x.order - y.order);
+    return true;
+  }
+
   get isDone(): boolean {
     return this.#term >= this.#terms.length && this.#id >= this.#byId.length && this.#address >= this.#byAddress.length;
   }
 
   /** Everything again: a commit failed, and what was left out because of it may be needed after all. */
   restart(): void {
+    this.#bucket = 0;
     this.#term = 0;
     this.#entry = 0;
     this.#id = 0;
@@ -67,17 +92,15 @@ export class Indexing {
   /** Writes about `max` more entries into the running transaction. */
   writeSome(database: Database, max: number): void {
     let left = max;
-    for (; left > 0 && this.#term < this.#terms.length; this.#entry = 0, this.#term++) {
-      const term = this.#terms[this.#term] as SortedTerm;
-      writeTerm(scratch, term);
-      for (; left > 0 && this.#entry < term.entries.length; this.#entry++, left--) {
-        const entry = term.entries[term.entries.length - 1 - this.#entry] as Entry;
-        const row = entry instanceof Row ? entry : this.layer.row(entry.seq);
-        if (!row || row.isRemoved) continue;
-        writeEntry(scratch, entry);
-        database.entries.put(scratch, nothing);
+    for (; left > 0 && this.#bucket < this.#terms.length; this.#term = 0, this.#bucket++) {
+      const bucket = this.#terms[this.#bucket] as Bucket;
+      if (!bucket.isSorted) bucket.terms.sort(compareTermKeys);
+      bucket.isSorted = true;
+      for (; left > 0 && this.#term < bucket.terms.length; this.#entry = 0, this.#term++) {
+        left = this.#writeTerm(database, bucket.terms[this.#term] as SortedTerm, left);
+        if (left === 0) return;
       }
-      if (this.#entry < term.entries.length) return;
+      if (this.#term < bucket.terms.length) return;
     }
     for (; left > 0 && this.#id < this.#byId.length; this.#id++, left--) {
       const row = this.#byId[this.#id] as Row;
@@ -87,6 +110,20 @@ export class Indexing {
       const { key, row } = this.#byAddress[this.#address] as { key: Buffer; row: Row };
       if (!row.isRemoved) database.addresses.put(key, seqKey(row.seq));
     }
+  }
+
+  /** Returns how many entries may still be written; 0 when the term may not be finished. */
+  #writeTerm(database: Database, term: SortedTerm, max: number): number {
+    let left = max;
+    writeTerm(scratch, term);
+    for (; left > 0 && this.#entry < term.entries.length; this.#entry++, left--) {
+      const entry = term.entries[term.entries.length - 1 - this.#entry] as Entry;
+      const row = entry instanceof Row ? entry : this.layer.row(entry.seq);
+      if (!row || row.isRemoved) continue;
+      writeEntry(scratch, entry);
+      database.entries.put(scratch, nothing);
+    }
+    return left;
   }
 }
 

@@ -2,6 +2,7 @@
 // index entries of new events stay in memory and are written later, sorted (indexing.ts). A row that is removed and
 // may have entries on disk loses them in the transaction that removes it.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { EventId } from "../../nostr/ids.js";
 import type { Backend, Change, DiskRow, EngineTable, Layers, LogRecord } from "../engine/backend.js";
 import { MemoryLayer } from "../engine/memory-layer.js";
@@ -40,6 +41,10 @@ const entriesATransaction = 2_000;
 /** Beyond this many rows in memory, as a multiple of `indexAtRows`, commits wait for the index. */
 const maxRowsInMemory = 4;
 
+const scanStart = Buffer.alloc(entryBytes);
+const scanAfter = Buffer.alloc(entryBytes + 1);
+const scanEnd = Buffer.alloc(entryBytes + 1, 0xff);
+
 export class LmdbBackend implements Backend {
   readonly layers: Layers = { active: new MemoryLayer(), frozen: undefined };
   readonly #options: LmdbOptions;
@@ -73,16 +78,16 @@ export class LmdbBackend implements Backend {
 
   scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[] {
     const key = termKeyOf(term, this.#seed);
-    // A key that continues another one comes right after it.
-    const start = Buffer.alloc(after ? entryBytes + 1 : entryBytes);
+    // A key that continues another one comes right after it. Both buffers are read before this function ends.
+    const start = after ? scanAfter : scanStart;
     writeTerm(start, key);
-    if (after && after.time <= until) writeEntry(start, after);
+    if (after) writeEntry(start, after);
     else writeTime(start, until);
-    const end = Buffer.alloc(entryBytes + 1, 0xff);
-    writeTerm(end, key);
-    writeTime(end, since);
+    writeTerm(scanEnd, key);
+    writeTime(scanEnd, since);
     const found: Entry[] = [];
-    for (const entry of this.#database.entries.getKeys({ start, end, limit: max })) found.push(readEntry(entry));
+    for (const entry of this.#database.entries.getKeys({ start, end: scanEnd, limit: max }))
+      found.push(readEntry(entry));
     return found;
   }
 
@@ -183,6 +188,10 @@ export class LmdbBackend implements Backend {
       while (this.#indexing && !this.#isClosing) {
         const indexing = this.#indexing;
         const database = this.#database;
+        if (!indexing.prepare()) {
+          await nextTurn();
+          continue;
+        }
         await database.write(() => {
           indexing.writeSome(database, entriesATransaction);
           if (indexing.isDone) setMeta(database, "indexedUpTo", indexing.upTo);

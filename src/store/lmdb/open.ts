@@ -21,7 +21,7 @@ export interface LmdbStoreOptions {
 }
 
 export const defaultReserveBytes = 128 * 2 ** 20;
-const defaultIndexAtRows = 5_000;
+const defaultIndexAtRows = 10_000;
 const formatVersion = 1;
 
 export async function openLmdbStore(folder: string, options: LmdbStoreOptions = {}): Promise<Store> {

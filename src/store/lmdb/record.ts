@@ -102,6 +102,10 @@ export class LogRow implements DiskRow {
     return this.record.subarray(headerBytes);
   }
 
+  hasText(text: string): boolean {
+    return this.record.includes(text, headerBytes);
+  }
+
   get event(): VerifiedEvent {
     this.#event ??= eventFromStoredText(this.record.toString("utf8", headerBytes));
     return this.#event;
