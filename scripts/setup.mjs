@@ -3,7 +3,7 @@
 // at the same moment: a lock lets one of them do the work while the others wait for it.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -28,11 +28,17 @@ function run(command, args) {
   return spawnSync(command, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8", maxBuffer });
 }
 
-/** Packages also depend on the Node version: some carry programs made for one. */
+/** What decides which packages are installed, and nothing else of package.json: a new script is no reason to reinstall. */
 function packagesFingerprint() {
-  const hash = createHash("sha256").update(process.version);
-  for (const name of ["package.json", "package-lock.json"]) hash.update(readFileSync(join(root, name)));
-  return hash.digest("hex");
+  const { dependencies, devDependencies, optionalDependencies, overrides } = JSON.parse(
+    readFileSync(join(root, "package.json"), "utf8"),
+  );
+  // Some packages carry programs made for one Node version.
+  return createHash("sha256")
+    .update(process.version)
+    .update(JSON.stringify([dependencies, devDependencies, optionalDependencies, overrides]))
+    .update(readFileSync(join(root, "package-lock.json")))
+    .digest("hex");
 }
 
 /** Names and contents of all sources: a copied or newly cloned checkout counts as what it contains. */
@@ -51,7 +57,10 @@ function sourcesFingerprint() {
 }
 
 const stampIs = (file, value) => existsSync(file) && readFileSync(file, "utf8") === value;
-const isInstalled = () => stampIs(installStamp, packagesFingerprint());
+// A linked node_modules belongs to another checkout. `npm ci` begins by deleting what is in it, through the link, under
+// everybody who uses it: only its owner may install.
+const isLinked = () => lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink() === true;
+const isInstalled = () => isLinked() || stampIs(installStamp, packagesFingerprint());
 const isBuilt = () => stampIs(buildStamp, sourcesFingerprint());
 
 function install() {

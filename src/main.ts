@@ -21,7 +21,10 @@ const terminal: Terminal = {
   error: (text) => void process.stderr.write(text),
   showsProgress: process.stderr.isTTY === true,
   columns: process.stderr.columns ?? process.stdout.columns ?? 100,
-  lines: () => createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY }),
+  // A generator, so that reading begins when somebody listens: readline throws away what comes before that.
+  async *lines() {
+    yield* createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });
+  },
 };
 
 /** package.json stands two folders above the compiled file; the commit is noted when the program is built. */

@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -29,7 +39,7 @@ function checkout(name: string): string {
   writeFileSync(join(root, "package.json"), '{"type":"module"}');
   writeFileSync(join(root, "package-lock.json"), "{}");
   writeFileSync(join(root, "src", "a.ts"), "export const a: number = 1;\n");
-  const stamp = createHash("sha256").update(process.version).update('{"type":"module"}').update("{}").digest("hex");
+  const stamp = createHash("sha256").update(process.version).update("[null,null,null,null]").update("{}").digest("hex");
   writeFileSync(join(root, "node_modules", ".holdfast-installed"), stamp);
   return root;
 }
@@ -86,4 +96,24 @@ test("a build that fails says why, exits 1 and is tried again", async () => {
     assert.match(ended.said, /the build failed:\nsrc\/a\.ts\(1,14\)/);
   }
   assert.ok(!existsSync(join(root, ".cache", "set-up.lock")));
+});
+
+test("a linked node_modules is never installed into, because it belongs to another checkout", async () => {
+  const owner = checkout("owner");
+  const guest = checkout("guest");
+  rmSync(join(guest, "node_modules"), { recursive: true });
+  symlinkSync(join(owner, "node_modules"), join(guest, "node_modules"));
+  writeFileSync(join(guest, "package-lock.json"), '{"other":true}');
+  writeFileSync(join(owner, "node_modules", "precious"), "kept");
+  const ended = await setUp(guest);
+  assert.equal(ended.code, 0, ended.said);
+  assert.doesNotMatch(ended.said, /installing/);
+  assert.equal(readFileSync(join(owner, "node_modules", "precious"), "utf8"), "kept");
+  assert.ok(lstatSync(join(guest, "node_modules")).isSymbolicLink());
+});
+
+test("a changed script in package.json is no reason to install again", async () => {
+  const root = checkout("script");
+  writeFileSync(join(root, "package.json"), '{"type":"module","scripts":{"bench":"x"}}');
+  assert.doesNotMatch((await setUp(root)).said, /installing/);
 });
