@@ -3,9 +3,9 @@
 
 import { type Filter, matcherOf, matchesNothing } from "../../nostr/filter.js";
 import type { Sequence, TimedIds } from "../port.js";
-import { compareEntries, type Entry } from "./order.js";
+import type { Entry } from "./order.js";
 import { planOf, type Residual } from "./plan.js";
-import { fullMatcher, isExpired, matchable, queryPages, type Sight, type Slice } from "./query.js";
+import { fullMatcher, matchable, queryPages, type Sight, type Slice } from "./query.js";
 import { Row } from "./row.js";
 import { MergedStreams } from "./streams.js";
 import { expiring } from "./terms.js";
@@ -96,16 +96,10 @@ export async function collectTimedIds(
     if (!(await walk(sight, filter, plan.terms, plan.residual, visit, slice, signal))) return undefined;
     return builder.finish(sight, slice, signal);
   }
-  const matches = fullMatcher(filter);
-  const found = new Map<Sequence, Entry>();
-  const names = plan.type === "ids" ? plan.ids : plan.addresses;
-  for (const name of names) {
-    if (slice.isOver()) await slice.rest(signal);
-    const { content, view, nowSeconds } = sight;
-    const row = plan.type === "ids" ? content.withId(name as never, view) : content.atAddress(name, view);
-    if (row && !isExpired(row, nowSeconds) && matches(matchable(row))) found.set(row.seq, row);
-    if (found.size > cap) return undefined;
+  const bounds = { limit: cap + 1, pageRows: 1_000, signal };
+  for await (const page of queryPages(sight, [filter], bounds, slice)) {
+    for (const { seq, created_at } of page) builder.add({ seq, time: created_at });
   }
-  for (const entry of [...found.values()].sort(compareEntries)) builder.add(entry);
+  if (builder.length > cap) return undefined;
   return builder.finish(sight, slice, signal);
 }

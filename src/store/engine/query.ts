@@ -12,7 +12,7 @@ import { compareEntries, type Entry } from "./order.js";
 import { type Plan, planOf } from "./plan.js";
 import { Row } from "./row.js";
 import { MergedStreams } from "./streams.js";
-import { tagText } from "./terms.js";
+import { severalIdentifiers, tagText } from "./terms.js";
 
 export const defaultPageRows = 200;
 const sliceMs = 4;
@@ -122,6 +122,9 @@ class Candidates {
     };
     if (plan.type === "ids") for (const id of plan.ids) yield* look(content.withId(id, view));
     else for (const address of plan.addresses) yield* look(content.atAddress(address, view));
+    if (plan.type === "addresses") {
+      for (const scan of content.scansOf(severalIdentifiers, since, until)) this.#streams.add(scan);
+    }
     found.sort(compareEntries);
     let given = 0;
     this.#streams.add((_after, max) => {

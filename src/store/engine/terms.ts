@@ -1,13 +1,15 @@
 // Index terms: every event is listed under some names, each list in NIP-01 order. A term is a string whose first
 // character is its type; backends may hash it, because candidates are matched again.
 
-import type { NostrEvent } from "../../nostr/event.js";
+import { isAddressable, type NostrEvent, tagValues } from "../../nostr/event.js";
 import type { Pubkey } from "../../nostr/ids.js";
 import { searchableWords, searchStem } from "../../nostr/search.js";
 
 export const everything = "*";
 /** Events that expire, ordered by that time instead of their creation. */
 export const expiring = "x";
+/** Addressable events with several `d` tags: the first is their address, but all of them match `#d`. */
+export const severalIdentifiers = "!";
 export const ofKind = (kind: number): string => `k${kind}`;
 export const ofAuthor = (pubkey: Pubkey): string => `p${pubkey}`;
 export const ofAuthorAndKind = (pubkey: Pubkey, kind: number): string => `q${pubkey}${kind}`;
@@ -28,6 +30,7 @@ export function termsOf(event: NostrEvent): string[] {
     if (name === undefined || value === undefined || !isIndexedTag(name)) continue;
     terms.push(ofTag(name, value));
   }
+  if (isAddressable(event.kind) && tagValues(event, "d").length > 1) terms.push(severalIdentifiers);
   for (const word of searchableWords(event)) terms.push(ofWord(word));
   return terms.length > fixed + 1 ? [...new Set(terms)] : terms;
 }

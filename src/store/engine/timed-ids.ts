@@ -14,7 +14,7 @@ export class TimedIdsBuilder {
   length = 0;
 
   /** Entries come in NIP-01 order. */
-  add(entry: Entry): void {
+  add(entry: Pick<Entry, "time" | "seq">): void {
     if (this.length === this.#times.length) {
       this.#times = grown(this.#times);
       this.#seqs = grown(this.#seqs);

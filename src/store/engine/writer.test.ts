@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { systemClock } from "../../base/clock.js";
+import { ManualClock } from "../../base/testing/manual-clock.js";
 import { MemoryBackend } from "../memory/memory-backend.js";
 import { StoreFullError } from "../port.js";
 import { eventOf } from "../testing/events.js";
@@ -25,7 +25,7 @@ class PickyBackend extends MemoryBackend {
 }
 
 const openStore = (backend: PickyBackend): EngineStore =>
-  new EngineStore(backend, backend.layers, { clock: systemClock });
+  new EngineStore(backend, backend.layers, { clock: new ManualClock() });
 
 test("one event that cannot be written does not take the other 199 of its commit with it", async () => {
   const backend = new PickyBackend();

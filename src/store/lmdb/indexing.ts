@@ -77,7 +77,8 @@ export class Indexing {
   }
 
   get isDone(): boolean {
-    return this.#term >= this.#terms.length && this.#id >= this.#byId.length && this.#address >= this.#byAddress.length;
+    const { length } = this.#terms;
+    return this.#bucket >= length && this.#id >= this.#byId.length && this.#address >= this.#byAddress.length;
   }
 
   /** Everything again: a commit failed, and what was left out because of it may be needed after all. */

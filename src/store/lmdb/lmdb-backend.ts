@@ -54,6 +54,8 @@ export class LmdbBackend implements Backend {
   #indexRun: Promise<void> | undefined;
   /** Rows up to here may have entries on disk. */
   #indexedHigh: Sequence;
+  /** The commit under way, when it removes rows. */
+  #removing: Promise<void> | undefined;
   #isClosing = false;
   position: Sequence;
   events: number;
@@ -145,21 +147,18 @@ export class LmdbBackend implements Backend {
     const { added, removed, removals, tables, position } = change;
     const events = this.events + added.length - removed.length;
     const database = this.#database;
-    try {
-      await database.write(() => {
-        for (const row of added) database.log.put(seqKey(row.seq), encodeRow(row));
-        for (const row of removed) {
-          database.log.remove(seqKey(row.seq));
-          if (row.seq <= this.#indexedHigh) unindex(database, row, this.#seed);
-        }
-        for (const removal of removals) database.log.put(seqKey(removal.seq), encodeRemoval(removal));
-        for (const [table, rows] of tables) for (const [key, text] of rows) setRowText(database, table, key, text);
-        if (events !== this.events) setMeta(database, "events", events);
-      });
-    } catch (error) {
-      this.#indexing?.restart();
-      throw error;
-    }
+    const writing = database.write(() => {
+      for (const row of added) database.log.put(seqKey(row.seq), encodeRow(row));
+      for (const row of removed) {
+        database.log.remove(seqKey(row.seq));
+        if (row.seq <= this.#indexedHigh) unindex(database, row, this.#seed);
+      }
+      for (const removal of removals) database.log.put(seqKey(removal.seq), encodeRemoval(removal));
+      for (const [table, rows] of tables) for (const [key, text] of rows) setRowText(database, table, key, text);
+      if (events !== this.events) setMeta(database, "events", events);
+    });
+    if (removed.length > 0) this.#removing = writing.catch(() => this.#indexing?.restart());
+    await writing;
     this.events = events;
     this.position = position;
   }
@@ -170,8 +169,9 @@ export class LmdbBackend implements Backend {
 
   published(): void {
     const { active, frozen } = this.layers;
-    if (frozen || this.#isClosing) {
-      this.#indexRun ??= this.#index();
+    if (this.#isClosing) return;
+    if (frozen) {
+      this.#startIndexing();
       return;
     }
     if (active.size < this.#options.indexAtRows && active.textBytes < indexAtTextBytes) return;
@@ -179,7 +179,15 @@ export class LmdbBackend implements Backend {
     this.layers.active = new MemoryLayer();
     this.#indexing = new Indexing(active, this.#seed);
     this.#indexedHigh = this.#indexing.upTo;
-    this.#indexRun ??= this.#index();
+    this.#startIndexing();
+  }
+
+  #startIndexing(): void {
+    if (this.#indexRun) return;
+    const run = this.#index().finally(() => {
+      if (this.#indexRun === run) this.#indexRun = undefined;
+    });
+    this.#indexRun = run;
   }
 
   /** One transaction after the other until the frozen layer is on disk. Failing, it is tried again after a commit. */
@@ -192,6 +200,8 @@ export class LmdbBackend implements Backend {
           await nextTurn();
           continue;
         }
+        // A row that a commit is removing is left out; should that commit fail, the row must not be missed.
+        await this.#removing;
         await database.write(() => {
           indexing.writeSome(database, entriesATransaction);
           if (indexing.isDone) setMeta(database, "indexedUpTo", indexing.upTo);
@@ -203,8 +213,6 @@ export class LmdbBackend implements Backend {
     } catch {
       // The rows stay in memory and in the log: nothing is lost, and commits report the disk's trouble.
       this.#indexing?.restart();
-    } finally {
-      this.#indexRun = undefined;
     }
   }
 

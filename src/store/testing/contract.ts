@@ -184,6 +184,23 @@ function storing(check: Check): void {
     assert.equal(await store.count([{ kinds: [0] }]), 1);
   });
 
+  check("an event with several identifiers lives at the first and is found by each", async (store) => {
+    const event = eventOf({
+      kind: 30_617,
+      tags: [
+        ["d", "one"],
+        ["d", "two"],
+      ],
+    });
+    await put(store, event);
+    for (const [value, times] of Object.entries({ one: 1, two: 1, three: 0 })) {
+      const filter = { authors: [event.pubkey], kinds: [30_617], tags: new Map([["d", [value]]]) };
+      assert.equal((await ask(store, [filter])).length, times);
+      assert.equal((await store.timedIds(filter, 5))?.length, times);
+    }
+    assert.equal(await store.latest({ kind: 30_617, pubkey: event.pubkey, identifier: "two" }), undefined);
+  });
+
   check(
     "repositories and issues are found by their words, in any case, the last one may be unfinished",
     async (store) => {
