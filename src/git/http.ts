@@ -9,7 +9,7 @@ import { BodyBrokenError, BodyReader, BodyTooLargeError, writeChunk } from "./ht
 import { LsRefsAnswers } from "./ls-refs.js";
 import { type PushCapabilities, PushHeadParser } from "./push-commands.js";
 import { PushResponder } from "./push-report.js";
-import { type PushHooks, receivePush } from "./receive.js";
+import { type PushHooks, type PushResult, receivePush } from "./receive.js";
 import { emptyTable } from "./ref-tables.js";
 import type { Repositories } from "./repositories.js";
 import { SharedAnswers } from "./shared-answers.js";
@@ -301,6 +301,13 @@ export class GitHttp {
     },
   ): Promise<Outcome> {
     const { repositories, budgets, limits } = this.options;
+    const faulted = (fault: unknown): PushResult => {
+      if (fault instanceof BodyBrokenError || push.signal.aborted) throw fault;
+      // An HTTP error here would make git print "Everything up-to-date".
+      const reason = "this server could not finish the push: try again";
+      const verdicts = push.commands.map((command) => ({ command, ok: false, code: "internal", reason }) as const);
+      return { unpack: "ok", code: "internal", verdicts, messages: [], moved: false, packBytes: 0, fault };
+    };
     try {
       const result = await receivePush(repositories, this.options, {
         address: found.address,
@@ -315,7 +322,7 @@ export class GitHttp {
         bodyRead: () => responder.begin(),
         wallClockMs: limits.totalMs,
         signal: push.signal,
-      });
+      }).catch(faulted);
       responder.stop();
       const isDrained = await body.drain(budgets.maxPackBytes);
       const bytesOut = await responder.end(result);
