@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { deflateSync } from "node:zlib";
-import { defaultBudgets, defaultLimits } from "../src/git/http.js";
+import { defaultBudgets, defaultLimits } from "../src/git/http-types.js";
 import { GitServer, npub } from "./harness/git-server.js";
 
 const pkt = (text: string): string => (Buffer.byteLength(text) + 4).toString(16).padStart(4, "0") + text;
@@ -203,6 +203,7 @@ describe("bombs", () => {
     server.candidates = [];
     server.state({ "refs/heads/slow": oidOf(blob) });
     const head = `${pkt(`${zero} ${oidOf(blob)} refs/heads/slow\0report-status`)}0000`;
+    const seen = server.operations.length;
     const begun = performance.now();
     await new Promise<void>((resolve) => {
       const path = `/${npub}/bomb.git/git-receive-pack`;
@@ -215,8 +216,8 @@ describe("bombs", () => {
       request.write(packOf([blob]).subarray(0, 20));
     });
     assert.ok(performance.now() - begun < 5_000);
-    while (server.launcher.jobsInFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5));
-    while (server.operations.at(-1)?.operation === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+    while (server.operations.length === seen) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.equal(server.launcher.jobsInFlight, 0);
     assert.deepEqual(await server.filesOf("bomb"), files);
   });
 });

@@ -17,6 +17,8 @@ export class BodyBrokenError extends Error {
 }
 
 const chunkBytes = 256 * 1024;
+/** What may wait in memory for one client. */
+const maxBufferedBytes = 1 << 20;
 
 export class BodyReader {
   #chunks: AsyncIterator<Buffer> | undefined;
@@ -120,7 +122,8 @@ export async function writeChunk(
   idleMs: number,
 ): Promise<boolean> {
   if (response.destroyed || response.writableEnded) return false;
-  if (response.write(chunk)) return true;
+  // Waiting for every chunk to leave would make git and the network take turns.
+  if (response.write(chunk) || response.writableLength < maxBufferedBytes) return true;
   return await new Promise<boolean>((resolve) => {
     const settle = (ok: boolean): void => {
       cancel();

@@ -220,7 +220,7 @@ describe("repository", () => {
     assert.equal(existsSync(proof), false);
   });
 
-  it("fsck finds a flipped byte", async () => {
+  it("fsck and a deep look find a missing object", async () => {
     const repository = await fresh();
     const oid = await commit(repository, "x");
     await repository.updateRefs([{ ref: main, to: oid }]);

@@ -11,14 +11,14 @@ import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.js";
 import { asNpub, type Npub, RepositoryAddress } from "../../src/git/address.js";
 import { askCapabilities } from "../../src/git/advertisement.js";
+import { GitHttp } from "../../src/git/http.js";
 import {
   defaultBudgets,
   defaultLimits,
   type FoundRepository,
-  GitHttp,
   type GitHttpOptions,
   type GitOperation,
-} from "../../src/git/http.js";
+} from "../../src/git/http-types.js";
 import { Launcher } from "../../src/git/launcher.js";
 import { Repositories } from "../../src/git/repositories.js";
 import { Git } from "../../src/git/run.js";
