@@ -17,9 +17,11 @@ export class BodyBrokenError extends Error {
 }
 
 const chunkBytes = 256 * 1024;
+/** What may wait in memory for one client. */
+const maxBufferedBytes = 1 << 20;
 
 export class BodyReader {
-  readonly #chunks: AsyncIterator<Buffer>;
+  #chunks: AsyncIterator<Buffer> | undefined;
   readonly #source: Readable;
   bytes = 0;
   #ended = false;
@@ -35,7 +37,6 @@ export class BodyReader {
       pipeline(request, gunzip, () => undefined);
       this.#source = gunzip;
     } else this.#source = request;
-    this.#chunks = this.#source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   }
 
   static understands(request: IncomingMessage): boolean {
@@ -53,6 +54,7 @@ export class BodyReader {
       this.#source.destroy(new BodyBrokenError("the body stands still")),
     );
     try {
+      this.#chunks ??= this.#source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
       const result = await this.#chunks.next();
       if (result.done) {
         this.#ended = true;
@@ -68,14 +70,41 @@ export class BodyReader {
     }
   }
 
-  /** All of it, for requests that are small by nature. */
-  async all(maxBytes: number): Promise<Buffer> {
-    const chunks: Buffer[] = [];
-    for (let chunk = await this.next(); chunk; chunk = await this.next()) {
-      if (this.bytes > maxBytes) throw new BodyTooLargeError(`a request may have ${maxBytes} bytes`);
-      chunks.push(chunk);
-    }
-    return Buffer.concat(chunks);
+  /** All of it, for requests that are small by nature. Without an iterator: thousands of these come each second. */
+  all(maxBytes: number): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      const source = this.#source;
+      const broken = (): void => finish(() => reject(new BodyBrokenError("the body broke off")));
+      const stuck = (): void => {
+        source.destroy();
+        broken();
+      };
+      let cancel = this.clock.after(this.idleMs, stuck);
+      const finish = (settle: () => void): void => {
+        cancel();
+        this.#ended = true;
+        source.removeListener("close", broken);
+        settle();
+      };
+      source.on("data", (chunk: Buffer) => {
+        this.bytes += chunk.length;
+        if (this.bytes > maxBytes) {
+          source.pause();
+          source.removeAllListeners("data");
+          finish(() => reject(new BodyTooLargeError(`a request may have ${maxBytes} bytes`)));
+          return;
+        }
+        chunks.push(chunk);
+        cancel();
+        cancel = this.clock.after(this.idleMs, stuck);
+      });
+      source.once("end", () =>
+        finish(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))),
+      );
+      source.once("error", broken);
+      source.once("close", broken);
+    });
   }
 
   /** Reads and forgets the rest; false when it is more than allowed. A report sent before is not read by git. */
@@ -93,7 +122,8 @@ export async function writeChunk(
   idleMs: number,
 ): Promise<boolean> {
   if (response.destroyed || response.writableEnded) return false;
-  if (response.write(chunk)) return true;
+  // Waiting for every chunk to leave would make git and the network take turns.
+  if (response.write(chunk) || response.writableLength < maxBufferedBytes) return true;
   return await new Promise<boolean>((resolve) => {
     const settle = (ok: boolean): void => {
       cancel();

@@ -49,6 +49,8 @@ export interface Job {
   readonly stdin: Socket | undefined;
   /** Resolves when the process is gone, however it went; never rejects. */
   readonly exit: Promise<JobExit>;
+  /** How long main itself was busy with starting it. */
+  readonly startMs: number;
   /** SIGTERM to the group, SIGKILL after 5 s: lock holders must be able to remove their locks. */
   end(): void;
 }
@@ -204,6 +206,7 @@ export class Launcher {
     } finally {
       this.#starting -= 1;
     }
+    const begun = performance.now();
     const id = this.#nextId++;
     const token = randomBytes(tokenBytes / 2).toString("hex");
     const stdout = this.#connect(token, "o");
@@ -226,13 +229,14 @@ export class Launcher {
       wallClockMs: request.limits.wallClockMs,
       stdin: stdin !== undefined,
     });
+    const startMs = performance.now() - begun;
     try {
       await started;
     } catch (error) {
       for (const socket of sockets) socket.destroy();
       throw error;
     }
-    return { stdout, stdin, exit, end: () => this.#send({ type: "end", id }) };
+    return { stdout, stdin, exit, startMs, end: () => this.#send({ type: "end", id }) };
   }
 
   #connect(token: string, role: Role): Socket {

@@ -57,11 +57,23 @@ export function answerLsRefs({ refs, head }: RefTable, request: LsRefsRequest): 
   return Buffer.concat([...lines, flushPkt]);
 }
 
-/** Clones of one repository all ask the same. */
+/** Longer requests are rare and not worth keeping as keys. */
+const maxKeptRequestBytes = 2_048;
+
+/** Clones of one repository all send the same bytes: the answer is kept under them. */
 export class LsRefsAnswers {
   readonly #answers = new TableAnswers(8);
 
-  answer(table: RefTable, request: LsRefsRequest): Buffer {
-    return this.#answers.get(table, JSON.stringify(request), () => answerLsRefs(table, request));
+  /** Undefined when the request is not well formed. */
+  answer(table: RefTable, body: Buffer, pkts: () => readonly Pkt[]): Buffer | undefined {
+    const build = (): Buffer | undefined => {
+      const request = parseLsRefs(pkts());
+      return request && answerLsRefs(table, request);
+    };
+    if (body.length > maxKeptRequestBytes) return build();
+    return this.#answers.get(table, body.toString("latin1"), build);
   }
 }
+
+export const isLsRefs = (body: Buffer): boolean => lsRefsStart.test(body.toString("latin1", 0, 32));
+const lsRefsStart = /^00(?:13command=ls-refs|14command=ls-refs\n)/;

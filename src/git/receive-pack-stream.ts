@@ -107,6 +107,11 @@ export async function receivePack(
   stdin?.end();
   const exit = await job.exit;
   if (exit.timedOut) return refused("timeout", "checking the objects took too long: push in smaller steps");
+  // --strict also wants what the objects link to.
+  const lacking = /did not receive expected object ([0-9a-f]{40})/.exec(exit.stderr)?.[1];
+  if (lacking) {
+    return refused("missing-objects", `the push lacks object ${lacking.slice(0, 8)}: push from a complete clone`);
+  }
   if (exit.code !== 0) return refused("bad-objects", explain(exit.stderr));
   const { largestBytes, types } = await surveyObjects(
     { git: quarantine.git, directory: quarantine.repositoryDirectory, env: quarantine.aloneEnvironment },

@@ -47,14 +47,14 @@ export async function writeRefs(
   changes: readonly RefChange[],
   beforeCommit: () => Promise<boolean>,
 ): Promise<TransactionResult> {
-  const parts = splitWhereDirectoriesClash(changes);
+  // Written out before git starts: a value that is no object id must throw while there is nothing to clean up.
+  const parts = splitWhereDirectoriesClash(changes).map((part) => part.map(instruction).join(""));
   const job = await git.start(["update-ref", "--stdin"], { directory, env, stdin: true });
   const conversation = new Conversation(job);
   let decided = false;
   for (const [index, part] of parts.entries()) {
     const prepared =
-      (await conversation.say("start\n", "start: ok")) &&
-      (await conversation.say(`${part.map(instruction).join("")}prepare\n`, "prepare: ok"));
+      (await conversation.say("start\n", "start: ok")) && (await conversation.say(`${part}prepare\n`, "prepare: ok"));
     if (!prepared) return { status: "failed", exit: await conversation.end(), partly: index > 0 };
     if (!decided) {
       decided = await beforeCommit().catch(async (error: unknown) => {

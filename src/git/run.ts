@@ -119,15 +119,13 @@ export class Git {
     const extra = Object.entries(call.settings ?? {}).flatMap(([key, value]) => ["-c", `${key}=${value}`]);
     const directory = call.directory === undefined ? [] : [`--git-dir=${call.directory}`];
     call.signal?.throwIfAborted();
-    const begun = performance.now();
-    const starting = this.launcher.start({
+    const job = await this.launcher.start({
       argv: [this.program, ...settingArguments, ...extra, ...directory, ...args],
       env: { ...baseEnvironment, ...call.env },
       limits: { wallClockMs: defaultWallClockMs, ...call.limits },
       stdin: call.stdin ?? false,
     });
-    this.onStart?.(args[0], performance.now() - begun);
-    const job = await starting;
+    this.onStart?.(args[0], job.startMs);
     const { signal } = call;
     if (signal) {
       const end = (): void => job.end();

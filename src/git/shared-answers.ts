@@ -22,7 +22,9 @@ interface Answer {
   readonly path: string;
   file: FileHandle | undefined;
   bytes: number;
-  state: "growing" | "whole" | "failed" | "busy";
+  state: "growing" | "whole" | "failed" | "cut" | "busy";
+  /** Somebody else wants it too. */
+  onJoin: () => void;
   stderr: string;
   /** Requests that still want it. Nobody left: git is ended. */
   clients: number;
@@ -66,6 +68,7 @@ export class SharedAnswers {
       file: undefined,
       bytes: 0,
       state: "growing",
+      onJoin: () => undefined,
       stderr: "",
       clients: 0,
       isForgotten: false,
@@ -78,6 +81,7 @@ export class SharedAnswers {
 
   async #joined(answer: Answer, signal: AbortSignal, work: () => Promise<ShareResult>): Promise<ShareResult> {
     answer.clients += 1;
+    if (answer.clients > 1 && answer.file) answer.onJoin();
     let isHere = true;
     const leave = (): void => {
       if (!isHere) return;
@@ -113,29 +117,28 @@ export class SharedAnswers {
       answer.stderr = error instanceof Error ? error.message : "git could not be started";
       return this.#give(key, answer, "failed");
     }
-    // While alone, the first client gets git's bytes directly; once others follow it reads the file as they do, so
-    // that one slow client does not hold up the rest.
-    let direct = true;
-    let own: Promise<ShareResult> | undefined;
-    for await (const chunk of answer.job.stdout as AsyncIterable<Buffer>) {
-      if (direct && answer.clients > 1 && answer.file) {
-        direct = false;
-        own = this.#follow(answer, send, answer.bytes, signal, false);
+    const followFrom = (at: number): Promise<ShareResult> => this.#follow(answer, send, at, signal, false);
+    const leader = new Leader(send, () => answer.bytes, followFrom);
+    answer.onJoin = () => leader.stepAside();
+    try {
+      for await (const chunk of answer.job.stdout as AsyncIterable<Buffer>) {
+        if (answer.clients > 1 && answer.file) leader.stepAside();
+        const [isKept] = await Promise.all([keep(answer.file, chunk), leader.take(chunk)]);
+        answer.bytes += chunk.length;
+        const isTooLarge = answer.bytes > this.maxBytes / 2 && answer.clients <= 1 && leader.isDirect;
+        if (answer.file && (!isKept || isTooLarge)) await this.#stopKeeping(key, answer);
+        wakeAll(answer);
+        leader.follow();
+        if (leader.isGone && answer.clients <= 1) answer.job.end();
       }
-      const written = answer.file?.write(chunk);
-      if (direct && !(await send(chunk))) {
-        direct = false;
-        if (answer.clients <= 1) answer.job.end();
-      }
-      await written;
-      answer.bytes += chunk.length;
-      wakeAll(answer);
-      if (answer.bytes > this.maxBytes / 2 && answer.clients <= 1 && answer.file) await this.#stopKeeping(key, answer);
+    } catch {
+      answer.job.end();
     }
     const exit = await answer.job.exit;
     answer.stderr = exit.stderr;
-    const result = this.#give(key, answer, exit.code === 0 ? "whole" : "failed");
-    return own ? await own : result;
+    // What git says before it dies (its own ERR line) is an answer; being killed is none.
+    const state = exit.code === 0 ? "whole" : exit.signal ? "cut" : "failed";
+    return await leader.result(this.#give(key, answer, state));
   }
 
   /** Too large to be worth its place, and nobody shares it. */
@@ -147,7 +150,7 @@ export class SharedAnswers {
     await rm(answer.path, { force: true });
   }
 
-  #give(key: string, answer: Answer, state: "whole" | "failed" | "busy"): ShareResult {
+  #give(key: string, answer: Answer, state: Exclude<Answer["state"], "growing">): ShareResult {
     answer.state = state;
     wakeAll(answer);
     if (state !== "whole") this.#forget(key, answer);
@@ -207,13 +210,76 @@ export class SharedAnswers {
   }
 }
 
+/**
+ * The first client. While alone it gets git's bytes directly; once others follow it reads the file as they do, so that
+ * one slow client does not hold up the rest.
+ */
+class Leader {
+  #mode: "direct" | "leaving" | "following" = "direct";
+  #letGo: () => void = () => undefined;
+  #following: Promise<ShareResult> | undefined;
+  /** A write that was still waiting for its client when the leader stepped aside. */
+  #unfinished: Promise<boolean> = Promise.resolve(true);
+  isGone = false;
+
+  constructor(
+    readonly send: Send,
+    readonly position: () => number,
+    readonly followFrom: (at: number) => Promise<ShareResult>,
+  ) {}
+
+  get isDirect(): boolean {
+    return this.#mode === "direct";
+  }
+
+  stepAside(): void {
+    if (this.#mode !== "direct" || this.isGone) return;
+    this.#mode = "leaving";
+    this.#letGo();
+  }
+
+  async take(chunk: Buffer): Promise<void> {
+    if (this.#mode === "leaving") this.follow();
+    if (this.#mode !== "direct" || this.isGone) return;
+    const sent = this.send(chunk);
+    this.#unfinished = sent;
+    const aside = new Promise<"aside">((resolve) => {
+      this.#letGo = () => resolve("aside");
+    });
+    if ((await Promise.race([sent, aside])) === false) this.isGone = true;
+  }
+
+  /** Between two chunks: from here on this client reads the file from where it is. */
+  follow(): void {
+    if (this.#mode !== "leaving") return;
+    this.#mode = "following";
+    const at = this.position();
+    this.#following = this.#unfinished.then((ok) => (ok ? this.followFrom(at) : { status: "broken", bytes: at }));
+  }
+
+  async result(outcome: ShareResult): Promise<ShareResult> {
+    if (this.#following) return await this.#following;
+    return this.isGone ? { status: "broken", bytes: 0 } : outcome;
+  }
+}
+
+async function keep(file: FileHandle | undefined, chunk: Buffer): Promise<boolean> {
+  if (!file) return true;
+  try {
+    // A short write means the disk is full.
+    return (await file.write(chunk)).bytesWritten === chunk.length;
+  } catch {
+    return false;
+  }
+}
+
 function wakeAll(answer: Answer): void {
   for (const woken of [...answer.wake]) woken();
 }
 
 function outcomeOf(answer: Answer, bytes: number, shared: boolean): ShareResult {
   if (answer.state === "busy") return { status: "busy" };
-  // What git said before it failed (its own ERR line) is an answer; silence is not.
+  if (answer.state === "cut") return { status: "broken", bytes };
   if (answer.state === "failed" && answer.bytes === 0) return { status: "failed", stderr: answer.stderr };
   return { status: "sent", bytes, shared };
 }

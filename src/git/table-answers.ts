@@ -7,12 +7,13 @@ export class TableAnswers {
 
   constructor(readonly maxPerTable: number) {}
 
-  get(table: RefTable, key: string, build: () => Buffer): Buffer {
+  get<Built extends Buffer | undefined>(table: RefTable, key: string, build: () => Built): Buffer | Built {
     const answers = this.#byTable.get(table) ?? new Map<string, Buffer>();
     this.#byTable.set(table, answers);
     const kept = answers.get(key);
     if (kept) return kept;
     const built = build();
+    if (!built) return built;
     if (answers.size >= this.maxPerTable) answers.clear();
     answers.set(key, built);
     return built;

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { ProtocolVersion } from "./advertisement.js";
 import type { Job } from "./launcher.js";
-import { type LsRefsAnswers, parseLsRefs, v2Command } from "./ls-refs.js";
+import { isLsRefs, type LsRefsAnswers, v2Command } from "./ls-refs.js";
 import { encodePkt, lineOf, type Pkt, PktError, readAllPkts } from "./pkt-line.js";
 import { emptyTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
@@ -40,27 +40,33 @@ export async function planUpload(
   repository: GitRepository | undefined,
   { limits, lsRefs }: UploadParts,
 ): Promise<UploadPlan> {
-  let pkts: Pkt[];
   try {
-    pkts = [...readAllPkts(body)];
+    if (version === 2 && isLsRefs(body)) {
+      const table = repository ? await repository.refs() : emptyTable;
+      const answer = lsRefs.answer(table, body, () => [...readAllPkts(body)]);
+      if (answer) return { type: "answer", operation: "ls-refs", body: answer };
+      return { type: "bad-request", reason: "this ls-refs request is not well formed" };
+    }
+    return planFetch([...readAllPkts(body)], version, repository, limits);
   } catch (error) {
     if (error instanceof PktError) return { type: "bad-request", reason: error.message };
     throw error;
   }
+}
+
+function planFetch(
+  pkts: readonly Pkt[],
+  version: ProtocolVersion,
+  repository: GitRepository | undefined,
+  limits: UploadLimits,
+): UploadPlan {
   if (pkts.every(({ type }) => type === "flush")) return { type: "answer", operation: "probe", body: Buffer.alloc(0) };
   if (pkts.length > limits.maxLines) {
     const answer = remoteError(`upload-pack: more than ${limits.maxLines} want and have lines`);
     return { type: "answer", operation: "fetch", body: answer };
   }
-  if (version === 2) {
-    const command = v2Command(pkts);
-    if (command === "ls-refs") {
-      const request = parseLsRefs(pkts);
-      if (!request) return { type: "bad-request", reason: "this ls-refs request is not well formed" };
-      const table = repository ? await repository.refs() : emptyTable;
-      return { type: "answer", operation: "ls-refs", body: lsRefs.answer(table, request) };
-    }
-    if (command !== "fetch") return { type: "bad-request", reason: "only ls-refs and fetch are served" };
+  if (version === 2 && v2Command(pkts) !== "fetch") {
+    return { type: "bad-request", reason: "only ls-refs and fetch are served" };
   }
   if (!repository) {
     const wanted = pkts

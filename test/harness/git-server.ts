@@ -11,14 +11,14 @@ import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.js";
 import { asNpub, type Npub, RepositoryAddress } from "../../src/git/address.js";
 import { askCapabilities } from "../../src/git/advertisement.js";
+import { GitHttp } from "../../src/git/http.js";
 import {
   defaultBudgets,
   defaultLimits,
   type FoundRepository,
-  GitHttp,
   type GitHttpOptions,
   type GitOperation,
-} from "../../src/git/http.js";
+} from "../../src/git/http-types.js";
 import { Launcher } from "../../src/git/launcher.js";
 import { Repositories } from "../../src/git/repositories.js";
 import { Git } from "../../src/git/run.js";
@@ -219,7 +219,8 @@ export class GitServer {
 
   async commit(cwd: string, file: string, content: string | Buffer): Promise<Oid> {
     await writeFile(join(cwd, file), content);
-    await this.mustGit(cwd, "add", "-A");
+    // Random bytes do not shrink; trying costs seconds.
+    await this.mustGit(cwd, "-c", "core.compression=0", "add", "-A");
     await this.mustGit(cwd, "commit", "-q", "-m", `write ${file}`);
     return (await this.mustGit(cwd, "rev-parse", "HEAD")) as Oid;
   }

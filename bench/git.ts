@@ -1,0 +1,425 @@
+// P5, P6 and P7 of the speed goals: advertisements, starting git, clones, pushes, many refs. Prints what it measured
+// beside the limit measured in the same run. Per-IP and per-repository limits are raised so that they do not measure
+// themselves. `node dist/bench/git.js [p5 p6 p7]`.
+
+import { spawn, spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, request as httpRequest } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { isMainThread, Worker, workerData } from "node:worker_threads";
+import { systemClock } from "../src/base/clock.js";
+import { asNpub, type Npub, RepositoryAddress } from "../src/git/address.js";
+import { askCapabilities } from "../src/git/advertisement.js";
+import { GitHttp } from "../src/git/http.js";
+import { defaultBudgets, defaultLimits } from "../src/git/http-types.js";
+import { Launcher } from "../src/git/launcher.js";
+import { Repositories } from "../src/git/repositories.js";
+import { Git } from "../src/git/run.js";
+import type { CandidateState, PushAuthority } from "../src/git/types.js";
+import type { EventId, Oid, Pubkey } from "../src/nostr/ids.js";
+import type { RefName } from "../src/nostr/ref-name.js";
+
+export interface BenchRow {
+  readonly goal: string;
+  readonly what: string;
+  readonly value: string;
+}
+
+const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
+const owner = "1".repeat(64) as Pubkey;
+const env = {
+  PATH: process.env.PATH ?? "/usr/bin:/bin",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_AUTHOR_NAME: "A",
+  GIT_AUTHOR_EMAIL: "a@b",
+  GIT_COMMITTER_NAME: "A",
+  GIT_COMMITTER_EMAIL: "a@b",
+};
+const pkt = (text: string): string => (text.length + 4).toString(16).padStart(4, "0") + text;
+const zero = "0".repeat(40);
+
+function git(cwd: string, args: readonly string[], input: string | Buffer = ""): Buffer {
+  const result = spawnSync("git", args, { cwd, env, input, maxBuffer: 2 ** 30 });
+  if (result.status !== 0) throw new Error(`git ${args[0]}: ${String(result.stderr)}`);
+  return result.stdout;
+}
+
+const percentile = (values: readonly number[], share: number): number =>
+  [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? 0;
+const median = (values: readonly number[]): number => percentile(values, 0.5);
+
+class Bench {
+  readonly rows: BenchRow[] = [];
+  candidates: CandidateState[] = [];
+  readonly startStalls: number[] = [];
+
+  private constructor(
+    readonly folder: string,
+    readonly launcher: Launcher,
+    readonly git: Git,
+    readonly repositories: Repositories,
+    readonly origin: string,
+    readonly close: () => Promise<void>,
+  ) {}
+
+  static async start(): Promise<Bench> {
+    const folder = await mkdtemp(join(tmpdir(), "git-bench-"));
+    const launcher = new Launcher();
+    const stalls: number[] = [];
+    const found = await Git.find(launcher, { onStart: (_verb, stallMs) => void stalls.push(stallMs) });
+    const repositories = new Repositories({ gitDataPath: join(folder, "git"), git: found, clock: systemClock });
+    let self: Bench | undefined;
+    const authority = async (): Promise<PushAuthority> => ({
+      strict: false,
+      mark: undefined,
+      candidates: self?.candidates ?? [],
+      nostrEvents: new Map(),
+      unclaimed: { ok: true, maxBytes: 1 },
+    });
+    const wide = { total: 64, perRepository: 64, perIp: 64, maxQueued: 64 };
+    const http = new GitHttp({
+      repositories,
+      capabilities: await askCapabilities(found),
+      clock: systemClock,
+      lookUp: (_npub, identifier) => ({ address: RepositoryAddress.of(owner, npub, identifier) }),
+      authority,
+      journal: async () => undefined,
+      released: async () => [],
+      ipOf: () => "bench",
+      budgets: defaultBudgets,
+      limits: { ...defaultLimits(2), fetches: wide, pushes: wide },
+      cacheDirectory: join(folder, "answers"),
+    });
+    const server = createServer((request, response) => {
+      const [pathname = "", query = ""] = (request.url ?? "").split("?");
+      void http.handle(request, response, pathname, new URLSearchParams(query));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    self = new Bench(folder, launcher, found, repositories, origin, async () => {
+      server.closeAllConnections();
+      server.close();
+      await http.close();
+      await launcher.close();
+      await rm(folder, { recursive: true, force: true });
+    });
+    self.startStalls.length = 0;
+    Object.assign(self, { startStalls: stalls });
+    return self;
+  }
+
+  row(goal: string, what: string, value: string): void {
+    this.rows.push({ goal, what, value });
+    process.stdout.write(`${goal.padEnd(4)}${what.padEnd(64)}${value}\n`);
+  }
+
+  url = (identifier: string): string => `${this.origin}/${npub}/${identifier}.git`;
+
+  async repository(identifier: string) {
+    return await this.repositories.create(RepositoryAddress.of(owner, npub, identifier));
+  }
+
+  async workingCopy(name: string): Promise<string> {
+    const cwd = join(this.folder, name);
+    await mkdir(cwd, { recursive: true });
+    git(cwd, ["init", "-q", "-b", "main"]);
+    return cwd;
+  }
+}
+
+async function p5(bench: Bench): Promise<void> {
+  const repository = await bench.repository("p5");
+  const work = await bench.workingCopy("p5");
+  await writeFile(join(work, "f"), "x");
+  git(work, ["add", "-A"]);
+  git(work, ["commit", "-qm", "x"]);
+  git(work, ["push", "-q", repository.directory, "main"]);
+  await repository.updateRefs(
+    Array.from({ length: 20 }, (_, i) => ({
+      ref: `refs/heads/b${i}` as RefName,
+      to: git(work, ["rev-parse", "HEAD"]).toString().trim() as Oid,
+    })),
+  );
+  const path = `/${npub}/p5.git`;
+  const lsRefs = `${pkt("command=ls-refs\n")}${pkt("object-format=sha1")}0001${pkt("peel\n")}${pkt("symrefs\n")}${pkt("ref-prefix refs/heads/\n")}0000`;
+  const requests = {
+    "info/refs": `GET ${path}/info/refs?service=git-upload-pack HTTP/1.1\r\nHost: x\r\n\r\n`,
+    "ls-refs": `POST ${path}/git-upload-pack HTTP/1.1\r\nHost: x\r\nGit-Protocol: version=2\r\nContent-Length: ${lsRefs.length}\r\n\r\n${lsRefs}`,
+  };
+  for (const [name, request] of Object.entries(requests)) {
+    const before = performance.eventLoopUtilization();
+    const answered = await load(bench.origin, request, 4_000);
+    const { utilization } = performance.eventLoopUtilization(before);
+    const rate = answered / 4;
+    bench.row(
+      "P5",
+      `${name}, 21 refs, 32 connections, over HTTP`,
+      `${Math.round(rate)}/s, ${Math.round(rate / utilization)}/s a core`,
+    );
+  }
+  const ballast = Buffer.alloc(2 ** 30, 1);
+  {
+    const rss = "1 GiB RSS";
+    bench.startStalls.length = 0;
+    const begun = performance.now();
+    for (let i = 0; i < 200; i++) await bench.git.run(["version"]);
+    const perSecond = 200 / ((performance.now() - begun) / 1000);
+    const [p50, p99] = [median(bench.startStalls), percentile(bench.startStalls, 0.99)];
+    bench.row(
+      "P5",
+      `starting git at ${rss}: main thread's own time`,
+      `p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms (${Math.round(perSecond)} runs/s)`,
+    );
+    const own: number[] = [];
+    for (let i = 0; i < 20; i++) {
+      const at = performance.now();
+      const child = spawn("git", ["version"], { stdio: "ignore" });
+      own.push(performance.now() - at);
+      await new Promise((resolve) => child.once("close", resolve));
+    }
+    bench.row(
+      "P5",
+      `  the same with Node's own spawn`,
+      `p50 ${median(own).toFixed(2)} ms, p99 ${percentile(own, 0.99).toFixed(2)} ms`,
+    );
+  }
+  if (ballast[5] !== 1) throw new Error("the ballast is gone");
+}
+
+/** Requests from a thread of its own, so that the client's work is not the server's. */
+function load(origin: string, request: string, ms: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL(import.meta.url), { workerData: { origin, request, ms } });
+    worker.once("message", resolve);
+    worker.once("error", reject);
+  });
+}
+
+async function loadWorker({ origin, request, ms }: { origin: string; request: string; ms: number }): Promise<void> {
+  const { connect } = await import("node:net");
+  const { parentPort } = await import("node:worker_threads");
+  let answered = 0;
+  const { port } = new URL(origin);
+  for (let i = 0; i < 32; i++) {
+    const socket = connect(Number(port), "127.0.0.1", () => socket.write(request));
+    let left = -1;
+    socket.on("data", (chunk: Buffer) => {
+      let { length } = chunk;
+      if (left < 0) {
+        const head = chunk.indexOf("\r\n\r\n");
+        const size = Number(/content-length: (\d+)/i.exec(chunk.toString("latin1", 0, head))?.[1] ?? 0);
+        left = size + head + 4;
+      }
+      length = Math.min(length, left);
+      left -= length;
+      if (left > 0) return;
+      left = -1;
+      answered += 1;
+      socket.write(request);
+    });
+  }
+  setTimeout(() => {
+    parentPort?.postMessage(answered);
+    process.exit(0);
+  }, ms);
+}
+
+/** A client in a process of its own, so that its work is not the server's. */
+function download(url: string, body: string): Promise<number> {
+  return consume("curl", ["-s", "-w", "%{size_download}", "-o", "/dev/null", "--data-binary", "@-", url], body);
+}
+
+function consume(program: string, args: readonly string[], input: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    // In a session of its own, as our git processes are: the kernel's scheduler weighs sessions, and on a busy machine
+    // the comparison would measure that.
+    const child = spawn(program, args, { env, detached: true });
+    let text = "";
+    child.stdout.on("data", (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    child.once("error", reject);
+    child.once("close", () => resolve(Number(text.trim())));
+    child.stdin.end(input);
+  });
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<[T, number]> {
+  const begun = performance.now();
+  const result = await work();
+  return [result, performance.now() - begun];
+}
+
+async function p6(bench: Bench): Promise<void> {
+  const repository = await bench.repository("p6");
+  const work = await bench.workingCopy("p6");
+  for (let i = 0; i < 60; i++) await writeFile(join(work, `f${i}`), randomBytes(1 << 20));
+  git(work, ["-c", "core.compression=0", "add", "-A"]);
+  git(work, ["commit", "-qm", "x"]);
+  git(work, ["push", "-q", repository.directory, "main"]);
+  await repository.housekeep();
+  const tip = git(work, ["rev-parse", "HEAD"]).toString().trim();
+  const ask = (agent: string): string =>
+    `${pkt(`want ${tip} side-band-64k ofs-delta agent=${agent}\n`)}0000${pkt("done\n")}`;
+  const pipe = 'git upload-pack --stateless-rpc "$1" | cat | wc -c';
+  const direct = (): Promise<number> => consume("sh", ["-c", pipe, "sh", repository.directory], ask("direct"));
+  const rate = (bytes: number, ms: number): number => bytes / 2 ** 20 / (ms / 1000);
+  const [own, ours]: [number[], number[]] = [[], []];
+  const rssBefore = process.memoryUsage().rss;
+  for (let i = 0; i < 7; i++) {
+    own.push(rate(...(await timed(direct))));
+    ours.push(rate(...(await timed(() => download(`${bench.url("p6")}/git-upload-pack`, ask(`a${i}`))))));
+  }
+  const rss = (process.memoryUsage().rss - rssBefore) / 2 ** 20;
+  const share = Math.round((100 * median(ours)) / median(own));
+  bench.row("P6", "clone of 60 MiB: git to a pipe", `${Math.round(median(own))} MiB/s`);
+  bench.row(
+    "P6",
+    "  ours over HTTP, answer not shared",
+    `${Math.round(median(ours))} MiB/s (${share} %), RSS +${Math.round(rss)} MiB`,
+  );
+  const [, one] = await timed(() => download(`${bench.url("p6")}/git-upload-pack`, ask("one")));
+  const [, ten] = await timed(() =>
+    Promise.all(Array.from({ length: 10 }, () => download(`${bench.url("p6")}/git-upload-pack`, ask("ten")))),
+  );
+  const [, kept] = await timed(() => download(`${bench.url("p6")}/git-upload-pack`, ask("ten")));
+  bench.row(
+    "P6",
+    "ten equal clones at once",
+    `${Math.round(ten)} ms, one ${Math.round(one)} ms (${(ten / one).toFixed(2)}×), kept answer ${Math.round(kept)} ms`,
+  );
+}
+
+async function httpBackend(root: string): Promise<{ origin: string; close: () => void }> {
+  const server = createServer((request, response) => {
+    const [path = "", query = ""] = (request.url ?? "").split("?");
+    const child = spawn("git", ["http-backend"], {
+      detached: true,
+      env: {
+        ...env,
+        GIT_PROJECT_ROOT: root,
+        GIT_HTTP_EXPORT_ALL: "1",
+        PATH_INFO: path,
+        QUERY_STRING: query,
+        REQUEST_METHOD: request.method ?? "",
+        CONTENT_TYPE: request.headers["content-type"] ?? "",
+        REMOTE_USER: "a",
+        REMOTE_ADDR: "127.0.0.1",
+      },
+    });
+    request.pipe(child.stdin);
+    child.stdout.pipe(response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
+}
+
+async function post(url: string, body: Buffer): Promise<string> {
+  return await new Promise((resolve, reject) => {
+    const headers = { "Content-Type": "application/x-git-receive-pack-request" };
+    const request = httpRequest(url, { method: "POST", headers }, (response) => {
+      let text = "";
+      response.on("data", (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      response.on("end", () => resolve(text));
+    });
+    request.on("error", reject);
+    request.end(body);
+  });
+}
+
+async function p7(bench: Bench): Promise<void> {
+  const work = await bench.workingCopy("p7");
+  const pushes = 40;
+  const bodies: { tip: Oid; body: Buffer }[] = [];
+  let parent = zero;
+  for (let i = 0; i < pushes; i++) {
+    await writeFile(join(work, "f"), String(i));
+    git(work, ["add", "-A"]);
+    git(work, ["commit", "-qm", String(i)]);
+    const tip = git(work, ["rev-parse", "HEAD"]).toString().trim() as Oid;
+    const revs = parent === zero ? `${tip}\n` : `${tip}\n^${parent}\n`;
+    const pack = git(work, ["pack-objects", "--revs", "--stdout", "-q", "--thin"], revs);
+    const head = `${pkt(`${parent} ${tip} refs/heads/main\0report-status side-band-64k`)}0000`;
+    bodies.push({ tip, body: Buffer.concat([Buffer.from(head), pack]) });
+    parent = tip;
+  }
+  const root = join(bench.folder, "backend");
+  await mkdir(root);
+  git(root, ["init", "-q", "--bare", "r.git"]);
+  git(join(root, "r.git"), ["config", "http.receivepack", "true"]);
+  // The same safety as ours: objects checked, packs kept, data on disk.
+  git(join(root, "r.git"), ["config", "receive.fsckObjects", "true"]);
+  git(join(root, "r.git"), ["config", "receive.unpackLimit", "1"]);
+  const backend = await httpBackend(root);
+  await bench.repository("p7");
+  const [own, ours]: [number[], number[]] = [[], []];
+  for (const { tip, body } of bodies) {
+    const [theirText, theirMs] = await timed(() => post(`${backend.origin}/r.git/git-receive-pack`, body));
+    bench.candidates = [
+      {
+        id: "1".repeat(64) as EventId,
+        created_at: 1,
+        refs: new Map([["refs/heads/main" as RefName, tip]]),
+        governs: false,
+      },
+    ];
+    const [ourText, ourMs] = await timed(() => post(`${bench.url("p7")}/git-receive-pack`, body));
+    for (const text of [theirText, ourText])
+      if (!/ok refs\/heads\/main/.test(text)) throw new Error(`push refused: ${text}`);
+    own.push(theirMs);
+    ours.push(ourMs);
+  }
+  backend.close();
+  const ratio = (median(ours) / median(own)).toFixed(2);
+  bench.row(
+    "P7",
+    "push of one small commit: git http-backend",
+    `p50 ${median(own).toFixed(1)} ms, p90 ${percentile(own, 0.9).toFixed(1)} ms`,
+  );
+  bench.row(
+    "P7",
+    "  ours",
+    `p50 ${median(ours).toFixed(1)} ms, p90 ${percentile(ours, 0.9).toFixed(1)} ms (${ratio}×)`,
+  );
+  await manyRefs(bench, work, parent as Oid);
+}
+
+async function manyRefs(bench: Bench, work: string, tip: Oid): Promise<void> {
+  const names = Array.from({ length: 2000 }, (_, i) => `refs/heads/b${i}` as RefName);
+  const [own, ours]: [number[], number[]] = [[], []];
+  for (let i = 0; i < 5; i++) {
+    const bare = join(bench.folder, `refs${i}.git`);
+    git(bench.folder, ["init", "-q", "--bare", bare]);
+    git(work, ["push", "-q", bare, `${tip}:refs/heads/main`]);
+    const repository = await bench.repository(`refs${i}`);
+    git(work, ["push", "-q", repository.directory, `${tip}:refs/heads/main`]);
+    const input = names.map((name) => `update ${name} ${tip} ${zero}\n`).join("");
+    own.push((await timed(() => consume("git", [`--git-dir=${bare}`, "update-ref", "--stdin"], input)))[1]);
+    const updates = names.map((ref) => ({ ref, to: tip }));
+    ours.push((await timed(() => repository.updateRefs(updates)))[1]);
+  }
+  const ratio = (median(ours) / median(own)).toFixed(2);
+  bench.row("P7", "2,000 refs: git update-ref --stdin", `${Math.round(median(own))} ms`);
+  bench.row("P7", "  ours", `${Math.round(median(ours))} ms (${ratio}×)`);
+}
+
+export async function run(only: readonly string[] = []): Promise<readonly BenchRow[]> {
+  const bench = await Bench.start();
+  try {
+    for (const [name, part] of Object.entries({ p6, p7, p5 })) {
+      if (only.length === 0 || only.includes(name)) await part(bench);
+    }
+    return bench.rows;
+  } finally {
+    await bench.close();
+  }
+}
+
+if (!isMainThread) await loadWorker(workerData as { origin: string; request: string; ms: number });
+else if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await run(process.argv.slice(2));

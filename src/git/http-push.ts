@@ -1,0 +1,132 @@
+// `POST git-receive-pack` over HTTP: reads the commands, lets receive.ts do the push, and answers so that git can print
+// why (git-http.md, Push 1, 5 and 8). A refused body is read to its end first: a report that comes earlier is not read.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { BodyBrokenError, type BodyReader } from "./http-body.js";
+import { busy, type FoundRepository, type GitHttpOptions, type Outcome, refuse } from "./http-types.js";
+import { type PushCapabilities, PushHeadParser } from "./push-commands.js";
+import { PushResponder } from "./push-report.js";
+import { type PushHooks, type PushResult, receivePush } from "./receive.js";
+import type { PushRefusalCode } from "./types.js";
+import { WorkLimiter } from "./work-limiter.js";
+
+const overBudgetGraceMs = 1_000;
+
+export class PushEndpoint {
+  readonly #limiter: WorkLimiter;
+
+  constructor(readonly options: GitHttpOptions) {
+    this.#limiter = new WorkLimiter(options.limits.pushes);
+  }
+
+  async serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    body: BodyReader,
+    found: FoundRepository,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const ip = this.options.ipOf(request);
+    const parser = new PushHeadParser();
+    response.setHeader("Content-Type", "application/x-git-receive-pack-result");
+    for (;;) {
+      const chunk = await body.next();
+      if (!chunk) return { ...refuse(response, 400, "the push ended early", "bad-request"), operation: "push" };
+      const result = parser.push(chunk);
+      if (result.status === "more") continue;
+      if (result.status === "probe") {
+        response.end();
+        return { operation: "probe", status: "ok", bytesIn: body.bytes, bytesOut: 0 };
+      }
+      if (result.status === "refused") {
+        return await this.#refusePush(response, body, result.capabilities, result.code, result.reason);
+      }
+      const release = await this.#limiter.acquire({ repository: found.address.key, ip }, signal);
+      if (!release) return { ...busy(response, this.options.limits.retryAfterSeconds), operation: "push" };
+      try {
+        const { commands, capabilities } = result.head;
+        const responder = new PushResponder(response, capabilities, this.options.clock);
+        return await this.#runPush(responder, body, found, { commands, capabilities, first: parser.rest, ip, signal });
+      } finally {
+        release();
+      }
+    }
+  }
+
+  async #runPush(
+    responder: PushResponder,
+    body: BodyReader,
+    found: FoundRepository,
+    push: {
+      readonly commands: Parameters<PushHooks["authority"]>[1];
+      readonly capabilities: PushCapabilities;
+      readonly first: Buffer;
+      readonly ip: string;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<Outcome> {
+    const { repositories, budgets, limits } = this.options;
+    const faulted = (fault: unknown): PushResult => {
+      if (fault instanceof BodyBrokenError || push.signal.aborted) throw fault;
+      // An HTTP error here would make git print "Everything up-to-date".
+      const reason = "this server could not finish the push: try again";
+      const verdicts = push.commands.map((command) => ({ command, ok: false, code: "internal", reason }) as const);
+      return { unpack: "ok", code: "internal", verdicts, messages: [], moved: false, packBytes: 0, fault };
+    };
+    try {
+      const result = await receivePush(repositories, this.options, {
+        address: found.address,
+        readOnlyReason: found.readOnlyReason,
+        createOnPush: found.createOnPush ?? false,
+        commands: push.commands,
+        atomic: push.capabilities.atomic,
+        ip: push.ip,
+        budgets,
+        first: push.first,
+        next: () => body.next(),
+        bodyRead: () => responder.begin(),
+        wallClockMs: limits.totalMs,
+        signal: push.signal,
+      }).catch(faulted);
+      responder.stop();
+      const isDrained = await body.drain(budgets.maxPackBytes);
+      const bytesOut = await responder.end(result);
+      if (!isDrained) this.#cutSoon(responder.response);
+      return {
+        operation: "push",
+        status: result.code === "ok" ? "ok" : "refused",
+        bytesIn: body.bytes,
+        bytesOut,
+        ...(result.code === "ok" ? {} : { code: result.code }),
+        ...(result.fault === undefined ? {} : { fault: result.fault }),
+      };
+    } finally {
+      responder.stop();
+    }
+  }
+
+  async #refusePush(
+    response: ServerResponse,
+    body: BodyReader,
+    capabilities: PushCapabilities,
+    code: PushRefusalCode,
+    reason: string,
+  ): Promise<Outcome> {
+    const isDrained = await body.drain(this.options.budgets.maxPackBytes);
+    const outcome = { operation: "push", status: "refused", code, bytesIn: body.bytes } as const;
+    if (!capabilities.reportStatus) {
+      const { bytesOut } = refuse(response, 400, reason, "bad-request");
+      return { ...outcome, bytesOut };
+    }
+    const responder = new PushResponder(response, capabilities, this.options.clock);
+    const bytesOut = await responder.end({ unpack: reason, verdicts: [], messages: [reason] });
+    if (!isDrained) this.#cutSoon(response);
+    return { ...outcome, bytesOut };
+  }
+
+  /** The body is over every budget: the client gets a moment to read why, then the connection goes. */
+  #cutSoon(response: ServerResponse): void {
+    const { socket } = response.req;
+    this.options.clock.after(overBudgetGraceMs, () => socket.destroy());
+  }
+}

@@ -1,0 +1,111 @@
+// What git's HTTP side is given and what it tells: the catalogue's answer, limits, one record for each operation. And the
+// few answers that are plain HTTP.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "../base/clock.js";
+import type { Npub, RepositoryAddress, RepositoryArea } from "./address.js";
+import type { Capabilities } from "./advertisement.js";
+import type { PushHooks } from "./receive.js";
+import type { Repositories } from "./repositories.js";
+import type { PackBudgets, PushRefusalCode } from "./types.js";
+import type { WorkLimits } from "./work-limiter.js";
+
+export interface FoundRepository {
+  readonly address: RepositoryAddress;
+  /** Fetches are served, pushes are refused with this reason. */
+  readonly readOnlyReason?: string;
+  /** Acts as an empty repository until the first accepted push makes it (`/prs/`). */
+  readonly createOnPush?: boolean;
+}
+
+export interface GitOperation {
+  readonly operation: "advertise" | "ls-refs" | "fetch" | "push" | "probe" | "unknown";
+  readonly status: "ok" | "refused" | "bad-request" | "busy" | "aborted" | "error" | "missing";
+  readonly code?: PushRefusalCode;
+  readonly address?: RepositoryAddress;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly durationMs: number;
+  readonly fault?: unknown;
+}
+
+export interface GitHttpLimits {
+  readonly idleMs: number;
+  readonly totalMs: number;
+  readonly maxUploadRequestBytes: number;
+  readonly maxUploadLines: number;
+  readonly fetches: WorkLimits;
+  readonly pushes: WorkLimits;
+  readonly maxSharedBytes: number;
+  readonly retryAfterSeconds: number;
+}
+
+export const defaultBudgets: PackBudgets = {
+  maxPackBytes: 2 * 2 ** 30,
+  maxObjects: 5_000_000,
+  maxObjectBytes: 100 * 2 ** 20,
+};
+
+export const defaultLimits = (cores: number): GitHttpLimits => ({
+  idleMs: 60_000,
+  totalMs: 60 * 60_000,
+  maxUploadRequestBytes: 4 * 2 ** 20,
+  maxUploadLines: 65_536,
+  fetches: { total: Math.max(2, cores), perRepository: Math.max(2, cores), perIp: Math.max(2, cores), maxQueued: 64 },
+  pushes: { total: 32, perRepository: 8, perIp: 8, maxQueued: 32 },
+  maxSharedBytes: 2 * 2 ** 30,
+  retryAfterSeconds: 5,
+});
+
+export interface GitHttpOptions extends PushHooks {
+  readonly repositories: Repositories;
+  readonly capabilities: Capabilities;
+  readonly clock: Clock;
+  /** The catalogue: what is not in it is not served. */
+  readonly lookUp: (
+    npub: Npub,
+    identifier: string,
+    area: RepositoryArea,
+  ) => FoundRepository | undefined | Promise<FoundRepository | undefined>;
+  readonly ipOf: (request: IncomingMessage) => string;
+  readonly budgets: PackBudgets;
+  readonly limits: GitHttpLimits;
+  /** For shared fetch answers; made when needed, removed by close. */
+  readonly cacheDirectory: string;
+  readonly basePath?: string;
+  readonly observe?: (operation: GitOperation) => void;
+}
+
+/** An operation before its time is taken. */
+export type Outcome = Pick<GitOperation, "operation" | "status" | "bytesIn" | "bytesOut"> &
+  Partial<Pick<GitOperation, "code" | "fault">>;
+
+export function noCache(response: ServerResponse): void {
+  response.setHeader("Expires", "Fri, 01 Jan 1980 00:00:00 GMT");
+  response.setHeader("Pragma", "no-cache");
+  response.setHeader("Cache-Control", "no-cache, max-age=0, must-revalidate");
+}
+
+export function refuse(
+  response: ServerResponse,
+  statusCode: number,
+  text: string,
+  status: GitOperation["status"],
+): Outcome {
+  const body = Buffer.from(`${text}\n`);
+  response.statusCode = statusCode;
+  response.setHeader("Content-Type", "text/plain; charset=utf-8");
+  response.setHeader("Content-Length", body.length);
+  response.end(body);
+  return { operation: "unknown", status, bytesIn: 0, bytesOut: body.length };
+}
+
+export function notAllowed(response: ServerResponse, allow: string): Outcome {
+  response.setHeader("Allow", allow);
+  return refuse(response, 405, "this method is not served here", "bad-request");
+}
+
+export function busy(response: ServerResponse, retryAfterSeconds: number): Outcome {
+  response.setHeader("Retry-After", retryAfterSeconds);
+  return refuse(response, 503, "too many requests at once: try again in a moment", "busy");
+}

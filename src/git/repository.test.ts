@@ -1,0 +1,268 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { systemClock } from "../base/clock.js";
+import type { Oid, Pubkey } from "../nostr/ids.js";
+import type { RefName } from "../nostr/ref-name.js";
+import { asNpub, type Npub, RepositoryAddress } from "./address.js";
+import { Launcher } from "./launcher.js";
+import { Repositories } from "./repositories.js";
+import type { GitRepository } from "./repository.js";
+import { Git, GitTooOldError, isNewEnough } from "./run.js";
+
+const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
+const owner = "1".repeat(64) as Pubkey;
+const main = "refs/heads/main" as RefName;
+
+describe("repository", () => {
+  let folder: string;
+  let launcher: Launcher;
+  let git: Git;
+  let repositories: Repositories;
+  let count = 0;
+  let started = 0;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "repository-test-"));
+    launcher = new Launcher();
+    git = await Git.find(launcher, {
+      onStart: () => {
+        started += 1;
+      },
+    });
+    repositories = new Repositories({ gitDataPath: folder, git, clock: systemClock });
+  });
+  after(async () => {
+    await launcher.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const fresh = (): Promise<GitRepository> => repositories.create(RepositoryAddress.of(owner, npub, `r${count++}`));
+  const env = { GIT_AUTHOR_DATE: "1700000000 +0000", GIT_COMMITTER_DATE: "1700000000 +0000" };
+  const blobTree = async ({ directory }: GitRepository, text: string): Promise<string> => {
+    const blob = (await git.mustRun(["hash-object", "-w", "--stdin"], { directory, input: text })).toString().trim();
+    const entry = `100644 blob ${blob}\tfile\n`;
+    return (await git.mustRun(["mktree"], { directory, input: entry })).toString().trim();
+  };
+  const commit = async (repository: GitRepository, text: string, parent?: Oid): Promise<Oid> => {
+    const tree = await blobTree(repository, text);
+    const parents = parent ? ["-p", parent] : [];
+    const { directory } = repository;
+    return (await git.mustRun(["commit-tree", "-m", text, ...parents, tree], { directory, env }))
+      .toString()
+      .trim() as Oid;
+  };
+  const removeObject = ({ directory }: GitRepository, oid: string): Promise<void> =>
+    rm(join(directory, "objects", oid.slice(0, 2), oid.slice(2)));
+
+  it("is created bare with HEAD at master, and creating it again changes nothing", async () => {
+    const repository = await fresh();
+    assert.equal((await git.mustRun(["rev-parse", "--is-bare-repository"], repository)).toString(), "true\n");
+    assert.equal((await repository.refs()).head, "refs/heads/master");
+    const oid = await commit(repository, "x");
+    await repository.updateRefs([{ ref: main, to: oid }]);
+    await repositories.create(repository.address);
+    assert.equal((await repository.refs()).refs.get(main)?.oid, oid);
+    assert.deepEqual(await repository.fsck(), []);
+  });
+
+  it("is gone after delete, and can be created anew", async () => {
+    const repository = await fresh();
+    await repository.updateRefs([{ ref: main, to: await commit(repository, "x") }]);
+    await repositories.delete(repository.address);
+    assert.equal(await repositories.exists(repository.address), false);
+    await repositories.delete(repository.address);
+    await repositories.create(repository.address);
+    assert.equal((await repository.refs()).refs.size, 0);
+  });
+
+  it("updates 2,000 refs with a handful of processes, and nothing for values that are right already", async () => {
+    const repository = await fresh();
+    const oid = await commit(repository, "x");
+    const updates = Array.from({ length: 2000 }, (_, i) => ({ ref: `refs/heads/b${i}` as RefName, to: oid }));
+    started = 0;
+    assert.deepEqual((await repository.updateRefs(updates)).ok, true);
+    assert.ok(started <= 2, `${started} processes`);
+    started = 0;
+    const again = await repository.updateRefs(updates);
+    assert.deepEqual(again, { ok: true, changed: [] });
+    assert.equal(started, 0);
+    assert.deepEqual([...(await repository.refs()).refs.keys()].slice(0, 3), [
+      "refs/heads/b0",
+      "refs/heads/b1",
+      "refs/heads/b10",
+    ]);
+  });
+
+  it("changes nothing and leaves no lock when the caller says no between prepare and commit", async () => {
+    const repository = await fresh();
+    const oid = await commit(repository, "x");
+    const update = [{ ref: main, to: oid }];
+    let lockedDuring = false;
+    const result = await repository.updateRefs(update, {
+      beforeCommit: async () => {
+        lockedDuring = existsSync(join(repository.directory, `${main}.lock`));
+        return false;
+      },
+    });
+    assert.deepEqual(result, { ok: false, code: "vetoed", reason: "" });
+    assert.ok(lockedDuring);
+    assert.equal(existsSync(join(repository.directory, `${main}.lock`)), false);
+    assert.equal((await repository.refs()).refs.size, 0);
+    await assert.rejects(
+      repository.updateRefs(update, { beforeCommit: () => Promise.reject(new Error("the disk is full")) }),
+      /the disk is full/,
+    );
+    assert.equal((await repository.updateRefs(update)).ok, true);
+  });
+
+  it("notices refs changed behind its back and goes on", async () => {
+    const repository = await fresh();
+    const [one, two, three] = [
+      await commit(repository, "1"),
+      await commit(repository, "2"),
+      await commit(repository, "3"),
+    ];
+    await repository.updateRefs([{ ref: main, to: one }]);
+    await git.mustRun(["update-ref", main, two], repository);
+    assert.equal((await repository.updateRefs([{ ref: main, to: three }])).ok, true);
+    assert.equal((await repository.refs()).refs.get(main)?.oid, three);
+  });
+
+  it("moves HEAD only to a branch that exists", async () => {
+    const repository = await fresh();
+    assert.equal(await repository.setHead(main), false);
+    await repository.updateRefs([{ ref: main, to: await commit(repository, "x") }]);
+    assert.equal(await repository.setHead(main), true);
+    assert.equal(await readFile(join(repository.directory, "HEAD"), "utf8"), "ref: refs/heads/main\n");
+    await repository.syncRefs();
+  });
+
+  it("tells which of many tips are incomplete, in a handful of processes when all are fine", async () => {
+    const repository = await fresh();
+    const tips: Oid[] = [];
+    for (let i = 0; i < 12; i++) tips.push(await commit(repository, `tip ${i}`));
+    started = 0;
+    assert.deepEqual(await repository.missingObjects(tips), new Set());
+    assert.ok(started <= 2, `${started} processes`);
+    const broken = tips[7] as Oid;
+    await removeObject(repository, await blobTree(repository, "tip 7"));
+    const absent = "9".repeat(40) as Oid;
+    const sha256 = "9".repeat(64) as Oid;
+    const missing = await repository.missingObjects([...tips, absent, sha256]);
+    assert.deepEqual(missing, new Set([sha256, absent, broken]));
+    assert.deepEqual(await repository.missingObjects(["--all" as Oid]), new Set(["--all"]), "not an id: never here");
+  });
+
+  it("threat 1: values that are no object ids never reach git", async () => {
+    const repository = await fresh();
+    for (const value of ["+refs/heads/x:refs/heads/main", "--upload-pack=x", `${"a".repeat(39)}\n`]) {
+      await assert.rejects(repository.updateRefs([{ ref: main, to: value as Oid }]));
+    }
+    assert.equal((await repository.refs()).refs.size, 0);
+    assert.equal(launcher.jobsInFlight, 0);
+  });
+
+  it("copies objects from another repository as one pack", async () => {
+    const [from, into] = [await fresh(), await fresh()];
+    const one = await commit(from, "1");
+    const two = await commit(from, "2", one);
+    await from.updateRefs([{ ref: main, to: two }]);
+    assert.equal(await into.copyObjectsFrom(from, [one]), true);
+    await into.updateRefs([{ ref: main, to: one }]);
+    assert.equal(await into.copyObjectsFrom(from, [two]), true);
+    assert.deepEqual(await into.missingObjects([one, two]), new Set());
+    assert.equal(await into.copyObjectsFrom(from, ["9".repeat(40) as Oid]), false);
+    assert.ok((await into.sizeBytes()) > 0);
+  });
+
+  it("removes what a killed process left before it is used again", async () => {
+    const repository = await fresh();
+    const oid = await commit(repository, "x");
+    const left = ["refs/heads/main.lock", "packed-refs.lock", "HEAD.lock", "objects/pack/tmp_pack_x"];
+    for (const path of left) await writeFile(join(repository.directory, path), "");
+    await mkdir(join(repository.directory, "objects/tmp_quarantine-x/pack"), { recursive: true });
+    await writeFile(join(repository.directory, "config"), "[core]\n\tbare = true\n\tsshCommand = touch /tmp/x\n");
+    const later = new Repositories({ gitDataPath: folder, git, clock: systemClock });
+    const reopened = later.open(repository.address);
+    assert.equal((await reopened.updateRefs([{ ref: main, to: oid }])).ok, true);
+    for (const path of [...left, "objects/tmp_quarantine-x"]) {
+      assert.equal(existsSync(join(repository.directory, path)), false, path);
+    }
+    assert.deepEqual(await reopened.fsck(), []);
+  });
+
+  it("threat 8: fsck reports planted hooks, config, alternates and links, and none of them has an effect", async () => {
+    const repository = await fresh();
+    const { directory } = repository;
+    const oid = await commit(repository, "x");
+    const proof = join(folder, "proof");
+    // The first look would set the config right; this is planted in a running server.
+    await repository.refs();
+    await mkdir(join(directory, "hooks"));
+    for (const hook of ["reference-transaction", "update", "post-update"]) {
+      await writeFile(join(directory, "hooks", hook), `#!/bin/sh\ntouch ${proof}\n`, { mode: 0o755 });
+    }
+    await writeFile(
+      join(directory, "config"),
+      `[core]\n\tbare = true\n[uploadpack]\n\tpackObjectsHook = touch ${proof}\n`,
+    );
+    await writeFile(join(directory, "objects/info/alternates"), "/nonexistent\n");
+    await symlink("/etc", join(directory, "refs/heads/etc"));
+    await repository.updateRefs([{ ref: main, to: oid }]);
+    const problems = (await repository.fsck()).join("; ");
+    assert.match(problems, /config is not the one this server writes/);
+    assert.match(problems, /hooks are planted/);
+    assert.match(problems, /alternates is planted/);
+    assert.match(problems, /refs\/heads\/etc is a symbolic link/);
+    assert.equal(existsSync(proof), false);
+  });
+
+  it("fsck and a deep look find a missing object", async () => {
+    const repository = await fresh();
+    const oid = await commit(repository, "x");
+    await repository.updateRefs([{ ref: main, to: oid }]);
+    await removeObject(repository, await blobTree(repository, "x"));
+    assert.notDeepEqual(await repository.fsck(), []);
+    assert.deepEqual(await repository.missingObjects([oid], { deep: true }), new Set([oid]));
+  });
+
+  it("housekeeping packs objects and refs, keeps everything, and stays away during a push", async () => {
+    const repository = await fresh();
+    const oid = await commit(repository, "x");
+    await repository.updateRefs([{ ref: main, to: oid }]);
+    await repository.duringPush(async () => assert.equal(await repository.housekeep(), false));
+    assert.equal(await repository.housekeep(), true);
+    assert.equal(await repository.housekeep({ cruft: true }), true);
+    assert.match(await readFile(join(repository.directory, "packed-refs"), "utf8"), new RegExp(oid));
+    assert.deepEqual(await repository.missingObjects([oid], { deep: true }), new Set());
+    const reopened = new Repositories({ gitDataPath: folder, git, clock: systemClock }).open(repository.address);
+    assert.equal((await reopened.refs()).refs.get(main)?.oid, oid);
+    assert.deepEqual(await repository.fsck(), []);
+  });
+
+  it("locks of several repositories are taken in one order", async () => {
+    const [a, b] = [await fresh(), await fresh()];
+    const order: string[] = [];
+    const work = (name: string) => async (): Promise<void> => {
+      order.push(`${name} in`);
+      await new Promise((resolve) => setImmediate(resolve));
+      order.push(`${name} out`);
+    };
+    await Promise.all([
+      repositories.withLocks([a.address, b.address], work("1")),
+      repositories.withLocks([b.address, a.address], work("2")),
+    ]);
+    assert.deepEqual(order, ["1 in", "1 out", "2 in", "2 out"]);
+  });
+
+  it("needs git 2.38, and says how to get it", async () => {
+    assert.deepEqual(
+      [isNewEnough(2, 37), isNewEnough(2, 38), isNewEnough(3, 0), isNewEnough(1, 99)],
+      [false, true, true, false],
+    );
+    await assert.rejects(Git.find(launcher, { path: "/nonexistent" }), GitTooOldError);
+  });
+});
