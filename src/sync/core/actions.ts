@@ -2,7 +2,7 @@
 // The difference is not computed anew each time: an item's word says whether it is pending or confirmed, and the
 // fresh lists name those that are neither. Batches are formed when there is room to send them, so chunks are full.
 
-import { historyRoom, isLong, valueBytes, valueOf } from "./filters.js";
+import { historyRoom, isLong, textOf, valueBytes } from "./filters.js";
 import { failuresOf, type Item, type Layer, layers, phaseOf, phases, slotOf } from "./items.js";
 import { type Relay, setWord } from "./relay.js";
 import type { SyncState } from "./state.js";
@@ -43,7 +43,7 @@ export function nextAction(state: SyncState, relay: Relay): Action | undefined {
       list.pop();
       continue;
     }
-    const value = valueOf(state.wanted, item);
+    const value = textOf(state.wanted, item);
     const alone = value === undefined || isLong(state.config, value);
     const size = value === undefined ? 0 : valueBytes(value);
     if (items.length > 0 && (alone || items.length >= room.values || bytes + size > room.bytes)) break;

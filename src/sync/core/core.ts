@@ -16,7 +16,7 @@ import { HealthBook } from "./health.js";
 import { endQuery, failJob, reviveRetries, startWork } from "./history.js";
 import { repositoryItem, rootItem, stateItem } from "./items.js";
 import { onRelated } from "./layer-four.js";
-import { liveIsOpen, onLiveAuth, onLiveClosed, onLiveEose, pumpLive, rebuildLive } from "./live.js";
+import { liveIsOpen, onLiveAuth, onLiveClosed, onLiveEose, pumpLive, rebuildLive, reopenUnanswered } from "./live.js";
 import type { Command, Input, Random, RelayKey, Time } from "./messages.js";
 import {
   type Ends,
@@ -173,8 +173,10 @@ export class SyncCore {
         break;
       }
       case "notice":
-        if (isRateLimit(input.message)) this.#slowDown(relay, step);
-        else if (namesNegentropy(input.message)) this.#failSession(relay, step);
+        if (isRateLimit(input.message)) {
+          this.#slowDown(relay, step);
+          reopenUnanswered(state, relay, step);
+        } else if (namesNegentropy(input.message)) this.#failSession(relay, step);
         break;
       case "authChallenge":
         relay.authPending = true;

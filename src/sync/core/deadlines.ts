@@ -1,5 +1,6 @@
 // When a relay must be looked at again if nothing happens before. Everything that waits for time is listed here.
 
+import { answerDueMs } from "./live.js";
 import type { Time } from "./messages.js";
 import { queryDeadlineMs } from "./query.js";
 import { hasTargets, type Relay } from "./relay.js";
@@ -18,7 +19,10 @@ function whenConnected(state: SyncState, relay: Relay, nowMs: number): number {
   if (relay.historyNotBeforeMs > nowMs) due = Math.min(due, relay.historyNotBeforeMs);
   if (relay.replacement) due = Math.min(due, relay.replacement.deadlineMs);
   if (relay.layerFour?.request !== undefined) due = Math.min(due, relay.layerFour.requestedMs + config.silenceMs);
-  for (const chunk of relay.chunks) if (chunk.retryAtMs > nowMs) due = Math.min(due, chunk.retryAtMs);
+  for (const chunk of relay.chunks) {
+    due = Math.min(due, answerDueMs(state, chunk));
+    if (chunk.retryAtMs > nowMs) due = Math.min(due, chunk.retryAtMs);
+  }
   // What is past and could not be done now is tried again soon, never in a tight circle.
   return due > nowMs ? due : nowMs + 1000;
 }

@@ -26,7 +26,7 @@ export const tagsOf = (layer: Layer, items: readonly Item[]): readonly string[] 
 export const filtersPerChunk = (layer: Layer, items: readonly Item[]): number =>
   Math.max(1, tagsOf(layer, items).length);
 
-export function valueOf(wanted: Wanted, item: Item): string | undefined {
+export function textOf(wanted: Wanted, item: Item): string | undefined {
   switch (layerOf(item)) {
     case layers.announcements:
       return undefined;
@@ -43,7 +43,7 @@ export function valueOf(wanted: Wanted, item: Item): string | undefined {
 export function valuesOf(wanted: Wanted, items: readonly Item[]): string[] {
   const values = new Set<string>();
   for (const item of items) {
-    const value = valueOf(wanted, item);
+    const value = textOf(wanted, item);
     if (value !== undefined) values.add(value);
   }
   return [...values];

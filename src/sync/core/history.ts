@@ -4,7 +4,7 @@
 // query has a time-out that runs from sending.
 
 import { nextAction, nextLayer } from "./actions.js";
-import { historyRoom, tagsOf, valueBytes, valueOf, valuesOf } from "./filters.js";
+import { historyRoom, tagsOf, textOf, valueBytes, valuesOf } from "./filters.js";
 import { failuresOf, type Item, layers, phaseOf, phases, slotOf } from "./items.js";
 import { takeRelated } from "./layer-four.js";
 import { cancelQuery, sendQuery } from "./query.js";
@@ -87,7 +87,7 @@ function takeFromSweep(state: SyncState, relay: Relay, sweep: Sweep): Item[] {
   let bytes = 0;
   while (sweep.cursor < sweep.items.length) {
     const item = sweep.items[sweep.cursor]!;
-    const value = valueOf(state.wanted, item);
+    const value = textOf(state.wanted, item);
     const size = value === undefined ? 0 : valueBytes(value);
     if (items.length > 0 && (items.length >= room.values || bytes + size > room.bytes)) break;
     sweep.cursor += 1;

@@ -2,7 +2,7 @@
 // fill the last chunk that has room; above the budget chunks grow; when that is not enough, the least recently
 // active roots, and last repos, are left to rotating history.
 
-import { filtersPerChunk, isLong, valueBytes, valueOf } from "./filters.js";
+import { filtersPerChunk, isLong, textOf, valueBytes } from "./filters.js";
 import { failuresOf, type Item, indexOf, type Layer, layerOf, layers, phaseOf, slotOf, slots } from "./items.js";
 import { liveBudget, type Room } from "./live-room.js";
 import { type Chunk, type Relay, setWord } from "./relay.js";
@@ -46,6 +46,8 @@ export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chun
     items: [],
     bytes: 0,
     subs: [],
+    unanswered: [],
+    openedMs: 0,
     dirty: false,
     closedToNew,
     retryAtMs: 0,
@@ -59,7 +61,7 @@ export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chun
 
 export function addToChunk(state: SyncState, relay: Relay, chunk: Chunk, item: Item): void {
   chunk.items.push(item);
-  chunk.bytes += valueBytes(valueOf(state.wanted, item) ?? "");
+  chunk.bytes += valueBytes(textOf(state.wanted, item) ?? "");
   chunk.dirty = true;
   setSlot(state, relay, item, chunk.id);
 }
@@ -149,14 +151,14 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
         layerOf(a) - layerOf(b) || (layerOf(a) === layers.roots ? activity(state, b) - activity(state, a) : a - b),
     );
   }
-  let longChunks = relay.chunks.filter((chunk) => isLong(config, valueOf(state.wanted, chunk.items[0] ?? 0))).length;
+  let longChunks = relay.chunks.filter((chunk) => isLong(config, textOf(state.wanted, chunk.items[0] ?? 0))).length;
   let mergesAhead: boolean | undefined;
   let leastActive = Number.NaN;
   // Counted once and kept: walking all chunks for each of half a million items would be quadratic.
   let committed = committedFilters(relay);
   for (const item of waiting) {
     const layer = layerOf(item);
-    const value = valueOf(state.wanted, item);
+    const value = textOf(state.wanted, item);
     if (isLong(config, value) || value === undefined) {
       const free = value === undefined || longChunks < config.maxLongChunks;
       if (free) {

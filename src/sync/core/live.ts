@@ -57,6 +57,8 @@ function send(
     subs.push(subscription);
   }
   chunk.subs = subs;
+  chunk.unanswered = [...subs];
+  chunk.openedMs = step.now.monotonicMs;
   chunk.dirty = false;
   chunk.retryAtMs = 0;
   chunk.awaitsAuth = false;
@@ -115,11 +117,33 @@ function leaveToRotation(state: SyncState, relay: Relay, chunk: Chunk): void {
   removeChunk(relay, chunk);
 }
 
+/** When an answer is overdue. A relay that never says EOSE is believed to listen after some tries. */
+export const answerDueMs = (state: SyncState, chunk: Chunk): number =>
+  chunk.unanswered.length > 0 && chunk.refusals < state.config.failuresUntilNoted
+    ? chunk.openedMs + state.config.silenceMs
+    : Number.POSITIVE_INFINITY;
+
+/** The relay may never have taken it: asked again later. */
+function reopenLater(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
+  if (relay.replacement?.into === chunk) finishReplacement(relay, step);
+  unsubscribe(relay, chunk.subs, step);
+  chunk.subs = [];
+  chunk.unanswered = [];
+  chunk.lostAtWallMs ??= step.now.wallMs;
+  delay(state, chunk, step);
+}
+
+/** A NOTICE told us to slow down, and nobody knows which request it dropped. */
+export function reopenUnanswered(state: SyncState, relay: Relay, step: Step): void {
+  for (const chunk of relay.chunks) if (chunk.unanswered.length > 0) reopenLater(state, relay, chunk, step);
+}
+
 /** Brings what is open nearer to what shall be open. Call only when the relay may be asked. */
 export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
   const { config } = state;
   const nowMs = step.now.monotonicMs;
   if (relay.replacement && relay.replacement.deadlineMs <= nowMs) finishReplacement(relay, step);
+  for (const chunk of relay.chunks) if (answerDueMs(state, chunk) <= nowMs) reopenLater(state, relay, chunk, step);
   placeItems(state, relay, step);
   for (const chunk of relay.chunks) if (chunk.items.length === 0) unsubscribe(relay, chunk.subs, step);
   if (relay.chunks.some((chunk) => chunk.items.length === 0)) {
@@ -166,7 +190,10 @@ export const liveIsWhole = (relay: Relay): boolean =>
 
 export function onLiveEose(relay: Relay, sub: string, step: Step): void {
   const chunk = relay.liveSubs.get(sub);
-  if (chunk) chunk.refusals = 0;
+  if (chunk) {
+    chunk.refusals = 0;
+    chunk.unanswered = chunk.unanswered.filter((other) => other !== sub);
+  }
   const awaited = relay.replacement?.awaited;
   if (awaited?.delete(sub) && awaited.size === 0) finishReplacement(relay, step);
 }
@@ -182,6 +209,7 @@ export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meanin
   if (relay.replacement?.newSubs.includes(sub)) finishReplacement(relay, step);
   unsubscribe(relay, chunk.subs, step);
   chunk.subs = [];
+  chunk.unanswered = [];
   chunk.lostAtWallMs ??= step.now.wallMs;
   if (meaning === "rate-limited") return;
   if (meaning === "auth-required") {
@@ -245,6 +273,7 @@ export function liveLost(relay: Relay): void {
   relay.replacement = undefined;
   for (const chunk of relay.chunks) {
     chunk.subs = [];
+    chunk.unanswered = [];
     chunk.retryAtMs = 0;
     chunk.awaitsAuth = false;
     chunk.refusals = 0;

@@ -5,7 +5,7 @@ import type { NostrEvent } from "../../nostr/event.js";
 import type { EventId } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { ClosedMeaning } from "./answers.js";
-import { filterOf, valueOf } from "./filters.js";
+import { filterOf, textOf } from "./filters.js";
 import { type Item, layers } from "./items.js";
 import type { ReconcileFailure } from "./messages.js";
 import { addToPage, endOfPage, isInSlice, newPage, splitTime } from "./paging.js";
@@ -254,7 +254,7 @@ function halve(state: SyncState, relay: Relay, job: Job, query: Query, ends: End
 }
 
 const itemsOf = (state: SyncState, query: Query, value: string | undefined): Item[] =>
-  query.items.filter((item) => valueOf(state.wanted, item) === value);
+  query.items.filter((item) => textOf(state.wanted, item) === value);
 
 export function onReconciled(
   state: SyncState,

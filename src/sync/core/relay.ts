@@ -25,6 +25,9 @@ export interface Chunk {
   bytes: number;
   /** Open subscriptions; several when the filters do not fit into one frame. */
   subs: string[];
+  /** Subscriptions among them that have not reached EOSE. */
+  unanswered: string[];
+  openedMs: number;
   /** Items changed since it was opened. */
   dirty: boolean;
   /** Made by halving or for one long value: takes no new items. */
@@ -154,6 +157,7 @@ export interface Relay {
   unplaced: Item[];
   failedItems: number;
   confirmedItems: number;
+  barredItems: number;
   // connection.ts
   status: "disconnected" | "connecting" | "connected";
   link: number;
@@ -228,6 +232,7 @@ export function newRelay(ix: number, key: RelayKey, host: string, bootstrap: boo
     unplaced: [],
     failedItems: 0,
     confirmedItems: 0,
+    barredItems: 0,
     status: "disconnected",
     link: 0,
     dialedMs: 0,
@@ -292,6 +297,7 @@ export function setWord(relay: Relay, item: Item, phase: Phase, failures: number
 
 export function count(relay: Relay, word: number, by: 1 | -1, noted: number): void {
   if (phaseOf(word) === phases.confirmed) relay.confirmedItems += by;
+  else if (phaseOf(word) === phases.barred) relay.barredItems += by;
   else if (failuresOf(word) >= noted) relay.failedItems += by;
 }
 

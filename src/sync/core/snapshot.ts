@@ -18,6 +18,7 @@ export interface RelaySnapshot {
   readonly confirmedItems: number;
   readonly failedItems: number;
   readonly retryingItems: number;
+  readonly barredItems: number;
   readonly pendingBatches: number;
   /** Monotonic time at which the oldest batch started. */
   readonly oldestBatchMs: number | undefined;
@@ -63,6 +64,7 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
       confirmedItems: relay.confirmedItems,
       failedItems: relay.failedItems,
       retryingItems: relay.retries.reduce((sum, retry) => sum + retry.items.length, 0),
+      barredItems: relay.barredItems,
       pendingBatches: batches.length,
       oldestBatchMs: batches.length > 0 ? Math.min(...batches.map((job) => job.startedMs)) : undefined,
       liveFilters: relay.openFilters,
