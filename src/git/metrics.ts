@@ -3,7 +3,7 @@
 // beyond those.
 
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import type { GitOperation } from "./http.js";
+import type { GitOperation } from "./http-types.js";
 
 const maxRepositoriesCounted = 10_000;
 

@@ -4,7 +4,7 @@ import { type AdmissionCaps, defaultCaps } from "../admission/caps.js";
 import { type AdmissionLists, repositoryList } from "../admission/lists.js";
 import type { ArchiveSettings } from "../admission/settings.js";
 import type { Config } from "../config/config.js";
-import { defaultLimits, type GitHttpLimits } from "../git/http.js";
+import { defaultLimits, type GitHttpLimits } from "../git/http-types.js";
 import type { PackBudgets } from "../git/types.js";
 import type { PurgatorySettings } from "../purgatory/settings.js";
 import { defaultRelayLimits, type RelayLimits } from "../relay/limits.js";
