@@ -25,8 +25,8 @@ import type { RefName } from "../src/nostr/ref-name.js";
 
 export interface BenchRow {
   readonly goal: string;
-  readonly what: string;
-  readonly value: string;
+  readonly work: string;
+  readonly measured: string;
 }
 
 const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
@@ -112,9 +112,8 @@ class Bench {
     return self;
   }
 
-  row(goal: string, what: string, value: string): void {
-    this.rows.push({ goal, what, value });
-    process.stdout.write(`${goal.padEnd(4)}${what.padEnd(64)}${value}\n`);
+  row(goal: string, work: string, measured: string): void {
+    this.rows.push({ goal, work, measured });
   }
 
   url = (identifier: string): string => `${this.origin}/${npub}/${identifier}.git`;
@@ -409,7 +408,7 @@ async function manyRefs(bench: Bench, work: string, tip: Oid): Promise<void> {
   bench.row("P7", "  ours", `${Math.round(median(ours))} ms (${ratio}×)`);
 }
 
-export async function run(only: readonly string[] = []): Promise<readonly BenchRow[]> {
+async function run(only: readonly string[] = []): Promise<BenchRow[]> {
   const bench = await Bench.start();
   try {
     for (const [name, part] of Object.entries({ p6, p7, p5 })) {
@@ -421,5 +420,11 @@ export async function run(only: readonly string[] = []): Promise<readonly BenchR
   }
 }
 
+export const gitBenchmark = { name: "git", run: (): Promise<BenchRow[]> => run() };
+
 if (!isMainThread) await loadWorker(workerData as { origin: string; request: string; ms: number });
-else if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await run(process.argv.slice(2));
+else if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  for (const { goal, work, measured } of await run(process.argv.slice(2))) {
+    process.stdout.write(`${goal.padEnd(4)}${work.padEnd(64)}${measured}\n`);
+  }
+}

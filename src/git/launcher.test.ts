@@ -139,14 +139,17 @@ describe("launcher", () => {
       const launcher = new Launcher();
       const job = await launcher.start({ argv: ["/bin/sh", "-c", "echo $$; trap '' TERM; sleep 100 & wait; sleep 100"],
         env: { PATH: process.env.PATH }, limits: { wallClockMs: 100000 } });
-      job.stdout.on("data", (d) => console.log(launcher.helperPid + " " + String(d).trim()));`;
+      job.stdout.on("data", (d) => console.log(launcher.helperPid + " " + String(d).trim() + " " + launcher.scratchDirectory));`;
     const server = spawn(process.execPath, ["--input-type=module", "-e", script], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const line = await new Promise<string>((resolve) => server.stdout.once("data", (d) => resolve(String(d))));
-    const [helper = 0, child = 0] = line.trim().split(" ").map(Number);
+    const [helperText, childText, directory = ""] = line.trim().split(" ");
+    const [helper, child] = [Number(helperText), Number(childText)];
+    assert.ok(existsSync(directory));
     assert.ok(isAlive(helper) && isAlive(child));
     server.kill("SIGKILL");
     await until(() => !isAlive(helper) && !isAlive(child), "helper and child are gone");
+    assert.equal(existsSync(directory), false);
   });
 });

@@ -14,7 +14,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type NetConnectOpts, connect as netConnect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { DuplexOptions } from "node:stream";
 import { fileURLToPath } from "node:url";
 
@@ -394,6 +394,8 @@ function runHelper(socketPath: string): void {
   process.on("disconnect", () => {
     leaving = true;
     server.close();
+    // Main removes it when it leaves in order; killed, it cannot.
+    rmSync(dirname(socketPath), { recursive: true, force: true });
     if (running.size === 0) process.exit(0);
     for (const job of running.values()) job.end();
     // Whoever is still there after a moment holds no lock worth waiting for.
