@@ -86,6 +86,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const gitMetrics = createGitMetrics(registry, () => live.current.metricsTopNRepos);
     const gitHost = await openGitHost(config, clock, (stallMs) => gitMetrics.started(stallMs));
     closing.add("git", () => gitHost.close());
+    await gitHost.repositories.sweep();
 
     const purgatoryMetrics = createPurgatoryMetrics(registry, () => countEntries(store));
     const purgatory = new Purgatory({
