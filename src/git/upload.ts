@@ -57,7 +57,7 @@ export async function planUpload(
     if (command === "ls-refs") {
       const request = parseLsRefs(pkts);
       if (!request) return { type: "bad-request", reason: "this ls-refs request is not well formed" };
-      const table = repository ? await repository.refs() : emptyTable;
+      const table = repository ? await repository.shownRefs() : emptyTable;
       return { type: "answer", operation: "ls-refs", body: lsRefs.answer(table, request) };
     }
     if (command !== "fetch") return { type: "bad-request", reason: "only ls-refs and fetch are served" };

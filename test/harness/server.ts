@@ -80,8 +80,7 @@ export async function startInProcess(options: ServerOptions = {}): Promise<TestS
   const port = await freePort();
   const environment = dropInEnvironment(folder, port, options);
   const surroundings = { logIsTerminal: false, cores: 2 };
-  const load = () =>
-    loadConfig({ flags: {}, environment, configPath: undefined, readFile: () => "", surroundings });
+  const load = () => loadConfig({ flags: {}, environment, configPath: undefined, readFile: () => "", surroundings });
   const loaded = load();
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   const faults: unknown[] = [];
