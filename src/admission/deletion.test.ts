@@ -97,7 +97,7 @@ test("a repository announced again after its deletion waits, and keeps its mark"
   const row = await catalogueRow(world.store, nameOf("alice", "x"));
   assert.ok(row);
   const mark = { created_at: startSeconds, id: event.id };
-  setCatalogueRow(world.store, { ...row, mark });
+  setCatalogueRow(world.store, { ...row, mark, governing: event.id });
   await world.send(deletion("alice", [a("alice", "x")]));
   assert.equal(outcome(await world.send(announcement("alice", "x", [], later(20)))), "hold");
   assert.deepEqual((await catalogueRow(world.store, nameOf("alice", "x")))?.mark, mark);

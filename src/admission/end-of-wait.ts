@@ -19,8 +19,9 @@ export function endOfWait(
 ): EndOfWait {
   const unhold: Change = { type: "unhold", id: entry.id, cause };
   if (row?.status !== "waiting" && row?.status !== "soft") return { changes: [unhold], repositories: [] };
-  // A mark says that there was data once (deleted, announced again): it is kept for the grace period.
-  if (row.mark !== null) {
+  // It was served once (deleted, announced again): its data is kept for the grace period. A mark alone says only that
+  // something was pushed that never was enough.
+  if (row.governing !== null) {
     return {
       changes: [unhold, { type: "catalogue", row: withStatus(row, "deleted", nowSeconds) }],
       repositories: [{ name, to: "delete" }],

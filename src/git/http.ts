@@ -120,7 +120,7 @@ export class GitHttp {
   ): Promise<Outcome> {
     if (!isService(service)) return refuse(response, 404, "only git's smart protocol is served", "missing");
     const repository = await this.#onDisk(found);
-    const table = repository ? await repository.refs() : emptyTable;
+    const table = repository ? await repository.shownRefs() : emptyTable;
     const answer = this.#advertiser.answer(table, service, protocolVersion(request.headers["git-protocol"]));
     response.statusCode = 200;
     response.setHeader("Content-Type", `application/x-${service}-advertisement`);

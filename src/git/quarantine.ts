@@ -124,11 +124,17 @@ export async function readUnclaimed(repositoryDirectory: string, eventId: EventI
   return { eventId, tip, sinceMs, bytes: await packBytesIn(folder) };
 }
 
-/** The event came: its data joins the repository. */
-export async function claimUnclaimed(repositoryDirectory: string, eventId: EventId): Promise<boolean> {
+/** The event came: its data joins the repository if the event's commit is in it, and goes otherwise. */
+export async function claimUnclaimed(place: ObjectPlace, eventId: EventId, tip: Oid): Promise<boolean> {
+  const { directory: repositoryDirectory } = place;
   const folder = join(repositoryDirectory, unclaimedFolder, eventId);
   const names = await ifPresent(readdir(join(folder, "pack")));
   if (names === undefined) return false;
+  const together = { ...place, env: { ...place.env, GIT_ALTERNATE_OBJECT_DIRECTORIES: alternatePath(folder) } };
+  if ((await missingObjects(together, [tip])).size > 0) {
+    await rm(folder, { recursive: true, force: true });
+    return false;
+  }
   const packs = names.filter((name) => name.endsWith(".idx")).map((name) => name.slice(0, -".idx".length));
   await movePacks(join(folder, "pack"), join(repositoryDirectory, "objects/pack"), packs);
   await rm(folder, { recursive: true, force: true });

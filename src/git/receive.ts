@@ -25,8 +25,10 @@ import type {
   PushOutcome,
   PushRefusalCode,
   RefUpdate,
+  RefUpdateResult,
   Refused,
   UnclaimedData,
+  UpdateRefsOptions,
 } from "./types.js";
 
 /** The rest of the server, as seen by a push. */
@@ -37,8 +39,12 @@ export interface PushHooks {
     commands: readonly PushCommand[],
     context: { readonly ip: string },
   ) => Promise<PushAuthority>;
+  /** A push to it is at work until the returned function is called: it must not be taken away meanwhile. */
+  readonly begins?: (address: RepositoryAddress) => () => void;
   /** Resolves when the wanted values are on disk; a throw stops the push. */
   readonly journal: (entry: JournalEntry) => Promise<void>;
+  /** What was journaled was not written after all. */
+  readonly abandoned?: (entry: JournalEntry) => Promise<void>;
   /** Runs to its end before the pusher gets the report; lines for the pusher's terminal. */
   readonly released: (outcome: PushOutcome) => Promise<readonly string[]>;
 }
@@ -95,12 +101,18 @@ export async function receivePush(
   request: PushRequest,
 ): Promise<PushResult> {
   const repository = repositories.open(request.address);
-  return await repository.duringPush(() => new Push(repositories, repository, hooks, request).run());
+  const ends = hooks.begins?.(request.address);
+  try {
+    return await repository.duringPush(() => new Push(repositories, repository, hooks, request).run());
+  } finally {
+    ends?.();
+  }
 }
 
 class Push {
   /** Commands whose objects are not good enough, found out after the pack came. */
   readonly #objectFaults = new Map<PushCommand, CommandVerdict>();
+  readonly #journaled: JournalEntry[] = [];
   #created = false;
 
   constructor(
@@ -248,8 +260,9 @@ class Push {
     for (let round = 0; round < maxRounds && decision.moves; round++) {
       const updates = updatesOf(decision);
       let placeholders: readonly UnclaimedData[] = [];
-      const written = await this.repository.updateRefs(updates, {
+      const written = await this.#write(updates, {
         quarantine,
+        withhold: true,
         beforeCommit: async () => {
           const again = await this.#decideAgain(quarantine);
           if (!isSamePlan(decision, again)) {
@@ -258,7 +271,7 @@ class Push {
           }
           decision = again;
           const { candidate } = again;
-          if (updates.length > 0) await this.hooks.journal({ address: this.request.address, candidate, updates });
+          if (updates.length > 0) await this.#journal({ address: this.request.address, candidate, updates });
           placeholders = await keepPlaceholders(quarantine, again);
           if (updates.length > 0) await quarantine.migrate();
           return true;
@@ -276,6 +289,24 @@ class Push {
       }
     }
     return resultOf(decision.verdicts, { packBytes: quarantine.packBytes });
+  }
+
+  async #journal(entry: JournalEntry): Promise<void> {
+    await this.hooks.journal(entry);
+    this.#journaled.push(entry);
+  }
+
+  /** A promise that was not kept must not be kept at the next start either. */
+  async #write(updates: readonly RefUpdate[], options: UpdateRefsOptions): Promise<RefUpdateResult> {
+    let isWritten = false;
+    try {
+      const result = await this.repository.updateRefs(updates, options);
+      isWritten = result.ok;
+      return result;
+    } finally {
+      const journaled = this.#journaled.splice(0);
+      if (!isWritten) for (const entry of journaled) await this.hooks.abandoned?.(entry);
+    }
   }
 
   async #decideAgain(quarantine: QuarantineDirectory): Promise<PushDecision> {
@@ -301,6 +332,9 @@ class Push {
     } catch (fault) {
       // The refs are written and journaled: saying no now would be a lie. What is left is done at the next start.
       return resultOf(verdicts, { ...done, fault, messages: ["the refs are written; their events follow later"] });
+    } finally {
+      // Released or not: what the report calls `ok` can be seen by whoever reads the report.
+      this.repository.publish();
     }
   }
 }

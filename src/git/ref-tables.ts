@@ -1,5 +1,9 @@
 // The ref tables of all repositories that were looked at lately, bounded by the number of refs in them. A table never
 // changes in place: a change is a new table with a higher generation, so that whoever holds one sees one moment.
+//
+// What is written and what is shown may differ for a moment: refs are on disk before the event that speaks of them is
+// stored, and clients must see both at once (architecture.md, invariant 3). While a repository's change is withheld,
+// `shown` answers the table from before it.
 
 import type { RefName } from "../nostr/ref-name.js";
 import { unbornBranch } from "./repository-files.js";
@@ -14,6 +18,8 @@ const tableWeight = 8;
 export class RefTables {
   readonly #tables = new Map<string, RefTable>();
   readonly #pins = new Map<string, number>();
+  /** What clients are shown of repositories whose newest change is withheld; as many as there are pushes at work. */
+  readonly #shown = new Map<string, RefTable>();
   #weight = 0;
   #generation = 0;
 
@@ -38,6 +44,22 @@ export class RefTables {
       if (oldKey !== key && !this.#pins.has(oldKey)) this.delete(oldKey);
     }
     return table;
+  }
+
+  /** Like `set`, but clients go on seeing `before` until `publish`. */
+  withhold(key: string, before: RefTable, changed: Omit<RefTable, "generation">): RefTable {
+    if (!this.#shown.has(key)) this.#shown.set(key, before);
+    return this.set(key, changed);
+  }
+
+  /** From now on clients see the newest table. */
+  publish(key: string): void {
+    this.#shown.delete(key);
+  }
+
+  /** Set only while a change is withheld. */
+  shown(key: string): RefTable | undefined {
+    return this.#shown.get(key);
   }
 
   delete(key: string): void {

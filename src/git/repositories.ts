@@ -56,8 +56,7 @@ export class Repositories implements RepositoryStore {
   async create(address: RepositoryAddress): Promise<GitRepository> {
     const repository = this.open(address);
     await this.#context.refLocks.run(address.key, async () => {
-      if (await createRepositoryFiles(repository.directory, address.identifier))
-        this.#context.tables.delete(address.key);
+      if (await createRepositoryFiles(repository.directory, address.identifier)) this.#forget(address);
     });
     return repository;
   }
@@ -68,9 +67,14 @@ export class Repositories implements RepositoryStore {
 
   async delete(address: RepositoryAddress): Promise<void> {
     await this.#context.refLocks.run(address.key, async () => {
-      this.#context.tables.delete(address.key);
+      this.#forget(address);
       await removeRepositoryFiles(this.open(address).directory);
     });
+  }
+
+  #forget({ key }: RepositoryAddress): void {
+    this.#context.tables.delete(key);
+    this.#context.tables.publish(key);
   }
 
   async *list(): AsyncGenerator<{ npubOrOwner: string; identifier: string; area: "main" | "prs" }> {

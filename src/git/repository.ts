@@ -65,6 +65,19 @@ export class GitRepository implements Repository {
     return await this.context.refLocks.run(this.#key, () => this.#table());
   }
 
+  async shownRefs(): Promise<RefTable> {
+    return this.context.tables.shown(this.#key) ?? (await this.refs());
+  }
+
+  publish(): void {
+    this.context.tables.publish(this.#key);
+  }
+
+  #keep(before: RefTable, changed: Omit<RefTable, "generation">, withhold: boolean | undefined): void {
+    if (withhold) this.context.tables.withhold(this.#key, before, changed);
+    else this.context.tables.set(this.#key, changed);
+  }
+
   /** Under the ref lock only. */
   async #table(): Promise<RefTable> {
     const cached = this.context.tables.get(this.#key);
@@ -148,20 +161,20 @@ export class GitRepository implements Repository {
         return { ok: false, code: "conflict", reason: result.exit.stderr.trim() };
       }
       const isReordered = changes.some(({ from }) => from === undefined);
-      this.context.tables.set(this.#key, { head: table.head, refs: isReordered ? sortRefs(refs) : refs });
+      this.#keep(table, { head: table.head, refs: isReordered ? sortRefs(refs) : refs }, options.withhold);
       return { ok: true, changed };
     } finally {
       release();
     }
   }
 
-  async setHead(branch: RefName): Promise<boolean> {
+  async setHead(branch: RefName, options: { readonly withhold?: boolean } = {}): Promise<boolean> {
     return await this.context.refLocks.run(this.#key, async () => {
       const table = await this.#table();
       if (!table.refs.has(branch) || !branch.startsWith("refs/heads/")) return false;
       if (table.head === branch) return true;
       await replaceFile(join(this.directory, "HEAD"), `ref: ${branch}\n`);
-      this.context.tables.set(this.#key, { head: branch, refs: table.refs });
+      this.#keep(table, { head: branch, refs: table.refs }, options.withhold);
       return true;
     });
   }
@@ -201,8 +214,8 @@ export class GitRepository implements Repository {
     return all.filter((data) => data !== undefined);
   }
 
-  claim(eventId: EventId): Promise<boolean> {
-    return claimUnclaimed(this.directory, eventId);
+  claim(eventId: EventId, tip: Oid): Promise<boolean> {
+    return claimUnclaimed(this.place, eventId, tip);
   }
 
   dropUnclaimed(eventId: EventId): Promise<void> {

@@ -180,6 +180,8 @@ export interface UpdateRefsOptions {
   readonly beforeCommit?: () => Promise<boolean>;
   /** A quarantine whose objects the transaction may see before they are moved into place. */
   readonly quarantine?: Quarantine;
+  /** Clients go on seeing the refs from before until `publish`: for changes that an event must accompany. */
+  readonly withhold?: boolean;
 }
 
 /** Objects on trial: seen by nobody until `migrate`. */
@@ -203,22 +205,30 @@ export type ObjectType = "commit" | "tree" | "blob" | "tag";
 export interface Repository {
   readonly address: RepositoryAddress;
   readonly directory: string;
+  /** As they are: what decisions are made on. */
   refs(): Promise<RefTable>;
+  /** As clients see them: without what is withheld. */
+  shownRefs(): Promise<RefTable>;
+  /** Shows what was withheld, at once. */
+  publish(): void;
   /** Which of these are not here with everything they reach. `deep`: do not trust what existing refs reach (repair). */
   missingObjects(oids: readonly Oid[], options?: { readonly deep?: boolean }): Promise<ReadonlySet<Oid>>;
   objectTypes(oids: readonly Oid[]): Promise<ReadonlyMap<Oid, ObjectType>>;
   /** Two-phase; values that are already right are left out. The only way refs change. */
   updateRefs(updates: readonly RefUpdate[], options?: UpdateRefsOptions): Promise<RefUpdateResult>;
   /** HEAD moves only to a branch that exists; false otherwise. */
-  setHead(branch: RefName): Promise<boolean>;
+  setHead(branch: RefName, options?: { readonly withhold?: boolean }): Promise<boolean>;
   /** fsyncs refs and HEAD: after this a journal entry for them may go. */
   syncRefs(): Promise<void>;
   /** Copies these and all they reach that is not here, as one pack. False when the other lacks some of it. */
   copyObjectsFrom(other: Repository, oids: readonly Oid[]): Promise<boolean>;
   quarantine(): Promise<Quarantine>;
   unclaimed(): Promise<readonly UnclaimedData[]>;
-  /** The event came and its tip is among the data: moves the packs into the repository. False when there is none. */
-  claim(eventId: EventId): Promise<boolean>;
+  /**
+   * The event came: if its tip, with all it reaches, is among the data, the packs move into the repository; otherwise
+   * they are deleted. False when there is nothing or it was deleted.
+   */
+  claim(eventId: EventId, tip: Oid): Promise<boolean>;
   /** Deletes the data of an unclaimed push, objects included. */
   dropUnclaimed(eventId: EventId): Promise<void>;
   sizeBytes(): Promise<number>;

@@ -42,7 +42,7 @@ export async function planUpload(
 ): Promise<UploadPlan> {
   try {
     if (version === 2 && isLsRefs(body)) {
-      const table = repository ? await repository.refs() : emptyTable;
+      const table = repository ? await repository.shownRefs() : emptyTable;
       const answer = lsRefs.answer(table, body, () => [...readAllPkts(body)]);
       if (answer) return { type: "answer", operation: "ls-refs", body: answer };
       return { type: "bad-request", reason: "this ls-refs request is not well formed" };

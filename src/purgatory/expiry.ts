@@ -32,11 +32,12 @@ export function expiryOf(entry: WaitingEntry, nowSeconds: number, times: ExpiryT
   }
 }
 
-/** How far the wall clock jumped since it was looked at last; jumps up to five minutes are lived with. */
+/** How far the wall clock jumped since it was looked at last; jumps up to `toleratedSeconds` are lived with. */
 export function clockJumpSeconds(
   before: { readonly wallMs: number; readonly monotonicMs: number },
   after: { readonly wallMs: number; readonly monotonicMs: number },
+  toleratedSeconds: number,
 ): number {
   const driftMs = after.wallMs - before.wallMs - (after.monotonicMs - before.monotonicMs);
-  return Math.abs(driftMs) > 300_000 ? Math.round(driftMs / 1000) : 0;
+  return Math.abs(driftMs) > toleratedSeconds * 1000 ? Math.round(driftMs / 1000) : 0;
 }

@@ -4,7 +4,7 @@
 import { type CatalogueRow, catalogueRow, setCatalogueRow, withStatus } from "../admission/catalogue.js";
 import { decisionOn, putDecision } from "../admission/decisions.js";
 import { refreshListings } from "../admission/listings.js";
-import type { RepositoryName } from "../admission/names.js";
+import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import {
   type WaitingEntry,
   waitingAnnouncement,
@@ -20,6 +20,7 @@ import { stateOf } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
 import { endPartial } from "./journal.js";
 import type { RepositoryPlan } from "./plan.js";
+import { bookOwners } from "./quotas.js";
 
 export type Via = "push" | "hunt" | "present" | "partial";
 
@@ -95,7 +96,14 @@ function push<T>(list: T[], item: T | undefined): void {
   if (item !== undefined) list.push(item);
 }
 
+/** Deleted while git worked: then its refs are there, and nothing is served because of it. */
+async function isStillHere(tx: Transaction, id: EventId): Promise<boolean> {
+  return (await tx.has(id)) || (await waitingEntry(tx, id)) !== undefined;
+}
+
 export interface Finishing {
+  /** Bytes copied into each repository from others: its owner's. */
+  readonly copied: ReadonlyMap<string, number>;
   readonly plans: readonly RepositoryPlan[];
   readonly pullRequests: readonly WaitingEntry[];
   readonly via: Via;
@@ -104,14 +112,16 @@ export interface Finishing {
 
 export async function finish(
   tx: Transaction,
-  { plans, pullRequests, via, nowSeconds }: Finishing,
+  { plans, pullRequests, copied, via, nowSeconds }: Finishing,
 ): Promise<Released[]> {
   const released: Released[] = [];
   const later: Released[] = [];
   const states = new Map<EventId, { entry: WaitingEntry; via: Via }>();
   for (const plan of plans) {
-    const row = await catalogueRow(tx, plan.name);
-    if (!row) continue;
+    const found = await catalogueRow(tx, plan.name);
+    if (!found) continue;
+    const row = bookOwners(tx, found, copied.get(repositoryKey(plan.name)) ?? 0);
+    if (plan.governing && !(await isStillHere(tx, plan.governing.state.event.id))) continue;
     const changed = governedRow(row, plan, nowSeconds);
     setCatalogueRow(tx, changed);
     if (changed.status !== row.status) {

@@ -64,13 +64,23 @@ export class Journal {
 
 const numberAtEnd = (key: string): number => Number(key.slice(key.lastIndexOf(":") + 1));
 
-/** The clock of a partial state starts with its first push and is not renewed by later ones. */
-export async function startPartial(tx: Transaction, name: RepositoryName, state: EventId, now: number): Promise<void> {
+/** The clock of a partial state starts with its first push and is not renewed by later ones. True: it starts now. */
+export async function startPartial(
+  tx: Transaction,
+  name: RepositoryName,
+  state: EventId,
+  now: number,
+): Promise<boolean> {
   const key = partialKey(name, state);
-  if ((await tx.row("journal", key)) !== undefined) return;
+  if ((await tx.row("journal", key)) !== undefined) return false;
   const row: PartialPush = { owner: name.owner, identifier: name.identifier, state, since: now };
   tx.setRow("journal", key, row);
+  return true;
 }
+
+/** For a clock that jumped. */
+export const movePartial = (tx: Transaction, push: PartialPush, seconds: number): void =>
+  tx.setRow("journal", partialKey(push, push.state), { ...push, since: push.since + seconds });
 
 export const partialPush = (
   reader: TableReader,

@@ -1,14 +1,17 @@
 // Data pushed to refs/nostr/<id> before its event: how much of it is taken, and what becomes of it (git-http.md,
 // "Push" 4 and budgets; purgatory.md, "Placeholder"; threats.md rows 10 and 18).
 
+import { catalogueRow } from "../admission/catalogue.js";
 import type { HourlyCounter } from "../admission/counters.js";
 import { type RepositoryName, repositoryAddress, repositoryKey, repositoryNamed } from "../admission/names.js";
-import { type PlaceholderRow, placeholders, type WaitingEntry } from "../admission/waiting.js";
+import { type PlaceholderRow, placeholders } from "../admission/waiting.js";
 import { putPlaceholder, removePlaceholder } from "../admission/waiting-writes.js";
 import type { PushOutcome, RepositoryStore, UnclaimedAllowance } from "../git/types.js";
-import type { EventId } from "../nostr/ids.js";
-import type { Store } from "../store/port.js";
-import { tipOf } from "./pull-requests.js";
+import { type EventId, isOid, type Pubkey } from "../nostr/ids.js";
+import { pullRequestOf } from "../nostr/nip34.js";
+import type { Store, Transaction } from "../store/port.js";
+import type { KnownPullRequest } from "./pull-requests.js";
+import { bookContributors } from "./quotas.js";
 import { diskAddress } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 
@@ -36,10 +39,6 @@ export class Placeholders {
   /** Event ids somebody pushed data for and nobody has sent yet. */
   get ids(): EventId[] {
     return [...new Set([...this.#held.values()].map((row) => row.id))];
-  }
-
-  isUnclaimed(name: RepositoryName, id: EventId): boolean {
-    return this.#held.has(`${repositoryKey(name)}:${id}`);
   }
 
   /** Counts these events against the address; asking again about the same ones counts nothing. */
@@ -73,25 +72,44 @@ export class Placeholders {
     await this.#evictAbove(this.settings().unclaimed.bytesInAll);
   }
 
-  /** The event is here: its `c` decides what of the data stays. */
-  async claim(entry: WaitingEntry): Promise<void> {
-    const tip = tipOf(entry);
-    for (const row of await placeholders(this.store, entry.id)) {
+  /** The event is here: its `c` decides what of the data stays, and whose quota that is. */
+  async claim({ event, repositories }: KnownPullRequest): Promise<void> {
+    const pullRequest = pullRequestOf(event);
+    for (const row of await placeholders(this.store, event.id)) {
       const name = repositoryNamed(row.repository);
       if (!name) continue;
       const address = diskAddress(name, row.area);
+      const tip =
+        pullRequest && repositories.includes(row.repository) && isOid(pullRequest.tip) ? pullRequest.tip : undefined;
+      let isKept = false;
       if (await this.repositories.exists(address)) {
         const repository = this.repositories.open(address);
-        const wanted = tip !== undefined && entry.repositories.includes(row.repository);
-        if (wanted) await repository.claim(entry.id);
-        else await repository.dropUnclaimed(entry.id);
+        if (tip) isKept = await repository.claim(event.id, tip);
+        else await repository.dropUnclaimed(event.id);
       }
-      await this.#forget(row);
+      await this.#forget(row, isKept ? (tx) => book(tx, name, event.pubkey, row.bytes) : undefined);
     }
   }
 
-  async expire(nowSeconds: number): Promise<number> {
-    const due = [...this.#held.values()].filter((row) => row.expires <= nowSeconds);
+  /** A wall clock that jumped takes the deadlines along. */
+  async shift(seconds: number): Promise<void> {
+    const moved = [...this.#held.values()].map((row) => ({
+      ...row,
+      entered: row.entered + seconds,
+      expires: row.expires + seconds,
+    }));
+    await this.store.transact(async (tx) => {
+      for (const row of moved) putPlaceholder(tx, row);
+    });
+    for (const row of moved) this.#held.set(this.#key(row), row);
+  }
+
+  async expire(nowSeconds: number, isBusy: (name: RepositoryName) => boolean = () => false): Promise<number> {
+    const isDue = (row: PlaceholderRow): boolean => {
+      const name = repositoryNamed(row.repository);
+      return row.expires <= nowSeconds && !(name && isBusy(name));
+    };
+    const due = [...this.#held.values()].filter(isDue);
     for (const row of due) await this.#drop(row);
     return due.length;
   }
@@ -104,7 +122,7 @@ export class Placeholders {
 
   #key(row: PlaceholderRow): string {
     const name = repositoryNamed(row.repository);
-    return `${name ? repositoryKey(name) : row.repository}:${row.id}`;
+    return `${row.area}:${name ? repositoryKey(name) : row.repository}:${row.id}`;
   }
 
   /** The address that holds most gives way first, its oldest data before its newer. */
@@ -135,8 +153,16 @@ export class Placeholders {
     await this.#forget(row);
   }
 
-  async #forget(row: PlaceholderRow): Promise<void> {
+  async #forget(row: PlaceholderRow, also?: (tx: Transaction) => Promise<void>): Promise<void> {
     this.#held.delete(this.#key(row));
-    await this.store.transact(async (tx) => removePlaceholder(tx, row));
+    await this.store.transact(async (tx) => {
+      removePlaceholder(tx, row);
+      await also?.(tx);
+    });
   }
+}
+
+async function book(tx: Transaction, name: RepositoryName, author: Pubkey, bytes: number): Promise<void> {
+  const row = await catalogueRow(tx, name);
+  if (row) await bookContributors(tx, row, author, bytes);
 }

@@ -28,32 +28,30 @@ export interface PlanParts {
   readonly reader: Reader;
   readonly nowSeconds: number;
   readonly partialGraceSeconds: number;
-  /** Repositories on this server that may lend objects: of the same maintainer set, never a stranger's. */
-  readonly siblings: readonly Repository[];
+  /** Which of a state's objects a repository lacks; remembered while one release is at work. */
+  readonly missingIn: (repository: Repository, state: DecidingState) => Promise<ReadonlySet<Oid>>;
+  /** Repositories that may lend a state's objects to this one: where its author decides too, or its maintainers' own. */
+  readonly lendersTo: (name: RepositoryName, state: DecidingState) => Promise<readonly Repository[]>;
 }
+
+const currentOids = (table: RefTable): Set<Oid> => new Set([...table.refs.values()].map((value) => value.oid));
 
 type Completeness =
   | { readonly complete: true; readonly copyFrom?: Repository }
   | { readonly complete: false; readonly missing: ReadonlySet<Oid> };
 
-const currentOids = (table: RefTable): Set<Oid> => new Set([...table.refs.values()].map((value) => value.oid));
-
-/** Values of present refs are here with all they reach; only the others are asked for. */
 async function completenessOf(
   state: DecidingState,
   repository: Repository,
-  table: RefTable,
-  siblings: readonly Repository[],
+  { missingIn }: PlanParts,
+  lenders: () => Promise<readonly Repository[]>,
 ): Promise<Completeness> {
-  const present = currentOids(table);
-  const unknown = [...new Set(state.refs.values())].filter((oid) => !present.has(oid));
-  if (unknown.length === 0) return { complete: true };
-  const missing = await repository.missingObjects(unknown);
-  if (missing.size === 0)
-    return (await headsAreCommits(state, repository, present)) ? { complete: true } : incomplete(state);
-  for (const sibling of siblings) {
-    if ((await sibling.missingObjects([...missing])).size > 0) continue;
-    return (await headsAreCommits(state, sibling, present)) ? { complete: true, copyFrom: sibling } : incomplete(state);
+  const missing = await missingIn(repository, state);
+  if (missing.size === 0) return (await headsAreCommits(state, repository)) ? { complete: true } : incomplete(state);
+  for (const lender of await lenders()) {
+    const lacking = await missingIn(lender, state);
+    if ([...missing].some((oid) => lacking.has(oid))) continue;
+    return (await headsAreCommits(state, lender)) ? { complete: true, copyFrom: lender } : incomplete(state);
   }
   return { complete: false, missing };
 }
@@ -61,11 +59,8 @@ async function completenessOf(
 const incomplete = (state: DecidingState): Completeness => ({ complete: false, missing: new Set(state.refs.values()) });
 
 /** A branch that names a blob or a tag could be stored and never be checked out. */
-async function headsAreCommits(
-  state: DecidingState,
-  repository: Repository,
-  present: ReadonlySet<Oid>,
-): Promise<boolean> {
+async function headsAreCommits(state: DecidingState, repository: Repository): Promise<boolean> {
+  const present = currentOids(await repository.refs());
   const heads = [...state.refs].filter(([ref, oid]) => ref.startsWith("refs/heads/") && !present.has(oid));
   const types = await repository.objectTypes(heads.map(([, oid]) => oid));
   return heads.every(([, oid]) => (types.get(oid) ?? "commit") === "commit");
@@ -94,7 +89,7 @@ export async function planFor(
     const isOld = governing
       ? compareNewestFirst(governing.state.event, state.event) < 0
       : mark !== null && compareNewestFirst(mark, state.event) < 0;
-    if (isOld && (await completenessOf(state, repository, table, [])).complete) superseded.push(state);
+    if (isOld && (await completenessOf(state, repository, parts, async () => [])).complete) superseded.push(state);
   }
   return { name, repository, row, governing, superseded };
 }
@@ -109,7 +104,7 @@ interface GoverningQuestion {
 
 async function governingBy(state: DecidingState, question: GoverningQuestion): Promise<RepositoryPlan["governing"]> {
   const { repository, table, parts } = question;
-  const completeness = await completenessOf(state, repository, table, parts.siblings);
+  const completeness = await completenessOf(state, repository, parts, () => parts.lendersTo(question.name, state));
   const align = (isHere: (oid: Oid) => boolean): Alignment =>
     alignmentOf(state.refs, state.headBranch, table.refs, isHere);
   if (completeness.complete) {

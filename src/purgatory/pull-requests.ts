@@ -2,10 +2,12 @@
 
 import { catalogueRow, isReleased } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryNamed } from "../admission/names.js";
-import { type WaitingEntry, waitingEntries, waitingEvent, waitingKeys } from "../admission/waiting.js";
+import { type WaitingEntry, waitingEntries, waitingEntry, waitingEvent, waitingKeys } from "../admission/waiting.js";
 import type { Repository } from "../git/types.js";
-import { isOid, type Oid } from "../nostr/ids.js";
-import { pullRequestOf } from "../nostr/nip34.js";
+import { addressText } from "../nostr/address.js";
+import type { NostrEvent } from "../nostr/event.js";
+import { type EventId, isOid, type Oid } from "../nostr/ids.js";
+import { pullRequestOf, repositoriesTagged } from "../nostr/nip34.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Reader } from "../store/port.js";
 
@@ -19,6 +21,20 @@ export interface PullRequestPlan {
     readonly repository: Repository;
     readonly copyFrom?: Repository;
   }[];
+}
+
+export interface KnownPullRequest {
+  readonly event: NostrEvent;
+  /** `30617:<owner>:<identifier>` of each repository it belongs to. */
+  readonly repositories: readonly string[];
+}
+
+/** The event a `refs/nostr/<id>` is named after, stored or waiting. */
+export async function knownPullRequest(reader: Reader, id: EventId): Promise<KnownPullRequest | undefined> {
+  const stored = await reader.event(id);
+  if (stored) return { event: stored.event, repositories: repositoriesTagged(stored.event).map(addressText) };
+  const entry = await waitingEntry(reader, id);
+  return entry && { event: waitingEvent(entry), repositories: entry.repositories };
 }
 
 const maxPullRequestsLookedAt = 500;

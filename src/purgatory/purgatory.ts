@@ -1,26 +1,29 @@
 // The waiting room as one thing: what main builds, what intake and the git server call.
 // Owns no rule: admission decides who may wait, settle.ts what is released, expiry.ts what ends.
 
-import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow } from "../admission/catalogue.js";
+import { repositoriesTrusting, storedAuthority } from "../admission/authority.js";
+import { type CatalogueRow, catalogueRow, catalogueRows, takesStates } from "../admission/catalogue.js";
 import { hourlyCounter } from "../admission/counters.js";
-import { restarted } from "../admission/deadlines.js";
 import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
-import type { Verdict } from "../admission/policy.js";
-import { type WaitingEntry, waitingAnnouncement, waitingEntry, waitingTotals } from "../admission/waiting.js";
-import { putWaiting } from "../admission/waiting-writes.js";
-import { type Clock, unixSeconds } from "../base/clock.js";
+import type { Verdict, Withdrawn } from "../admission/policy.js";
+import { type WaitingEntry, waitingTotals } from "../admission/waiting.js";
+import type { Clock } from "../base/clock.js";
 import type { RepositoryAddress } from "../git/address.js";
 import type { JournalEntry, PushAuthority, PushCommand, PushOutcome, RepositoryStore } from "../git/types.js";
-import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
-import { type EventId, isEventId } from "../nostr/ids.js";
+import { addressOf } from "../nostr/address.js";
+import type { VerifiedEvent } from "../nostr/event.js";
+import type { EventId } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Store } from "../store/port.js";
 import type { Expiry } from "./expiry.js";
 import type { Released } from "./finish.js";
-import { Journal, partialPushes, startPartial } from "./journal.js";
+import { Journal } from "./journal.js";
+import { PartialClock } from "./partial-clock.js";
 import { Placeholders } from "./placeholders.js";
 import { PromiseKeeper } from "./promise-keeper.js";
-import { pushAuthority } from "./push-authority.js";
+import { knownPullRequest } from "./pull-requests.js";
+import { Pushes } from "./pushes.js";
+import { ownersQuotaLeft } from "./quotas.js";
 import { diskAddress } from "./repository-address.js";
 import { replayPromises } from "./resume.js";
 import type { PurgatorySettings } from "./settings.js";
@@ -50,41 +53,62 @@ export class Purgatory {
   readonly #journal: Journal;
   readonly #keeper: PromiseKeeper;
   readonly #settling: Settling;
+  readonly #partials: PartialClock;
+  readonly #pushes: Pushes;
   readonly #sweep: Sweep;
-  /** Promises of pushes that are being written, by repository. */
-  readonly #promised = new Map<string, string[]>();
-  readonly #pushing = new Map<string, number>();
-  readonly #partialTimers = new Set<() => void>();
 
   constructor(parts: PurgatoryParts) {
     const { store, repositories, clock, settings, observer } = parts;
     this.#parts = parts;
-    this.#journal = new Journal(store);
-    this.#keeper = new PromiseKeeper(repositories, this.#journal, clock, (error) =>
-      observer.failed("syncing refs", error),
-    );
-    this.placeholders = new Placeholders(store, repositories, settings, hourlyCounter());
-    this.#settling = new Settling({
+    const journal = new Journal(store);
+    const keeper = new PromiseKeeper(repositories, journal, clock, (error) => observer.failed("syncing refs", error));
+    const placeholders = new Placeholders(store, repositories, settings, hourlyCounter());
+    const settling = new Settling({
       store,
       repositories,
-      journal: this.#journal,
-      keeper: this.#keeper,
+      journal,
+      keeper,
       clock,
       partialGraceSeconds: () => settings().partialGraceSeconds,
       maxRepositoriesPerState: () => settings().caps.repositoriesPerState,
-      mayCopyInto: async (name) => (await this.#quotaLeft(name)).maxBytes > 0,
+      mayCopyInto: async (name) => (await ownersQuotaLeft(store, name, settings())).maxBytes > 0,
       released: (released) => {
         for (const item of released) observer.released(item);
       },
       problem: (name, what) => observer.problem(name, what),
     });
+    const partials = new PartialClock({
+      store,
+      clock,
+      graceSeconds: () => settings().partialGraceSeconds,
+      isOver: (name) => settling.settle([name], "partial"),
+      failed: (error) => observer.failed("releasing a partial state", error),
+    });
+    const { diskShareUsed } = parts;
+    const pushes = new Pushes({
+      store,
+      clock,
+      settings,
+      diskShareUsed,
+      journal,
+      keeper,
+      placeholders,
+      settling,
+      partials,
+    });
+    this.#journal = journal;
+    this.#keeper = keeper;
+    this.placeholders = placeholders;
+    this.#settling = settling;
+    this.#partials = partials;
+    this.#pushes = pushes;
     this.#sweep = new Sweep({
       store,
       repositories,
-      placeholders: this.placeholders,
+      placeholders,
       clock,
       settings,
-      isBusy: (name) => this.#pushing.has(repositoryKey(name)),
+      isBusy: (name) => pushes.isAtWork(name),
       expired: (entry, expiry) => observer.expired(entry, expiry),
     });
   }
@@ -97,20 +121,25 @@ export class Purgatory {
     const unsettled: RepositoryName[] = [];
     for await (const row of catalogueRows(store)) {
       if (row.status === "waiting") await repositories.create(diskAddress(row));
+      if (row.status === "soft" && row.governing === null) await repositories.delete(diskAddress(row));
       if (row.status === "waiting" || row.status === "served" || row.status === "archived") unsettled.push(row);
     }
+    for (const id of this.placeholders.ids) await this.#claim(id);
     for (const name of unsettled) {
       if (await this.#hasWaiting(name)) await this.#settling.settle([name], "present");
     }
-    for (const { owner, identifier, since } of await partialPushes(store)) {
-      this.#schedulePartial({ owner, identifier }, since);
-    }
+    await this.#partials.open();
   }
 
   async #hasWaiting(name: RepositoryName): Promise<boolean> {
     for await (const _ of this.#parts.store.rows("purgatory", { prefix: `r:${repositoryKey(name)}:`, limit: 1 }))
       return true;
     return false;
+  }
+
+  async #claim(id: EventId): Promise<void> {
+    const known = await knownPullRequest(this.#parts.store, id);
+    if (known) await this.placeholders.claim(known);
   }
 
   /** After a verdict was written: makes git follow. Answers whether the event is served now. */
@@ -124,22 +153,44 @@ export class Purgatory {
         await this.placeholders.repositoryGone(change.name);
       }
     }
-    const names = this.#concernedBy(event, verdict);
+    if (verdict.action === "store" || verdict.action === "leave") await this.#dropRefs(verdict.withdrawn ?? []);
+    if (verdict.action === "known" && event.kind === kinds.announcement) await this.#ensureOnDisk(event);
+    const names = await this.#concernedBy(event, verdict);
     if (names.length === 0) return false;
-    if (verdict.action === "hold" && verdict.entry.kind === "pull-request")
-      await this.placeholders.claim(verdict.entry);
+    if (verdict.action === "hold" && verdict.entry.kind === "pull-request") await this.#claim(event.id);
     const released = await this.#settling.settle(names, "present");
     return released.some(({ id }) => id === event.id);
   }
 
-  #concernedBy(event: VerifiedEvent, verdict: Verdict & { readonly ok: true }): RepositoryName[] {
-    if (verdict.action === "hold") return verdict.entry.repositories.flatMap((text) => repositoryNamed(text) ?? []);
-    // A new version of a served announcement may add a maintainer whose state is here already.
-    if (verdict.action === "store" && event.kind === kinds.announcement) {
-      const identifier = event.tags.find((tag) => tag[0] === "d")?.[1] ?? "";
-      return [{ owner: event.pubkey, identifier }];
+  async #dropRefs(withdrawn: readonly Withdrawn[]): Promise<void> {
+    const pullRequests = withdrawn.filter(({ kind }) => kind === kinds.pullRequest || kind === kinds.pullRequestUpdate);
+    for (const { id, repositories } of pullRequests) {
+      for (const name of repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
+        await this.#settling.dropPullRequests([id], name);
+      }
     }
-    return [];
+  }
+
+  /** The first time git may have failed after the event was written; whoever sends it again may rely on the OK. */
+  async #ensureOnDisk(event: VerifiedEvent): Promise<void> {
+    const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
+    const row = await catalogueRow(this.#parts.store, name);
+    if (row?.status === "waiting") await this.#parts.repositories.create(diskAddress(name));
+  }
+
+  async #concernedBy(event: VerifiedEvent, verdict: Verdict & { readonly ok: true }): Promise<RepositoryName[]> {
+    if (verdict.action !== "hold" && verdict.action !== "store") return [];
+    // A new version of an announcement may add a maintainer whose state is here already: to its own repository, and
+    // to each one that trusts its author.
+    if (event.kind === kinds.announcement) {
+      const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
+      const max = this.#parts.settings().caps.repositoriesPerState;
+      const authority = storedAuthority(this.#parts.store);
+      const trusting = await repositoriesTrusting(authority, event.pubkey, name.identifier, max, takesStates);
+      return [name, ...trusting.map(({ owner, identifier }) => ({ owner, identifier }))];
+    }
+    if (verdict.action === "store") return [];
+    return verdict.entry.repositories.flatMap((text) => repositoryNamed(text) ?? []);
   }
 
   /** The catalogue's word on a repository, for the git server: only these are served. */
@@ -148,123 +199,25 @@ export class Purgatory {
     return row && row.status !== "soft" && row.status !== "deleted" ? row : undefined;
   }
 
-  async authority(address: RepositoryAddress, commands: readonly PushCommand[], ip: string): Promise<PushAuthority> {
-    const { store, settings, clock, diskShareUsed } = this.#parts;
-    const { pushStrict, archiveReadOnly, pushesUntilDiskShare } = settings();
-    const unknown = await this.#unknownEvents(commands);
-    return pushAuthority(store, address, commands, {
-      strict: pushStrict,
-      archiveReadOnly,
-      unclaimed: this.placeholders.allowance(ip, unknown, unixSeconds(clock)),
-      quota: await this.#quotaLeft(address),
-      closedReason:
-        (await diskShareUsed()) >= pushesUntilDiskShare
-          ? "the server's disk is nearly full: try again later"
-          : undefined,
-    });
+  authority(address: RepositoryAddress, commands: readonly PushCommand[], ip: string): Promise<PushAuthority> {
+    return this.#pushes.authority(address, commands, ip);
   }
 
-  async #unknownEvents(commands: readonly PushCommand[]): Promise<EventId[]> {
-    const ids = commands.map(({ ref }) => (ref.startsWith("refs/nostr/") ? ref.slice("refs/nostr/".length) : ""));
-    const unknown: EventId[] = [];
-    for (const id of ids.filter(isEventId)) {
-      const known = (await this.#parts.store.has(id)) || (await waitingEntry(this.#parts.store, id)) !== undefined;
-      if (!known) unknown.push(id);
-    }
-    return unknown;
-  }
-
-  async #quotaLeft(name: RepositoryName): Promise<{ readonly maxBytes: number; readonly reason: string }> {
-    const { quotas } = this.#parts.settings();
-    let owned = 0;
-    let own = 0;
-    for await (const row of catalogueRows(this.#parts.store, name.owner)) {
-      owned += row.counters.bytes;
-      if (row.identifier === name.identifier) own = row.counters.bytes;
-    }
-    const left = Math.min(quotas.repositoryBytes - own, quotas.ownerBytes - owned);
-    return { maxBytes: Math.max(0, left), reason: "the quota of this repository or its owner is used up" };
-  }
-
-  /** Between prepare and commit of a push: the wanted values and the mark are on disk before the refs are. */
-  async journal(entry: JournalEntry): Promise<void> {
-    const { owner, identifier } = entry.address;
-    const updates = entry.updates.map(({ ref, to }) => ({ ref, to: to ?? null }));
-    const key = await this.#parts.store.transact(async (tx) => {
-      const row = await catalogueRow(tx, entry.address);
-      const { candidate } = entry;
-      if (row && candidate && (!row.mark || compareNewestFirst(candidate, row.mark) < 0)) {
-        setCatalogueRow(tx, { ...row, mark: { id: candidate.id, created_at: candidate.created_at } });
-      }
-      return this.#journal.promise(tx, { owner, identifier, area: entry.address.area, updates, head: null });
-    });
-    const waiting = this.#promised.get(entry.address.key) ?? [];
-    this.#promised.set(entry.address.key, [...waiting, key]);
-  }
-
+  /** A push or a fetch for it is at work until the returned function is called: nothing of it expires meanwhile. */
   pushBegins(name: RepositoryName): () => void {
-    const key = repositoryKey(name);
-    this.#pushing.set(key, (this.#pushing.get(key) ?? 0) + 1);
-    return () => {
-      const left = (this.#pushing.get(key) ?? 1) - 1;
-      if (left > 0) this.#pushing.set(key, left);
-      else this.#pushing.delete(key);
-    };
+    return this.#pushes.begins(name);
   }
 
-  /** After the refs of a push are written, before its report is sent. The lines go to the pusher's terminal. */
-  async pushed(outcome: PushOutcome): Promise<string[]> {
-    const { address, decision, updates } = outcome;
-    const name: RepositoryName = { owner: address.owner, identifier: address.identifier };
-    for (const key of this.#promised.get(address.key) ?? []) this.#keeper.add(name, key);
-    this.#promised.delete(address.key);
-    await this.placeholders.pushed(name, outcome);
-    const now = unixSeconds(this.#parts.clock);
-    const moved = decision.moves && updates.length > 0;
-    await this.#parts.store.transact(async (tx) => {
-      const row = await catalogueRow(tx, name);
-      if (!row) return;
-      const { counters } = row;
-      const bytes = counters.bytes + outcome.packBytes;
-      setCatalogueRow(tx, { ...row, counters: { ...counters, pushes: counters.pushes + 1, bytes } });
-      const { candidate } = decision;
-      if (!moved || !candidate) return;
-      if (await waitingEntry(tx, candidate.id)) await startPartial(tx, name, candidate.id, now);
-      const announcement = await waitingAnnouncement(tx, name);
-      if (announcement) await putWaiting(tx, restarted(announcement, now, this.#parts.settings().caps));
-    });
-    const released = await this.#settling.settle([name], "push");
-    if (moved && decision.candidate) await this.#afterPartialPush(name, decision.candidate.id, now);
-    return this.#linesFor(name, released, decision.candidate?.id);
+  journal(entry: JournalEntry): Promise<void> {
+    return this.#pushes.journal(entry);
   }
 
-  async #afterPartialPush(name: RepositoryName, state: EventId, now: number): Promise<void> {
-    if (await waitingEntry(this.#parts.store, state)) this.#schedulePartial(name, now);
+  abandoned(entry: JournalEntry): Promise<void> {
+    return this.#pushes.abandoned(entry);
   }
 
-  #schedulePartial(name: RepositoryName, since: number): void {
-    const { clock, settings, observer } = this.#parts;
-    const due = since + settings().partialGraceSeconds;
-    const delayMs = Math.max(0, due * 1000 - clock.nowMs()) + 1_000;
-    const cancel = clock.after(delayMs, () => {
-      this.#partialTimers.delete(cancel);
-      this.#settling.settle([name], "partial").catch((error) => observer.failed("releasing a partial state", error));
-    });
-    this.#partialTimers.add(cancel);
-  }
-
-  async #linesFor(name: RepositoryName, released: readonly Released[], state: EventId | undefined): Promise<string[]> {
-    const lines: string[] = [];
-    if (released.some(({ kind }) => kind === "announcement")) lines.push("the repository is served from now on");
-    if (released.some(({ kind }) => kind === "state")) lines.push("the state event is served from now on");
-    if (released.some(({ kind }) => kind === "pull-request")) lines.push("the pull request is served from now on");
-    const row = await catalogueRow(this.#parts.store, name);
-    const missing = row?.partial?.missingRefs.length ?? 0;
-    if (missing > 0) lines.push(`${missing} refs of the state are still missing: push them too`);
-    else if (state && (await waitingEntry(this.#parts.store, state))) {
-      lines.push("other refs of the state are still missing: push them too");
-    }
-    return lines;
+  pushed(outcome: PushOutcome): Promise<string[]> {
+    return this.#pushes.pushed(outcome);
   }
 
   /** After a hunt brought objects into a repository. */
@@ -281,8 +234,7 @@ export class Purgatory {
   }
 
   async close(): Promise<void> {
-    for (const cancel of this.#partialTimers) cancel();
-    this.#partialTimers.clear();
+    await this.#partials.close();
     await this.#keeper.flush();
   }
 }

@@ -5,6 +5,10 @@ import type { AdmissionCaps } from "../admission/caps.js";
 export interface PurgatorySettings {
   readonly caps: AdmissionCaps;
   readonly partialGraceSeconds: number;
+  /** After a start nothing ends before this: what waits may be on its way. */
+  readonly startGraceSeconds: number;
+  /** A jump of the wall clock by more than this moves deadlines along. */
+  readonly clockJumpSeconds: number;
   readonly placeholderSeconds: number;
   readonly pushStrict: boolean;
   readonly archiveReadOnly: boolean;
@@ -14,6 +18,9 @@ export interface PurgatorySettings {
   readonly quotas: {
     readonly repositoryBytes: number;
     readonly ownerBytes: number;
+    /** Strangers' pull requests: in one repository, and of one author everywhere. */
+    readonly pullRequestRepositoryBytes: number;
+    readonly pullRequestAuthorBytes: number;
   };
   readonly unclaimed: {
     readonly bytesEach: number;
@@ -26,12 +33,19 @@ export interface PurgatorySettings {
 
 export const defaultPurgatorySettings: Omit<PurgatorySettings, "caps"> = {
   partialGraceSeconds: 10,
+  startGraceSeconds: 600,
+  clockJumpSeconds: 300,
   placeholderSeconds: 1_800,
   pushStrict: false,
   archiveReadOnly: true,
   unhostGraceSeconds: 90 * 86_400,
   auditSeconds: 7_200,
-  quotas: { repositoryBytes: 10 * 2 ** 30, ownerBytes: 20 * 2 ** 30 },
+  quotas: {
+    repositoryBytes: 10 * 2 ** 30,
+    ownerBytes: 20 * 2 ** 30,
+    pullRequestRepositoryBytes: 2 * 2 ** 30,
+    pullRequestAuthorBytes: 2 ** 30,
+  },
   unclaimed: { bytesEach: 20 * 2 ** 20, perIpAndHour: 60, bytesInAll: 2 ** 30 },
   pushesUntilDiskShare: 0.9,
 };

@@ -6,20 +6,20 @@
 // A crash between 2 and 3 leaves promises and waiting entries: the next start writes the refs again and settles to the same end.
 
 import { repositoriesTrusting, storedAuthority } from "../admission/authority.js";
-import { takesStates } from "../admission/catalogue.js";
+import { catalogueRow, isReleased, takesStates } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
 import { releasedSiblings } from "../admission/repository-authority.js";
-import { waitingEntries, waitingKeys } from "../admission/waiting.js";
+import { type WaitingEntry, waitingEntries, waitingKeys } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { Repository, RepositoryStore } from "../git/types.js";
-import type { Oid } from "../nostr/ids.js";
+import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Store } from "../store/port.js";
 import { finish, type Released, type Via } from "./finish.js";
 import type { Journal } from "./journal.js";
-import { planFor, type RepositoryPlan } from "./plan.js";
+import { type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PromiseKeeper } from "./promise-keeper.js";
-import { type PullRequestPlan, planPullRequest, waitingPullRequests } from "./pull-requests.js";
+import { type PullRequestPlan, planPullRequest, tipOf, waitingPullRequests } from "./pull-requests.js";
 import { diskAddress } from "./repository-address.js";
 
 export interface SettleParts {
@@ -58,10 +58,12 @@ export class Settling {
     for (const name of names) {
       const prefix = waitingKeys.repositoryKind(name, "state");
       const authors = new Set((await waitingEntries(store, prefix, maxWaitingStatesLookedAt)).map((e) => e.pubkey));
+      // What completes a partial state here completes it wherever it decides.
+      const row = await catalogueRow(store, name);
+      const partial = row?.partial && (await store.event(row.partial.state));
+      if (partial) authors.add(partial.event.pubkey);
       for (const author of authors) {
-        const max = this.parts.maxRepositoriesPerState();
-        const trusting = await repositoriesTrusting(storedAuthority(store), author, name.identifier, max, takesStates);
-        for (const { owner, identifier } of trusting)
+        for (const { owner, identifier } of await this.decidesIn(author, name.identifier))
           found.set(repositoryKey({ owner, identifier }), { owner, identifier });
       }
     }
@@ -79,37 +81,74 @@ export class Settling {
     return onDisk;
   }
 
-  /** Repositories of members of the owner's own directed set: the only ones that may lend it objects. */
-  private async siblingsOf(name: RepositoryName): Promise<Repository[]> {
+  /** Repositories here whose own directed set contains the author, mutually listed ones first, up to the cap. */
+  private decidesIn(author: Pubkey, identifier: string): Promise<readonly RepositoryName[]> {
+    const max = this.parts.maxRepositoriesPerState();
+    return repositoriesTrusting(storedAuthority(this.parts.store), author, identifier, max, takesStates);
+  }
+
+  /** Never a stranger's: of members of the owner's own set, and those the state's author decides in. */
+  private async lendersTo(name: RepositoryName, author: Pubkey): Promise<Repository[]> {
     const { store, repositories } = this.parts;
-    const siblings: Repository[] = [];
-    for (const row of (await releasedSiblings(store, name)).slice(0, maxSiblings)) {
-      if (await repositories.exists(diskAddress(row))) siblings.push(this.open(row));
+    const found = new Map<string, RepositoryName>();
+    for (const row of (await releasedSiblings(store, name)).slice(0, maxSiblings)) found.set(repositoryKey(row), row);
+    for (const other of await this.decidesIn(author, name.identifier)) found.set(repositoryKey(other), other);
+    found.delete(repositoryKey(name));
+    const lenders: Repository[] = [];
+    for (const other of found.values()) {
+      if (await repositories.exists(diskAddress(other))) lenders.push(this.open(other));
     }
-    return siblings;
+    return lenders;
   }
 
   private async settleLocked(names: readonly RepositoryName[], via: Via): Promise<readonly Released[]> {
     const { store, clock } = this.parts;
     const nowSeconds = unixSeconds(clock);
     const plans: RepositoryPlan[] = [];
-    for (const name of names) {
-      const siblings = await this.siblingsOf(name);
-      const partialGraceSeconds = this.parts.partialGraceSeconds();
-      const plan = await planFor(name, this.open(name), { reader: store, nowSeconds, partialGraceSeconds, siblings });
-      if (!plan) continue;
-      if (await this.align(plan)) plans.push(plan);
+    const copied = new Map<string, number>();
+    const planning = this.planning(nowSeconds);
+    try {
+      for (const name of names) {
+        const plan = await planFor(name, this.open(name), planning);
+        if (plan && (await this.align(plan, copied))) plans.push(plan);
+      }
+      const pullRequests = await this.placePullRequests(names, plans);
+      const entries = pullRequests.map(({ entry }) => entry);
+      if (entries.length === 0 && copied.size === 0 && plans.every(isQuiet)) return [];
+      const finishing = { plans, pullRequests: entries, copied, via, nowSeconds };
+      const released = await store.transact((tx) => finish(tx, finishing));
+      // In the same turn as the commit: clients see the events and the refs they speak of at once.
+      this.publish(names);
+      this.parts.released(released);
+      return released;
+    } finally {
+      this.publish(names);
     }
-    const pullRequests = await this.placePullRequests(names, plans);
-    const entries = pullRequests.map(({ entry }) => entry);
-    if (entries.length === 0 && plans.every(isQuiet)) return [];
-    const released = await store.transact((tx) => finish(tx, { plans, pullRequests: entries, via, nowSeconds }));
-    this.parts.released(released);
-    return released;
+  }
+
+  private publish(names: readonly RepositoryName[]): void {
+    for (const name of names) this.open(name).publish();
+  }
+
+  /** Objects do not go while a release is at work, so what was found missing need not be asked for twice. */
+  private planning(nowSeconds: number): PlanParts {
+    const asked = new Map<string, Promise<ReadonlySet<Oid>>>();
+    return {
+      reader: this.parts.store,
+      nowSeconds,
+      partialGraceSeconds: this.parts.partialGraceSeconds(),
+      missingIn: (repository, state) => {
+        const key = `${state.event.id} ${repository.address.key}`;
+        const known = asked.get(key) ?? repository.missingObjects([...new Set(state.refs.values())]);
+        asked.set(key, known);
+        return known;
+      },
+      lendersTo: (name, state) => this.lendersTo(name, state.event.pubkey),
+    };
   }
 
   /** Writes one repository's refs as its plan says. False: it could not be done; nothing of it may be stored. */
-  private async align(plan: RepositoryPlan): Promise<boolean> {
+  private async align(plan: RepositoryPlan, copied: Map<string, number>): Promise<boolean> {
     const { governing, repository, name } = plan;
     if (!governing) return true;
     const { alignment, state, copyFrom } = governing;
@@ -118,7 +157,9 @@ export class Settling {
         this.parts.problem(name, "its quota is full: objects of its maintainers' repositories were not copied");
         return false;
       }
+      const before = await repository.sizeBytes();
       if (!(await repository.copyObjectsFrom(copyFrom, [...new Set(state.refs.values())]))) return false;
+      copied.set(repositoryKey(name), (await repository.sizeBytes()) - before);
     }
     return this.writeRefs(name, repository, alignment.updates, alignment.head);
   }
@@ -134,14 +175,14 @@ export class Settling {
       const promised = updates.map(({ ref, to }) => ({ ref, to: to ?? null }));
       const row = { owner, identifier, area: "main" as const, updates: promised, head: head ?? null };
       const promise = await this.parts.store.transact(async (tx) => this.parts.journal.promise(tx, row));
-      const result = await repository.updateRefs(updates);
+      const result = await repository.updateRefs(updates, { withhold: true });
       this.parts.keeper.add(name, promise);
       if (!result.ok) {
         this.parts.problem(name, `its refs could not be written: ${result.reason}`);
         return false;
       }
     }
-    if (head && (await repository.refs()).head !== head) await repository.setHead(head);
+    if (head && (await repository.refs()).head !== head) await repository.setHead(head, { withhold: true });
     return true;
   }
 
@@ -154,7 +195,7 @@ export class Settling {
     const mine = new Set(names.map(repositoryKey));
     const placed = new Map<string, PullRequestPlan>();
     for (const name of names) {
-      for (const entry of await waitingPullRequests(store, name)) {
+      for (const entry of await this.withCommitHere(name)) {
         if (placed.has(entry.id)) continue;
         const plan = await planPullRequest(entry, store, this.open, (other) => released.has(repositoryKey(other)));
         if (!plan) continue;
@@ -170,11 +211,43 @@ export class Settling {
     }
     return [...placed.values()];
   }
+
+  /** One question to git however many wait: most of them wait for something that is not here. */
+  private async withCommitHere(name: RepositoryName): Promise<WaitingEntry[]> {
+    const waiting = await waitingPullRequests(this.parts.store, name);
+    if (waiting.length === 0) return [];
+    const types = await this.open(name).objectTypes(waiting.flatMap((entry) => tipOf(entry) ?? []));
+    return waiting.filter((entry) => {
+      const tip = tipOf(entry);
+      return tip !== undefined && types.get(tip) === "commit";
+    });
+  }
+
+  /** Their events are gone: so are their refs. */
+  async dropPullRequests(ids: readonly EventId[], name: RepositoryName): Promise<void> {
+    const { repositories } = this.parts;
+    const address = diskAddress(name);
+    if (!(await repositories.exists(address))) return;
+    await repositories.withLocks([address], async () => {
+      const repository = this.open(name);
+      const { refs } = await repository.refs();
+      const gone = ids.map((id) => `refs/nostr/${id}` as RefName).filter((ref) => refs.has(ref));
+      await this.writeRefs(
+        name,
+        repository,
+        gone.map((ref) => ({ ref, to: undefined })),
+        undefined,
+      );
+      repository.publish();
+    });
+  }
 }
 
 /** Nothing to store or change: the state that governs already does. */
 function isQuiet(plan: RepositoryPlan): boolean {
   const { governing, row, superseded } = plan;
+  // A repository that was announced again has its state already and waits all the same.
+  if (governing && !isReleased(row)) return false;
   if (superseded.some((state) => state.entry)) return false;
   if (!governing) return true;
   const partialNow = governing.alignment.missing.length > 0;

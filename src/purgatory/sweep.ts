@@ -12,6 +12,7 @@ import type { RepositoryStore } from "../git/types.js";
 import type { Filter } from "../nostr/filter.js";
 import type { Store, Transaction } from "../store/port.js";
 import { clockJumpSeconds, type Expiry, expiryOf } from "./expiry.js";
+import { movePartial, partialPushes } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
 import { diskAddress } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
@@ -28,34 +29,51 @@ export interface SweepParts {
 }
 
 const maxExpiredAtOnce = 500;
+/** Work that looks at every row is done this often; nothing it ends is in a hurry. */
+const choresEverySeconds = 3_600;
 const auditTag = "grasp-audit-test-event";
 
 export class Sweep {
   #seen: { wallMs: number; monotonicMs: number };
+  readonly #startedMs: number;
+  #choresAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly parts: SweepParts) {
     this.#seen = { wallMs: parts.clock.nowMs(), monotonicMs: parts.clock.monotonicMs() };
+    this.#startedMs = this.#seen.monotonicMs;
   }
 
   async run(): Promise<void> {
     await this.#followClock();
+    // While the server was down nothing could arrive: everybody gets a chance to bring it now.
+    const upSeconds = (this.parts.clock.monotonicMs() - this.#startedMs) / 1000;
+    if (upSeconds < this.parts.settings().startGraceSeconds) return;
     const now = unixSeconds(this.parts.clock);
     for (const phase of ["waiting", "soft"] as const) {
       for (const entry of await dueEntries(this.parts.store, phase, now, maxExpiredAtOnce))
         await this.#expire(entry, now);
     }
-    await this.parts.placeholders.expire(now);
+    await this.parts.placeholders.expire(now, this.parts.isBusy);
     await this.#removeAuditEvents(now - this.parts.settings().auditSeconds);
+    if (now - this.#choresAt < choresEverySeconds) return;
+    this.#choresAt = now;
     await this.#removeGoneRepositories(now);
+    await this.#forgetRemembered(now);
   }
 
   /** A wall clock that jumps must not end every wait, nor stretch it by a year. */
   async #followClock(): Promise<void> {
     const now = { wallMs: this.parts.clock.nowMs(), monotonicMs: this.parts.clock.monotonicMs() };
-    const jump = clockJumpSeconds(this.#seen, now);
+    const jump = clockJumpSeconds(this.#seen, now, this.parts.settings().clockJumpSeconds);
     this.#seen = now;
     if (jump === 0) return;
     const { store } = this.parts;
+    this.#choresAt = Number.NEGATIVE_INFINITY;
+    await this.parts.placeholders.shift(jump);
+    const partials = await partialPushes(store);
+    await store.transact(async (tx) => {
+      for (const push of partials) movePartial(tx, push, jump);
+    });
     const keys: string[] = [];
     for await (const [key] of store.rows("purgatory", { prefix: "e:" })) keys.push(key);
     for (const key of keys) {
@@ -110,6 +128,17 @@ export class Sweep {
     }
   }
 
+  async #forgetRemembered(now: number): Promise<void> {
+    const { store } = this.parts;
+    const over: string[] = [];
+    for await (const [key, { until }] of store.rows<{ readonly until: number }>("remembered")) {
+      if (until <= now) over.push(key);
+    }
+    await store.transact(async (tx) => {
+      for (const key of over) tx.deleteRow("remembered", key);
+    });
+  }
+
   /** Repositories that left or were deleted, once their grace is over. */
   async #removeGoneRepositories(now: number): Promise<void> {
     const { store, settings } = this.parts;
@@ -122,6 +151,9 @@ export class Sweep {
     await this.#deleteFromDisk(over);
   }
 }
+
+/** Its directory stays where it once was served (deleted, announced again): that data has its own grace. */
+const isEmptyOfHistory = (row: CatalogueRow): boolean => row.governing === null;
 
 /** Repositories whose directories go; undefined when the entry was gone or prolonged meanwhile. */
 async function applyExpiry(
@@ -151,5 +183,5 @@ async function softened(tx: Transaction, name: RepositoryName, now: number): Pro
   const row = await catalogueRow(tx, name);
   if (row?.status !== "waiting") return [];
   setCatalogueRow(tx, withStatus(row, "soft", now));
-  return [name];
+  return isEmptyOfHistory(row) ? [name] : [];
 }

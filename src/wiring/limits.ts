@@ -70,12 +70,19 @@ export const archiveSettings = (config: Config): ArchiveSettings => ({
 export const purgatorySettings = (config: Config): PurgatorySettings => ({
   caps: admissionCaps(config),
   partialGraceSeconds: config.partialStateGraceSecs,
+  startGraceSeconds: config.purgatoryStartGraceSecs,
+  clockJumpSeconds: config.purgatoryClockJumpSecs,
   placeholderSeconds: config.placeholderExpirySecs,
   pushStrict: config.pushStrict,
   archiveReadOnly: config.archiveReadOnly,
   unhostGraceSeconds: config.unhostGraceDays * 86_400,
   auditSeconds: config.auditEventExpirySecs,
-  quotas: { repositoryBytes: config.repositoryMaxBytes, ownerBytes: config.npubMaxBytes },
+  quotas: {
+    repositoryBytes: config.repositoryMaxBytes,
+    ownerBytes: config.npubMaxBytes,
+    pullRequestRepositoryBytes: config.prRepositoryMaxBytes,
+    pullRequestAuthorBytes: config.prAuthorMaxBytes,
+  },
   unclaimed: {
     bytesEach: config.unclaimedMaxBytes,
     perIpAndHour: config.unclaimedPerHourPerIp,

@@ -113,7 +113,9 @@ function gitHttp(
       return (await purgatory.lookUp(name)) ? { address: diskAddress(name) } : undefined;
     },
     authority: (address, commands, { ip }) => purgatory.authority(address, commands, ip),
+    begins: (address) => purgatory.pushBegins(address),
     journal: (entry) => purgatory.journal(entry),
+    abandoned: (entry) => purgatory.abandoned(entry),
     released: (outcome) => purgatory.pushed(outcome),
     ipOf,
     budgets: packBudgets(live.current),

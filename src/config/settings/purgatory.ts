@@ -23,7 +23,12 @@ export const purgatorySettings = {
     "24h",
     "Longest wait of one repository, however often its announcement is replaced.",
   ),
-  NGIT_PURGATORY_START_GRACE_SECS: limit(seconds(), "10m", "Nothing expires before this long after a start."),
+  NGIT_PURGATORY_START_GRACE_SECS: setting(seconds(), {
+    fallback: "10m",
+    testFallback: "0",
+    reloadable: true,
+    help: "Nothing expires before this long after a start.",
+  }),
   NGIT_PURGATORY_CLOCK_JUMP_SECS: limit(
     seconds({ min: 1 }),
     "5m",

@@ -1,0 +1,146 @@
+// What people do to a GRASP server, in the words of a story: announce, publish a state, push, clone, look.
+
+import assert from "node:assert/strict";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type ClientResult, runProgram } from "./git-server.js";
+import type { Person, SignedEvent } from "./grasp-people.js";
+import type { RelayClient } from "./relay-client.js";
+import { removeFolder, type ServerOptions, startInProcess, type TestServer } from "./server.js";
+
+export type Refs = Readonly<Record<string, string>>;
+
+export interface Ok {
+  readonly ok: boolean;
+  readonly message: string;
+}
+
+/** A clone on somebody's machine. */
+export class WorkingCopy {
+  constructor(readonly folder: string) {}
+
+  git(...args: string[]): Promise<ClientResult> {
+    return runProgram("git", args, { cwd: this.folder });
+  }
+
+  async must(...args: string[]): Promise<string> {
+    const result = await this.git(...args);
+    assert.equal(result.code, 0, `git ${args.join(" ")}: ${result.stderr}`);
+    return result.stdout.trim();
+  }
+
+  async commit(text: string, file = "file"): Promise<string> {
+    await writeFile(join(this.folder, file), `${text}\n`);
+    await this.must("add", "-A");
+    await this.must("commit", "-q", "-m", text);
+    return this.must("rev-parse", "HEAD");
+  }
+}
+
+export class Story {
+  #count = 0;
+
+  private constructor(
+    readonly server: TestServer,
+    readonly relay: RelayClient,
+  ) {}
+
+  static async begin(options: ServerOptions = {}): Promise<Story> {
+    return Story.on(await startInProcess(options));
+  }
+
+  static async on(server: TestServer): Promise<Story> {
+    return new Story(server, await server.connect());
+  }
+
+  async end(): Promise<void> {
+    await this.relay.close();
+    await this.server.stop();
+    await removeFolder(this.server.folder);
+  }
+
+  url(person: Person, identifier: string): string {
+    return `${this.server.origin}/${person.npub}/${encodeURIComponent(identifier)}.git`;
+  }
+
+  /** Where the specification says the repository is. */
+  directory(person: Person, identifier: string): string {
+    return join(this.server.gitPath, person.npub, `${identifier}.git`);
+  }
+
+  announcement(person: Person, identifier: string, more: readonly (readonly string[])[] = []): SignedEvent {
+    return person.sign(30617, [
+      ["d", identifier],
+      ["clone", this.url(person, identifier)],
+      ["relays", `ws://${this.server.domain}`],
+      ...more,
+    ]);
+  }
+
+  async publish(event: SignedEvent): Promise<Ok> {
+    const [, , ok, message] = await this.relay.publish(event);
+    return { ok: ok === true, message: String(message) };
+  }
+
+  async accepted(event: SignedEvent): Promise<SignedEvent> {
+    const { ok, message } = await this.publish(event);
+    assert.ok(ok, message);
+    return event;
+  }
+
+  announce(person: Person, identifier: string, more: readonly (readonly string[])[] = []): Promise<SignedEvent> {
+    return this.accepted(this.announcement(person, identifier, more));
+  }
+
+  state(person: Person, identifier: string, refs: Refs, head?: string): Promise<SignedEvent> {
+    return this.accepted(stateEvent(person, identifier, refs, head));
+  }
+
+  async served(filter: Record<string, unknown>): Promise<SignedEvent[]> {
+    const { events } = await this.relay.ask(`q${this.#count++}`, filter);
+    return events as SignedEvent[];
+  }
+
+  async isServed(event: SignedEvent): Promise<boolean> {
+    return (await this.served({ ids: [event.id] })).length === 1;
+  }
+
+  async workingCopy(): Promise<WorkingCopy> {
+    const copy = new WorkingCopy(join(this.server.folder, `work${this.#count++}`));
+    await mkdir(copy.folder, { recursive: true });
+    await copy.must("init", "-q", "-b", "main");
+    return copy;
+  }
+
+  /** Refs as the server advertises them (HEAD included), by name. */
+  async advertised(person: Person, identifier: string): Promise<Record<string, string>> {
+    const listed = await runProgram("git", ["ls-remote", this.url(person, identifier)]);
+    assert.equal(listed.code, 0, listed.stderr);
+    return Object.fromEntries(
+      listed.stdout
+        .trim()
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => line.split("\t").reverse() as [string, string]),
+    );
+  }
+
+  /** A repository with one commit on main, announced, stated and pushed. */
+  async hosted(
+    person: Person,
+    identifier: string,
+    more: readonly (readonly string[])[] = [],
+  ): Promise<{ readonly work: WorkingCopy; readonly tip: string; readonly url: string }> {
+    await this.announce(person, identifier, more);
+    const work = await this.workingCopy();
+    const tip = await work.commit(`one of ${identifier}`);
+    await this.state(person, identifier, { "refs/heads/main": tip });
+    const url = this.url(person, identifier);
+    await work.must("push", "-q", url, "main");
+    return { work, tip, url };
+  }
+}
+
+export function stateEvent(person: Person, identifier: string, refs: Refs, head = "ref: refs/heads/main"): SignedEvent {
+  return person.sign(30618, [["d", identifier], ...Object.entries(refs), ["HEAD", head]]);
+}

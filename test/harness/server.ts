@@ -1,0 +1,163 @@
+// The real server, in this process (startServer) or as a child (`node dist/src/main.js serve` with the variables that
+// existing suites set), on a free port with directories of its own.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Clock, systemClock } from "../../src/base/clock.js";
+import { createLiveConfig } from "../../src/config/live-config.js";
+import { loadConfig } from "../../src/config/load.js";
+import { createLog } from "../../src/config/logging.js";
+import { startServer } from "../../src/start.js";
+import { RelayClient } from "./relay-client.js";
+
+export interface TestServer {
+  readonly folder: string;
+  readonly gitPath: string;
+  readonly domain: string;
+  readonly origin: string;
+  /** Faults the server reported; a test that stops the server sees them as an error. */
+  readonly faults: readonly unknown[];
+  connect(): Promise<RelayClient>;
+  /** Ends the server; its directories stay until the folder's owner removes them. */
+  stop(): Promise<void>;
+}
+
+export interface ServerOptions {
+  readonly backend?: "memory" | "lmdb";
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly clock?: Clock;
+  /** An earlier server's, to start on what it left. */
+  readonly folder?: string;
+}
+
+export async function freePort(): Promise<number> {
+  const listener = createServer().listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const address = listener.address();
+  listener.close();
+  await once(listener, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+export const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), "grasp-test-"));
+
+export const removeFolder = (folder: string): Promise<void> =>
+  rm(folder, { recursive: true, force: true, maxRetries: 5 });
+
+/** The variables existing suites start a server with (interop.md, "Drop-in"). */
+export function dropInEnvironment(folder: string, port: number, options: ServerOptions): Record<string, string> {
+  return {
+    NGIT_BIND_ADDRESS: `127.0.0.1:${port}`,
+    NGIT_DOMAIN: `127.0.0.1:${port}`,
+    NGIT_GIT_DATA_PATH: join(folder, "git"),
+    NGIT_RELAY_DATA_PATH: join(folder, "relay"),
+    NGIT_DATABASE_BACKEND: options.backend ?? "memory",
+    NGIT_TEST: "1",
+    // Tests push and publish a lot from one address.
+    NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: "100000",
+    NGIT_EVENTS_PER_MINUTE_PER_IP: "100000",
+    NGIT_PURGATORY_ANNOUNCEMENTS_PER_HOUR_PER_IP: "10000",
+    ...options.settings,
+  };
+}
+
+const common = (folder: string, port: number) => ({
+  folder,
+  gitPath: join(folder, "git"),
+  domain: `127.0.0.1:${port}`,
+  origin: `http://127.0.0.1:${port}`,
+  connect: () => RelayClient.connect(`ws://127.0.0.1:${port}`),
+});
+
+export async function startInProcess(options: ServerOptions = {}): Promise<TestServer> {
+  const folder = options.folder ?? (await newFolder());
+  const port = await freePort();
+  const environment = dropInEnvironment(folder, port, options);
+  const surroundings = { logIsTerminal: false, cores: 2 };
+  const load = () => loadConfig({ flags: {}, environment, configPath: undefined, readFile: () => "", surroundings });
+  const loaded = load();
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  const faults: unknown[] = [];
+  const server = await startServer({
+    live: createLiveConfig(loaded, load),
+    logger: createLog({ level: process.env.GRASP_TEST_LOG ?? "silent", format: "text" }).logger,
+    clock: options.clock ?? systemClock,
+    build: { version: "0.0.0", commit: "test" },
+    cores: 2,
+    onFault: (error) => void faults.push(error),
+  });
+  return {
+    ...common(folder, port),
+    faults,
+    async stop() {
+      await server.close();
+      if (faults.length > 0) throw new AggregateError(faults, "the server reported faults");
+    },
+  };
+}
+
+export interface ChildServer extends TestServer {
+  readonly child: ChildProcess;
+  /** Resolves when the process is gone. */
+  readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+  readonly log: () => string;
+}
+
+const mainProgram = fileURLToPath(new URL("../../src/main.js", import.meta.url));
+
+/** `program`: another entry point that serves; it gets `serve` as its argument as well. */
+export async function startChild(
+  options: ServerOptions & { readonly program?: string; readonly args?: readonly string[] } = {},
+): Promise<ChildServer> {
+  const folder = options.folder ?? (await newFolder());
+  const port = await freePort();
+  const child = spawn(
+    process.execPath,
+    ["--enable-source-maps", options.program ?? mainProgram, "serve", ...(options.args ?? [])],
+    {
+      cwd: folder,
+      env: { PATH: process.env.PATH ?? "", HOME: folder, ...dropInEnvironment(folder, port, options) },
+      stdio: ["ignore", "ignore", "pipe"],
+    },
+  );
+  let log = "";
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    log += text;
+  });
+  const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+    child.once("close", (code, signal) => resolve({ code, signal }));
+  });
+  const server = common(folder, port);
+  const isReady = await until(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return true;
+    return (await fetch(`${server.origin}/`).catch(() => undefined))?.status === 200;
+  });
+  if (!isReady || child.exitCode !== null) throw new Error(`the server did not start: ${log}`);
+  return {
+    ...server,
+    faults: [],
+    child,
+    ended,
+    log: () => log,
+    async stop() {
+      child.kill("SIGTERM");
+      await ended;
+    },
+  };
+}
+
+/** Looks again and again until it is true; false after the time is over. */
+export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 10_000): Promise<boolean> {
+  const end = performance.now() + withinMs;
+  for (;;) {
+    if (await isSo()) return true;
+    if (performance.now() > end) return false;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
