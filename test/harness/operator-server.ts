@@ -7,6 +7,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { OperationName } from "../../src/admin/operations.js";
+import { askServer } from "../../src/admin/socket-client.js";
 import type { NostrEvent, Tag } from "../../src/nostr/event.js";
 import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
@@ -118,6 +120,14 @@ export class OperatorServer {
     const ended = await this.verb(...args, "--json");
     if (ended.code !== 0) throw new Error(`${args.join(" ")}: exit ${ended.code}: ${ended.stdout}${ended.stderr}`);
     return JSON.parse(ended.stdout) as T;
+  }
+
+  /** The same over the socket, without starting a process: for what a test needs but does not test. */
+  async operate<T>(operation: OperationName, parameters: object): Promise<T> {
+    const directory = join(this.folder, "data", "relay");
+    const outcome = await askServer(directory, { operation, parameters }, () => undefined);
+    if (!outcome?.ok) throw new Error(`${operation}: ${outcome?.message ?? "no server"}`);
+    return outcome.result as T;
   }
 
   connect(): Promise<RelayClient> {
