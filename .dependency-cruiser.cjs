@@ -3,6 +3,7 @@
 const floors = [
   ["cli"],
   ["web", "http"],
+  ["admin"],
   ["relay", "hunt", "sync"],
   ["intake"],
   ["purgatory"],

@@ -8,12 +8,13 @@ setUp();
 const root = fileURLToPath(new URL("..", import.meta.url));
 const built = (path) => import(new URL(`../dist/src/${path}`, import.meta.url).href);
 const { referencePage, exampleFile } = await built("config/describe.js");
-const { cliPage, refusalsPage } = await built("cli/reference-pages.js");
+const { cliPage, managementPage, refusalsPage } = await built("cli/reference-pages.js");
 
 const pages = {
   "docs/reference/configuration.md": referencePage(),
   "docs/reference/cli.md": cliPage(),
   "docs/reference/refusals.md": refusalsPage(),
+  "docs/reference/management.md": managementPage(),
   "holdfast.example.conf": exampleFile(),
 };
 

@@ -11,6 +11,7 @@ import { Git, GitTooOldError } from "./git/run.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { runServer } from "./process-life.js";
 import { startServer } from "./start.js";
+import { operateOffline } from "./wiring/offline-operator.js";
 import { openStore } from "./wiring/open-store.js";
 
 const terminal: Terminal = {
@@ -72,6 +73,7 @@ const abilities: Abilities = {
       version: build.version,
     }),
   openStore: (config) => openStore(config, systemClock),
+  operateOffline: (config, store, request, progress) => operateOffline(config, store, systemClock, request, progress),
   createVerifier: () => createVerifierPool({ workers: Math.max(1, availableParallelism() - 1) }),
   // The operator's own import is taken as it is, once its signature is good.
   importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),

@@ -6,9 +6,12 @@
 //   5. purgatory                   ends what a crash interrupted before anything is served
 //   6. the verifier, and the door for events with its policy
 //   7. the service                 relay and HTTP server; from here on the port is open
+//   8. the admin socket            (not with the memory backend)
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
+import { refusingKinds } from "./admin/profile.js";
+import { RunTimeRules } from "./admin/rules.js";
 import { hourlyCounter } from "./admission/counters.js";
 import { createAdmissionPolicy } from "./admission/create-policy.js";
 import type { AdmissionPolicy } from "./admission/policy.js";
@@ -29,6 +32,7 @@ import { countEntries } from "./purgatory/counts.js";
 import { createPurgatoryMetrics } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
+import { buildAdmin, openSocket } from "./wiring/admin.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
 import { openGitHost } from "./wiring/git-host.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
@@ -112,19 +116,22 @@ export async function startServer(parts: StartParts): Promise<Server> {
     logger.info({ engine: verifier.engine, git: gitHost.git.version, events: store.stats.events }, "store open");
 
     const relayMetrics = createRelayMetrics(registry, () => live.current.metricsConnectionPerIpAbuseThreshold);
-    const policy =
-      parts.policy ??
-      createAdmissionPolicy({
-        services: [service],
-        serverKey: secret.pubkey,
-        adminKeys: () => new Set(live.current.adminNpubs ?? [secret.pubkey]),
-        lists: memo(live, admissionLists),
-        archive: memo(live, archiveSettings),
-        grasp06: config.grasp06Enable,
-        caps: memo(live, admissionCaps),
-        newAnnouncements: hourlyCounter(),
-        graspLists: hourlyCounter(),
-      });
+    const rules = new RunTimeRules(store);
+    await rules.refresh();
+    const inForce = (): Config => rules.over(live.current);
+    const adminKeys = memo(inForce, ({ adminNpubs }) => new Set(adminNpubs ?? [secret.pubkey]));
+    const admission = createAdmissionPolicy({
+      services: [service],
+      serverKey: secret.pubkey,
+      adminKeys,
+      lists: memo(inForce, admissionLists),
+      archive: memo(inForce, archiveSettings),
+      grasp06: config.grasp06Enable,
+      caps: memo(inForce, admissionCaps),
+      newAnnouncements: hourlyCounter(),
+      graspLists: hourlyCounter(),
+    });
+    const policy = parts.policy ?? refusingKinds(admission, rules);
     const intake = createIntake({
       store,
       verifier,
@@ -149,8 +156,17 @@ export async function startServer(parts: StartParts): Promise<Server> {
       clock,
       repositories: () => repositoryCount.count,
     });
+    const admin = buildAdmin({
+      live,
+      rules,
+      adminKeys,
+      services: [service],
+      version: parts.build.version,
+      ...{ store, gitHost, purgatory, verifier, clock },
+    });
     const started = await startService({
       live,
+      admin,
       logger,
       clock,
       version: parts.build.version,
@@ -168,6 +184,11 @@ export async function startServer(parts: StartParts): Promise<Server> {
       onFault,
     });
     closing.add("service", () => started.close());
+    admin.watchTraffic(() => started.traffic);
+    if (config.databaseBackend !== "memory") {
+      const socket = await openSocket(admin, config.relayDataPath, logger);
+      closing.add("admin socket", () => socket.close());
+    }
     return { address: started.address, close: () => closing.close() };
   } catch (error) {
     await closing.close();
@@ -179,13 +200,14 @@ export async function startServer(parts: StartParts): Promise<Server> {
 const verifierWorkers = (cores: number): number => Math.max(1, Math.min(8, cores - 1));
 
 /** Worked out once for each version of the settings. */
-function memo<T>(live: LiveConfig, derive: (config: Config) => T): () => T {
+function memo<T>(current: () => Config, derive: (config: Config) => T): () => T {
   let from: Config | undefined;
   let value: T;
   return () => {
-    if (from !== live.current) {
-      from = live.current;
-      value = derive(from);
+    const config = current();
+    if (from !== config) {
+      from = config;
+      value = derive(config);
     }
     return value;
   };

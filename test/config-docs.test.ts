@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { cliPage, refusalMeanings, refusalsPage } from "../src/cli/reference-pages.js";
+import { cliPage, managementPage, refusalMeanings, refusalsPage } from "../src/cli/reference-pages.js";
 import { exampleFile, referencePage } from "../src/config/describe.js";
 import { refusalPrefixes } from "../src/nostr/refusals.js";
 
@@ -9,6 +9,7 @@ const pages: Readonly<Record<string, () => string>> = {
   "docs/reference/configuration.md": referencePage,
   "docs/reference/cli.md": cliPage,
   "docs/reference/refusals.md": refusalsPage,
+  "docs/reference/management.md": managementPage,
   "holdfast.example.conf": exampleFile,
 };
 

@@ -1,6 +1,8 @@
 // What verbs can do, given to them as arguments by main: nothing in this room reaches for the process or for a room
 // by itself, so every verb can be run in a test.
 
+import type { Outcome } from "../admin/outcome.js";
+import type { Progress } from "../admin/parts.js";
 import type { AdmissionPolicy } from "../admission/policy.js";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
@@ -36,6 +38,13 @@ export interface Abilities {
   serve(loaded: LoadedConfig, load: () => LoadResult): Promise<number>;
   openStore(config: Config): Promise<Store>;
   createVerifier(): Promise<Verifier>;
+  /** One of the operator's operations over data no server has open. */
+  operateOffline(
+    config: Config,
+    store: Store,
+    request: { readonly operation: string; readonly parameters: unknown },
+    progress: Progress,
+  ): Promise<Outcome<unknown>>;
   /** What an operator's own import must satisfy. */
   readonly importPolicy: AdmissionPolicy;
   /** `2.39.5`, or the reason why git cannot be used. */

@@ -1,6 +1,7 @@
 // The reference pages that are made from the program itself: commands from the command tree, refusals from their table.
 
 import type { Command } from "commander";
+import { methods } from "../admin/nip86.js";
 import { sections } from "../config/schema.js";
 import { refusalPrefixes } from "../nostr/refusals.js";
 import type { Abilities } from "./abilities.js";
@@ -16,6 +17,9 @@ export function cliPage(): string {
     "",
     "Every command knows `--help` and `--json`. Exit codes: 0 done, 1 failed, 2 wrong arguments or configuration.",
     "Answers go to standard output, everything else (log, warnings, progress bars) to standard error.",
+    "",
+    "`purgatory`, `repos`, `why`, `lists`, `ban`, `unban` and `admin` ask the running server over `admin.sock` in its relay",
+    "data directory; when none runs they open the data themselves.",
     "",
     "`events` and `compact` open the data directory themselves and need the server to be stopped: the directory has one",
     "user at a time, guarded by the file `holdfast.lock` in it. The lock of a process that died is taken over.",
@@ -53,6 +57,7 @@ function silentAbilities(): Abilities {
     cores: 1,
     serve: unused,
     openStore: unused,
+    operateOffline: unused,
     createVerifier: unused,
     importPolicy: unused,
     gitVersion: unused,
@@ -109,5 +114,30 @@ export function refusalsPage(): string {
     "| code | prefix | meaning |",
     "|---|---|---|",
     ...rows,
+  ].join("\n")}\n`;
+}
+
+/** Relay management over HTTP: the standard's methods that work here, and ours. */
+export function managementPage(): string {
+  const rows = Object.entries(methods).map(
+    ([method, { parameters, does }]) => `| \`${method}\` | ${parameters} | ${does} |`,
+  );
+  return `${[
+    "# Relay management (NIP-86) and `/api`",
+    "",
+    generated,
+    "",
+    'POST to the relay\'s own URL with `Content-Type: application/nostr+json+rpc`, a body of `{"method","params"}` and a',
+    "NIP-98 token (`Authorization: Nostr …`) by a key in `NGIT_ADMIN_NPUBS`. A token is good for one request within 60",
+    'seconds, names the URL under `NGIT_DOMAIN`, the method and the hash of the body. The answer is `{"result"}` or',
+    '`{"error"}`.',
+    "",
+    "| method | parameters | what it does |",
+    "|---|---|---|",
+    ...rows,
+    "",
+    "GET with such a token, or with the session of `holdfast admin link`: `/api/status`, `/api/purgatory`, `/api/repos`,",
+    "`/api/repos/<npub>/<identifier>`, `/api/why/<event id or npub/identifier>`, `/api/lists`, `/api/bans`, `/api/audit`.",
+    "Everybody else gets 401, and from `/api/status` counts.",
   ].join("\n")}\n`;
 }

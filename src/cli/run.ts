@@ -40,9 +40,11 @@ export async function runCommandLine(argv: readonly string[], abilities: Abiliti
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (!(error instanceof CommandFailure)) throw error;
+    // Without a message the command has said everything itself.
+    if (error.message === "") return error.exitCode;
     if (asJson)
       await abilities.terminal.out(`${JSON.stringify({ ok: false, error: error.message, ...error.details })}\n`);
-    else if (error.message !== "") {
+    else {
       const lines = error.message.split("\n").map(escapeControls).join("\n");
       abilities.terminal.error(`holdfast: ${lines}\n`);
     }

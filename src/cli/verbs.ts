@@ -1,13 +1,35 @@
 // All verbs, in the order of the help. A new verb is one file and one line here.
 
 import type { Verb } from "./abilities.js";
+import { admin } from "./verbs/admin.js";
+import { ban, unban } from "./verbs/ban.js";
 import { compact } from "./verbs/compact.js";
 import { completion } from "./verbs/completion.js";
 import { config } from "./verbs/config.js";
 import { doctor } from "./verbs/doctor.js";
 import { events } from "./verbs/events.js";
+import { lists } from "./verbs/lists.js";
+import { purgatory } from "./verbs/purgatory.js";
+import { repos } from "./verbs/repos.js";
 import { serve } from "./verbs/serve.js";
 import { status } from "./verbs/status.js";
 import { version } from "./verbs/version.js";
+import { why } from "./verbs/why.js";
 
-export const verbs: readonly Verb[] = [serve, config, doctor, status, events, compact, completion, version];
+export const verbs: readonly Verb[] = [
+  serve,
+  config,
+  doctor,
+  status,
+  repos,
+  purgatory,
+  why,
+  lists,
+  ban,
+  unban,
+  admin,
+  events,
+  compact,
+  completion,
+  version,
+];

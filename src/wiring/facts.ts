@@ -7,7 +7,7 @@ import type { Pubkey } from "../nostr/ids.js";
 /** Names the program; it has no home page of its own yet. */
 export const softwareUrl = "urn:software:holdfast";
 
-const supportedNips = [1, 9, 11, 34, 40, 42, 45, 50, 62, 67, 70, 77] as const;
+const supportedNips = [1, 9, 11, 34, 40, 42, 45, 50, 62, 67, 70, 77, 86, 98] as const;
 
 export function acceptanceCriteria(config: Config): string {
   if (config.repositoryWhitelist.length > 0) {

@@ -9,12 +9,14 @@ import type { Logger } from "../config/logging.js";
 import { GitHttp } from "../git/http.js";
 import type { GitMetrics } from "../git/metrics.js";
 import { parseGitPath } from "../git/url-path.js";
+import { apiRoutes, blockedRoute, managementRoute } from "../http/api.js";
 import { clientIp, trustedProxies } from "../http/client-ip.js";
 import { healthRoutes } from "../http/health.js";
 import { metricsRoute } from "../http/metrics.js";
 import { relayInformationRoute } from "../http/nip11.js";
 import type { Route } from "../http/routes.js";
 import { createHttpServer, type HttpServer } from "../http/server.js";
+import type { UpgradeTarget } from "../http/upgrade.js";
 import { wellKnownRoutes } from "../http/well-known.js";
 import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
@@ -22,6 +24,7 @@ import type { Pubkey } from "../nostr/ids.js";
 import { NegentropyRecords } from "../nostr/negentropy/records.js";
 import { NegentropyServer } from "../nostr/negentropy/server.js";
 import { parseNpub } from "../nostr/nip19.js";
+import { refuse } from "../nostr/refusals.js";
 import type { Verifier } from "../nostr/verify/port.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { diskAddress } from "../purgatory/repository-address.js";
@@ -29,12 +32,14 @@ import type { RelayMetrics } from "../relay/metrics.js";
 import { createRelay } from "../relay/relay.js";
 import type { Store } from "../store/port.js";
 import { landingRoute } from "../web/landing.js";
+import type { Admin } from "./admin.js";
 import { acceptanceCriteria, publicUrls, relayFacts } from "./facts.js";
 import type { GitHost } from "./git-host.js";
 import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
 
 export interface ServiceParts {
   readonly live: LiveConfig;
+  readonly admin: Admin;
   readonly logger: Logger;
   readonly clock: Clock;
   readonly version: string;
@@ -55,6 +60,7 @@ export interface ServiceParts {
 export interface Service {
   /** Where it listens, for the log. */
   readonly address: string;
+  readonly traffic: { readonly connections: number; readonly subscriptions: number };
   close(): Promise<void>;
 }
 
@@ -81,11 +87,18 @@ export async function startService(parts: ServiceParts): Promise<Service> {
     onFault,
   });
   const common = { basePath, trustedProxies: () => proxies, clock, onFault };
-  const http = createHttpServer({ ...common, routes: routes(parts, git), webSocket: relay });
+  const http = createHttpServer({
+    ...common,
+    routes: routes(parts, git),
+    webSocket: unlessBlocked(relay, parts.admin),
+  });
   const listening = await http.listen(config.bindAddress);
   const metricsServer = await ownMetricsServer(parts, common);
   return {
     address: `${listening.address}:${listening.port}`,
+    get traffic() {
+      return { connections: relay.connections, subscriptions: relay.subscriptions };
+    },
     async close() {
       const stopped = http.close(closeWithinMs);
       await relay.close(closeWithinMs);
@@ -95,6 +108,14 @@ export async function startService(parts: ServiceParts): Promise<Service> {
     },
   };
 }
+
+/** A blocked network gets no session. */
+const unlessBlocked = (relay: UpgradeTarget, { parts }: Admin): UpgradeTarget => ({
+  accept: (request, socket, head, ip) =>
+    parts.rules.isBlocked(ip)
+      ? refuse("not-allowed", "this address is not wanted here")
+      : relay.accept(request, socket, head, ip),
+});
 
 function gitHttp(
   parts: ServiceParts,
@@ -134,8 +155,10 @@ function gitHttp(
 }
 
 function routes(parts: ServiceParts, git: GitHttp): Route[] {
-  const { live, store, gitHost, registry, serverKey, version, onFault } = parts;
+  const { live, admin, store, gitHost, registry, serverKey, version, onFault } = parts;
   const urls = publicUrls(live.current);
+  const inForce = () => admin.parts.rules.over(live.current);
+  const api = admin.api(parts.repositoryCount);
   const gitRoute: Route = {
     matches: (request) => {
       const path = parseGitPath(request.path, git.options.basePath);
@@ -151,21 +174,24 @@ function routes(parts: ServiceParts, git: GitHttp): Route[] {
     { name: "disk", isReady: async () => (await diskShare(live)) * 100 < live.current.diskEventsMaxPercent },
   ];
   return [
+    blockedRoute((ip) => admin.parts.rules.isBlocked(ip)),
     gitRoute,
+    managementRoute(api),
+    ...apiRoutes(api),
     relayInformationRoute(
-      () => relayFacts(live.current, serverKey, version),
+      () => relayFacts(inForce(), serverKey, version),
       () => relayLimits(live.current),
     ),
     landingRoute(() => ({
-      name: live.current.relayName,
-      description: live.current.relayDescription,
+      name: inForce().relayName,
+      description: inForce().relayDescription,
       relayUrl: urls.relay,
       baseUrl: urls.http,
       version,
       repositories: parts.repositoryCount(),
       events: store.stats.events,
-      repoAcceptanceCriteria: acceptanceCriteria(live.current),
-      supportedGrasps: relayFacts(live.current, serverKey, version).supportedGrasps,
+      repoAcceptanceCriteria: acceptanceCriteria(inForce()),
+      supportedGrasps: relayFacts(inForce(), serverKey, version).supportedGrasps,
     })),
     ...healthRoutes(checks, onFault),
     ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined

@@ -71,6 +71,7 @@ async function run(events: VerifiedEvent[], args: readonly string[], stdin: read
     cores: 1,
     serve: async () => 0,
     openStore: async () => arrayStore(events),
+    operateOffline: async () => assert.fail("events verbs run no operation"),
     // "forged" is what a bad signature looks like here.
     createVerifier: async () => ({
       engine: "test",

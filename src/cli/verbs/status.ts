@@ -1,9 +1,12 @@
-// `holdfast status`: asks the running server how it is, over its own address: readiness, metrics, information document.
+// `holdfast status`: asks the running server how it is, over its own address (readiness, metrics, information document)
+// and its admin socket (counts, verification engine, store).
 
+import type { Status as Counts } from "../../admin/status.js";
 import type { Config } from "../../config/config.js";
 import { hostPortText } from "../../config/kinds.js";
 import type { Verb } from "../abilities.js";
 import { CommandFailure } from "../abilities.js";
+import { askRunning } from "../operate.js";
 import { ask, localAddress, serverUrl } from "../server-address.js";
 import { acceptSettings, settingsOf } from "../setting-flags.js";
 
@@ -35,6 +38,8 @@ interface Status {
   readonly readiness: unknown;
   readonly information: unknown;
   readonly metrics: Readonly<Record<string, number>>;
+  /** Null where the admin socket cannot be reached. */
+  readonly counts: Counts | null;
 }
 
 async function statusOf(config: Config): Promise<Status | undefined> {
@@ -46,6 +51,7 @@ async function statusOf(config: Config): Promise<Status | undefined> {
   const metricsAt = config.metricsBindAddress ? `http://${hostPortText(localAddress(config.metricsBindAddress))}` : url;
   const token = config.metricsToken;
   const metrics = await ask(`${metricsAt}/metrics`, token ? { authorization: `Bearer ${token}` } : {});
+  const counts = await askRunning(config, { operation: "status", parameters: {} }).catch(() => undefined);
   return {
     running: true,
     ready: readiness.status === 200,
@@ -53,6 +59,7 @@ async function statusOf(config: Config): Promise<Status | undefined> {
     readiness: jsonOr(readiness.body),
     information: information?.status === 200 ? jsonOr(information.body) : null,
     metrics: metrics?.status === 200 ? plainMetrics(metrics.body) : {},
+    counts: counts?.ok ? (counts.result as Counts) : null,
   };
 }
 
@@ -76,6 +83,22 @@ function plainMetrics(body: string): Record<string, number> {
   return sums;
 }
 
+function countLines(counts: Counts | null): string[] {
+  if (!counts) return ["counts     not available: the admin socket cannot be reached"];
+  const { server, store, repositories, waiting } = counts;
+  const inStatus = Object.entries(repositories).map(([status, count]) => `${count} ${status}`);
+  return [
+    `uptime     ${server?.uptimeSeconds ?? 0} s`,
+    `signatures ${server?.verification ?? "-"}`,
+    `git        ${server?.gitVersion ?? "-"}`,
+    `events     ${store.events}, ${store.bytesOnDisk} bytes`,
+    `repos      ${inStatus.join(", ")}; ${counts.partialStates} with a partial state`,
+    `waiting    ${waiting.entries} events, ${waiting.bytes} bytes, ${counts.placeholders} unclaimed pushes`,
+    `rules      ${counts.bans} bans, ${counts.listEntries} list entries`,
+    `clients    ${server?.connections ?? 0} connections, ${server?.subscriptions ?? 0} subscriptions`,
+  ];
+}
+
 function statusText(answer: Status): string {
   const information = answer.information as Record<string, unknown> | null;
   const lines = [
@@ -84,6 +107,7 @@ function statusText(answer: Status): string {
     `name       ${String(information?.name ?? "-")}`,
     `version    ${String(information?.version ?? "-")}`,
   ];
+  lines.push(...countLines(answer.counts));
   const metrics = Object.entries(answer.metrics);
   if (metrics.length === 0) lines.push("metrics    not available");
   for (const [name, value] of metrics) lines.push(`${name} ${value}`);

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ManualClock } from "../base/testing/manual-clock.js";
+import { seededBytes } from "../nostr/testing/signed.js";
+import { LoginLinks, linkLifeMs, sessionLifeMs } from "./login-links.js";
+
+const fresh = (): { links: LoginLinks; clock: ManualClock } => {
+  const clock = new ManualClock();
+  return { clock, links: new LoginLinks(clock, seededBytes("links")) };
+};
+
+test("a link opens one session and is used up by it", () => {
+  const { links } = fresh();
+  const token = links.issue();
+  const session = links.redeem(token);
+  assert.ok(session !== undefined && links.isSession(session));
+  assert.equal(links.redeem(token), undefined);
+  assert.equal(links.isSession(token), false);
+  links.end(session);
+  assert.equal(links.isSession(session), false);
+});
+
+test("a link that is too old or made up opens nothing", () => {
+  const { links, clock } = fresh();
+  const token = links.issue();
+  clock.advance(linkLifeMs);
+  assert.equal(links.redeem(token), undefined);
+  for (const made of ["", "x", token.slice(1)]) assert.equal(links.redeem(made), undefined);
+});
+
+test("a session ends by itself", () => {
+  const { links, clock } = fresh();
+  const session = links.redeem(links.issue()) ?? "";
+  clock.advance(sessionLifeMs - 1);
+  assert.ok(links.isSession(session));
+  clock.advance(1);
+  assert.equal(links.isSession(session), false);
+});
+
+test("however many links are asked for, only the newest twenty work", () => {
+  const { links } = fresh();
+  const tokens = Array.from({ length: 30 }, () => links.issue());
+  assert.deepEqual(
+    tokens.map((token) => links.redeem(token) !== undefined),
+    tokens.map((_, index) => index >= 10),
+  );
+});

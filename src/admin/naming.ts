@@ -1,0 +1,61 @@
+// How operators name things: keys, repositories, events and networks, in every spelling people paste. Pure.
+
+import type { RepositoryName } from "../admission/names.js";
+import { type ListEntry, listEntry, type Network, network, publicKey } from "../config/list-kinds.js";
+import { parseAddress } from "../nostr/address.js";
+import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import { npubOf, parseNaddr, parseNevent, parseNote } from "../nostr/nip19.js";
+
+const withoutScheme = (text: string): string => text.trim().replace(/^nostr:/, "");
+
+export const keyNamed = (text: string): Pubkey | undefined =>
+  publicKey().schema.safeParse(withoutScheme(text)).data as Pubkey | undefined;
+
+/** 64 hex digits, note or nevent. */
+export function eventNamed(text: string): EventId | undefined {
+  const name = withoutScheme(text);
+  if (isEventId(name)) return name;
+  return parseNote(name) ?? parseNevent(name)?.id;
+}
+
+/** npub/identifier, naddr, or the address events write (`30617:key:identifier`). */
+export function repositoryNamedBy(text: string): RepositoryName | undefined {
+  const name = withoutScheme(text);
+  const address = parseNaddr(name)?.address ?? parseAddress(name);
+  if (address) {
+    const isRepository = address.kind === kinds.announcement || address.kind === kinds.state;
+    return isRepository && address.identifier !== ""
+      ? { owner: address.pubkey, identifier: address.identifier }
+      : undefined;
+  }
+  const entry = entryNamed(name);
+  return entry?.type === "repository" ? { owner: entry.pubkey, identifier: entry.identifier } : undefined;
+}
+
+/** An entry of a white- or blacklist. */
+export function entryNamed(text: string): ListEntry | undefined {
+  const name = withoutScheme(text);
+  const pointed = parseNaddr(name)?.address;
+  if (pointed) return { type: "repository", pubkey: pointed.pubkey, identifier: pointed.identifier };
+  return listEntry().schema.safeParse(name).data;
+}
+
+export const networkNamed = (text: string): Network | undefined => network().schema.safeParse(text.trim()).data;
+
+/** `192.0.2.1`, or `10.0.0.0/8` where it is more than one address. */
+export const networkText = ({ address, prefixBits }: Network): string =>
+  prefixBits === (address.includes(":") ? 128 : 32) ? address.toLowerCase() : `${address.toLowerCase()}/${prefixBits}`;
+
+/** What `repositoryNamedBy` reads back; an identifier with odd characters is percent-encoded. */
+export const repositoryText = ({ owner, identifier }: RepositoryName): string =>
+  `${npubOf(owner)}/${identifierText(identifier)}`;
+
+const identifierText = (identifier: string): string =>
+  /^[^\x00-\x20\x7f-\x9f%,]+$/.test(identifier) ? identifier : encodeURIComponent(identifier);
+
+export function entryText(entry: ListEntry): string {
+  if (entry.type === "author") return npubOf(entry.pubkey);
+  if (entry.type === "identifier") return identifierText(entry.identifier);
+  return repositoryText({ owner: entry.pubkey, identifier: entry.identifier });
+}

@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+import { ManualClock } from "../base/testing/manual-clock.js";
+import { type ServiceName, serviceName } from "../net/url.js";
+import type { NostrEvent } from "../nostr/event.js";
+import type { EventDraft } from "../nostr/keys.js";
+import { keyFrom, signedEvent } from "../nostr/testing/signed.js";
+import { createVerifierPool } from "../nostr/verify/pool.js";
+import { Nip98, type SignedRequest } from "./nip98.js";
+
+const admin = keyFrom("admin");
+const service = serviceName("git.example.com/base") as ServiceName;
+const nowSeconds = 1_700_000_000;
+const body = Buffer.from('{"method":"stats","params":[]}');
+const hash = createHash("sha256").update(body).digest("hex");
+
+const header = (event: NostrEvent): string => `Nostr ${Buffer.from(event.raw).toString("base64")}`;
+
+function token(change: Partial<EventDraft> = {}, key = admin): NostrEvent {
+  const tags = [
+    ["u", "https://git.example.com/base/"],
+    ["method", "POST"],
+    ["payload", hash],
+  ];
+  return signedEvent({ kind: 27_235, created_at: nowSeconds, tags, ...change }, key);
+}
+
+const request = (authorization: string | undefined, change: Partial<SignedRequest> = {}): SignedRequest => ({
+  authorization,
+  method: "POST",
+  path: "/",
+  query: "",
+  body,
+  needsPayload: true,
+  ...change,
+});
+
+async function withNip98(work: (nip98: Nip98, clock: ManualClock) => Promise<void>): Promise<void> {
+  const verifier = await createVerifierPool({ workers: 1 });
+  const clock = new ManualClock(nowSeconds * 1000);
+  try {
+    await work(new Nip98({ services: [service], adminKeys: () => new Set([admin.pubkey]), verifier, clock }), clock);
+  } finally {
+    await verifier.close();
+  }
+}
+
+test("an admin's token is good once, and never again while its time lasts", async () => {
+  await withNip98(async (nip98, clock) => {
+    const once = request(header(token()));
+    assert.deepEqual(await nip98.authorise(once), { ok: true, pubkey: admin.pubkey });
+    assert.equal((await nip98.authorise(once)).ok, false);
+    clock.advance(60_000);
+    assert.deepEqual(await nip98.authorise(once), { ok: false, reason: "the token was used before" });
+    clock.advance(1_000);
+    assert.deepEqual(await nip98.authorise(once), { ok: false, reason: "the token's time is not now" });
+  });
+});
+
+test("a used token refused in parallel is let through once only", async () => {
+  await withNip98(async (nip98) => {
+    const same = request(header(token()));
+    const answers = await Promise.all(Array.from({ length: 8 }, () => nip98.authorise(same)));
+    assert.equal(answers.filter(({ ok }) => ok).length, 1);
+  });
+});
+
+const tags = (change: Readonly<Record<string, string | undefined>>): EventDraft["tags"] =>
+  Object.entries({ u: "https://git.example.com/base/", method: "POST", payload: hash, ...change }).flatMap(
+    ([name, value]) => (value === undefined ? [] : [[name, value]]),
+  );
+
+const refused: readonly (readonly [string, SignedRequest])[] = [
+  ["no token", request(undefined)],
+  ["another scheme", request("Bearer x")],
+  ["no event", request(`Nostr ${Buffer.from("{}").toString("base64")}`)],
+  ["another kind", request(header(token({ kind: 1 })))],
+  ["a stranger's key", request(header(token({}, keyFrom("stranger"))))],
+  ["too old", request(header(token({ created_at: nowSeconds - 61 })))],
+  ["from the future", request(header(token({ created_at: nowSeconds + 61 })))],
+  ["another method", request(header(token({ tags: tags({ method: "GET" }) })))],
+  ["another service", request(header(token({ tags: tags({ u: "https://evil.example/base/" }) })))],
+  ["our origin without the base path", request(header(token({ tags: tags({ u: "https://git.example.com/" }) })))],
+  ["another path", request(header(token({ tags: tags({ u: "https://git.example.com/base/api/status" }) })))],
+  ["another query", request(header(token({ tags: tags({ u: "https://git.example.com/base/?x=1" }) })))],
+  ["a swapped body", request(header(token()), { body: Buffer.from('{"method":"banpubkey"}') })],
+  ["no payload where one is needed", request(header(token({ tags: tags({ payload: undefined }) })))],
+  [
+    "a forged signature",
+    request(
+      `Nostr ${Buffer.from(JSON.stringify({ ...token(), sig: token({}, keyFrom("x")).sig })).toString("base64")}`,
+    ),
+  ],
+  [
+    "another content under the same id",
+    request(`Nostr ${Buffer.from(JSON.stringify({ ...token(), created_at: nowSeconds + 1 })).toString("base64")}`),
+  ],
+];
+
+for (const [what, asked] of refused) {
+  test(`refused: ${what}`, async () => {
+    await withNip98(async (nip98) => {
+      assert.equal((await nip98.authorise(asked)).ok, false);
+      // And nothing of it counts against a good token.
+      assert.equal((await nip98.authorise(request(header(token())))).ok, true);
+    });
+  });
+}
+
+test("the scheme of the URL does not matter, and a GET without a body needs no payload", async () => {
+  await withNip98(async (nip98) => {
+    const relay = token({ tags: tags({ u: "wss://git.example.com/base" }) });
+    assert.equal((await nip98.authorise(request(header(relay)))).ok, true);
+    const get = token({
+      tags: [
+        ["u", "https://git.example.com/base/api/why/x?limit=3"],
+        ["method", "get"],
+      ],
+    });
+    const asked = { method: "GET", path: "/api/why/x", query: "limit=3", body: Buffer.alloc(0), needsPayload: false };
+    assert.equal((await nip98.authorise(request(header(get), asked))).ok, true);
+  });
+});

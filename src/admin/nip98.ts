@@ -1,0 +1,99 @@
+// NIP-98: an HTTP request signed by an admin's key. Each token is good for one request, within a minute, for this
+// service's URL, its method and its body; a second use is refused (threats.md row 28). Strangers learn only that the
+// token is not accepted.
+
+import { createHash } from "node:crypto";
+import { type Clock, unixSeconds } from "../base/clock.js";
+import { pathBelowService, type ServiceName } from "../net/url.js";
+import { type NostrEvent, parseEvent, tagValue } from "../nostr/event.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { Verifier } from "../nostr/verify/port.js";
+
+export interface SignedRequest {
+  readonly authorization: string | undefined;
+  readonly method: string;
+  /** Below the service's base path, as sent: `/api/why/…`; `/` for the service itself. */
+  readonly path: string;
+  /** As sent, without the question mark. */
+  readonly query: string;
+  readonly body: Buffer;
+  /** NIP-86 asks for `payload` always; otherwise it is needed when there is a body. */
+  readonly needsPayload: boolean;
+}
+
+export type Authorised =
+  | { readonly ok: true; readonly pubkey: Pubkey }
+  | { readonly ok: false; readonly reason: string };
+
+export interface Nip98Parts {
+  readonly services: readonly ServiceName[];
+  readonly adminKeys: () => ReadonlySet<Pubkey>;
+  readonly verifier: Verifier;
+  readonly clock: Clock;
+}
+
+const validForSeconds = 60;
+/** Only admins' valid tokens are remembered, so a stranger cannot fill this. Full means refused, never forgotten. */
+const maxRemembered = 10_000;
+
+const no = (reason: string): Authorised => ({ ok: false, reason });
+
+export class Nip98 {
+  readonly #parts: Nip98Parts;
+  /** Token → second from which its time has run out anyway. */
+  readonly #used = new Map<EventId, number>();
+
+  constructor(parts: Nip98Parts) {
+    this.#parts = parts;
+  }
+
+  async authorise(request: SignedRequest): Promise<Authorised> {
+    const event = tokenOf(request.authorization);
+    if (!event) return no("an Authorization header with a NIP-98 event is needed");
+    const now = unixSeconds(this.#parts.clock);
+    const fault = this.#faultOf(event, request, now);
+    if (fault !== undefined) return no(fault);
+    if (!(await this.#parts.verifier.verify(event))) return no("the token's signature is not valid");
+    return this.#takeOnce(event, now) ? { ok: true, pubkey: event.pubkey } : no("the token was used before");
+  }
+
+  /** Cheap checks first: a signature is looked at only when an admin could have made the token for this request. */
+  #faultOf(event: NostrEvent, request: SignedRequest, now: number): string | undefined {
+    if (event.kind !== kinds.httpAuth) return `the token is not of kind ${kinds.httpAuth}`;
+    if (!this.#parts.adminKeys().has(event.pubkey)) return "this key is not an admin's";
+    if (Math.abs(event.created_at - now) > validForSeconds) return "the token's time is not now";
+    if (tagValue(event, "method")?.toUpperCase() !== request.method) return "the token is for another method";
+    if (!this.#isForUrl(tagValue(event, "u") ?? "", request)) return "the token is for another URL";
+    const payload = tagValue(event, "payload");
+    if (payload === undefined && !request.needsPayload && request.body.length === 0) return undefined;
+    const hash = createHash("sha256").update(request.body).digest("hex");
+    return payload?.toLowerCase() === hash ? undefined : "the token is for another body";
+  }
+
+  /** Our own name decides, not the Host header a proxy or a stranger wrote. */
+  #isForUrl(text: string, request: SignedRequest): boolean {
+    const wanted = request.path.replace(/\/+$/, "");
+    if (!this.#parts.services.some((service) => pathBelowService(text, service) === wanted)) return false;
+    const mark = text.indexOf("?");
+    return (mark < 0 ? "" : (text.slice(mark + 1).split("#")[0] ?? "")) === request.query;
+  }
+
+  #takeOnce(event: NostrEvent, now: number): boolean {
+    for (const [id, until] of this.#used) if (until < now) this.#used.delete(id);
+    if (this.#used.has(event.id) || this.#used.size >= maxRemembered) return false;
+    this.#used.set(event.id, event.created_at + validForSeconds + 1);
+    return true;
+  }
+}
+
+function tokenOf(header: string | undefined): NostrEvent | undefined {
+  const encoded = /^Nostr +([A-Za-z0-9+/_-]+=*)$/i.exec(header ?? "")?.[1];
+  if (encoded === undefined) return undefined;
+  try {
+    const parsed = parseEvent(JSON.parse(Buffer.from(encoded, "base64").toString("utf8")));
+    return parsed.ok ? parsed.event : undefined;
+  } catch {
+    return undefined;
+  }
+}

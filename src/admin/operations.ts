@@ -1,0 +1,137 @@
+// Every operation an operator has, by name, with the shape of its parameters: the one table behind the command line's
+// verbs (socket and offline), relay management (NIP-86) and `/api`. Parameters come from outside and are checked here.
+
+import { z } from "zod";
+import { auditRows, type Caller } from "./audit.js";
+import { ban, bansOf, banTypes, unban } from "./bans.js";
+import { checkRepositories, housekeepRepositories } from "./checking.js";
+import { restoreRepository, unhostRepository } from "./hosting.js";
+import { addToList, removeFromList, showLists } from "./lists.js";
+import { keyNamed, repositoryNamedBy } from "./naming.js";
+import { done, type Outcome, refusal } from "./outcome.js";
+import type { AdminParts, Progress } from "./parts.js";
+import { changeProfile, setKindTaken } from "./profile.js";
+import { listWaiting } from "./purgatory-view.js";
+import { listRepositories, showRepository } from "./repository-view.js";
+import { listNames, profileFields } from "./rules.js";
+import { statusOf } from "./status.js";
+import { explain } from "./why.js";
+
+export interface OperationContext {
+  readonly caller: Caller;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+}
+
+interface Operation<T> {
+  readonly parameters: z.ZodType<T>;
+  run(parts: AdminParts, parameters: T, context: OperationContext): Promise<Outcome<unknown>>;
+}
+
+const operation = <T>(parameters: z.ZodType<T>, run: Operation<T>["run"]): Operation<T> => ({ parameters, run });
+
+const name = z.string().max(5_000);
+const reason = z.string().max(500).default("");
+const limit = z.number().int().min(1).max(10_000);
+const repository = name.transform((text, context) => {
+  const found = repositoryNamedBy(text);
+  if (!found) context.addIssue({ code: "custom", message: `${JSON.stringify(text)} is not npub/identifier or naddr` });
+  return found ?? z.NEVER;
+});
+const owner = name.transform((text, context) => {
+  const found = keyNamed(text);
+  if (!found) context.addIssue({ code: "custom", message: `${JSON.stringify(text)} is not an npub or hex key` });
+  return found ?? z.NEVER;
+});
+const status = z.enum(["waiting", "soft", "served", "archived", "leaving", "deleted"]);
+const list = z.enum(listNames);
+const banType = z.enum(banTypes);
+
+/** Leaves out what was not given, as exact optional properties want it. */
+function given<T extends object>(value: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
+  const entries = Object.entries(value).filter(([, one]) => one !== undefined);
+  return Object.fromEntries(entries) as { [Key in keyof T]: Exclude<T[Key], undefined> };
+}
+
+export const operations = {
+  status: operation(z.object({}), async (parts) => done(await statusOf(parts))),
+  "purgatory.list": operation(
+    z.object({ repository: repository.optional(), limit: limit.default(100) }),
+    async (parts, question) => done(await listWaiting(parts, given(question))),
+  ),
+  "repos.list": operation(
+    z.object({ status: status.optional(), owner: owner.optional(), limit: limit.default(1_000) }),
+    async (parts, question) => done(await listRepositories(parts, given(question))),
+  ),
+  "repos.show": operation(z.object({ repository }), (parts, asked) => showRepository(parts, asked.repository)),
+  "repos.fsck": operation(z.object({ repository: repository.optional() }), (parts, asked, { progress, signal }) =>
+    checkRepositories(parts, asked.repository, progress, signal),
+  ),
+  "repos.gc": operation(
+    z.object({ repository: repository.optional(), cruft: z.boolean().default(false) }),
+    (parts, asked, { caller, progress, signal }) =>
+      housekeepRepositories(parts, caller, { name: asked.repository, cruft: asked.cruft }, progress, signal),
+  ),
+  "repos.delete": operation(z.object({ repository, reason }), (parts, asked, { caller }) =>
+    unhostRepository(parts, caller, asked.repository, asked.reason),
+  ),
+  "repos.restore": operation(z.object({ repository }), (parts, asked, { caller }) =>
+    restoreRepository(parts, caller, asked.repository),
+  ),
+  why: operation(z.object({ subject: name, limit: limit.default(20) }), (parts, asked) =>
+    explain(parts, asked.subject, asked.limit),
+  ),
+  "lists.show": operation(z.object({ list: list.optional() }), async (parts, asked) =>
+    done({ entries: showLists(parts, asked.list) }),
+  ),
+  "lists.add": operation(z.object({ list, entry: name, reason }), (parts, asked, { caller }) =>
+    addToList(parts, caller, asked),
+  ),
+  "lists.remove": operation(z.object({ list, entry: name }), (parts, asked, { caller }) =>
+    removeFromList(parts, caller, asked),
+  ),
+  ban: operation(z.object({ type: banType, target: name, reason }), (parts, asked, { caller, progress }) =>
+    ban(parts, caller, asked, progress),
+  ),
+  unban: operation(z.object({ type: banType, target: name }), (parts, asked, { caller }) =>
+    unban(parts, caller, asked),
+  ),
+  "bans.list": operation(z.object({ type: banType.optional() }), async (parts, asked) =>
+    done({ bans: await bansOf(parts, asked.type) }),
+  ),
+  "profile.change": operation(
+    z.object({ field: z.enum(profileFields), value: z.string().max(5_000) }),
+    (parts, asked, { caller }) => changeProfile(parts, caller, asked),
+  ),
+  "kinds.set": operation(z.object({ kind: z.number(), taken: z.boolean(), reason }), (parts, asked, { caller }) =>
+    setKindTaken(parts, caller, asked),
+  ),
+  "kinds.refused": operation(z.object({}), async ({ rules }) => done({ refusedKinds: [...rules.refusedKinds] })),
+  "audit.list": operation(z.object({ limit: limit.default(100) }), async ({ store }, asked) =>
+    done({ changes: await auditRows(store, asked.limit) }),
+  ),
+  "admin.link": operation(z.object({}), async ({ running }) => {
+    if (!running) return refusal("not-possible", "a link is for a running server, and none runs");
+    return done({ url: `${running.publicUrl}/admin/login?token=${running.links.issue()}`, minutes: 10 });
+  }),
+} as const;
+
+export type OperationName = keyof typeof operations;
+
+export const isOperation = (text: string): text is OperationName => Object.hasOwn(operations, text);
+
+export async function runOperation(
+  parts: AdminParts,
+  request: { readonly operation: string; readonly parameters: unknown },
+  context: OperationContext,
+): Promise<Outcome<unknown>> {
+  if (!isOperation(request.operation)) {
+    return refusal("bad-request", `${JSON.stringify(request.operation.slice(0, 100))} is not an operation`);
+  }
+  const { parameters, run } = operations[request.operation] as Operation<unknown>;
+  const checked = parameters.safeParse(request.parameters ?? {});
+  if (checked.success) return run(parts, checked.data, context);
+  const issue = checked.error.issues[0];
+  const place = issue?.path.join(".") ?? "";
+  return refusal("bad-request", `${place === "" ? "" : `${place}: `}${issue?.message ?? "wrong parameters"}`);
+}

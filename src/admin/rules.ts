@@ -1,0 +1,103 @@
+// The rules an operator set at run time, read from the store and kept in memory for look-up: entries of white- and
+// blacklists, blocked networks, kinds that are not taken, the relay's name. Laid over the configuration; no file is
+// changed. Whoever writes one of these rows calls `refresh` afterwards; then it is in force.
+//   lists: <list>:<a|r|i>:<key>   → ListRow      bans: ip:<network>, kind:<number> → BanRow
+//   meta:  profile:<field>        → text
+
+import { BlockList, isIP, isIPv6 } from "node:net";
+import type { BanRow } from "../admission/bans.js";
+import type { Config } from "../config/config.js";
+import type { ListEntry } from "../config/list-kinds.js";
+import type { TableReader } from "../store/port.js";
+import { networkNamed } from "./naming.js";
+
+export const listNames = ["repository-whitelist", "repository-blacklist", "event-blacklist"] as const;
+export type ListName = (typeof listNames)[number];
+
+export interface ListRow {
+  readonly entry: ListEntry;
+  readonly since: number;
+  readonly reason: string;
+  readonly by: string;
+}
+
+export const profileFields = ["relayName", "relayDescription", "relayIcon"] as const;
+export type ProfileField = (typeof profileFields)[number];
+export const profileKey = (field: ProfileField): string => `profile:${field}`;
+
+export const networkPrefix = "ip:";
+export const kindPrefix = "kind:";
+
+export class RunTimeRules {
+  readonly #reader: TableReader;
+  #lists: Readonly<Record<ListName, readonly ListRow[]>> = emptyLists();
+  #profile: Partial<Record<ProfileField, string>> = {};
+  #networks = new BlockList();
+  #kinds: ReadonlySet<number> = new Set();
+  #laidOver: { readonly from: Config; readonly config: Config } | undefined;
+
+  constructor(reader: TableReader) {
+    this.#reader = reader;
+  }
+
+  async refresh(): Promise<void> {
+    const lists = emptyLists();
+    for await (const [key, row] of this.#reader.rows<ListRow>("lists")) {
+      const name = listNames.find((list) => key.startsWith(`${list}:`));
+      if (name) lists[name].push(row);
+    }
+    const networks = new BlockList();
+    for await (const [key] of this.#reader.rows<BanRow>("bans", { prefix: networkPrefix })) {
+      const net = networkNamed(key.slice(networkPrefix.length));
+      if (net) networks.addSubnet(net.address, net.prefixBits, isIPv6(net.address) ? "ipv6" : "ipv4");
+    }
+    const kinds = new Set<number>();
+    for await (const [key] of this.#reader.rows<BanRow>("bans", { prefix: kindPrefix })) {
+      kinds.add(Number(key.slice(kindPrefix.length)));
+    }
+    const profile: Partial<Record<ProfileField, string>> = {};
+    for (const field of profileFields) {
+      const text = await this.#reader.row<string>("meta", profileKey(field));
+      if (text !== undefined) profile[field] = text;
+    }
+    this.#lists = lists;
+    this.#networks = networks;
+    this.#kinds = kinds;
+    this.#profile = profile;
+    this.#laidOver = undefined;
+  }
+
+  rowsOf(list: ListName): readonly ListRow[] {
+    return this.#lists[list];
+  }
+
+  get refusedKinds(): ReadonlySet<number> {
+    return this.#kinds;
+  }
+
+  isBlocked(ip: string): boolean {
+    return isIP(ip) !== 0 && this.#networks.check(ip, isIPv6(ip) ? "ipv6" : "ipv4");
+  }
+
+  /** The configuration with these rules in it; the same object until one of the two changes. */
+  over(config: Config): Config {
+    if (this.#laidOver?.from !== config) this.#laidOver = { from: config, config: this.#layOver(config) };
+    return this.#laidOver.config;
+  }
+
+  #layOver(config: Config): Config {
+    const entries = (list: ListName): ListEntry[] => this.#lists[list].map((row) => row.entry);
+    const authors = entries("event-blacklist").flatMap((entry) => (entry.type === "author" ? [entry.pubkey] : []));
+    return {
+      ...config,
+      ...this.#profile,
+      repositoryWhitelist: [...config.repositoryWhitelist, ...entries("repository-whitelist")],
+      repositoryBlacklist: [...config.repositoryBlacklist, ...entries("repository-blacklist")],
+      eventBlacklist: [...config.eventBlacklist, ...authors],
+    };
+  }
+}
+
+function emptyLists(): Record<ListName, ListRow[]> {
+  return { "repository-whitelist": [], "repository-blacklist": [], "event-blacklist": [] };
+}

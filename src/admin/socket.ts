@@ -1,0 +1,131 @@
+// The admin socket: `<relay data path>/admin.sock`, mode 0600, so that whoever may read the data directory may operate
+// the server. One JSON object a line, both ways (interop.md: none with the memory backend).
+//   → {"id":1,"operation":"repos.fsck","parameters":{}}
+//   ← {"id":1,"progress":{"done":3,"total":9,"label":"checking"}}      any number of times
+//   ← {"id":1,"ok":true,"result":{…}}   or   {"id":1,"ok":false,"code":"unknown","message":"…"}
+// Requests of one connection are answered one after the other; a connection that ends aborts its request.
+
+import { chmodSync, rmSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { OperationContext } from "./operations.js";
+import { type Outcome, refusal } from "./outcome.js";
+import { socketFile, socketPathIn } from "./socket-path.js";
+
+export interface SocketRequest {
+  readonly id: unknown;
+  readonly operation: string;
+  readonly parameters: unknown;
+}
+
+export interface SocketParts {
+  readonly directory: string;
+  readonly run: (
+    request: Pick<SocketRequest, "operation" | "parameters">,
+    context: Pick<OperationContext, "progress" | "signal">,
+  ) => Promise<Outcome<unknown>>;
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface AdminSocket {
+  close(): Promise<void>;
+}
+
+const maxConnections = 16;
+const maxRequestBytes = 1 << 20;
+
+export async function openAdminSocket(parts: SocketParts): Promise<AdminSocket> {
+  const file = join(parts.directory, socketFile);
+  // We hold the data directory's lock: a socket that is there is a dead server's.
+  rmSync(file, { force: true });
+  const { path, close: closePath } = socketPathIn(parts.directory);
+  const connections = new Set<Socket>();
+  const server = createServer((socket) => serve(socket, parts, connections));
+  server.maxConnections = maxConnections;
+  await listenPrivately(server, path);
+  chmodSync(file, 0o600);
+  return {
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const socket of connections) socket.destroy();
+      await closed;
+      closePath();
+      rmSync(file, { force: true });
+    },
+  };
+}
+
+/** The file is made inside `listen`: nobody else may open it even for a moment. */
+async function listenPrivately(server: Server, path: string): Promise<void> {
+  const mask = process.umask(0o177);
+  try {
+    const listening = new Promise<void>((resolve, reject) => {
+      server.once("listening", resolve);
+      server.once("error", reject);
+    });
+    server.listen(path);
+    await listening;
+  } finally {
+    process.umask(mask);
+  }
+}
+
+function serve(socket: Socket, parts: SocketParts, connections: Set<Socket>): void {
+  connections.add(socket);
+  const gone = new AbortController();
+  socket.on("error", () => socket.destroy());
+  socket.once("close", () => {
+    connections.delete(socket);
+    gone.abort();
+  });
+  answerLines(socket, parts, gone.signal).catch(parts.onFault);
+}
+
+async function answerLines(socket: Socket, parts: SocketParts, signal: AbortSignal): Promise<void> {
+  let sinceLine = 0;
+  socket.on("data", (chunk: Buffer) => {
+    sinceLine = chunk.includes(0x0a) ? chunk.length - chunk.lastIndexOf(0x0a) : sinceLine + chunk.length;
+    if (sinceLine > maxRequestBytes) socket.destroy();
+  });
+  for await (const line of createInterface({ input: socket, crlfDelay: Number.POSITIVE_INFINITY })) {
+    if (signal.aborted) return;
+    if (line.trim() !== "") await answerLine(line, socket, parts, signal);
+  }
+  socket.end();
+}
+
+async function answerLine(line: string, socket: Socket, parts: SocketParts, signal: AbortSignal): Promise<void> {
+  const write = (value: object): void => {
+    if (socket.writable) socket.write(`${JSON.stringify(value)}\n`);
+  };
+  const request = requestOf(line);
+  if (!request) {
+    write({ id: null, ...refusal("bad-request", "a request is one JSON object with id, operation and parameters") });
+    return;
+  }
+  const { id } = request;
+  try {
+    const progress = (done: number, total: number | undefined, label: string): void => {
+      // A reader that does not read is not sent more: progress may be skipped, the answer may not.
+      if (!socket.writableNeedDrain) {
+        write({ id, progress: { done, ...(total === undefined ? {} : { total }), label } });
+      }
+    };
+    write({ id, ...(await parts.run(request, { progress, signal })) });
+  } catch (error) {
+    if (signal.aborted) return;
+    write({ id, ...refusal("not-possible", "the server failed at this: it was logged") });
+    parts.onFault(error);
+  }
+}
+
+function requestOf(line: string): SocketRequest | undefined {
+  try {
+    const value = JSON.parse(line) as Record<string, unknown> | null;
+    if (typeof value !== "object" || value === null || typeof value.operation !== "string") return undefined;
+    return { id: value.id ?? null, operation: value.operation, parameters: value.parameters ?? {} };
+  } catch {
+    return undefined;
+  }
+}

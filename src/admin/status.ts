@@ -1,0 +1,69 @@
+// How the server is: counts of everything. The public subset is counts only (purgatory.md, "Visible").
+
+import { catalogueRows, type RepositoryStatus } from "../admission/catalogue.js";
+import { type WaitingTotals, waitingTotals } from "../admission/waiting.js";
+import type { StoreStats } from "../store/port.js";
+import { bansOf } from "./bans.js";
+import { showLists } from "./lists.js";
+import type { AdminParts, RunningFacts } from "./parts.js";
+
+export interface Status {
+  readonly running: boolean;
+  readonly server: RunningFacts | null;
+  readonly store: StoreStats;
+  readonly repositories: Readonly<Record<RepositoryStatus, number>>;
+  readonly partialStates: number;
+  readonly waiting: WaitingTotals;
+  readonly placeholders: number;
+  readonly bans: number;
+  readonly listEntries: number;
+  readonly decisions: number;
+}
+
+export async function statusOf(parts: AdminParts): Promise<Status> {
+  const { store } = parts;
+  const repositories = { waiting: 0, soft: 0, served: 0, archived: 0, leaving: 0, deleted: 0 };
+  let partialStates = 0;
+  for await (const row of catalogueRows(store)) {
+    repositories[row.status]++;
+    if (row.partial) partialStates++;
+  }
+  let placeholders = 0;
+  for await (const _ of store.rows("purgatory", { prefix: "g:" })) placeholders++;
+  const { events, bytesOnDisk, queuedWorks } = store.stats;
+  return {
+    running: parts.running !== undefined,
+    server: parts.running?.facts() ?? null,
+    store: { events, bytesOnDisk, queuedWorks },
+    repositories,
+    partialStates,
+    waiting: await waitingTotals(store),
+    placeholders,
+    bans: (await bansOf(parts)).length,
+    listEntries: showLists(parts).length,
+    decisions: (await store.row<number>("decisions", "n:records")) ?? 0,
+  };
+}
+
+export interface PublicStatus {
+  readonly version: string;
+  readonly uptimeSeconds: number;
+  readonly events: number;
+  readonly repositories: number;
+  readonly waiting: number;
+}
+
+/** Cheap enough for anybody to ask: nothing is counted for it. */
+export async function publicStatus(
+  { store }: Pick<AdminParts, "store">,
+  facts: RunningFacts,
+  servedRepositories: number,
+): Promise<PublicStatus> {
+  return {
+    version: facts.version,
+    uptimeSeconds: facts.uptimeSeconds,
+    events: store.stats.events,
+    repositories: servedRepositories,
+    waiting: (await waitingTotals(store)).entries,
+  };
+}

@@ -1,0 +1,101 @@
+// `why`: which rule accepted, held or refused an event, from the record of that decision, and how it stands now.
+
+import { type BanRow, bannedAuthorKey, bannedEventKey } from "../admission/bans.js";
+import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
+import { type DecisionRecord, decisionOn, decisionsAbout } from "../admission/decisions.js";
+import type { RepositoryName } from "../admission/names.js";
+import { type LeftRepository, leftRepository, rememberedId } from "../admission/remembered.js";
+import { waitingEntry } from "../admission/waiting.js";
+import { unixSeconds } from "../base/clock.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
+import { eventNamed, repositoryNamedBy, repositoryText } from "./naming.js";
+import { done, type Outcome, refusal } from "./outcome.js";
+import type { AdminParts } from "./parts.js";
+import { waitingAbout } from "./repository-view.js";
+
+export interface Explanation {
+  readonly subject: string;
+  /** One sentence each: how it stands now. */
+  readonly now: readonly string[];
+  /** Newest first. */
+  readonly decisions: readonly DecisionRecord[];
+}
+
+export async function explain(parts: AdminParts, text: string, limit: number): Promise<Outcome<Explanation>> {
+  const id = eventNamed(text);
+  if (id) return explainEvent(parts, id);
+  const name = repositoryNamedBy(text);
+  if (name) return explainRepository(parts, name, limit);
+  return refusal("bad-request", `${JSON.stringify(text)} is neither an event id nor npub/identifier`);
+}
+
+async function explainEvent({ store, clock }: AdminParts, id: EventId): Promise<Outcome<Explanation>> {
+  const record = await decisionOn(store, id);
+  const stored = await store.event(id);
+  const waiting = await waitingEntry(store, id);
+  const remembered = await rememberedId(store, id, unixSeconds(clock));
+  const author = record?.pubkey ?? stored?.event.pubkey ?? waiting?.pubkey;
+  const now = [
+    ...(stored ? ["it is stored and served"] : []),
+    ...(waiting ? [`it waits (${waiting.phase}) until ${timeText(waiting.expires)}`] : []),
+    ...(await banSentences(store, id, author)),
+    ...(remembered ? [`its id is remembered (${remembered.reason}) until ${timeText(remembered.until)}`] : []),
+  ];
+  if (now.length === 0 && !record) {
+    return refusal("unknown", "no decision about this event is on record: it never came, or too long ago");
+  }
+  const standing = now.length > 0 ? now : ["it is not here"];
+  return done({ subject: id, now: standing, decisions: record ? [record] : [] });
+}
+
+async function banSentences(
+  reader: AdminParts["store"],
+  id: EventId,
+  author: Pubkey | undefined,
+): Promise<readonly string[]> {
+  const event = await reader.row<BanRow>("bans", bannedEventKey(id));
+  const key = author && (await reader.row<BanRow>("bans", bannedAuthorKey(author)));
+  const because = (row: BanRow): string => (row.reason === "" ? "" : `: ${row.reason}`);
+  return [
+    ...(event ? [`this event is banned${because(event)}`] : []),
+    ...(key ? [`its author's key is banned${because(key)}`] : []),
+  ];
+}
+
+async function explainRepository(
+  { store, clock, rules, config }: AdminParts,
+  name: RepositoryName,
+  limit: number,
+): Promise<Outcome<Explanation>> {
+  const row = await catalogueRow(store, name);
+  const left = await leftRepository(store, name, unixSeconds(clock));
+  const decisions = await decisionsAbout(store, name, limit);
+  const waiting = await waitingAbout(store, name);
+  const blacklisted = rules
+    .over(config())
+    .repositoryBlacklist.some(
+      (entry) =>
+        (entry.type === "author" && entry.pubkey === name.owner) ||
+        (entry.type !== "author" &&
+          entry.identifier === name.identifier &&
+          (entry.type === "identifier" || entry.pubkey === name.owner)),
+    );
+  if (!row && decisions.length === 0 && !blacklisted) {
+    return refusal("unknown", `nothing about ${repositoryText(name)} is on record`);
+  }
+  const now = [
+    row ? standing(row, left) : "it has no repository here",
+    ...(waiting > 0 ? [`${waiting} events about it wait`] : []),
+    ...(blacklisted ? ["it is on the repository blacklist"] : []),
+  ];
+  return done({ subject: repositoryText(name), now, decisions });
+}
+
+function standing(row: CatalogueRow, left: LeftRepository | undefined): string {
+  const partial = row.partial ? `, ${row.partial.missingRefs.length} refs of its state are missing` : "";
+  const withdrawn = left ? "; announcements up to the withdrawn one do not bring it back" : "";
+  return `it is ${row.status} since ${timeText(row.since)}${partial}${withdrawn}`;
+}
+
+export const timeText = (seconds: number): string =>
+  `${new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;

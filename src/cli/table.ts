@@ -1,0 +1,35 @@
+// Answers as aligned columns. Texts come from strangers: control characters are replaced.
+
+const clean = (text: string): string =>
+  text.replace(/[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "?");
+
+export function tableText(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [head, ...rows.map((row) => row.map(clean))];
+  const widths = head.map((_, column) => Math.max(...all.map((row) => [...(row[column] ?? "")].length)));
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+/** `name   value`, one a line. */
+export const pairsText = (pairs: readonly (readonly [name: string, value: string])[]): string => {
+  const width = Math.max(...pairs.map(([name]) => name.length));
+  return pairs.map(([name, value]) => `${name.padEnd(width)}  ${clean(value)}`).join("\n");
+};
+
+export const lineText = clean;
+
+export const timeText = (seconds: number): string =>
+  new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
+
+export const bytesText = (bytes: number): string => {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const step = Math.min(units.length - 1, bytes < 1 ? 0 : Math.floor(Math.log2(bytes) / 10));
+  const value = bytes / 1024 ** step;
+  return `${step === 0 ? value : value.toFixed(1)} ${units[step]}`;
+};

@@ -1,0 +1,49 @@
+// `holdfast purgatory list`: what waits for its git data, why, and until when.
+
+import type { WaitingLine, WaitingList } from "../../admin/purgatory-view.js";
+import type { Verb } from "../abilities.js";
+import { operatorCommand } from "../operator-command.js";
+import { wholeNumberOption } from "../options.js";
+import { tableText, timeText } from "../table.js";
+
+export const purgatory: Verb = (program, abilities) => {
+  const parent = program.command("purgatory").description("events that wait for their git data");
+  operatorCommand<WaitingList>(parent, abilities, {
+    name: "list",
+    description: "list what waits, why, what is missing, where it came from and when it expires",
+    examples: [
+      "holdfast purgatory list",
+      "holdfast purgatory list --repository npub1…/my-project",
+      "holdfast purgatory list --limit 1000 --json",
+    ],
+    operation: "purgatory.list",
+    parameters: (_, { repository, limit }) => ({ repository, limit }),
+    text: waitingText,
+  })
+    .option("--repository <npub/identifier>", "only what concerns this repository")
+    .addOption(wholeNumberOption("--limit <count>", "at most so many; 100 if left out"));
+};
+
+function waitingText({ totals, waiting, more }: WaitingList): string {
+  const sum = `${totals.entries} events wait (${totals.bytes} bytes)`;
+  if (waiting.length === 0) return sum;
+  const head = ["KIND", "PHASE", "EXPIRES (UTC)", "FROM", "EVENT", "REPOSITORY", "WHY"];
+  const table = tableText(head, waiting.map(cells));
+  return `${table}\n${sum}${more ? "; not all are shown, raise --limit" : ""}`;
+}
+
+function cells(line: WaitingLine): string[] {
+  const missing = (line.missing ?? []).slice(0, 3).map((oid) => oid.slice(0, 12));
+  const rest = (line.missing?.length ?? 0) - missing.length;
+  const objects = missing.length > 0 ? ` (${missing.join(" ")}${rest > 0 ? ` and ${rest} more` : ""})` : "";
+  const asked = line.asked.map(({ url, answer }) => `; ${url}: ${answer}`).join("");
+  return [
+    line.kind,
+    line.phase,
+    timeText(line.expires),
+    line.relay ?? line.source,
+    line.id,
+    line.repositories.join(" "),
+    `${line.why}${objects}${asked}`,
+  ];
+}

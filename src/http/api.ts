@@ -1,0 +1,220 @@
+// What operators see over HTTP: relay management (NIP-86, POST at `/`) and `/api/*` (JSON). For admins only, by a
+// NIP-98 token or the session of a one-time link; strangers get 401 with nothing in it, and counts (threats row 31).
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Caller } from "../admin/audit.js";
+import { type LoginLinks, sessionLifeMs } from "../admin/login-links.js";
+import { manage } from "../admin/nip86.js";
+import type { Authorised, Nip98 } from "../admin/nip98.js";
+import type { OperationName } from "../admin/operations.js";
+import type { Outcome } from "../admin/outcome.js";
+import type { PublicStatus } from "../admin/status.js";
+import { npubOf } from "../nostr/nip19.js";
+import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
+
+export interface ApiParts {
+  readonly nip98: Nip98;
+  readonly links: LoginLinks;
+  readonly run: (operation: OperationName, parameters: object, caller: Caller) => Promise<Outcome<unknown>>;
+  readonly publicStatus: () => Promise<PublicStatus>;
+  /** Where a browser goes after a one-time link; below the base path. */
+  readonly afterLogin: string;
+  /** `https://host/base`. */
+  readonly publicUrl: string;
+}
+
+const managementType = "application/nostr+json+rpc";
+const json = "application/json; charset=utf-8";
+const cookieName = "holdfast-admin";
+const maxBodyBytes = 64 * 1024;
+
+/** Before every other route: a blocked network gets nothing but this. */
+export function blockedRoute(isBlocked: (ip: string) => boolean): Route {
+  return {
+    matches: (request) => isBlocked(request.ip),
+    handle(_request, response) {
+      response.setHeader("Connection", "close");
+      sendPlain(response, 403, "this address is not wanted here");
+    },
+  };
+}
+
+export function managementRoute(parts: ApiParts): Route {
+  return {
+    matches: (request) =>
+      request.method === "POST" &&
+      request.localPath === "/" &&
+      mediaType(request.message.headers["content-type"]) === managementType,
+    async handle(request, response) {
+      const body = await bodyOf(request.message);
+      if (!body) {
+        response.setHeader("Connection", "close");
+        return sendPlain(response, 413, `a request may have at most ${maxBodyBytes} bytes`);
+      }
+      // No cookie counts here: another site's page could send one along.
+      const authorised = await tokenOf(parts, request, body, true);
+      if (!authorised.ok) return refuseStranger(response, authorised.reason);
+      const caller: Caller = { who: npubOf(authorised.pubkey), via: "nip-86" };
+      const answer = await manage(body, (operation, parameters) => parts.run(operation, parameters, caller));
+      sendPrivate(response, 200, managementType, answer);
+    },
+  };
+}
+
+export function apiRoutes(parts: ApiParts): Route[] {
+  return [
+    {
+      matches: (request) => isRead(request, "/admin/login"),
+      handle: (request, response) => logIn(parts, request, response),
+    },
+    {
+      matches: (request) => isRead(request, "/api/status"),
+      async handle(request, response) {
+        const caller = await callerOf(parts, request);
+        if (caller.ok) return answer(parts, response, caller.caller, { operation: "status", parameters: {} });
+        sendText(response, 200, json, JSON.stringify(await parts.publicStatus()));
+      },
+    },
+    {
+      matches: (request) => request.localPath === "/api" || request.localPath.startsWith("/api/"),
+      async handle(request, response) {
+        // Before anything is looked up: a stranger must not tell what exists from what does not.
+        const caller = await callerOf(parts, request);
+        if (!caller.ok) return refuseStranger(response, caller.reason);
+        const question = isReading(request) ? questionOf(request) : undefined;
+        if (!question) return sendPrivate(response, 404, json, { error: "there is no such address" });
+        await answer(parts, response, caller.caller, question);
+      },
+    },
+  ];
+}
+
+interface Question {
+  readonly operation: OperationName;
+  readonly parameters: object;
+}
+
+const isReading = (request: RouteRequest): boolean => request.method === "GET" || request.method === "HEAD";
+
+function questionOf(request: RouteRequest): Question | undefined {
+  const [, , word, ...rest] = request.localPath.split("/");
+  const name = decoded(rest.join("/"));
+  const chosen = (...fields: readonly string[]): Record<string, unknown> =>
+    Object.fromEntries(
+      fields.flatMap((field) => {
+        const value = request.query.get(field);
+        return value === null ? [] : [[field, field === "limit" ? Number(value) : value]];
+      }),
+    );
+  if (name === undefined) return undefined;
+  if (word === "purgatory" && name === "") {
+    return { operation: "purgatory.list", parameters: chosen("repository", "limit") };
+  }
+  if (word === "repos" && name === "") {
+    return { operation: "repos.list", parameters: chosen("status", "owner", "limit") };
+  }
+  if (word === "repos") return { operation: "repos.show", parameters: { repository: name } };
+  if (word === "why" && name !== "") return { operation: "why", parameters: { subject: name, ...chosen("limit") } };
+  if (word === "bans" && name === "") return { operation: "bans.list", parameters: chosen("type") };
+  if (word === "lists" && name === "") return { operation: "lists.show", parameters: chosen("list") };
+  if (word === "audit" && name === "") return { operation: "audit.list", parameters: chosen("limit") };
+  return undefined;
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const statusOf = { "bad-request": 400, unknown: 404, "not-possible": 409 } as const;
+
+async function answer(parts: ApiParts, response: ServerResponse, caller: Caller, question: Question): Promise<void> {
+  const outcome = await parts.run(question.operation, question.parameters, caller);
+  if (outcome.ok) sendPrivate(response, 200, json, outcome.result);
+  else sendPrivate(response, statusOf[outcome.code], json, { error: outcome.message, code: outcome.code });
+}
+
+function sendPrivate(response: ServerResponse, status: number, type: string, value: unknown): void {
+  response.setHeader("Cache-Control", "no-store");
+  sendText(response, status, type, JSON.stringify(value));
+}
+
+function refuseStranger(response: ServerResponse, reason: string): void {
+  response.setHeader("WWW-Authenticate", "Nostr");
+  sendPrivate(response, 401, json, { error: reason });
+}
+
+async function callerOf(
+  parts: ApiParts,
+  request: RouteRequest,
+): Promise<{ readonly ok: true; readonly caller: Caller } | { readonly ok: false; readonly reason: string }> {
+  const session = sessionOf(request.message);
+  if (session !== undefined && parts.links.isSession(session) && isReading(request)) {
+    return { ok: true, caller: { who: "operator", via: "api" } };
+  }
+  const body = await bodyOf(request.message);
+  if (!body) return { ok: false, reason: `a request may have at most ${maxBodyBytes} bytes` };
+  const authorised = await tokenOf(parts, request, body, false);
+  return authorised.ok ? { ok: true, caller: { who: npubOf(authorised.pubkey), via: "api" } } : authorised;
+}
+
+function tokenOf(parts: ApiParts, request: RouteRequest, body: Buffer, needsPayload: boolean): Promise<Authorised> {
+  const target = request.message.url ?? "";
+  const mark = target.indexOf("?");
+  return parts.nip98.authorise({
+    authorization: request.message.headers.authorization,
+    method: request.method,
+    path: request.localPath,
+    query: mark < 0 ? "" : target.slice(mark + 1),
+    body,
+    needsPayload,
+  });
+}
+
+function logIn(parts: ApiParts, request: RouteRequest, response: ServerResponse): void {
+  response.setHeader("Cache-Control", "no-store");
+  response.setHeader("Referrer-Policy", "no-referrer");
+  // A HEAD, as link previews send it, uses nothing up.
+  if (request.method !== "GET") {
+    sendPlain(response, 405, "open this link in a browser");
+    return;
+  }
+  const session = parts.links.redeem(request.query.get("token") ?? "");
+  if (session === undefined) {
+    sendPlain(response, 401, "this link was used or is too old: ask for a new one with `holdfast admin link`");
+    return;
+  }
+  const secure = parts.publicUrl.startsWith("https:") ? "; Secure" : "";
+  const seconds = Math.floor(sessionLifeMs / 1000);
+  response.writeHead(303, {
+    Location: `${parts.publicUrl}${parts.afterLogin}`,
+    "Set-Cookie": `${cookieName}=${session}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${seconds}${secure}`,
+  });
+  response.end();
+}
+
+function sessionOf(message: IncomingMessage): string | undefined {
+  for (const part of (message.headers.cookie ?? "").split(";")) {
+    const [name, value] = part.trim().split("=");
+    if (name === cookieName) return value;
+  }
+  return undefined;
+}
+
+const mediaType = (header: string | undefined): string => (header ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+
+/** Undefined when it is too long; the rest is not read. */
+async function bodyOf(message: IncomingMessage): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  // Not destroyed when left early: the refusal must still go out.
+  for await (const chunk of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > maxBodyBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,115 @@
+// What operators reach: the operations over this server's rooms, given to the HTTP routes and to the admin socket.
+
+import { randomBytes } from "node:crypto";
+import { LoginLinks } from "../admin/login-links.js";
+import { Nip98 } from "../admin/nip98.js";
+import { type OperationContext, runOperation } from "../admin/operations.js";
+import type { Outcome } from "../admin/outcome.js";
+import type { AdminParts, RunningParts } from "../admin/parts.js";
+import type { RunTimeRules } from "../admin/rules.js";
+import { type AdminSocket, openAdminSocket } from "../admin/socket.js";
+import { publicStatus } from "../admin/status.js";
+import type { Clock } from "../base/clock.js";
+import type { LiveConfig } from "../config/live-config.js";
+import type { Logger } from "../config/logging.js";
+import type { ApiParts } from "../http/api.js";
+import type { ServiceName } from "../net/url.js";
+import type { Pubkey } from "../nostr/ids.js";
+import type { Verifier } from "../nostr/verify/port.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
+import type { Store } from "../store/port.js";
+import { publicUrls } from "./facts.js";
+import type { GitHost } from "./git-host.js";
+
+export interface AdminRooms {
+  readonly live: LiveConfig;
+  readonly rules: RunTimeRules;
+  readonly adminKeys: () => ReadonlySet<Pubkey>;
+  readonly services: readonly ServiceName[];
+  readonly version: string;
+  readonly store: Store;
+  readonly gitHost: GitHost;
+  readonly purgatory: Purgatory;
+  readonly verifier: Verifier;
+  readonly clock: Clock;
+}
+
+type Traffic = () => { readonly connections: number; readonly subscriptions: number };
+
+export interface Admin {
+  readonly parts: AdminParts & { readonly running: RunningParts };
+  /** For the HTTP routes. */
+  api(servedRepositories: () => number): ApiParts;
+  run(
+    request: { readonly operation: string; readonly parameters: unknown },
+    context: OperationContext,
+  ): Promise<Outcome<unknown>>;
+  /** The relay is built after this. */
+  watchTraffic(traffic: Traffic): void;
+}
+
+export function buildAdmin(rooms: AdminRooms): Admin {
+  const { live, rules, adminKeys, store, gitHost, purgatory, clock, verifier } = rooms;
+  const startedMs = clock.monotonicMs();
+  let traffic: Traffic = () => ({ connections: 0, subscriptions: 0 });
+  const links = new LoginLinks(clock, randomBytes);
+  const publicUrl = publicUrls(live.current).http;
+  const running: RunningParts = {
+    facts: () => ({
+      version: rooms.version,
+      uptimeSeconds: Math.floor((clock.monotonicMs() - startedMs) / 1000),
+      verification: verifier.engine,
+      gitVersion: gitHost.git.version,
+      ...traffic(),
+    }),
+    repositoryGone: (name) => purgatory.placeholders.repositoryGone(name),
+    askedServers: () => [],
+    links,
+    publicUrl,
+  };
+  const parts = {
+    store,
+    repositories: async () => gitHost.repositories,
+    clock,
+    rules,
+    config: () => live.current,
+    adminKeys,
+    running,
+  };
+  const nip98 = new Nip98({ services: rooms.services, adminKeys, verifier, clock });
+  return {
+    parts,
+    run: (request, context) => runOperation(parts, request, context),
+    api: (servedRepositories) => ({
+      nip98,
+      links,
+      publicUrl,
+      afterLogin: "/api/status",
+      publicStatus: () => publicStatus(parts, running.facts(), servedRepositories()),
+      run: (operation, parameters, caller) =>
+        runOperation(
+          parts,
+          { operation, parameters },
+          // What an HTTP client asked for is done to its end, even when the client goes away.
+          { caller, progress: () => undefined, signal: new AbortController().signal },
+        ),
+    }),
+    watchTraffic(watched) {
+      traffic = watched;
+    },
+  };
+}
+
+/** A server without its socket still serves: the operator is told in the log. */
+export async function openSocket(admin: Admin, directory: string, logger: Logger): Promise<AdminSocket> {
+  try {
+    return await openAdminSocket({
+      directory,
+      run: (request, context) => admin.run(request, { ...context, caller: { who: "operator", via: "socket" } }),
+      onFault: (error) => logger.error({ err: error }, "an operator's request failed"),
+    });
+  } catch (error) {
+    logger.warn({ err: error, directory }, "the admin socket cannot be opened: verbs need the server to be stopped");
+    return { close: async () => undefined };
+  }
+}

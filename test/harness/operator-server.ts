@@ -1,0 +1,192 @@
+// The whole program on a real port with its data in a folder, started and stopped as an operator would, and verbs run
+// beside it. Keys and events are made here; git is the real one.
+
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { OperationName } from "../../src/admin/operations.js";
+import { askServer } from "../../src/admin/socket-client.js";
+import type { NostrEvent, Tag } from "../../src/nostr/event.js";
+import { SecretKey, signEvent } from "../../src/nostr/keys.js";
+import { npubOf } from "../../src/nostr/nip19.js";
+import { cleanEnvironment, type Ended } from "../cli-run.js";
+import { RelayClient } from "./relay-client.js";
+
+export const newKey = (): SecretKey => SecretKey.generate(randomBytes);
+export const nowSeconds = (): number => Math.floor(Date.now() / 1000);
+
+export function signed(
+  key: SecretKey,
+  kind: number,
+  tags: readonly Tag[],
+  content = "",
+  at = nowSeconds(),
+): NostrEvent {
+  return signEvent(key, { kind, created_at: at, tags, content }, randomBytes);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+function run(command: string, args: readonly string[], env: Record<string, string>, cwd?: string): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { env, cwd, stdio: ["ignore", "pipe", "pipe"] });
+    let stdout = "";
+    let stderr = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+    });
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+export class OperatorServer {
+  readonly folder = mkdtempSync(join(tmpdir(), "holdfast-operator-"));
+  readonly admin = newKey();
+  #child: ChildProcess | undefined;
+  #log = "";
+
+  private constructor(readonly port: number) {}
+
+  static async start(): Promise<OperatorServer> {
+    const server = new OperatorServer(await freePort());
+    await server.start();
+    return server;
+  }
+
+  get httpUrl(): string {
+    return `http://localhost:${this.port}`;
+  }
+
+  get environment(): Record<string, string> {
+    return cleanEnvironment({
+      NGIT_BIND_ADDRESS: `127.0.0.1:${this.port}`,
+      NGIT_DOMAIN: `localhost:${this.port}`,
+      NGIT_DATA_PATH: join(this.folder, "data"),
+      NGIT_ADMIN_NPUBS: npubOf(this.admin.pubkey),
+      NGIT_TEST: "1",
+    });
+  }
+
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, ["dist/src/main.js", "serve"], {
+      env: this.environment,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    this.#child = child;
+    this.#log = "";
+    await new Promise<void>((resolve, reject) => {
+      child.once("close", (code) => reject(new Error(`the server ended with ${code}: ${this.#log}`)));
+      child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+        this.#log += text;
+        // The socket is opened after the port: this line is the last of the start.
+        if (this.#log.includes('"listening"')) resolve();
+      });
+    });
+  }
+
+  async stop(): Promise<void> {
+    const child = this.#child;
+    if (!child || child.exitCode !== null) return;
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    child.kill("SIGTERM");
+    await ended;
+    this.#child = undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  verb(...args: readonly string[]): Promise<Ended> {
+    return run(process.execPath, ["dist/src/main.js", ...args], this.environment);
+  }
+
+  /** A verb that must succeed, with its JSON. */
+  async json<T>(...args: readonly string[]): Promise<T> {
+    const ended = await this.verb(...args, "--json");
+    if (ended.code !== 0) throw new Error(`${args.join(" ")}: exit ${ended.code}: ${ended.stdout}${ended.stderr}`);
+    return JSON.parse(ended.stdout) as T;
+  }
+
+  /** The same over the socket, without starting a process: for what a test needs but does not test. */
+  async operate<T>(operation: OperationName, parameters: object): Promise<T> {
+    const directory = join(this.folder, "data", "relay");
+    const outcome = await askServer(directory, { operation, parameters }, () => undefined);
+    if (!outcome?.ok) throw new Error(`${operation}: ${outcome?.message ?? "no server"}`);
+    return outcome.result as T;
+  }
+
+  connect(): Promise<RelayClient> {
+    return RelayClient.connect(`ws://127.0.0.1:${this.port}`);
+  }
+
+  announcement(key: SecretKey, identifier: string, at?: number): NostrEvent {
+    const tags = [
+      ["d", identifier],
+      ["clone", `${this.httpUrl}/${npubOf(key.pubkey)}/${identifier}.git`],
+      ["relays", `ws://localhost:${this.port}`],
+    ];
+    return signed(key, 30617, tags, "", at);
+  }
+
+  repositoryUrl(key: SecretKey, identifier: string): string {
+    return `${this.httpUrl}/${npubOf(key.pubkey)}/${identifier}.git`;
+  }
+
+  async git(...args: readonly string[]): Promise<Ended> {
+    const identity = { GIT_AUTHOR_NAME: "a", GIT_AUTHOR_EMAIL: "a", GIT_COMMITTER_NAME: "a", GIT_COMMITTER_EMAIL: "a" };
+    return run("git", args, cleanEnvironment({ ...identity, GIT_CONFIG_NOSYSTEM: "1" }), this.folder);
+  }
+
+  /** A commit in a working copy of its own; its id and the folder. */
+  commit(): { readonly folder: string; readonly oid: string } {
+    const folder = mkdtempSync(join(this.folder, "work-"));
+    const env = cleanEnvironment({
+      GIT_AUTHOR_NAME: "a",
+      GIT_AUTHOR_EMAIL: "a",
+      GIT_COMMITTER_NAME: "a",
+      GIT_COMMITTER_EMAIL: "a",
+    });
+    const git = (...args: string[]): string =>
+      spawnSync("git", ["-C", folder, ...args], { env, encoding: "utf8" }).stdout;
+    git("init", "-q", "-b", "main");
+    git("commit", "-q", "--allow-empty", "-m", randomBytes(4).toString("hex"));
+    return { folder, oid: git("rev-parse", "HEAD").trim() };
+  }
+
+  /** Announces, publishes a state and pushes: the repository is served afterwards. */
+  async host(
+    client: RelayClient,
+    key: SecretKey,
+    identifier: string,
+  ): Promise<{ announcement: NostrEvent; state: NostrEvent }> {
+    const announcement = this.announcement(key, identifier);
+    const { folder, oid } = this.commit();
+    const state = signed(key, 30618, [
+      ["d", identifier],
+      ["refs/heads/main", oid],
+      ["HEAD", "ref: refs/heads/main"],
+    ]);
+    for (const event of [announcement, state]) {
+      const answer = await client.publish(event);
+      if (answer[2] !== true) throw new Error(`refused: ${JSON.stringify(answer)}`);
+    }
+    const pushed = await this.git("-C", folder, "push", this.repositoryUrl(key, identifier), "main");
+    if (pushed.code !== 0) throw new Error(`push failed: ${pushed.stderr}`);
+    return { announcement, state };
+  }
+}
