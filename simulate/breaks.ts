@@ -26,7 +26,8 @@ export const breaks: Readonly<Record<string, () => Break>> = {
   /** "Slow down" is heard as any other refusal. */
   "deaf-to-rate-limits": () => ({
     input: (input) => {
-      if (input.type === "subscriptionClosed") return { ...input, message: input.message.replace("rate-limited: slow down", "error: no") };
+      if (input.type === "subscriptionClosed")
+        return { ...input, message: input.message.replace("rate-limited: slow down", "error: no") };
       if (input.type === "notice") return { ...input, message: input.message.replace("too many requests", "a lot") };
       return input.type === "reconcileFailed" && input.kind === "rate-limited" ? { ...input, kind: "failed" } : input;
     },
@@ -34,7 +35,9 @@ export const breaks: Readonly<Record<string, () => Break>> = {
   /** What leaves our server is not noticed. */
   "deaf-to-removals": () => ({
     input: (input) =>
-      input.type === "removed" || input.type === "unwaiting" || (input.type === "accepted" && input.hosted === false) ? undefined : input,
+      input.type === "removed" || input.type === "unwaiting" || (input.type === "accepted" && input.hosted === false)
+        ? undefined
+        : input,
   }),
   /** Verdicts of intake get lost. */
   "lost-verdicts": () => ({ input: (input) => (input.type === "verdict" ? undefined : input) }),

@@ -8,8 +8,8 @@ import { type SyncConfig, syncConfig } from "../src/sync/core/config.js";
 import { SyncCore } from "../src/sync/core/core.js";
 import type { Command, Input, Time } from "../src/sync/core/messages.js";
 import { ownHost, startWallMs } from "./events.js";
-import { type GitModel, ModelServer } from "./model-server.js";
 import type { Answer, ModelRelay } from "./model-relay.js";
+import { type GitModel, ModelServer } from "./model-server.js";
 import type { Chance } from "./random.js";
 import type { Trouble } from "./scenario.js";
 import { Timeline } from "./timeline.js";
@@ -274,7 +274,14 @@ export class World {
       for (const event of entry.held) waiting.add(event.id);
     }
     const held = (id: EventId): boolean => waiting.has(id) || this.server.deleted.has(id);
-    const answers = relay.reconcile(command.session, command.filter, ours, held, command.maxMissing, this.timeline.nowMs);
+    const answers = relay.reconcile(
+      command.session,
+      command.filter,
+      ours,
+      held,
+      command.maxMissing,
+      this.timeline.nowMs,
+    );
     if (answers.length === 1 && answers[0]!.type === "reconcileProgress") this.#progressForEver(command, 200);
     return answers;
   }
@@ -306,7 +313,8 @@ export class World {
     if (cut) list.length = chance.between(0, list.length);
     if (list.length > 1 && chance.once(trouble.reorder)) {
       const at = chance.between(0, list.length - 2);
-      if (list[at]!.type === "event" && list[at + 1]!.type === "event") [list[at], list[at + 1]] = [list[at + 1]!, list[at]!];
+      if (list[at]!.type === "event" && list[at + 1]!.type === "event")
+        [list[at], list[at + 1]] = [list[at + 1]!, list[at]!];
     }
     if (list.length > 0 && chance.once(trouble.repeat)) {
       const at = chance.between(0, list.length - 1);
@@ -362,7 +370,10 @@ export class World {
   publishAt(key: string, event: NostrEvent): void {
     const relay = this.relays.get(key);
     if (!relay || this.#down.get(key)) return;
-    this.deliver(key, relay.publish(event).map((subscription) => ({ type: "event", subscription, event })));
+    this.deliver(
+      key,
+      relay.publish(event).map((subscription) => ({ type: "event", subscription, event })),
+    );
   }
 
   isDown(key: string): boolean {
@@ -372,8 +383,10 @@ export class World {
 
 function brief(message: Input | Command): string {
   return JSON.stringify(message, (name, value) => {
-    if (name === "event" && typeof value === "object") return `${value.kind}:${value.id.slice(0, 8)}@${value.created_at}`;
-    if (value instanceof Map) return Object.fromEntries([...value].map(([tag, list]) => [`#${tag}`, (list as string[]).length]));
+    if (name === "event" && typeof value === "object")
+      return `${value.kind}:${value.id.slice(0, 8)}@${value.created_at}`;
+    if (value instanceof Map)
+      return Object.fromEntries([...value].map(([tag, list]) => [`#${tag}`, (list as string[]).length]));
     if (Array.isArray(value) && value.length > 4) return `${value.length} values`;
     return value;
   }).slice(0, 240);

@@ -6,9 +6,10 @@ import { tagValue } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
 import { disconnect } from "./connection.js";
 import { allStatesItem, announcementsItem, repositoryItem, rootItem, slotOf, slots, stateItem } from "./items.js";
+import type { Job } from "./job.js";
 import { reconsider } from "./live-set.js";
 import type { EventSource, Input, RelayKey } from "./messages.js";
-import type { Job, Relay } from "./relay.js";
+import type { Relay } from "./relay.js";
 import { isTrouble } from "./remembered.js";
 import type { Step, SyncState } from "./state.js";
 
