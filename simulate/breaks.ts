@@ -1,7 +1,7 @@
 // Deliberate mistakes, each of which some property must catch. They stand between the world and the core, or change a
 // number; the product code has no switch for them.
 
-import type { Break } from "./world.js";
+import type { Break } from "./break.js";
 
 export const breaks: Readonly<Record<string, () => Break>> = {
   /** CLOSED counts as the end of a history subscription. */

@@ -7,21 +7,15 @@ import type { EventId } from "../src/nostr/ids.js";
 import { type SyncConfig, syncConfig } from "../src/sync/core/config.js";
 import { SyncCore } from "../src/sync/core/core.js";
 import type { Command, Input, Time } from "../src/sync/core/messages.js";
+import type { Break } from "./break.js";
 import { ownHost, startWallMs } from "./events.js";
 import type { Answer, ModelRelay } from "./model-relay.js";
 import { type GitModel, ModelServer } from "./model-server.js";
 import type { Chance } from "./random.js";
-import type { Trouble } from "./scenario.js";
+import { calmTrouble, type Trouble } from "./scenario.js";
 import { Timeline } from "./timeline.js";
+import { brief } from "./trace.js";
 import { Watch } from "./watch.js";
-
-/** A deliberate mistake, put between the world and the core: the checks must notice it. */
-export interface Break {
-  readonly config?: Partial<SyncConfig>;
-  input?(input: Input): Input | undefined;
-  command?(command: Command): Command | undefined;
-  judge?(outcome: ReturnType<ModelServer["judge"]>, event: NostrEvent): ReturnType<ModelServer["judge"]>;
-}
 
 interface Link {
   readonly number: number;
@@ -34,17 +28,6 @@ interface Link {
   reading: boolean;
   held: Input[];
 }
-
-const calmTrouble: Trouble = {
-  drop: 0,
-  stall: 0,
-  repeat: 0,
-  reorder: 0,
-  truncate: 0,
-  outages: 0,
-  storeTrouble: false,
-  clockJumps: false,
-};
 
 export interface WorldParts {
   readonly chance: Chance;
@@ -379,15 +362,4 @@ export class World {
   isDown(key: string): boolean {
     return this.#down.get(key) ?? false;
   }
-}
-
-function brief(message: Input | Command): string {
-  return JSON.stringify(message, (name, value) => {
-    if (name === "event" && typeof value === "object")
-      return `${value.kind}:${value.id.slice(0, 8)}@${value.created_at}`;
-    if (value instanceof Map)
-      return Object.fromEntries([...value].map(([tag, list]) => [`#${tag}`, (list as string[]).length]));
-    if (Array.isArray(value) && value.length > 4) return `${value.length} values`;
-    return value;
-  }).slice(0, 240);
 }
