@@ -66,6 +66,24 @@ describe("events that arrive", () => {
     assert.deepEqual(labels(four), ["daily"]);
   });
 
+  it("sums up in the log what a first sync, a reconnect and a daily sync brought", () => {
+    const driver = live();
+    const levels = (source: "startup" | "reconnect" | "daily"): string[] => {
+      const said = driver.tell({
+        type: "verdict",
+        relay,
+        source,
+        layerFour: false,
+        event: comment(source),
+        outcome: { type: "stored" },
+      });
+      return only(said, "log").map((log) => `${log.level} ${log.code} ${log.fields?.newEvents}`);
+    };
+    assert.deepEqual(levels("startup"), ["info startup-summary 1"]);
+    assert.deepEqual(levels("reconnect"), ["warn reconnect-summary 1"]);
+    assert.deepEqual(levels("daily"), ["error daily-summary 1"]);
+  });
+
   it("a repository's budget for the day ends its events, with one warning, and its history is fetched again the next day", () => {
     const driver = live({ maxNewPerCoordinatePerDay: 3, dailyMinMs: 1e12, dailyMaxMs: 1e12 });
     for (const name of ["one", "two", "three"]) judge(driver, comment(name), { type: "stored" });

@@ -124,10 +124,18 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
     if (source === "live" && outcome.type === "stored") {
       step.out.push({ type: "observeLag", seconds: Math.max(0, step.now.wallMs / 1000 - event.created_at) });
     }
+    if (source === "live") {
+      step.out.push({ type: "log", level: "debug", code: "live-event", relay: input.relay, fields: { id: event.id } });
+    }
+    if (relay && (source === "startup" || source === "reconnect" || source === "daily") && !input.layerFour) {
+      relay.newSince[source] += 1;
+    }
     noteNew(state, relay, event, step);
     if (outcome.type === "stored") judgeAgain(state, event, undefined, step);
   }
   if (!relay) return;
+  // The last verdict of a sync lets its summary be written.
+  if (relay.offersInFlight === 0) state.touched.add(relay);
   if (isTrouble(outcome)) {
     // What our own trouble lost is fetched again with a full sync.
     relay.nextDailyMs = Math.min(relay.nextDailyMs, step.now.monotonicMs + config.resyncAfterTroubleMs);
@@ -159,7 +167,6 @@ function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, 
     }
   }
   if (!relay) return;
-  if (relay.round === "daily") relay.roundNewEvents += 1;
   const nowMs = step.now.monotonicMs;
   if (nowMs - relay.dayStartMs >= config.dayMs) {
     relay.dayStartMs = nowMs;

@@ -169,7 +169,7 @@ export class SyncCore {
       case "reconciled": {
         const found = relay.bySub.get(input.session);
         if (!found) break;
-        relay.peerMissing = input.peerMissing;
+        relay.peerMissing += input.peerMissing;
         onReconciled(state, relay, found.job, found.query, input.missing, ends, step);
         break;
       }

@@ -94,7 +94,8 @@ export interface Relay {
   lastFullMs: number;
   /** Why items are fresh: names the source of what their history brings. */
   round: "startup" | "daily";
-  roundNewEvents: number;
+  /** New events by what brought them, until the next summary in the log. */
+  newSince: { startup: number; reconnect: number; daily: number };
   authPending: boolean;
   authDeadlineMs: number;
   // live.ts
@@ -127,6 +128,7 @@ export interface Relay {
   negentropyFailures: number;
   warnedNegentropy: boolean;
   peerMissing: number;
+  peerMissingTold: number;
   // arrivals.ts
   offersInFlight: number;
   readingPaused: boolean;
@@ -169,7 +171,7 @@ export function newRelay(ix: number, key: RelayKey, host: string, bootstrap: boo
     nextDailyMs: Number.POSITIVE_INFINITY,
     lastFullMs: Number.NEGATIVE_INFINITY,
     round: "startup",
-    roundNewEvents: 0,
+    newSince: { startup: 0, reconnect: 0, daily: 0 },
     authPending: false,
     authDeadlineMs: 0,
     chunks: [],
@@ -198,6 +200,7 @@ export function newRelay(ix: number, key: RelayKey, host: string, bootstrap: boo
     negentropyFailures: 0,
     warnedNegentropy: false,
     peerMissing: 0,
+    peerMissingTold: 0,
     offersInFlight: 0,
     readingPaused: false,
     dayStartMs: nowMs,
