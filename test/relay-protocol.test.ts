@@ -25,7 +25,13 @@ describe("a relay over a real socket", { timeout: 60_000 }, () => {
   });
 
   test("an accepted event is answered OK true, is served byte for byte, and is visible before its OK", async () => {
-    const event = sign(alice, { content: "día \u2028 😀 \u0000", tags: [["e", "x"], ["t", ""]] });
+    const event = sign(alice, {
+      content: "día \u2028 😀 \u0000",
+      tags: [
+        ["e", "x"],
+        ["t", ""],
+      ],
+    });
     const ok = await client.publish(event);
     assert.deepEqual(ok, ["OK", event.id, true, ""]);
     const raw: string[] = [];
