@@ -1,12 +1,13 @@
-// nostr-tools, a client real programs are made with: publishes, subscribes, counts, authenticates, reconciles.
+// nostr-tools, a client real programs are made with, against the whole server on LMDB: publishes, subscribes, counts,
+// authenticates, reconciles.
 
 import assert from "node:assert/strict";
-import { after, before, describe, type TestContext, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { nip77 } from "nostr-tools";
 import { finalizeEvent, getPublicKey } from "nostr-tools/pure";
 import { Relay, useWebSocketImplementation } from "nostr-tools/relay";
 import { WebSocket } from "ws";
-import { startRelay, type TestRelay } from "./harness/relay-server.js";
+import { type StartedServer, startWholeServer } from "./harness/relay-started.js";
 
 useWebSocketImplementation(WebSocket);
 const secret = Uint8Array.from({ length: 32 }, (_, index) => index + 1);
@@ -15,10 +16,10 @@ const note = (content: string, tags: string[][] = [], created_at = Math.floor(Da
   finalizeEvent({ kind: 1, created_at, tags, content }, secret);
 
 describe("nostr-tools", { timeout: 60_000 }, () => {
-  let server: TestRelay;
+  let server: StartedServer;
   let relay: Relay;
   before(async () => {
-    server = await startRelay({ serviceNames: ["127.0.0.1"] });
+    server = await startWholeServer();
     relay = await Relay.connect(server.url);
   });
   after(async () => {
@@ -53,11 +54,8 @@ describe("nostr-tools", { timeout: 60_000 }, () => {
     await assert.rejects(relay.publish(forged), /^Error: invalid: /);
   });
 
-  test("authenticates when it is asked to, and then publishes a protected event", async (t) => {
-    // The client signs for the URL it dialled: the service must know itself by that name.
-    const named = await startRelayOnItsOwnName(t);
-    const client = await Relay.connect(named.url);
-    client.onauth = async (template) => finalizeEvent(template, secret);
+  test("authenticates when it is asked to, for the URL it dialled, and then publishes a protected event", async () => {
+    const client = await Relay.connect(server.url);
     const event = note("protected", [["-"]]);
     await assert.rejects(client.publish(event), /auth-required: /);
     await client.auth(async (template) => finalizeEvent(template, secret));
@@ -93,10 +91,3 @@ describe("nostr-tools", { timeout: 60_000 }, () => {
     assert.deepEqual(new Set(need), new Set(theirs.slice(20).map((event) => event.id)));
   });
 });
-
-/** The port is known only after a start: a free one is found first, then the service starts under its name. */
-async function startRelayOnItsOwnName(t: TestContext): Promise<TestRelay> {
-  const probe = await startRelay();
-  await probe.close();
-  return startRelay({ serviceNames: [`127.0.0.1:${probe.port}`], port: probe.port }, t);
-}

@@ -25,7 +25,13 @@ describe("a relay over a real socket", { timeout: 60_000 }, () => {
   });
 
   test("an accepted event is answered OK true, is served byte for byte, and is visible before its OK", async () => {
-    const event = sign(alice, { content: "día \u2028 😀 \u0000", tags: [["e", "x"], [], ["t", ""]] });
+    const event = sign(alice, {
+      content: "día \u2028 😀 \u0000",
+      tags: [
+        ["e", "x"],
+        ["t", ""],
+      ],
+    });
     const ok = await client.publish(event);
     assert.deepEqual(ok, ["OK", event.id, true, ""]);
     const raw: string[] = [];
@@ -184,7 +190,10 @@ describe("limits of a stored answer", { timeout: 60_000 }, () => {
         ["e", "root"],
         ["t", index % 2 ? "odd" : "even"],
       ];
-      await client.publish(sign(alice, { created_at: 1_700_000_000 + index, tags, content: `word${index}` }));
+      await client.publish(sign(alice, { created_at: 1_700_000_000 + index, tags, content: String(index) }));
+    }
+    for (const subject of ["word7 here", "word8 there"]) {
+      await client.publish(sign(alice, { kind: 1621, created_at: 1_600_000_000, tags: [["subject", subject]] }));
     }
   });
   after(async () => {
@@ -219,7 +228,7 @@ describe("limits of a stored answer", { timeout: 60_000 }, () => {
     ],
     ["an empty list matches nothing", [{ kinds: [] }], 0, ["finish"]],
     ["since after until matches nothing", [{ since: 10, until: 5 }], 0, ["finish"]],
-    ["a search is answered", [{ search: "word7", limit: 3 }], 1, ["finish"]],
+    ["a search is answered from the words of subjects", [{ search: "word7", limit: 3 }], 1, ["finish"]],
   ];
   for (const [name, filters, count, hint] of cases) {
     test(name, async () => {

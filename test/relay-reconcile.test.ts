@@ -53,14 +53,22 @@ describe("threat 26", { timeout: 60_000 }, () => {
     while ((await open(other, "x", opening, { kinds: [1] }))[0] !== "NEG-MSG");
   });
 
-  test("a wrong version, text that is not hex, a bad filter and an unknown id get NEG-ERR", async (t) => {
+  test("another version is answered with ours, as the protocol says; what is no version gets NEG-ERR", async (t) => {
     const server = await startRelay({}, t);
     const client = await RelayClient.connect(server.url);
-    assert.match(String((await open(client, "v", "6000"))[2]), /^invalid: /);
+    assert.deepEqual(await open(client, "newer", "6200"), ["NEG-MSG", "newer", "61"]);
+    for (const message of ["00", "7f61", "ff"]) {
+      assert.match(String((await open(client, "v", message))[2]), /^invalid: /, message);
+    }
+  });
+
+  test("text that is not hex, a bad filter and an unknown id get NEG-ERR", async (t) => {
+    const server = await startRelay({}, t);
+    const client = await RelayClient.connect(server.url);
     assert.match(String((await open(client, "h", "6x"))[2]), /^invalid: /);
     assert.match(String((await open(client, "f", opening, { ids: 1 }))[2]), /^invalid: /);
-    const unknown = client.next(([verb, id]) => verb === "NEG-ERR" && id === "v");
-    client.send("NEG-MSG", "v", opening);
+    const unknown = client.next(([verb, id]) => verb === "NEG-ERR" && id === "u");
+    client.send("NEG-MSG", "u", opening);
     assert.match(String((await unknown)[2]), /^closed: /);
   });
 

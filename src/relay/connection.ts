@@ -46,6 +46,9 @@ export interface Connection {
   readonly failed: (error: unknown) => Refusal;
 }
 
+/** The reason of every abort here. One for all: the default one is made anew with a stack each time, which a client can ask for thousands of times a second. */
+export const noLongerWanted = new Error("the client no longer wants this");
+
 export function failureOf(error: unknown, onFault: (error: unknown) => void): Refusal {
   if (error instanceof StoreClosedError) return refuse("shutting-down", "the server is shutting down: try again later");
   onFault(error);

@@ -2,7 +2,7 @@
 
 import type { Filter } from "../nostr/filter.js";
 import { refuse } from "../nostr/refusals.js";
-import type { Connection } from "./connection.js";
+import { type Connection, noLongerWanted } from "./connection.js";
 import { negErrorBy } from "./messages.js";
 import { NegentropySession } from "./negentropy-session.js";
 
@@ -63,7 +63,7 @@ export class Reconciling {
     const open = this.#open.get(id);
     if (!open) return;
     this.#open.delete(id);
-    open.stop.abort();
+    open.stop.abort(noLongerWanted);
     if (open.session) this.#connection.records.give(open.session.records);
   }
 

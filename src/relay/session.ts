@@ -4,7 +4,7 @@
 import { isUtf8 } from "node:buffer";
 import { refuse } from "../nostr/refusals.js";
 import { Authenticating } from "./authenticating.js";
-import { type Connection, failureOf, type RelayParts } from "./connection.js";
+import { type Connection, failureOf, noLongerWanted, type RelayParts } from "./connection.js";
 import { count } from "./counting.js";
 import { Gate } from "./gate.js";
 import type { Live } from "./live.js";
@@ -88,7 +88,7 @@ export class Session {
   }
 
   close(): void {
-    this.#end.abort();
+    this.#end.abort(noLongerWanted);
     this.#subscribing.close();
     this.#reconciling.close();
     this.#connection.outbox.close();

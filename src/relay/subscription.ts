@@ -3,6 +3,7 @@
 
 import { type Filter, type Matcher, matcherOf } from "../nostr/filter.js";
 import type { Sequence, Store } from "../store/port.js";
+import { noLongerWanted } from "./connection.js";
 import type { RelayLimits } from "./limits.js";
 import type { Live, LiveEvent, LiveListener } from "./live.js";
 import { eventPrefix } from "./messages.js";
@@ -45,7 +46,7 @@ export class Subscription implements LiveListener {
   }
 
   close(): void {
-    this.#stop.abort();
+    this.#stop.abort(noLongerWanted);
     this.#parts.live.remove(this);
     this.#buffered = [];
   }
@@ -89,7 +90,7 @@ export class Subscription implements LiveListener {
     const { store, live, outbox, limits } = this.#parts;
     const matchers: Matcher[] = this.#filters.filter((filter) => filter.search === undefined).map(matcherOf);
     const reading = new AbortController();
-    const stopReading = () => reading.abort();
+    const stopReading = () => reading.abort(noLongerWanted);
     this.#stop.signal.addEventListener("abort", stopReading, { once: true });
     try {
       for await (const entries of store.feed(this.#sentUpTo, reading.signal)) {
@@ -109,7 +110,7 @@ export class Subscription implements LiveListener {
       }
     } finally {
       this.#stop.signal.removeEventListener("abort", stopReading);
-      reading.abort();
+      reading.abort(noLongerWanted);
     }
   }
 

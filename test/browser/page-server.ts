@@ -2,17 +2,16 @@
 
 import { createReadStream } from "node:fs";
 import { createServer, type Server } from "node:http";
-import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
-import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
-const require = createRequire(import.meta.url);
-const packageFolder = (name: string): string => dirname(require.resolve(`${name}/package.json`));
+// Files for browsers that the packages ship but do not export to Node.
+const shipped = (path: string): string => fileURLToPath(new URL(`../../../node_modules/${path}`, import.meta.url));
 
 const scripts: Readonly<Record<string, string>> = {
-  "/git.js": join(packageFolder("isomorphic-git"), "index.umd.min.js"),
-  "/http.js": join(packageFolder("isomorphic-git"), "http/web/index.umd.js"),
-  "/fs.js": join(packageFolder("@isomorphic-git/lightning-fs"), "dist/lightning-fs.min.js"),
+  "/git.js": shipped("isomorphic-git/index.umd.min.js"),
+  "/http.js": shipped("isomorphic-git/http/web/index.umd.js"),
+  "/fs.js": shipped("@isomorphic-git/lightning-fs/dist/lightning-fs.min.js"),
 };
 
 const page = `<!doctype html><meta charset="utf-8"><title>client</title>

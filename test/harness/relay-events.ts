@@ -1,10 +1,9 @@
-// Signed events for tests, and a verifier that really verifies.
+// Signed events for tests.
 
 import { createHash } from "node:crypto";
-import { signSchnorr, verifySchnorr, xOnlyPointFromScalar } from "tiny-secp256k1";
-import { eventId, type NostrEvent, parseEvent, type VerifiedEvent } from "../../src/nostr/event.js";
+import { signSchnorr, xOnlyPointFromScalar } from "tiny-secp256k1";
+import { eventId, type NostrEvent, parseEvent } from "../../src/nostr/event.js";
 import type { Pubkey } from "../../src/nostr/ids.js";
-import type { Verifier } from "../../src/nostr/verify/port.js";
 
 export interface TestKey {
   readonly secret: Uint8Array;
@@ -32,12 +31,3 @@ export function sign(key: TestKey, wish: EventWish = {}): NostrEvent {
   if (!parsed.ok) throw new Error(parsed.message);
   return parsed.event;
 }
-
-export const realVerifier: Verifier = {
-  engine: "wasm",
-  async verify(event) {
-    const bytes = (hex: string) => Buffer.from(hex, "hex");
-    return verifySchnorr(bytes(event.id), bytes(event.pubkey), bytes(event.sig)) ? (event as VerifiedEvent) : undefined;
-  },
-  async close() {},
-};

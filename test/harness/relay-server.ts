@@ -1,4 +1,4 @@
-// A relay on a real port, made of its real parts, over a store a test can look into.
+// A relay on a real port, made of its real parts, over the memory store.
 
 import { randomBytes } from "node:crypto";
 import type { TestContext } from "node:test";
@@ -12,25 +12,26 @@ import { createHttpServer } from "../../src/http/server.js";
 import { createIntake, type Intake } from "../../src/intake/intake.js";
 import { type ServiceName, serviceName } from "../../src/net/url.js";
 import { isEphemeral } from "../../src/nostr/event.js";
-import type { Verifier } from "../../src/nostr/verify/port.js";
+import { NegentropyRecords } from "../../src/nostr/negentropy/records.js";
+import { NegentropyServer } from "../../src/nostr/negentropy/server.js";
+import { createVerifierPool } from "../../src/nostr/verify/pool.js";
 import { defaultRelayLimits, type RelayLimits } from "../../src/relay/limits.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
 import type { NegentropyFactory } from "../../src/relay/negentropy-session.js";
 import { createRelay, type Relay } from "../../src/relay/relay.js";
-import { realVerifier } from "./relay-events.js";
 import { testFacts } from "./relay-facts.js";
-import { NaiveStore } from "./relay-naive-store.js";
-import { oracleNegentropy } from "./relay-negentropy.js";
+import { type WatchedStore, watchedStore } from "./relay-store.js";
 
 export const acceptAll: AdmissionPolicy = async (event) =>
   isEphemeral(event.kind) ? { ok: true, action: "relay", rule: "test" } : { ok: true, action: "store", rule: "test" };
+
+export const negentropy: NegentropyFactory = (items, frameBytes) =>
+  new NegentropyServer(new NegentropyRecords(items), { frameBytes });
 
 export interface TestRelayWish {
   readonly limits?: Partial<RelayLimits>;
   readonly clock?: Clock;
   readonly policy?: AdmissionPolicy;
-  readonly verifier?: Verifier;
-  readonly negentropy?: NegentropyFactory;
   readonly routes?: readonly Route[];
   readonly basePath?: string;
   readonly serviceNames?: readonly string[];
@@ -44,7 +45,7 @@ export interface TestRelay {
   readonly url: string;
   readonly httpUrl: string;
   readonly port: number;
-  readonly store: NaiveStore;
+  readonly store: WatchedStore;
   readonly relay: Relay;
   readonly intake: Intake;
   readonly registry: Registry;
@@ -56,10 +57,10 @@ export interface TestRelay {
 export async function startRelay(wish: TestRelayWish = {}, context?: TestContext): Promise<TestRelay> {
   const clock = wish.clock ?? systemClock;
   const limits = { ...defaultRelayLimits, ...wish.limits };
-  const store = new NaiveStore();
+  const store = watchedStore(clock);
   const registry = new Registry();
   const metrics = createRelayMetrics(registry, () => wish.abuseThreshold ?? 10);
-  const verifier = wish.verifier ?? realVerifier;
+  const verifier = await createVerifierPool({ workers: 1 });
   const faults: unknown[] = [];
   const onFault = (error: unknown) => faults.push(error);
   const intake = createIntake({
@@ -74,7 +75,7 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
     store,
     intake,
     verifier,
-    negentropy: wish.negentropy ?? oracleNegentropy,
+    negentropy,
     clock,
     limits: () => limits,
     serviceNames: (wish.serviceNames ?? ["relay.example.com"]).map((name) => serviceName(name) as ServiceName),
@@ -105,6 +106,7 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
     const stopped = http.close(withinMs);
     await relay.close(withinMs);
     await stopped;
+    await verifier.close();
     await store.close();
   };
   const started: TestRelay = {

@@ -1,4 +1,6 @@
 // A store small enough to be obviously right, for tests of rules: every answer is found by looking at everything.
+// Not the memory store, because these tests stand inside one transaction that never ends: they ask and write without
+// `transact`, look at keys between two calls, and count reads. The relay's and the server's tests use the real stores.
 
 import { type Address, addressOf, addressText } from "../../nostr/address.js";
 import { compareNewestFirst, tagValues, type VerifiedEvent } from "../../nostr/event.js";

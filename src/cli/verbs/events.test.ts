@@ -1,4 +1,4 @@
-// The verbs over the smallest store that can hold events; the stores' own promises are tested with them.
+// The verbs in this process, over the LMDB store and the real verifier.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -6,53 +6,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { systemClock } from "../../base/clock.js";
-import { eventId, parseEvent, type VerifiedEvent } from "../../nostr/event.js";
-import { type Filter, matcherOf } from "../../nostr/filter.js";
-import type { Pubkey } from "../../nostr/ids.js";
-import type { Store, StoredRow } from "../../store/port.js";
+import { keyFrom, signedEvent } from "../../nostr/testing/signed.js";
+import { createVerifierPool } from "../../nostr/verify/pool.js";
+import { openLmdbStore } from "../../store/lmdb/open.js";
 import type { Abilities } from "../abilities.js";
-import { lockDataDirectory } from "../data-lock.js";
+import { lockDataDirectory, lockFile } from "../data-lock.js";
 import { runCommandLine } from "../run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-events-"));
 after(() => rmSync(folder, { recursive: true }));
 
-function arrayStore(events: VerifiedEvent[]): Store {
-  const matching = (filters: readonly Filter[]): VerifiedEvent[] =>
-    events.filter((event) => filters.some((filter) => matcherOf(filter)(event)));
-  const store = {
-    stats: { events: 0, bytesOnDisk: 7, queuedWorks: 0 },
-    has: async (id: string) => events.some((event) => event.id === id),
-    count: async (filters: readonly Filter[]) => matching(filters).length,
-    async *query(filters: readonly Filter[]): AsyncGenerator<readonly StoredRow[]> {
-      for (const event of matching(filters)) {
-        yield [{ seq: 1, id: event.id, created_at: event.created_at, json: Buffer.from(event.raw), event }];
-      }
-    },
-    put: async (event: VerifiedEvent) => {
-      events.push(event);
-      return { stored: true, seq: events.length, replaced: undefined };
-    },
-    remove: async (id: string) => {
-      const at = events.findIndex((event) => event.id === id);
-      if (at >= 0) events.splice(at, 1);
-      return at >= 0;
-    },
-    transact: async (work: (tx: unknown) => Promise<unknown>) => work(store),
-    compact: async () => undefined,
-    close: async () => undefined,
-  };
-  return store as unknown as Store;
-}
+const author = keyFrom("author");
+const signed = (kind: number, content: string): string => signedEvent({ kind, content }, author).raw;
 
-function event(kind: number, content: string): string {
-  const unsigned = { pubkey: "ab".repeat(32) as Pubkey, created_at: 1_700_000_000, kind, tags: [], content };
-  const parsed = parseEvent({ ...unsigned, id: eventId(unsigned), sig: "00".repeat(64) });
-  assert.ok(parsed.ok);
-  return parsed.event.raw;
-}
+let folders = 0;
+const dataFolder = (): string => join(folder, `data-${folders++}`);
 
-async function run(events: VerifiedEvent[], args: readonly string[], stdin: readonly string[] = []) {
+async function run(data: string, args: readonly string[], stdin: readonly string[] = []) {
   const out: string[] = [];
   const error: string[] = [];
   const abilities: Abilities = {
@@ -65,19 +35,14 @@ async function run(events: VerifiedEvent[], args: readonly string[], stdin: read
         yield* stdin;
       },
     },
-    environment: { NGIT_DATA_PATH: join(folder, "data") },
+    environment: { NGIT_DATA_PATH: data },
     clock: systemClock,
     build: { version: "0", commit: "0" },
     cores: 1,
     serve: async () => 0,
-    openStore: async () => arrayStore(events),
+    openStore: (config) => openLmdbStore(config.relayDataPath),
+    createVerifier: () => createVerifierPool({ workers: 0 }),
     operateOffline: async () => assert.fail("events verbs run no operation"),
-    // "forged" is what a bad signature looks like here.
-    createVerifier: async () => ({
-      engine: "test",
-      verify: async (candidate) => (candidate.content === "forged" ? undefined : (candidate as VerifiedEvent)),
-      close: async () => undefined,
-    }),
     importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),
     gitVersion: async () => ({ ok: true, version: "2.39.5" }),
   };
@@ -86,16 +51,10 @@ async function run(events: VerifiedEvent[], args: readonly string[], stdin: read
 }
 
 test("import takes good events once, counts what is known and says why others are refused", async () => {
-  const events: VerifiedEvent[] = [];
-  const lines = [
-    event(1, "a"),
-    "",
-    event(1, "a b"),
-    event(1, "forged"),
-    "not json",
-    event(1, "x").replace('"x"', '"y"'),
-  ];
-  const first = await run(events, ["events", "import", "--json"], lines);
+  const data = dataFolder();
+  const forged = signed(1, "forged").replace(/"sig":"..../, '"sig":"0000');
+  const lines = [signed(1, "a"), "", signed(1, "a b"), forged, "not json", signed(1, "x").replace('"x"', '"y"')];
+  const first = await run(data, ["events", "import", "--json"], lines);
   assert.equal(first.code, 0, first.error);
   assert.deepEqual(JSON.parse(first.out), {
     ok: true,
@@ -105,57 +64,76 @@ test("import takes good events once, counts what is known and says why others ar
   });
   const path = join(folder, "in.jsonl");
   writeFileSync(path, lines.slice(0, 3).join("\r\n"));
-  const second = await run(events, ["events", "import", path]);
+  const second = await run(data, ["events", "import", path]);
   assert.equal(second.out, "0 stored, 2 known already, 0 refused\n");
-  assert.deepEqual(readdirSync(join(folder, "data", "relay")), []);
+  assert.ok(!readdirSync(join(data, "relay")).includes(lockFile), "the lock is given back");
 });
 
 test("importing a file that is not there fails with its name", async () => {
-  const ended = await run([], ["events", "import", "/nowhere.jsonl"]);
+  const ended = await run(dataFolder(), ["events", "import", "/nowhere.jsonl"]);
   assert.equal(ended.code, 1);
   assert.match(ended.error, /\/nowhere\.jsonl cannot be read \(ENOENT\)/);
 });
 
 test("export writes the very text that was stored, and never over an existing file", async () => {
-  const events = [event(1, "a"), event(7, "é\u2028")].map(
-    (raw) => Object.assign(JSON.parse(raw), { raw }) as VerifiedEvent,
-  );
-  const toOutput = await run(events, ["events", "export", "--filter", '{"kinds":[7]}']);
-  assert.equal(toOutput.out, `${event(7, "é\u2028")}\n`);
+  const data = dataFolder();
+  const older = signedEvent({ kind: 1, content: "a", created_at: 1_600_000_000 }, author).raw;
+  const newer = signed(7, "é\u2028");
+  await run(data, ["events", "import"], [older, newer]);
+  const toOutput = await run(data, ["events", "export", "--filter", '{"kinds":[7]}']);
+  assert.equal(toOutput.out, `${newer}\n`);
   const path = join(folder, "out.jsonl");
-  const toFile = await run(events, ["events", "export", "--json", "--output", path]);
+  const toFile = await run(data, ["events", "export", "--json", "--output", path]);
   assert.deepEqual(JSON.parse(toFile.out), { ok: true, exported: 2, file: path });
-  assert.equal(readFileSync(path, "utf8"), `${event(1, "a")}\n${event(7, "é\u2028")}\n`);
-  const again = await run(events, ["events", "export", "--output", path]);
+  assert.equal(readFileSync(path, "utf8"), `${newer}\n${older}\n`);
+  const again = await run(data, ["events", "export", "--output", path]);
   assert.equal(again.code, 1);
   assert.match(again.error, /cannot be created \(EEXIST\)/);
 });
 
-test("scan counts by kind; delete removes only with --yes", async () => {
-  const raws = [event(1, "a"), event(1, "b"), event(7, "c")];
-  const events = raws.map((raw) => Object.assign(JSON.parse(raw), { raw }) as VerifiedEvent);
-  const scan = await run(events, ["events", "scan", "--json"]);
+test("scan counts by kind; delete removes only with --yes, and what it removed can come again", async () => {
+  const data = dataFolder();
+  const raws = [signed(1, "a"), signed(1, "b"), signed(7, "c")];
+  await run(data, ["events", "import"], raws);
+  const scan = async () => JSON.parse((await run(data, ["events", "scan", "--json"])).out) as unknown;
   const bytes = raws.reduce((sum, raw) => sum + raw.length, 0);
-  assert.deepEqual(JSON.parse(scan.out), { ok: true, events: 3, bytes, byKind: { 1: 2, 7: 1 } });
-  const dry = await run(events, ["events", "delete", "--filter", '{"kinds":[1]}']);
+  assert.deepEqual(await scan(), { ok: true, events: 3, bytes, byKind: { 1: 2, 7: 1 } });
+  const dry = await run(data, ["events", "delete", "--filter", '{"kinds":[1]}']);
   assert.equal(dry.out, "2 events match; add --yes to delete them\n");
-  assert.equal(events.length, 3);
-  const real = await run(events, ["events", "delete", "--filter", '{"kinds":[1]}', "--yes"]);
+  assert.deepEqual(await scan(), { ok: true, events: 3, bytes, byKind: { 1: 2, 7: 1 } });
+  const real = await run(data, ["events", "delete", "--filter", '{"kinds":[1]}', "--yes"]);
   assert.equal(real.out, "2 events deleted\n");
-  assert.equal(events.length, 1);
+  assert.deepEqual(await scan(), { ok: true, events: 1, bytes: raws[2]?.length, byKind: { 7: 1 } });
+  const again = await run(data, ["events", "import"], raws);
+  assert.equal(again.out, "2 stored, 1 known already, 0 refused\n");
+});
+
+test("compact keeps every event and says what it won", async () => {
+  const data = dataFolder();
+  const raws = Array.from({ length: 300 }, (_, index) => signed(1, `${index} ${"x".repeat(2_000)}`));
+  await run(data, ["events", "import"], raws);
+  await run(data, ["events", "delete", "--filter", '{"kinds":[1]}', "--yes"]);
+  await run(data, ["events", "import"], raws.slice(0, 10));
+  const ended = await run(data, ["compact", "--json"]);
+  const answer = JSON.parse(ended.out) as { events: number; bytesBefore: number; bytesAfter: number };
+  assert.equal(answer.events, 10);
+  assert.ok(answer.bytesAfter < answer.bytesBefore, ended.out);
+  const kept = await run(data, ["events", "export"]);
+  assert.deepEqual(kept.out.trim().split("\n").sort(), raws.slice(0, 10).sort());
 });
 
 test("while another process holds the data directory nothing is opened", async () => {
-  const lock = lockDataDirectory(join(folder, "data", "relay"));
+  const data = dataFolder();
+  const lock = lockDataDirectory(join(data, "relay"));
   assert.ok(lock.ok);
-  const ended = await run([], ["events", "scan"]);
+  const ended = await run(data, ["events", "scan"]);
   lock.release();
   assert.equal(ended.code, 1);
   assert.match(ended.error, new RegExp(`in use by process ${process.pid}`));
 });
 
 test("doctor reports every part and exits by the worst", async () => {
-  const ended = await run([], ["doctor", "--json", "--bind-address", "127.0.0.1:0", "--domain", "localhost"]);
+  const ended = await run(dataFolder(), ["doctor", "--json", "--bind-address", "127.0.0.1:0", "--domain", "localhost"]);
   const answer = JSON.parse(ended.out) as { ok: boolean; findings: { check: string; result: string }[] };
   assert.deepEqual(
     answer.findings.map(({ check }) => check),

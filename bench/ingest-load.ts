@@ -1,0 +1,73 @@
+// The clients of the ingest benchmark, in a process of their own: each connection keeps some events outstanding and
+// sends the next when one is answered. Tells its parent when everything was answered, and how long each answer took.
+
+import { readFileSync } from "node:fs";
+import { frameOf, RawClient } from "./raw-client.js";
+import { percentile } from "./rows.js";
+
+export interface IngestLoad {
+  readonly port: number;
+  /** Signed events, one a line. */
+  readonly file: string;
+  readonly skip: number;
+  readonly count: number;
+  readonly connections: number;
+  readonly outstanding: number;
+}
+
+export interface IngestResult {
+  readonly ms: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly refused: number;
+}
+
+const idAt = '["OK","'.length;
+const idEnd = idAt + 64;
+const trueAt = idEnd + '",'.length;
+
+async function run(load: IngestLoad): Promise<IngestResult> {
+  const lines = readFileSync(load.file, "utf8")
+    .split("\n")
+    .slice(load.skip, load.skip + load.count);
+  const events = lines.map((raw) => ({ id: raw.slice(7, 71), frame: frameOf(`["EVENT",${raw}]`) }));
+  const clients = await Promise.all(Array.from({ length: load.connections }, () => RawClient.connect(load.port)));
+  const took: number[] = [];
+  let next = 0;
+  let refused = 0;
+  const began = performance.now();
+  await new Promise<void>((resolve) => {
+    for (const client of clients) {
+      const sentAt = new Map<string, number>();
+      const send = () => {
+        const event = events[next++];
+        if (!event) return;
+        sentAt.set(event.id, performance.now());
+        client.socket.write(event.frame);
+      };
+      client.onText = (payload) => {
+        const id = payload.toString("latin1", idAt, idEnd);
+        const at = sentAt.get(id);
+        if (at === undefined) throw new Error(payload.toString());
+        sentAt.delete(id);
+        took.push(performance.now() - at);
+        if (payload[trueAt] !== 0x74) {
+          if (refused++ === 0) process.stderr.write(`${payload.toString()}\n`);
+        }
+        if (took.length === events.length) resolve();
+        else send();
+      };
+      client.socket.cork();
+      for (let number = 0; number < load.outstanding; number++) send();
+      client.socket.uncork();
+    }
+  });
+  const ms = performance.now() - began;
+  for (const client of clients) client.close();
+  return { ms, p50Ms: percentile(took, 0.5), p99Ms: percentile(took, 0.99), refused };
+}
+
+process.on("message", async (load) => {
+  process.send?.(await run(load as IngestLoad));
+  process.disconnect();
+});

@@ -1,0 +1,102 @@
+// Ingest (goal P1): events over 50 WebSocket connections, verified, admitted, durable. The server is one process, the
+// clients another; the limits beside it, one core's signatures and the disk's syncs, are measured in the same run.
+
+import { fork } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { signedEvent } from "../src/nostr/testing/signed.js";
+import { packSignatures, verifyPacked } from "../src/nostr/verify/batch.js";
+import { chooseEngine } from "../src/nostr/verify/engine.js";
+import { hostedDomain, hostedRepository, hostRepository } from "./hosted.js";
+import type { IngestLoad, IngestResult } from "./ingest-load.js";
+import { inFolder, nextMessage, programPath, startBenchServer, syncsPerSecond } from "./processes.js";
+import { type Benchmark, type BenchRow, milliseconds, perSecond } from "./rows.js";
+import { type SignedCorpus, signedIssues } from "./signed-corpus.js";
+
+const warmUp = 5_000;
+const measured = 25_000;
+const oneByOne = 500;
+
+/** Signatures one core checks in a second, with nothing else to do. */
+async function signaturesPerSecond(): Promise<{ readonly rate: number; readonly engine: string }> {
+  const engine = await chooseEngine();
+  const packed = packSignatures(Array.from({ length: 100 }, () => signedEvent()));
+  verifyPacked(engine, packed);
+  let checked = 0;
+  const began = process.cpuUsage();
+  const spentMs = () => {
+    const { user, system } = process.cpuUsage(began);
+    return (user + system) / 1_000;
+  };
+  // CPU time: what other programs on the machine take is not the library's cost.
+  while (spentMs() < 1_000) {
+    if (verifyPacked(engine, packed).includes(0)) throw new Error("a good signature was refused");
+    checked += 100;
+  }
+  return { rate: (checked / spentMs()) * 1_000, engine: engine.name };
+}
+
+async function send(load: IngestLoad): Promise<IngestResult> {
+  const child = fork(programPath("ingest-load"));
+  const answer = nextMessage<IngestResult>(child);
+  child.send(load);
+  const result = await answer;
+  if (result.refused > 0) throw new Error(`${result.refused} of ${load.count} events were refused`);
+  return result;
+}
+
+async function ingest(corpus: SignedCorpus, policy: "all" | "grasp", signatures: number): Promise<BenchRow[]> {
+  return inFolder(async (folder) => {
+    mkdirSync(join(folder, "relay"));
+    if (policy === "grasp") await hostRepository(folder);
+    const syncs = syncsPerSecond(folder);
+    const server = await startBenchServer(folder, { BENCH_POLICY: policy, NGIT_DOMAIN: hostedDomain });
+    const { file } = corpus;
+    const crowd = { port: server.port, file, connections: 50, outstanding: 20 };
+    await send({ ...crowd, skip: 0, count: warmUp });
+    const before = await server.usage();
+    const many = await send({ ...crowd, skip: warmUp, count: measured });
+    const cpuMs = (await server.usage()).cpuMs - before.cpuMs;
+    const single = { ...crowd, skip: warmUp + measured, count: oneByOne, connections: 1, outstanding: 1 };
+    const one = await send(single);
+    await server.close();
+    const rate = (measured / many.ms) * 1_000;
+    const rules = policy === "all" ? "every event taken" : "GRASP's rules and decision records";
+    const work = `ingest, 50 sockets × 20, ${rules}`;
+    return [
+      {
+        goal: "P1",
+        work,
+        measured: `${perSecond(measured, many.ms)}, ${Math.round((cpuMs / measured) * 1_000)} µs CPU an event`,
+        limit: `${Math.round(signatures).toLocaleString("en")} signatures/s a core`,
+        ratio: rate / signatures,
+        target: "≥ 0.5",
+        met: rate >= signatures / 2,
+      },
+      {
+        goal: "P1",
+        work: "  OK p50 / p99",
+        measured: `${milliseconds(many.p50Ms)} / ${milliseconds(many.p99Ms)}`,
+        target: "p99 < 150 ms",
+        met: many.p99Ms < 150,
+      },
+      {
+        goal: "P1",
+        work: "  one socket, one outstanding",
+        measured: perSecond(oneByOne, one.ms),
+        limit: `${Math.round(syncs).toLocaleString("en")} syncs/s`,
+        ratio: ((oneByOne / one.ms) * 1_000) / syncs,
+      },
+    ];
+  });
+}
+
+export const ingestBenchmark: Benchmark = {
+  name: "ingest",
+  async run() {
+    const corpus = signedIssues(warmUp + measured + oneByOne, hostedRepository);
+    const { rate, engine } = await signaturesPerSecond();
+    process.stderr.write(`corpus ${corpus.fingerprint}, ${corpus.events} events; ${engine}\n`);
+    return [...(await ingest(corpus, "all", rate)), ...(await ingest(corpus, "grasp", rate))];
+  },
+};

@@ -1,0 +1,112 @@
+// Starts the programs a benchmark needs and asks them what they used.
+
+import { type ChildProcess, fork } from "node:child_process";
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export interface Usage {
+  readonly cpuMs: number;
+  readonly rssBytes: number;
+  readonly heapBytes: number;
+  readonly externalBytes: number;
+}
+
+export interface BenchServer {
+  readonly port: number;
+  /** From starting the process to its listening. */
+  readonly startMs: number;
+  usage(): Promise<Usage>;
+  close(): Promise<void>;
+}
+
+/** Per-address limits are raised: everything here comes from one address. */
+const raisedLimits = {
+  NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: "100000000",
+  NGIT_EVENTS_PER_MINUTE_PER_IP: "100000000",
+  NGIT_MAX_CONNECTIONS_PER_IP: "100000",
+  NGIT_MAX_CONNECTIONS: "100000",
+};
+
+export const programPath = (name: string): string => fileURLToPath(new URL(`./${name}.js`, import.meta.url));
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
+export const nextMessage = <T>(child: ChildProcess): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const ended = (code: number | null) => reject(new Error(`the program ended with ${code}`));
+    child.once("exit", ended);
+    child.once("message", (message) => {
+      child.off("exit", ended);
+      resolve(message as T);
+    });
+  });
+
+const profiling = process.env.BENCH_PROF;
+
+export async function startBenchServer(
+  folder: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<BenchServer> {
+  const port = await freePort();
+  const began = performance.now();
+  const child = fork(programPath("server-program"), [], {
+    env: {
+      PATH: process.env.PATH ?? "",
+      HOME: "/nonexistent",
+      NGIT_DATA_PATH: folder,
+      NGIT_BIND_ADDRESS: `127.0.0.1:${port}`,
+      NGIT_DOMAIN: "bench.example",
+      ...raisedLimits,
+      ...settings,
+    },
+    execArgv: ["--expose-gc", ...(profiling ? ["--cpu-prof", `--cpu-prof-dir=${profiling}`] : [])],
+  });
+  await nextMessage(child);
+  return {
+    port,
+    startMs: performance.now() - began,
+    usage() {
+      const answer = nextMessage<Usage>(child);
+      child.send("usage");
+      return answer;
+    },
+    async close() {
+      const ended = new Promise((resolve) => child.once("exit", resolve));
+      child.send("close");
+      await ended;
+    },
+  };
+}
+
+export async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** How many small durable writes the disk takes in a second: what one event at a time is bound by. */
+export function syncsPerSecond(folder: string, count = 200): number {
+  const file = openSync(join(folder, "sync-rate"), "w");
+  const page = Buffer.alloc(4_096, 1);
+  const began = performance.now();
+  for (let index = 0; index < count; index++) {
+    writeSync(file, page, 0, page.length, index * page.length);
+    fdatasyncSync(file);
+  }
+  const ms = performance.now() - began;
+  closeSync(file);
+  return (count / ms) * 1_000;
+}

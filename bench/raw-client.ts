@@ -1,0 +1,77 @@
+// A WebSocket client that costs almost nothing, so that what is measured is the server: frames are made once, not
+// masked in earnest (key 0), and answers are handed over as bytes without being decoded.
+
+import { connect, type Socket } from "node:net";
+
+/** One masked text frame. */
+export function frameOf(text: string): Buffer {
+  const payload = Buffer.from(text);
+  const header =
+    payload.length < 126
+      ? Buffer.from([0x81, 0x80 | payload.length])
+      : payload.length < 65_536
+        ? Buffer.from([0x81, 0x80 | 126, payload.length >> 8, payload.length & 255])
+        : Buffer.from([0x81, 0x80 | 127, 0, 0, 0, 0, 0, 0, 0, 0]);
+  if (payload.length >= 65_536) header.writeUInt32BE(payload.length, 6);
+  return Buffer.concat([header, Buffer.alloc(4), payload]);
+}
+
+const pingOpcode = 0x9;
+const emptyPong = Buffer.from([0x8a, 0x80, 0, 0, 0, 0]);
+
+export class RawClient {
+  readonly socket: Socket;
+  #rest: Buffer = Buffer.alloc(0);
+  /** Called with each text frame's payload; it is valid during the call. */
+  onText: (payload: Buffer) => void = () => undefined;
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+  }
+
+  static connect(port: number): Promise<RawClient> {
+    const socket = connect(port, "127.0.0.1");
+    socket.setNoDelay(true);
+    socket.write(
+      "GET / HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    );
+    return new Promise((resolve, reject) => {
+      socket.once("error", reject);
+      socket.once("data", (data: Buffer) => {
+        const text = data.toString("latin1");
+        if (!text.startsWith("HTTP/1.1 101 ")) return reject(new Error(text));
+        const client = new RawClient(socket);
+        socket.on("data", (bytes: Buffer) => client.#read(bytes));
+        resolve(client);
+      });
+    });
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+
+  #read(bytes: Buffer): void {
+    let data = this.#rest.length > 0 ? Buffer.concat([this.#rest, bytes]) : bytes;
+    for (;;) {
+      if (data.length < 2) break;
+      let length = (data[1] as number) & 127;
+      let header = 2;
+      if (length === 126) {
+        header = 4;
+        if (data.length < header) break;
+        length = data.readUInt16BE(2);
+      } else if (length === 127) {
+        header = 10;
+        if (data.length < header) break;
+        length = data.readUInt32BE(6);
+      }
+      if (data.length < header + length) break;
+      if (((data[0] as number) & 15) === pingOpcode) this.socket.write(emptyPong);
+      else this.onText(data.subarray(header, header + length));
+      data = data.subarray(header + length);
+    }
+    this.#rest = data;
+  }
+}

@@ -1,0 +1,52 @@
+// The whole server in a process of its own, to be measured from outside. Takes settings from the environment; says by
+// message when it listens, and what it uses when asked. BENCH_POLICY: `all` takes every event, `grasp` is the real one.
+
+import pino from "pino";
+import type { AdmissionPolicy } from "../src/admission/policy.js";
+import { systemClock } from "../src/base/clock.js";
+import { createLiveConfig } from "../src/config/live-config.js";
+import { loadConfig } from "../src/config/load.js";
+import { startServer } from "../src/start.js";
+import type { Usage } from "./processes.js";
+
+const takeAll: AdmissionPolicy = async () => ({ ok: true, action: "store", rule: "bench" });
+
+const load = () =>
+  loadConfig({
+    flags: {},
+    environment: process.env,
+    configPath: undefined,
+    readFile: () => "",
+    surroundings: { logIsTerminal: false, cores: 2 },
+  });
+
+const loaded = load();
+if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+const fail = (error: unknown): never => {
+  throw error;
+};
+const server = await startServer({
+  live: createLiveConfig(loaded, load),
+  logger: pino({ level: "silent" }),
+  clock: systemClock,
+  build: { version: "bench", commit: "bench" },
+  cores: 2,
+  onFault: fail,
+  ...(process.env.BENCH_POLICY === "grasp" ? {} : { policy: takeAll }),
+});
+
+function usage(): Usage {
+  globalThis.gc?.();
+  const { user, system } = process.cpuUsage();
+  const { rss, heapUsed, external } = process.memoryUsage();
+  return { cpuMs: (user + system) / 1_000, rssBytes: rss, heapBytes: heapUsed, externalBytes: external };
+}
+
+process.on("message", async (message) => {
+  if (message === "usage") process.send?.(usage());
+  if (message === "close") {
+    await server.close();
+    process.exit(0);
+  }
+});
+process.send?.("listening");

@@ -1,0 +1,103 @@
+// One session of the relay without a socket: frames go in as bytes, what it says is counted and the last of it kept.
+
+import assert from "node:assert/strict";
+import { Registry } from "prom-client";
+import { systemClock } from "../../src/base/clock.js";
+import { createIntake } from "../../src/intake/intake.js";
+import { createVerifierPool } from "../../src/nostr/verify/pool.js";
+import type { RelayLimits } from "../../src/relay/limits.js";
+import { Live } from "../../src/relay/live.js";
+import type { RelayVerb } from "../../src/relay/messages.js";
+import { createRelayMetrics } from "../../src/relay/metrics.js";
+import { RecordBudget } from "../../src/relay/negentropy-session.js";
+import { Outbox } from "../../src/relay/outbox.js";
+import { Session } from "../../src/relay/session.js";
+import { Visitors } from "../../src/relay/visitors.js";
+import { createMemoryStore } from "../../src/store/memory/create.js";
+import type { Store } from "../../src/store/port.js";
+import { acceptAll, negentropy } from "./relay-server.js";
+
+export interface TestSession {
+  readonly session: Session;
+  readonly outbox: Outbox;
+  readonly store: Store;
+  readonly live: Live;
+  readonly records: RecordBudget;
+  readonly faults: unknown[];
+  readonly sent: ReadonlyMap<RelayVerb, number>;
+  /** The text of the newest batch of frames, headers included. */
+  last(): string;
+  close(): Promise<void>;
+}
+
+export async function startSession(
+  limits: RelayLimits,
+  onText: (text: string) => void = () => undefined,
+): Promise<TestSession> {
+  const store = createMemoryStore();
+  const verifier = await createVerifierPool({ workers: 1 });
+  const faults: unknown[] = [];
+  const sent = new Map<RelayVerb, number>();
+  const metrics = createRelayMetrics(new Registry(), () => 10);
+  const intake = createIntake({
+    store,
+    verifier,
+    policy: acceptAll,
+    clock: systemClock,
+    observer: metrics.intakeObserver,
+    maxFutureSeconds: limits.maxFutureSeconds,
+  });
+  let last = "";
+  const outbox = new Outbox({
+    sink: {
+      write(bytes, done) {
+        last = bytes.toString("latin1");
+        onText(last);
+        setImmediate(done);
+      },
+    },
+    clock: systemClock,
+    maxHeldBytes: () => limits.closeAtBytes,
+    onOverflow: () => assert.fail("the outbox overflowed"),
+    onSent: (verb) => sent.set(verb, (sent.get(verb) ?? 0) + 1),
+    onTaken: () => undefined,
+  });
+  const live = new Live(store);
+  const records = new RecordBudget();
+  const session = new Session({
+    parts: {
+      store,
+      intake,
+      verifier,
+      negentropy,
+      clock: systemClock,
+      limits: () => limits,
+      serviceNames: [],
+      metrics,
+      newChallenge: () => "challenge",
+      onFault: (error) => faults.push(error),
+    },
+    live,
+    records,
+    ip: "192.0.2.1",
+    visit: new Visitors(systemClock, () => limits).enter("192.0.2.1"),
+    outbox,
+    onLoad: () => undefined,
+  });
+  return {
+    session,
+    outbox,
+    store,
+    live,
+    records,
+    faults,
+    sent,
+    last: () => last,
+    async close() {
+      session.close();
+      live.close();
+      await verifier.close();
+      await store.close();
+    },
+  };
+}

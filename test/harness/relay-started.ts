@@ -1,0 +1,83 @@
+// The whole server in this process, as `serve` would start it, but with a policy that takes everything and on LMDB:
+// what a client of the relay sees of the real thing.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pino from "pino";
+import type { AdmissionPolicy } from "../../src/admission/policy.js";
+import { systemClock } from "../../src/base/clock.js";
+import { createLiveConfig } from "../../src/config/live-config.js";
+import { loadConfig } from "../../src/config/load.js";
+import { startServer } from "../../src/start.js";
+import { acceptAll } from "./relay-server.js";
+
+export interface StartedServer {
+  readonly url: string;
+  readonly httpUrl: string;
+  readonly port: number;
+  readonly folder: string;
+  readonly faults: unknown[];
+  close(): Promise<void>;
+}
+
+/** A port that was free a moment ago: a server must know its own name before it listens. */
+export async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
+export interface StartedWish {
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Kept when the server closes; a new one, removed at the end, otherwise. */
+  readonly folder?: string;
+  /** undefined: GRASP's own rules. */
+  readonly policy?: AdmissionPolicy | undefined;
+}
+
+export async function startWholeServer(wish: StartedWish = {}): Promise<StartedServer> {
+  const port = await freePort();
+  const folder = wish.folder ?? mkdtempSync(join(tmpdir(), "holdfast-started-"));
+  const load = () =>
+    loadConfig({
+      flags: {},
+      environment: {
+        NGIT_DATA_PATH: folder,
+        NGIT_DOMAIN: `127.0.0.1:${port}`,
+        NGIT_BIND_ADDRESS: `127.0.0.1:${port}`,
+        ...wish.settings,
+      },
+      configPath: undefined,
+      readFile: () => "",
+      surroundings: { logIsTerminal: false, cores: 2 },
+    });
+  const loaded = load();
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  const faults: unknown[] = [];
+  const policy = "policy" in wish ? wish.policy : acceptAll;
+  const server = await startServer({
+    live: createLiveConfig(loaded, load),
+    logger: pino({ level: "silent" }),
+    clock: systemClock,
+    build: { version: "0.0.0", commit: "test" },
+    cores: 2,
+    onFault: (error) => faults.push(error),
+    ...(policy !== undefined && { policy }),
+  });
+  return {
+    url: `ws://127.0.0.1:${port}/`,
+    httpUrl: `http://127.0.0.1:${port}`,
+    port,
+    folder,
+    faults,
+    async close() {
+      await server.close();
+      if (wish.folder === undefined) rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,56 @@
+// The real memory store with a place to hold a query: a test can stop it before a page and see how far it was read.
+
+import type { Clock } from "../../src/base/clock.js";
+import { createMemoryStore } from "../../src/store/memory/create.js";
+import type { QueryOptions, Reader, Store } from "../../src/store/port.js";
+
+export interface WatchedStore extends Store {
+  /** Awaited before each page of a query. */
+  beforePage: () => Promise<void>;
+  /** Rows that queries have handed out. */
+  rowsRead: number;
+}
+
+export function watchedStore(clock: Clock): WatchedStore {
+  const store = createMemoryStore({ clock });
+  async function* query(filters: Parameters<Reader["query"]>[0], options?: QueryOptions) {
+    const pages = store.query(filters, options)[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        await watched.beforePage();
+        const page = await pages.next();
+        if (page.done) return;
+        watched.rowsRead += page.value.length;
+        yield page.value;
+      }
+    } finally {
+      await pages.return?.();
+    }
+  }
+  const watched: WatchedStore = {
+    beforePage: async () => undefined,
+    rowsRead: 0,
+    query,
+    event: (id) => store.event(id),
+    has: (id) => store.has(id),
+    latest: (address) => store.latest(address),
+    count: (filters, options) => store.count(filters, options),
+    deletionOf: (event) => store.deletionOf(event),
+    row: (table, key) => store.row(table, key),
+    rows: (table, range) => store.rows(table, range),
+    transact: (work) => store.transact(work),
+    get position() {
+      return store.position;
+    },
+    feed: (after, signal) => store.feed(after, signal),
+    onCommit: (listener) => store.onCommit(listener),
+    timedIds: (filter, cap, signal) => store.timedIds(filter, cap, signal),
+    sweepExpired: (nowSeconds) => store.sweepExpired(nowSeconds),
+    get stats() {
+      return store.stats;
+    },
+    compact: () => store.compact(),
+    close: () => store.close(),
+  };
+  return watched;
+}
