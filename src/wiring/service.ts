@@ -28,10 +28,11 @@ import { diskAddress } from "../purgatory/repository-address.js";
 import type { RelayMetrics } from "../relay/metrics.js";
 import { createRelay } from "../relay/relay.js";
 import type { Store } from "../store/port.js";
-import { landingRoute } from "../web/landing.js";
-import { acceptanceCriteria, publicUrls, relayFacts } from "./facts.js";
+import type { StatusSources } from "../web/status-facts.js";
+import { publicUrls, relayFacts } from "./facts.js";
 import type { GitHost } from "./git-host.js";
 import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
+import { createPages } from "./pages.js";
 
 export interface ServiceParts {
   readonly live: LiveConfig;
@@ -49,6 +50,8 @@ export interface ServiceParts {
   readonly relayMetrics: RelayMetrics;
   readonly gitMetrics: GitMetrics;
   readonly repositoryCount: () => number;
+  /** What the status page says of sync and hunt; nothing when not given. */
+  readonly status?: StatusSources;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -81,7 +84,12 @@ export async function startService(parts: ServiceParts): Promise<Service> {
     onFault,
   });
   const common = { basePath, trustedProxies: () => proxies, clock, onFault };
-  const http = createHttpServer({ ...common, routes: routes(parts, git), webSocket: relay });
+  const pages = createPages({
+    ...parts,
+    basePath,
+    relayFacts: () => relayFacts(live.current, parts.serverKey, parts.version),
+  });
+  const http = createHttpServer({ ...common, routes: [...routes(parts, git), ...pages.routes], webSocket: relay });
   const listening = await http.listen(config.bindAddress);
   const metricsServer = await ownMetricsServer(parts, common);
   return {
@@ -91,6 +99,7 @@ export async function startService(parts: ServiceParts): Promise<Service> {
       await relay.close(closeWithinMs);
       await stopped;
       await metricsServer?.close(closeWithinMs);
+      await pages.close();
       await git.close();
     },
   };
@@ -154,17 +163,6 @@ function routes(parts: ServiceParts, git: GitHttp): Route[] {
       () => relayFacts(live.current, serverKey, version),
       () => relayLimits(live.current),
     ),
-    landingRoute(() => ({
-      name: live.current.relayName,
-      description: live.current.relayDescription,
-      relayUrl: urls.relay,
-      baseUrl: urls.http,
-      version,
-      repositories: parts.repositoryCount(),
-      events: store.stats.events,
-      repoAcceptanceCriteria: acceptanceCriteria(live.current),
-      supportedGrasps: relayFacts(live.current, serverKey, version).supportedGrasps,
-    })),
     ...healthRoutes(checks, onFault),
     ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined
       ? [metricsRoute(registry, () => metricsAccess(live))]
