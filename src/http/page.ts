@@ -1,42 +1,55 @@
-// Pages: escaping, and the headers every page carries. No script is ever allowed inline; a style sheet only by its hash.
+// Documents for people: the headers each one carries, and 304 for who has it already. Nothing inline is ever allowed:
+// style and script come from files of this server (threats row 14), and nothing of a page comes from elsewhere.
 
 import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
+import type { RouteRequest } from "./routes.js";
 
-const entities: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-/** Safe in text and in quoted attributes (threats row 14). */
-export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => entities[sign] ?? "");
-
-export interface Page {
-  readonly html: string;
-  /** The text of its one inline style sheet. */
-  readonly styleSheet: string;
+export interface Document {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+  /** `no-cache` if not given: kept, but asked about again each time. */
+  readonly cacheControl?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
-export function sendPage(response: ServerResponse, status: number, page: Page): void {
-  const styleHash = createHash("sha256").update(page.styleSheet).digest("base64");
-  response.writeHead(status, {
-    "Content-Type": "text/html; charset=utf-8",
-    "Content-Length": Buffer.byteLength(page.html),
-    "Content-Security-Policy": [
-      "default-src 'none'",
-      `style-src 'sha256-${styleHash}'`,
-      "img-src 'self' https: data:",
-      "base-uri 'none'",
-      "form-action 'none'",
-      "frame-ancestors 'none'",
-    ].join("; "),
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "script-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** Whether one of the tags in If-None-Match is this one; weak ones count, a body sent twice is the same body. */
+export function isKnownTag(header: string | undefined, tag: string): boolean {
+  if (header === undefined) return false;
+  return header.split(",").some((item) => item.trim() === "*" || item.trim().replace(/^W\//, "") === tag);
+}
+
+export function sendDocument(request: RouteRequest, response: ServerResponse, document: Document): void {
+  const { status, contentType, body, cacheControl = "no-cache" } = document;
+  const tag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
+  const headers = {
+    ETag: tag,
+    "Cache-Control": cacheControl,
+    "Content-Security-Policy": contentSecurityPolicy,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
+    // `/` is also the relay information document.
     Vary: "Accept",
-  });
-  response.end(page.html);
+    ...document.headers,
+  };
+  if (status === 200 && isKnownTag(request.message.headers["if-none-match"], tag)) {
+    response.writeHead(304, headers);
+    response.end();
+    return;
+  }
+  response.writeHead(status, { ...headers, "Content-Type": contentType, "Content-Length": Buffer.byteLength(body) });
+  response.end(body);
 }

@@ -1,89 +1,134 @@
-// The page at `/`: what this server is and how to use it. Rendered here, without script, readable in light and dark.
+// The page at `/`: what this server is, how to use it, what happens on it, and a search over its repositories.
 
-import { escapeHtml, type Page, sendPage } from "../http/page.js";
-import { isRead, type Route } from "../http/routes.js";
+import { type Document, sendDocument } from "../http/page.js";
+import { isRead, type Route, type RouteRequest } from "../http/routes.js";
+import type { Pubkey } from "../nostr/ids.js";
+import { npubOf } from "../nostr/nip19.js";
+import { type Activity, activityKinds, maxFound, maxSearchCharacters, type RepositoryEntry } from "./activity.js";
+import { foreign, type Html, html } from "./html.js";
+import { copyLine, pageDocument, type Site } from "./layout.js";
+import { personLink } from "./people.js";
+import { clientUrl, repositoryPath, threadUrl } from "./repository-urls.js";
+import { count, counted, personUrl, shortNpub, time } from "./words.js";
 
 export interface LandingFacts {
-  readonly name: string;
+  readonly site: Site;
   readonly description: string;
-  /** `wss://host/base` */
-  readonly relayUrl: string;
-  /** `https://host/base` */
-  readonly baseUrl: string;
-  readonly version: string;
   readonly repositories: number;
   readonly events: number;
   readonly repoAcceptanceCriteria: string;
   readonly supportedGrasps: readonly string[];
+  readonly supportedNips: readonly number[];
+  readonly operator?: Pubkey;
+  readonly contact?: string;
+  readonly postingPolicy?: string;
+  readonly curation?: string;
+  readonly maxEventBytes: number;
+  readonly activity: readonly Activity[];
+  readonly search?: { readonly words: string; readonly found: readonly RepositoryEntry[] };
 }
 
-const styleSheet = `
-:root { color-scheme: light dark; --ink: #1c2126; --paper: #fcfcfa; --quiet: #5a636b; --line: #d9dcdf; --link: #0b57a4; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e8ea; --paper: #15181b; --quiet: #a3abb2; --line: #363c42; --link: #8abbf2; }
+export function landingPage(facts: LandingFacts): Document {
+  const { site, search } = facts;
+  return pageDocument(site, {
+    title: search ? `${search.words.slice(0, 60)} · ${site.name}` : site.name,
+    description: facts.description,
+    current: "home",
+    ...(search ? {} : { listenFor: { kinds: activityKinds } }),
+    main: html`<h1>${site.name}</h1>
+<p class="lead">${facts.description}</p>
+<p>A GRASP server: git repositories whose owners announce and sign them over Nostr. No account is needed: to read, clone;
+to write, sign with your own key.</p>
+${searchForm(facts)}
+${search ? searchSection(facts, search) : html`<div id="now" data-live>${numbers(facts)}${activitySection(facts)}</div>`}
+${search ? undefined : html`${howTo(facts)}${aboutSection(facts)}`}`,
+  });
 }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 1.0625rem/1.6 system-ui, sans-serif; }
-main { max-width: 42rem; margin: 0 auto; padding: 3rem 1.25rem; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 0.5rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 2.25rem 0 0.5rem; }
-.lead, footer { color: var(--quiet); }
-a { color: var(--link); }
-a:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
-code, pre { font: 0.95em/1.5 ui-monospace, monospace; }
-pre { overflow-x: auto; padding: 0.75rem 1rem; border: 1px solid var(--line); border-radius: 0.4rem; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.3rem 1.25rem; }
-dt { color: var(--quiet); }
-dd { margin: 0; overflow-wrap: anywhere; }
-footer { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem; font-size: 0.95rem; }
-`;
 
-const number = (value: number): string => value.toLocaleString("en");
+const searchForm = ({ site, search }: LandingFacts): Html => html`<form class="search" role="search" method="get" action="${site.basePath}/">
+<label for="q">Search repositories</label>
+<input type="search" id="q" name="q" maxlength="${maxSearchCharacters}" value="${search?.words ?? ""}" autocomplete="off">
+<button type="submit">Search</button>
+</form>`;
 
-export function landingPage(facts: LandingFacts): Page {
-  const safe = (text: string) => escapeHtml(text);
-  const html = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="description" content="${safe(facts.description)}">
-<title>${safe(facts.name)}</title>
-<style>${styleSheet}</style>
-</head>
-<body>
-<main>
-<h1>${safe(facts.name)}</h1>
-<p class="lead">${safe(facts.description)}</p>
-<p>This is a GRASP server: git repositories that are announced and authorised over Nostr. The relay and the git host
-share one address.</p>
-<h2>Addresses</h2>
-<dl>
-<dt>Relay</dt><dd><code>${safe(facts.relayUrl)}</code></dd>
-<dt>Git</dt><dd><code>${safe(facts.baseUrl)}/&lt;npub&gt;/&lt;repository&gt;.git</code></dd>
+const numbers = ({ repositories, events }: LandingFacts): Html => html`<ul class="numbers">
+<li><b>${count(repositories)}</b> ${repositories === 1 ? "repository" : "repositories"}</li>
+<li><b>${count(events)}</b> ${events === 1 ? "event" : "events"}</li>
+</ul>`;
+
+function repositoryLink(site: Site, { name, title, isHere }: RepositoryEntry): Html {
+  const url = isHere ? repositoryPath(site, name) : clientUrl(site, name);
+  const label = foreign(title, 100);
+  return url === undefined ? html`${label}` : html`<a href="${url}">${label}</a>`;
+}
+
+function searchSection({ site }: LandingFacts, { words, found }: NonNullable<LandingFacts["search"]>): Html {
+  const line = (entry: RepositoryEntry): Html => html`<li><span class="title">${repositoryLink(site, entry)}</span>
+${entry.description !== "" && html`<span>${foreign(entry.description, 240)}</span>`}
+<span class="meta"><span class="mono">${shortNpub(npubOf(entry.name.owner))}</span>, announced ${time(entry.created_at)}${!entry.isHere && " (elsewhere)"}</span></li>`;
+  const said = found.length >= maxFound ? `The newest ${maxFound} repositories` : counted(found.length, "repository", "repositories");
+  return html`<section aria-labelledby="found"><h2 id="found">${said} for “${foreign(words, 80)}”</h2>
+${found.length > 0 ? html`<ul class="list">${found.map(line)}</ul>` : html`<p class="quiet">Words are looked for in names, identifiers and descriptions; the last one may be a beginning.</p>`}
+</section>`;
+}
+
+function activitySection({ site, activity }: LandingFacts): Html {
+  const line = (item: Activity): Html => {
+    const repository = repositoryLink(site, item.repository);
+    const thread = item.title === undefined ? undefined : threadUrl(site, { id: item.id, author: item.author.pubkey, kind: item.kind });
+    const label = foreign(item.title ?? "", 140);
+    const what =
+      item.type === "announced"
+        ? html`${repository} was announced`
+        : item.type === "pushed"
+          ? html`Push to ${repository}`
+          : html`${thread === undefined ? label : html`<a href="${thread}">${label}</a>`} <span class="tag">${item.type}</span>`;
+    return html`<li><span class="title">${what}</span>
+<span class="meta">${time(item.created_at)} by ${personLink(item.author)}${item.title !== undefined && html` in ${repository}`}</span></li>`;
+  };
+  return html`<section aria-labelledby="activity"><h2 id="activity">Newest activity</h2>
+${activity.length > 0 ? html`<ul class="list">${activity.map(line)}</ul>` : html`<p class="quiet">Nothing yet. Yours can be the first repository.</p>`}
+</section>`;
+}
+
+const howTo = ({ site, repoAcceptanceCriteria }: LandingFacts): Html => html`<section aria-labelledby="use"><h2 id="use">Use it</h2>
+<h3>Host a repository with ngit</h3>
+<p><a href="https://gitworkshop.dev/ngit">ngit</a> announces, signs and pushes. In your repository:</p>
+${copyLine("Announce a repository with ngit", `ngit init --grasp-server ${site.httpUrl.replace(/^https?:\/\//, "")}`)}
+<p>After that, <code>git push</code> works as ever.</p>
+<h3>Clone with git</h3>
+${copyLine("Clone with git", `git clone ${site.httpUrl}/<npub>/<identifier>.git`)}
+<h3>With any Nostr git client</h3>
+<p>Name this server in the announcement (kind 30617), then sign a state (kind 30618) and push what it lists:</p>
+<pre tabindex="0" role="group" aria-label="Tags of an announcement"><code>["clone", "${site.httpUrl}/&lt;npub&gt;/&lt;identifier&gt;.git"]
+["relays", "${site.relayUrl}"]</code></pre>
+<p>${repoAcceptanceCriteria}</p>
+</section>`;
+
+const aboutSection = (facts: LandingFacts): Html => html`<section aria-labelledby="server"><h2 id="server">About this server</h2>
+<dl class="facts">
+<dt>Relay</dt><dd><code>${facts.site.relayUrl}</code></dd>
+<dt>Supports</dt><dd>${facts.supportedGrasps.join(", ")}; NIPs ${facts.supportedNips.join(", ")}</dd>
+<dt>Largest event</dt><dd>${count(Math.floor(facts.maxEventBytes / 1024))} KiB</dd>
+${facts.operator !== undefined && html`<dt>Operator</dt><dd><a class="mono" href="${personUrl(facts.operator)}">${shortNpub(npubOf(facts.operator))}</a></dd>`}
+${facts.contact !== undefined && html`<dt>Contact</dt><dd>${facts.contact}</dd>`}
+${facts.postingPolicy !== undefined && html`<dt>Policy</dt><dd>${facts.postingPolicy}</dd>`}
+${facts.curation !== undefined && html`<dt>Curation</dt><dd>${facts.curation}</dd>`}
+<dt>Software</dt><dd>Holdfast ${facts.site.version}</dd>
 </dl>
-<h2>Host a repository here</h2>
-<p>Announce it with a Nostr git client and name this server in the announcement:</p>
-<pre tabindex="0" aria-label="Tags of an announcement"><code>["clone", "${safe(facts.baseUrl)}/&lt;npub&gt;/&lt;repository&gt;.git"]
-["relays", "${safe(facts.relayUrl)}"]</code></pre>
-<p>${safe(facts.repoAcceptanceCriteria)}</p>
-<h2>Now</h2>
-<dl>
-<dt>Repositories</dt><dd>${number(facts.repositories)}</dd>
-<dt>Events</dt><dd>${number(facts.events)}</dd>
-<dt>Supports</dt><dd>${safe(facts.supportedGrasps.join(", "))}</dd>
-</dl>
-<footer>Holdfast ${safe(facts.version)}</footer>
-</main>
-</body>
-</html>
-`;
-  return { html, styleSheet };
-}
+</section>`;
 
-export function landingRoute(facts: () => LandingFacts): Route {
+/** Facts are asked for with the words of a search, if there are any. */
+export function landingRoute(
+  facts: (words: string | undefined, request: RouteRequest, signal: AbortSignal) => LandingFacts | Promise<LandingFacts>,
+): Route {
   return {
     matches: (request) => isRead(request, "/"),
-    handle: (_request, response) => sendPage(response, 200, landingPage(facts())),
+    async handle(request, response) {
+      const words = request.query.get("q")?.trim().slice(0, maxSearchCharacters);
+      const gone = new AbortController();
+      response.once("close", () => gone.abort());
+      sendDocument(request, response, landingPage(await facts(words || undefined, request, gone.signal)));
+    },
   };
 }

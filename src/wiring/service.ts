@@ -31,11 +31,12 @@ import { diskAddress } from "../purgatory/repository-address.js";
 import type { RelayMetrics } from "../relay/metrics.js";
 import { createRelay } from "../relay/relay.js";
 import type { Store } from "../store/port.js";
-import { landingRoute } from "../web/landing.js";
+import type { StatusSources } from "../web/status-facts.js";
 import type { Admin } from "./admin.js";
-import { acceptanceCriteria, publicUrls, relayFacts } from "./facts.js";
+import { publicUrls, relayFacts } from "./facts.js";
 import type { GitHost } from "./git-host.js";
 import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
+import { createPages } from "./pages.js";
 
 export interface ServiceParts {
   readonly live: LiveConfig;
@@ -54,6 +55,8 @@ export interface ServiceParts {
   readonly relayMetrics: RelayMetrics;
   readonly gitMetrics: GitMetrics;
   readonly repositoryCount: () => number;
+  /** What the status page says of sync and hunt; nothing when not given. */
+  readonly status?: StatusSources;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -87,9 +90,14 @@ export async function startService(parts: ServiceParts): Promise<Service> {
     onFault,
   });
   const common = { basePath, trustedProxies: () => proxies, clock, onFault };
+  const pages = createPages({
+    ...parts,
+    basePath,
+    relayFacts: () => relayFacts(parts.admin.parts.rules.over(live.current), parts.serverKey, parts.version),
+  });
   const http = createHttpServer({
     ...common,
-    routes: routes(parts, git),
+    routes: [...routes(parts, git), ...pages.routes],
     webSocket: unlessBlocked(relay, parts.admin),
   });
   const listening = await http.listen(config.bindAddress);
@@ -104,6 +112,7 @@ export async function startService(parts: ServiceParts): Promise<Service> {
       await relay.close(closeWithinMs);
       await stopped;
       await metricsServer?.close(closeWithinMs);
+      await pages.close();
       await git.close();
     },
   };
@@ -182,17 +191,6 @@ function routes(parts: ServiceParts, git: GitHttp): Route[] {
       () => relayFacts(inForce(), serverKey, version),
       () => relayLimits(live.current),
     ),
-    landingRoute(() => ({
-      name: inForce().relayName,
-      description: inForce().relayDescription,
-      relayUrl: urls.relay,
-      baseUrl: urls.http,
-      version,
-      repositories: parts.repositoryCount(),
-      events: store.stats.events,
-      repoAcceptanceCriteria: acceptanceCriteria(inForce()),
-      supportedGrasps: relayFacts(inForce(), serverKey, version).supportedGrasps,
-    })),
     ...healthRoutes(checks, onFault),
     ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined
       ? [metricsRoute(registry, () => metricsAccess(live))]

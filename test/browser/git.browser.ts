@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { finalizeEvent, generateSecretKey, getPublicKey, nip19 } from "nostr-tools";
 import type { Page } from "playwright-core";
-import { startInProcess, type TestServer } from "../harness/server.js";
+import { startInProcess, type TestServer, until } from "../harness/server.js";
 import { type Browser, openBrowser } from "./chromium.js";
 import { servePage } from "./page-server.js";
 
@@ -20,7 +20,7 @@ let pages: Awaited<ReturnType<typeof servePage>>;
 let url = "";
 
 before(async () => {
-  server = await startInProcess({ backend: "memory" });
+  server = await startInProcess({ backend: "memory", settings: { NGIT_PARTIAL_STATE_GRACE_SECS: "1" } });
   pages = await servePage();
   browser = await openBrowser();
   page = await browser.context.newPage();
@@ -58,6 +58,8 @@ function publish(event: Json): Promise<[boolean, string]> {
   );
 }
 
+const advertisement = async (): Promise<string> => (await fetch(`${url}/info/refs?service=git-upload-pack`)).text();
+
 test("a page on another origin announces, publishes a state of several branches, pushes one of them and clones it", async () => {
   const announced = await publish(
     sign(30617, [
@@ -82,6 +84,9 @@ test("a page on another origin announces, publishes a state of several branches,
   const pushed = await page.evaluate(pushInPage, url);
   assert.deepEqual(pushed, { ok: true, refs: { "refs/heads/main": { ok: true, error: "" } } });
 
+  // The other branch never comes: after its grace the state is released as partial, and HEAD names its branch.
+  const advertisesHead = async () => /symref=HEAD:refs\/heads\/main/.test(await advertisement());
+  assert.equal(await until(advertisesHead), true);
   const cloned = await page.evaluate(cloneInPage, url);
   assert.deepEqual(cloned, { main: commits.main, text: "hello from a page\n" });
 });

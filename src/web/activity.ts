@@ -1,0 +1,111 @@
+// What happened lately on this server and which repositories a search finds: served events only.
+
+import { releasedRow } from "./repository-facts.js";
+import type { RepositoryName } from "../admission/names.js";
+import type { NostrEvent } from "../nostr/event.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import { announcementOf, repositoriesTagged, stateOf } from "../nostr/nip34.js";
+import type { Reader } from "../store/port.js";
+import { type Person, personOf } from "./people.js";
+import { titleOf } from "./threads.js";
+
+export interface RepositoryEntry {
+  readonly name: RepositoryName;
+  readonly title: string;
+  readonly description: string;
+  /** Has a page on this server; others are known here by their announcement only. */
+  readonly isHere: boolean;
+  readonly created_at: number;
+}
+
+export interface Activity {
+  readonly type: "announced" | "pushed" | "issue" | "pull request" | "patch";
+  readonly id: EventId;
+  readonly kind: number;
+  readonly author: Person;
+  readonly created_at: number;
+  /** Of an issue, pull request or patch. */
+  readonly title: string | undefined;
+  readonly repository: RepositoryEntry;
+}
+
+const looked = 40;
+
+const types: ReadonlyMap<number, Activity["type"]> = new Map([
+  [kinds.announcement, "announced"],
+  [kinds.state, "pushed"],
+  [kinds.issue, "issue"],
+  [kinds.pullRequest, "pull request"],
+  [kinds.patch, "patch"],
+]);
+
+export const activityKinds: readonly number[] = [...types.keys()];
+
+export async function recentActivity(store: Reader, limit: number): Promise<Activity[]> {
+  const found: Activity[] = [];
+  for await (const page of store.query([{ kinds: activityKinds, limit: looked }], { limit: looked })) {
+    for (const { event } of page) {
+      if (found.length === limit) return found;
+      const type = types.get(event.kind);
+      const repository = type && (await repositoryOf(store, event));
+      if (!type || !repository) continue;
+      found.push({
+        type,
+        id: event.id,
+        kind: event.kind,
+        author: await personOf(store, event.pubkey),
+        created_at: event.created_at,
+        title: type === "announced" || type === "pushed" ? undefined : titleOf(event),
+        repository,
+      });
+    }
+  }
+  return found;
+}
+
+async function repositoryOf(store: Reader, event: NostrEvent): Promise<RepositoryEntry | undefined> {
+  if (event.kind === kinds.announcement) return await entryOf(store, event);
+  const state = stateOf(event);
+  const tagged = state ? [{ pubkey: state.author, identifier: state.identifier }] : repositoriesTagged(event).slice(0, 5);
+  for (const { pubkey, identifier } of tagged) {
+    const entry = await storedEntry(store, pubkey, identifier);
+    if (entry) return entry;
+  }
+  return undefined;
+}
+
+async function storedEntry(store: Reader, pubkey: Pubkey, identifier: string): Promise<RepositoryEntry | undefined> {
+  const stored = await store.latest({ kind: kinds.announcement, pubkey, identifier });
+  return stored && (await entryOf(store, stored.event));
+}
+
+async function entryOf(store: Reader, event: NostrEvent): Promise<RepositoryEntry | undefined> {
+  const announcement = announcementOf(event);
+  if (!announcement) return undefined;
+  const name = { owner: announcement.owner, identifier: announcement.identifier };
+  const row = await releasedRow(store, name);
+  return {
+    name,
+    title: announcement.name.trim() || announcement.identifier,
+    description: announcement.description.trim(),
+    isHere: row !== undefined && row !== "waiting",
+    created_at: event.created_at,
+  };
+}
+
+export const maxFound = 50;
+export const maxSearchCharacters = 200;
+
+/** NIP-50: words of the name, identifier and description; the last one may be a beginning. */
+export async function searchRepositories(store: Reader, words: string, signal: AbortSignal): Promise<RepositoryEntry[]> {
+  const search = words.slice(0, maxSearchCharacters);
+  const found: RepositoryEntry[] = [];
+  for await (const page of store.query([{ kinds: [kinds.announcement], search, limit: maxFound }], { limit: maxFound, signal })) {
+    for (const { event } of page) {
+      const entry = await entryOf(store, event);
+      if (entry) found.push(entry);
+    }
+  }
+  return found;
+}

@@ -1,0 +1,73 @@
+// The frame of every page: head, landmarks, navigation. Complete without script.
+
+import type { Document } from "../http/page.js";
+import { assetUrl } from "./assets.js";
+import { type Html, html } from "./html.js";
+
+/** What all pages know of the server. */
+export interface Site {
+  readonly name: string;
+  /** "" or `/base`. */
+  readonly basePath: string;
+  /** `https://host/base` */
+  readonly httpUrl: string;
+  /** `wss://host/base` */
+  readonly relayUrl: string;
+  readonly version: string;
+}
+
+export interface PageParts {
+  readonly status?: number;
+  readonly title: string;
+  readonly description?: string;
+  readonly main: Html;
+  readonly current?: "home" | "status";
+  /** A Nostr filter: elements marked `data-live` (each with an id) are renewed when the relay sends a match. */
+  readonly listenFor?: Readonly<Record<string, unknown>>;
+  /** Instead: they are renewed as time goes by. */
+  readonly everySeconds?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export function pageDocument(site: Site, page: PageParts): Document {
+  const { basePath } = site;
+  const home = basePath === "" ? "/" : `${basePath}/`;
+  const marked = (name: PageParts["current"]): Html | undefined =>
+    page.current === name ? html` aria-current="page"` : undefined;
+  const body = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${page.title}</title>
+${page.description !== undefined && html`<meta name="description" content="${page.description.slice(0, 300)}">\n`}<link rel="stylesheet" href="${assetUrl("style", basePath)}">
+<link rel="icon" type="image/svg+xml" href="${assetUrl("icon", basePath)}">
+<script src="${assetUrl("script", basePath)}" defer></script>
+</head>
+<body data-base="${basePath}"${page.listenFor && html` data-listen-for="${JSON.stringify(page.listenFor)}"`}${
+    page.everySeconds !== undefined && html` data-every-seconds="${page.everySeconds}"`
+  }>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<a class="brand" href="${home}">${site.name}</a>
+<nav aria-label="Pages"><a href="${home}"${marked("home")}>Home</a><a href="${basePath}/status"${marked("status")}>Status</a></nav>
+</header>
+<main id="main">
+${page.main}
+</main>
+<footer class="bottom"><p>Holdfast ${site.version}: a Nostr relay and git host. No cookies, no tracking.</p></footer>
+<div id="said" role="status" class="skip"></div>
+</body>
+</html>
+`;
+  return {
+    status: page.status ?? 200,
+    contentType: "text/html; charset=utf-8",
+    body: body.toString(),
+    ...(page.headers && { headers: page.headers }),
+  };
+}
+
+/** A line to be copied; the button comes with the script. */
+export const copyLine = (what: string, line: string): Html =>
+  html`<div class="copy" data-what="${what}"><pre tabindex="0" role="group" aria-label="${what}"><code>${line}</code></pre></div>`;

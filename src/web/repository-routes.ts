@@ -1,0 +1,98 @@
+// The addresses of a repository's page and badge: takes the path apart, looks, picks the page. GET and HEAD of the
+// repository's own URL only; git always asks for something below it.
+
+import type { ServerResponse } from "node:http";
+import type { RepositoryName } from "../admission/names.js";
+import { type GitPath, parseGitPath } from "../git/url-path.js";
+import { type Document, sendDocument } from "../http/page.js";
+import type { Route, RouteRequest } from "../http/routes.js";
+import { parseNpub } from "../nostr/nip19.js";
+import { diskAddress } from "../purgatory/repository-address.js";
+import { type BadgeWord, badge } from "./badge.js";
+import type { Site } from "./layout.js";
+import { missingRepositoryPage, tryLaterPage, waitingRepositoryPage } from "./missing-page.js";
+import { compareRefs } from "./ref-comparison.js";
+import { governingState, lookAtRepository, type RepositorySources, releasedRow } from "./repository-facts.js";
+import { repositoryPage } from "./repository-page.js";
+import { retryAfterSeconds, type VisitorRates } from "./visitor-rates.js";
+
+const isReading = ({ method }: RouteRequest): boolean => method === "GET" || method === "HEAD";
+
+function nameOf(path: GitPath | undefined): RepositoryName | undefined {
+  const owner = path && path.area === "main" ? parseNpub(path.npub) : undefined;
+  return path && owner && path.identifier.isWellFormed() ? { owner, identifier: path.identifier } : undefined;
+}
+
+export function repositoryRoutes(site: () => Site, sources: RepositorySources, rates: VisitorRates): Route[] {
+  const pagePath = (request: RouteRequest): GitPath | undefined => {
+    const path = parseGitPath(request.path, site().basePath);
+    return path?.rest === "" ? path : undefined;
+  };
+  return [
+    {
+      matches: (request) => isReading(request) && pagePath(request) !== undefined,
+      async handle(request, response) {
+        const name = nameOf(pagePath(request));
+        const page = name ? await pageOf(site(), sources, rates, name, request, response) : missingRepositoryPage(site());
+        sendDocument(request, response, page);
+      },
+    },
+    {
+      matches: (request) => isReading(request) && badgePathOf(request) !== undefined,
+      async handle(request, response) {
+        if (!rates.takePage(request.ip)) return sendDocument(request, response, tryLaterPage(site(), 429, retryAfterSeconds));
+        const name = nameOf(badgePathOf(request));
+        const word = name ? await badgeWord(sources, name) : "unknown";
+        const status = word === "unknown" ? 404 : 200;
+        // Shown on pages of others: a minute old is fresh enough.
+        const cacheControl = "public, max-age=60";
+        sendDocument(request, response, { status, contentType: "image/svg+xml", body: badge(word), cacheControl });
+      },
+    },
+  ];
+}
+
+/** `/badge/<npub>/<identifier>.svg` */
+function badgePathOf({ localPath }: RouteRequest): GitPath | undefined {
+  if (!localPath.startsWith("/badge/") || !localPath.endsWith(".svg")) return undefined;
+  const path = parseGitPath(`${localPath.slice("/badge".length, -".svg".length)}.git`);
+  return path?.rest === "" ? path : undefined;
+}
+
+async function pageOf(
+  site: Site,
+  sources: RepositorySources,
+  rates: VisitorRates,
+  name: RepositoryName,
+  { ip }: RouteRequest,
+  response: ServerResponse,
+): Promise<Document> {
+  if (!rates.takePage(ip)) return tryLaterPage(site, 429, retryAfterSeconds);
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  const look = await lookAtRepository(sources, name, {
+    ip,
+    signal: gone.signal,
+    mayStartGit: () => rates.takeGitPage(ip),
+  });
+  switch (look.type) {
+    case "found":
+      return repositoryPage(site, look.facts);
+    case "waiting":
+      return waitingRepositoryPage(site);
+    case "unknown":
+      return missingRepositoryPage(site);
+    case "too-many":
+      return tryLaterPage(site, 429, retryAfterSeconds);
+    case "busy":
+      return tryLaterPage(site, 503, retryAfterSeconds);
+  }
+}
+
+async function badgeWord({ store, repositories }: RepositorySources, name: RepositoryName): Promise<BadgeWord> {
+  const row = await releasedRow(store, name);
+  if (row === undefined) return "unknown";
+  if (row === "waiting") return "waiting";
+  const { refs, head } = await repositories.open(diskAddress(name)).refs();
+  return compareRefs((await governingState(store, row))?.refs, refs, head).overall;
+}

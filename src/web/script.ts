@@ -1,0 +1,83 @@
+// What pages do beyond showing text, for readers whose browser runs script; every page is complete without it:
+// times in words, buttons that copy, and fresh content when the relay tells of something new. The fresh content is
+// the same page asked for again, so the server's escaping is the only one there is. Served as a file (assets.ts).
+
+export const script = `"use strict";
+(() => {
+  const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+  const steps = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60]];
+  const inWords = (seconds) => {
+    for (const [unit, length] of steps) {
+      if (Math.abs(seconds) >= length) return words.format(Math.trunc(seconds / length), unit);
+    }
+    return "just now";
+  };
+  const tellTimes = () => {
+    for (const element of document.querySelectorAll("time[datetime]")) {
+      if (!element.title) element.title = element.textContent;
+      element.textContent = inWords((Date.parse(element.dateTime) - Date.now()) / 1000);
+    }
+  };
+
+  const said = document.getElementById("said");
+  const copyFrom = async (button, text) => {
+    let done = true;
+    try { await navigator.clipboard.writeText(text); } catch { done = false; }
+    const before = button.dataset.label;
+    button.textContent = done ? "Copied" : "Press Ctrl+C";
+    if (said) said.textContent = done ? "Copied to the clipboard" : "Copying is not allowed here";
+    setTimeout(() => { button.textContent = before; if (said) said.textContent = ""; }, 2000);
+  };
+  const addCopyButtons = () => {
+    for (const box of document.querySelectorAll(".copy")) {
+      const text = box.querySelector("code");
+      if (!text || box.querySelector("button")) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = button.dataset.label = "Copy";
+      button.setAttribute("aria-label", "Copy: " + (box.dataset.what || "text"));
+      button.addEventListener("click", () => copyFrom(button, text.textContent));
+      box.append(button);
+    }
+  };
+
+  const refresh = async () => {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => undefined);
+    if (!answer || !answer.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const other = fresh.getElementById(part.id);
+      // What the page was about has changed altogether: a repository that waited is there.
+      if (!other) return location.reload();
+      if (!part.contains(document.activeElement)) part.replaceWith(document.adoptNode(other));
+    }
+    tellTimes();
+    addCopyButtons();
+  };
+
+  let waiting = false;
+  const refreshSoon = () => {
+    if (waiting || document.hidden) return;
+    waiting = true;
+    setTimeout(() => { waiting = false; refresh(); }, 3000);
+  };
+  const listen = (filter, base) => {
+    const socket = new WebSocket(location.origin.replace(/^http/, "ws") + base + "/");
+    let isLive = false;
+    socket.onopen = () => socket.send(JSON.stringify(["REQ", "page", filter]));
+    socket.onmessage = ({ data }) => {
+      const [verb] = JSON.parse(data);
+      if (verb === "EOSE") isLive = true;
+      else if (verb === "EVENT" && isLive) refreshSoon();
+    };
+    socket.onclose = () => setTimeout(() => listen(filter, base), 60000);
+  };
+
+  tellTimes();
+  addCopyButtons();
+  setInterval(tellTimes, 60000);
+  const { listenFor, base = "", everySeconds } = document.body.dataset;
+  if (listenFor) listen(Object.assign(JSON.parse(listenFor), { since: Math.floor(Date.now() / 1000) }), base);
+  if (everySeconds) setInterval(() => document.hidden || refresh(), Number(everySeconds) * 1000);
+})();
+`;

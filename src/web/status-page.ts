@@ -1,0 +1,82 @@
+// `/status`: the relays this server keeps in step with, what waits (as numbers), versions. Made of facts.
+
+import type { Document } from "../http/page.js";
+import { foreign, type Html, html } from "./html.js";
+import { pageDocument, type Site } from "./layout.js";
+import { type Sample, samplesKept } from "./relay-history.js";
+import type { RelayStatus, StatusFacts } from "./status-facts.js";
+import { count, counted, time } from "./words.js";
+
+const shownRelays = 200;
+
+const healthTags: Readonly<Record<RelayStatus["health"], Html>> = {
+  healthy: html`<span class="tag good">healthy</span>`,
+  degraded: html`<span class="tag warn">degraded</span>`,
+  dead: html`<span class="tag bad">dead</span>`,
+  "rate-limited": html`<span class="tag warn">rate-limited</span>`,
+};
+
+export function statusPage(site: Site, facts: StatusFacts, historyOf: (url: string) => readonly Sample[]): Document {
+  const { relays, waiting, versions } = facts;
+  const gaps = relays.reduce((sum, { gapEvents }) => sum + gapEvents, 0);
+  return pageDocument(site, {
+    title: `Status · ${site.name}`,
+    description: `How ${site.name} is doing`,
+    current: "status",
+    everySeconds: 30,
+    main: html`<h1>Status</h1>
+<div id="status" data-live>
+<ul class="numbers">
+<li><b>${count(facts.repositories)}</b> ${facts.repositories === 1 ? "repository" : "repositories"}</li>
+<li><b>${count(facts.events)}</b> ${facts.events === 1 ? "event" : "events"}</li>
+<li><b>${count(relays.filter(({ isConnected }) => isConnected).length)} of ${count(relays.length)}</b> relays connected</li>
+<li><b>${count(gaps)}</b> events found late</li>
+</ul>
+<section aria-labelledby="waiting"><h2 id="waiting">Waiting for git data</h2>
+<dl class="facts">
+<dt>Repositories</dt><dd>${count(waiting.announcements)}</dd>
+<dt>Waited too long</dt><dd>${count(waiting.soft)}</dd>
+<dt>Events in all</dt><dd>${count(waiting.entries)}</dd>
+<dt>Hunting queue</dt><dd>${facts.huntingQueue === undefined ? "not hunting" : counted(facts.huntingQueue, "job", "jobs")}</dd>
+</dl></section>
+<section aria-labelledby="relays"><h2 id="relays">Relays</h2>
+${relays.length === 0 ? html`<p class="quiet">No other relay is followed.</p>` : relayTable(relays, historyOf)}
+</section>
+<section aria-labelledby="versions"><h2 id="versions">Versions</h2>
+<dl class="facts">
+<dt>Holdfast</dt><dd>${versions.holdfast}</dd><dt>git</dt><dd>${versions.git}</dd><dt>Node</dt><dd>${versions.node}</dd>
+<dt>Running since</dt><dd>${time(facts.startedSeconds)}</dd>
+</dl></section>
+</div>`,
+  });
+}
+
+function relayTable(relays: readonly RelayStatus[], historyOf: (url: string) => readonly Sample[]): Html {
+  const ordered = [...relays].sort((a, b) => Number(b.isConnected) - Number(a.isConnected) || a.url.localeCompare(b.url, "en"));
+  const row = (relay: RelayStatus): Html => html`<tr><th scope="row">${foreign(relay.url.replace(/^wss:\/\//, ""), 100)}</th>
+<td data-label="Health"><span>${healthTags[relay.health]}${!relay.isConnected && html` <span class="quiet small">not connected</span>`}</span></td>
+<td data-label="Last event"><span>${relay.lastEvent === null ? html`<span class="quiet">none</span>` : time(relay.lastEvent)}</span></td>
+<td data-label="Found late"><span>${count(relay.gapEvents)}</span></td>
+<td data-label="Last day">${sparkline(historyOf(relay.url))}</td></tr>`;
+  return html`<table class="stack"><thead><tr><th scope="col">Relay</th><th scope="col">Health</th><th scope="col">Last event</th><th scope="col">Found late</th><th scope="col">Last day</th></tr></thead>
+<tbody>${ordered.slice(0, shownRelays).map(row)}</tbody></table>
+${ordered.length > shownRelays && html`<p class="quiet">and ${count(ordered.length - shownRelays)} more.</p>`}`;
+}
+
+const heights: Readonly<Record<Sample, number>> = { up: 20, part: 13, down: 7 };
+
+/** Told by height as well as by colour. */
+export function sparkline(samples: readonly Sample[]): Html {
+  const up = samples.filter((sample) => sample === "up").length;
+  const said = samples.length === 0 ? "no history yet" : `healthy at ${up} of ${samples.length} looks`;
+  const first = samplesKept - samples.length;
+  const bar = (index: number): Html => {
+    const sample = samples[index - first];
+    const height = sample ? heights[sample] : 2;
+    return html`<rect${sample && html` class="${sample}"`} x="${index * 4}" y="${20 - height}" width="3" height="${height}"></rect>`;
+  };
+  return html`<svg class="spark" viewBox="0 0 ${samplesKept * 4 - 1} 20" preserveAspectRatio="none" role="img" aria-label="${said}">${Array.from(
+    { length: samplesKept },
+    (_, index) => bar(index),
+  )}</svg>`;
+}

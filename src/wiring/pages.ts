@@ -1,0 +1,154 @@
+// All pages, wired: landing, repositories, status, files they need, and a page for every other address. The last
+// routes of the table, because the last of them answers any browser.
+
+import { waitingTotals } from "../admission/waiting.js";
+import type { Clock } from "../base/clock.js";
+import type { LiveConfig } from "../config/live-config.js";
+import { Browser } from "../git/browse.js";
+import type { RelayFacts } from "../http/nip11.js";
+import { sendDocument } from "../http/page.js";
+import { isRead, type Route, type RouteRequest } from "../http/routes.js";
+import type { Store } from "../store/port.js";
+import { type Activity, recentActivity, searchRepositories } from "../web/activity.js";
+import { assetRoutes } from "../web/assets.js";
+import { type LandingFacts, landingRoute } from "../web/landing.js";
+import type { Site } from "../web/layout.js";
+import { missingPage, tryLaterPage } from "../web/missing-page.js";
+import { RelayHistory, sampleEveryMs } from "../web/relay-history.js";
+import { repositoryRoutes } from "../web/repository-routes.js";
+import { nothingFollowed, type StatusSources } from "../web/status-facts.js";
+import { statusPage } from "../web/status-page.js";
+import { retryAfterSeconds, VisitorRates } from "../web/visitor-rates.js";
+import { publicUrls } from "./facts.js";
+import type { GitHost } from "./git-host.js";
+import { repeatedly } from "./repeatedly.js";
+
+export interface PagesParts {
+  readonly live: LiveConfig;
+  readonly clock: Clock;
+  readonly basePath: string;
+  readonly version: string;
+  readonly store: Store;
+  readonly gitHost: GitHost;
+  readonly repositoryCount: () => number;
+  /** What NIP-11 says: the landing page says the same. */
+  readonly relayFacts: () => RelayFacts;
+  readonly status?: StatusSources;
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface Pages {
+  readonly routes: readonly Route[];
+  close(): Promise<void>;
+}
+
+const shownActivity = 15;
+
+export function createPages(parts: PagesParts): Pages {
+  const { live, clock, store, gitHost, basePath, version, onFault, status = nothingFollowed } = parts;
+  const rates = new VisitorRates(clock);
+  const history = new RelayHistory();
+  const startedSeconds = Math.floor(clock.nowMs() / 1000);
+  const sampling = repeatedly(
+    clock,
+    () => sampleEveryMs,
+    async () => history.look(status.syncStatus()),
+    onFault,
+  );
+  const site = (): Site => {
+    const urls = publicUrls(live.current);
+    return { name: live.current.relayName, basePath, httpUrl: urls.http, relayUrl: urls.relay, version };
+  };
+  const activity = keptUntilChange(store, () => recentActivity(store, shownActivity));
+  const sources = { store, repositories: gitHost.repositories, browser: new Browser() };
+
+  const limited = (route: Route): Route => ({
+    matches: (request) => route.matches(request),
+    handle: (request, response) =>
+      rates.takePage(request.ip)
+        ? route.handle(request, response)
+        : sendDocument(request, response, tryLaterPage(site(), 429, retryAfterSeconds)),
+  });
+  const landing = landingRoute(async (words, _request, signal) => ({
+    ...landingFacts(parts, site()),
+    activity: words === undefined ? await activity() : [],
+    ...(words !== undefined && { search: { words, found: await searchRepositories(store, words, signal) } }),
+  }));
+  const statusRoute: Route = {
+    matches: (request) => isRead(request, "/status"),
+    async handle(request, response) {
+      const totals = await waitingTotals(store);
+      const facts = {
+        relays: status.syncStatus(),
+        huntingQueue: status.huntingQueue(),
+        waiting: {
+          announcements: totals.waitingAnnouncements,
+          soft: totals.softAnnouncements,
+          entries: totals.entries,
+        },
+        repositories: parts.repositoryCount(),
+        events: store.stats.events,
+        startedSeconds,
+        versions: { holdfast: version, git: gitHost.git.version, node: process.versions.node },
+      };
+      sendDocument(
+        request,
+        response,
+        statusPage(site(), facts, (url) => history.of(url)),
+      );
+    },
+  };
+  const nothing: Route = {
+    matches: (request) => (request.method === "GET" || request.method === "HEAD") && wantsPage(request),
+    handle: (request, response) => sendDocument(request, response, missingPage(site())),
+  };
+  return {
+    routes: [
+      limited(landing),
+      limited(statusRoute),
+      ...repositoryRoutes(site, sources, rates),
+      ...assetRoutes(),
+      nothing,
+    ],
+    close: () => sampling.close(),
+  };
+}
+
+const wantsPage = ({ message }: RouteRequest): boolean => (message.headers.accept ?? "").includes("text/html");
+
+function landingFacts(
+  { relayFacts, repositoryCount, store, live }: PagesParts,
+  site: Site,
+): Omit<LandingFacts, "activity"> {
+  const facts = relayFacts();
+  return {
+    site,
+    description: facts.description,
+    repositories: repositoryCount(),
+    events: store.stats.events,
+    repoAcceptanceCriteria: facts.repoAcceptanceCriteria,
+    supportedGrasps: facts.supportedGrasps,
+    supportedNips: facts.supportedNips,
+    ...(facts.pubkey !== undefined && { operator: facts.pubkey as NonNullable<LandingFacts["operator"]> }),
+    ...(facts.contact !== undefined && { contact: facts.contact }),
+    ...(facts.postingPolicy !== undefined && { postingPolicy: facts.postingPolicy }),
+    ...(facts.curation !== undefined && { curation: facts.curation }),
+    maxEventBytes: live.current.maxEventBytes,
+  };
+}
+
+/** Read once for each position of the store, however many readers there are. */
+function keptUntilChange(store: Store, read: () => Promise<Activity[]>): () => Promise<Activity[]> {
+  let kept: { readonly position: number; readonly value: Promise<Activity[]> } | undefined;
+  return () => {
+    if (kept?.position !== store.position) {
+      const value = read();
+      const current = { position: store.position, value };
+      kept = current;
+      value.catch(() => {
+        if (kept === current) kept = undefined;
+      });
+    }
+    return kept.value;
+  };
+}
