@@ -38,6 +38,8 @@ function arrayStore(events: VerifiedEvent[]): Store {
       if (at >= 0) events.splice(at, 1);
       return at >= 0;
     },
+    row: async () => undefined,
+    deleteRow: () => undefined,
     transact: async (work: (tx: unknown) => Promise<unknown>) => work(store),
     compact: async () => undefined,
     close: async () => undefined,
