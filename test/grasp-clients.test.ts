@@ -100,7 +100,10 @@ describe("gitworkshop: protocol v0, no side-band, report-status and delete-refs 
     }
     assert.equal((await story.advertised(alice, "certificates"))["refs/heads/main"], tip);
     const left = fs.readdirSync(`${story.directory(alice, "certificates")}/objects`);
-    assert.deepEqual(left.filter((name) => name.startsWith("tmp_")), []);
+    assert.deepEqual(
+      left.filter((name) => name.startsWith("tmp_")),
+      [],
+    );
   });
 });
 
@@ -128,8 +131,7 @@ describe("Shakespeare: isomorphic-git, the state lists every local ref and one b
       second,
     );
     const url = story.url(alice, "app");
-    const push = (ref: string) =>
-      git.push({ fs, http, dir: work.folder, url, ref, remoteRef: ref });
+    const push = (ref: string) => git.push({ fs, http, dir: work.folder, url, ref, remoteRef: ref });
     const pushed = await push("main");
     assert.equal(pushed.ok, true);
     assert.equal(pushed.refs["refs/heads/main"]?.ok, true);

@@ -34,7 +34,12 @@ describe("GRASP-01 with stock git", () => {
     const announcement = await story.announce(alice, "flow");
     const work = await story.workingCopy();
     const tip = await work.commit("one");
-    const state = stateEvent(alice, "flow", { "refs/heads/trunk": tip, "refs/heads/other": tip }, "ref: refs/heads/trunk");
+    const state = stateEvent(
+      alice,
+      "flow",
+      { "refs/heads/trunk": tip, "refs/heads/other": tip },
+      "ref: refs/heads/trunk",
+    );
     assert.match((await story.publish(state)).message, /^purgatory: /);
     const url = story.url(alice, "flow");
     const pushed = await work.git("push", url, "main:trunk", "main:other");

@@ -25,7 +25,9 @@ for (const backend of ["memory", "lmdb"] as const) {
       let looks = 0;
       const servedRound = async (): Promise<number> => {
         const states = await story.served({ kinds: [30618], authors: [alice.pubkey, bob.pubkey] });
-        return Math.max(...states.map(({ tags }) => order.get(tags.find(([name]) => name === "refs/heads/main")?.[1] ?? "") ?? -1));
+        return Math.max(
+          ...states.map(({ tags }) => order.get(tags.find(([name]) => name === "refs/heads/main")?.[1] ?? "") ?? -1),
+        );
       };
       const shownRound = async (owner: Person): Promise<number> => {
         const response = await fetch(`${story.url(owner, "watched")}/info/refs?service=git-upload-pack`);
@@ -48,7 +50,15 @@ for (const backend of ["memory", "lmdb"] as const) {
           if (index === 0) continue;
           const author = index % 2 === 0 ? alice : bob;
           const at = Math.floor(Date.now() / 1000) - 500 + index;
-          const state = author.sign(30618, [["d", "watched"], ["refs/heads/main", tip]], "", at);
+          const state = author.sign(
+            30618,
+            [
+              ["d", "watched"],
+              ["refs/heads/main", tip],
+            ],
+            "",
+            at,
+          );
           await story.accepted(state);
           await work.must("push", "-q", url, `${tip}:refs/heads/main`);
           assert.ok(await story.isServed(state));
@@ -62,34 +72,48 @@ for (const backend of ["memory", "lmdb"] as const) {
 
     // What is slow about it is the fifty git clients, not the store.
     const isOnce = { skip: backend === "memory" };
-    it("fifty pushes and states of one maintainer set at once end with the newest state everywhere", isOnce, async () => {
-      const [alice, bob] = [new Person(), new Person()];
-      const { work } = await story.hosted(alice, "crowd", [["maintainers", bob.pubkey]]);
-      await story.publish(story.announcement(bob, "crowd", [["maintainers", alice.pubkey]]));
-      const count = 25;
-      const tips: string[] = [];
-      for (let i = 0; i < count; i++) tips.push(await work.commit(`crowd ${i}`));
-      const now = Math.floor(Date.now() / 1000) - 400;
-      const states = tips.map((tip, index) =>
-        (index % 2 === 0 ? alice : bob).sign(30618, [["d", "crowd"], ["refs/heads/main", tip]], "", now + index),
-      );
-      const work50 = tips.flatMap((tip, index) => {
-        const owner = index % 3 === 0 ? bob : alice;
-        const state = states[index];
-        assert.ok(state);
-        return [
-          story.publish(state),
-          story.publish(state).then(() => work.git("push", "-q", story.url(owner, "crowd"), `+${tip}:refs/heads/main`)),
-        ];
-      });
-      await Promise.all(work50);
-      const last = tips.at(-1) ?? "";
-      for (const owner of [alice, bob]) {
-        assert.equal((await story.advertised(owner, "crowd"))["refs/heads/main"], last);
-      }
-      const newest = states.at(-1);
-      assert.ok(newest && (await story.isServed(newest)));
-    });
+    it(
+      "fifty pushes and states of one maintainer set at once end with the newest state everywhere",
+      isOnce,
+      async () => {
+        const [alice, bob] = [new Person(), new Person()];
+        const { work } = await story.hosted(alice, "crowd", [["maintainers", bob.pubkey]]);
+        await story.publish(story.announcement(bob, "crowd", [["maintainers", alice.pubkey]]));
+        const count = 25;
+        const tips: string[] = [];
+        for (let i = 0; i < count; i++) tips.push(await work.commit(`crowd ${i}`));
+        const now = Math.floor(Date.now() / 1000) - 400;
+        const states = tips.map((tip, index) =>
+          (index % 2 === 0 ? alice : bob).sign(
+            30618,
+            [
+              ["d", "crowd"],
+              ["refs/heads/main", tip],
+            ],
+            "",
+            now + index,
+          ),
+        );
+        const work50 = tips.flatMap((tip, index) => {
+          const owner = index % 3 === 0 ? bob : alice;
+          const state = states[index];
+          assert.ok(state);
+          return [
+            story.publish(state),
+            story
+              .publish(state)
+              .then(() => work.git("push", "-q", story.url(owner, "crowd"), `+${tip}:refs/heads/main`)),
+          ];
+        });
+        await Promise.all(work50);
+        const last = tips.at(-1) ?? "";
+        for (const owner of [alice, bob]) {
+          assert.equal((await story.advertised(owner, "crowd"))["refs/heads/main"], last);
+        }
+        const newest = states.at(-1);
+        assert.ok(newest && (await story.isServed(newest)));
+      },
+    );
 
     it("a state that arrives when its objects are here moves the refs before its OK", async () => {
       const alice = new Person();

@@ -24,7 +24,10 @@ export interface RawPush {
 
 async function packOf(folder: string, objects: readonly string[]): Promise<Buffer> {
   const input = objects.map((id) => `${id}\n`).join("");
-  const made = await runProgram("sh", ["-c", "git pack-objects --revs --stdout -q | base64 -w0"], { cwd: folder, input });
+  const made = await runProgram("sh", ["-c", "git pack-objects --revs --stdout -q | base64 -w0"], {
+    cwd: folder,
+    input,
+  });
   return Buffer.from(made.stdout, "base64");
 }
 
