@@ -97,7 +97,10 @@ export class Story {
   }
 
   async served(filter: Record<string, unknown>): Promise<SignedEvent[]> {
-    const { events } = await this.relay.ask(`q${this.#count++}`, filter);
+    const id = `q${this.#count++}`;
+    const { events, end } = await this.relay.ask(id, filter);
+    assert.equal(end[0], "EOSE", String(end[2]));
+    this.relay.send("CLOSE", id);
     return events as SignedEvent[];
   }
 

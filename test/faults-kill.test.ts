@@ -1,0 +1,108 @@
+// The server is killed (SIGKILL) at named points of a push and its release, then started again on what it left.
+// After each: what was acknowledged is there, states served and refs held agree, nothing is left over, nobody has to
+// do anything by hand.
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { runProgram } from "./harness/git-server.js";
+import { armedText, points } from "./harness/grasp-killed-server.js";
+import { Person, type SignedEvent } from "./harness/grasp-people.js";
+import { Story, stateEvent, type WorkingCopy } from "./harness/grasp-story.js";
+import { type ChildServer, newFolder, removeFolder, startChild, until } from "./harness/server.js";
+
+const program = fileURLToPath(new URL("./harness/grasp-killed-server.js", import.meta.url));
+
+interface Scene {
+  readonly alice: Person;
+  readonly bob: Person;
+  readonly work: WorkingCopy;
+  readonly first: string;
+  readonly second: string;
+  readonly state: SignedEvent;
+}
+
+describe("kill -9 loses nothing acknowledged", () => {
+  for (const [index, point] of Object.keys(points).entries()) {
+    it(`when ${point}`, async () => {
+      const folder = await newFolder();
+      try {
+        const killed = await startChild({ backend: "lmdb", folder, program, args: [point] });
+        const acknowledged = await pushUntilKilled(killed, index);
+        const server = await startChild({ backend: "lmdb", folder });
+        await checkAfter(await Story.on(server), acknowledged.scene, acknowledged.pushed);
+        await server.stop();
+        assert.deepEqual(processesIn(folder), []);
+      } finally {
+        await removeFolder(folder);
+      }
+    });
+  }
+});
+
+async function pushUntilKilled(
+  server: ChildServer,
+  seed: number,
+): Promise<{ readonly scene: Scene; readonly pushed: boolean }> {
+  const story = await Story.on(server);
+  const [alice, bob] = [new Person(), new Person()];
+  const listing = (owner: Person) => story.announcement(owner, "safe", [["maintainers", alice.pubkey, bob.pubkey]]);
+  await story.accepted(listing(alice));
+  const work = await story.workingCopy();
+  const first = await work.commit(`one ${seed}`);
+  await story.state(alice, "safe", { "refs/heads/main": first });
+  await work.must("push", "-q", story.url(alice, "safe"), "main");
+  await story.accepted(listing(bob));
+  const second = await work.commit(`two ${seed}`);
+  const state = stateEvent(alice, "safe", { "refs/heads/main": second });
+  server.child.kill("SIGUSR2");
+  assert.ok(await until(() => server.log().includes(armedText)));
+  const scene = { alice, bob, work, first, second, state };
+  story.relay.send("EVENT", state);
+  const isHeld = await until(
+    () => story.relay.heard.some(([verb, id]) => verb === "OK" && id === state.id) || server.child.signalCode !== null,
+  );
+  assert.ok(isHeld);
+  const pushed =
+    server.child.signalCode === null && (await work.git("push", story.url(alice, "safe"), "main")).code === 0;
+  assert.equal((await server.ended).signal, "SIGKILL", "the point was reached");
+  return { scene, pushed };
+}
+
+async function checkAfter(story: Story, scene: Scene, wasPushed: boolean): Promise<void> {
+  const { alice, bob, work, first, second, state } = scene;
+  const refs = await Promise.all([alice, bob].map((owner) => story.advertised(owner, "safe")));
+  const isServed = await story.isServed(state);
+  if (wasPushed) assert.ok(isServed, "the push was acknowledged");
+  for (const shown of refs) assert.equal(shown["refs/heads/main"], isServed ? second : first, "states and refs agree");
+  for (const owner of [alice, bob]) {
+    const directory = story.directory(owner, "safe");
+    const fsck = await runProgram("git", [`--git-dir=${directory}`, "fsck", "--strict"]);
+    assert.equal(fsck.code, 0, fsck.stderr);
+    const left = readdirSync(directory, { recursive: true }).map(String);
+    assert.deepEqual(
+      left.filter((name) => /\.lock$|tmp_/.test(name)),
+      [],
+    );
+  }
+  // And it goes on from here without anybody's help.
+  await story.publish(state);
+  await work.must("push", "-q", story.url(alice, "safe"), "main");
+  assert.ok(await story.isServed(state));
+  for (const owner of [alice, bob]) assert.equal((await story.advertised(owner, "safe"))["refs/heads/main"], second);
+  await story.relay.close();
+}
+
+/** Processes that have a file of this folder in their command line or environment. */
+function processesIn(folder: string): string[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(folder);
+      } catch {
+        return false;
+      }
+    });
+}
