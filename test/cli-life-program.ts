@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { systemClock } from "../src/base/clock.js";
 import { loadConfig } from "../src/config/load.js";
 import { type LifeParts, runServer } from "../src/process-life.js";
-import { type Server, StartRefusal } from "../src/start.js";
+import type { Server } from "../src/start.js";
 import { ClosingOrder } from "../src/wiring/closing-order.js";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
@@ -26,15 +26,7 @@ async function start({ live, logger }: Parameters<LifeParts["start"]>[0]): Promi
   closing.add("store", async () => say("store closed"));
   closing.add("verifier", async () => say("verifier closed"));
   const server = createServer();
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(port, host, resolve);
-    });
-  } catch (error) {
-    await closing.close();
-    throw new StartRefusal(`choose another with NGIT_BIND_ADDRESS: ${String(error)}`);
-  }
+  await new Promise<void>((resolve) => server.listen(port, host, resolve));
   process.on("SIGUSR2", () => {
     // As a bug would: a promise nobody waits for.
     void Promise.reject(new Error("planted fault"));
