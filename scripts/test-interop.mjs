@@ -1,0 +1,46 @@
+// npm run test:interop — real clients against a started server: `ngit` (a Rust crate) and `nak` (a Go module).
+// Needs cargo and go; installs the clients into .cache/interop, which takes a quarter of an hour the first time.
+// What cannot be installed is printed as not run, never as passed.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const cache = join(root, ".cache", "interop");
+const bin = join(cache, "bin");
+mkdirSync(bin, { recursive: true });
+
+// A version whose lock file can be installed today; newer ones are tried by setting NGIT_VERSION.
+const ngitVersion = process.env.NGIT_VERSION ?? "3.0.3";
+
+const clients = [
+  {
+    name: "ngit",
+    tool: "cargo",
+    install: ["install", "ngit", "--version", ngitVersion, "--locked", "--root", cache],
+  },
+  { name: "nak", tool: "go", install: ["install", "github.com/fiatjaf/nak@latest"] },
+];
+
+function ensure({ name, tool, install }) {
+  if (existsSync(join(bin, name))) return true;
+  process.stderr.write(`test:interop: installing ${name} with ${tool} …\n`);
+  const result = spawnSync(tool, install, { stdio: "inherit", env: { ...process.env, GOBIN: bin } });
+  if (result.status === 0 && existsSync(join(bin, name))) return true;
+  process.stderr.write(`test:interop: ${name}: NOT RUN (it could not be installed with ${tool})\n`);
+  return false;
+}
+
+const available = clients.filter(ensure).map(({ name }) => name);
+const folder = join(root, "dist", "test", "interop");
+const files = readdirSync(folder)
+  .filter((file) => file.endsWith(".interop.js") && available.includes(file.split(".")[0]))
+  .map((file) => join(folder, file));
+if (files.length === 0) process.exit(1);
+const result = spawnSync(process.execPath, ["--test", "--enable-source-maps", "--test-concurrency=1", ...files], {
+  cwd: root,
+  stdio: "inherit",
+  env: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
+});
+process.exit(result.status ?? 1);
