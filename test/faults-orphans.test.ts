@@ -61,7 +61,7 @@ describe("a large repository", () => {
       const more = await work.commit("more");
       await story.state(alice, "large", { "refs/heads/main": more });
       const pushing = work.git("push", "-q", story.url(alice, "large"), "main");
-      await until(() => gitProcessesAt(server.folder).length > 0);
+      assert.ok(await until(() => gitProcessesAt(server.folder).length > 0), "git was at work");
       server.child.kill("SIGKILL");
       await Promise.all([server.ended, pushing]);
       assert.ok(

@@ -137,7 +137,7 @@ export async function startChild(
   const isReady = await until(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return true;
     return (await fetch(`${server.origin}/`).catch(() => undefined))?.status === 200;
-  });
+  }, 30_000);
   if (!isReady || child.exitCode !== null) throw new Error(`the server did not start: ${log}`);
   return {
     ...server,

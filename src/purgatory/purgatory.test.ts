@@ -1,0 +1,233 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { catalogueRow } from "../admission/catalogue.js";
+import { rememberedId } from "../admission/remembered.js";
+import { announcement, keyOf, maintainers, makeEvent, nameOf, oid, state, sync } from "../admission/testing/world.js";
+import { waitingEntry } from "../admission/waiting.js";
+import type { PushOutcome } from "../git/types.js";
+import type { EventId, Oid } from "../nostr/ids.js";
+import type { RefName } from "../nostr/ref-name.js";
+import { partialPush } from "./journal.js";
+import { diskAddress } from "./repository-address.js";
+import { Room } from "./testing/room.js";
+
+const main = "refs/heads/main" as RefName;
+const minutes = 60;
+const days = 86_400;
+
+describe("the waiting room", () => {
+  let room: Room;
+  before(async () => {
+    room = await Room.open();
+  });
+  after(() => room.close());
+
+  const head = async (owner: string, identifier: string): Promise<string | undefined> =>
+    (await room.repository(nameOf(owner, identifier)).refs()).refs.get(main)?.oid;
+
+  it("objects that a hunt brought release state and announcement, the announcement first", async () => {
+    const event = announcement("alice", "hunted", [], room.now);
+    await room.send(event, sync);
+    const tip = await room.commit(nameOf("alice", "hunted"), "one");
+    await room.repositories.delete(diskAddress(nameOf("alice", "hunted")));
+    await room.repositories.create(diskAddress(nameOf("alice", "hunted")));
+    const held = state("alice", "hunted", [[main, tip]], room.now);
+    assert.equal(await room.send(held, sync), false);
+    await room.commit(nameOf("alice", "hunted"), "one");
+    const released = await room.purgatory.fetched(nameOf("alice", "hunted"));
+    assert.deepEqual(
+      released.map(({ id, via }) => [id, via]),
+      [
+        [event.id, "hunt"],
+        [held.id, "hunt"],
+      ],
+    );
+    assert.equal(await head("alice", "hunted"), tip);
+  });
+
+  it("oldest first: of several states that become complete the newest decides and each author's newest is served", async () => {
+    await room.send(announcement("ann", "several", [maintainers("ben")], room.now));
+    const name = nameOf("ann", "several");
+    const one = await room.commit(name, "1");
+    const two = await room.commit(name, "2");
+    const missing = oid("elsewhere");
+    const older = state("ann", "several", [[main, one]], room.now);
+    const newer = state("ben", "several", [[main, two]], room.now + 1);
+    const newest = state("ann", "several", [[main, missing]], room.now + 2);
+    for (const event of [newest, older, newer]) await room.write(event);
+    await room.purgatory.fetched(name);
+    assert.equal(await head("ann", "several"), two);
+    assert.deepEqual(await Promise.all([older, newer, newest].map((event) => room.isServed(event))), [
+      true,
+      true,
+      false,
+    ]);
+    assert.equal((await catalogueRow(room.store, name))?.mark?.id, newer.id);
+  });
+
+  it("a synced state goes soft after half an hour, is released if its data comes, and is remembered after a week", async () => {
+    await room.send(announcement("sue", "synced", [], room.now));
+    const name = nameOf("sue", "synced");
+    const tip = await room.commit(name, "base");
+    await room.send(state("sue", "synced", [[main, tip]], room.now));
+    const lost = state("sue", "synced", [[main, oid("lost")]], room.now + 5);
+    await room.send(lost, sync);
+    await room.advance(31 * minutes);
+    assert.equal((await waitingEntry(room.store, lost.id))?.phase, "soft");
+    const late = await room.commit(name, "late");
+    const found = state("sue", "synced", [[main, late]], room.now);
+    await room.write(found, sync);
+    await room.purgatory.fetched(name);
+    assert.ok(await room.isServed(found));
+    await room.advance(7 * days + 60);
+    assert.equal(await waitingEntry(room.store, lost.id), undefined);
+    assert.equal((await rememberedId(room.store, lost.id, room.now))?.reason, "expired");
+    await room.advance(7 * days + 3_700);
+    assert.equal(await room.store.row("remembered", `id:${lost.id}`), undefined, "forgotten for good");
+  });
+
+  it("a promise that was not kept is kept at the next start, one that was abandoned is not", async () => {
+    await room.send(announcement("pia", "promised", [], room.now));
+    const name = nameOf("pia", "promised");
+    const address = diskAddress(name);
+    const tip = await room.commit(name, "promised");
+    const waiting = state(
+      "pia",
+      "promised",
+      [
+        [main, tip],
+        ["refs/heads/far", oid("far")],
+      ],
+      room.now,
+    );
+    await room.send(waiting);
+    const candidate = { id: waiting.id, created_at: waiting.created_at };
+    const entry = (ref: string) => ({ address, candidate, updates: [{ ref: ref as RefName, to: tip }] });
+    const given = entry("refs/heads/never");
+    await room.purgatory.journal(given);
+    assert.ok(await partialPush(room.store, name, waiting.id));
+    await room.purgatory.abandoned(given);
+    assert.equal((await catalogueRow(room.store, name))?.mark, null, "the mark is as before");
+    assert.equal(await partialPush(room.store, name, waiting.id), undefined);
+    await room.purgatory.journal(entry(main));
+    room.restart();
+    await room.purgatory.resume();
+    const { refs } = await room.repository(name).refs();
+    assert.deepEqual([...refs.keys()], [main]);
+    assert.equal((await catalogueRow(room.store, name))?.mark?.id, waiting.id);
+  });
+
+  it("a partial state is released once its grace is over, also when the server restarts meanwhile", async () => {
+    const waiting = (await waitingEntry(room.store, [...(await partialIds())][0] as EventId))?.id as EventId;
+    assert.equal(await room.store.has(waiting), false);
+    room.clock.advance(12_000);
+    for (let i = 0; i < 500 && !(await room.store.has(waiting)); i++)
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    assert.ok(await room.store.has(waiting));
+    const row = await catalogueRow(room.store, nameOf("pia", "promised"));
+    assert.deepEqual(row?.partial?.missingRefs, ["refs/heads/far"]);
+  });
+
+  const partialIds = async (): Promise<Set<string>> => {
+    const found = new Set<string>();
+    for await (const [key] of room.store.rows("journal", { prefix: "partial:" })) found.add(key.slice(-64));
+    return found;
+  };
+
+  it("threats 19: unclaimed data is bounded, and whoever holds most gives way first", async () => {
+    await room.send(announcement("pat", "full", [], room.now));
+    const address = diskAddress(nameOf("pat", "full"));
+    room.settings = { ...room.settings, unclaimed: { bytesEach: 100, perIpAndHour: 2, bytesInAll: 250 } };
+    const push = (id: string, ip: string, bytes: number): Promise<string[]> =>
+      room.purgatory.pushed({
+        address,
+        decision: { verdicts: [], candidate: undefined, moves: true },
+        updates: [],
+        placeholders: [{ eventId: id.repeat(64) as EventId, tip: oid("x") as Oid, bytes, sinceMs: room.clock.nowMs() }],
+        packBytes: bytes,
+        ip,
+      } satisfies PushOutcome);
+    await push("a", "192.0.2.1", 100);
+    room.clock.advance(1_000);
+    await push("b", "192.0.2.1", 100);
+    await push("c", "192.0.2.2", 100);
+    assert.deepEqual(room.purgatory.placeholders.ids, ["b".repeat(64), "c".repeat(64)]);
+    const ids = ["1", "2", "3"].map((digit) => digit.repeat(64) as EventId);
+    const { placeholders } = room.purgatory;
+    assert.equal(placeholders.allowance("192.0.2.9", ids.slice(0, 2), room.now).ok, true);
+    assert.equal(placeholders.allowance("192.0.2.9", ids.slice(0, 2), room.now).ok, true, "asked twice, counted once");
+    assert.equal(placeholders.allowance("192.0.2.9", ids.slice(2), room.now).ok, false);
+  });
+
+  it("threats 19: a stranger's pull requests use his quota and the repository's share, not the owner's", async () => {
+    await room.send(announcement("olga", "quota", [], room.now));
+    const name = nameOf("olga", "quota");
+    const tip = await room.commit(name, "base");
+    await room.send(state("olga", "quota", [[main, tip]], room.now));
+    const tags = [
+      ["a", `30617:${keyOf("olga")}:quota`],
+      ["c", oid("pr")],
+    ];
+    const event = makeEvent(keyOf("stranger"), 1618, tags, room.now);
+    await room.send(event);
+    const ref = `refs/nostr/${event.id}` as RefName;
+    const command = { ref, old: undefined, new: oid("pr") as Oid };
+    const address = diskAddress(name);
+    const quota = async () => (await room.purgatory.authority(address, [command], "192.0.2.1")).quota?.maxBytes;
+    room.settings = { ...room.settings, quotas: { ...room.settings.quotas, pullRequestAuthorBytes: 500 } };
+    assert.equal(await quota(), 500);
+    await room.purgatory.pushed({
+      address,
+      decision: { verdicts: [], candidate: undefined, moves: true },
+      updates: [{ ref, to: oid("pr") as Oid }],
+      placeholders: [],
+      packBytes: 400,
+      ip: "192.0.2.1",
+    });
+    assert.equal(await quota(), 100);
+    const counters = (await catalogueRow(room.store, name))?.counters;
+    assert.deepEqual([counters?.bytes, counters?.pullRequestBytes], [0, 400]);
+  });
+
+  it("a crash between an event and its git data's claim is mended at the next start", async () => {
+    const name = nameOf("olga", "quota");
+    const repository = room.repository(name);
+    const quarantine = await repository.quarantine();
+    const env = {
+      ...quarantine.writingEnvironment,
+      GIT_AUTHOR_DATE: "1700000000 +0000",
+      GIT_COMMITTER_DATE: "1700000000 +0000",
+    };
+    const { directory } = repository;
+    const tree = (await room.git.mustRun(["hash-object", "-t", "tree", "--stdin"], { directory })).toString().trim();
+    const tip = (await room.git.mustRun(["commit-tree", "-m", "contribution", tree], { directory, env }))
+      .toString()
+      .trim();
+    const pack = await room.git.mustRun(["pack-objects", "-q", `${quarantine.directory}/pack/pack`], {
+      directory,
+      env,
+      input: `${tip}\n`,
+    });
+    assert.match(pack.toString(), /^[0-9a-f]{40}/);
+    const tags = [
+      ["a", `30617:${keyOf("olga")}:quota`],
+      ["c", tip],
+    ];
+    const event = makeEvent(keyOf("stranger"), 1618, tags, room.now);
+    const kept = await quarantine.keepUnclaimed(event.id, tip as Oid);
+    await quarantine.drop();
+    await room.purgatory.pushed({
+      address: diskAddress(name),
+      decision: { verdicts: [], candidate: undefined, moves: true },
+      updates: [],
+      placeholders: [{ ...kept, bytes: 1 }],
+      packBytes: 1,
+      ip: "192.0.2.1",
+    });
+    await room.write(event);
+    room.restart();
+    await room.purgatory.resume();
+    assert.ok(await room.isServed(event));
+    assert.equal((await repository.refs()).refs.get(`refs/nostr/${event.id}` as RefName)?.oid, tip);
+  });
+});

@@ -1,0 +1,117 @@
+// A waiting room for tests: the memory store, real repositories, the real policy, a clock that is driven.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { applyVerdict } from "../../admission/apply.js";
+import { defaultCaps } from "../../admission/caps.js";
+import type { RepositoryName } from "../../admission/names.js";
+import type { Source, Verdict } from "../../admission/policy.js";
+import { client, startSeconds, World } from "../../admission/testing/world.js";
+import { unixSeconds } from "../../base/clock.js";
+import { ManualClock } from "../../base/testing/manual-clock.js";
+import { Launcher } from "../../git/launcher.js";
+import { Repositories } from "../../git/repositories.js";
+import type { GitRepository } from "../../git/repository.js";
+import { Git } from "../../git/run.js";
+import type { VerifiedEvent } from "../../nostr/event.js";
+import type { Oid } from "../../nostr/ids.js";
+import { createMemoryStore } from "../../store/memory/create.js";
+import type { Released } from "../finish.js";
+import { Purgatory } from "../purgatory.js";
+import { diskAddress } from "../repository-address.js";
+import { defaultPurgatorySettings, type PurgatorySettings } from "../settings.js";
+
+export class Room {
+  readonly clock = new ManualClock(startSeconds * 1000);
+  readonly store = createMemoryStore({ clock: this.clock });
+  readonly released: Released[] = [];
+  settings: PurgatorySettings = { ...defaultPurgatorySettings, startGraceSeconds: 0, caps: defaultCaps };
+  readonly #policy = new World().policy;
+
+  private constructor(
+    readonly folder: string,
+    readonly launcher: Launcher,
+    readonly git: Git,
+    readonly repositories: Repositories,
+    public purgatory: Purgatory,
+  ) {}
+
+  static async open(): Promise<Room> {
+    const folder = await mkdtemp(join(tmpdir(), "purgatory-test-"));
+    const launcher = new Launcher();
+    const git = await Git.find(launcher);
+    const clock = new ManualClock(startSeconds * 1000);
+    const repositories = new Repositories({ gitDataPath: folder, git, clock });
+    const room = new Room(folder, launcher, git, repositories, undefined as unknown as Purgatory);
+    room.restart();
+    await room.purgatory.resume();
+    return room;
+  }
+
+  /** As after a crash: a new waiting room on the same store and disk. */
+  restart(): void {
+    this.purgatory = new Purgatory({
+      store: this.store,
+      repositories: this.repositories,
+      clock: this.clock,
+      settings: () => this.settings,
+      diskShareUsed: async () => 0,
+      observer: {
+        released: (item) => void this.released.push(item),
+        expired: () => undefined,
+        problem: () => undefined,
+        failed: (_what, error) => {
+          throw error;
+        },
+      },
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.purgatory.close();
+    await this.launcher.close();
+    await this.store.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  get now(): number {
+    return unixSeconds(this.clock);
+  }
+
+  /** Only writes the verdict; git has not followed. */
+  write(event: VerifiedEvent, source: Source = client()): Promise<Verdict> {
+    return this.store.transact(async (tx) => {
+      const verdict = await this.#policy(event, { reader: tx, source, nowSeconds: this.now });
+      await applyVerdict(tx, event, verdict, this.now);
+      return verdict;
+    });
+  }
+
+  async send(event: VerifiedEvent, source: Source = client()): Promise<boolean> {
+    return this.purgatory.entered(event, await this.write(event, source));
+  }
+
+  repository(name: RepositoryName): GitRepository {
+    return this.repositories.open(diskAddress(name));
+  }
+
+  /** A commit of its own in a repository's objects, as a hunt or a push leaves it before the release. */
+  async commit(name: RepositoryName, text: string): Promise<Oid> {
+    const { directory } = this.repository(name);
+    const tree = (await this.git.mustRun(["hash-object", "-w", "-t", "tree", "--stdin"], { directory }))
+      .toString()
+      .trim();
+    const env = { GIT_AUTHOR_DATE: "1700000000 +0000", GIT_COMMITTER_DATE: "1700000000 +0000" };
+    return (await this.git.mustRun(["commit-tree", "-m", text, tree], { directory, env })).toString().trim() as Oid;
+  }
+
+  async isServed(event: VerifiedEvent): Promise<boolean> {
+    return this.store.has(event.id);
+  }
+
+  async advance(seconds: number): Promise<void> {
+    this.clock.advance(seconds * 1000);
+    await this.purgatory.sweep();
+  }
+}
