@@ -1,0 +1,112 @@
+// Properties 1, 2, 5 and 6, checked after the world has been calm for two simulated days.
+
+import type { NostrEvent } from "../src/nostr/event.js";
+import { servicePart } from "../src/net/url.js";
+import { goodSignature } from "./events.js";
+import type { ModelRelay } from "./model-relay.js";
+import type { ModelServer } from "./model-server.js";
+import type { World } from "./world.js";
+
+const value = (event: NostrEvent, name: string): string => event.tags.find((tag) => tag[0] === name)?.[1] ?? "";
+
+interface Wants {
+  readonly any: boolean;
+  readonly identifiers: Set<string>;
+  readonly coordinates: Set<string>;
+  readonly roots: Set<string>;
+  readonly related: Set<string>;
+  readonly authors: Set<string>;
+}
+
+const lists = (event: NostrEvent, key: string): boolean =>
+  event.tags.some((tag) => tag[0] === "relays" && tag.slice(1).some((url) => servicePart(url) === key));
+
+/** What the layers ask of a relay, worked out from the server's state alone. */
+function wantsOf(server: ModelServer, relay: ModelRelay, bootstrap: boolean): Wants {
+  const wants: Wants = {
+    any: bootstrap,
+    identifiers: new Set(),
+    coordinates: new Set(),
+    roots: new Set(),
+    related: new Set(),
+    authors: new Set(),
+  };
+  let any = bootstrap;
+  const tooLong = (text: string): boolean => relay.manners.refusesLongValues && text.length > 255;
+  const full: string[] = [];
+  for (const coordinate of server.hosted) {
+    const event = server.latest.get(coordinate)!;
+    const listed = lists(event, relay.key);
+    any ||= listed;
+    if ((listed || bootstrap) && !tooLong(value(event, "d"))) wants.identifiers.add(value(event, "d"));
+    if (!listed) continue;
+    full.push(coordinate);
+    if (!tooLong(coordinate)) wants.coordinates.add(coordinate);
+    for (const root of server.rootsOf(coordinate)) wants.roots.add(root.id);
+  }
+  for (const { event } of server.waiting.values()) {
+    const listed = lists(event, relay.key);
+    any ||= listed;
+    if ((listed || bootstrap) && !tooLong(value(event, "d"))) wants.identifiers.add(value(event, "d"));
+  }
+  const related = server.relatedTo(full);
+  for (const id of related.ids) wants.related.add(id);
+  for (const author of related.authors) wants.authors.add(author);
+  return { ...wants, any };
+}
+
+function isWanted(wants: Wants, event: NostrEvent): boolean {
+  if (event.kind === 30617) return true;
+  if (event.kind === 30618 && wants.identifiers.has(value(event, "d"))) return true;
+  if ([5, 62, 10317].includes(event.kind) && wants.authors.has(event.pubkey)) return true;
+  return event.tags.some(([name = "", text = ""]) => {
+    if (/^[aAq]$/.test(name) && wants.coordinates.has(text)) return true;
+    if (/^[eEq]$/.test(name) && wants.roots.has(text)) return true;
+    return /^[eE]$/.test(name) && wants.related.has(text);
+  });
+}
+
+export function checkEnd(world: World, bootstrap: readonly string[]): string[] {
+  const problems: string[] = [];
+  const { server } = world;
+  const snapshot = world.core.snapshot(world.now());
+  const nowMs = world.timeline.nowMs;
+  for (const relay of world.relays.values()) {
+    if (!relay.honest) continue;
+    const wants = wantsOf(server, relay, bootstrap.includes(relay.key));
+    if (!wants.any) continue;
+    for (const event of relay.events.values()) {
+      if (!isWanted(wants, event)) continue;
+      const outcome = server.judge(event);
+      if (outcome.type !== "stored" && outcome.type !== "held") continue;
+      problems.push(`property 1: kind ${event.kind} ${event.id.slice(0, 8)} of ${relay.key} is not here`);
+    }
+    const seen = snapshot.relays.find((other) => other.relay === relay.key);
+    if (!seen?.connected) problems.push(`property 5: ${relay.key} is reachable and wanted but not connected (${seen?.state})`);
+    else if (seen.oldestBatchMs !== undefined && nowMs - seen.oldestBatchMs > 30 * 60 * 1000) {
+      problems.push(`property 5: ${relay.key} has a batch of ${Math.round((nowMs - seen.oldestBatchMs) / 60_000)} min`);
+    } else if (seen.state !== "syncing" && seen.confirmedItems + seen.retryingItems + seen.barredItems < seen.items) {
+      problems.push(`property 5: ${relay.key} has ${seen.items - seen.confirmedItems} of ${seen.items} items in no state`);
+    } else if (seen.retryingItems > 0) {
+      problems.push(`property 5: ${relay.key} still retries ${seen.retryingItems} items`);
+    }
+  }
+  for (const event of server.stored.values()) {
+    if (event.sig !== goodSignature) problems.push(`property 2: ${event.id.slice(0, 8)} with a bad signature is stored`);
+  }
+  for (const [id, times] of server.timesStored) {
+    if (times > 1) problems.push(`property 1: ${id.slice(0, 8)} was stored ${times} times`);
+  }
+  const { tables } = snapshot;
+  const known = server.hosted.size + server.waiting.size;
+  if (snapshot.repos > known) problems.push(`property 6: ${snapshot.repos} repos wanted, ${known} known`);
+  if (tables.early > 0) problems.push("property 6: early roots are kept after the replay");
+  for (const relay of snapshot.relays) {
+    if (relay.offersInFlight > 0) problems.push(`property 6: ${relay.relay} has offers without a verdict`);
+    const wanted = [...server.hosted].some((coordinate) => lists(server.latest.get(coordinate)!, relay.relay));
+    const waits = [...server.waiting.values()].some((entry) => lists(entry.event, relay.relay));
+    if (!wanted && !waits && !relay.bootstrap) problems.push(`property 6: ${relay.relay} is tracked and nobody lists it`);
+  }
+  if (tables.due > snapshot.relays.length * 20 + 200) problems.push(`property 6: ${tables.due} wake-ups are noted`);
+  return problems;
+}

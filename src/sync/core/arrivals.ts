@@ -1,0 +1,195 @@
+// Events that arrive, and what intake says of them (spec "What happens to an event that arrives"). What matches none
+// of our filters is dropped; the rest goes to intake like any client's event; verdicts move budgets, memory, counts.
+
+import type { NostrEvent } from "../../nostr/event.js";
+import { tagValue } from "../../nostr/event.js";
+import { kinds } from "../../nostr/kinds.js";
+import { disconnect } from "./connection.js";
+import { allStatesItem, announcementsItem, repositoryItem, rootItem, slotOf, slots, stateItem } from "./items.js";
+import { reconsider } from "./live-set.js";
+import type { EventSource, Input, RelayKey } from "./messages.js";
+import type { Job, Relay } from "./relay.js";
+import { isTrouble } from "./remembered.js";
+import type { Step, SyncState } from "./state.js";
+
+const addressTag = /^[aAq]$/;
+const idTag = /^[eEq]$/;
+const byAuthor: readonly number[] = [kinds.deletion, kinds.vanish, kinds.graspList];
+
+/** Whether any layer asks this relay for the event. */
+export function isAskedFor(state: SyncState, relay: Relay, event: NostrEvent, job: Job | undefined): boolean {
+  const { wanted } = state;
+  if (event.kind === kinds.announcement && relay.items.has(announcementsItem)) return true;
+  if (event.kind === kinds.state) {
+    if (relay.items.has(allStatesItem)) return true;
+    for (const repo of wanted.withIdentifier(tagValue(event, "d") ?? "") ?? []) {
+      if (relay.items.has(stateItem(repo.ix))) return true;
+    }
+  }
+  for (const [name, value] of event.tags) {
+    if (name === undefined || value === undefined) continue;
+    if (addressTag.test(name)) {
+      const repo = wanted.repos.get(value);
+      if (repo && relay.items.has(repositoryItem(repo.ix))) return true;
+    }
+    if (idTag.test(name)) {
+      const root = wanted.rootNumber(value);
+      if (root !== undefined && relay.items.has(rootItem(root))) return true;
+      if (job?.related?.ids.includes(value as NostrEvent["id"])) return true;
+    }
+  }
+  return byAuthor.includes(event.kind) && (job?.related?.authors.includes(event.pubkey) ?? false);
+}
+
+/** The repository an event counts against. */
+function coordinateOf(state: SyncState, event: NostrEvent): string | undefined {
+  const { wanted } = state;
+  if (event.kind === kinds.state) {
+    const same = wanted.withIdentifier(tagValue(event, "d") ?? "");
+    for (const repo of same ?? []) return repo.coordinate;
+  }
+  for (const [name, value] of event.tags) {
+    if (name === undefined || value === undefined) continue;
+    if (addressTag.test(name) && wanted.repos.has(value)) return value;
+    const root = idTag.test(name) ? wanted.rootNumber(value) : undefined;
+    if (root !== undefined) return wanted.reposOfRoot(root)[0]?.coordinate;
+  }
+  return undefined;
+}
+
+export function offer(
+  state: SyncState,
+  relay: RelayKey,
+  source: EventSource,
+  layerFour: boolean,
+  event: NostrEvent,
+  step: Step,
+): void {
+  const from = state.relays.get(relay);
+  if (from) {
+    from.offersInFlight += 1;
+    if (from.offersInFlight >= state.config.maxOffersInFlight && !from.readingPaused && from.status === "connected") {
+      from.readingPaused = true;
+      step.out.push({ type: "pauseReading", relay, link: from.link });
+    }
+  }
+  step.out.push({ type: "offerToIntake", relay, source, layerFour, event });
+}
+
+/** An event that one of our subscriptions asked for. */
+export function onArrival(
+  state: SyncState,
+  relay: Relay,
+  source: EventSource,
+  job: Job | undefined,
+  event: NostrEvent,
+  step: Step,
+): void {
+  if (state.remembered.has(event.id, step.now)) return;
+  const coordinate = coordinateOf(state, event);
+  if (coordinate !== undefined && state.budgets.isOver(coordinate)) {
+    drop(relay, "over-budget", step);
+    return;
+  }
+  offer(state, relay.key, source, job?.related !== undefined, event, step);
+}
+
+export function drop(relay: Relay, label: string, step: Step): void {
+  step.out.push({ type: "count", counter: "dropped_events", relay: relay.key, label, by: 1 });
+}
+
+function oneVerdictMore(state: SyncState, relay: Relay, step: Step): void {
+  relay.offersInFlight = Math.max(0, relay.offersInFlight - 1);
+  if (!relay.readingPaused || relay.offersInFlight > state.config.maxOffersInFlight / 2) return;
+  relay.readingPaused = false;
+  if (relay.status === "connected") step.out.push({ type: "resumeReading", relay: relay.key, link: relay.link });
+}
+
+/** Layer 1 and the state layer ask for what strangers wrote: that we refuse most of it is not the relay's fault. */
+const isExpectedRefusal = (event: NostrEvent): boolean =>
+  event.kind === kinds.announcement || event.kind === kinds.state;
+
+export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdict" }>, step: Step): void {
+  const { event, outcome, source } = input;
+  const { config } = state;
+  const relay = state.relays.get(input.relay);
+  if (relay) oneVerdictMore(state, relay, step);
+  state.remembered.note(event, outcome, input.relay, step.now, step.out);
+  if (outcome.type === "stored" || outcome.type === "held") {
+    step.out.push({ type: "count", counter: "events", label: source, by: 1 });
+    if (relay && (source === "reconnect" || source === "daily") && !input.layerFour) {
+      step.out.push({ type: "count", counter: "gap_events", relay: relay.key, by: 1 });
+    }
+    if (source === "live" && outcome.type === "stored") {
+      step.out.push({ type: "observeLag", seconds: Math.max(0, step.now.wallMs / 1000 - event.created_at) });
+    }
+    noteNew(state, relay, event, step);
+    if (outcome.type === "stored") judgeAgain(state, event, undefined, step);
+  }
+  if (!relay) return;
+  if (isTrouble(outcome)) {
+    // What our own trouble lost is fetched again with a full sync.
+    relay.nextDailyMs = Math.min(relay.nextDailyMs, step.now.monotonicMs + config.resyncAfterTroubleMs);
+    return;
+  }
+  relay.judged += 1;
+  if (outcome.type === "refused" && !isExpectedRefusal(event)) relay.refused += 1;
+  if (relay.judged < config.refusedWindow) return;
+  const share = relay.refused / relay.judged;
+  relay.judged = 0;
+  relay.refused = 0;
+  if (share > config.refusedShare) pause(state, relay, "mostly-refused", config.refusedPauseMs, step);
+}
+
+function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, step: Step): void {
+  const { config } = state;
+  const coordinate = coordinateOf(state, event);
+  if (coordinate !== undefined && state.budgets.add(coordinate)) {
+    step.out.push({ type: "log", level: "warn", code: "repository-budget-hit", fields: { coordinate } });
+  }
+  for (const [name, value] of event.tags) {
+    const root =
+      name !== undefined && value !== undefined && idTag.test(name) ? state.wanted.rootNumber(value) : undefined;
+    if (root === undefined) continue;
+    state.wanted.noteActivity(root, Math.min(event.created_at, step.now.wallMs / 1000));
+    if (relay && slotOf(Math.max(0, relay.items.get(rootItem(root)))) === slots.rotating) {
+      reconsider(state, relay, rootItem(root));
+      state.touched.add(relay);
+    }
+  }
+  if (!relay) return;
+  if (relay.round === "daily") relay.roundNewEvents += 1;
+  const nowMs = step.now.monotonicMs;
+  if (nowMs - relay.dayStartMs >= config.dayMs) {
+    relay.dayStartMs = nowMs;
+    relay.newToday = 0;
+  }
+  relay.newToday += 1;
+  if (relay.newToday < config.maxNewPerRelayPerDay) return;
+  relay.newToday = 0;
+  pause(state, relay, "relay-budget-hit", relay.dayStartMs + config.dayMs - nowMs, step);
+}
+
+function pause(state: SyncState, relay: Relay, code: string, forMs: number, step: Step): void {
+  state.health.of(relay.key).pausedUntilMs = step.now.monotonicMs + forMs;
+  step.out.push({ type: "log", level: "warn", code, relay: relay.key, fields: { forMs: Math.round(forMs) } });
+  disconnect(state, relay, step);
+  state.touched.add(relay);
+}
+
+/** Something is here that may make rejected events valid: hot ones are offered at once, cold ones fetched. */
+export function judgeAgain(state: SyncState, event: NostrEvent, coordinate: string | undefined, step: Step): void {
+  const offered = new Set<string>();
+  for (const hot of state.remembered.hotFor(event, coordinate)) {
+    offered.add(hot.event.id);
+    if (state.remembered.cold.delete(hot.event.id)) step.out.push({ type: "forget", id: hot.event.id });
+    offer(state, hot.relay, "direct", false, hot.event, step);
+  }
+  if (event.kind !== kinds.announcement) return;
+  for (const { id, relay: key } of state.remembered.coldFor(event, step.out)) {
+    const relay = state.relays.get(key);
+    if (!relay || offered.has(id) || relay.direct.length >= state.config.maxDirectIds) continue;
+    relay.direct.push(id);
+    state.touched.add(relay);
+  }
+}

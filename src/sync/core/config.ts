@@ -1,0 +1,118 @@
+// Every number of spec/event-sync.md in one object, so that a test or the simulator can see and change each of them.
+// Values come from main; nothing here reads the environment.
+
+import type { RelayUrl } from "../../net/url.js";
+
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+
+export const syncDefaults = {
+  // Following our own relay
+  windowMs: 5 * second,
+  maxRelaysPerRepo: 20,
+  maxRelaysPerHost: 3,
+  maxRelaysPerOwner: 50,
+  maxRelays: 1000,
+  maxRelaysPerWaitingRepo: 5,
+  maxWaitingRelays: 200,
+  /** Roots that precede their announcement in the replay. */
+  maxEarlyRoots: 1_000_000,
+
+  // Filters
+  tagsPerFilter: 100,
+  consolidatedTagsPerFilter: 500,
+  maxLiveFilters: 70,
+  /** While one chunk is replaced, its new filters stand beside the old ones. */
+  extraFiltersWhileReplacing: 3,
+  maxFiltersPerRequest: 10,
+  maxFrameBytes: 100_000,
+  longValueBytes: 255,
+  /** Long values cost a chunk each; more of them on one relay are covered by rotation. */
+  maxLongChunks: 3,
+  maxBootstrapIdentifiers: 1000,
+  liveSinceMs: 15 * minute,
+  liveReplaceTimeoutMs: 10 * second,
+  rotateRootsMs: 6 * hour,
+  rotateReposMs: hour,
+
+  // History
+  pageSize: 500,
+  /** Chunk of a history filter where NIP-11 states that so many values are welcome. */
+  maxHistoryTagsPerFilter: 1000,
+  idsPerFetch: 100,
+  maxHistorySubscriptions: 4,
+  /** More missing ids than this in one session: split by time. */
+  maxMissingIds: 50_000,
+  maxSlicesPerQuery: 10_000,
+  silenceMs: minute,
+  pageTimeoutMs: 10 * minute,
+  negentropySilenceMs: 10 * second,
+  negentropyTimeoutMs: 10 * minute,
+  negentropyFailuresBeforeGivingUp: 3,
+  noNegentropyMs: 24 * hour,
+  retryDelaysMs: [5 * second, 10 * second, 20 * second, 30 * second] as readonly number[],
+  unpageableRetryMs: hour,
+  failuresUntilNoted: 3,
+  disableNegentropy: false,
+  startupDelayMs: 0,
+  reconnectDelayMs: 0,
+
+  // Connections
+  maxDials: 32,
+  dialTimeoutMs: 10 * second,
+  staleAfterMs: 15 * minute,
+  lookbackMs: 60 * minute,
+  dailyMinMs: 23 * hour,
+  dailyMaxMs: 25 * hour,
+  tidyMs: minute,
+  startupJitterMs: 2 * second,
+  jitterLow: 0.8,
+  jitterHigh: 1.2,
+  authTimeoutMs: 10 * second,
+
+  // Health
+  baseBackoffMs: 5 * second,
+  maxBackoffMs: hour,
+  steadyLinkMs: 5 * minute,
+  deadAfterMs: 24 * hour,
+  deadRetryMs: 24 * hour,
+  rateLimitPauseMs: 65 * second,
+  naughtyFailures: 3,
+  naughtyOverMs: 10 * minute,
+  naughtyForMs: 12 * hour,
+  sharedDnsTroubleMs: minute,
+  maxHealthRecords: 5000,
+
+  // Arriving events
+  maxNewPerCoordinatePerDay: 20_000,
+  maxNewPerRelayPerDay: 1_000_000,
+  dayMs: 24 * hour,
+  refusedWindow: 10_000,
+  refusedShare: 0.9,
+  refusedPauseMs: hour,
+  hotMs: 2 * minute,
+  maxHot: 10_000,
+  maxHotBytes: 64 * 1024 * 1024,
+  coldMs: 7 * 24 * hour,
+  maxCold: 1_000_000,
+  /** Cold ids fetched again because of one announcement. */
+  maxRejudged: 500,
+  maxDirectIds: 5000,
+  /** Offers to intake without a verdict before the relay's socket is no longer read. */
+  maxOffersInFlight: 1000,
+  /** Intake was in trouble (disk full, busy): what it lost is fetched again after this. */
+  resyncAfterTroubleMs: 10 * minute,
+};
+
+export type SyncConfig = Readonly<typeof syncDefaults> & {
+  /** Host, port and base of this service (`servicePart`); never dialled. */
+  readonly ownServices: readonly string[];
+  readonly bootstrap: readonly RelayUrl[];
+};
+
+export const syncConfig = (given: Partial<SyncConfig> & { readonly ownServices: readonly string[] }): SyncConfig => ({
+  ...syncDefaults,
+  bootstrap: [],
+  ...given,
+});

@@ -1,0 +1,205 @@
+// A relay's link: when to dial, what kind of sync a new link begins with, and what its end means (spec
+// "Connections"). States shown: disconnected, connecting, syncing, live, live with failures.
+
+import { allFresh, nextLayer } from "./actions.js";
+import { cancelJobs, dropJobs } from "./history.js";
+import { type Item, layerOf, layers, phaseOf, phases, slotOf, slots } from "./items.js";
+import { beginLayerFour } from "./layer-four.js";
+import { liveIsWhole, liveLost } from "./live.js";
+import { reconsider } from "./live-set.js";
+import type { ConnectFailure } from "./messages.js";
+import { hasTargets, type Relay } from "./relay.js";
+import type { Step, SyncState } from "./state.js";
+import { urlOf } from "./targets.js";
+
+export function tryDial(state: SyncState, relay: Relay, step: Step): void {
+  if (relay.status !== "disconnected" || relay.awaitsDial || relay.forgotten || !hasTargets(relay)) return;
+  if (relay.notBeforeMs > step.now.monotonicMs || !state.health.mayDial(relay.key, step.now)) return;
+  if (state.dialing.size >= state.config.maxDials) {
+    relay.awaitsDial = true;
+    state.dialQueue.push(relay);
+    return;
+  }
+  const url = urlOf(relay);
+  if (url === undefined) return;
+  const health = state.health.of(relay.key);
+  if (health.naughtyKind !== undefined) {
+    health.naughtyKind = undefined;
+    step.out.push({ type: "dropNaughty", relay: relay.key });
+  }
+  relay.status = "connecting";
+  relay.link = state.nextLink++;
+  relay.dialedMs = step.now.monotonicMs;
+  state.dialing.add(relay);
+  step.out.push({ type: "connect", relay: relay.key, link: relay.link, url });
+}
+
+/** A dial has ended, one way or the other: the next in the queue may begin. */
+function dialEnded(state: SyncState, relay: Relay, step: Step): void {
+  state.dialing.delete(relay);
+  while (state.dialing.size < state.config.maxDials) {
+    const next = state.dialQueue.shift();
+    if (!next) return;
+    next.awaitsDial = false;
+    tryDial(state, next, step);
+    state.touched.add(next);
+  }
+}
+
+export function onConnected(state: SyncState, relay: Relay, step: Step): void {
+  const { config } = state;
+  const nowMs = step.now.monotonicMs;
+  dialEnded(state, relay, step);
+  relay.status = "connected";
+  relay.connectedMs = nowMs;
+  relay.authPending = false;
+  relay.readingPaused = false;
+  step.out.push({ type: "count", counter: "connection_attempts", relay: relay.key, label: "success", by: 1 });
+  const good = relay.goodMoment;
+  const quick = good !== undefined && !relay.catchUpFailed && nowMs - good.monotonicMs <= config.staleAfterMs;
+  step.out.push({
+    type: "log",
+    level: "info",
+    code: "connected",
+    relay: relay.key,
+    fields: { sync: quick ? "quick" : "full" },
+  });
+  relay.historyNotBeforeMs = nowMs + (good ? config.reconnectDelayMs : config.startupDelayMs);
+  if (!quick) {
+    if (good) step.out.push({ type: "log", level: "info", code: "stale-reset", relay: relay.key });
+    fullSync(state, relay, "startup", step);
+    return;
+  }
+  const since = Math.max(0, Math.floor((good.wallMs - config.lookbackMs) / 1000));
+  const byLayer: Item[][] = [[], [], [], []];
+  for (const item of relay.items.keys()) {
+    const word = relay.items.get(item);
+    if (phaseOf(word) === phases.confirmed && slotOf(word) !== slots.rotating) byLayer[layerOf(item)]!.push(item);
+  }
+  for (const layer of [layers.announcements, layers.states, layers.repositories, layers.roots]) {
+    const items = byLayer[layer]!;
+    if (items.length > 0) relay.sweeps.push({ source: "reconnect", since, layer, items, cursor: 0, running: 0 });
+  }
+}
+
+/** Confirmed forgotten, full history; live stays open. */
+export function fullSync(state: SyncState, relay: Relay, round: Relay["round"], step: Step): void {
+  const { config } = state;
+  cancelJobs(state, relay, step);
+  allFresh(state, relay);
+  relay.round = round;
+  relay.roundNewEvents = 0;
+  relay.catchUpFailed = false;
+  relay.lastFullMs = step.now.monotonicMs;
+  relay.nextDailyMs =
+    step.now.monotonicMs + config.dailyMinMs + step.random() * (config.dailyMaxMs - config.dailyMinMs);
+  relay.layerFour = undefined;
+  if (round === "daily") beginLayerFour(relay);
+  if (relay.rotatingRoots + relay.rotatingRepos > 0) {
+    for (const item of relay.items.keys()) reconsider(state, relay, item);
+  }
+}
+
+/** The daily full sync, and the one a failed catch-up calls for (not more often than a link may be stale). */
+export function syncAgain(state: SyncState, relay: Relay, step: Step): void {
+  const nowMs = step.now.monotonicMs;
+  if (relay.catchUpFailed)
+    relay.nextDailyMs = Math.min(relay.nextDailyMs, relay.lastFullMs + state.config.staleAfterMs);
+  if (relay.nextDailyMs > nowMs) return;
+  const round = relay.catchUpFailed ? "startup" : "daily";
+  step.out.push({
+    type: "log",
+    level: "info",
+    code: round === "daily" ? "daily-sync" : "stale-reset",
+    relay: relay.key,
+  });
+  fullSync(state, relay, round, step);
+}
+
+const isSyncing = (relay: Relay): boolean =>
+  nextLayer(relay) !== undefined || relay.jobs.some((job) => job.kind === "batch");
+
+/** Keeps the good moment and notes the end of a round. */
+export function noteProgress(relay: Relay, step: Step): void {
+  if (relay.status !== "connected") return;
+  const syncing = isSyncing(relay);
+  const good =
+    !syncing &&
+    !relay.catchUpFailed &&
+    liveIsWhole(relay) &&
+    !relay.sweeps.some((sweep) => sweep.source === "reconnect");
+  if (relay.good && !good) relay.goodMoment = step.now;
+  relay.good = good;
+  if (syncing || relay.layerFour || !good) return;
+  if (relay.roundNewEvents > 0) {
+    const level = relay.round === "daily" ? "error" : "info";
+    step.out.push({
+      type: "log",
+      level,
+      code: `${relay.round}-summary`,
+      relay: relay.key,
+      fields: { newEvents: relay.roundNewEvents },
+    });
+    relay.roundNewEvents = 0;
+  }
+  relay.round = "startup";
+}
+
+export type RelayStateName = "disconnected" | "connecting" | "syncing" | "live" | "live-with-failures";
+
+export function stateName(relay: Relay): RelayStateName {
+  if (relay.status !== "connected") return relay.status;
+  if (isSyncing(relay)) return "syncing";
+  return relay.failedItems > 0 ? "live-with-failures" : "live";
+}
+
+export function onConnectFailed(state: SyncState, relay: Relay, kind: ConnectFailure, step: Step): void {
+  dialEnded(state, relay, step);
+  relay.status = "disconnected";
+  step.out.push({ type: "count", counter: "connection_attempts", relay: relay.key, label: "failure", by: 1 });
+  const naughty = relay.bootstrap ? undefined : state.health.noteKind(relay.key, relay.host, kind, step.now);
+  if (naughty) {
+    const untilWallMs = state.health.of(relay.key).naughtyUntilWallMs;
+    step.out.push({ type: "saveNaughty", relay: relay.key, kind: naughty, untilWallMs });
+    step.out.push({ type: "log", level: "warn", code: "relay-naughty", relay: relay.key, fields: { kind: naughty } });
+  }
+  noteFailure(state, relay, "connect-failed", kind, step);
+}
+
+function noteFailure(state: SyncState, relay: Relay, code: string, kind: string, step: Step): void {
+  const { waitMs, died } = state.health.fail(relay.key, step.now, step.random);
+  const { failures, firstFailureMs } = state.health.of(relay.key);
+  step.out.push({
+    type: "log",
+    level: "warn",
+    code,
+    relay: relay.key,
+    fields: { kind, attempt: failures, waitMs: Math.round(waitMs) },
+  });
+  if (died) {
+    const fields = { forMs: Math.round(step.now.monotonicMs - firstFailureMs) };
+    step.out.push({ type: "log", level: "error", code: "relay-dead", relay: relay.key, fields });
+  }
+}
+
+/** The link is gone. `byUs`: we closed it, which is no failure of the relay's. */
+export function onLost(state: SyncState, relay: Relay, byUs: boolean, step: Step): void {
+  if (relay.status !== "connected") return;
+  if (relay.good) relay.goodMoment = step.now;
+  relay.good = false;
+  relay.status = "disconnected";
+  relay.limits = {};
+  dropJobs(state, relay);
+  liveLost(relay);
+  state.health.linkEnded(relay.key, step.now.monotonicMs - relay.connectedMs);
+  if (!byUs) noteFailure(state, relay, "link-lost", "closed", step);
+}
+
+export function disconnect(state: SyncState, relay: Relay, step: Step): void {
+  if (relay.status === "disconnected") return;
+  step.out.push({ type: "disconnect", relay: relay.key, link: relay.link });
+  if (relay.status === "connecting") {
+    dialEnded(state, relay, step);
+    relay.status = "disconnected";
+  } else onLost(state, relay, true, step);
+}

@@ -1,0 +1,370 @@
+// The sync core: one input and the time in, commands out (spec "The core is a state machine without I/O"). Dispatches
+// to the files of each idea and keeps one promise of its own: after every input, each relay it touched is brought
+// forward as far as it goes (`pump`) and knows when it wants to be looked at again. A wake-up that gets lost costs
+// nothing but time, because every input looks at what is due first.
+
+import { parseAddress } from "../../nostr/address.js";
+import type { EventId } from "../../nostr/ids.js";
+import { kinds } from "../../nostr/kinds.js";
+import { isRateLimit, meaningOfClosed, namesNegentropy } from "./answers.js";
+import { drop, isAskedFor, judgeAgain, onArrival, onVerdict } from "./arrivals.js";
+import { Budgets } from "./budgets.js";
+import type { SyncConfig } from "./config.js";
+import { disconnect, noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
+import { nextDueMs } from "./deadlines.js";
+import { HealthBook } from "./health.js";
+import { endQuery, failJob, reviveRetries, startWork } from "./history.js";
+import { repositoryItem, rootItem, stateItem } from "./items.js";
+import { onRelated } from "./layer-four.js";
+import { liveIsOpen, onLiveAuth, onLiveClosed, onLiveEose, pumpLive, rebuildLive, reopenUnanswered } from "./live.js";
+import type { Command, Input, Random, RelayKey, Time } from "./messages.js";
+import {
+  type Ends,
+  expireQueries,
+  onQueryClosed,
+  onQueryEose,
+  onQueryEvent,
+  onReconciled,
+  onReconcileFailed,
+} from "./query.js";
+import { hasTargets, makeFresh, type Relay } from "./relay.js";
+import { Remembered } from "./remembered.js";
+import { rotate } from "./rotation.js";
+import { type CoreSnapshot, snapshotOf } from "./snapshot.js";
+import { newState, type Step, type SyncState } from "./state.js";
+import { addBootstrapRelays, applyWindow, forgetRelay, placeTheRefused } from "./targets.js";
+import { Wanted } from "./wanted.js";
+
+const ends: Ends = { ended: endQuery, failed: failJob };
+
+type LinkInput = Extract<Input, { link: number }>;
+
+export class SyncCore {
+  readonly #state: SyncState;
+  #toldWakeMs = Number.POSITIVE_INFINITY;
+
+  constructor(config: SyncConfig) {
+    this.#state = newState(config, {
+      wanted: new Wanted(config),
+      health: new HealthBook(config),
+      remembered: new Remembered(config),
+      budgets: new Budgets(config),
+    });
+  }
+
+  step(input: Input, now: Time, random: Random): Command[] {
+    const state = this.#state;
+    const step: Step = { now, random, out: [] };
+    if (state.tidyMs === Number.POSITIVE_INFINITY) {
+      state.tidyMs = now.monotonicMs + state.config.tidyMs;
+      addBootstrapRelays(state, step);
+    }
+    this.#handle(input, step);
+    this.#runDue(step);
+    this.#pumpTouched(step);
+    const wakeMs = Math.min(state.windowEndMs, state.tidyMs, state.due.nextMs);
+    // A timer that fired a little early must be set again.
+    if (wakeMs !== this.#toldWakeMs || input.type === "tick") {
+      this.#toldWakeMs = wakeMs;
+      step.out.push({ type: "wakeAt", monotonicMs: wakeMs });
+    }
+    return step.out;
+  }
+
+  /** Gauges, the status page and the simulator's checks. */
+  snapshot(now: Time): CoreSnapshot {
+    return snapshotOf(this.#state, now);
+  }
+
+  #handle(input: Input, step: Step): void {
+    const state = this.#state;
+    const { wanted } = state;
+    switch (input.type) {
+      case "accepted":
+        if (input.event.kind !== kinds.announcement) wanted.addRoot(input.event);
+        else if (input.hosted === false)
+          this.#unwant(`${kinds.announcement}:${input.event.pubkey}:${identifierOf(input.event)}`);
+        else this.#announce(input.event, "full", step);
+        if (input.event.kind !== kinds.announcement) judgeAgain(state, input.event, undefined, step);
+        this.#openWindow(step);
+        break;
+      case "waiting":
+        this.#announce(input.event, "state-only", step);
+        this.#openWindow(step);
+        break;
+      case "unwaiting":
+        if (wanted.repos.get(input.coordinate)?.level === "state-only") this.#unwant(input.coordinate);
+        this.#openWindow(step);
+        break;
+      case "removed":
+        this.#removed(input, step);
+        this.#openWindow(step);
+        break;
+      case "replayEnded":
+        wanted.endReplay();
+        break;
+      case "listsChanged":
+        state.remembered.listsChanged(step.now, step.out);
+        break;
+      case "wantIds":
+        this.#wantIds(input.ids, input.coordinate);
+        break;
+      case "rememberedLoaded":
+        for (const entry of input.entries) state.remembered.cold.add(entry);
+        break;
+      case "naughtyLoaded":
+        for (const { relay, kind, untilWallMs } of input.entries) state.health.setNaughty(relay, kind, untilWallMs);
+        break;
+      case "verdict":
+        onVerdict(state, input, step);
+        break;
+      case "related": {
+        const relay = state.relays.get(input.relay);
+        if (!relay) break;
+        onRelated(state, relay, input);
+        state.touched.add(relay);
+        break;
+      }
+      case "tick":
+        break;
+      default: {
+        const relay = state.relays.get(input.relay);
+        // What an older socket, or one of a forgotten relay, still has to say.
+        if (relay?.link === input.link) this.#handleLink(relay, input, step);
+      }
+    }
+  }
+
+  #handleLink(relay: Relay, input: LinkInput, step: Step): void {
+    const state = this.#state;
+    if (input.type === "connected" || input.type === "connectFailed") {
+      if (relay.status !== "connecting") return;
+      if (input.type === "connected") onConnected(state, relay, step);
+      else onConnectFailed(state, relay, input.kind, step);
+      state.touched.add(relay);
+      return;
+    }
+    if (relay.status !== "connected") return;
+    if (input.type === "event") {
+      this.#onEvent(relay, input, step);
+      return;
+    }
+    state.touched.add(relay);
+    switch (input.type) {
+      case "closed":
+        onLost(state, relay, false, step);
+        break;
+      case "nip11":
+        relay.limits = input.limits;
+        rebuildLive(state, relay, step);
+        break;
+      case "eose": {
+        const found = relay.bySub.get(input.subscription);
+        if (found) onQueryEose(state, relay, found.job, found.query, ends, step);
+        else onLiveEose(relay, input.subscription, step);
+        break;
+      }
+      case "subscriptionClosed": {
+        const meaning = meaningOfClosed(input.message);
+        const found = relay.bySub.get(input.subscription);
+        if (found) onQueryClosed(state, relay, found.job, found.query, meaning, ends, step);
+        else onLiveClosed(state, relay, input.subscription, meaning, step);
+        if (meaning === "rate-limited") this.#slowDown(relay, step);
+        break;
+      }
+      case "notice":
+        if (isRateLimit(input.message)) {
+          this.#slowDown(relay, step);
+          reopenUnanswered(state, relay, step);
+        } else if (namesNegentropy(input.message)) this.#failSession(relay, step);
+        break;
+      case "authChallenge":
+        relay.authPending = true;
+        step.out.push({ type: "authenticate", relay: relay.key, link: relay.link });
+        break;
+      case "authenticated":
+        relay.authPending = false;
+        onLiveAuth(relay);
+        for (const job of [...relay.jobs]) {
+          for (const query of job.queries) if (query.state === "auth") query.state = "queued";
+        }
+        break;
+      case "reconcileProgress": {
+        const found = relay.bySub.get(input.session);
+        if (found) found.query.heardMs = step.now.monotonicMs;
+        break;
+      }
+      case "reconciled": {
+        const found = relay.bySub.get(input.session);
+        if (!found) break;
+        relay.peerMissing = input.peerMissing;
+        onReconciled(state, relay, found.job, found.query, input.missing, ends, step);
+        break;
+      }
+      case "reconcileFailed": {
+        const found = relay.bySub.get(input.session);
+        if (found) onReconcileFailed(state, relay, found.job, found.query, input.kind, false, ends, step);
+        if (input.kind === "rate-limited") this.#slowDown(relay, step);
+        break;
+      }
+    }
+  }
+
+  #onEvent(relay: Relay, input: Extract<Input, { type: "event" }>, step: Step): void {
+    const state = this.#state;
+    const found = relay.bySub.get(input.subscription);
+    const asked = isAskedFor(state, relay, input.event, found?.job);
+    if (!found) {
+      if (asked) onArrival(state, relay, "live", undefined, input.event, step);
+      else drop(relay, "not-asked", step);
+      return;
+    }
+    const jobs = relay.jobs.length;
+    const inside = onQueryEvent(state, relay, found.job, found.query, input.event, asked, ends, step);
+    if (inside) onArrival(state, relay, found.job.source, found.job, input.event, step);
+    else drop(relay, "not-asked", step);
+    if (relay.jobs.length !== jobs) state.touched.add(relay);
+  }
+
+  #slowDown(relay: Relay, step: Step): void {
+    const { health, config } = this.#state;
+    health.of(relay.key).askAgainMs = step.now.monotonicMs + config.rateLimitPauseMs;
+  }
+
+  #failSession(relay: Relay, step: Step): void {
+    for (const { job, query } of [...relay.bySub.values()]) {
+      if (query.state === "reconciling") onReconcileFailed(this.#state, relay, job, query, "failed", false, ends, step);
+    }
+  }
+
+  #announce(event: Extract<Input, { type: "waiting" }>["event"], level: "full" | "state-only", step: Step): void {
+    const { wanted } = this.#state;
+    const repo = wanted.announce(event, level);
+    const coordinate = `${kinds.announcement}:${event.pubkey}:${identifierOf(event)}`;
+    if (repo && wanted.replayEnded) step.out.push({ type: "lookUpRoots", coordinate });
+    judgeAgain(this.#state, event, coordinate, step);
+  }
+
+  #unwant(coordinate: string): void {
+    this.#state.wanted.removeRepo(coordinate);
+  }
+
+  #removed(input: Extract<Input, { type: "removed" }>, step: Step): void {
+    const { wanted, remembered } = this.#state;
+    if (input.address === undefined) {
+      wanted.removeRoot(input.id);
+      return;
+    }
+    // A newer version takes its place and says itself what is wanted.
+    if (input.cause === "replaced" || wanted.repos.get(input.address)?.announcementId !== input.id) return;
+    this.#unwant(input.address);
+    remembered.forgetIdentifier(parseAddress(input.address)?.identifier ?? "", step.out);
+  }
+
+  #wantIds(ids: readonly EventId[], coordinate: string): void {
+    const state = this.#state;
+    const repo = state.wanted.repos.get(coordinate);
+    for (const relay of state.relays.values()) {
+      if (!relay.bootstrap && !repo?.placed.has(relay.ix)) continue;
+      const room = Math.max(0, state.config.maxDirectIds - relay.direct.length);
+      relay.direct.push(...ids.slice(0, room));
+      state.touched.add(relay);
+    }
+  }
+
+  /** The first input opens the window; later ones join and do not move its end. */
+  #openWindow(step: Step): void {
+    const state = this.#state;
+    if (state.windowEndMs === Number.POSITIVE_INFINITY && state.wanted.changed) {
+      state.windowEndMs = step.now.monotonicMs + state.config.windowMs;
+    }
+  }
+
+  #runDue(step: Step): void {
+    const state = this.#state;
+    const nowMs = step.now.monotonicMs;
+    if (state.windowEndMs <= nowMs) {
+      state.windowEndMs = Number.POSITIVE_INFINITY;
+      applyWindow(state, step);
+      state.started = true;
+    }
+    if (state.tidyMs <= nowMs) {
+      state.tidyMs = nowMs + state.config.tidyMs;
+      this.#tidy(step);
+    }
+    for (let entry = state.due.takeDue(nowMs); entry; entry = state.due.takeDue(nowMs)) {
+      if (entry.of.armedMs === entry.atMs) entry.of.armedMs = Number.POSITIVE_INFINITY;
+      if (!entry.of.forgotten) state.touched.add(entry.of);
+    }
+  }
+
+  #tidy(step: Step): void {
+    const state = this.#state;
+    let forgot = false;
+    for (const relay of [...state.relays.values()]) {
+      if (hasTargets(relay)) continue;
+      if (relay.status !== "disconnected") disconnect(state, relay, step);
+      step.out.push({ type: "log", level: "info", code: "relay-dropped", relay: relay.key });
+      forgetRelay(state, relay);
+      forgot = true;
+    }
+    if (forgot) placeTheRefused(state, step);
+    state.remembered.tidy(step.now, step.out);
+    state.health.tidy((key: RelayKey) => state.relays.has(key), step.now);
+    for (const coordinate of state.budgets.turnDay(step.now.monotonicMs)) this.#fetchAgain(coordinate);
+  }
+
+  /** The day's budget cut its history short. */
+  #fetchAgain(coordinate: string): void {
+    const state = this.#state;
+    const repo = state.wanted.repos.get(coordinate);
+    if (!repo) return;
+    const items = [stateItem(repo.ix), repositoryItem(repo.ix), ...[...repo.roots].map(rootItem)];
+    for (const ix of repo.placed) {
+      const relay = state.byIx[ix];
+      if (!relay) continue;
+      for (const item of items) makeFresh(relay, item, state.config.failuresUntilNoted);
+      state.touched.add(relay);
+    }
+  }
+
+  #pumpTouched(step: Step): void {
+    const { touched } = this.#state;
+    // A pump may touch others (a dial that ended makes room for the next).
+    for (const relay of touched) {
+      touched.delete(relay);
+      if (!relay.forgotten) this.#pump(relay, step);
+    }
+  }
+
+  /** Brings one relay forward as far as it goes, and notes when to look again. */
+  #pump(relay: Relay, step: Step): void {
+    const state = this.#state;
+    const nowMs = step.now.monotonicMs;
+    if (relay.status === "connecting" && nowMs >= relay.dialedMs + state.config.dialTimeoutMs * 1.5) {
+      // The shell should have said so itself.
+      step.out.push({ type: "disconnect", relay: relay.key, link: relay.link });
+      onConnectFailed(state, relay, "timeout", step);
+    }
+    tryDial(state, relay, step);
+    if (relay.status === "connected") {
+      expireQueries(state, relay, ends, step);
+      reviveRetries(state, relay, nowMs);
+      syncAgain(state, relay, step);
+      rotate(state, relay, step);
+      if (state.health.of(relay.key).askAgainMs <= nowMs) {
+        pumpLive(state, relay, step);
+        if (liveIsOpen(relay, nowMs)) startWork(state, relay, step);
+      }
+      noteProgress(relay, step);
+    }
+    const dueMs = nextDueMs(state, relay, step.now);
+    if (dueMs < relay.armedMs) {
+      relay.armedMs = dueMs;
+      state.due.add(dueMs, relay);
+    }
+  }
+}
+
+const identifierOf = (event: { readonly tags: readonly (readonly string[])[] }): string =>
+  event.tags.find((tag) => tag[0] === "d")?.[1] ?? "";

@@ -1,0 +1,43 @@
+// When a relay must be looked at again if nothing happens before. Everything that waits for time is listed here.
+
+import { answerDueMs } from "./live.js";
+import type { Time } from "./messages.js";
+import { queryDeadlineMs } from "./query.js";
+import { hasTargets, type Relay } from "./relay.js";
+import type { SyncState } from "./state.js";
+
+const never = Number.POSITIVE_INFINITY;
+
+function whenConnected(state: SyncState, relay: Relay, nowMs: number): number {
+  const { config } = state;
+  let due = Math.min(relay.nextDailyMs, relay.rotateRootsMs, relay.rotateReposMs);
+  if (relay.catchUpFailed) due = Math.min(due, relay.lastFullMs + config.staleAfterMs);
+  for (const job of relay.jobs) for (const query of job.queries) due = Math.min(due, queryDeadlineMs(state, query));
+  for (const retry of relay.retries) due = Math.min(due, retry.dueMs);
+  const askAgainMs = state.health.of(relay.key).askAgainMs;
+  if (askAgainMs > nowMs) return Math.max(nowMs + 1, Math.min(due, askAgainMs));
+  if (relay.historyNotBeforeMs > nowMs) due = Math.min(due, relay.historyNotBeforeMs);
+  if (relay.replacement) due = Math.min(due, relay.replacement.deadlineMs);
+  if (relay.layerFour?.request !== undefined) due = Math.min(due, relay.layerFour.requestedMs + config.silenceMs);
+  for (const chunk of relay.chunks) {
+    due = Math.min(due, answerDueMs(state, chunk));
+    if (chunk.retryAtMs > nowMs) due = Math.min(due, chunk.retryAtMs);
+  }
+  // What is past and could not be done now is tried again soon, never in a tight circle.
+  return due > nowMs ? due : nowMs + 1000;
+}
+
+export function nextDueMs(state: SyncState, relay: Relay, now: Time): number {
+  const nowMs = now.monotonicMs;
+  switch (relay.status) {
+    case "connected":
+      return whenConnected(state, relay, nowMs);
+    case "connecting":
+      return relay.dialedMs + state.config.dialTimeoutMs * 1.5;
+    case "disconnected": {
+      if (!hasTargets(relay) || relay.awaitsDial || (relay.wssUrl ?? relay.wsUrl) === undefined) return never;
+      const dialMs = Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, now));
+      return dialMs > nowMs ? dialMs : nowMs + 1000;
+    }
+  }
+}

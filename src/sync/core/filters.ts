@@ -1,0 +1,117 @@
+// Filters of the layers (spec "Layers and filters"). One builder serves live and history; `since` and the rest are
+// arguments. Also says how large a chunk may be on a relay.
+
+import type { Filter } from "../../nostr/filter.js";
+import type { Pubkey } from "../../nostr/ids.js";
+import { kinds } from "../../nostr/kinds.js";
+import type { SyncConfig } from "./config.js";
+import { allStatesItem, type Item, indexOf, type Layer, layerOf, layers } from "./items.js";
+import type { Relay } from "./relay.js";
+import type { Wanted } from "./wanted.js";
+
+export interface Bounds {
+  readonly since?: number | undefined;
+  readonly until?: number | undefined;
+  readonly limit?: number | undefined;
+  readonly kinds?: readonly number[] | undefined;
+  readonly authors?: readonly Pubkey[] | undefined;
+}
+
+const tagsOfLayer: readonly (readonly string[])[] = [[], ["d"], ["a", "A", "q"], ["e", "E", "q"]];
+
+/** The tags by which a layer is asked: one filter each. Layer 1, and all states, are asked by kind alone. */
+export const tagsOf = (layer: Layer, items: readonly Item[]): readonly string[] =>
+  items[0] === allStatesItem ? [] : tagsOfLayer[layer]!;
+
+export const filtersPerChunk = (layer: Layer, items: readonly Item[]): number =>
+  Math.max(1, tagsOf(layer, items).length);
+
+export function textOf(wanted: Wanted, item: Item): string | undefined {
+  switch (layerOf(item)) {
+    case layers.announcements:
+      return undefined;
+    case layers.states:
+      return wanted.repo(indexOf(item))?.identifier;
+    case layers.repositories:
+      return wanted.repo(indexOf(item))?.coordinate;
+    case layers.roots:
+      return wanted.rootId(indexOf(item));
+  }
+}
+
+/** Several owners may use one identifier: each value once. */
+export function valuesOf(wanted: Wanted, items: readonly Item[]): string[] {
+  const values = new Set<string>();
+  for (const item of items) {
+    const value = textOf(wanted, item);
+    if (value !== undefined) values.add(value);
+  }
+  return [...values];
+}
+
+export function filterOf(layer: Layer, tag: string | undefined, values: readonly string[], bounds: Bounds): Filter {
+  const fixed =
+    layer === layers.announcements ? [kinds.announcement] : layer === layers.states ? [kinds.state] : bounds.kinds;
+  return {
+    ...(fixed && { kinds: fixed }),
+    ...(bounds.authors && { authors: bounds.authors }),
+    ...(tag !== undefined && { tags: new Map([[tag, values]]) }),
+    ...(bounds.since !== undefined && { since: bounds.since }),
+    ...(bounds.until !== undefined && { until: bounds.until }),
+    ...(bounds.limit !== undefined && { limit: bounds.limit }),
+  };
+}
+
+/** Bytes a value takes inside a filter: quotes, comma, and as much again for what JSON must escape at worst. */
+export const valueBytes = (value: string): number => Buffer.byteLength(value) + 3;
+
+export const isLong = (config: SyncConfig, value: string | undefined): boolean =>
+  value !== undefined && Buffer.byteLength(value) > config.longValueBytes;
+
+/** Room for one filter, its keys and the REQ around it taken off. */
+const overheadBytes = 400;
+
+export function frameBytes(config: SyncConfig, relay: Pick<Relay, "limits">, consolidated: boolean): number {
+  const stated = relay.limits.maxMessageBytes;
+  if (stated === undefined) return config.maxFrameBytes;
+  const room = Math.floor(stated * 0.9);
+  return consolidated ? Math.max(2000, room) : Math.max(2000, Math.min(room, config.maxFrameBytes));
+}
+
+export interface ChunkRoom {
+  readonly values: number;
+  readonly bytes: number;
+}
+
+export function liveRoom(config: SyncConfig, relay: Pick<Relay, "limits">, consolidated: boolean): ChunkRoom {
+  const stated = relay.limits.maxFilterValues;
+  const most = consolidated ? Math.max(config.consolidatedTagsPerFilter, stated ?? 0) : config.tagsPerFilter;
+  return {
+    values: Math.max(1, Math.min(most, stated ?? most)),
+    bytes: frameBytes(config, relay, consolidated) - overheadBytes,
+  };
+}
+
+export function historyRoom(config: SyncConfig, relay: Pick<Relay, "limits">): ChunkRoom {
+  const stated = relay.limits.maxFilterValues;
+  const values = stated === undefined ? config.tagsPerFilter : Math.min(stated, config.maxHistoryTagsPerFilter);
+  return { values: Math.max(1, values), bytes: frameBytes(config, relay, false) - overheadBytes };
+}
+
+/** Filters into requests: as many together as the relay takes and a frame holds. */
+export function requestsOf(
+  config: SyncConfig,
+  relay: Relay,
+  filters: readonly Filter[],
+  bytesEach: number,
+): Filter[][] {
+  const perRequest = Math.max(
+    1,
+    Math.min(relay.limits.maxFilters ?? config.maxFiltersPerRequest, config.maxFiltersPerRequest),
+  );
+  const room = frameBytes(config, relay, relay.consolidated);
+  const together = Math.max(1, Math.min(perRequest, Math.floor(room / (bytesEach + overheadBytes / 2))));
+  const requests: Filter[][] = [];
+  for (let from = 0; from < filters.length; from += together) requests.push(filters.slice(from, from + together));
+  return requests;
+}

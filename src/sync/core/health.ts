@@ -1,0 +1,167 @@
+// When a relay may be dialled and asked: back-off, dead, rate-limited, naughty (spec "Health"). Kept by key, so that
+// a relay that leaves targets and comes back does not escape its back-off.
+
+import type { SyncConfig } from "./config.js";
+import type { ConnectFailure, NaughtyKind, Random, RelayKey, Time } from "./messages.js";
+
+export interface Health {
+  failures: number;
+  firstFailureMs: number;
+  nextDialMs: number;
+  dead: boolean;
+  /** No new request before this (rate limit). */
+  askAgainMs: number;
+  /** Not dialled before this: over its budget, or mostly refused. */
+  pausedUntilMs: number;
+  naughtyUntilWallMs: number;
+  naughtyKind: NaughtyKind | undefined;
+  lastingKind: NaughtyKind | undefined;
+  lastingCount: number;
+  lastingSinceMs: number;
+}
+
+export type HealthStatus = 1 | 2 | 3 | 4;
+
+const lasting: readonly ConnectFailure[] = ["dns-not-found", "certificate", "not-websocket"];
+
+const newHealth = (): Health => ({
+  failures: 0,
+  firstFailureMs: 0,
+  nextDialMs: 0,
+  dead: false,
+  askAgainMs: 0,
+  pausedUntilMs: 0,
+  naughtyUntilWallMs: 0,
+  naughtyKind: undefined,
+  lastingKind: undefined,
+  lastingCount: 0,
+  lastingSinceMs: 0,
+});
+
+export class HealthBook {
+  readonly #records = new Map<RelayKey, Health>();
+  /** DNS failures of the last minute: several hosts at once means that our resolver is at fault. */
+  #recentDns: { readonly relay: RelayKey; readonly host: string; readonly atMs: number; takenBack: boolean }[] = [];
+
+  constructor(readonly config: SyncConfig) {}
+
+  get size(): number {
+    return this.#records.size;
+  }
+
+  of(relay: RelayKey): Health {
+    let health = this.#records.get(relay);
+    if (!health) {
+      health = newHealth();
+      this.#records.set(relay, health);
+    }
+    return health;
+  }
+
+  /** Relays in the naughty list, by kind. */
+  naughty(time: Time): Record<NaughtyKind, number> {
+    const counts = { "dns-not-found": 0, certificate: 0, "not-websocket": 0 };
+    for (const health of this.#records.values()) {
+      if (health.naughtyKind && health.naughtyUntilWallMs > time.wallMs) counts[health.naughtyKind] += 1;
+    }
+    return counts;
+  }
+
+  setNaughty(relay: RelayKey, kind: NaughtyKind, untilWallMs: number): void {
+    Object.assign(this.of(relay), { naughtyKind: kind, naughtyUntilWallMs: untilWallMs });
+  }
+
+  /** One more failed dial or lost link. Returns the wait in milliseconds, and whether the relay has just died. */
+  fail(relay: RelayKey, time: Time, random: Random): { waitMs: number; died: boolean } {
+    const { config } = this;
+    const health = this.of(relay);
+    if (health.failures === 0) health.firstFailureMs = time.monotonicMs;
+    health.failures += 1;
+    const died = !health.dead && time.monotonicMs - health.firstFailureMs >= config.deadAfterMs;
+    if (died) health.dead = true;
+    const backoff = Math.min(config.baseBackoffMs * 2 ** Math.min(health.failures - 1, 30), config.maxBackoffMs);
+    const jitter = config.jitterLow + random() * (config.jitterHigh - config.jitterLow);
+    const waitMs = (health.dead ? config.deadRetryMs : backoff) * jitter;
+    health.nextDialMs = time.monotonicMs + waitMs;
+    return { waitMs, died };
+  }
+
+  /** A link that lasted starts the count anew. */
+  linkEnded(relay: RelayKey, lastedMs: number): void {
+    if (lastedMs >= this.config.steadyLinkMs) this.reset(relay);
+  }
+
+  reset(relay: RelayKey): void {
+    Object.assign(this.of(relay), { failures: 0, dead: false, lastingCount: 0, lastingKind: undefined });
+  }
+
+  /** Counts failures that will not pass by themselves. Returns the kind when the relay has become naughty. */
+  noteKind(relay: RelayKey, host: string, kind: ConnectFailure, time: Time): NaughtyKind | undefined {
+    const { config } = this;
+    const health = this.of(relay);
+    if (!lasting.includes(kind)) {
+      health.lastingCount = 0;
+      health.lastingKind = undefined;
+      if (kind === "dns-temporary") this.#noteDns(relay, host, time);
+      return undefined;
+    }
+    const found = kind as NaughtyKind;
+    if (health.lastingKind !== found) {
+      health.lastingKind = found;
+      health.lastingCount = 0;
+    }
+    if (found === "dns-not-found" && this.#noteDns(relay, host, time)) return undefined;
+    if (health.lastingCount === 0) health.lastingSinceMs = time.monotonicMs;
+    health.lastingCount += 1;
+    if (health.lastingCount < config.naughtyFailures) return undefined;
+    if (time.monotonicMs - health.lastingSinceMs < config.naughtyOverMs) return undefined;
+    health.naughtyKind = found;
+    health.naughtyUntilWallMs = time.wallMs + config.naughtyForMs;
+    health.lastingCount = 0;
+    return found;
+  }
+
+  /** True when other hosts failed DNS within a minute; their failure is then taken back too. */
+  #noteDns(relay: RelayKey, host: string, time: Time): boolean {
+    const from = time.monotonicMs - this.config.sharedDnsTroubleMs;
+    this.#recentDns = this.#recentDns.filter((failure) => failure.atMs > from).slice(-200);
+    const others = this.#recentDns.filter((failure) => failure.host !== host);
+    for (const other of others) {
+      if (other.takenBack) continue;
+      other.takenBack = true;
+      const health = this.of(other.relay);
+      if (health.lastingKind === "dns-not-found" && health.lastingCount > 0) health.lastingCount -= 1;
+    }
+    this.#recentDns.push({ relay, host, atMs: time.monotonicMs, takenBack: others.length > 0 });
+    return others.length > 0;
+  }
+
+  mayDial(relay: RelayKey, time: Time): boolean {
+    return this.dialAtMs(relay, time) <= time.monotonicMs;
+  }
+
+  /** Monotonic time of the next allowed dial. */
+  dialAtMs(relay: RelayKey, time: Time): number {
+    const health = this.#records.get(relay);
+    if (!health) return time.monotonicMs;
+    const naughtyMs = health.naughtyKind ? time.monotonicMs + (health.naughtyUntilWallMs - time.wallMs) : 0;
+    return Math.max(health.nextDialMs, health.pausedUntilMs, naughtyMs);
+  }
+
+  status(relay: RelayKey, time: Time, linkMs: number): HealthStatus {
+    const health = this.#records.get(relay);
+    if (!health) return 1;
+    if (health.askAgainMs > time.monotonicMs) return 4;
+    if (health.dead) return 3;
+    return health.failures > 0 && linkMs < this.config.steadyLinkMs ? 2 : 1;
+  }
+
+  /** Drops what is over for relays nobody tracks. */
+  tidy(tracked: (relay: RelayKey) => boolean, time: Time): void {
+    for (const [relay, health] of this.#records) {
+      const over =
+        this.dialAtMs(relay, time) <= time.monotonicMs && health.askAgainMs <= time.monotonicMs && !tracked(relay);
+      if (over || (this.#records.size > this.config.maxHealthRecords && !tracked(relay))) this.#records.delete(relay);
+    }
+  }
+}

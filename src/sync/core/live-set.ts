@@ -1,0 +1,216 @@
+// Which items are live and in which chunk (spec "Filter budget"). Decides only; live.ts opens and closes. New items
+// fill the last chunk that has room; above the budget chunks grow; when that is not enough, the least recently
+// active roots, and last repos, are left to rotating history.
+
+import { filtersPerChunk, isLong, textOf, valueBytes } from "./filters.js";
+import { failuresOf, type Item, indexOf, type Layer, layerOf, layers, phaseOf, slotOf, slots } from "./items.js";
+import { liveBudget, type Room } from "./live-room.js";
+import { type Chunk, type Relay, setWord } from "./relay.js";
+import type { Step, SyncState } from "./state.js";
+
+function countRotating(relay: Relay, item: Item, by: 1 | -1): void {
+  if (layerOf(item) === layers.roots) relay.rotatingRoots += by;
+  else relay.rotatingRepos += by;
+}
+
+export function setSlot(state: SyncState, relay: Relay, item: Item, slot: number): void {
+  const word = relay.items.get(item);
+  if (word < 0) return;
+  if (slotOf(word) === slots.rotating) countRotating(relay, item, -1);
+  if (slot === slots.rotating) countRotating(relay, item, 1);
+  setWord(relay, item, phaseOf(word), failuresOf(word), slot, state.config.failuresUntilNoted);
+}
+
+/** The item leaves targets or its chunk. */
+export function dropFromLive(relay: Relay, item: Item, slot: number): void {
+  if (slot === slots.rotating) countRotating(relay, item, -1);
+  if (slot < slots.firstChunk) return;
+  const chunk = relay.chunks.find((other) => other.id === slot);
+  const at = chunk?.items.indexOf(item) ?? -1;
+  if (!chunk || at < 0) return;
+  chunk.items.splice(at, 1);
+  chunk.dirty = true;
+}
+
+function rotate(state: SyncState, relay: Relay, item: Item): void {
+  const word = relay.items.get(item);
+  if (word < 0) return;
+  if (slotOf(word) >= slots.firstChunk) dropFromLive(relay, item, slotOf(word));
+  setSlot(state, relay, item, slots.rotating);
+}
+
+export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chunk {
+  const chunk: Chunk = {
+    id: relay.nextChunk++,
+    layer,
+    items: [],
+    bytes: 0,
+    subs: [],
+    unanswered: [],
+    openedMs: 0,
+    dirty: false,
+    closedToNew,
+    retryAtMs: 0,
+    refusals: 0,
+    awaitsAuth: false,
+    lostAtWallMs: undefined,
+  };
+  relay.chunks.push(chunk);
+  return chunk;
+}
+
+export function addToChunk(state: SyncState, relay: Relay, chunk: Chunk, item: Item): void {
+  chunk.items.push(item);
+  chunk.bytes += valueBytes(textOf(state.wanted, item) ?? "");
+  chunk.dirty = true;
+  setSlot(state, relay, item, chunk.id);
+}
+
+/** Filters all chunks need, open or not yet. */
+export const committedFilters = (relay: Relay): number =>
+  relay.chunks.reduce((sum, chunk) => sum + filtersPerChunk(chunk.layer, chunk.items), 0);
+
+function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: Room): Chunk | undefined {
+  for (let at = relay.chunks.length - 1; at >= 0; at--) {
+    const chunk = relay.chunks[at]!;
+    if (chunk.layer !== layer || chunk.closedToNew) continue;
+    if (chunk.items.length < room.values && chunk.bytes + bytes <= room.bytes) return chunk;
+  }
+  return undefined;
+}
+
+/** Two or more chunks of a layer that fit into one. */
+export function mergeable(state: SyncState, relay: Relay): Chunk[] | undefined {
+  const room = liveBudget(state.config, relay);
+  if (!relay.consolidated || committedFilters(relay) * 2 <= room.filters) return undefined;
+  for (const layer of [layers.roots, layers.repositories, layers.states]) {
+    const group: Chunk[] = [];
+    let values = 0;
+    let bytes = 0;
+    const chunks = relay.chunks.filter(
+      (chunk) => chunk.layer === layer && !chunk.closedToNew && chunk.items.length > 0,
+    );
+    for (const chunk of chunks.sort((a, b) => a.items.length - b.items.length)) {
+      if (values + chunk.items.length > room.values || bytes + chunk.bytes > room.bytes) break;
+      values += chunk.items.length;
+      bytes += chunk.bytes;
+      group.push(chunk);
+    }
+    if (group.length > 1) return group;
+  }
+  return undefined;
+}
+
+const activity = (state: SyncState, item: Item): number => state.wanted.activeSeconds(indexOf(item));
+
+function liveRoots(relay: Relay): Item[] {
+  return relay.chunks.flatMap((chunk) => (chunk.layer === layers.roots ? chunk.items : []));
+}
+
+function leastActivity(state: SyncState, relay: Relay): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (const item of liveRoots(relay)) least = Math.min(least, activity(state, item));
+  return least;
+}
+
+/** The least active twentieth of the live roots gives way, so that this is done seldom. */
+function evictRoots(state: SyncState, relay: Relay): number {
+  const live = liveRoots(relay).sort((a, b) => activity(state, a) - activity(state, b));
+  const leaving = live.slice(0, Math.max(1, Math.ceil(live.length / 20)));
+  for (const item of leaving) rotate(state, relay, item);
+  const next = live[leaving.length];
+  return next === undefined ? Number.POSITIVE_INFINITY : activity(state, next);
+}
+
+/** A repo needs a chunk: the chunk of the least recently active roots gives its filters. */
+function giveUpRootChunk(state: SyncState, relay: Relay): boolean {
+  let least: Chunk | undefined;
+  let leastSum = Number.POSITIVE_INFINITY;
+  for (const chunk of relay.chunks) {
+    if (chunk.layer !== layers.roots || chunk.items.length === 0) continue;
+    const mean = chunk.items.reduce((sum, item) => sum + activity(state, item), 0) / chunk.items.length;
+    if (mean < leastSum) [least, leastSum] = [chunk, mean];
+  }
+  for (const item of [...(least?.items ?? [])]) rotate(state, relay, item);
+  return least !== undefined;
+}
+
+/** Finds a place for every item that has none. Leaves some for later while chunks are being merged. */
+export function placeItems(state: SyncState, relay: Relay, step: Step): void {
+  if (relay.unplaced.length === 0) return;
+  const { config } = state;
+  const waiting = relay.unplaced.filter((item) => {
+    const word = relay.items.get(item);
+    return word >= 0 && slotOf(word) === slots.unplaced;
+  });
+  relay.unplaced = [];
+  const room = (): Room => liveBudget(config, relay);
+  if (waiting.length > room().values) {
+    waiting.sort(
+      (a, b) =>
+        layerOf(a) - layerOf(b) || (layerOf(a) === layers.roots ? activity(state, b) - activity(state, a) : a - b),
+    );
+  }
+  let longChunks = relay.chunks.filter((chunk) => isLong(config, textOf(state.wanted, chunk.items[0] ?? 0))).length;
+  let mergesAhead: boolean | undefined;
+  let leastActive = Number.NaN;
+  // Counted once and kept: walking all chunks for each of half a million items would be quadratic.
+  let committed = committedFilters(relay);
+  for (const item of waiting) {
+    const layer = layerOf(item);
+    const value = textOf(state.wanted, item);
+    if (isLong(config, value) || value === undefined) {
+      const free = value === undefined || longChunks < config.maxLongChunks;
+      if (free) {
+        addToChunk(state, relay, newChunk(relay, layer, true), item);
+        committed += filtersPerChunk(layer, [item]);
+        if (value !== undefined) longChunks += 1;
+      } else rotate(state, relay, item);
+      continue;
+    }
+    const bytes = valueBytes(value);
+    const needed = filtersPerChunk(layer, [item]);
+    let chunk = chunkWithRoom(relay, layer, bytes, room());
+    if (!chunk && committed + needed > room().filters && !relay.consolidated) {
+      relay.consolidated = true;
+      step.out.push({
+        type: "log",
+        level: "info",
+        code: "live-consolidated",
+        relay: relay.key,
+        fields: { filters: committed },
+      });
+      chunk = chunkWithRoom(relay, layer, bytes, room());
+    }
+    if (!chunk && committed + needed <= room().filters) {
+      chunk = newChunk(relay, layer, false);
+      committed += needed;
+    }
+    if (!chunk) mergesAhead ??= mergeable(state, relay) !== undefined;
+    if (!chunk && mergesAhead) {
+      relay.unplaced.push(item);
+      continue;
+    }
+    if (!chunk && layer === layers.roots) {
+      if (Number.isNaN(leastActive)) leastActive = leastActivity(state, relay);
+      if (activity(state, item) > leastActive) {
+        leastActive = evictRoots(state, relay);
+        chunk = chunkWithRoom(relay, layer, bytes, room());
+      }
+    } else if (!chunk && giveUpRootChunk(state, relay)) {
+      // Its filters are free once live.ts has closed it.
+      relay.unplaced.push(item);
+      continue;
+    }
+    if (chunk) addToChunk(state, relay, chunk, item);
+    else rotate(state, relay, item);
+  }
+}
+
+/** Rotating items are given another chance: with a full sync, or when a root comes alive again. */
+export function reconsider(state: SyncState, relay: Relay, item: Item): void {
+  const word = relay.items.get(item);
+  if (word < 0 || slotOf(word) !== slots.rotating) return;
+  setSlot(state, relay, item, slots.unplaced);
+  relay.unplaced.push(item);
+}

@@ -1,0 +1,204 @@
+// Everything that goes into the sync core and everything that comes out: read this file and you know the room.
+// The core (core.ts) turns one input and the time into commands; a shell executes them and owns nothing else but
+// sockets, pings (every 30 s; 60 s without a frame is `closed`), timers and the negentropy wire protocol.
+//
+// Links: `connect` carries a number; every input from that socket repeats it, so that what an old socket still says
+// is not mistaken for the new one. Subscription and session names are made by the core and never used twice.
+
+import type { RelayUrl } from "../../net/url.js";
+import type { NostrEvent } from "../../nostr/event.js";
+import type { Filter } from "../../nostr/filter.js";
+import type { EventId, Pubkey } from "../../nostr/ids.js";
+import type { RefusalCode } from "../../nostr/refusals.js";
+
+export interface Time {
+  /** May jump: for `since` and what is kept over restarts. */
+  readonly wallMs: number;
+  /** Never goes back: for back-off, time-outs, windows. */
+  readonly monotonicMs: number;
+}
+
+/** Numbers in [0, 1), given by the caller. */
+export type Random = () => number;
+
+/** Host, port and path of a relay (`servicePart`): one key for ws and wss. */
+export type RelayKey = string;
+
+/** Where an event came from, for `ngit_sync_events_total{source}`. */
+export type EventSource = "live" | "startup" | "reconnect" | "daily" | "rotating" | "direct";
+
+export type ConnectFailure =
+  | "dns-not-found"
+  | "dns-temporary"
+  | "certificate"
+  | "not-websocket"
+  | "refused"
+  | "timeout"
+  | "too-many-requests"
+  | "server-error"
+  | "blocked-address"
+  | "other";
+
+/** The part of a relay's NIP-11 document that sync obeys. */
+export interface RelayLimits {
+  readonly maxMessageBytes?: number;
+  readonly maxSubscriptions?: number;
+  readonly maxFilters?: number;
+  readonly maxLimit?: number;
+  readonly maxFilterValues?: number;
+}
+
+export type Outcome =
+  | { readonly type: "stored" }
+  | { readonly type: "held" }
+  | { readonly type: "duplicate" }
+  /** A newer version at its address is stored. */
+  | { readonly type: "superseded" }
+  | { readonly type: "refused"; readonly code: RefusalCode };
+
+export type ReconcileFailure = "too-many" | "rate-limited" | "failed";
+
+export interface RememberedId {
+  readonly id: EventId;
+  readonly kind: number;
+  readonly author: Pubkey;
+  readonly identifier: string;
+  readonly reason: RefusalCode | "superseded";
+  readonly relay: RelayKey;
+  readonly untilWallMs: number;
+}
+
+export type NaughtyKind = "dns-not-found" | "certificate" | "not-websocket";
+
+interface OfLink {
+  readonly relay: RelayKey;
+  readonly link: number;
+}
+
+export type Input =
+  // Our own server
+  /** Kinds 30617, 1617, 1618, 1619, 1621 from the feed. `hosted` (30617 only): false when it is merely served. */
+  | { readonly type: "accepted"; readonly event: NostrEvent; readonly hosted?: boolean }
+  | { readonly type: "removed"; readonly id: EventId; readonly address?: string; readonly cause: string }
+  /** An announcement in purgatory, soft ones included. */
+  | { readonly type: "waiting"; readonly event: NostrEvent }
+  /** Finally gone from purgatory. A released one is followed by `accepted`. */
+  | { readonly type: "unwaiting"; readonly coordinate: string }
+  | { readonly type: "replayEnded" }
+  /** White, black or ban lists changed: what they refused may be welcome now. */
+  | { readonly type: "listsChanged" }
+  /** Somebody here needs these events (a git-first placeholder): asked at the repository's relays and bootstrap. */
+  | { readonly type: "wantIds"; readonly ids: readonly EventId[]; readonly coordinate: string }
+  // Kept over restarts, given once at the start
+  | { readonly type: "rememberedLoaded"; readonly entries: readonly RememberedId[] }
+  | {
+      readonly type: "naughtyLoaded";
+      readonly entries: readonly { relay: RelayKey; kind: NaughtyKind; untilWallMs: number }[];
+    }
+  // Links
+  | ({ readonly type: "connected" } & OfLink)
+  | ({ readonly type: "connectFailed"; readonly kind: ConnectFailure } & OfLink)
+  | ({ readonly type: "closed" } & OfLink)
+  | ({ readonly type: "nip11"; readonly limits: RelayLimits } & OfLink)
+  | ({ readonly type: "event"; readonly subscription: string; readonly event: NostrEvent } & OfLink)
+  | ({ readonly type: "eose"; readonly subscription: string } & OfLink)
+  | ({ readonly type: "subscriptionClosed"; readonly subscription: string; readonly message: string } & OfLink)
+  | ({ readonly type: "notice"; readonly message: string } & OfLink)
+  | ({ readonly type: "authChallenge" } & OfLink)
+  | ({ readonly type: "authenticated"; readonly ok: boolean } & OfLink)
+  // Negentropy
+  /** A NEG-MSG arrived and another was sent. */
+  | ({ readonly type: "reconcileProgress"; readonly session: string } & OfLink)
+  /** `missing`: what the peer has and we do not, without what is stored, waiting in purgatory, or deleted here. */
+  | ({
+      readonly type: "reconciled";
+      readonly session: string;
+      readonly missing: readonly EventId[];
+      readonly peerMissing: number;
+    } & OfLink)
+  /** `too-many`: NEG-ERR blocked, our own cap, or more than `maxMissing`. */
+  | ({ readonly type: "reconcileFailed"; readonly session: string; readonly kind: ReconcileFailure } & OfLink)
+  // Answers to commands
+  | {
+      readonly type: "verdict";
+      readonly relay: RelayKey;
+      readonly source: EventSource;
+      readonly layerFour: boolean;
+      readonly event: NostrEvent;
+      readonly outcome: Outcome;
+    }
+  /** `after` when there is more. */
+  | {
+      readonly type: "related";
+      readonly relay: RelayKey;
+      readonly request: number;
+      readonly ids: readonly EventId[];
+      readonly authors: readonly Pubkey[];
+      readonly after?: string;
+    }
+  | { readonly type: "tick" };
+
+export type CounterName =
+  | "connection_attempts"
+  | "events"
+  | "gap_events"
+  | "negentropy"
+  | "unpageable"
+  | "dropped_events"
+  | "naughty";
+
+export type Command =
+  | { readonly type: "connect"; readonly relay: RelayKey; readonly link: number; readonly url: RelayUrl }
+  | ({ readonly type: "disconnect" } & OfLink)
+  | ({ readonly type: "subscribe"; readonly subscription: string; readonly filters: readonly Filter[] } & OfLink)
+  | ({ readonly type: "unsubscribe"; readonly subscription: string } & OfLink)
+  | ({
+      readonly type: "reconcile";
+      readonly session: string;
+      readonly filter: Filter;
+      readonly maxMissing: number;
+    } & OfLink)
+  | ({ readonly type: "stopReconcile"; readonly session: string } & OfLink)
+  | ({ readonly type: "fetchIds"; readonly subscription: string; readonly ids: readonly EventId[] } & OfLink)
+  | ({ readonly type: "authenticate" } & OfLink)
+  | ({ readonly type: "pauseReading" } & OfLink)
+  | ({ readonly type: "resumeReading" } & OfLink)
+  | {
+      readonly type: "offerToIntake";
+      readonly relay: RelayKey;
+      readonly source: EventSource;
+      readonly layerFour: boolean;
+      readonly event: NostrEvent;
+    }
+  /** Ids of stored events that belong to these repositories and are no roots, and the authors of all of them. */
+  | {
+      readonly type: "lookUpRelated";
+      readonly relay: RelayKey;
+      readonly request: number;
+      readonly coordinates: readonly string[];
+      readonly after?: string;
+    }
+  /** Stored roots of a repository that became wanted after the replay: answered with `accepted`. */
+  | { readonly type: "lookUpRoots"; readonly coordinate: string }
+  | { readonly type: "remember"; readonly entry: RememberedId }
+  | { readonly type: "forget"; readonly id: EventId }
+  | { readonly type: "saveNaughty"; readonly relay: RelayKey; readonly kind: NaughtyKind; readonly untilWallMs: number }
+  | { readonly type: "dropNaughty"; readonly relay: RelayKey }
+  /** Replaces the wake-up asked for before. */
+  | { readonly type: "wakeAt"; readonly monotonicMs: number }
+  | {
+      readonly type: "log";
+      readonly level: "debug" | "info" | "warn" | "error";
+      readonly code: string;
+      readonly relay?: RelayKey;
+      readonly fields?: Readonly<Record<string, string | number | readonly string[]>>;
+    }
+  | {
+      readonly type: "count";
+      readonly counter: CounterName;
+      readonly relay?: RelayKey;
+      readonly label?: string;
+      readonly by: number;
+    }
+  /** `ngit_sync_live_lag_seconds`. */
+  | { readonly type: "observeLag"; readonly seconds: number };

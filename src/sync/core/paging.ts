@@ -1,0 +1,101 @@
+// REQ history, page by page (spec "History" 4), as decisions about one page: go on before its oldest second, split a
+// second that fills a page, end, or admit defeat. Never a loop, never a silent skip.
+
+import type { NostrEvent } from "../../nostr/event.js";
+import type { EventId, Pubkey } from "../../nostr/ids.js";
+import type { Page, Slice } from "./relay.js";
+
+/** Kinds met around repositories (grasp.md): a second that is too full is asked for kind by kind. */
+const knownKinds: readonly number[] = [
+  0, 1, 3, 5, 7, 62, 1111, 1617, 1618, 1619, 1621, 1622, 1624, 1630, 1631, 1632, 1633, 1985, 9735, 9840, 9841, 9842,
+  9843, 9844, 10_002, 10_317, 19_843, 19_844, 30_617, 30_618, 39_842, 39_844,
+];
+
+export function newPage(slice: Slice, limit: number, boundary: Set<EventId>): Page {
+  return {
+    slice,
+    limit,
+    count: 0,
+    unseen: 0,
+    oldest: Number.POSITIVE_INFINITY,
+    newest: Number.NEGATIVE_INFINITY,
+    ids: new Set(),
+    boundary,
+    kinds: new Set(),
+    authors: new Set(),
+  };
+}
+
+export function isInSlice(slice: Slice, event: NostrEvent): boolean {
+  if (slice.since !== undefined && event.created_at < slice.since) return false;
+  if (slice.until !== undefined && event.created_at > slice.until) return false;
+  if (slice.kinds && !slice.kinds.includes(event.kind)) return false;
+  return !slice.authors || slice.authors.includes(event.pubkey);
+}
+
+/** Counts an event of the page. False when the relay sent more than was asked. */
+export function addToPage(page: Page, event: NostrEvent, matches: boolean): boolean {
+  page.count += 1;
+  if (page.count > page.limit) return false;
+  if (!matches || page.ids.has(event.id)) return true;
+  page.ids.add(event.id);
+  page.oldest = Math.min(page.oldest, event.created_at);
+  page.newest = Math.max(page.newest, event.created_at);
+  page.kinds.add(event.kind);
+  page.authors.add(event.pubkey);
+  if (!page.boundary.has(event.id)) page.unseen += 1;
+  return true;
+}
+
+export type PageEnd =
+  | { readonly type: "next"; readonly slices: readonly Slice[]; readonly keepBoundary: boolean }
+  | { readonly type: "done" }
+  | { readonly type: "unpageable" };
+
+const halves = (values: readonly string[]): readonly string[][] => [
+  values.slice(0, values.length >> 1),
+  values.slice(values.length >> 1),
+];
+
+/** One second filled a page: the same second in parts. Undefined when nothing is left to divide by. */
+function partsOf(slice: Slice, page: Page, kindIsFixed: boolean): Slice[] | undefined {
+  const second = { ...slice, since: page.oldest, until: page.oldest };
+  if (slice.values.length > 1) return halves(slice.values).map((values) => ({ ...second, values }));
+  if (!slice.kinds && !kindIsFixed) {
+    return [...new Set([...knownKinds, ...page.kinds])].map((kind) => ({ ...second, kinds: [kind] }));
+  }
+  if (!slice.authors) return [...page.authors].map((author: Pubkey) => ({ ...second, authors: [author] }));
+  return undefined;
+}
+
+/** `fullAt`: a page of so many events may have been cut off. */
+export function endOfPage(page: Page, fullAt: number, kindIsFixed: boolean): PageEnd {
+  const { slice } = page;
+  if (page.ids.size === 0) return { type: "done" };
+  const { since, until, ...rest } = slice;
+  const older: Slice = { ...rest, ...(since !== undefined && { since }), until: page.oldest - 1 };
+  const hasOlder = since === undefined || page.oldest > since;
+  if (page.oldest === page.newest && page.ids.size >= fullAt) {
+    const parts = partsOf(slice, page, kindIsFixed);
+    if (!parts) return { type: "unpageable" };
+    return { type: "next", slices: hasOlder ? [older, ...parts] : parts, keepBoundary: false };
+  }
+  if (page.unseen === 0) {
+    // All of one second, nothing new: a relay with a cap we do not know may hide older events behind it.
+    const suspicious = page.oldest === page.newest && page.ids.size >= 10 && hasOlder && !slice.probe;
+    return suspicious ? { type: "next", slices: [{ ...older, probe: true }], keepBoundary: false } : { type: "done" };
+  }
+  const again: Slice = { ...rest, ...(since !== undefined && { since }), until: page.oldest };
+  return { type: "next", slices: [again], keepBoundary: true };
+}
+
+export function splitTime(slice: Slice, nowSeconds: number): Slice[] {
+  const since = slice.since ?? 0;
+  const until = slice.until ?? nowSeconds + 24 * 60 * 60;
+  if (until <= since) return [{ ...slice, byRequest: true }];
+  const middle = Math.floor((since + until) / 2);
+  return [
+    { ...slice, since, until: middle },
+    { ...slice, since: middle + 1, until },
+  ];
+}

@@ -1,0 +1,311 @@
+// What the core knows of one relay. Data only: each part is changed by the file that is named beside it.
+
+import type { RelayUrl } from "../../net/url.js";
+import type { EventId, Pubkey } from "../../nostr/ids.js";
+import { IntMap } from "./int-map.js";
+import {
+  failuresOf,
+  type Item,
+  type Layer,
+  layerOf,
+  type Phase,
+  phaseOf,
+  phases,
+  slotOf,
+  slots,
+  wordOf,
+} from "./items.js";
+import type { EventSource, RelayKey, RelayLimits, Time } from "./messages.js";
+
+/** A live subscription over one group of items (live.ts). Three filters of the same values, or one. */
+export interface Chunk {
+  readonly id: number;
+  readonly layer: Layer;
+  items: Item[];
+  bytes: number;
+  /** Open subscriptions; several when the filters do not fit into one frame. */
+  subs: string[];
+  /** Subscriptions among them that have not reached EOSE. */
+  unanswered: string[];
+  openedMs: number;
+  /** Items changed since it was opened. */
+  dirty: boolean;
+  /** Made by halving or for one long value: takes no new items. */
+  closedToNew: boolean;
+  retryAtMs: number;
+  refusals: number;
+  awaitsAuth: boolean;
+  /** Wall time at which the relay closed it: what came since then is caught up after reopening. */
+  lostAtWallMs: number | undefined;
+}
+
+export interface Replacement {
+  readonly into: Chunk;
+  /** Subscriptions and chunks that go when the new ones have answered. */
+  readonly oldSubs: string[];
+  readonly absorbed: Chunk[];
+  readonly newSubs: string[];
+  readonly awaited: Set<string>;
+  readonly deadlineMs: number;
+}
+
+/** Part of a filter's history: a group of values, a time range, kinds, an author (paging.ts). */
+export interface Slice {
+  readonly values: readonly string[];
+  readonly kinds?: readonly number[];
+  readonly authors?: readonly Pubkey[];
+  readonly since?: number;
+  readonly until?: number;
+  /** Negentropy could not divide it further. */
+  readonly byRequest?: boolean;
+  /** Asks whether a second that filled a page hides older events. */
+  readonly probe?: boolean;
+}
+
+export interface Page {
+  readonly slice: Slice;
+  readonly limit: number;
+  count: number;
+  unseen: number;
+  oldest: number;
+  newest: number;
+  readonly ids: Set<EventId>;
+  readonly boundary: Set<EventId>;
+  readonly kinds: Set<number>;
+  readonly authors: Set<Pubkey>;
+}
+
+/** One filter of a job on its way (history.ts). */
+export interface Query {
+  readonly tag: string | undefined;
+  readonly items: readonly Item[];
+  slices: Slice[];
+  state: "queued" | "reconciling" | "fetching" | "paging" | "auth" | "done";
+  name: string;
+  sentMs: number;
+  heardMs: number;
+  /** Ids of the page before that lie in its oldest second. */
+  boundary: Set<EventId>;
+  page: Page | undefined;
+  toFetch: EventId[];
+  asked: Set<EventId>;
+  delivered: number;
+}
+
+export type JobKind = "batch" | "sweep" | "related" | "direct";
+
+/** A batch (spec: pending), or tracked work that confirms nothing: catch-up, rotation, layer 4, direct ids. */
+export interface Job {
+  readonly id: number;
+  readonly kind: JobKind;
+  readonly layer: Layer;
+  readonly items: readonly Item[];
+  readonly source: EventSource;
+  readonly since: number | undefined;
+  readonly startedMs: number;
+  readonly sweep: Sweep | undefined;
+  readonly related: Related | undefined;
+  method: "negentropy" | "req";
+  queries: Query[];
+  readonly barred: Set<Item>;
+  /** Subscriptions that reached EOSE, sessions that ended: for the log. */
+  readonly ended: string[];
+  unpageable: boolean;
+  newEvents: number;
+}
+
+/** Items whose recent past is asked for once more: quick reconnect, reopened chunks, rotation. */
+export interface Sweep {
+  readonly source: "reconnect" | "rotating";
+  readonly since: number;
+  readonly layer: Layer;
+  readonly items: readonly Item[];
+  cursor: number;
+  running: number;
+}
+
+export interface Related {
+  readonly ids: readonly EventId[];
+  readonly authors: readonly Pubkey[];
+  failures: number;
+}
+
+/** The daily round's last step (daily.ts). */
+export interface LayerFour {
+  readonly repos: readonly number[];
+  cursor: number;
+  request: number | undefined;
+  requestedMs: number;
+  coordinates: readonly string[];
+  after: string | undefined;
+  ready: Related[];
+}
+
+export interface Relay {
+  readonly ix: number;
+  readonly key: RelayKey;
+  readonly host: string;
+  readonly bootstrap: boolean;
+  // targets.ts
+  wsUrl: RelayUrl | undefined;
+  wssUrl: RelayUrl | undefined;
+  fullRepos: number;
+  waitingRepos: number;
+  readonly items: IntMap;
+  /** Per layer; entries are checked against `items` when taken. */
+  fresh: Item[][];
+  unplaced: Item[];
+  failedItems: number;
+  confirmedItems: number;
+  barredItems: number;
+  // connection.ts
+  status: "disconnected" | "connecting" | "connected";
+  link: number;
+  dialedMs: number;
+  connectedMs: number;
+  awaitsDial: boolean;
+  notBeforeMs: number;
+  historyNotBeforeMs: number;
+  limits: RelayLimits;
+  good: boolean;
+  goodMoment: Time | undefined;
+  catchUpFailed: boolean;
+  nextDailyMs: number;
+  lastFullMs: number;
+  /** Why items are fresh: names the source of what their history brings. */
+  round: "startup" | "daily";
+  roundNewEvents: number;
+  authPending: boolean;
+  authDeadlineMs: number;
+  // live.ts
+  chunks: Chunk[];
+  readonly liveSubs: Map<string, Chunk>;
+  /** Filters of each open live subscription. */
+  readonly subFilters: Map<string, number>;
+  openFilters: number;
+  nextChunk: number;
+  consolidated: boolean;
+  liveMode: "limit-0" | "since";
+  replacement: Replacement | undefined;
+  rotatingRoots: number;
+  rotatingRepos: number;
+  rotateRootsMs: number;
+  rotateReposMs: number;
+  rotatedRootsSince: number;
+  rotatedReposSince: number;
+  // history.ts
+  jobs: Job[];
+  readonly bySub: Map<string, { job: Job; query: Query }>;
+  sweeps: Sweep[];
+  retries: { readonly dueMs: number; readonly items: readonly Item[] }[];
+  direct: EventId[];
+  layerFour: LayerFour | undefined;
+  learnedCap: number;
+  noNegentropyUntilMs: number;
+  negentropyFailures: number;
+  warnedNegentropy: boolean;
+  peerMissing: number;
+  // arrivals.ts
+  offersInFlight: number;
+  readingPaused: boolean;
+  dayStartMs: number;
+  newToday: number;
+  judged: number;
+  refused: number;
+  // core.ts
+  armedMs: number;
+  forgotten: boolean;
+}
+
+export function newRelay(ix: number, key: RelayKey, host: string, bootstrap: boolean, nowMs: number): Relay {
+  return {
+    ix,
+    key,
+    host,
+    bootstrap,
+    wsUrl: undefined,
+    wssUrl: undefined,
+    fullRepos: 0,
+    waitingRepos: 0,
+    items: new IntMap(),
+    fresh: [[], [], [], []],
+    unplaced: [],
+    failedItems: 0,
+    confirmedItems: 0,
+    barredItems: 0,
+    status: "disconnected",
+    link: 0,
+    dialedMs: 0,
+    connectedMs: 0,
+    awaitsDial: false,
+    notBeforeMs: nowMs,
+    historyNotBeforeMs: 0,
+    limits: {},
+    good: false,
+    goodMoment: undefined,
+    catchUpFailed: false,
+    nextDailyMs: Number.POSITIVE_INFINITY,
+    lastFullMs: Number.NEGATIVE_INFINITY,
+    round: "startup",
+    roundNewEvents: 0,
+    authPending: false,
+    authDeadlineMs: 0,
+    chunks: [],
+    liveSubs: new Map(),
+    subFilters: new Map(),
+    openFilters: 0,
+    nextChunk: slots.firstChunk,
+    consolidated: false,
+    liveMode: "limit-0",
+    replacement: undefined,
+    rotatingRoots: 0,
+    rotatingRepos: 0,
+    rotateRootsMs: Number.POSITIVE_INFINITY,
+    rotateReposMs: Number.POSITIVE_INFINITY,
+    rotatedRootsSince: 0,
+    rotatedReposSince: 0,
+    jobs: [],
+    bySub: new Map(),
+    sweeps: [],
+    retries: [],
+    direct: [],
+    layerFour: undefined,
+    learnedCap: Number.POSITIVE_INFINITY,
+    noNegentropyUntilMs: 0,
+    negentropyFailures: 0,
+    warnedNegentropy: false,
+    peerMissing: 0,
+    offersInFlight: 0,
+    readingPaused: false,
+    dayStartMs: nowMs,
+    newToday: 0,
+    judged: 0,
+    refused: 0,
+    armedMs: Number.POSITIVE_INFINITY,
+    forgotten: false,
+  };
+}
+
+/** The only place that writes an item's word after it was added; keeps the counts that depend on it. */
+export function setWord(relay: Relay, item: Item, phase: Phase, failures: number, slot: number, noted: number): void {
+  const before = relay.items.get(item);
+  if (before < 0) return;
+  relay.items.set(item, wordOf(phase, failures, slot));
+  count(relay, before, -1, noted);
+  count(relay, wordOf(phase, failures, slot), 1, noted);
+}
+
+export function count(relay: Relay, word: number, by: 1 | -1, noted: number): void {
+  if (phaseOf(word) === phases.confirmed) relay.confirmedItems += by;
+  else if (phaseOf(word) === phases.barred) relay.barredItems += by;
+  else if (failuresOf(word) >= noted) relay.failedItems += by;
+}
+
+export const hasTargets = (relay: Relay): boolean => relay.bootstrap || relay.fullRepos + relay.waitingRepos > 0;
+
+export function makeFresh(relay: Relay, item: Item, noted: number, failures?: number): void {
+  const word = relay.items.get(item);
+  if (word < 0) return;
+  setWord(relay, item, phases.fresh, failures ?? failuresOf(word), slotOf(word), noted);
+  relay.fresh[layerOf(item)]!.push(item);
+}

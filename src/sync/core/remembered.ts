@@ -1,0 +1,170 @@
+// Rejected events that may become valid, and ids not worth fetching again (spec "What happens to an event that
+// arrives"): hot for two minutes with the event, cold for a week with the id. Decides what a verdict means for them;
+// only verified events and reasons of policy are remembered.
+
+import type { NostrEvent } from "../../nostr/event.js";
+import { tagValue } from "../../nostr/event.js";
+import type { EventId } from "../../nostr/ids.js";
+import { kinds } from "../../nostr/kinds.js";
+import type { RefusalCode } from "../../nostr/refusals.js";
+import { ColdIds } from "./cold-ids.js";
+import type { SyncConfig } from "./config.js";
+import type { Command, Outcome, RelayKey, RememberedId, Time } from "./messages.js";
+
+/** What it refers to is not here yet, or not yet such that it is allowed. */
+const notYet = new Set<RefusalCode>([
+  "unrelated",
+  "no-announcement",
+  "not-a-maintainer",
+  "service-not-listed",
+  "waiting-room-full",
+]);
+const byLists = new Set<RefusalCode>(["author-blocked", "repository-blocked", "event-blocked", "not-whitelisted"]);
+const forGood = new Set<RefusalCode>(["deleted", "vanished", "expired"]);
+const trouble = new Set<RefusalCode>([
+  "rate-limited",
+  "disk-full",
+  "store-failed",
+  "shutting-down",
+  "internal",
+  "auth-required",
+]);
+
+/** Our own server could not take it: nothing is said about the event. */
+export const isTrouble = (outcome: Outcome): boolean => outcome.type === "refused" && trouble.has(outcome.code);
+
+const isListed = (kind: number): boolean => kind === kinds.announcement || kind === kinds.state;
+const maxReferences = 50;
+
+interface Hot {
+  readonly event: NostrEvent;
+  readonly relay: RelayKey;
+  readonly untilMs: number;
+  readonly references: readonly string[];
+}
+
+/** What would have to arrive for the event to be judged again. */
+function referencesOf(event: NostrEvent): string[] {
+  if (isListed(event.kind)) return [`d:${tagValue(event, "d") ?? ""}`];
+  const found = event.tags.flatMap((tag) => (/^[aAeEq]$/.test(tag[0] ?? "") && tag[1] !== undefined ? [tag[1]] : []));
+  return [...new Set(found)].slice(0, maxReferences);
+}
+
+export class Remembered {
+  readonly cold = new ColdIds();
+  readonly #hot = new Map<EventId, Hot>();
+  readonly #hotBy = new Map<string, Set<EventId>>();
+  #hotBytes = 0;
+
+  constructor(readonly config: SyncConfig) {}
+
+  get hotSize(): number {
+    return this.#hot.size;
+  }
+
+  has(id: EventId, time: Time): boolean {
+    return this.cold.has(id, time.wallMs);
+  }
+
+  note(event: NostrEvent, outcome: Outcome, relay: RelayKey, time: Time, out: Command[]): void {
+    const reason = outcome.type === "superseded" ? "superseded" : outcome.type === "refused" ? outcome.code : undefined;
+    if (reason === undefined) return;
+    const code = reason === "superseded" ? undefined : reason;
+    if (code && notYet.has(code)) this.#keepHot(event, relay, time);
+    const isCold = !code || byLists.has(code) || forGood.has(code) || (notYet.has(code) && isListed(event.kind));
+    if (!isCold) return;
+    while (this.cold.size >= this.config.maxCold) this.#forget(this.cold.oldest()!, out);
+    const entry: RememberedId = {
+      id: event.id,
+      kind: event.kind,
+      author: event.pubkey,
+      identifier: tagValue(event, "d") ?? "",
+      reason,
+      relay,
+      untilWallMs: time.wallMs + this.config.coldMs,
+    };
+    this.cold.add(entry);
+    out.push({ type: "remember", entry });
+  }
+
+  #forget(id: EventId, out: Command[]): void {
+    if (this.cold.delete(id)) out.push({ type: "forget", id });
+  }
+
+  #keepHot(event: NostrEvent, relay: RelayKey, time: Time): void {
+    if (this.#hot.has(event.id)) return;
+    const references = referencesOf(event);
+    this.#hot.set(event.id, { event, relay, untilMs: time.monotonicMs + this.config.hotMs, references });
+    this.#hotBytes += event.raw.length;
+    for (const reference of references) {
+      const same = this.#hotBy.get(reference);
+      if (same) same.add(event.id);
+      else this.#hotBy.set(reference, new Set([event.id]));
+    }
+    for (const id of this.#hot.keys()) {
+      if (this.#hot.size <= this.config.maxHot && this.#hotBytes <= this.config.maxHotBytes) break;
+      this.#cool(id);
+    }
+  }
+
+  #cool(id: EventId): Hot | undefined {
+    const hot = this.#hot.get(id);
+    if (!hot) return undefined;
+    this.#hot.delete(id);
+    this.#hotBytes -= hot.event.raw.length;
+    for (const reference of hot.references) {
+      const same = this.#hotBy.get(reference);
+      same?.delete(id);
+      if (same?.size === 0) this.#hotBy.delete(reference);
+    }
+    return hot;
+  }
+
+  /** Takes out the hot events that refer to this event, and those it refers to: to be judged again. */
+  hotFor(event: NostrEvent, coordinate: string | undefined): { event: NostrEvent; relay: RelayKey }[] {
+    if (this.#hot.size === 0) return [];
+    const ids = new Set<EventId>(this.#hotBy.get(event.id));
+    if (coordinate !== undefined) for (const id of this.#hotBy.get(coordinate) ?? []) ids.add(id);
+    if (event.kind === kinds.announcement) {
+      for (const id of this.#hotBy.get(`d:${tagValue(event, "d") ?? ""}`) ?? []) ids.add(id);
+    }
+    for (const tag of event.tags) {
+      if (/^[eEq]$/.test(tag[0] ?? "") && this.#hot.has(tag[1] as EventId)) ids.add(tag[1] as EventId);
+    }
+    return [...ids].flatMap((id) => this.#cool(id) ?? []);
+  }
+
+  /** An announcement is here or waits: forgets and returns the cold ids it may have made valid. */
+  coldFor(event: NostrEvent, out: Command[]): { id: EventId; relay: RelayKey }[] {
+    const identifier = tagValue(event, "d") ?? "";
+    const authors = new Set([event.pubkey as string]);
+    for (const tag of event.tags) {
+      if (tag[0] === "maintainers") for (const key of tag.slice(1)) authors.add(key);
+      else if (/^[Mmo]$/.test(tag[0] ?? "") && tag[1] !== undefined) authors.add(tag[1]);
+    }
+    const found = this.cold.withIdentifier(identifier, authors, this.config.maxRejudged);
+    for (const { id } of found) this.#forget(id, out);
+    return found;
+  }
+
+  /** The announcement that refused or superseded them is gone. */
+  forgetIdentifier(identifier: string, out: Command[]): void {
+    for (const { id } of this.cold.withIdentifier(identifier, new Set(), this.config.maxRejudged))
+      this.#forget(id, out);
+  }
+
+  listsChanged(time: Time, out: Command[]): void {
+    for (const id of this.cold.which(time.wallMs, byLists)) this.#forget(id, out);
+  }
+
+  tidy(time: Time, out: Command[]): void {
+    for (const [id, hot] of this.#hot) {
+      if (hot.untilMs > time.monotonicMs) break;
+      this.#cool(id);
+    }
+    if (time.monotonicMs < this.#tidyColdMs) return;
+    this.#tidyColdMs = time.monotonicMs + 60 * 60 * 1000;
+    for (const id of this.cold.which(time.wallMs, new Set())) this.#forget(id, out);
+  }
+  #tidyColdMs = 0;
+}

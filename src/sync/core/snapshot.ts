@@ -1,0 +1,92 @@
+// A view of the core for gauges, the status page and the simulator. Read only; made when asked for.
+
+import { type RelayStateName, stateName } from "./connection.js";
+import type { HealthStatus } from "./health.js";
+import type { NaughtyKind, RelayKey, Time } from "./messages.js";
+import type { SyncState } from "./state.js";
+import { urlOf } from "./targets.js";
+
+export interface RelaySnapshot {
+  readonly relay: RelayKey;
+  readonly url: string | undefined;
+  readonly bootstrap: boolean;
+  readonly state: RelayStateName;
+  readonly connected: boolean;
+  readonly status: HealthStatus;
+  readonly failures: number;
+  readonly items: number;
+  readonly confirmedItems: number;
+  readonly failedItems: number;
+  readonly retryingItems: number;
+  readonly barredItems: number;
+  readonly pendingBatches: number;
+  /** Monotonic time at which the oldest batch started. */
+  readonly oldestBatchMs: number | undefined;
+  readonly liveFilters: number;
+  readonly rotatingRoots: number;
+  readonly rotatingRepos: number;
+  readonly peerMissing: number;
+  readonly offersInFlight: number;
+  readonly historySubscriptions: number;
+}
+
+export interface CoreSnapshot {
+  readonly relays: readonly RelaySnapshot[];
+  readonly connected: number;
+  readonly dead: number;
+  readonly naughty: Readonly<Record<NaughtyKind, number>>;
+  readonly hot: number;
+  readonly cold: number;
+  readonly repos: number;
+  readonly roots: number;
+  readonly healthRecords: number;
+  /** Places in tables, free ones included: what memory follows. */
+  readonly tables: { readonly repos: number; readonly roots: number; readonly early: number; readonly due: number };
+  readonly unplaced: number;
+  readonly waitingOnlyRelays: number;
+}
+
+export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
+  const relays: RelaySnapshot[] = [];
+  for (const relay of state.relays.values()) {
+    const connected = relay.status === "connected";
+    const linkMs = connected ? now.monotonicMs - relay.connectedMs : 0;
+    const batches = relay.jobs.filter((job) => job.kind === "batch");
+    relays.push({
+      relay: relay.key,
+      url: urlOf(relay),
+      bootstrap: relay.bootstrap,
+      state: stateName(relay),
+      connected,
+      status: state.health.status(relay.key, now, linkMs),
+      failures: state.health.of(relay.key).failures,
+      items: relay.items.size,
+      confirmedItems: relay.confirmedItems,
+      failedItems: relay.failedItems,
+      retryingItems: relay.retries.reduce((sum, retry) => sum + retry.items.length, 0),
+      barredItems: relay.barredItems,
+      pendingBatches: batches.length,
+      oldestBatchMs: batches.length > 0 ? Math.min(...batches.map((job) => job.startedMs)) : undefined,
+      liveFilters: relay.openFilters,
+      rotatingRoots: relay.rotatingRoots,
+      rotatingRepos: relay.rotatingRepos,
+      peerMissing: relay.peerMissing,
+      offersInFlight: relay.offersInFlight,
+      historySubscriptions: relay.bySub.size,
+    });
+  }
+  return {
+    relays,
+    connected: relays.filter((relay) => relay.connected).length,
+    dead: relays.filter((relay) => relay.status === 3).length,
+    naughty: state.health.naughty(now),
+    hot: state.remembered.hotSize,
+    cold: state.remembered.cold.size,
+    repos: state.wanted.repos.size,
+    roots: state.wanted.rootCount,
+    healthRecords: state.health.size,
+    tables: { ...state.wanted.tableSizes, due: state.due.size },
+    unplaced: state.unplaced.size,
+    waitingOnlyRelays: state.waitingOnlyRelays,
+  };
+}

@@ -1,0 +1,247 @@
+// Targets: wanted turned inside out, relay → items. Applied once a window, at the cost of what changed. Keeps the
+// caps on relays (spec "Following our own relay" 3 and 5): who is there first stays; who found no place is tried
+// again when a relay has left.
+
+import {
+  allStatesItem,
+  announcementsItem,
+  type Item,
+  layerOf,
+  layers,
+  phases,
+  repositoryItem,
+  rootItem,
+  slotOf,
+  slots,
+  stateItem,
+  wordOf,
+} from "./items.js";
+import { dropFromLive } from "./live-set.js";
+import { count, newRelay, type Relay } from "./relay.js";
+import type { ListedRelay } from "./relays-of.js";
+import { listedRelay } from "./relays-of.js";
+import type { Step, SyncState } from "./state.js";
+import type { Repo } from "./wanted.js";
+
+export function addItem(state: SyncState, relay: Relay, item: Item): void {
+  if (relay.items.has(item)) return;
+  relay.items.set(item, wordOf(phases.fresh, 0, slots.unplaced));
+  relay.fresh[layerOf(item)]!.push(item);
+  relay.unplaced.push(item);
+  state.touched.add(relay);
+}
+
+/** What leaves targets leaves confirmed, pending and live too: they are all in the item's word. */
+export function removeItem(state: SyncState, relay: Relay, item: Item): void {
+  const word = relay.items.get(item);
+  if (word < 0) return;
+  dropFromLive(relay, item, slotOf(word));
+  count(relay, word, -1, state.config.failuresUntilNoted);
+  relay.items.delete(item);
+  state.touched.add(relay);
+}
+
+export function addRelay(state: SyncState, listed: ListedRelay, bootstrap: boolean, step: Step): Relay {
+  const ix = state.freeIx.pop() ?? state.byIx.length;
+  const relay = newRelay(ix, listed.key, listed.host, bootstrap, step.now.monotonicMs);
+  state.byIx[ix] = relay;
+  state.relays.set(listed.key, relay);
+  const atHost = state.byHost.get(listed.host);
+  if (atHost) atHost.add(ix);
+  else state.byHost.set(listed.host, new Set([ix]));
+  // Dials of a start are spread; a relay that appears later is dialled at once.
+  if (!state.started) relay.notBeforeMs += step.random() * state.config.startupJitterMs;
+  addItem(state, relay, announcementsItem);
+  return relay;
+}
+
+export function forgetRelay(state: SyncState, relay: Relay): void {
+  relay.forgotten = true;
+  state.relays.delete(relay.key);
+  state.byIx[relay.ix] = undefined;
+  state.freeIx.push(relay.ix);
+  const atHost = state.byHost.get(relay.host);
+  atHost?.delete(relay.ix);
+  if (atHost?.size === 0) state.byHost.delete(relay.host);
+}
+
+const isWaitingOnly = (relay: Relay): boolean => !relay.bootstrap && relay.fullRepos === 0 && relay.waitingRepos > 0;
+
+/** The relay for a listing, or nothing when a cap stands against it. */
+function relayFor(state: SyncState, repo: Repo, listed: ListedRelay, step: Step): Relay | undefined {
+  const { config } = state;
+  const known = state.relays.get(listed.key);
+  const owners = state.byOwner.get(repo.owner);
+  if (!(known && owners?.has(known.ix)) && (owners?.size ?? 0) >= config.maxRelaysPerOwner) return undefined;
+  const addsWaitingOnly = repo.level === "state-only" && !(known && (known.bootstrap || hasRepos(known)));
+  if (addsWaitingOnly && state.waitingOnlyRelays >= config.maxWaitingRelays) return undefined;
+  if (known) return known;
+  if (state.relays.size >= config.maxRelays) return undefined;
+  if ((state.byHost.get(listed.host)?.size ?? 0) >= config.maxRelaysPerHost) return undefined;
+  return addRelay(state, listed, false, step);
+}
+
+const hasRepos = (relay: Relay): boolean => relay.fullRepos + relay.waitingRepos > 0;
+
+function countLevel(state: SyncState, relay: Relay, level: Repo["level"], by: 1 | -1): void {
+  if (isWaitingOnly(relay)) state.waitingOnlyRelays -= 1;
+  if (level === "full") relay.fullRepos += by;
+  else relay.waitingRepos += by;
+  if (isWaitingOnly(relay)) state.waitingOnlyRelays += 1;
+}
+
+function place(state: SyncState, repo: Repo, relay: Relay, url: ListedRelay["url"]): void {
+  if (!repo.placed.has(relay.ix)) {
+    repo.placed.add(relay.ix);
+    countLevel(state, relay, repo.level, 1);
+    const owners = state.byOwner.get(repo.owner) ?? new Map<number, number>();
+    owners.set(relay.ix, (owners.get(relay.ix) ?? 0) + 1);
+    state.byOwner.set(repo.owner, owners);
+  }
+  if (url.startsWith("wss:")) relay.wssUrl = url;
+  else relay.wsUrl = url;
+  addRepoItems(state, relay, repo);
+}
+
+function addRepoItems(state: SyncState, relay: Relay, repo: Repo): void {
+  if (!relay.bootstrap || state.bootstrapNamesStates) addItem(state, relay, stateItem(repo.ix));
+  if (repo.level !== "full") return;
+  addItem(state, relay, repositoryItem(repo.ix));
+  for (const root of repo.roots) addItem(state, relay, rootItem(root));
+}
+
+function unplace(state: SyncState, repo: Repo, relay: Relay, level: Repo["level"]): void {
+  repo.placed.delete(relay.ix);
+  countLevel(state, relay, level, -1);
+  const owners = state.byOwner.get(repo.owner);
+  const left = (owners?.get(relay.ix) ?? 1) - 1;
+  if (left > 0) owners?.set(relay.ix, left);
+  else owners?.delete(relay.ix);
+  if (owners?.size === 0) state.byOwner.delete(repo.owner);
+  if (!relay.bootstrap || repo.gone) removeItem(state, relay, stateItem(repo.ix));
+  removeItem(state, relay, repositoryItem(repo.ix));
+  for (const root of repo.roots) removeRootAt(state, relay, root);
+}
+
+/** A root stays when another repo of the relay has it too. */
+function removeRootAt(state: SyncState, relay: Relay, root: number): void {
+  const kept = state.wanted.reposOfRoot(root).some((repo) => repo.level === "full" && repo.placed.has(relay.ix));
+  if (!kept) removeItem(state, relay, rootItem(root));
+}
+
+function applyRepo(state: SyncState, repo: Repo, step: Step): boolean {
+  const levelBefore = repo.placedLevel ?? repo.level;
+  const keep = new Set<number>();
+  let refused = false;
+  let left = false;
+  if (!repo.gone) {
+    // A level that changed is counted anew on every relay that stays.
+    if (levelBefore !== repo.level) {
+      for (const ix of repo.placed) {
+        const relay = state.byIx[ix]!;
+        countLevel(state, relay, levelBefore, -1);
+        countLevel(state, relay, repo.level, 1);
+      }
+    }
+    for (const listed of repo.listed) {
+      const known = state.relays.get(listed.key);
+      const relay = known && repo.placed.has(known.ix) ? known : relayFor(state, repo, listed, step);
+      if (relay) {
+        place(state, repo, relay, listed.url);
+        keep.add(relay.ix);
+      } else refused = true;
+    }
+  }
+  for (const ix of [...repo.placed]) {
+    if (keep.has(ix)) continue;
+    unplace(state, repo, state.byIx[ix]!, repo.gone ? levelBefore : repo.level);
+    left = true;
+  }
+  repo.placedLevel = repo.level;
+  if (refused) state.unplaced.add(repo.coordinate);
+  else state.unplaced.delete(repo.coordinate);
+  for (const relay of bootstrapRelays(state)) {
+    if (repo.gone) removeItem(state, relay, stateItem(repo.ix));
+    else if (state.bootstrapNamesStates) addItem(state, relay, stateItem(repo.ix));
+  }
+  return left;
+}
+
+/** Few: walked, not indexed. Bootstrap relays are added first and never forgotten, so they have the lowest numbers. */
+function* bootstrapRelays(state: SyncState): Iterable<Relay> {
+  for (let ix = 0; ix < state.config.bootstrap.length; ix++) {
+    const relay = state.byIx[ix];
+    if (relay?.bootstrap) yield relay;
+  }
+}
+
+export function addBootstrapRelays(state: SyncState, step: Step): void {
+  for (const url of state.config.bootstrap) {
+    const listed = listedRelay(url);
+    if (!listed || state.config.ownServices.includes(listed.key) || state.relays.has(listed.key)) continue;
+    const relay = addRelay(state, listed, true, step);
+    if (url.startsWith("wss:")) relay.wssUrl = listed.url;
+    else relay.wsUrl = listed.url;
+  }
+}
+
+/** Named one by one up to a thousand, then all states; back only well below, so that it does not swing. */
+function nameStatesOrTakeAll(state: SyncState): void {
+  const repos = state.wanted.repos.size;
+  const max = state.config.maxBootstrapIdentifiers;
+  const named = state.bootstrapNamesStates ? repos <= max : repos < max * 0.8;
+  if (named === state.bootstrapNamesStates) return;
+  state.bootstrapNamesStates = named;
+  for (const relay of bootstrapRelays(state)) {
+    if (named) {
+      removeItem(state, relay, allStatesItem);
+      for (const repo of state.wanted.repos.values()) addItem(state, relay, stateItem(repo.ix));
+    } else {
+      for (const item of relay.items.keys()) if (layerOf(item) === layers.states) removeItem(state, relay, item);
+      addItem(state, relay, allStatesItem);
+    }
+  }
+}
+
+/** One window: all changes of wanted, once. `state.touched` then holds the relays whose targets changed. */
+export function applyWindow(state: SyncState, step: Step): void {
+  const changes = state.wanted.takeChanges();
+  let left = false;
+  for (const repo of changes.repos) left = applyRepo(state, repo, step) || left;
+  for (const { root, repo } of changes.rootsAdded) {
+    if (repo.gone || repo.level !== "full" || state.wanted.rootId(root) === undefined) continue;
+    for (const ix of repo.placed) addItem(state, state.byIx[ix]!, rootItem(root));
+  }
+  for (const { root, repos } of changes.rootsRemoved) {
+    for (const repo of repos) for (const ix of repo.placed) removeItem(state, state.byIx[ix]!, rootItem(root));
+  }
+  state.wanted.release(changes);
+  nameStatesOrTakeAll(state);
+  keepWaitingWithinCap(state);
+  if (left) placeTheRefused(state, step);
+}
+
+export function placeTheRefused(state: SyncState, step: Step): void {
+  for (const coordinate of [...state.unplaced]) {
+    const repo = state.wanted.repos.get(coordinate);
+    if (repo) applyRepo(state, repo, step);
+    else state.unplaced.delete(coordinate);
+  }
+}
+
+/** When full repos leave, relays may be left with waiting ones only, and these have a cap of their own. */
+function keepWaitingWithinCap(state: SyncState): void {
+  if (state.waitingOnlyRelays <= state.config.maxWaitingRelays) return;
+  for (const relay of state.relays.values()) {
+    if (state.waitingOnlyRelays <= state.config.maxWaitingRelays) return;
+    if (!isWaitingOnly(relay)) continue;
+    for (const repo of state.wanted.repos.values()) {
+      if (!repo.placed.has(relay.ix)) continue;
+      unplace(state, repo, relay, repo.level);
+      state.unplaced.add(repo.coordinate);
+    }
+  }
+}
+
+/** The address to dial: as listed, wss if listed both ways. */
+export const urlOf = (relay: Relay): Relay["wssUrl"] => relay.wssUrl ?? relay.wsUrl;
