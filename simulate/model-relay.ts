@@ -190,8 +190,9 @@ export class ModelRelay {
       }
       if (this.#lies("outside-filter"))
         for (let n = 0; n < 3; n++) answers.push(asAnswer(invented("good", [["t", "spam"]])));
-      if (this.#lies("endless")) {
-        for (let n = 0; n < 700; n++) answers.push(asAnswer(invented("good", [["d", `spam-${n}`]])));
+      // Rare, because every single one of them costs the simulator's own time.
+      if (this.#lies("endless") && chance.once(0.03)) {
+        for (let n = 0; n < 520; n++) answers.push(asAnswer(invented("good", [["d", `spam-${n}`]])));
         return answers;
       }
       if (this.#lies("giant-messages") && chance.once(0.2)) return [...answers, { type: "giant" }];

@@ -58,7 +58,7 @@ const failures: readonly ConnectFailure[] = ["dns-not-found", "certificate", "no
 
 export function drawManners(chance: Chance): Manners {
   const kind = chance.next();
-  const caps = [10, 25, 500, 500, 500];
+  const caps = [25, 40, 500, 500, 500];
   const pageCap = chance.of(caps);
   const stated = chance.once(0.5);
   return {

@@ -91,10 +91,11 @@ export class Story {
     return this.#event(30618, createdAt, [["d", repo.identifier]], author);
   }
 
-  #issue(repo: Repo, createdAt: number): NostrEvent {
+  /** Kinds take turns, so that one kind of one second never fills the smallest page: nobody could read on then. */
+  #issue(repo: Repo, createdAt: number, turn = this.#chance.between(0, 3)): NostrEvent {
     const tags = [["a", repo.coordinate]];
     if (this.#chance.once(0.1)) tags.push(["a", this.#chance.of(this.#repos).coordinate]);
-    const root = this.#event(this.#chance.of([1617, 1618, 1619, 1621]), createdAt, tags);
+    const root = this.#event([1617, 1618, 1619, 1621][turn % 4]!, createdAt, tags);
     repo.roots.push(root);
     return root;
   }
@@ -148,7 +149,7 @@ export class Story {
       if (chance.once(0.15)) {
         // An import: many events in one second.
         const second = past();
-        for (let left = chance.between(10, 60); left > 0; left--) this.#spread(repo, this.#issue(repo, second));
+        for (let left = chance.between(10, 60); left > 0; left--) this.#spread(repo, this.#issue(repo, second, left));
       }
       for (let left = chance.between(0, 8); left > 0; left--) this.#spread(repo, this.#comment(repo, past()));
       for (let left = chance.between(0, 3); left > 0; left--) this.#spread(repo, this.#state(repo, past()));

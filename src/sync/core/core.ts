@@ -25,6 +25,7 @@ import {
   onQueryEose,
   onQueryEvent,
   onReconciled,
+  resendUnanswered,
   onReconcileFailed,
 } from "./query.js";
 import { hasTargets, makeFresh, type Relay } from "./relay.js";
@@ -94,6 +95,7 @@ export class SyncCore {
         break;
       case "unwaiting":
         if (wanted.repos.get(input.coordinate)?.level === "state-only") this.#unwant(input.coordinate);
+        state.remembered.forgetIdentifier(parseAddress(input.coordinate)?.identifier ?? "", step.out);
         this.#openWindow(step);
         break;
       case "removed":
@@ -176,6 +178,7 @@ export class SyncCore {
         if (isRateLimit(input.message)) {
           this.#slowDown(relay, step);
           reopenUnanswered(state, relay, step);
+          resendUnanswered(relay, step);
         } else if (namesNegentropy(input.message)) this.#failSession(relay, step);
         break;
       case "authChallenge":

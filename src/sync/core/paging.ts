@@ -48,7 +48,8 @@ export function addToPage(page: Page, event: NostrEvent, matches: boolean): bool
 }
 
 export type PageEnd =
-  | { readonly type: "next"; readonly slices: readonly Slice[]; readonly keepBoundary: boolean }
+  /** `doubtful`: authors nobody has seen may have written in that second too; what can be had is still fetched. */
+  | { readonly type: "next"; readonly slices: readonly Slice[]; readonly keepBoundary: boolean; readonly doubtful?: boolean }
   | { readonly type: "done" }
   | { readonly type: "unpageable" };
 
@@ -78,7 +79,8 @@ export function endOfPage(page: Page, fullAt: number, kindIsFixed: boolean): Pag
   if (page.oldest === page.newest && page.ids.size >= fullAt) {
     const parts = partsOf(slice, page, kindIsFixed);
     if (!parts) return { type: "unpageable" };
-    return { type: "next", slices: hasOlder ? [older, ...parts] : parts, keepBoundary: false };
+    const doubtful = parts[0]?.authors !== undefined;
+    return { type: "next", slices: hasOlder ? [older, ...parts] : parts, keepBoundary: false, doubtful };
   }
   if (page.unseen === 0) {
     // All of one second, nothing new: a relay with a cap we do not know may hide older events behind it.

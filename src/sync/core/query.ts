@@ -182,7 +182,7 @@ function endPage(state: SyncState, relay: Relay, job: Job, query: Query, ends: E
   if (before && query.delivered >= smallestCap && query.delivered < page.limit)
     relay.learnedCap = Math.min(relay.learnedCap, query.delivered);
   query.delivered = page.ids.size;
-  if (end.type === "unpageable") {
+  if ((end.type === "unpageable" || (end.type === "next" && end.doubtful)) && !job.unpageable) {
     job.unpageable = true;
     step.out.push({ type: "count", counter: "unpageable", relay: relay.key, by: 1 });
     step.out.push({
@@ -315,6 +315,15 @@ export function onReconcileFailed(
   // What this job has reconciled stays; the rest goes on with REQ.
   job.method = "req";
   query.state = "queued";
+}
+
+/** A NOTICE said to slow down: requests without any answer were probably dropped, and are sent again afterwards. */
+export function resendUnanswered(relay: Relay, step: Step): void {
+  for (const { query } of [...relay.bySub.values()]) {
+    if (query.heardMs > query.sentMs || (query.page?.count ?? 0) > 0) continue;
+    close(relay, query, true, step);
+    query.state = "queued";
+  }
 }
 
 export function queryDeadlineMs(state: SyncState, query: Query): number {
