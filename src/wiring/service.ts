@@ -9,12 +9,13 @@ import type { Logger } from "../config/logging.js";
 import { GitHttp } from "../git/http.js";
 import type { GitMetrics } from "../git/metrics.js";
 import { parseGitPath } from "../git/url-path.js";
-import { clientIp, trustedProxies } from "../http/client-ip.js";
+import { clientIp, isLocalPeer, trustedProxies } from "../http/client-ip.js";
 import { healthRoutes } from "../http/health.js";
 import { metricsRoute } from "../http/metrics.js";
 import { relayInformationRoute } from "../http/nip11.js";
 import type { Route } from "../http/routes.js";
 import { createHttpServer, type HttpServer } from "../http/server.js";
+import { syncStatusRoute } from "../http/sync-api.js";
 import { wellKnownRoutes } from "../http/well-known.js";
 import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
@@ -49,6 +50,7 @@ export interface ServiceParts {
   readonly relayMetrics: RelayMetrics;
   readonly gitMetrics: GitMetrics;
   readonly repositoryCount: () => number;
+  readonly syncStatus: () => unknown;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -169,6 +171,7 @@ function routes(parts: ServiceParts, git: GitHttp): Route[] {
     ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined
       ? [metricsRoute(registry, () => metricsAccess(live))]
       : []),
+    syncStatusRoute(parts.syncStatus, (request) => isLocalPeer(request.message)),
     ...wellKnownRoutes(serverKey, urls.relay),
   ];
 }
