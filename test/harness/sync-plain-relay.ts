@@ -116,6 +116,14 @@ export class PlainRelay {
     }
   }
 
+  /** Sends an event that matches nothing, under the name of an open subscription. */
+  pushUnasked(event: NostrEvent): void {
+    for (const client of this.#clients) {
+      const [id] = client.subscriptions.keys();
+      if (id !== undefined) this.#sendEvent(client, id, event);
+    }
+  }
+
   requests(verb = "REQ"): HeardMessage[] {
     return this.heard.filter((message) => message.verb === verb);
   }
