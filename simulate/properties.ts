@@ -55,15 +55,33 @@ function wantsOf(server: ModelServer, relay: ModelRelay, bootstrap: boolean): Wa
   return { ...wants, any };
 }
 
+/** Layer 4 only: asked for once a day, by events that may themselves have come with another relay's daily sync. */
+function isRelated(wants: Wants, event: NostrEvent): boolean {
+  if ([5, 62, 10317].includes(event.kind) && wants.authors.has(event.pubkey)) return true;
+  return event.tags.some(([name = "", text = ""]) => /^[eE]$/.test(name) && wants.related.has(text));
+}
+
 function isWanted(wants: Wants, event: NostrEvent): boolean {
   if (event.kind === 30617) return true;
   if (event.kind === 30618 && wants.identifiers.has(value(event, "d"))) return true;
-  if ([5, 62, 10317].includes(event.kind) && wants.authors.has(event.pubkey)) return true;
   return event.tags.some(([name = "", text = ""]) => {
     if (/^[aAq]$/.test(name) && wants.coordinates.has(text)) return true;
-    if (/^[eEq]$/.test(name) && wants.roots.has(text)) return true;
-    return /^[eE]$/.test(name) && wants.related.has(text);
+    return /^[eEq]$/.test(name) && wants.roots.has(text);
   });
+}
+
+/** Events of layer 4 that are still missing. */
+export function missingRelated(world: World, bootstrap: readonly string[]): string[] {
+  const missing: string[] = [];
+  for (const relay of world.relays.values()) {
+    if (!relay.honest) continue;
+    const wants = wantsOf(world.server, relay, bootstrap.includes(relay.key));
+    for (const event of relay.events.values()) {
+      if (!wants.any || !isRelated(wants, event) || world.server.judge(event).type !== "stored") continue;
+      missing.push(`property 1: kind ${event.kind} ${event.id.slice(0, 8)} of ${relay.key} is not here (layer 4)`);
+    }
+  }
+  return missing;
 }
 
 export function checkEnd(world: World, bootstrap: readonly string[]): string[] {

@@ -3,7 +3,7 @@
 import { drawManners, drawScenario, type Scenario, type Size } from "./scenario.js";
 import { breaks } from "./breaks.js";
 import { ModelRelay } from "./model-relay.js";
-import { checkEnd } from "./properties.js";
+import { checkEnd, missingRelated } from "./properties.js";
 import { Chance } from "./random.js";
 import { modelGit, Story } from "./story.js";
 import { World } from "./world.js";
@@ -62,9 +62,15 @@ export function run(options: RunOptions): RunResult {
   for (let extra = 0; extra < 8 && world.core.snapshot(world.now()).relays.some((relay) => relay.state === "syncing"); extra++) {
     world.runUntil(world.timeline.nowMs + hour / 4);
   }
+  const problems = [...world.watch.problems, ...checkEnd(world, bootstrap)];
+  // A chain of layer 4 over several relays grows by one link a day.
+  for (let day = 0; day < 3 && missingRelated(world, bootstrap).length > 0; day++) {
+    world.runUntil(world.timeline.nowMs + 26 * hour);
+  }
+  problems.push(...missingRelated(world, bootstrap));
   return {
     seed: options.seed,
-    problems: [...world.watch.problems, ...checkEnd(world, bootstrap)],
+    problems,
     size,
     simulatedHours: world.timeline.nowMs / hour,
     steps: world.steps,

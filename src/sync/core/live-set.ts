@@ -135,76 +135,129 @@ function giveUpRootChunk(state: SyncState, relay: Relay): boolean {
   return least !== undefined;
 }
 
+interface Placing {
+  readonly state: SyncState;
+  readonly relay: Relay;
+  readonly step: Step;
+  room: Room;
+  /** Counted once and kept: walking all chunks for each of half a million items would be quadratic. */
+  committed: number;
+  longChunks: number;
+  /** Where the last item of a layer went; undefined when no chunk of the layer has room. */
+  readonly last: (Chunk | undefined)[];
+  leastActive: number;
+}
+
+function chunkFor(placing: Placing, layer: Layer, bytes: number): Chunk | undefined {
+  const { relay, room, last } = placing;
+  const tried = last[layer];
+  if (tried && tried.items.length < room.values && tried.bytes + bytes <= room.bytes) return tried;
+  last[layer] = chunkWithRoom(relay, layer, bytes, room);
+  return last[layer];
+}
+
+function placeAlone(placing: Placing, item: Item, long: boolean): void {
+  const { state, relay } = placing;
+  if (long && placing.longChunks >= state.config.maxLongChunks) {
+    rotate(state, relay, item);
+    return;
+  }
+  const layer = layerOf(item);
+  addToChunk(state, relay, newChunk(relay, layer, true), item);
+  placing.committed += filtersPerChunk(layer, [item]);
+  if (long) placing.longChunks += 1;
+}
+
+/** A chunk for the item within the budget, letting chunks grow when it is used up. */
+function findChunk(placing: Placing, item: Item, bytes: number): Chunk | undefined {
+  const { state, relay, step } = placing;
+  const layer = layerOf(item);
+  const found = chunkFor(placing, layer, bytes);
+  if (found) return found;
+  const needed = filtersPerChunk(layer, [item]);
+  if (placing.committed + needed > placing.room.filters && !relay.consolidated) {
+    relay.consolidated = true;
+    placing.room = liveBudget(state.config, relay);
+    const fields = { filters: placing.committed };
+    step.out.push({ type: "log", level: "info", code: "live-consolidated", relay: relay.key, fields });
+    const grown = chunkFor(placing, layer, bytes);
+    if (grown) return grown;
+  }
+  if (placing.committed + needed > placing.room.filters) return undefined;
+  placing.committed += needed;
+  placing.last[layer] = newChunk(relay, layer, false);
+  return placing.last[layer];
+}
+
+/** No room within the budget: a less active root gives way, or the item rotates. False when it must wait. */
+function placeBeyondBudget(placing: Placing, item: Item, bytes: number): boolean {
+  const { state, relay } = placing;
+  if (layerOf(item) !== layers.roots) {
+    if (giveUpRootChunk(state, relay)) return false;
+    rotate(state, relay, item);
+    return true;
+  }
+  if (Number.isNaN(placing.leastActive)) placing.leastActive = leastActivity(state, relay);
+  if (activity(state, item) > placing.leastActive) {
+    placing.leastActive = evictRoots(state, relay);
+    const chunk = chunkFor(placing, layers.roots, bytes);
+    if (chunk) {
+      addToChunk(state, relay, chunk, item);
+      return true;
+    }
+  }
+  rotate(state, relay, item);
+  return true;
+}
+
 /** Finds a place for every item that has none. Leaves some for later while chunks are being merged. */
 export function placeItems(state: SyncState, relay: Relay, step: Step): void {
-  if (relay.unplaced.length === 0) return;
+  if (relay.unplaced.length === 0 || (relay.placingWaits && relay.replacement)) return;
   const { config } = state;
+  relay.placingWaits = false;
   const waiting = relay.unplaced.filter((item) => {
     const word = relay.items.get(item);
     return word >= 0 && slotOf(word) === slots.unplaced;
   });
   relay.unplaced = [];
-  const room = (): Room => liveBudget(config, relay);
-  if (waiting.length > room().values) {
-    waiting.sort(
-      (a, b) =>
-        layerOf(a) - layerOf(b) || (layerOf(a) === layers.roots ? activity(state, b) - activity(state, a) : a - b),
-    );
+  const isLongChunk = (chunk: Chunk): boolean => isLong(config, textOf(state.wanted, chunk.items[0] ?? 0));
+  const placing: Placing = {
+    state,
+    relay,
+    step,
+    room: liveBudget(config, relay),
+    committed: committedFilters(relay),
+    longChunks: relay.chunks.filter(isLongChunk).length,
+    last: [],
+    leastActive: Number.NaN,
+  };
+  if (waiting.length > placing.room.values) {
+    waiting.sort((a, b) => layerOf(a) - layerOf(b) || (layerOf(a) === layers.roots ? activity(state, b) - activity(state, a) : a - b));
   }
-  let longChunks = relay.chunks.filter((chunk) => isLong(config, textOf(state.wanted, chunk.items[0] ?? 0))).length;
-  let mergesAhead: boolean | undefined;
-  let leastActive = Number.NaN;
-  // Counted once and kept: walking all chunks for each of half a million items would be quadratic.
-  let committed = committedFilters(relay);
-  for (const item of waiting) {
-    const layer = layerOf(item);
+  for (let at = 0; at < waiting.length; at++) {
+    const item = waiting[at]!;
+    // The same item may have been noted twice.
+    if (slotOf(relay.items.get(item)) !== slots.unplaced) continue;
     const value = textOf(state.wanted, item);
-    if (isLong(config, value) || value === undefined) {
-      const free = value === undefined || longChunks < config.maxLongChunks;
-      if (free) {
-        addToChunk(state, relay, newChunk(relay, layer, true), item);
-        committed += filtersPerChunk(layer, [item]);
-        if (value !== undefined) longChunks += 1;
-      } else rotate(state, relay, item);
+    if (value === undefined || isLong(config, value)) {
+      placeAlone(placing, item, value !== undefined);
       continue;
     }
     const bytes = valueBytes(value);
-    const needed = filtersPerChunk(layer, [item]);
-    let chunk = chunkWithRoom(relay, layer, bytes, room());
-    if (!chunk && committed + needed > room().filters && !relay.consolidated) {
-      relay.consolidated = true;
-      step.out.push({
-        type: "log",
-        level: "info",
-        code: "live-consolidated",
-        relay: relay.key,
-        fields: { filters: committed },
-      });
-      chunk = chunkWithRoom(relay, layer, bytes, room());
-    }
-    if (!chunk && committed + needed <= room().filters) {
-      chunk = newChunk(relay, layer, false);
-      committed += needed;
-    }
-    if (!chunk) mergesAhead ??= mergeable(state, relay) !== undefined;
-    if (!chunk && mergesAhead) {
-      relay.unplaced.push(item);
-      continue;
-    }
-    if (!chunk && layer === layers.roots) {
-      if (Number.isNaN(leastActive)) leastActive = leastActivity(state, relay);
-      if (activity(state, item) > leastActive) {
-        leastActive = evictRoots(state, relay);
-        chunk = chunkWithRoom(relay, layer, bytes, room());
-      }
-    } else if (!chunk && giveUpRootChunk(state, relay)) {
-      // Its filters are free once live.ts has closed it.
-      relay.unplaced.push(item);
-      continue;
-    }
+    const chunk = findChunk(placing, item, bytes);
     if (chunk) addToChunk(state, relay, chunk, item);
-    else rotate(state, relay, item);
+    else if (mergeAhead(placing) || !placeBeyondBudget(placing, item, bytes)) {
+      // Its filters are free once live.ts has merged or closed what it must.
+      relay.placingWaits = true;
+      relay.unplaced = waiting.slice(at);
+      return;
+    }
   }
+}
+
+/** Asked for every item that finds no room; the answer can only become no while items are placed. */
+function mergeAhead(placing: Placing): boolean {
+  return Number.isNaN(placing.leastActive) && mergeable(placing.state, placing.relay) !== undefined;
 }
 
 /** Rotating items are given another chance: with a full sync, or when a root comes alive again. */

@@ -169,7 +169,8 @@ export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
     } else if (!relay.replacement) leaveToRotation(state, relay, chunk);
   }
   if (relay.replacement) return;
-  const group = mergeable(state, relay);
+  // Chunks are merged when somebody waits for the room.
+  const group = relay.placingWaits ? mergeable(state, relay) : undefined;
   if (group) {
     merge(state, relay, group, step);
     return;

@@ -184,6 +184,8 @@ export interface Relay {
   readonly subFilters: Map<string, number>;
   openFilters: number;
   nextChunk: number;
+  /** Items wait for a merge to end before they are placed. */
+  placingWaits: boolean;
   consolidated: boolean;
   liveMode: "limit-0" | "since";
   replacement: Replacement | undefined;
@@ -255,6 +257,7 @@ export function newRelay(ix: number, key: RelayKey, host: string, bootstrap: boo
     subFilters: new Map(),
     openFilters: 0,
     nextChunk: slots.firstChunk,
+    placingWaits: false,
     consolidated: false,
     liveMode: "limit-0",
     replacement: undefined,

@@ -1,0 +1,120 @@
+// npm run simulate -- --seed N --seeds K --hours H     K seeds from N on (default 1 and 1); exit 1 on a broken property
+//                     --nightly                        many seeds with 48 troubled hours each
+//                     --scale                          the sizes of the specification, with memory and time
+//                     --break NAME                     with a deliberate mistake, which must be caught
+//                     --trace FILE                     writes what went in and out for the first seed
+// Seeds are spread over the machine's cores, each core a worker thread.
+
+import { writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { breaks } from "./breaks.js";
+import { type RunOptions, type RunResult, run } from "./run.js";
+import { scaleRuns } from "./scale.js";
+import { shrink, traceOf } from "./shrink.js";
+
+interface Work {
+  readonly options: Omit<RunOptions, "seed" | "trace">;
+}
+
+/** Asks for one seed after the other, so that slow seeds do not pile up on one core. */
+function work({ options }: Work): void {
+  parentPort!.on("message", (seed: number | undefined) => {
+    if (seed === undefined) parentPort!.close();
+    else parentPort!.postMessage(run({ ...options, seed }));
+  });
+}
+
+async function runSeeds(first: number, count: number, options: Work["options"]): Promise<RunResult[]> {
+  const results: RunResult[] = [];
+  let next = first;
+  const end = first + count;
+  const one = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const worker = new Worker(fileURLToPath(import.meta.url), { workerData: { options } satisfies Work });
+      const give = (): void => worker.postMessage(next < end ? next++ : undefined);
+      worker.on("message", (result: RunResult) => {
+        results.push(result);
+        give();
+      });
+      worker.on("error", reject);
+      worker.on("exit", () => resolve());
+      give();
+    });
+  await Promise.all(Array.from({ length: Math.min(count, availableParallelism()) }, one));
+  return results.sort((a, b) => a.seed - b.seed);
+}
+
+const print = (text: string): void => void process.stdout.write(`${text}\n`);
+
+function report(results: readonly RunResult[], seconds: number): void {
+  const sum = (of: (result: RunResult) => number): number => results.reduce((total, result) => total + of(result), 0);
+  const hours = sum((result) => result.simulatedHours);
+  print(`seeds ${results.length}   simulated hours ${hours.toFixed(0)}   ${seconds.toFixed(1)} s   ${(results.length / seconds).toFixed(1)} seeds/s   ${(hours / seconds).toFixed(0)} simulated hours/s`);
+  print(`inputs ${sum((result) => result.steps)}   dials ${sum((result) => result.dials)}   requests ${sum((result) => result.requests)}   offers ${sum((result) => result.offers)}   batches confirmed ${sum((result) => result.confirmedBatches)}   events stored ${sum((result) => result.stored)}`);
+}
+
+function explain(options: RunOptions, failed: RunResult): void {
+  print(`seed ${failed.seed}: ${failed.problems.length} broken`);
+  for (const problem of failed.problems.slice(0, 10)) print(`  ${problem}`);
+  const small = shrink(options, failed);
+  print(`shortest found in ${small.runs} runs: ${JSON.stringify(small.size)}: ${small.result.problems[0]}`);
+  for (const line of traceOf(options, small.size)) print(`  ${line}`);
+}
+
+function runScale(): boolean {
+  let within = true;
+  for (const scaled of scaleRuns) {
+    const result = scaled();
+    within &&= result.memoryMib < 512 && result.unconfirmed === 0;
+    print(
+      `${result.name}: ${result.seconds.toFixed(1)} s, ${result.memoryMib.toFixed(0)} MiB (process ${result.rssMib.toFixed(0)}), one event ${result.issueMs.median.toFixed(3)} ms median ${result.issueMs.worst.toFixed(2)} worst, live filters ${result.liveFilters}, rotating roots ${result.rotatingRoots}, unconfirmed ${result.unconfirmed}, requests ${result.requests}`,
+    );
+  }
+  return within;
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      seed: { type: "string", default: "1" },
+      seeds: { type: "string", default: "1" },
+      hours: { type: "string" },
+      break: { type: "string" },
+      trace: { type: "string" },
+      nightly: { type: "boolean", default: false },
+      scale: { type: "boolean", default: false },
+    },
+  });
+  if (values.scale) return runScale() ? 0 : 1;
+  if (values.break !== undefined && !(values.break in breaks)) {
+    print(`no such mistake; known: ${Object.keys(breaks).join(", ")}`);
+    return 2;
+  }
+  const seed = Number(values.seed);
+  const seeds = values.nightly ? Math.max(3000, Number(values.seeds)) : Number(values.seeds);
+  const hours = values.hours === undefined ? (values.nightly ? 48 : undefined) : Number(values.hours);
+  if (![seed, seeds, hours ?? 0].every(Number.isFinite)) {
+    print("--seed, --seeds and --hours are numbers");
+    return 2;
+  }
+  const options = { ...(hours !== undefined && { hours }), ...(values.break !== undefined && { broken: values.break }) };
+  const startMs = performance.now();
+  const results = await runSeeds(seed, seeds, options);
+  report(results, (performance.now() - startMs) / 1000);
+  if (values.trace !== undefined) {
+    const lines: string[] = [];
+    run({ ...options, seed, trace: (line) => lines.push(line) });
+    writeFileSync(values.trace, lines.join("\n"));
+  }
+  const failed = results.filter((result) => result.problems.length > 0);
+  if (failed.length === 0) return 0;
+  print(`${failed.length} of ${results.length} seeds broke a property: ${failed.slice(0, 20).map((result) => result.seed).join(", ")}`);
+  explain({ ...options, seed: failed[0]!.seed }, failed[0]!);
+  return 1;
+}
+
+if (isMainThread) process.exitCode = await main();
+else work(workerData as Work);

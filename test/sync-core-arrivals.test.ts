@@ -1,0 +1,168 @@
+// What happens to an event that arrives: matching, budgets, memory of what was rejected.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { NostrEvent } from "../src/nostr/event.js";
+import type { Outcome } from "../src/sync/core/messages.js";
+import { announcing, coordinate, Driver, event, key, only, subscribed } from "../src/sync/core/testing/driver.js";
+
+const relay = "a.example";
+const repo = announcing("ann", "tool", ["wss://a.example"]);
+
+function live(config: ConstructorParameters<typeof Driver>[0] = {}): Driver {
+  const driver = new Driver(config);
+  driver.makeLive(relay, repo);
+  return driver;
+}
+
+const arrive = (driver: Driver, arrived: NostrEvent) =>
+  driver.from(relay, "event", { subscription: subscribed(driver.said, "l")[0]!.subscription, event: arrived });
+const judge = (driver: Driver, judged: NostrEvent, outcome: Outcome) =>
+  driver.tell({ type: "verdict", relay, source: "live", layerFour: false, event: judged, outcome });
+const refused = (code: Extract<Outcome, { type: "refused" }>["code"]): Outcome => ({ type: "refused", code });
+const comment = (name: string): NostrEvent => event(name, 1111, [["A", coordinate("ann", "tool")]]);
+const state = (name: string, identifier: string, author = "ann"): NostrEvent =>
+  event(name, 30618, [["d", identifier]], { pubkey: key(author) });
+
+describe("events that arrive", () => {
+  for (const [name, arrived, offered] of [
+    ["an announcement", event("x", 30617, [["d", "x"]]), true],
+    ["a state of a wanted identifier", state("x", "tool"), true],
+    ["a state nobody asked for", state("x", "other"), false],
+    ["a comment on the repository", comment("x"), true],
+    ["a quote of the repository", event("x", 1, [["q", coordinate("ann", "tool")]]), true],
+    ["a note about nothing of ours", event("x", 1, [["a", coordinate("eve", "tool")]]), false],
+  ] as const) {
+    it(`${name} is ${offered ? "offered to intake" : "dropped and counted"}`, () => {
+      const said = arrive(live(), arrived);
+      assert.equal(only(said, "offerToIntake").length, offered ? 1 : 0);
+      assert.equal(only(said, "count").filter((count) => count.counter === "dropped_events").length, offered ? 0 : 1);
+    });
+  }
+
+  it("counts new events by source, and what live should have brought as a gap", () => {
+    const driver = live();
+    const labels = (said: ReturnType<Driver["tell"]>): string[] => only(said, "count").map((count) => count.label ?? count.counter);
+    assert.deepEqual(labels(judge(driver, comment("one"), { type: "stored" })), ["live"]);
+    assert.deepEqual(labels(judge(driver, comment("one"), { type: "duplicate" })), []);
+    const daily = driver.tell({ type: "verdict", relay, source: "daily", layerFour: false, event: comment("two"), outcome: { type: "stored" } });
+    assert.deepEqual(labels(daily), ["daily", "gap_events"]);
+    const four = driver.tell({ type: "verdict", relay, source: "daily", layerFour: true, event: comment("three"), outcome: { type: "stored" } });
+    assert.deepEqual(labels(four), ["daily"]);
+  });
+
+  it("a repository's budget for the day ends its events, with one warning, and its history is fetched again the next day", () => {
+    const driver = live({ maxNewPerCoordinatePerDay: 3, dailyMinMs: 1e12, dailyMaxMs: 1e12 });
+    for (const name of ["one", "two", "three"]) judge(driver, comment(name), { type: "stored" });
+    assert.equal(only(driver.said, "log").filter((log) => log.code === "repository-budget-hit").length, 1);
+    assert.deepEqual(only(arrive(driver, comment("four")), "offerToIntake"), []);
+    assert.equal(only(arrive(driver, event("x", 30617, [["d", "x"]])), "offerToIntake").length, 1, "others go on");
+    const said = driver.advance(25 * 60 * 60 * 1000);
+    assert.ok(only(said, "reconcile").length > 0);
+    assert.equal(only(arrive(driver, comment("five")), "offerToIntake").length, 1);
+  });
+
+  it("a relay's budget for the day disconnects it until the day is over", () => {
+    const driver = live({ maxNewPerRelayPerDay: 2 });
+    judge(driver, comment("one"), { type: "stored" });
+    judge(driver, comment("two"), { type: "stored" });
+    assert.equal(only(driver.said, "disconnect").length, 1);
+    const dials = only(driver.said, "connect").length;
+    driver.advance(23 * 60 * 60 * 1000);
+    assert.equal(only(driver.said, "connect").length, dials);
+    driver.advance(2 * 60 * 60 * 1000);
+    assert.ok(only(driver.said, "connect").length > dials);
+  });
+
+  it("a relay whose events are mostly refused is paused for an hour; strangers' announcements do not count", () => {
+    const driver = live({ refusedWindow: 10 });
+    for (let n = 0; n < 20; n++) judge(driver, event(`a${n}`, 30617, [["d", `${n}`]]), refused("service-not-listed"));
+    assert.deepEqual(only(driver.said, "disconnect"), []);
+    for (let n = 0; n < 10; n++) judge(driver, comment(`c${n}`), refused("bad-signature"));
+    assert.equal(only(driver.said, "disconnect").length, 1);
+    const dials = only(driver.said, "connect").length;
+    driver.advance(59 * 60_000);
+    assert.equal(only(driver.said, "connect").length, dials);
+    driver.advance(60_000);
+    assert.equal(only(driver.said, "connect").length, dials + 1);
+  });
+
+  it("reading stops while a thousand offers have no verdict", () => {
+    const driver = live({ maxOffersInFlight: 3 });
+    for (const name of ["one", "two", "three"]) arrive(driver, comment(name));
+    assert.equal(only(driver.said, "pauseReading").length, 1);
+    judge(driver, comment("one"), { type: "duplicate" });
+    judge(driver, comment("two"), { type: "duplicate" });
+    assert.equal(only(driver.said, "resumeReading").length, 1);
+  });
+
+  it("a rejected state is judged again at once when its announcement starts to wait", () => {
+    const driver = live();
+    const rejected = state("state", "later", "bob");
+    judge(driver, rejected, refused("no-announcement"));
+    assert.equal(driver.snapshot().hot, 1);
+    assert.equal(driver.snapshot().cold, 1);
+    const said = driver.tell({ type: "waiting", event: announcing("bob", "later", []) });
+    assert.deepEqual(only(said, "offerToIntake").map((offer) => offer.event.id), [rejected.id]);
+    assert.deepEqual([driver.snapshot().hot, driver.snapshot().cold], [0, 0]);
+  });
+
+  it("after two minutes it is fetched by id from its relay instead", () => {
+    const driver = live();
+    const rejected = state("state", "later", "bob");
+    judge(driver, rejected, refused("no-announcement"));
+    driver.advance(4 * 60_000);
+    assert.equal(driver.snapshot().hot, 0);
+    const said = driver.tell({ type: "accepted", event: announcing("bob", "later", []), hosted: true });
+    assert.deepEqual(only(said, "fetchIds").map(({ ids }) => ids), [[rejected.id]]);
+    assert.deepEqual(only(said, "forget").map((forgotten) => forgotten.id), [rejected.id]);
+  });
+
+  it("a reply that came before what it replies to is judged again when that is stored", () => {
+    const driver = live();
+    const parent = comment("parent");
+    const reply = event("reply", 1111, [["e", parent.id]]);
+    judge(driver, reply, refused("unrelated"));
+    assert.deepEqual([driver.snapshot().hot, driver.snapshot().cold], [1, 0]);
+    const said = judge(driver, parent, { type: "stored" });
+    assert.deepEqual(only(said, "offerToIntake").map((offer) => offer.event.id), [reply.id]);
+  });
+
+  for (const code of ["bad-signature", "from-the-future", "disk-full"] as const) {
+    it(`nothing is remembered for ${code}`, () => {
+      const driver = live();
+      judge(driver, state("state", "tool"), refused(code));
+      assert.deepEqual([driver.snapshot().hot, driver.snapshot().cold], [0, 0]);
+    });
+  }
+
+  it("a remembered id is not offered again, for a week, or until the lists that refused it change", () => {
+    const driver = live();
+    const banned = event("banned", 30617, [["d", "x"]]);
+    judge(driver, banned, refused("author-blocked"));
+    assert.deepEqual(only(arrive(driver, banned), "offerToIntake"), []);
+    driver.tell({ type: "listsChanged" });
+    assert.equal(only(arrive(driver, banned), "offerToIntake").length, 1);
+    judge(driver, banned, refused("author-blocked"));
+    const loaded = only(driver.said, "remember").at(-1)!.entry;
+    const restarted = live();
+    restarted.tell({ type: "rememberedLoaded", entries: [loaded] });
+    assert.deepEqual(only(arrive(restarted, banned), "offerToIntake"), []);
+    restarted.wallMs += 8 * 24 * 60 * 60 * 1000;
+    assert.equal(only(arrive(restarted, banned), "offerToIntake").length, 1);
+  });
+
+  it("what our own trouble lost is fetched again ten minutes later", () => {
+    const driver = live();
+    judge(driver, comment("lost"), refused("disk-full"));
+    assert.deepEqual(only(driver.advance(9 * 60_000), "reconcile"), []);
+    assert.ok(only(driver.advance(60_000), "reconcile").length > 0);
+  });
+
+  it("events of a link that is gone change nothing", () => {
+    const driver = live();
+    const link = driver.link(relay);
+    driver.from(relay, "closed");
+    assert.deepEqual(only(driver.tell({ type: "event", relay, link, subscription: "l1", event: comment("late") }), "offerToIntake"), []);
+  });
+});
