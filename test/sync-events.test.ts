@@ -2,15 +2,16 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { RelayClient } from "./harness/relay-client.js";
 import { keyOf, sign } from "./harness/relay-events.js";
 import { PlainRelay } from "./harness/sync-plain-relay.js";
+import { pushPlaceholder } from "./harness/sync-push.js";
 import {
   announce,
   idsIn,
   issueFor,
   isWaiting,
   nowSeconds,
-  put,
   type SyncServer,
   serveRepository,
   startSyncServer,
@@ -22,7 +23,7 @@ const visitor = keyOf("visitor");
 const late = keyOf("late maintainer");
 const has = (server: SyncServer, id: string): Promise<boolean> => server.store.has(id as never);
 const isLive = (server: SyncServer) => async (): Promise<boolean> =>
-  (await server.status()).relays.every((relay) => relay.state === "live");
+  (await server.status()).relays[0]?.state === "live";
 
 test("five thousand events come complete from a relay of hundred-event pages, three hundred of them in one second", async (t) => {
   const relay = await PlainRelay.start({ pageEvents: 100, negentropy: "notice" });
@@ -96,7 +97,6 @@ test("a late maintainer makes what was refused before valid: at once, and after 
     await serveRepository(server.store, repository);
     await until("the stranger's announcement was refused", async () => (await server.metric("ngit_sync_remembered", { tier: "cold" })) === 1);
     assert.equal(await has(server, theirs.id), false);
-    const { RelayClient } = await import("./harness/relay-client.js");
     const client = await RelayClient.connect(server.url);
     const tags = [["maintainers", late.pubkey]];
     const { raw: _raw, ...newer } = announce(owner, [server.domain], { relays: [relay.url], created_at: nowSeconds(), tags });
@@ -132,13 +132,16 @@ test("a repository's budget of new events holds, and the log says so", async (t)
   const repository = announce(owner, [server.domain], { relays: [relay.url] });
   await serveRepository(server.store, repository);
   await until("live", isLive(server));
-  for (let index = 0; index < 100; index++) {
-    relay.publish(issueFor(visitor, repository, `flood ${index}`, { created_at: nowSeconds() }));
-    if (index % 10 === 9) await until("the ten are judged", async () => (await server.status()).relays[0]?.pendingBatches === 0);
-  }
+  const flood = (from: number): void => {
+    for (let index = from; index < from + 30; index++) {
+      relay.publish(issueFor(visitor, repository, `flood ${index}`, { created_at: nowSeconds() }));
+    }
+  };
+  flood(0);
   await until("the budget is hit", () => server.log.some((line) => line.code === "repository-budget-hit" && line.level === 40));
+  flood(30);
   await until("more is dropped", async () => ((await server.metric("ngit_sync_dropped_events_total")) ?? 0) > 0);
-  assert.ok((await idsIn(server.store, { kinds: [1621] })).length < 100);
+  assert.ok((await idsIn(server.store, { kinds: [1621] })).length <= 30);
 });
 
 test("events nobody asked for are dropped and counted", async (t) => {
@@ -158,19 +161,16 @@ test("the event of data pushed before it is asked for by its id", async (t) => {
   t.after(() => relay.stop());
   const server = await startSyncServer();
   t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
-  await serveRepository(server.store, repository);
+  const client = await RelayClient.connect(server.url);
+  const { raw: _raw, ...announcement } = announce(owner, [server.domain], { relays: [relay.url] });
+  assert.equal((await client.publish(announcement))[2], true);
+  await client.close();
   await until("live", isLive(server));
-  const pull = sign(visitor, {
-    kind: 1618,
-    created_at: 1_600_000_000,
-    tags: [["a", `30617:${owner.pubkey}:repo`], ["c", "3".repeat(40)]],
-  });
+  const address = ["a", `30617:${owner.pubkey}:repo`];
+  const pull = sign(visitor, { kind: 1618, created_at: 1_600_000_000, tags: [address, ["c", "3".repeat(40)]] });
   relay.add(pull);
-  const { pushPlaceholder } = await import("./harness/sync-push.js");
   await pushPlaceholder(server, owner, "repo", pull.id);
-  await until("it waits here", async () => (await isWaiting(server.store, pull.id)) || has(server, pull.id));
+  await until("it waits here", () => isWaiting(server.store, pull.id));
   const asked = relay.requests().flatMap(({ rest }) => rest.slice(1) as { ids?: string[] }[]);
   assert.ok(asked.some((filter) => filter.ids?.includes(pull.id)));
-  void put;
 });

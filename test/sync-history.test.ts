@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { RelayClient } from "./harness/relay-client.js";
 import { keyOf, sign } from "./harness/relay-events.js";
 import { PlainRelay } from "./harness/sync-plain-relay.js";
 import {
@@ -124,7 +125,6 @@ test("relays are discovered from announcements alone, also from those that wait"
     ],
   });
   listed.add(state);
-  const { RelayClient } = await import("./harness/relay-client.js");
   const client = await RelayClient.connect(server.url);
   const { raw: _raw, ...announcement } = announce(owner, [server.domain], { relays: [listed.url] });
   const [, , ok] = await client.publish(announcement);
