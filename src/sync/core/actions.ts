@@ -36,6 +36,7 @@ export function nextAction(state: SyncState, relay: Relay): Action | undefined {
   const room = historyRoom(state.config, relay);
   const list = relay.fresh[layer]!;
   const items: Item[] = [];
+  const longOnes: Item[] = [];
   let bytes = 0;
   while (list.length > 0) {
     const item = list[list.length - 1]!;
@@ -46,14 +47,19 @@ export function nextAction(state: SyncState, relay: Relay): Action | undefined {
     const value = textOf(state.wanted, item);
     const alone = value === undefined || isLong(state.config, value);
     const size = value === undefined ? 0 : valueBytes(value);
-    if (items.length > 0 && (alone || items.length >= room.values || bytes + size > room.bytes)) break;
+    if (items.length > 0 && (items.length >= room.values || bytes + size > room.bytes)) break;
     list.pop();
+    if (alone && items.length > 0) {
+      longOnes.push(item);
+      continue;
+    }
     const word = relay.items.get(item);
     setWord(relay, item, phases.pending, failuresOf(word), slotOf(word), state.config.failuresUntilNoted);
     items.push(item);
     bytes += size;
     if (alone) break;
   }
+  list.push(...longOnes);
   return items.length > 0 ? { layer, items } : undefined;
 }
 
