@@ -179,7 +179,7 @@ export class SyncEngine {
         this.#kept.execute(command);
         break;
       case "log":
-        if (command.code === "relay-dropped" && command.relay !== undefined) this.#lastEventMs.delete(command.relay);
+        this.#noteLog(command);
         logSync(logger, command);
         break;
       case "count":
@@ -191,6 +191,13 @@ export class SyncEngine {
       default:
         this.#connections.execute(command);
     }
+  }
+
+  #noteLog({ code, relay, fields }: Extract<Command, { type: "log" }>): void {
+    if (relay === undefined) return;
+    if (code === "relay-dropped") this.#lastEventMs.delete(relay);
+    const isFullSync = code === "daily-sync" || (code === "connected" && fields?.sync === "full");
+    if (isFullSync) this.#parts.metrics.comparesAnew(relay);
   }
 
   #wakeAt(monotonicMs: number): void {

@@ -7,15 +7,25 @@ import type { Command, RelayKey } from "./core/messages.js";
 import type { CoreSnapshot, RelaySnapshot } from "./core/snapshot.js";
 import { relayLabels } from "./relay-labels.js";
 
+export interface RelayCounts {
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly gapEvents: number;
+  readonly peerMissingEvents: number;
+}
+
 export interface SyncMetrics {
   /** From now on gauges are read from here. */
   watch(snapshot: () => CoreSnapshot): void;
   count(command: Extract<Command, { type: "count" }>): void;
   lag(seconds: number): void;
   bytes(relay: RelayKey, direction: "in" | "out", count: number): void;
+  /** One session found that the relay lacks so many. */
   peerMissing(relay: RelayKey, count: number): void;
-  /** Bytes in and out, gap events: for the status page. */
-  ofRelay(relay: RelayKey): { readonly bytesIn: number; readonly bytesOut: number; readonly gapEvents: number };
+  /** A full comparison begins: what the last one found missing there is counted anew. */
+  comparesAnew(relay: RelayKey): void;
+  /** For the status page. */
+  ofRelay(relay: RelayKey): RelayCounts;
 }
 
 const states = ["disconnected", "connecting", "syncing", "live", "live-with-failures"] as const;
@@ -235,11 +245,13 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
       transferred.add(relay, direction, count);
       traffic.set(relay, (traffic.get(relay) ?? 0) + count);
     },
-    peerMissing: (relay, count) => void peerMissing.set(relay, count),
+    peerMissing: (relay, count) => void peerMissing.set(relay, (peerMissing.get(relay) ?? 0) + count),
+    comparesAnew: (relay) => void peerMissing.set(relay, 0),
     ofRelay: (relay) => ({
       bytesIn: transferred.get(relay, "in"),
       bytesOut: transferred.get(relay, "out"),
       gapEvents: gaps.get(relay, ""),
+      peerMissingEvents: peerMissing.get(relay) ?? 0,
     }),
   };
 

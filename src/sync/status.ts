@@ -2,11 +2,11 @@
 
 import type { RelayStateName } from "./core/connection.js";
 import type { SyncEngine } from "./engine.js";
-import type { SyncMetrics } from "./metrics.js";
+import type { RelayCounts, SyncMetrics } from "./metrics.js";
 
 const healthNames = { 1: "healthy", 2: "degraded", 3: "dead", 4: "rate-limited" } as const;
 
-export interface RelayStatus {
+export interface RelayStatus extends RelayCounts {
   readonly relay: string;
   readonly url: string | null;
   readonly bootstrap: boolean;
@@ -23,10 +23,6 @@ export interface RelayStatus {
   readonly rotating: { readonly roots: number; readonly repositories: number };
   /** Unix seconds. */
   readonly lastEvent: number | null;
-  readonly gapEvents: number;
-  readonly peerMissingEvents: number;
-  readonly bytesIn: number;
-  readonly bytesOut: number;
 }
 
 export interface SyncStatus {
@@ -62,7 +58,6 @@ export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus
       liveFilters: relay.liveFilters,
       rotating: { roots: relay.rotatingRoots, repositories: relay.rotatingRepos },
       lastEvent: lastMs === undefined ? null : Math.floor(lastMs / 1_000),
-      peerMissingEvents: relay.peerMissing,
       ...metrics.ofRelay(relay.relay),
     };
   });
