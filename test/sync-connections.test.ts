@@ -23,7 +23,8 @@ const hasAll = async (server: SyncServer, ids: readonly string[]): Promise<boole
   const held = new Set(await idsIn(server.store));
   return ids.every((id) => held.has(id));
 };
-const isLive = (server: SyncServer) => async (): Promise<boolean> => (await server.status()).relays[0]?.state === "live";
+const isLive = (server: SyncServer) => async (): Promise<boolean> =>
+  (await server.status()).relays[0]?.state === "live";
 const sincesIn = (relay: PlainRelay, from: number): unknown[] =>
   relay
     .requests()
@@ -46,7 +47,10 @@ test("after a short absence only the recent past is asked for, and what live mis
   relay.add(missed);
   await until("the missed event is here", () => hasAll(server, [missed.id]));
   const sinces = sincesIn(relay, asked);
-  assert.ok(sinces.length > 0 && sinces.every((since) => since !== undefined), "each request of a quick reconnect looks back only so far");
+  assert.ok(
+    sinces.length > 0 && sinces.every((since) => since !== undefined),
+    "each request of a quick reconnect looks back only so far",
+  );
   await until("live again", isLive(server));
   assert.equal(await server.metric("ngit_sync_gap_events_total", { relay: relay.key }), 1);
   assert.equal(await server.metric("ngit_sync_events_total", { source: "reconnect" }), 1);
@@ -83,7 +87,12 @@ test("the daily comparison finds what live never brought, and says so as an erro
   await put(server.store, root, comment);
   await until("live", isLive(server));
   const silent = issueFor(visitor, repository, "never sent live", { created_at: 1_600_000_000 });
-  const reply = sign(owner, { kind: 1111, created_at: nowSeconds(), tags: [["e", comment.id]], content: "to a comment" });
+  const reply = sign(owner, {
+    kind: 1111,
+    created_at: nowSeconds(),
+    tags: [["e", comment.id]],
+    content: "to a comment",
+  });
   const deletion = sign(visitor, { kind: 5, created_at: nowSeconds(), tags: [["e", comment.id]] });
   relay.add(silent, reply, deletion);
   await clock.push(61 * 60_000);
@@ -109,7 +118,12 @@ test("more live filters than allowed are made fewer and larger, and nothing is l
   assert.ok(server.log.some((line) => line.code === "live-consolidated" && line.level === 30));
   const issues = repositories.map((repository) => issueFor(visitor, repository, "live", { created_at: nowSeconds() }));
   for (const issue of issues) relay.publish(issue);
-  await until("each repository's live event is here", () => hasAll(server, issues.map((issue) => issue.id)));
+  await until("each repository's live event is here", () =>
+    hasAll(
+      server,
+      issues.map((issue) => issue.id),
+    ),
+  );
 });
 
 test("a relay that dies at first contact is tried again and then followed", async (t) => {

@@ -55,7 +55,9 @@ test("a second that cannot be divided is reported, never passed over in silence"
   const repository = announce(owner, [server.domain], { relays: [relay.url] });
   const second = nowSeconds() - 5_000;
   relay.add(
-    ...Array.from({ length: 150 }, (_, index) => issueFor(visitor, repository, `same ${index}`, { created_at: second })),
+    ...Array.from({ length: 150 }, (_, index) =>
+      issueFor(visitor, repository, `same ${index}`, { created_at: second }),
+    ),
     issueFor(visitor, repository, "older", { created_at: second - 10 }),
   );
   await serveRepository(server.store, repository);
@@ -73,8 +75,22 @@ test("live events arrive in whatever order and are stored once, with the lag obs
   await until("live", isLive(server));
   const root = issueFor(visitor, repository, "root", { created_at: nowSeconds() });
   // Each points at the one after it: until that comes they are about nothing known here.
-  const comment = sign(visitor, { kind: 1111, created_at: nowSeconds(), tags: [["e", root.id], ["a", `30617:${owner.pubkey}:repo`]] });
-  const reply = sign(owner, { kind: 1111, created_at: nowSeconds(), tags: [["e", comment.id], ["E", root.id]] });
+  const comment = sign(visitor, {
+    kind: 1111,
+    created_at: nowSeconds(),
+    tags: [
+      ["e", root.id],
+      ["a", `30617:${owner.pubkey}:repo`],
+    ],
+  });
+  const reply = sign(owner, {
+    kind: 1111,
+    created_at: nowSeconds(),
+    tags: [
+      ["e", comment.id],
+      ["E", root.id],
+    ],
+  });
   relay.publish(reply);
   relay.publish(comment);
   relay.publish(root);
@@ -95,11 +111,18 @@ test("a late maintainer makes what was refused before valid: at once, and after 
     const theirs = announce(late, ["git.example.com"], { created_at: nowSeconds() - 100 });
     relay.add(theirs);
     await serveRepository(server.store, repository);
-    await until("the stranger's announcement was refused", async () => (await server.metric("ngit_sync_remembered", { tier: "cold" })) === 1);
+    await until(
+      "the stranger's announcement was refused",
+      async () => (await server.metric("ngit_sync_remembered", { tier: "cold" })) === 1,
+    );
     assert.equal(await has(server, theirs.id), false);
     const client = await RelayClient.connect(server.url);
     const tags = [["maintainers", late.pubkey]];
-    const { raw: _raw, ...newer } = announce(owner, [server.domain], { relays: [relay.url], created_at: nowSeconds(), tags });
+    const { raw: _raw, ...newer } = announce(owner, [server.domain], {
+      relays: [relay.url],
+      created_at: nowSeconds(),
+      tags,
+    });
     assert.equal((await client.publish(newer))[2], true);
     await client.close();
     await until(`it is accepted (hot for ${hotSeconds} s)`, () => has(server, theirs.id));
@@ -138,7 +161,9 @@ test("a repository's budget of new events holds, and the log says so", async (t)
     }
   };
   flood(0);
-  await until("the budget is hit", () => server.log.some((line) => line.code === "repository-budget-hit" && line.level === 40));
+  await until("the budget is hit", () =>
+    server.log.some((line) => line.code === "repository-budget-hit" && line.level === 40),
+  );
   flood(30);
   await until("more is dropped", async () => ((await server.metric("ngit_sync_dropped_events_total")) ?? 0) > 0);
   assert.ok((await idsIn(server.store, { kinds: [1621] })).length <= 30);
@@ -153,7 +178,10 @@ test("events nobody asked for are dropped and counted", async (t) => {
   const before = relay.events.length;
   relay.pushUnasked(sign(visitor, { kind: 1, created_at: nowSeconds(), content: "buy" }));
   assert.equal(relay.events.length, before);
-  await until("it is counted", async () => (await server.metric("ngit_sync_dropped_events_total", { reason: "not-asked" })) === 1);
+  await until(
+    "it is counted",
+    async () => (await server.metric("ngit_sync_dropped_events_total", { reason: "not-asked" })) === 1,
+  );
 });
 
 test("the event of data pushed before it is asked for by its id", async (t) => {

@@ -52,7 +52,10 @@ for (const [name, habits] of [
     t.after(() => server.close());
     const repository = announce(owner, [server.domain], { relays: [relay.url] });
     const root = issueFor(visitor, repository, "from the relay");
-    relay.add(root, sign(visitor, { kind: 1111, created_at: nowSeconds(), tags: [["e", root.id]], content: "and more" }));
+    relay.add(
+      root,
+      sign(visitor, { kind: 1111, created_at: nowSeconds(), tags: [["e", root.id]], content: "and more" }),
+    );
     await serveRepository(server.store, repository);
     await until("both events are here", async () => (await idsIn(server.store)).length === 3);
     await until("the relay is live", async () => (await server.status()).relays[0]?.state === "live");

@@ -49,7 +49,10 @@ test("a relay's numbers rise while it is followed and fall when it is lost and f
   await becomes("ngit_sync_relay_state", 0, { ...of, state: "live" });
   await becomes("ngit_sync_live_filters", 0);
   await becomes("ngit_sync_relay_status", 2);
-  await until("it is dialled in vain", async () => ((await server.metric("ngit_sync_connection_attempts_total", { ...of, result: "failure" })) ?? 0) > 0);
+  await until(
+    "it is dialled in vain",
+    async () => ((await server.metric("ngit_sync_connection_attempts_total", { ...of, result: "failure" })) ?? 0) > 0,
+  );
   assert.ok(((await server.metric("ngit_sync_relay_failures", of)) ?? 0) >= 1);
   await serveRepository(server.store, announce(owner, [server.domain], { created_at: nowSeconds() }));
   await becomes("ngit_sync_relays_tracked_total", 0, {});
@@ -129,8 +132,13 @@ test("above the limit the quietest relays share one label", async () => {
   assert.equal(metricIn(text, "ngit_sync_relay_connected", { relay: "other" }), 5);
   assert.equal(metricIn(text, "ngit_sync_relay_connected", { relay: "relay-000.example" }), 1);
   assert.equal(metricIn(text, "ngit_sync_relay_connected", { relay: "relay-204.example" }), undefined);
-  assert.equal(metricIn(text, "ngit_sync_bytes_total", {}), relays.reduce((sum, _, index) => sum + 1_000 - index, 0));
-  const labels = new Set([...text.matchAll(/^ngit_sync_relay_connected\{relay="([^"]+)"\}/gm)].map(([, label]) => label));
+  assert.equal(
+    metricIn(text, "ngit_sync_bytes_total", {}),
+    relays.reduce((sum, _, index) => sum + 1_000 - index, 0),
+  );
+  const labels = new Set(
+    [...text.matchAll(/^ngit_sync_relay_connected\{relay="([^"]+)"\}/gm)].map(([, label]) => label),
+  );
   assert.equal(labels.size, 201);
 });
 
@@ -196,7 +204,10 @@ test("the status page is for this machine and names state, health, items and gap
     },
   );
   await relay.stop();
-  await until("it waits for the next attempt", async () => (await server.status()).relays[0]?.nextAttemptSeconds !== null);
+  await until(
+    "it waits for the next attempt",
+    async () => (await server.status()).relays[0]?.nextAttemptSeconds !== null,
+  );
   const outside = await fetch(`http://${server.domain}/api/sync`, { headers: { "x-forwarded-for": "192.0.2.1" } });
   assert.equal(outside.status, 403);
 });

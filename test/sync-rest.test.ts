@@ -57,7 +57,10 @@ async function ringOf(count: number, close: (stop: () => Promise<void>) => void)
 for (const count of [2, 3]) {
   test(`${count} servers that sync each other hold each event once and come to rest`, async (t) => {
     const servers = await ringOf(count, (stop) => t.after(stop));
-    const repository = announce(owner, servers.map((server) => server.domain));
+    const repository = announce(
+      owner,
+      servers.map((server) => server.domain),
+    );
     const events = servers.flatMap((_, index) => {
       const root = issueFor(visitor, repository, `root at ${index}`);
       const comment = sign(owner, { kind: 1111, created_at: nowSeconds() - 100, tags: [["E", root.id]], content: "c" });
@@ -73,7 +76,12 @@ for (const count of [2, 3]) {
     }
     await comesToRest(servers);
     // A live event goes round once and no further.
-    const news = sign(visitor, { kind: 1111, created_at: nowSeconds(), tags: [["a", coordinateOf(repository)]], content: "n" });
+    const news = sign(visitor, {
+      kind: 1111,
+      created_at: nowSeconds(),
+      tags: [["a", coordinateOf(repository)]],
+      content: "n",
+    });
     await put((servers[0] as SyncServer).store, news);
     for (const server of servers) await until("the live event", () => server.store.has(news.id));
     await comesToRest(servers);

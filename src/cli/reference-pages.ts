@@ -55,6 +55,7 @@ function silentAbilities(): Abilities {
     openStore: unused,
     createVerifier: unused,
     importPolicy: unused,
+    serverPolicy: unused,
     gitVersion: unused,
   };
 }

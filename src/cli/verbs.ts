@@ -8,6 +8,7 @@ import { doctor } from "./verbs/doctor.js";
 import { events } from "./verbs/events.js";
 import { serve } from "./verbs/serve.js";
 import { status } from "./verbs/status.js";
+import { sync } from "./verbs/sync.js";
 import { version } from "./verbs/version.js";
 
-export const verbs: readonly Verb[] = [serve, config, doctor, status, events, compact, completion, version];
+export const verbs: readonly Verb[] = [serve, config, doctor, status, events, sync, compact, completion, version];

@@ -52,15 +52,19 @@ export class KeptRows {
   execute(command: KeptCommand): void {
     switch (command.type) {
       case "remember":
-        return this.#wish("remembered", idPrefix + command.entry.id, command.entry);
+        this.#wish("remembered", idPrefix + command.entry.id, command.entry);
+        break;
       case "forget":
-        return this.#wish("remembered", idPrefix + command.id, undefined);
+        this.#wish("remembered", idPrefix + command.id, undefined);
+        break;
       case "saveNaughty": {
         const { kind, untilWallMs } = command;
-        return this.#wish("naughty", relayPrefix + command.relay, { kind, untilWallMs });
+        this.#wish("naughty", relayPrefix + command.relay, { kind, untilWallMs });
+        break;
       }
       case "dropNaughty":
-        return this.#wish("naughty", relayPrefix + command.relay, undefined);
+        this.#wish("naughty", relayPrefix + command.relay, undefined);
+        break;
     }
   }
 

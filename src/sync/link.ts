@@ -44,8 +44,12 @@ export class Link {
   }
 
   send(message: readonly unknown[]): void {
+    this.sendText(JSON.stringify(message));
+  }
+
+  /** A message that is text already: an event as it was stored. */
+  sendText(text: string): void {
     if (this.#ended) return;
-    const text = JSON.stringify(message);
     this.#hooks.bytes("out", text.length);
     this.#socket.send(text);
     if (this.#socket.bufferedAmount > this.#times.maxUnsentBytes) this.#end();

@@ -4,11 +4,11 @@
 import { rememberedId } from "../admission/remembered.js";
 import { waitingKeys } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { parseAddress } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { rootKinds } from "../nostr/kinds.js";
-import { parseAddress } from "../nostr/address.js";
 import type { Store } from "../store/port.js";
 import type { OwnSide } from "./reconciliation.js";
 

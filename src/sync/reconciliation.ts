@@ -63,10 +63,16 @@ export class Reconciliation {
   onMessage(message: Uint8Array): void {
     if (!this.#client || this.#stop.signal.aborted) return;
     const step = this.#client.reconcile(message);
-    if (!step.ok) return this.#fail("failed", step.error);
+    if (!step.ok) {
+      this.#fail("failed", step.error);
+      return;
+    }
     for (const id of step.need) this.#missing.push(id);
     for (const id of step.have) this.#peerMissing.push(id);
-    if (this.#missing.length > this.maxMissing) return this.#fail("too-many", "the peer has too many we lack");
+    if (this.#missing.length > this.maxMissing) {
+      this.#fail("too-many", "the peer has too many we lack");
+      return;
+    }
     if (step.message) {
       this.hooks.send(["NEG-MSG", this.session, Buffer.from(step.message).toString("hex")]);
       this.hooks.progress();

@@ -130,7 +130,10 @@ export class PlainRelay {
 
   #information(_request: IncomingMessage, response: ServerResponse): void {
     if (this.habits.information === undefined) response.writeHead(404).end();
-    else response.writeHead(200, { "content-type": "application/nostr+json" }).end(JSON.stringify(this.habits.information));
+    else
+      response
+        .writeHead(200, { "content-type": "application/nostr+json" })
+        .end(JSON.stringify(this.habits.information));
   }
 
   #accept(socket: WebSocket): void {

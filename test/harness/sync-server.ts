@@ -1,8 +1,8 @@
 // Whole servers in this process, on real ports, with a store a test can look into and put served repositories into.
 
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -78,6 +78,7 @@ async function run(events: VerifiedEvent[], args: readonly string[], stdin: read
       close: async () => undefined,
     }),
     importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),
+    serverPolicy: () => undefined,
     gitVersion: async () => ({ ok: true, version: "2.39.5" }),
   };
   const code = await runCommandLine(["node", "holdfast", ...args], abilities);

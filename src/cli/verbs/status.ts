@@ -2,6 +2,7 @@
 
 import type { Config } from "../../config/config.js";
 import { hostPortText } from "../../config/kinds.js";
+import type { RelayStatus, SyncStatus } from "../../sync/status.js";
 import type { Verb } from "../abilities.js";
 import { CommandFailure } from "../abilities.js";
 import { ask, localAddress, serverUrl } from "../server-address.js";
@@ -35,6 +36,8 @@ interface Status {
   readonly readiness: unknown;
   readonly information: unknown;
   readonly metrics: Readonly<Record<string, number>>;
+  /** How it keeps in step with other relays; null when it does not say. */
+  readonly sync: SyncStatus | null;
 }
 
 async function statusOf(config: Config): Promise<Status | undefined> {
@@ -46,6 +49,7 @@ async function statusOf(config: Config): Promise<Status | undefined> {
   const metricsAt = config.metricsBindAddress ? `http://${hostPortText(localAddress(config.metricsBindAddress))}` : url;
   const token = config.metricsToken;
   const metrics = await ask(`${metricsAt}/metrics`, token ? { authorization: `Bearer ${token}` } : {});
+  const sync = await ask(`${url}/api/sync`);
   return {
     running: true,
     ready: readiness.status === 200,
@@ -53,6 +57,7 @@ async function statusOf(config: Config): Promise<Status | undefined> {
     readiness: jsonOr(readiness.body),
     information: information?.status === 200 ? jsonOr(information.body) : null,
     metrics: metrics?.status === 200 ? plainMetrics(metrics.body) : {},
+    sync: sync?.status === 200 ? ((jsonOr(sync.body) as SyncStatus | undefined) ?? null) : null,
   };
 }
 
@@ -76,6 +81,12 @@ function plainMetrics(body: string): Record<string, number> {
   return sums;
 }
 
+function relayText(relay: RelayStatus): string {
+  const next = relay.nextAttemptSeconds === null ? "" : `, next attempt in ${relay.nextAttemptSeconds} s`;
+  const items = `${relay.confirmedItems} of ${relay.wantedItems} items confirmed`;
+  return `${relay.relay} ${relay.state}, ${relay.health}${next}; ${items}, ${relay.liveFilters} live filters`;
+}
+
 function statusText(answer: Status): string {
   const information = answer.information as Record<string, unknown> | null;
   const lines = [
@@ -84,6 +95,7 @@ function statusText(answer: Status): string {
     `name       ${String(information?.name ?? "-")}`,
     `version    ${String(information?.version ?? "-")}`,
   ];
+  for (const relay of answer.sync?.relays ?? []) lines.push(`relay      ${relayText(relay)}`);
   const metrics = Object.entries(answer.metrics);
   if (metrics.length === 0) lines.push("metrics    not available");
   for (const [name, value] of metrics) lines.push(`${name} ${value}`);
