@@ -1,7 +1,7 @@
 // Deliberate mistakes, each of which some property must catch. They stand between the world and the core, or change a
 // number; the product code has no switch for them.
 
-import type { Break } from "./world.js";
+import type { Break } from "./break.js";
 
 export const breaks: Readonly<Record<string, () => Break>> = {
   /** CLOSED counts as the end of a history subscription. */
@@ -26,7 +26,8 @@ export const breaks: Readonly<Record<string, () => Break>> = {
   /** "Slow down" is heard as any other refusal. */
   "deaf-to-rate-limits": () => ({
     input: (input) => {
-      if (input.type === "subscriptionClosed") return { ...input, message: input.message.replace("rate-limited: slow down", "error: no") };
+      if (input.type === "subscriptionClosed")
+        return { ...input, message: input.message.replace("rate-limited: slow down", "error: no") };
       if (input.type === "notice") return { ...input, message: input.message.replace("too many requests", "a lot") };
       return input.type === "reconcileFailed" && input.kind === "rate-limited" ? { ...input, kind: "failed" } : input;
     },
@@ -34,7 +35,9 @@ export const breaks: Readonly<Record<string, () => Break>> = {
   /** What leaves our server is not noticed. */
   "deaf-to-removals": () => ({
     input: (input) =>
-      input.type === "removed" || input.type === "unwaiting" || (input.type === "accepted" && input.hosted === false) ? undefined : input,
+      input.type === "removed" || input.type === "unwaiting" || (input.type === "accepted" && input.hosted === false)
+        ? undefined
+        : input,
   }),
   /** Verdicts of intake get lost. */
   "lost-verdicts": () => ({ input: (input) => (input.type === "verdict" ? undefined : input) }),

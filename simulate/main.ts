@@ -52,8 +52,12 @@ const print = (text: string): void => void process.stdout.write(`${text}\n`);
 function report(results: readonly RunResult[], seconds: number): void {
   const sum = (of: (result: RunResult) => number): number => results.reduce((total, result) => total + of(result), 0);
   const hours = sum((result) => result.simulatedHours);
-  print(`seeds ${results.length}   simulated hours ${hours.toFixed(0)}   ${seconds.toFixed(1)} s   ${(results.length / seconds).toFixed(1)} seeds/s   ${(hours / seconds).toFixed(0)} simulated hours/s`);
-  print(`inputs ${sum((result) => result.steps)}   dials ${sum((result) => result.dials)}   requests ${sum((result) => result.requests)}   offers ${sum((result) => result.offers)}   batches confirmed ${sum((result) => result.confirmedBatches)}   events stored ${sum((result) => result.stored)}`);
+  print(
+    `seeds ${results.length}   simulated hours ${hours.toFixed(0)}   ${seconds.toFixed(1)} s   ${(results.length / seconds).toFixed(1)} seeds/s   ${(hours / seconds).toFixed(0)} simulated hours/s`,
+  );
+  print(
+    `inputs ${sum((result) => result.steps)}   dials ${sum((result) => result.dials)}   requests ${sum((result) => result.requests)}   offers ${sum((result) => result.offers)}   batches confirmed ${sum((result) => result.confirmedBatches)}   events stored ${sum((result) => result.stored)}`,
+  );
 }
 
 function explain(options: RunOptions, failed: RunResult): void {
@@ -100,7 +104,10 @@ async function main(): Promise<number> {
     print("--seed, --seeds and --hours are numbers");
     return 2;
   }
-  const options = { ...(hours !== undefined && { hours }), ...(values.break !== undefined && { broken: values.break }) };
+  const options = {
+    ...(hours !== undefined && { hours }),
+    ...(values.break !== undefined && { broken: values.break }),
+  };
   const startMs = performance.now();
   const results = await runSeeds(seed, seeds, options);
   report(results, (performance.now() - startMs) / 1000);
@@ -111,7 +118,12 @@ async function main(): Promise<number> {
   }
   const failed = results.filter((result) => result.problems.length > 0);
   if (failed.length === 0) return 0;
-  print(`${failed.length} of ${results.length} seeds broke a property: ${failed.slice(0, 20).map((result) => result.seed).join(", ")}`);
+  print(
+    `${failed.length} of ${results.length} seeds broke a property: ${failed
+      .slice(0, 20)
+      .map((result) => result.seed)
+      .join(", ")}`,
+  );
   explain({ ...options, seed: failed[0]!.seed }, failed[0]!);
   return 1;
 }

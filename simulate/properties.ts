@@ -1,7 +1,7 @@
 // Properties 1, 2, 5 and 6, checked after the world has been calm for two simulated days.
 
-import type { NostrEvent } from "../src/nostr/event.js";
 import { servicePart } from "../src/net/url.js";
+import type { NostrEvent } from "../src/nostr/event.js";
 import { goodSignature } from "./events.js";
 import type { ModelRelay } from "./model-relay.js";
 import type { ModelServer } from "./model-server.js";
@@ -100,17 +100,21 @@ export function checkEnd(world: World, bootstrap: readonly string[]): string[] {
       problems.push(`property 1: kind ${event.kind} ${event.id.slice(0, 8)} of ${relay.key} is not here`);
     }
     const seen = snapshot.relays.find((other) => other.relay === relay.key);
-    if (!seen?.connected) problems.push(`property 5: ${relay.key} is reachable and wanted but not connected (${seen?.state})`);
+    if (!seen?.connected)
+      problems.push(`property 5: ${relay.key} is reachable and wanted but not connected (${seen?.state})`);
     else if (seen.oldestBatchMs !== undefined && nowMs - seen.oldestBatchMs > 30 * 60 * 1000) {
       problems.push(`property 5: ${relay.key} has a batch of ${Math.round((nowMs - seen.oldestBatchMs) / 60_000)} min`);
     } else if (seen.state !== "syncing" && seen.confirmedItems + seen.retryingItems + seen.barredItems < seen.items) {
-      problems.push(`property 5: ${relay.key} has ${seen.items - seen.confirmedItems} of ${seen.items} items in no state`);
+      problems.push(
+        `property 5: ${relay.key} has ${seen.items - seen.confirmedItems} of ${seen.items} items in no state`,
+      );
     } else if (seen.retryingItems > 0) {
       problems.push(`property 5: ${relay.key} still retries ${seen.retryingItems} items`);
     }
   }
   for (const event of server.stored.values()) {
-    if (event.sig !== goodSignature) problems.push(`property 2: ${event.id.slice(0, 8)} with a bad signature is stored`);
+    if (event.sig !== goodSignature)
+      problems.push(`property 2: ${event.id.slice(0, 8)} with a bad signature is stored`);
   }
   for (const [id, times] of server.timesStored) {
     if (times > 1) problems.push(`property 1: ${id.slice(0, 8)} was stored ${times} times`);
@@ -123,7 +127,8 @@ export function checkEnd(world: World, bootstrap: readonly string[]): string[] {
     if (relay.offersInFlight > 0) problems.push(`property 6: ${relay.relay} has offers without a verdict`);
     const wanted = [...server.hosted].some((coordinate) => lists(server.latest.get(coordinate)!, relay.relay));
     const waits = [...server.waiting.values()].some((entry) => lists(entry.event, relay.relay));
-    if (!wanted && !waits && !relay.bootstrap) problems.push(`property 6: ${relay.relay} is tracked and nobody lists it`);
+    if (!wanted && !waits && !relay.bootstrap)
+      problems.push(`property 6: ${relay.relay} is tracked and nobody lists it`);
   }
   if (tables.due > snapshot.relays.length * 20 + 200) problems.push(`property 6: ${tables.due} wake-ups are noted`);
   return problems;

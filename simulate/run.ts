@@ -1,10 +1,10 @@
 // One seed, one run: troubled hours, two calm days, then the checks.
 
-import { drawManners, drawScenario, type Scenario, type Size } from "./scenario.js";
 import { breaks } from "./breaks.js";
 import { ModelRelay } from "./model-relay.js";
 import { checkEnd, missingRelated } from "./properties.js";
 import { Chance } from "./random.js";
+import { drawManners, drawScenario, type Scenario, type Size } from "./scenario.js";
 import { modelGit, Story } from "./story.js";
 import { World } from "./world.js";
 
@@ -41,7 +41,12 @@ export function run(options: RunOptions): RunResult {
   const { size } = scenario;
   const relays = Array.from(
     { length: size.relays },
-    (_, at) => new ModelRelay(`r${at}.example`, drawManners(new Chance(options.seed * 1000 + at)), new Chance(options.seed * 7 + at)),
+    (_, at) =>
+      new ModelRelay(
+        `r${at}.example`,
+        drawManners(new Chance(options.seed * 1000 + at)),
+        new Chance(options.seed * 7 + at),
+      ),
   );
   const bootstrap = scenario.bootstrap ? [relays[0]!.key] : [];
   const broken = options.broken === undefined ? undefined : breaks[options.broken]?.();
@@ -59,7 +64,11 @@ export function run(options: RunOptions): RunResult {
   world.calmDown();
   world.runUntil((size.hours + calmHours) * hour);
   // A daily sync may just be running: it gets the time to end.
-  for (let extra = 0; extra < 8 && world.core.snapshot(world.now()).relays.some((relay) => relay.state === "syncing"); extra++) {
+  for (
+    let extra = 0;
+    extra < 8 && world.core.snapshot(world.now()).relays.some((relay) => relay.state === "syncing");
+    extra++
+  ) {
     world.runUntil(world.timeline.nowMs + hour / 4);
   }
   const problems = [...world.watch.problems, ...checkEnd(world, bootstrap)];

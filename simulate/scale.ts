@@ -39,7 +39,11 @@ class Mirror {
   tell(first: Input): void {
     const inputs: Input[] = [first];
     for (let at = 0; at < inputs.length; at++) {
-      const commands = this.core.step(inputs[at]!, { wallMs: startWallMs + this.nowMs, monotonicMs: this.nowMs }, this.chance.next);
+      const commands = this.core.step(
+        inputs[at]!,
+        { wallMs: startWallMs + this.nowMs, monotonicMs: this.nowMs },
+        this.chance.next,
+      );
       for (const command of commands) this.#answer(command, inputs);
     }
   }
@@ -51,7 +55,8 @@ class Mirror {
         break;
       case "connect":
         inputs.push({ type: "connected", relay: command.relay, link: command.link });
-        if (this.#limits) inputs.push({ type: "nip11", limits: this.#limits, relay: command.relay, link: command.link });
+        if (this.#limits)
+          inputs.push({ type: "nip11", limits: this.#limits, relay: command.relay, link: command.link });
         break;
       case "subscribe":
       case "fetchIds":
@@ -60,7 +65,14 @@ class Mirror {
         break;
       case "reconcile":
         this.requests += 1;
-        inputs.push({ type: "reconciled", session: command.session, missing: [], peerMissing: 0, relay: command.relay, link: command.link });
+        inputs.push({
+          type: "reconciled",
+          session: command.session,
+          missing: [],
+          peerMissing: 0,
+          relay: command.relay,
+          link: command.link,
+        });
         break;
       case "offerToIntake": {
         const { relay, source, layerFour, event } = command;
@@ -115,9 +127,14 @@ export function loadRun(name: string, sizes: Sizes): ScaleResult {
     const relays = new Set<number>();
     while (relays.size < Math.min(sizes.perRepo, sizes.relays)) relays.add(chance.zipf(sizes.relays));
     const urls = [...relays].map((relay) => `wss://relay-${relay}.example`);
-    mirror.tell({ type: "accepted", event: announcement(chance, owner, `repo-${n}`, 1_600_000_000, urls, true), hosted: true });
+    mirror.tell({
+      type: "accepted",
+      event: announcement(chance, owner, `repo-${n}`, 1_600_000_000, urls, true),
+      hosted: true,
+    });
     coordinates.push(`30617:${owner}:repo-${n}`);
-    for (let root = 0; root < sizes.roots; root++) mirror.tell({ type: "accepted", event: issueFor(chance, coordinates[n]!) });
+    for (let root = 0; root < sizes.roots; root++)
+      mirror.tell({ type: "accepted", event: issueFor(chance, coordinates[n]!) });
   }
   mirror.tell({ type: "replayEnded" });
   mirror.runFor(60_000);
@@ -157,7 +174,11 @@ export function busyRun(): ScaleResult {
   for (let n = 0; n < 100; n++) {
     const owner = newPubkey(chance);
     const urls = [0, 1, 2].map((at) => `wss://relay-${(n + at) % 10}.example`);
-    mirror.tell({ type: "accepted", event: announcement(chance, owner, `repo-${n}`, 1_600_000_000, urls, true), hosted: true });
+    mirror.tell({
+      type: "accepted",
+      event: announcement(chance, owner, `repo-${n}`, 1_600_000_000, urls, true),
+      hosted: true,
+    });
     coordinates.push(`30617:${owner}:repo-${n}`);
   }
   mirror.tell({ type: "replayEnded" });
@@ -165,7 +186,12 @@ export function busyRun(): ScaleResult {
   const times: number[] = [];
   for (let n = 0; n < 100 * 600; n++) {
     const at = chance.between(0, 99);
-    const event = makeEvent(chance, { pubkey: newPubkey(chance), kind: 1111, created_at: 1_700_000_000, tags: [["A", coordinates[at]!]] });
+    const event = makeEvent(chance, {
+      pubkey: newPubkey(chance),
+      kind: 1111,
+      created_at: 1_700_000_000,
+      tags: [["A", coordinates[at]!]],
+    });
     const from = performance.now();
     mirror.tell({ type: "event", relay: `relay-${at % 10}.example`, link: (at % 10) + 1, subscription: "l0", event });
     times.push(performance.now() - from);
@@ -194,7 +220,13 @@ export const scaleRuns: readonly (() => ScaleResult)[] = [
       roots: 50,
       relays: 1,
       perRepo: 1,
-      limits: { maxFilterValues: 5000, maxMessageBytes: 5 * 2 ** 20, maxFilters: 100, maxSubscriptions: 300, maxLimit: 5000 },
+      limits: {
+        maxFilterValues: 5000,
+        maxMessageBytes: 5 * 2 ** 20,
+        maxFilters: 100,
+        maxSubscriptions: 300,
+        maxLimit: 5000,
+      },
     }),
   busyRun,
 ];

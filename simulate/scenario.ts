@@ -25,6 +25,17 @@ export interface Trouble {
   readonly clockJumps: boolean;
 }
 
+export const calmTrouble: Trouble = {
+  drop: 0,
+  stall: 0,
+  repeat: 0,
+  reorder: 0,
+  truncate: 0,
+  outages: 0,
+  storeTrouble: false,
+  clockJumps: false,
+};
+
 export interface Scenario {
   readonly size: Size;
   readonly trouble: Trouble;

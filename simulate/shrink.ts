@@ -5,7 +5,11 @@ import type { Size } from "./scenario.js";
 
 const propertyOf = (result: RunResult): string | undefined => /^property \d/.exec(result.problems[0] ?? "")?.[0];
 
-export function shrink(options: RunOptions, first: RunResult, maxRuns = 60): { size: Size; result: RunResult; runs: number } {
+export function shrink(
+  options: RunOptions,
+  first: RunResult,
+  maxRuns = 60,
+): { size: Size; result: RunResult; runs: number } {
   const property = propertyOf(first);
   let best: { size: Size; result: RunResult } = { size: first.size, result: first };
   let runs = 0;
@@ -40,7 +44,8 @@ export function traceOf(options: RunOptions, size: Size, lines = 60): string[] {
   const problem = result.problems[0] ?? "";
   const at = /at ([\d.]+) s/.exec(problem)?.[1];
   const relay = /r\d+\.example/.exec(problem)?.[0];
-  const until = at === undefined ? all.length : all.findLastIndex((line) => Number.parseFloat(line) <= Number(at) + 0.1) + 1;
+  const until =
+    at === undefined ? all.length : all.findLastIndex((line) => Number.parseFloat(line) <= Number(at) + 0.1) + 1;
   const before = all.slice(0, until);
   const own = relay === undefined ? before : before.filter((line) => line.includes(relay));
   return own.slice(-lines);

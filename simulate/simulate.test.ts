@@ -18,7 +18,9 @@ describe("simulator", () => {
 
   for (const name of Object.keys(breaks)) {
     it(`catches ${name} within ten seeds`, () => {
-      const caught = Array.from({ length: 10 }, (_, at) => at + 1).find((seed) => run({ seed, broken: name, hours: 2 }).problems.length > 0);
+      const caught = Array.from({ length: 10 }, (_, at) => at + 1).find(
+        (seed) => run({ seed, broken: name, hours: 2 }).problems.length > 0,
+      );
       assert.notEqual(caught, undefined);
     });
   }

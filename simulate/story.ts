@@ -78,7 +78,15 @@ export class Story {
   #announce(repo: Repo, createdAt: number): NostrEvent {
     repo.announced = Math.max(repo.announced + 1, createdAt);
     const urls = repo.relays.map((key) => `${this.#chance.once(0.1) ? "ws" : "wss"}://${key}/`);
-    return announcement(this.#chance, repo.owner, repo.identifier, repo.announced, urls, repo.listsUs, repo.maintainers);
+    return announcement(
+      this.#chance,
+      repo.owner,
+      repo.identifier,
+      repo.announced,
+      urls,
+      repo.listsUs,
+      repo.maintainers,
+    );
   }
 
   #event(kind: number, createdAt: number, tags: string[][], author = this.#chance.of(this.#people)): NostrEvent {
@@ -87,7 +95,9 @@ export class Story {
   }
 
   #state(repo: Repo, createdAt: number): NostrEvent {
-    const author = this.#chance.once(0.8) ? this.#chance.of([repo.owner, ...repo.maintainers]) : this.#chance.of(this.#people);
+    const author = this.#chance.once(0.8)
+      ? this.#chance.of([repo.owner, ...repo.maintainers])
+      : this.#chance.of(this.#people);
     return this.#event(30618, createdAt, [["d", repo.identifier]], author);
   }
 
@@ -112,7 +122,8 @@ export class Story {
   }
 
   #deletion(repo: Repo, createdAt: number): NostrEvent | undefined {
-    const target = [...repo.roots, ...repo.comments].length > 0 ? this.#chance.of([...repo.roots, ...repo.comments]) : undefined;
+    const target =
+      [...repo.roots, ...repo.comments].length > 0 ? this.#chance.of([...repo.roots, ...repo.comments]) : undefined;
     if (!target) return undefined;
     const stranger = this.#chance.once(0.2);
     const author = stranger ? this.#chance.of(this.#people) : target.pubkey;
@@ -130,7 +141,8 @@ export class Story {
 
   #spread(repo: Repo, event: NostrEvent): void {
     const chance = this.#chance;
-    for (const key of chance.some(repo.relays, chance.between(1, repo.relays.length))) this.#world.publishAt(key, event);
+    for (const key of chance.some(repo.relays, chance.between(1, repo.relays.length)))
+      this.#world.publishAt(key, event);
     if (chance.once(0.2)) this.#world.server.submit(event);
   }
 
@@ -182,7 +194,8 @@ export class Story {
         this.#world.server.troubled = false;
       });
     }
-    if (trouble.clockJumps) timeline.at(chance.next() * endMs, () => this.#world.jumpWall(chance.of([-hour, hour, -minute])));
+    if (trouble.clockJumps)
+      timeline.at(chance.next() * endMs, () => this.#world.jumpWall(chance.of([-hour, hour, -minute])));
   }
 
   #happen(): void {

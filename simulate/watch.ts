@@ -49,7 +49,8 @@ export class Watch {
   }
 
   #broken(property: number, text: string, nowMs: number): void {
-    if (this.problems.length < 5) this.problems.push(`property ${property}: ${text} (at ${(nowMs / 1000).toFixed(1)} s)`);
+    if (this.problems.length < 5)
+      this.problems.push(`property ${property}: ${text} (at ${(nowMs / 1000).toFixed(1)} s)`);
   }
 
   /** What the relay really said, before any deliberate break changes it. */
@@ -123,7 +124,8 @@ export class Watch {
       const { eosed } = this.#of(command.relay);
       const ended = command.fields?.ended as readonly string[];
       const unheard = ended.filter((name) => !eosed.has(name));
-      if (unheard.length > 0) this.#broken(5, `${command.relay} confirmed by ${unheard[0]}, which never reached EOSE`, nowMs);
+      if (unheard.length > 0)
+        this.#broken(5, `${command.relay} confirmed by ${unheard[0]}, which never reached EOSE`, nowMs);
       return;
     }
     if (!("relay" in command) || command.relay === undefined) return;
@@ -168,6 +170,7 @@ export class Watch {
     if (liveFilters > 73) this.#broken(3, `${relay} has ${liveFilters} live filters`, nowMs);
     if (seen.history.size > 4) this.#broken(3, `${relay} has ${seen.history.size} history subscriptions`, nowMs);
     if (seen.sessions.size > 1) this.#broken(3, `${relay} has ${seen.sessions.size} negentropy sessions`, nowMs);
-    if (seen.sessions.size > 0 && seen.history.size > 0) this.#broken(3, `${relay} has a session beside history subscriptions`, nowMs);
+    if (seen.sessions.size > 0 && seen.history.size > 0)
+      this.#broken(3, `${relay} has a session beside history subscriptions`, nowMs);
   }
 }

@@ -7,21 +7,15 @@ import type { EventId } from "../src/nostr/ids.js";
 import { type SyncConfig, syncConfig } from "../src/sync/core/config.js";
 import { SyncCore } from "../src/sync/core/core.js";
 import type { Command, Input, Time } from "../src/sync/core/messages.js";
+import type { Break } from "./break.js";
 import { ownHost, startWallMs } from "./events.js";
-import { type GitModel, ModelServer } from "./model-server.js";
 import type { Answer, ModelRelay } from "./model-relay.js";
+import { type GitModel, ModelServer } from "./model-server.js";
 import type { Chance } from "./random.js";
-import type { Trouble } from "./scenario.js";
+import { calmTrouble, type Trouble } from "./scenario.js";
 import { Timeline } from "./timeline.js";
+import { brief } from "./trace.js";
 import { Watch } from "./watch.js";
-
-/** A deliberate mistake, put between the world and the core: the checks must notice it. */
-export interface Break {
-  readonly config?: Partial<SyncConfig>;
-  input?(input: Input): Input | undefined;
-  command?(command: Command): Command | undefined;
-  judge?(outcome: ReturnType<ModelServer["judge"]>, event: NostrEvent): ReturnType<ModelServer["judge"]>;
-}
 
 interface Link {
   readonly number: number;
@@ -34,17 +28,6 @@ interface Link {
   reading: boolean;
   held: Input[];
 }
-
-const calmTrouble: Trouble = {
-  drop: 0,
-  stall: 0,
-  repeat: 0,
-  reorder: 0,
-  truncate: 0,
-  outages: 0,
-  storeTrouble: false,
-  clockJumps: false,
-};
 
 export interface WorldParts {
   readonly chance: Chance;
@@ -274,7 +257,14 @@ export class World {
       for (const event of entry.held) waiting.add(event.id);
     }
     const held = (id: EventId): boolean => waiting.has(id) || this.server.deleted.has(id);
-    const answers = relay.reconcile(command.session, command.filter, ours, held, command.maxMissing, this.timeline.nowMs);
+    const answers = relay.reconcile(
+      command.session,
+      command.filter,
+      ours,
+      held,
+      command.maxMissing,
+      this.timeline.nowMs,
+    );
     if (answers.length === 1 && answers[0]!.type === "reconcileProgress") this.#progressForEver(command, 200);
     return answers;
   }
@@ -306,7 +296,8 @@ export class World {
     if (cut) list.length = chance.between(0, list.length);
     if (list.length > 1 && chance.once(trouble.reorder)) {
       const at = chance.between(0, list.length - 2);
-      if (list[at]!.type === "event" && list[at + 1]!.type === "event") [list[at], list[at + 1]] = [list[at + 1]!, list[at]!];
+      if (list[at]!.type === "event" && list[at + 1]!.type === "event")
+        [list[at], list[at + 1]] = [list[at + 1]!, list[at]!];
     }
     if (list.length > 0 && chance.once(trouble.repeat)) {
       const at = chance.between(0, list.length - 1);
@@ -362,19 +353,13 @@ export class World {
   publishAt(key: string, event: NostrEvent): void {
     const relay = this.relays.get(key);
     if (!relay || this.#down.get(key)) return;
-    this.deliver(key, relay.publish(event).map((subscription) => ({ type: "event", subscription, event })));
+    this.deliver(
+      key,
+      relay.publish(event).map((subscription) => ({ type: "event", subscription, event })),
+    );
   }
 
   isDown(key: string): boolean {
     return this.#down.get(key) ?? false;
   }
-}
-
-function brief(message: Input | Command): string {
-  return JSON.stringify(message, (name, value) => {
-    if (name === "event" && typeof value === "object") return `${value.kind}:${value.id.slice(0, 8)}@${value.created_at}`;
-    if (value instanceof Map) return Object.fromEntries([...value].map(([tag, list]) => [`#${tag}`, (list as string[]).length]));
-    if (Array.isArray(value) && value.length > 4) return `${value.length} values`;
-    return value;
-  }).slice(0, 240);
 }

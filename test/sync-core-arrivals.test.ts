@@ -42,13 +42,46 @@ describe("events that arrive", () => {
 
   it("counts new events by source, and what live should have brought as a gap", () => {
     const driver = live();
-    const labels = (said: ReturnType<Driver["tell"]>): string[] => only(said, "count").map((count) => count.label ?? count.counter);
+    const labels = (said: ReturnType<Driver["tell"]>): string[] =>
+      only(said, "count").map((count) => count.label ?? count.counter);
     assert.deepEqual(labels(judge(driver, comment("one"), { type: "stored" })), ["live"]);
     assert.deepEqual(labels(judge(driver, comment("one"), { type: "duplicate" })), []);
-    const daily = driver.tell({ type: "verdict", relay, source: "daily", layerFour: false, event: comment("two"), outcome: { type: "stored" } });
+    const daily = driver.tell({
+      type: "verdict",
+      relay,
+      source: "daily",
+      layerFour: false,
+      event: comment("two"),
+      outcome: { type: "stored" },
+    });
     assert.deepEqual(labels(daily), ["daily", "gap_events"]);
-    const four = driver.tell({ type: "verdict", relay, source: "daily", layerFour: true, event: comment("three"), outcome: { type: "stored" } });
+    const four = driver.tell({
+      type: "verdict",
+      relay,
+      source: "daily",
+      layerFour: true,
+      event: comment("three"),
+      outcome: { type: "stored" },
+    });
     assert.deepEqual(labels(four), ["daily"]);
+  });
+
+  it("sums up in the log what a first sync, a reconnect and a daily sync brought", () => {
+    const driver = live();
+    const levels = (source: "startup" | "reconnect" | "daily"): string[] => {
+      const said = driver.tell({
+        type: "verdict",
+        relay,
+        source,
+        layerFour: false,
+        event: comment(source),
+        outcome: { type: "stored" },
+      });
+      return only(said, "log").map((log) => `${log.level} ${log.code} ${log.fields?.newEvents}`);
+    };
+    assert.deepEqual(levels("startup"), ["info startup-summary 1"]);
+    assert.deepEqual(levels("reconnect"), ["warn reconnect-summary 1"]);
+    assert.deepEqual(levels("daily"), ["error daily-summary 1"]);
   });
 
   it("a repository's budget for the day ends its events, with one warning, and its history is fetched again the next day", () => {
@@ -103,7 +136,10 @@ describe("events that arrive", () => {
     assert.equal(driver.snapshot().hot, 1);
     assert.equal(driver.snapshot().cold, 1);
     const said = driver.tell({ type: "waiting", event: announcing("bob", "later", []) });
-    assert.deepEqual(only(said, "offerToIntake").map((offer) => offer.event.id), [rejected.id]);
+    assert.deepEqual(
+      only(said, "offerToIntake").map((offer) => offer.event.id),
+      [rejected.id],
+    );
     assert.deepEqual([driver.snapshot().hot, driver.snapshot().cold], [0, 0]);
   });
 
@@ -114,8 +150,14 @@ describe("events that arrive", () => {
     driver.advance(4 * 60_000);
     assert.equal(driver.snapshot().hot, 0);
     const said = driver.tell({ type: "accepted", event: announcing("bob", "later", []), hosted: true });
-    assert.deepEqual(only(said, "fetchIds").map(({ ids }) => ids), [[rejected.id]]);
-    assert.deepEqual(only(said, "forget").map((forgotten) => forgotten.id), [rejected.id]);
+    assert.deepEqual(
+      only(said, "fetchIds").map(({ ids }) => ids),
+      [[rejected.id]],
+    );
+    assert.deepEqual(
+      only(said, "forget").map((forgotten) => forgotten.id),
+      [rejected.id],
+    );
   });
 
   it("a reply that came before what it replies to is judged again when that is stored", () => {
@@ -125,7 +167,10 @@ describe("events that arrive", () => {
     judge(driver, reply, refused("unrelated"));
     assert.deepEqual([driver.snapshot().hot, driver.snapshot().cold], [1, 0]);
     const said = judge(driver, parent, { type: "stored" });
-    assert.deepEqual(only(said, "offerToIntake").map((offer) => offer.event.id), [reply.id]);
+    assert.deepEqual(
+      only(said, "offerToIntake").map((offer) => offer.event.id),
+      [reply.id],
+    );
   });
 
   for (const code of ["bad-signature", "from-the-future", "disk-full"] as const) {
@@ -163,6 +208,9 @@ describe("events that arrive", () => {
     const driver = live();
     const link = driver.link(relay);
     driver.from(relay, "closed");
-    assert.deepEqual(only(driver.tell({ type: "event", relay, link, subscription: "l1", event: comment("late") }), "offerToIntake"), []);
+    assert.deepEqual(
+      only(driver.tell({ type: "event", relay, link, subscription: "l1", event: comment("late") }), "offerToIntake"),
+      [],
+    );
   });
 });

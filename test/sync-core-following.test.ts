@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { announcing, bootstrap, coordinate, Driver, issue, only, subscribed } from "../src/sync/core/testing/driver.js";
 
-const relayList = (count: number, from = 0): string[] => Array.from({ length: count }, (_, n) => `wss://h${from + n}.example`);
+const relayList = (count: number, from = 0): string[] =>
+  Array.from({ length: count }, (_, n) => `wss://h${from + n}.example`);
 
 describe("following our own relay", () => {
   it("later inputs join the window and do not move its end", () => {
@@ -14,7 +15,10 @@ describe("following our own relay", () => {
     driver.tell({ type: "accepted", event: announcing("bob", "two", ["wss://b.example"]), hosted: true });
     assert.deepEqual(only(driver.said, "connect"), []);
     driver.advance(1000);
-    assert.deepEqual(only(driver.said, "connect").map((command) => command.relay), ["a.example", "b.example"]);
+    assert.deepEqual(
+      only(driver.said, "connect").map((command) => command.relay),
+      ["a.example", "b.example"],
+    );
   });
 
   it("a root that precedes its announcement in the replay is wanted, one that never gets an announcement is dropped", () => {
@@ -79,14 +83,22 @@ describe("following our own relay", () => {
 
   it("our own service is never dialled", () => {
     const driver = new Driver();
-    driver.tell({ type: "accepted", event: announcing("ann", "one", ["wss://US.example:443/", "ws://us.example"]), hosted: true });
+    driver.tell({
+      type: "accepted",
+      event: announcing("ann", "one", ["wss://US.example:443/", "ws://us.example"]),
+      hosted: true,
+    });
     driver.advance(70_000);
     assert.deepEqual(only(driver.said, "connect"), []);
   });
 
   for (const [name, repos, expected] of [
     ["20 a repository", [announcing("ann", "one", relayList(30))], 20],
-    ["3 a host", [announcing("ann", "one", ["wss://h.example/a", "wss://h.example/b", "wss://h.example/c", "wss://h.example/d"])], 3],
+    [
+      "3 a host",
+      [announcing("ann", "one", ["wss://h.example/a", "wss://h.example/b", "wss://h.example/c", "wss://h.example/d"])],
+      3,
+    ],
     ["50 an owner", [0, 20, 40].map((from, n) => announcing("ann", `r${n}`, relayList(20, from))), 50],
   ] as const) {
     it(`relays are capped: ${name}`, () => {
@@ -111,7 +123,8 @@ describe("following our own relay", () => {
 
   it("waiting announcements dial at most 5 relays each and 200 together", () => {
     const driver = new Driver({ maxWaitingRelays: 12 });
-    for (let n = 0; n < 4; n++) driver.tell({ type: "waiting", event: announcing(`eve${n}`, "flood", relayList(10, n * 10)) });
+    for (let n = 0; n < 4; n++)
+      driver.tell({ type: "waiting", event: announcing(`eve${n}`, "flood", relayList(10, n * 10)) });
     driver.advance(5000);
     assert.equal(driver.snapshot().relays.length, 12);
     assert.equal(driver.snapshot().waitingOnlyRelays, 12);
@@ -136,11 +149,15 @@ describe("following our own relay", () => {
     driver.settle("boot.example", from);
     const named = only(driver.said.slice(from), "reconcile").map(({ filter }) => filter);
     assert.deepEqual([...(named[1]?.tags?.get("d") ?? [])], ["one"]);
-    for (const name of ["two", "three"]) driver.tell({ type: "accepted", event: announcing("ann", name, ["wss://a.example"]), hosted: true });
+    for (const name of ["two", "three"])
+      driver.tell({ type: "accepted", event: announcing("ann", name, ["wss://a.example"]), hosted: true });
     const then = driver.said.length;
     driver.advance(5000);
     driver.settle("boot.example", then);
     const all = only(driver.said.slice(then), "reconcile").filter(({ relay }) => relay === "boot.example");
-    assert.deepEqual(all.map(({ filter }) => filter), [{ kinds: [30618] }]);
+    assert.deepEqual(
+      all.map(({ filter }) => filter),
+      [{ kinds: [30618] }],
+    );
   });
 });

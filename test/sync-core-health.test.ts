@@ -15,7 +15,8 @@ function dialling(config: ConstructorParameters<typeof Driver>[0] = {}, urls = [
   return driver;
 }
 
-const dials = (driver: Driver, of = relay): number => only(driver.said, "connect").filter((command) => command.relay === of).length;
+const dials = (driver: Driver, of = relay): number =>
+  only(driver.said, "connect").filter((command) => command.relay === of).length;
 
 /** Milliseconds until the next dial. */
 function untilDial(driver: Driver, of = relay): number {
@@ -61,7 +62,10 @@ describe("health", () => {
       if (driver.relay(relay)?.status !== 3) untilDial(driver);
     }
     assert.ok(driver.nowMs >= 24 * hour);
-    assert.equal(only(driver.said, "log").filter((log) => log.code === "relay-dead" && log.level === "error").length, 1);
+    assert.equal(
+      only(driver.said, "log").filter((log) => log.code === "relay-dead" && log.level === "error").length,
+      1,
+    );
     assert.equal(driver.snapshot().dead, 1);
     assert.equal(untilDial(driver), 24 * hour);
     driver.connect(relay);
@@ -84,7 +88,10 @@ describe("health", () => {
     assert.equal(only(driver.said, "dropNaughty").length, 1);
     assert.equal(driver.snapshot().naughty.certificate, 0);
     const restarted = new Driver();
-    restarted.tell({ type: "naughtyLoaded", entries: [{ relay, kind: "certificate", untilWallMs: saved!.untilWallMs }] });
+    restarted.tell({
+      type: "naughtyLoaded",
+      entries: [{ relay, kind: "certificate", untilWallMs: saved!.untilWallMs }],
+    });
     restarted.tell({ type: "accepted", event: announcing("ann", "tool", ["wss://a.example"]), hosted: true });
     restarted.advance(hour);
     assert.equal(dials(restarted), 0);

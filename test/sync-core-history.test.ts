@@ -21,7 +21,10 @@ function atFirstRequest(config: ConstructorParameters<typeof Driver>[0] = {}): D
 const session = (driver: Driver): string => only(driver.said, "reconcile").at(-1)!.session;
 const page = (driver: Driver) => subscribed(driver.said, "h").at(-1)!;
 const send = (driver: Driver, name: string, createdAt: number, kind = 30617): void => {
-  driver.from(relay, "event", { subscription: page(driver).subscription, event: event(name, kind, [["d", name]], { created_at: createdAt }) });
+  driver.from(relay, "event", {
+    subscription: page(driver).subscription,
+    event: event(name, kind, [["d", name]], { created_at: createdAt }),
+  });
 };
 const eose = (driver: Driver): void => void driver.from(relay, "eose", { subscription: page(driver).subscription });
 
@@ -35,11 +38,27 @@ function answerOthers(driver: Driver): void {
   }
 }
 
+function silence(driver: Driver): void {
+  answerOthers(driver);
+  driver.advance(60_000);
+}
+
+function sendThree(driver: Driver): void {
+  for (const n of [1, 2, 3]) send(driver, `event ${n}`, n);
+}
+
 describe("history", () => {
   it("missing ids are fetched a hundred at a time, without those that are remembered", () => {
     const driver = atFirstRequest();
     const known = event("known", 30617, [["d", "known"]]);
-    driver.tell({ type: "verdict", relay, source: "live", layerFour: false, event: known, outcome: { type: "refused", code: "service-not-listed" } });
+    driver.tell({
+      type: "verdict",
+      relay,
+      source: "live",
+      layerFour: false,
+      event: known,
+      outcome: { type: "refused", code: "service-not-listed" },
+    });
     const missing = [known.id, ...Array.from({ length: 150 }, (_, n) => id(`missing ${n}`))];
     driver.from(relay, "reconciled", { session: session(driver), missing, peerMissing: 3 });
     const [first] = only(driver.said, "fetchIds");
@@ -52,8 +71,14 @@ describe("history", () => {
   });
 
   for (const [name, fail] of [
-    ["NEG-ERR", (driver: Driver) => driver.from(relay, "reconcileFailed", { session: session(driver), kind: "failed" })],
-    ["a NOTICE about an unknown message", (driver: Driver) => driver.from(relay, "notice", { message: "unknown command: NEG-OPEN" })],
+    [
+      "NEG-ERR",
+      (driver: Driver) => driver.from(relay, "reconcileFailed", { session: session(driver), kind: "failed" }),
+    ],
+    [
+      "a NOTICE about an unknown message",
+      (driver: Driver) => driver.from(relay, "notice", { message: "unknown command: NEG-OPEN" }),
+    ],
     ["ten seconds of silence", (driver: Driver) => driver.advance(10_000)],
   ] as const) {
     it(`${name} makes the batch go on with REQ`, () => {
@@ -88,7 +113,10 @@ describe("history", () => {
       if (only(driver.said, "stopReconcile").length > 0) break;
     }
     assert.ok(driver.nowMs >= 600_000);
-    assert.deepEqual(only(driver.said, "stopReconcile").map((command) => command.session), [first]);
+    assert.deepEqual(
+      only(driver.said, "stopReconcile").map((command) => command.session),
+      [first],
+    );
   });
 
   it("too many for one session: split by time", () => {
@@ -137,9 +165,13 @@ describe("history", () => {
   });
 
   for (const [name, fail] of [
-    ["CLOSED", (driver: Driver) => driver.from(relay, "subscriptionClosed", { subscription: page(driver).subscription, message: "error: no" })],
-    ["a minute without a message", (driver: Driver) => (answerOthers(driver), driver.advance(60_000))],
-    ["more events than asked", (driver: Driver) => [1, 2, 3].forEach((n) => send(driver, `event ${n}`, n))],
+    [
+      "CLOSED",
+      (driver: Driver) =>
+        driver.from(relay, "subscriptionClosed", { subscription: page(driver).subscription, message: "error: no" }),
+    ],
+    ["a minute without a message", silence],
+    ["more events than asked", sendThree],
   ] as const) {
     it(`${name} never confirms: the items are retried after 5, 10, 20, then every 30 s`, () => {
       const driver = atFirstRequest({ disableNegentropy: true, pageSize: 2 });
@@ -149,7 +181,8 @@ describe("history", () => {
         assert.ok(driver.relay(relay)!.confirmedItems < driver.relay(relay)!.items);
         const failedMs = driver.nowMs;
         answerOthers(driver);
-        const asked = (): number => subscribed(driver.said, "h").filter(({ filters }) => filters[0]!.kinds?.[0] === 30617).length;
+        const asked = (): number =>
+          subscribed(driver.said, "h").filter(({ filters }) => filters[0]!.kinds?.[0] === 30617).length;
         const before = asked();
         while (asked() === before) {
           answerOthers(driver);
@@ -157,14 +190,19 @@ describe("history", () => {
         }
         waits.push(driver.nowMs - failedMs);
       }
-      assert.deepEqual(waits.map((wait) => Math.round(wait / 1000)), [5, 10, 20, 30, 30]);
+      assert.deepEqual(
+        waits.map((wait) => Math.round(wait / 1000)),
+        [5, 10, 20, 30, 30],
+      );
     });
   }
 
   it("three failures of an item make the relay live with failures, and a success makes it live", () => {
     const driver = atFirstRequest({ disableNegentropy: true });
     for (let n = 0; n < 3; n++) {
-      const first = subscribed(driver.said, "h").filter(({ filters }) => filters[0]!.kinds?.[0] === 30617).at(-1)!;
+      const first = subscribed(driver.said, "h")
+        .filter(({ filters }) => filters[0]!.kinds?.[0] === 30617)
+        .at(-1)!;
       const from = driver.said.length;
       driver.from(relay, "subscriptionClosed", { subscription: first.subscription, message: "error: no" });
       driver.settle(relay, from);
@@ -196,14 +234,18 @@ describe("history", () => {
 
   it("one refused value is found by halves and the others are confirmed", () => {
     const driver = new Driver({ disableNegentropy: true });
-    for (const name of ["one", "two", "bad", "four"]) driver.tell({ type: "accepted", event: announcing("ann", name, ["wss://a.example"]), hosted: true });
+    for (const name of ["one", "two", "bad", "four"])
+      driver.tell({ type: "accepted", event: announcing("ann", name, ["wss://a.example"]), hosted: true });
     driver.advance(5000);
     driver.connect(relay);
     for (let at = 0; at < driver.said.length; at++) {
       const command = driver.said[at]!;
       if (command.type !== "subscribe" || command.relay !== relay) continue;
-      const bad = command.filters.some((filter) => [...(filter.tags?.values() ?? [])].some((list) => list.some((text) => text.includes("bad"))));
-      if (bad) driver.from(relay, "subscriptionClosed", { subscription: command.subscription, message: "invalid: value" });
+      const bad = command.filters.some((filter) =>
+        [...(filter.tags?.values() ?? [])].some((list) => list.some((text) => text.includes("bad"))),
+      );
+      if (bad)
+        driver.from(relay, "subscriptionClosed", { subscription: command.subscription, message: "invalid: value" });
       else driver.from(relay, "eose", { subscription: command.subscription });
     }
     const state = driver.relay(relay)!;
@@ -215,7 +257,8 @@ describe("history", () => {
 
   it("at most four history subscriptions run at a time", () => {
     const driver = new Driver({ disableNegentropy: true, tagsPerFilter: 1 });
-    for (const name of ["one", "two", "three"]) driver.tell({ type: "accepted", event: announcing("ann", name, ["wss://a.example"]), hosted: true });
+    for (const name of ["one", "two", "three"])
+      driver.tell({ type: "accepted", event: announcing("ann", name, ["wss://a.example"]), hosted: true });
     driver.advance(5000);
     driver.connect(relay);
     let most = 0;
@@ -233,10 +276,16 @@ describe("history", () => {
     const asked = page(driver).filters;
     driver.from(relay, "authChallenge");
     assert.equal(only(driver.said, "authenticate").length, 1);
-    driver.from(relay, "subscriptionClosed", { subscription: page(driver).subscription, message: "auth-required: please" });
+    driver.from(relay, "subscriptionClosed", {
+      subscription: page(driver).subscription,
+      message: "auth-required: please",
+    });
     const from = driver.said.length;
     driver.from(relay, "authenticated", { ok: true });
-    assert.deepEqual(subscribed(driver.said.slice(from), "h").map(({ filters }) => filters), [asked]);
+    assert.deepEqual(
+      subscribed(driver.said.slice(from), "h").map(({ filters }) => filters),
+      [asked],
+    );
   });
 
   it("ids somebody here needs are asked at the repository's relays", () => {
@@ -244,6 +293,9 @@ describe("history", () => {
     driver.makeLive(relay, repo);
     const needed = id("placeholder") as EventId;
     driver.tell({ type: "wantIds", ids: [needed], coordinate: `30617:${repo.pubkey}:tool` });
-    assert.deepEqual(only(driver.said, "fetchIds").map(({ ids }) => ids), [[needed]]);
+    assert.deepEqual(
+      only(driver.said, "fetchIds").map(({ ids }) => ids),
+      [[needed]],
+    );
   });
 });

@@ -8,7 +8,8 @@ const relay = "a.example";
 const repo = announcing("ann", "tool", ["wss://a.example"]);
 
 function addIssues(driver: Driver, from: number, count: number): void {
-  for (let n = from; n < from + count; n++) driver.tell({ type: "accepted", event: issue(`issue ${n}`, "ann", "tool") });
+  for (let n = from; n < from + count; n++)
+    driver.tell({ type: "accepted", event: issue(`issue ${n}`, "ann", "tool") });
   const at = driver.said.length;
   driver.advance(5000);
   driver.settle(relay, at);
@@ -36,11 +37,16 @@ describe("live", () => {
     const from = driver.said.length;
     driver.advance(5000);
     const opened = subscribed(driver.said.slice(from), "l");
-    assert.deepEqual(opened.map(({ filters }) => filters.length), [3]);
+    assert.deepEqual(
+      opened.map(({ filters }) => filters.length),
+      [3],
+    );
     assert.deepEqual(opened[0]?.filters[0]?.tags?.get("e")?.length, 2);
     assert.deepEqual(only(driver.said.slice(from), "unsubscribe"), []);
     driver.from(relay, "eose", { subscription: opened[0]!.subscription });
-    assert.ok(only(driver.said.slice(from), "unsubscribe").some((command) => command.subscription === old!.subscription));
+    assert.ok(
+      only(driver.said.slice(from), "unsubscribe").some((command) => command.subscription === old!.subscription),
+    );
   });
 
   it("a new issue touches only its own repository's relays", () => {
@@ -59,12 +65,19 @@ describe("live", () => {
   it("chunks hold a hundred values, long values stand alone", () => {
     const driver = new Driver({ disableNegentropy: true });
     driver.tell({ type: "accepted", event: announcing("ann", "x".repeat(300), ["wss://a.example"]), hosted: true });
-    for (let n = 0; n < 150; n++) driver.tell({ type: "accepted", event: announcing("ann", `repo ${n}`, ["wss://a.example"]), hosted: true });
+    for (let n = 0; n < 150; n++)
+      driver.tell({ type: "accepted", event: announcing("ann", `repo ${n}`, ["wss://a.example"]), hosted: true });
     driver.advance(5000);
     driver.connect(relay);
     driver.settle(relay);
     const sizes = (prefix: "l" | "h"): number[] =>
-      [...new Set(subscribed(driver.said, prefix).flatMap(({ filters }) => filters.map((filter) => filter.tags?.get("d")?.length ?? 0)))].sort((a, b) => a - b);
+      [
+        ...new Set(
+          subscribed(driver.said, prefix).flatMap(({ filters }) =>
+            filters.map((filter) => filter.tags?.get("d")?.length ?? 0),
+          ),
+        ),
+      ].sort((a, b) => a - b);
     assert.deepEqual(sizes("l"), [0, 1, 50, 100]);
     assert.deepEqual(sizes("h"), [0, 1, 50, 100]);
   });
@@ -88,17 +101,34 @@ describe("live", () => {
     driver.makeLive(relay, repo);
     addIssues(driver, 0, 6);
     const live = new Set(subscribed(driver.said, "l").at(-1)!.filters[0]!.tags!.get("e"));
-    const rotating = [0, 1, 2, 3, 4, 5].map((n) => issue(`issue ${n}`, "ann", "tool").id).find((root) => !live.has(root))!;
+    const rotating = [0, 1, 2, 3, 4, 5]
+      .map((n) => issue(`issue ${n}`, "ann", "tool").id)
+      .find((root) => !live.has(root))!;
     const comment = event("comment", 1111, [["E", rotating]], { created_at: 1_699_999_999 });
     const from = driver.said.length;
-    driver.tell({ type: "verdict", relay, source: "rotating", layerFour: false, event: comment, outcome: { type: "stored" } });
+    driver.tell({
+      type: "verdict",
+      relay,
+      source: "rotating",
+      layerFour: false,
+      event: comment,
+      outcome: { type: "stored" },
+    });
     driver.settle(relay, from);
-    assert.ok(subscribed(driver.said.slice(from), "l").some(({ filters }) => filters[0]!.tags?.get("e")?.includes(rotating)));
+    assert.ok(
+      subscribed(driver.said.slice(from), "l").some(({ filters }) => filters[0]!.tags?.get("e")?.includes(rotating)),
+    );
   });
 
   it("between two Holdfasts fifty thousand roots stay live", () => {
     const driver = new Driver({ windowMs: 1 });
-    const limits = { maxFilterValues: 5000, maxMessageBytes: 5 * 2 ** 20, maxFilters: 100, maxSubscriptions: 300, maxLimit: 5000 };
+    const limits = {
+      maxFilterValues: 5000,
+      maxMessageBytes: 5 * 2 ** 20,
+      maxFilters: 100,
+      maxSubscriptions: 300,
+      maxLimit: 5000,
+    };
     driver.tell({ type: "accepted", event: repo, hosted: true });
     driver.advance(1);
     driver.connect(relay, limits);
@@ -124,7 +154,10 @@ describe("live", () => {
     const again = driver.said.slice(from);
     assert.equal(subscribed(again, "l")[0]?.filters.length, 3);
     const since = Math.floor(driver.wallMs / 1000) - 3600;
-    assert.deepEqual(subscribed(again, "h").map(({ filters }) => filters[0]!.since), [since, since, since]);
+    assert.deepEqual(
+      subscribed(again, "h").map(({ filters }) => filters[0]!.since),
+      [since, since, since],
+    );
   });
 
   it("a wanted relay that says its limits is not asked beyond them", () => {

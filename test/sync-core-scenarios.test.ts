@@ -15,13 +15,19 @@ describe("scenarios of event sync", () => {
     driver.tell({ type: "accepted", event: repo, hosted: true });
     driver.tell({ type: "replayEnded" });
     const dialled = driver.advance(5000);
-    assert.deepEqual(only(dialled, "connect").map((command) => command.url), ["wss://a.example"]);
+    assert.deepEqual(
+      only(dialled, "connect").map((command) => command.url),
+      ["wss://a.example"],
+    );
     const said = driver.connect("a.example");
     const live = subscribed(said, "l");
     assert.equal(live.flatMap((command) => command.filters).length, 1 + 1 + 3 + 3);
     assert.ok(live.every((command) => command.filters.every((filter) => filter.limit === 0)));
     const settled = [...said, ...driver.settle("a.example")];
-    const history = only(settled, "reconcile").map(({ filter }) => [...(filter.kinds ?? []), ...(filter.tags?.keys() ?? [])]);
+    const history = only(settled, "reconcile").map(({ filter }) => [
+      ...(filter.kinds ?? []),
+      ...(filter.tags?.keys() ?? []),
+    ]);
     assert.deepEqual(history, [[30617], [30618, "d"], ["a"], ["A"], ["q"], ["e"], ["E"], ["q"]]);
     assert.ok(only(settled, "reconcile").every(({ filter }) => filter.since === undefined));
     assert.equal(driver.relay("a.example")?.state, "live");
@@ -43,7 +49,10 @@ describe("scenarios of event sync", () => {
     const catchUp = subscribed(said, "h");
     assert.equal(catchUp.length, 1 + 1 + 3);
     assert.ok(catchUp.every(({ filters }) => filters[0]!.since === goodSeconds - 3600));
-    assert.deepEqual(only(said, "reconcile").map(({ filter }) => [...(filter.tags?.keys() ?? [])]), [["e"], ["E"], ["q"]]);
+    assert.deepEqual(
+      only(said, "reconcile").map(({ filter }) => [...(filter.tags?.keys() ?? [])]),
+      [["e"], ["E"], ["q"]],
+    );
     assert.equal(driver.relay("a.example")?.state, "live");
   });
 
@@ -87,8 +96,14 @@ describe("scenarios of event sync", () => {
     assert.ok(!only(driver.said, "unsubscribe").some((command) => command.subscription === layerOne));
     assert.equal(driver.relay("a.example")?.rotatingRoots, 0);
     const replaced = driver.said.filter((command) => command.type === "subscribe" || command.type === "unsubscribe");
-    const firstClose = replaced.findIndex((command) => command.type === "unsubscribe" && command.subscription.startsWith("l"));
-    assert.equal(replaced[firstClose - 1]?.type, "subscribe", "the new chunk is asked for before the old one is closed");
+    const firstClose = replaced.findIndex(
+      (command) => command.type === "unsubscribe" && command.subscription.startsWith("l"),
+    );
+    assert.equal(
+      replaced[firstClose - 1]?.type,
+      "subscribe",
+      "the new chunk is asked for before the old one is closed",
+    );
   });
 
   it("5: the daily sync fetches everything again, with layer 4, while live stays open", () => {
@@ -106,7 +121,13 @@ describe("scenarios of event sync", () => {
     assert.deepEqual(request?.coordinates, [coordinate("ann", "tool")]);
     const comment = event("comment", 1111, []);
     const asked = driver.said.length;
-    driver.tell({ type: "related", relay: "a.example", request: request!.request, ids: [comment.id], authors: [comment.pubkey] });
+    driver.tell({
+      type: "related",
+      relay: "a.example",
+      request: request!.request,
+      ids: [comment.id],
+      authors: [comment.pubkey],
+    });
     driver.settle("a.example", asked);
     const four = only(driver.said.slice(asked), "reconcile").map(({ filter }) => filter);
     assert.deepEqual([...(four[0]?.tags ?? [])], [["e", [comment.id]]]);

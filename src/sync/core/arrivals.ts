@@ -6,9 +6,10 @@ import { tagValue } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
 import { disconnect } from "./connection.js";
 import { allStatesItem, announcementsItem, repositoryItem, rootItem, slotOf, slots, stateItem } from "./items.js";
+import type { Job } from "./job.js";
 import { reconsider } from "./live-set.js";
 import type { EventSource, Input, RelayKey } from "./messages.js";
-import type { Job, Relay } from "./relay.js";
+import type { Relay } from "./relay.js";
 import { isTrouble } from "./remembered.js";
 import type { Step, SyncState } from "./state.js";
 
@@ -123,10 +124,18 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
     if (source === "live" && outcome.type === "stored") {
       step.out.push({ type: "observeLag", seconds: Math.max(0, step.now.wallMs / 1000 - event.created_at) });
     }
+    if (source === "live") {
+      step.out.push({ type: "log", level: "debug", code: "live-event", relay: input.relay, fields: { id: event.id } });
+    }
+    if (relay && (source === "startup" || source === "reconnect" || source === "daily") && !input.layerFour) {
+      relay.newSince[source] += 1;
+    }
     noteNew(state, relay, event, step);
     if (outcome.type === "stored") judgeAgain(state, event, undefined, step);
   }
   if (!relay) return;
+  // The last verdict of a sync lets its summary be written.
+  if (relay.offersInFlight === 0) state.touched.add(relay);
   if (isTrouble(outcome)) {
     // What our own trouble lost is fetched again with a full sync.
     relay.nextDailyMs = Math.min(relay.nextDailyMs, step.now.monotonicMs + config.resyncAfterTroubleMs);
@@ -158,7 +167,6 @@ function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, 
     }
   }
   if (!relay) return;
-  if (relay.round === "daily") relay.roundNewEvents += 1;
   const nowMs = step.now.monotonicMs;
   if (nowMs - relay.dayStartMs >= config.dayMs) {
     relay.dayStartMs = nowMs;

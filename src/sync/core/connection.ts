@@ -88,7 +88,7 @@ export function fullSync(state: SyncState, relay: Relay, round: Relay["round"], 
   cancelJobs(state, relay, step);
   allFresh(state, relay);
   relay.round = round;
-  relay.roundNewEvents = 0;
+  relay.peerMissing = 0;
   relay.catchUpFailed = false;
   relay.lastFullMs = step.now.monotonicMs;
   relay.nextDailyMs =
@@ -131,18 +131,26 @@ export function noteProgress(relay: Relay, step: Step): void {
   if (relay.good && !good) relay.goodMoment = step.now;
   relay.good = good;
   if (syncing || relay.layerFour || !good) return;
-  if (relay.roundNewEvents > 0) {
-    const level = relay.round === "daily" ? "error" : "info";
-    step.out.push({
-      type: "log",
-      level,
-      code: `${relay.round}-summary`,
-      relay: relay.key,
-      fields: { newEvents: relay.roundNewEvents },
-    });
-    relay.roundNewEvents = 0;
-  }
+  if (relay.offersInFlight === 0) summarise(relay, step);
   relay.round = "startup";
+}
+
+const summaryLevels = { startup: "info", reconnect: "warn", daily: "error" } as const;
+
+/** What history brought since the last summary: gaps are worth a louder word than a first sync. */
+function summarise(relay: Relay, step: Step): void {
+  for (const source of ["startup", "reconnect", "daily"] as const) {
+    const newEvents = relay.newSince[source];
+    if (newEvents === 0) continue;
+    const level = summaryLevels[source];
+    step.out.push({ type: "log", level, code: `${source}-summary`, relay: relay.key, fields: { newEvents } });
+    relay.newSince[source] = 0;
+  }
+  if (relay.peerMissing > relay.peerMissingTold) {
+    const fields = { count: relay.peerMissing };
+    step.out.push({ type: "log", level: "warn", code: "peer-missing-events", relay: relay.key, fields });
+  }
+  relay.peerMissingTold = relay.peerMissing;
 }
 
 export type RelayStateName = "disconnected" | "connecting" | "syncing" | "live" | "live-with-failures";

@@ -3,37 +3,27 @@
 // forward as far as it goes (`pump`) and knows when it wants to be looked at again. A wake-up that gets lost costs
 // nothing but time, because every input looks at what is due first.
 
-import { parseAddress } from "../../nostr/address.js";
-import type { EventId } from "../../nostr/ids.js";
-import { kinds } from "../../nostr/kinds.js";
 import { isRateLimit, meaningOfClosed, namesNegentropy } from "./answers.js";
-import { drop, isAskedFor, judgeAgain, onArrival, onVerdict } from "./arrivals.js";
+import { drop, isAskedFor, onArrival, onVerdict } from "./arrivals.js";
 import { Budgets } from "./budgets.js";
 import type { SyncConfig } from "./config.js";
-import { disconnect, noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
+import { noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
 import { nextDueMs } from "./deadlines.js";
 import { HealthBook } from "./health.js";
 import { endQuery, failJob, reviveRetries, startWork } from "./history.js";
-import { repositoryItem, rootItem, stateItem } from "./items.js";
 import { onRelated } from "./layer-four.js";
 import { liveIsOpen, onLiveAuth, onLiveClosed, onLiveEose, pumpLive, rebuildLive, reopenUnanswered } from "./live.js";
-import type { Command, Input, Random, RelayKey, Time } from "./messages.js";
-import {
-  type Ends,
-  expireQueries,
-  onQueryClosed,
-  onQueryEose,
-  onQueryEvent,
-  onReconciled,
-  resendUnanswered,
-  onReconcileFailed,
-} from "./query.js";
-import { hasTargets, makeFresh, type Relay } from "./relay.js";
+import type { Command, Input, Random, Time } from "./messages.js";
+import { onOwnServer } from "./own-server.js";
+import { type Ends, onQueryClosed, onQueryEose, onQueryEvent, resendUnanswered } from "./query.js";
+import { expireQueries, onReconciled, onReconcileFailed } from "./reconciling.js";
+import type { Relay } from "./relay.js";
 import { Remembered } from "./remembered.js";
 import { rotate } from "./rotation.js";
 import { type CoreSnapshot, snapshotOf } from "./snapshot.js";
 import { newState, type Step, type SyncState } from "./state.js";
-import { addBootstrapRelays, applyWindow, forgetRelay, placeTheRefused } from "./targets.js";
+import { addBootstrapRelays, applyWindow } from "./targets.js";
+import { tidy } from "./tidying.js";
 import { Wanted } from "./wanted.js";
 
 const ends: Ends = { ended: endQuery, failed: failJob };
@@ -79,37 +69,16 @@ export class SyncCore {
 
   #handle(input: Input, step: Step): void {
     const state = this.#state;
-    const { wanted } = state;
     switch (input.type) {
       case "accepted":
-        if (input.event.kind !== kinds.announcement) wanted.addRoot(input.event);
-        else if (input.hosted === false)
-          this.#unwant(`${kinds.announcement}:${input.event.pubkey}:${identifierOf(input.event)}`);
-        else this.#announce(input.event, "full", step);
-        if (input.event.kind !== kinds.announcement) judgeAgain(state, input.event, undefined, step);
-        this.#openWindow(step);
-        break;
       case "waiting":
-        this.#announce(input.event, "state-only", step);
-        this.#openWindow(step);
-        break;
       case "unwaiting":
-        if (wanted.repos.get(input.coordinate)?.level === "state-only") this.#unwant(input.coordinate);
-        state.remembered.forgetIdentifier(parseAddress(input.coordinate)?.identifier ?? "", step.out);
-        this.#openWindow(step);
-        break;
       case "removed":
-        this.#removed(input, step);
-        this.#openWindow(step);
-        break;
       case "replayEnded":
-        wanted.endReplay();
-        break;
       case "listsChanged":
-        state.remembered.listsChanged(step.now, step.out);
-        break;
       case "wantIds":
-        this.#wantIds(input.ids, input.coordinate);
+        onOwnServer(state, input, step);
+        this.#openWindow(step);
         break;
       case "rememberedLoaded":
         for (const entry of input.entries) state.remembered.cold.add(entry);
@@ -202,7 +171,7 @@ export class SyncCore {
       case "reconciled": {
         const found = relay.bySub.get(input.session);
         if (!found) break;
-        relay.peerMissing = input.peerMissing;
+        relay.peerMissing += input.peerMissing;
         onReconciled(state, relay, found.job, found.query, input.missing, ends, step);
         break;
       }
@@ -242,41 +211,6 @@ export class SyncCore {
     }
   }
 
-  #announce(event: Extract<Input, { type: "waiting" }>["event"], level: "full" | "state-only", step: Step): void {
-    const { wanted } = this.#state;
-    const repo = wanted.announce(event, level);
-    const coordinate = `${kinds.announcement}:${event.pubkey}:${identifierOf(event)}`;
-    if (repo && wanted.replayEnded) step.out.push({ type: "lookUpRoots", coordinate });
-    judgeAgain(this.#state, event, coordinate, step);
-  }
-
-  #unwant(coordinate: string): void {
-    this.#state.wanted.removeRepo(coordinate);
-  }
-
-  #removed(input: Extract<Input, { type: "removed" }>, step: Step): void {
-    const { wanted, remembered } = this.#state;
-    if (input.address === undefined) {
-      wanted.removeRoot(input.id);
-      return;
-    }
-    // A newer version takes its place and says itself what is wanted.
-    if (input.cause === "replaced" || wanted.repos.get(input.address)?.announcementId !== input.id) return;
-    this.#unwant(input.address);
-    remembered.forgetIdentifier(parseAddress(input.address)?.identifier ?? "", step.out);
-  }
-
-  #wantIds(ids: readonly EventId[], coordinate: string): void {
-    const state = this.#state;
-    const repo = state.wanted.repos.get(coordinate);
-    for (const relay of state.relays.values()) {
-      if (!relay.bootstrap && !repo?.placed.has(relay.ix)) continue;
-      const room = Math.max(0, state.config.maxDirectIds - relay.direct.length);
-      relay.direct.push(...ids.slice(0, room));
-      state.touched.add(relay);
-    }
-  }
-
   /** The first input opens the window; later ones join and do not move its end. */
   #openWindow(step: Step): void {
     const state = this.#state;
@@ -295,41 +229,11 @@ export class SyncCore {
     }
     if (state.tidyMs <= nowMs) {
       state.tidyMs = nowMs + state.config.tidyMs;
-      this.#tidy(step);
+      tidy(state, step);
     }
     for (let entry = state.due.takeDue(nowMs); entry; entry = state.due.takeDue(nowMs)) {
       if (entry.of.armedMs === entry.atMs) entry.of.armedMs = Number.POSITIVE_INFINITY;
       if (!entry.of.forgotten) state.touched.add(entry.of);
-    }
-  }
-
-  #tidy(step: Step): void {
-    const state = this.#state;
-    let forgot = false;
-    for (const relay of [...state.relays.values()]) {
-      if (hasTargets(relay)) continue;
-      if (relay.status !== "disconnected") disconnect(state, relay, step);
-      step.out.push({ type: "log", level: "info", code: "relay-dropped", relay: relay.key });
-      forgetRelay(state, relay);
-      forgot = true;
-    }
-    if (forgot) placeTheRefused(state, step);
-    state.remembered.tidy(step.now, step.out);
-    state.health.tidy((key: RelayKey) => state.relays.has(key), step.now);
-    for (const coordinate of state.budgets.turnDay(step.now.monotonicMs)) this.#fetchAgain(coordinate);
-  }
-
-  /** The day's budget cut its history short. */
-  #fetchAgain(coordinate: string): void {
-    const state = this.#state;
-    const repo = state.wanted.repos.get(coordinate);
-    if (!repo) return;
-    const items = [stateItem(repo.ix), repositoryItem(repo.ix), ...[...repo.roots].map(rootItem)];
-    for (const ix of repo.placed) {
-      const relay = state.byIx[ix];
-      if (!relay) continue;
-      for (const item of items) makeFresh(relay, item, state.config.failuresUntilNoted);
-      state.touched.add(relay);
     }
   }
 
@@ -370,6 +274,3 @@ export class SyncCore {
     }
   }
 }
-
-const identifierOf = (event: { readonly tags: readonly (readonly string[])[] }): string =>
-  event.tags.find((tag) => tag[0] === "d")?.[1] ?? "";

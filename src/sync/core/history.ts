@@ -6,18 +6,10 @@
 import { nextAction, nextLayer } from "./actions.js";
 import { historyRoom, tagsOf, textOf, valueBytes, valuesOf } from "./filters.js";
 import { failuresOf, type Item, layers, phaseOf, phases, slotOf } from "./items.js";
+import type { Job, JobKind, Query, Related, Sweep } from "./job.js";
 import { takeRelated } from "./layer-four.js";
 import { cancelQuery, sendQuery } from "./query.js";
-import {
-  type Job,
-  type JobKind,
-  makeFresh,
-  type Query,
-  type Related,
-  type Relay,
-  type Sweep,
-  setWord,
-} from "./relay.js";
+import { makeFresh, type Relay, setWord } from "./relay.js";
 import { rotateAgainSoon } from "./rotation.js";
 import type { Step, SyncState } from "./state.js";
 

@@ -17,7 +17,10 @@ it("an IntMap answers like a Map, whatever is put in and taken out", () => {
         assert.equal(map.get(key * 64), model.get(key * 64) ?? -1);
       }
       assert.equal(map.size, model.size);
-      assert.deepEqual([...map.keys()].sort((a, b) => a - b), [...model.keys()].sort((a, b) => a - b));
+      assert.deepEqual(
+        [...map.keys()].sort((a, b) => a - b),
+        [...model.keys()].sort((a, b) => a - b),
+      );
     }),
   );
 });

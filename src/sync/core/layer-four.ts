@@ -2,8 +2,9 @@
 // not know these events; the shell looks them up in the store, a hundred repositories at a time.
 
 import { indexOf, layerOf, layers } from "./items.js";
+import type { Related } from "./job.js";
 import type { Input } from "./messages.js";
-import type { Related, Relay } from "./relay.js";
+import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 
 export function beginLayerFour(relay: Relay): void {

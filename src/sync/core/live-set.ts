@@ -232,7 +232,10 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
     leastActive: Number.NaN,
   };
   if (waiting.length > placing.room.values) {
-    waiting.sort((a, b) => layerOf(a) - layerOf(b) || (layerOf(a) === layers.roots ? activity(state, b) - activity(state, a) : a - b));
+    waiting.sort(
+      (a, b) =>
+        layerOf(a) - layerOf(b) || (layerOf(a) === layers.roots ? activity(state, b) - activity(state, a) : a - b),
+    );
   }
   for (let at = 0; at < waiting.length; at++) {
     const item = waiting[at]!;

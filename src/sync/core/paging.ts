@@ -3,7 +3,7 @@
 
 import type { NostrEvent } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
-import type { Page, Slice } from "./relay.js";
+import type { Page, Slice } from "./job.js";
 
 /** Kinds met around repositories (grasp.md): a second that is too full is asked for kind by kind. */
 const knownKinds: readonly number[] = [
@@ -49,7 +49,12 @@ export function addToPage(page: Page, event: NostrEvent, matches: boolean): bool
 
 export type PageEnd =
   /** `doubtful`: authors nobody has seen may have written in that second too; what can be had is still fetched. */
-  | { readonly type: "next"; readonly slices: readonly Slice[]; readonly keepBoundary: boolean; readonly doubtful?: boolean }
+  | {
+      readonly type: "next";
+      readonly slices: readonly Slice[];
+      readonly keepBoundary: boolean;
+      readonly doubtful?: boolean;
+    }
   | { readonly type: "done" }
   | { readonly type: "unpageable" };
 

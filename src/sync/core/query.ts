@@ -7,9 +7,9 @@ import { kinds } from "../../nostr/kinds.js";
 import type { ClosedMeaning } from "./answers.js";
 import { filterOf, textOf } from "./filters.js";
 import { type Item, layers } from "./items.js";
-import type { ReconcileFailure } from "./messages.js";
-import { addToPage, endOfPage, isInSlice, newPage, splitTime } from "./paging.js";
-import type { Job, Page, Query, Relay, Slice } from "./relay.js";
+import type { Job, Page, Query, Slice } from "./job.js";
+import { addToPage, endOfPage, isInSlice, newPage } from "./paging.js";
+import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 
 /** How a query leaves the relay's hands. */
@@ -98,7 +98,7 @@ export function sendQuery(state: SyncState, relay: Relay, job: Job, query: Query
 }
 
 /** The request is over on our side; the relay is told unless it ended it itself. */
-function close(relay: Relay, query: Query, tell: boolean, step: Step): void {
+export function close(relay: Relay, query: Query, tell: boolean, step: Step): void {
   if (!relay.bySub.delete(query.name) || !tell) return;
   const of = { relay: relay.key, link: relay.link };
   if (query.state === "reconciling") step.out.push({ type: "stopReconcile", ...of, session: query.name });
@@ -111,7 +111,7 @@ export function cancelQuery(relay: Relay, query: Query, step: Step): void {
 }
 
 /** The slice is done: the next one, or the query has ended. */
-function endSlice(
+export function endSlice(
   state: SyncState,
   relay: Relay,
   job: Job,
@@ -256,67 +256,6 @@ function halve(state: SyncState, relay: Relay, job: Job, query: Query, ends: End
 const itemsOf = (state: SyncState, query: Query, value: string | undefined): Item[] =>
   query.items.filter((item) => textOf(state.wanted, item) === value);
 
-export function onReconciled(
-  state: SyncState,
-  relay: Relay,
-  job: Job,
-  query: Query,
-  missing: readonly EventId[],
-  ends: Ends,
-  step: Step,
-): void {
-  job.ended.push(query.name);
-  close(relay, query, false, step);
-  relay.negentropyFailures = 0;
-  step.out.push({ type: "count", counter: "negentropy", relay: relay.key, label: "ok", by: 1 });
-  // Remembered ids are subtracted here, after the exchange: they must not show in our side of it.
-  query.toFetch = missing.filter((id) => !state.remembered.has(id, step.now));
-  if (query.toFetch.length > 0) query.state = "queued";
-  else endSlice(state, relay, job, query, [], ends, step);
-}
-
-/** The session is over without a result: split by time, or go on with REQ. */
-export function onReconcileFailed(
-  state: SyncState,
-  relay: Relay,
-  job: Job,
-  query: Query,
-  kind: ReconcileFailure,
-  tell: boolean,
-  ends: Ends,
-  step: Step,
-): void {
-  close(relay, query, tell, step);
-  step.out.push({ type: "count", counter: "negentropy", relay: relay.key, label: kind, by: 1 });
-  if (kind === "rate-limited") {
-    query.state = "queued";
-    return;
-  }
-  if (kind === "too-many") {
-    const slice = query.slices[query.slices.length - 1]!;
-    endSlice(state, relay, job, query, splitTime(slice, Math.floor(step.now.wallMs / 1000)), ends, step);
-    return;
-  }
-  relay.negentropyFailures += 1;
-  if (relay.negentropyFailures >= state.config.negentropyFailuresBeforeGivingUp) {
-    relay.negentropyFailures = 0;
-    relay.noNegentropyUntilMs = step.now.monotonicMs + state.config.noNegentropyMs;
-  }
-  if (!relay.warnedNegentropy) {
-    relay.warnedNegentropy = true;
-    step.out.push({
-      type: "log",
-      level: "warn",
-      code: "negentropy-fallback",
-      relay: relay.key,
-      fields: { batch: job.id },
-    });
-  }
-  // What this job has reconciled stays; the rest goes on with REQ.
-  job.method = "req";
-  query.state = "queued";
-}
-
 /** A NOTICE said to slow down: requests without any answer were probably dropped, and are sent again afterwards. */
 export function resendUnanswered(relay: Relay, step: Step): void {
   for (const { query } of [...relay.bySub.values()]) {
@@ -338,18 +277,5 @@ export function queryDeadlineMs(state: SyncState, query: Query): number {
       return query.heardMs + config.silenceMs;
     default:
       return Number.POSITIVE_INFINITY;
-  }
-}
-
-export function expireQueries(state: SyncState, relay: Relay, ends: Ends, step: Step): void {
-  for (const job of [...relay.jobs]) {
-    for (const query of job.queries) {
-      if (queryDeadlineMs(state, query) > step.now.monotonicMs) continue;
-      if (query.state === "reconciling") onReconcileFailed(state, relay, job, query, "failed", true, ends, step);
-      else {
-        ends.failed(state, relay, job, "silence", step);
-        break;
-      }
-    }
   }
 }

@@ -1,7 +1,7 @@
 // What the core knows of one relay. Data only: each part is changed by the file that is named beside it.
 
 import type { RelayUrl } from "../../net/url.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
+import type { EventId } from "../../nostr/ids.js";
 import { IntMap } from "./int-map.js";
 import {
   failuresOf,
@@ -15,7 +15,8 @@ import {
   slots,
   wordOf,
 } from "./items.js";
-import type { EventSource, RelayKey, RelayLimits, Time } from "./messages.js";
+import type { Job, Query, Related, Sweep } from "./job.js";
+import type { RelayKey, RelayLimits, Time } from "./messages.js";
 
 /** A live subscription over one group of items (live.ts). Three filters of the same values, or one. */
 export interface Chunk {
@@ -47,87 +48,6 @@ export interface Replacement {
   readonly newSubs: string[];
   readonly awaited: Set<string>;
   readonly deadlineMs: number;
-}
-
-/** Part of a filter's history: a group of values, a time range, kinds, an author (paging.ts). */
-export interface Slice {
-  readonly values: readonly string[];
-  readonly kinds?: readonly number[];
-  readonly authors?: readonly Pubkey[];
-  readonly since?: number;
-  readonly until?: number;
-  /** Negentropy could not divide it further. */
-  readonly byRequest?: boolean;
-  /** Asks whether a second that filled a page hides older events. */
-  readonly probe?: boolean;
-}
-
-export interface Page {
-  readonly slice: Slice;
-  readonly limit: number;
-  count: number;
-  unseen: number;
-  oldest: number;
-  newest: number;
-  readonly ids: Set<EventId>;
-  readonly boundary: Set<EventId>;
-  readonly kinds: Set<number>;
-  readonly authors: Set<Pubkey>;
-}
-
-/** One filter of a job on its way (history.ts). */
-export interface Query {
-  readonly tag: string | undefined;
-  readonly items: readonly Item[];
-  slices: Slice[];
-  state: "queued" | "reconciling" | "fetching" | "paging" | "auth" | "done";
-  name: string;
-  sentMs: number;
-  heardMs: number;
-  /** Ids of the page before that lie in its oldest second. */
-  boundary: Set<EventId>;
-  page: Page | undefined;
-  toFetch: EventId[];
-  asked: Set<EventId>;
-  delivered: number;
-}
-
-export type JobKind = "batch" | "sweep" | "related" | "direct";
-
-/** A batch (spec: pending), or tracked work that confirms nothing: catch-up, rotation, layer 4, direct ids. */
-export interface Job {
-  readonly id: number;
-  readonly kind: JobKind;
-  readonly layer: Layer;
-  readonly items: readonly Item[];
-  readonly source: EventSource;
-  readonly since: number | undefined;
-  readonly startedMs: number;
-  readonly sweep: Sweep | undefined;
-  readonly related: Related | undefined;
-  method: "negentropy" | "req";
-  queries: Query[];
-  readonly barred: Set<Item>;
-  /** Subscriptions that reached EOSE, sessions that ended: for the log. */
-  readonly ended: string[];
-  unpageable: boolean;
-  newEvents: number;
-}
-
-/** Items whose recent past is asked for once more: quick reconnect, reopened chunks, rotation. */
-export interface Sweep {
-  readonly source: "reconnect" | "rotating";
-  readonly since: number;
-  readonly layer: Layer;
-  readonly items: readonly Item[];
-  cursor: number;
-  running: number;
-}
-
-export interface Related {
-  readonly ids: readonly EventId[];
-  readonly authors: readonly Pubkey[];
-  failures: number;
 }
 
 /** The daily round's last step (daily.ts). */
@@ -174,7 +94,8 @@ export interface Relay {
   lastFullMs: number;
   /** Why items are fresh: names the source of what their history brings. */
   round: "startup" | "daily";
-  roundNewEvents: number;
+  /** New events by what brought them, until the next summary in the log. */
+  newSince: { startup: number; reconnect: number; daily: number };
   authPending: boolean;
   authDeadlineMs: number;
   // live.ts
@@ -207,6 +128,7 @@ export interface Relay {
   negentropyFailures: number;
   warnedNegentropy: boolean;
   peerMissing: number;
+  peerMissingTold: number;
   // arrivals.ts
   offersInFlight: number;
   readingPaused: boolean;
@@ -249,7 +171,7 @@ export function newRelay(ix: number, key: RelayKey, host: string, bootstrap: boo
     nextDailyMs: Number.POSITIVE_INFINITY,
     lastFullMs: Number.NEGATIVE_INFINITY,
     round: "startup",
-    roundNewEvents: 0,
+    newSince: { startup: 0, reconnect: 0, daily: 0 },
     authPending: false,
     authDeadlineMs: 0,
     chunks: [],
@@ -278,6 +200,7 @@ export function newRelay(ix: number, key: RelayKey, host: string, bootstrap: boo
     negentropyFailures: 0,
     warnedNegentropy: false,
     peerMissing: 0,
+    peerMissingTold: 0,
     offersInFlight: 0,
     readingPaused: false,
     dayStartMs: nowMs,

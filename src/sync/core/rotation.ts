@@ -1,7 +1,8 @@
 // Items without a live filter are covered by asking again for their recent past: roots every 6 h, repos hourly.
 
 import { type Item, layerOf, layers, slotOf, slots } from "./items.js";
-import type { Relay, Sweep } from "./relay.js";
+import type { Sweep } from "./job.js";
+import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 
 const again = 5 * 60 * 1000;

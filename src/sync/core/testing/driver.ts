@@ -16,12 +16,40 @@ export const id = (text: string): EventId => hex(text) as EventId;
 export const key = (text: string): Pubkey => hex(text) as Pubkey;
 export const coordinate = (owner: string, identifier: string): string => `30617:${key(owner)}:${identifier}`;
 
-export function event(name: string, kind: number, tags: readonly (readonly string[])[], more: Partial<NostrEvent> = {}): NostrEvent {
-  return { id: id(name), pubkey: key("somebody"), created_at: 1_600_000_000, kind, tags, content: "", sig: "", raw: name, ...more };
+export function event(
+  name: string,
+  kind: number,
+  tags: readonly (readonly string[])[],
+  more: Partial<NostrEvent> = {},
+): NostrEvent {
+  return {
+    id: id(name),
+    pubkey: key("somebody"),
+    created_at: 1_600_000_000,
+    kind,
+    tags,
+    content: "",
+    sig: "",
+    raw: name,
+    ...more,
+  };
 }
 
-export const announcing = (owner: string, identifier: string, relays: readonly string[], more: Partial<NostrEvent> = {}): NostrEvent =>
-  event(`${owner}/${identifier}`, 30617, [["d", identifier], ["relays", ...relays]], { pubkey: key(owner), ...more });
+export const announcing = (
+  owner: string,
+  identifier: string,
+  relays: readonly string[],
+  more: Partial<NostrEvent> = {},
+): NostrEvent =>
+  event(
+    `${owner}/${identifier}`,
+    30617,
+    [
+      ["d", identifier],
+      ["relays", ...relays],
+    ],
+    { pubkey: key(owner), ...more },
+  );
 
 export const issue = (name: string, owner: string, identifier: string): NostrEvent =>
   event(name, 1621, [["a", coordinate(owner, identifier)]]);
@@ -83,8 +111,10 @@ export class Driver {
     for (let at = from; at < this.said.length; at++) {
       const command = this.said[at]!;
       if (!("link" in command) || command.relay !== relay || command.link !== this.link(relay)) continue;
-      if (command.type === "subscribe" || command.type === "fetchIds") this.from(relay, "eose", { subscription: command.subscription });
-      if (command.type === "reconcile") this.from(relay, "reconciled", { session: command.session, missing: [], peerMissing: 0 });
+      if (command.type === "subscribe" || command.type === "fetchIds")
+        this.from(relay, "eose", { subscription: command.subscription });
+      if (command.type === "reconcile")
+        this.from(relay, "reconciled", { session: command.session, missing: [], peerMissing: 0 });
     }
     return this.said.slice(start);
   }
