@@ -21,7 +21,7 @@ import type { SyncMetrics } from "./metrics.js";
 import { type Offer, Offers } from "./offers.js";
 import { followFeed } from "./own-feed.js";
 import { ownSide, relatedTo, rootsOf } from "./own-side.js";
-import { Summaries } from "./summaries.js";
+import { PeerMissing } from "./peer-missing.js";
 
 export interface SyncEngineParts {
   /** May be changed while the engine runs: the core reads it when it needs it. */
@@ -46,7 +46,7 @@ export class SyncEngine {
   readonly #connections: Connections;
   readonly #offers: Offers;
   readonly #kept: KeptRows;
-  readonly #summaries: Summaries;
+  readonly #peerMissing: PeerMissing;
   readonly #stop = new AbortController();
   readonly #lastEventMs = new Map<RelayKey, number>();
   #inbox: Input[] = [];
@@ -59,7 +59,7 @@ export class SyncEngine {
     const { store, clock, intake, metrics, logger } = parts;
     this.#parts = parts;
     this.#core = new SyncCore(parts.config);
-    this.#summaries = new Summaries(clock, logger);
+    this.#peerMissing = new PeerMissing(clock, logger);
     this.#kept = new KeptRows(store, clock, parts.onFault);
     this.#connections = new Connections({
       clock,
@@ -144,7 +144,7 @@ export class SyncEngine {
     this.#cancelWake();
     this.#connections.close();
     this.#offers.close();
-    this.#summaries.flush();
+    this.#peerMissing.flush();
     await this.#following;
     await Promise.all(this.#work);
     await this.#kept.close();
@@ -154,7 +154,7 @@ export class SyncEngine {
     if (input.type === "event") this.#lastEventMs.set(input.relay, this.#parts.clock.nowMs());
     if (input.type !== "reconciled") return;
     this.#parts.metrics.peerMissing(input.relay, input.peerMissing);
-    this.#summaries.add(input.relay, "peer-missing", input.peerMissing);
+    this.#peerMissing.add(input.relay, input.peerMissing);
   }
 
   #execute(command: Command): void {
@@ -211,9 +211,8 @@ export class SyncEngine {
   }
 
   #onVerdict({ relay, source, layerFour, event }: Offer, outcome: Outcome): void {
-    if (outcome.type === "stored" || outcome.type === "held") {
-      this.#summaries.newEvent(relay, source);
-      if (source === "live") this.#parts.logger.debug({ relay, id: event.id, kind: event.kind }, "a live event");
+    if (source === "live" && (outcome.type === "stored" || outcome.type === "held")) {
+      this.#parts.logger.debug({ relay, id: event.id, kind: event.kind }, "a live event");
     }
     this.tell({ type: "verdict", relay, source, layerFour, event, outcome });
   }
