@@ -89,7 +89,13 @@ test("the daily comparison finds what live never brought, and says so as an erro
   const root = issueFor(visitor, repository, "root");
   const comment = sign(visitor, { kind: 1111, created_at: nowSeconds() - 60, tags: [["e", root.id]], content: "one" });
   await serveRepository(server.store, repository);
-  await put(server.store, root, comment);
+  const regretted = sign(visitor, {
+    kind: 1111,
+    created_at: nowSeconds() - 50,
+    tags: [["e", root.id]],
+    content: "two",
+  });
+  await put(server.store, root, comment, regretted);
   await until("live", isLive(server));
   const silent = issueFor(visitor, repository, "never sent live", { created_at: 1_600_000_000 });
   const reply = sign(owner, {
@@ -98,11 +104,11 @@ test("the daily comparison finds what live never brought, and says so as an erro
     tags: [["e", comment.id]],
     content: "to a comment",
   });
-  const deletion = sign(visitor, { kind: 5, created_at: nowSeconds(), tags: [["e", comment.id]] });
+  const deletion = sign(visitor, { kind: 5, created_at: nowSeconds(), tags: [["e", regretted.id]] });
   relay.add(silent, reply, deletion);
   await clock.push(61 * 60_000);
   await until("all three are here", () => hasAll(server, [silent.id, reply.id, deletion.id]));
-  assert.equal(await server.store.has(comment.id as never), false);
+  assert.equal(await server.store.has(regretted.id), false);
   await until("the round is summed up", () => server.log.some((line) => line.code === "daily-summary"));
   assert.equal(server.log.find((line) => line.code === "daily-summary")?.level, 50);
   assert.equal(relay.connections, 1, "live stayed open");
