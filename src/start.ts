@@ -7,6 +7,7 @@
 //   6. the verifier, and the door for events with its policy
 //   7. the service                 relay and HTTP server; from here on the port is open
 //   8. the admin socket            (not with the memory backend)
+//   9. sync                        follows our own feed and other relays
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
@@ -33,6 +34,7 @@ import { createPurgatoryMetrics } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
 import { buildAdmin, openSocket } from "./wiring/admin.js";
+import type { Store } from "./store/port.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
 import { openGitHost } from "./wiring/git-host.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
@@ -42,6 +44,7 @@ import { purgatoryObserver } from "./wiring/purgatory-observer.js";
 import { repeatedly } from "./wiring/repeatedly.js";
 import { RepositoryCount } from "./wiring/repository-count.js";
 import { startService } from "./wiring/service.js";
+import { type Syncing, startSyncing } from "./wiring/syncing.js";
 
 export interface Server {
   readonly address: string;
@@ -61,6 +64,8 @@ export interface StartParts {
   readonly build: { readonly version: string; readonly commit: string };
   readonly cores: number;
   readonly onFault: (error: unknown) => void;
+  /** Instead of the one the settings ask for, and not closed here; for tests that look into it or start again on it. */
+  readonly store?: Store;
   /** Instead of GRASP's rules; for tests and benchmarks of the relay alone. No setting reaches it. */
   readonly policy?: AdmissionPolicy;
 }
@@ -84,14 +89,15 @@ export async function startServer(parts: StartParts): Promise<Server> {
     if (!service) throw new StartRefusal(`NGIT_DOMAIN ${config.domain} is not host[:port][/base]`);
 
     const registry = new Registry();
-    const store = await openStore(config, clock);
-    closing.add("store", () => store.close());
+    const store = parts.store ?? (await openStore(config, clock));
+    if (!parts.store) closing.add("store", () => store.close());
 
     const gitMetrics = createGitMetrics(registry, () => live.current.metricsTopNRepos);
     const gitHost = await openGitHost(config, clock, (stallMs) => gitMetrics.started(stallMs));
     closing.add("git", () => gitHost.close());
     await gitHost.repositories.sweep();
 
+    let syncing: Syncing | undefined;
     const purgatoryMetrics = createPurgatoryMetrics(registry, () => countEntries(store));
     const purgatory = new Purgatory({
       store,
@@ -99,7 +105,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       clock,
       settings: () => purgatorySettings(live.current),
       diskShareUsed: () => gitHost.diskShareUsed(),
-      observer: purgatoryObserver(logger, purgatoryMetrics),
+      observer: purgatoryObserver(logger, purgatoryMetrics, (entry, expiry) => syncing?.expired(entry, expiry)),
     });
     await purgatory.resume();
     closing.add("purgatory", () => purgatory.close());
@@ -137,7 +143,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
       verifier,
       policy,
       git: {
-        follow: (event, verdict) => purgatory.entered(event, verdict),
+        follow(event, verdict) {
+          syncing?.decided(verdict);
+          return purgatory.entered(event, verdict);
+        },
         failed: (event, error) => logger.error({ err: error, id: event.id }, "git could not follow an accepted event"),
       },
       recordDecisions: parts.policy === undefined,
@@ -181,6 +190,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       relayMetrics,
       gitMetrics,
       repositoryCount: () => repositoryCount.count,
+      syncStatus: () => syncing?.status(),
       onFault,
     });
     closing.add("service", () => started.close());
@@ -189,6 +199,11 @@ export async function startServer(parts: StartParts): Promise<Server> {
       const socket = await openSocket(admin, config.relayDataPath, logger);
       closing.add("admin socket", () => socket.close());
     }
+    const { version } = parts.build;
+    const services = [service];
+    const sync = { live, logger, clock, version, services, serverKey: secret, store, intake, purgatory, registry };
+    if (!parts.policy) syncing = await startSyncing({ ...sync, onFault });
+    closing.add("sync", async () => syncing?.close());
     return { address: started.address, close: () => closing.close() };
   } catch (error) {
     await closing.close();

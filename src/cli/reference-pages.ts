@@ -60,6 +60,7 @@ function silentAbilities(): Abilities {
     operateOffline: unused,
     createVerifier: unused,
     importPolicy: unused,
+    serverPolicy: unused,
     gitVersion: unused,
   };
 }

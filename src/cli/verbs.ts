@@ -13,6 +13,7 @@ import { purgatory } from "./verbs/purgatory.js";
 import { repos } from "./verbs/repos.js";
 import { serve } from "./verbs/serve.js";
 import { status } from "./verbs/status.js";
+import { sync } from "./verbs/sync.js";
 import { version } from "./verbs/version.js";
 import { why } from "./verbs/why.js";
 
@@ -29,6 +30,7 @@ export const verbs: readonly Verb[] = [
   unban,
   admin,
   events,
+  sync,
   compact,
   completion,
   version,

@@ -5,7 +5,11 @@ import type { Logger } from "../config/logging.js";
 import type { PurgatoryMetrics } from "../purgatory/metrics.js";
 import type { PurgatoryObserver } from "../purgatory/purgatory.js";
 
-export function purgatoryObserver(logger: Logger, metrics: PurgatoryMetrics): PurgatoryObserver {
+export function purgatoryObserver(
+  logger: Logger,
+  metrics: PurgatoryMetrics,
+  alsoExpired: PurgatoryObserver["expired"],
+): PurgatoryObserver {
   return {
     released(released) {
       metrics.released(released);
@@ -13,6 +17,7 @@ export function purgatoryObserver(logger: Logger, metrics: PurgatoryMetrics): Pu
     },
     expired(entry, expiry) {
       metrics.expired(entry, expiry);
+      alsoExpired(entry, expiry);
       const { id, kind, repositories } = entry;
       const text = `[PURGATORY_EXPIRED] id=${id} kind=${kind} source=${entry.source.type} to=${expiry.to}`;
       logger.info({ id, kind, repositories }, text);

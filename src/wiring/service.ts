@@ -10,13 +10,14 @@ import { GitHttp } from "../git/http.js";
 import type { GitMetrics } from "../git/metrics.js";
 import { parseGitPath } from "../git/url-path.js";
 import { apiRoutes, blockedRoute, managementRoute } from "../http/api.js";
-import { clientIp, trustedProxies } from "../http/client-ip.js";
+import { clientIp, isLocalPeer, trustedProxies } from "../http/client-ip.js";
 import { healthRoutes } from "../http/health.js";
 import { metricsRoute } from "../http/metrics.js";
 import { relayInformationRoute } from "../http/nip11.js";
 import type { Route } from "../http/routes.js";
 import { createHttpServer, type HttpServer } from "../http/server.js";
 import type { UpgradeTarget } from "../http/upgrade.js";
+import { syncStatusRoute } from "../http/sync-api.js";
 import { wellKnownRoutes } from "../http/well-known.js";
 import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
@@ -57,6 +58,7 @@ export interface ServiceParts {
   readonly repositoryCount: () => number;
   /** What the status page says of sync and hunt; nothing when not given. */
   readonly status?: StatusSources;
+  readonly syncStatus: () => unknown;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -195,6 +197,7 @@ function routes(parts: ServiceParts, git: GitHttp): Route[] {
     ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined
       ? [metricsRoute(registry, () => metricsAccess(live))]
       : []),
+    syncStatusRoute(parts.syncStatus, (request) => isLocalPeer(request.message)),
     ...wellKnownRoutes(serverKey, urls.relay),
   ];
 }

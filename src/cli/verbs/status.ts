@@ -4,6 +4,7 @@
 import type { Status as Counts } from "../../admin/status.js";
 import type { Config } from "../../config/config.js";
 import { hostPortText } from "../../config/kinds.js";
+import type { RelayStatus, SyncStatus } from "../../sync/status.js";
 import type { Verb } from "../abilities.js";
 import { CommandFailure } from "../abilities.js";
 import { askRunning } from "../operate.js";
@@ -40,6 +41,8 @@ interface Status {
   readonly metrics: Readonly<Record<string, number>>;
   /** Null where the admin socket cannot be reached. */
   readonly counts: Counts | null;
+  /** How it keeps in step with other relays; null when it does not say. */
+  readonly sync: SyncStatus | null;
 }
 
 async function statusOf(config: Config): Promise<Status | undefined> {
@@ -52,6 +55,7 @@ async function statusOf(config: Config): Promise<Status | undefined> {
   const token = config.metricsToken;
   const metrics = await ask(`${metricsAt}/metrics`, token ? { authorization: `Bearer ${token}` } : {});
   const counts = await askRunning(config, { operation: "status", parameters: {} }).catch(() => undefined);
+  const sync = await ask(`${url}/api/sync`);
   return {
     running: true,
     ready: readiness.status === 200,
@@ -60,6 +64,7 @@ async function statusOf(config: Config): Promise<Status | undefined> {
     information: information?.status === 200 ? jsonOr(information.body) : null,
     metrics: metrics?.status === 200 ? plainMetrics(metrics.body) : {},
     counts: counts?.ok ? (counts.result as Counts) : null,
+    sync: sync?.status === 200 ? ((jsonOr(sync.body) as SyncStatus | undefined) ?? null) : null,
   };
 }
 
@@ -99,6 +104,12 @@ function countLines(counts: Counts | null): string[] {
   ];
 }
 
+function relayText(relay: RelayStatus): string {
+  const next = relay.nextAttemptSeconds === null ? "" : `, next attempt in ${relay.nextAttemptSeconds} s`;
+  const items = `${relay.confirmedItems} of ${relay.wantedItems} items confirmed`;
+  return `${relay.relay} ${relay.state}, ${relay.health}${next}; ${items}, ${relay.liveFilters} live filters`;
+}
+
 function statusText(answer: Status): string {
   const information = answer.information as Record<string, unknown> | null;
   const lines = [
@@ -108,6 +119,7 @@ function statusText(answer: Status): string {
     `version    ${String(information?.version ?? "-")}`,
   ];
   lines.push(...countLines(answer.counts));
+  for (const relay of answer.sync?.relays ?? []) lines.push(`relay      ${relayText(relay)}`);
   const metrics = Object.entries(answer.metrics);
   if (metrics.length === 0) lines.push("metrics    not available");
   for (const [name, value] of metrics) lines.push(`${name} ${value}`);

@@ -110,8 +110,10 @@ export class SyncCore {
     const state = this.#state;
     if (input.type === "connected" || input.type === "connectFailed") {
       if (relay.status !== "connecting") return;
-      if (input.type === "connected") onConnected(state, relay, step);
-      else onConnectFailed(state, relay, input.kind, step);
+      if (input.type === "connected") {
+        relay.limits = input.limits ?? {};
+        onConnected(state, relay, step);
+      } else onConnectFailed(state, relay, input.kind, step);
       state.touched.add(relay);
       return;
     }

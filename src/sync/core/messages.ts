@@ -96,7 +96,8 @@ export type Input =
       readonly entries: readonly { relay: RelayKey; kind: NaughtyKind; untilWallMs: number }[];
     }
   // Links
-  | ({ readonly type: "connected" } & OfLink)
+  /** With what NIP-11 says, where that is known by then. */
+  | ({ readonly type: "connected"; readonly limits?: RelayLimits } & OfLink)
   | ({ readonly type: "connectFailed"; readonly kind: ConnectFailure } & OfLink)
   | ({ readonly type: "closed" } & OfLink)
   | ({ readonly type: "nip11"; readonly limits: RelayLimits } & OfLink)

@@ -92,8 +92,12 @@ export function endOfPage(page: Page, fullAt: number, kindIsFixed: boolean): Pag
     const suspicious = page.oldest === page.newest && page.ids.size >= 10 && hasOlder && !slice.probe;
     return suspicious ? { type: "next", slices: [{ ...older, probe: true }], keepBoundary: false } : { type: "done" };
   }
-  const again: Slice = { ...rest, ...(since !== undefined && { since }), until: page.oldest };
-  return { type: "next", slices: [again], keepBoundary: true };
+  const { probe, ...asked } = rest;
+  const again: Slice = { ...asked, ...(since !== undefined && { since }), until: page.oldest };
+  // The probe found older events, so the second before it was cut off: it is asked again, in parts if need be.
+  const second = (until ?? 0) + 1;
+  const cut: Slice[] = probe ? [{ ...asked, since: second, until: second }] : [];
+  return { type: "next", slices: [...cut, again], keepBoundary: true };
 }
 
 export function splitTime(slice: Slice, nowSeconds: number): Slice[] {

@@ -142,7 +142,7 @@ export function onQueryEvent(
   query.heardMs = step.now.monotonicMs;
   if (query.state === "fetching") {
     query.delivered += 1;
-    if (query.delivered > query.asked.size * 2 + 10) ends.failed(state, relay, job, "more-than-asked", step);
+    if (query.delivered > state.config.idsPerFetch * 2 + 10) ends.failed(state, relay, job, "more-than-asked", step);
     return query.asked.delete(event.id);
   }
   const { page } = query;

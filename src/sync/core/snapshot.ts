@@ -14,6 +14,8 @@ export interface RelaySnapshot {
   readonly connected: boolean;
   readonly status: HealthStatus;
   readonly failures: number;
+  /** Monotonic time before which it is not dialled. */
+  readonly nextDialMs: number;
   readonly items: number;
   readonly confirmedItems: number;
   readonly failedItems: number;
@@ -60,6 +62,7 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
       connected,
       status: state.health.status(relay.key, now, linkMs),
       failures: state.health.of(relay.key).failures,
+      nextDialMs: Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, now)),
       items: relay.items.size,
       confirmedItems: relay.confirmedItems,
       failedItems: relay.failedItems,

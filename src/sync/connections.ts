@@ -1,0 +1,246 @@
+// The sockets of sync: carries out what the core says about links and tells it what they say. At most one connection
+// a relay; every input carries the number of its link, so that what an old socket still says is not mistaken.
+
+import type { Clock } from "../base/clock.js";
+import { unixSeconds } from "../base/clock.js";
+import { parseEvent } from "../nostr/event.js";
+import { filterJson } from "../nostr/filter.js";
+import { type RandomBytes, type SecretKey, signEvent } from "../nostr/keys.js";
+import { kinds } from "../nostr/kinds.js";
+import type { Command, Input, RelayKey, RelayLimits } from "./core/messages.js";
+import { type DialParts, dial } from "./dial.js";
+import { Link, type LinkTimes } from "./link.js";
+import { type OwnSide, Reconciliation } from "./reconciliation.js";
+import { lookUpLimits } from "./relay-information.js";
+import type { RelayMessage } from "./wire.js";
+
+export interface ConnectionsParts {
+  readonly clock: Clock;
+  readonly dial: DialParts;
+  readonly times: () => LinkTimes;
+  readonly serverKey: SecretKey;
+  readonly randomBytes: RandomBytes;
+  readonly own: OwnSide;
+  readonly tell: (input: Input) => void;
+  readonly bytes: (relay: RelayKey, direction: "in" | "out", count: number) => void;
+  readonly dialFailed: (relay: RelayKey, message: string) => void;
+  readonly fault: (error: unknown) => void;
+}
+
+type Connect = Extract<Command, { type: "connect" }>;
+export type LinkCommand = Extract<Command, { link: number }>;
+
+interface Connection {
+  readonly relay: RelayKey;
+  readonly number: number;
+  readonly url: string;
+  readonly stop: AbortController;
+  readonly sessions: Map<string, Reconciliation>;
+  link: Link | undefined;
+  challenge: string;
+  authId: string;
+  /** The core wants no more from this relay for now. */
+  held: boolean;
+}
+
+/** An answer to NIP-11 that comes later than the socket by more than this is not waited for. */
+const informationGraceMs = 1_000;
+
+export class Connections {
+  readonly #parts: ConnectionsParts;
+  readonly #open = new Map<RelayKey, Connection>();
+  /** Intake holds as much as it should: nobody is read. */
+  #allHeld = false;
+
+  constructor(parts: ConnectionsParts) {
+    this.#parts = parts;
+  }
+
+  execute(command: LinkCommand): void {
+    if (command.type === "connect") {
+      void this.#connect(command).catch(this.#parts.fault);
+      return;
+    }
+    const connection = this.#open.get(command.relay);
+    if (connection?.number !== command.link) return;
+    switch (command.type) {
+      case "disconnect":
+        this.#drop(connection);
+        break;
+      case "subscribe":
+        connection.link?.send(["REQ", command.subscription, ...command.filters.map(filterJson)]);
+        break;
+      case "fetchIds":
+        connection.link?.send(["REQ", command.subscription, { ids: command.ids }]);
+        break;
+      case "unsubscribe":
+        connection.link?.send(["CLOSE", command.subscription]);
+        break;
+      case "reconcile":
+        this.#reconcile(connection, command);
+        break;
+      case "stopReconcile":
+        connection.sessions.get(command.session)?.stop();
+        connection.sessions.delete(command.session);
+        break;
+      case "authenticate":
+        this.#authenticate(connection);
+        break;
+      case "pauseReading":
+      case "resumeReading":
+        connection.held = command.type === "pauseReading";
+        this.#applyPause(connection);
+        break;
+    }
+  }
+
+  /** Back-pressure for all: intake is full, or has room again. */
+  holdAll(held: boolean): void {
+    if (this.#allHeld === held) return;
+    this.#allHeld = held;
+    for (const connection of this.#open.values()) this.#applyPause(connection);
+  }
+
+  close(): void {
+    for (const connection of [...this.#open.values()]) this.#drop(connection);
+  }
+
+  async #connect({ relay, link: number, url }: Connect): Promise<void> {
+    const older = this.#open.get(relay);
+    if (older) this.#drop(older);
+    const stop = new AbortController();
+    const connection: Connection = {
+      relay,
+      number,
+      url,
+      stop,
+      sessions: new Map(),
+      link: undefined,
+      challenge: "",
+      authId: "",
+      held: false,
+    };
+    this.#open.set(relay, connection);
+    const { clock, tell } = this.#parts;
+    let limits: RelayLimits = {};
+    let limitsKnown = false;
+    const looked = lookUpLimits(url, this.#parts.dial, stop.signal)
+      .catch(() => ({}) as RelayLimits)
+      .then((found) => {
+        limits = found;
+        limitsKnown = true;
+      });
+    const dialled = await dial(url, this.#parts.dial, stop.signal);
+    if (stop.signal.aborted) {
+      if (dialled.ok) dialled.socket.terminate();
+      return;
+    }
+    if (!dialled.ok) {
+      this.#drop(connection);
+      this.#parts.dialFailed(relay, dialled.message);
+      tell({ type: "connectFailed", relay, link: number, kind: dialled.kind });
+      return;
+    }
+    connection.link = new Link(dialled.socket, clock, this.#parts.times(), {
+      message: (message) => this.#onMessage(connection, message),
+      bytes: (direction, count) => this.#parts.bytes(relay, direction, count),
+      closed: () => {
+        this.#drop(connection);
+        tell({ type: "closed", relay, link: number });
+      },
+    });
+    this.#applyPause(connection);
+    // What the relay says before the core knows of the link (a challenge) waits in the socket.
+    connection.link.pause();
+    let cancel = (): void => undefined;
+    await Promise.race([looked, new Promise<void>((go) => (cancel = clock.after(informationGraceMs, go)))]);
+    cancel();
+    if (stop.signal.aborted) return;
+    tell({ type: "connected", relay, link: number, limits });
+    this.#applyPause(connection);
+    if (limitsKnown) return;
+    await looked;
+    if (!stop.signal.aborted) tell({ type: "nip11", relay, link: number, limits });
+  }
+
+  #applyPause(connection: Connection): void {
+    if (connection.held || this.#allHeld) connection.link?.pause();
+    else connection.link?.resume();
+  }
+
+  #drop(connection: Connection): void {
+    if (this.#open.get(connection.relay) === connection) this.#open.delete(connection.relay);
+    connection.stop.abort();
+    for (const session of connection.sessions.values()) session.stop();
+    connection.sessions.clear();
+    connection.link?.close();
+  }
+
+  #onMessage(connection: Connection, message: RelayMessage): void {
+    const { tell } = this.#parts;
+    const of = { relay: connection.relay, link: connection.number };
+    switch (message.type) {
+      case "EVENT": {
+        const parsed = parseEvent(message.event);
+        if (parsed.ok) tell({ type: "event", ...of, subscription: message.subscription, event: parsed.event });
+        break;
+      }
+      case "EOSE":
+        tell({ type: "eose", ...of, subscription: message.subscription });
+        break;
+      case "CLOSED": {
+        const session = connection.sessions.get(message.subscription);
+        if (session) session.onRefused(message.text);
+        else tell({ type: "subscriptionClosed", ...of, subscription: message.subscription, message: message.text });
+        break;
+      }
+      case "NOTICE":
+        tell({ type: "notice", ...of, message: message.text });
+        break;
+      case "AUTH":
+        connection.challenge = message.challenge;
+        tell({ type: "authChallenge", ...of });
+        break;
+      case "OK":
+        if (message.id === connection.authId) tell({ type: "authenticated", ...of, ok: message.ok });
+        break;
+      case "NEG-MSG":
+        connection.sessions.get(message.subscription)?.onMessage(message.message);
+        break;
+      case "NEG-ERR":
+        connection.sessions.get(message.subscription)?.onRefused(message.text);
+        break;
+    }
+  }
+
+  #authenticate(connection: Connection): void {
+    const { serverKey, clock, randomBytes } = this.#parts;
+    const tags = [
+      ["relay", connection.url],
+      ["challenge", connection.challenge],
+    ];
+    const draft = { kind: kinds.auth, created_at: unixSeconds(clock), tags, content: "" };
+    const event = signEvent(serverKey, draft, randomBytes);
+    connection.authId = event.id;
+    const { raw: _raw, ...sent } = event;
+    connection.link?.send(["AUTH", sent]);
+  }
+
+  #reconcile(connection: Connection, command: Extract<Command, { type: "reconcile" }>): void {
+    const { session } = command;
+    const of = { relay: connection.relay, link: connection.number, session };
+    const { tell, own, fault } = this.#parts;
+    const reconciliation = new Reconciliation(session, command.maxMissing, own, {
+      send: (message) => connection.link?.send(message),
+      progress: () => tell({ type: "reconcileProgress", ...of }),
+      ended: (result) => {
+        connection.sessions.delete(session);
+        if (!result.ok) tell({ type: "reconcileFailed", ...of, kind: result.kind });
+        else tell({ type: "reconciled", ...of, missing: result.missing, peerMissing: result.peerMissing.length });
+      },
+      fault,
+    });
+    connection.sessions.set(session, reconciliation);
+    void reconciliation.open(command.filter);
+  }
+}

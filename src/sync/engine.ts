@@ -1,0 +1,238 @@
+// The shell around the sync core: gives it inputs and the time, carries out its commands. Owns the one wake-up timer
+// and the order of inputs; decides nothing.
+
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../base/clock.js";
+import type { Logger } from "../config/logging.js";
+import type { Intake } from "../intake/intake.js";
+import type { EventId } from "../nostr/ids.js";
+import type { SecretKey } from "../nostr/keys.js";
+import type { Store } from "../store/port.js";
+import { Connections } from "./connections.js";
+import type { SyncConfig } from "./core/config.js";
+import { SyncCore } from "./core/core.js";
+import type { Command, Input, Outcome, Random, RelayKey, Time } from "./core/messages.js";
+import type { CoreSnapshot } from "./core/snapshot.js";
+import type { DialParts } from "./dial.js";
+import { KeptRows } from "./kept-rows.js";
+import type { LinkTimes } from "./link.js";
+import { logSync } from "./log.js";
+import type { SyncMetrics } from "./metrics.js";
+import { type Offer, Offers } from "./offers.js";
+import { followFeed } from "./own-feed.js";
+import { ownSide, relatedTo, rootsOf } from "./own-side.js";
+import { PeerMissing } from "./peer-missing.js";
+
+export interface SyncEngineParts {
+  /** May be changed while the engine runs: the core reads it when it needs it. */
+  readonly config: SyncConfig;
+  readonly store: Store;
+  readonly intake: Intake;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly serverKey: SecretKey;
+  readonly dial: DialParts;
+  readonly linkTimes: () => LinkTimes;
+  /** Records of our own that one negentropy session may compare. */
+  readonly maxRecords: () => number;
+  readonly metrics: SyncMetrics;
+  readonly logger: Logger;
+  readonly onFault: (error: unknown) => void;
+}
+
+export class SyncEngine {
+  readonly #parts: SyncEngineParts;
+  readonly #core: SyncCore;
+  readonly #connections: Connections;
+  readonly #offers: Offers;
+  readonly #kept: KeptRows;
+  readonly #peerMissing: PeerMissing;
+  readonly #stop = new AbortController();
+  readonly #lastEventMs = new Map<RelayKey, number>();
+  #inbox: Input[] = [];
+  #draining = false;
+  #cancelWake: () => void = () => undefined;
+  #following: Promise<void> = Promise.resolve();
+  readonly #work = new Set<Promise<void>>();
+
+  constructor(parts: SyncEngineParts) {
+    const { store, clock, intake, metrics, logger } = parts;
+    this.#parts = parts;
+    this.#core = new SyncCore(parts.config);
+    this.#peerMissing = new PeerMissing(clock, logger);
+    this.#kept = new KeptRows(store, clock, parts.onFault);
+    this.#connections = new Connections({
+      clock,
+      dial: parts.dial,
+      times: parts.linkTimes,
+      serverKey: parts.serverKey,
+      randomBytes,
+      own: ownSide(store, clock, parts.maxRecords),
+      tell: (input) => this.tell(input),
+      bytes: (relay, direction, count) => metrics.bytes(relay, direction, count),
+      dialFailed: (relay, message) => logger.debug({ relay, reason: message }, "dialling failed"),
+      fault: parts.onFault,
+    });
+    this.#offers = new Offers({
+      store,
+      intake,
+      clock,
+      verdict: (offer, outcome) => this.#onVerdict(offer, outcome),
+      full: (isFull) => this.#connections.holdAll(isFull),
+      fault: parts.onFault,
+    });
+    metrics.watch(() => this.snapshot());
+  }
+
+  /** Loads what was kept and begins to follow our own feed. Resolves when that has begun, not when it has ended. */
+  async start(): Promise<void> {
+    const { clock, store, onFault } = this.#parts;
+    const entries = await this.#kept.remembered(clock.nowMs());
+    if (entries.length > 0) this.tell({ type: "rememberedLoaded", entries });
+    const naughty = await this.#kept.naughty(clock.nowMs());
+    if (naughty.length > 0) this.tell({ type: "naughtyLoaded", entries: naughty });
+    this.tell({ type: "tick" });
+    const replayed = (): void => this.tell({ type: "replayEnded" });
+    this.#following = followFeed(store, (input) => this.tell(input), replayed, this.#stop.signal).catch(onFault);
+  }
+
+  tell(input: Input): void {
+    if (this.#stop.signal.aborted) return;
+    this.#inbox.push(input);
+    if (this.#draining) return;
+    this.#draining = true;
+    try {
+      while (this.#inbox.length > 0) {
+        const inbox = this.#inbox;
+        this.#inbox = [];
+        for (const next of inbox) {
+          this.#note(next);
+          for (const command of this.#core.step(next, this.now(), this.#parts.random)) this.#execute(command);
+        }
+      }
+    } finally {
+      this.#draining = false;
+    }
+  }
+
+  /** White, black or ban lists changed. */
+  listsChanged(): void {
+    this.tell({ type: "listsChanged" });
+  }
+
+  /** Somebody here needs these events. */
+  wantIds(ids: readonly EventId[], coordinate: string): void {
+    this.tell({ type: "wantIds", ids, coordinate });
+  }
+
+  snapshot(): CoreSnapshot {
+    return this.#core.snapshot(this.now());
+  }
+
+  /** Wall time of the last event a relay sent. */
+  lastEventMs(relay: RelayKey): number | undefined {
+    return this.#lastEventMs.get(relay);
+  }
+
+  now(): Time {
+    const { clock } = this.#parts;
+    return { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#cancelWake();
+    this.#connections.close();
+    this.#offers.close();
+    this.#peerMissing.flush();
+    await this.#following;
+    await Promise.all(this.#work);
+    await this.#kept.close();
+  }
+
+  #note(input: Input): void {
+    if (input.type === "event") this.#lastEventMs.set(input.relay, this.#parts.clock.nowMs());
+    if (input.type !== "reconciled") return;
+    this.#parts.metrics.peerMissing(input.relay, input.peerMissing);
+    this.#peerMissing.add(input.relay, input.peerMissing);
+  }
+
+  #execute(command: Command): void {
+    const { metrics, logger } = this.#parts;
+    switch (command.type) {
+      case "wakeAt":
+        this.#wakeAt(command.monotonicMs);
+        break;
+      case "offerToIntake":
+        this.#offers.add(command);
+        break;
+      case "lookUpRoots":
+        this.#inBackground(this.#tellRoots(command.coordinate));
+        break;
+      case "lookUpRelated":
+        this.#inBackground(this.#tellRelated(command));
+        break;
+      case "remember":
+      case "forget":
+      case "saveNaughty":
+      case "dropNaughty":
+        this.#kept.execute(command);
+        break;
+      case "log":
+        this.#noteLog(command);
+        logSync(logger, command);
+        break;
+      case "count":
+        metrics.count(command);
+        break;
+      case "observeLag":
+        metrics.lag(command.seconds);
+        break;
+      default:
+        this.#connections.execute(command);
+    }
+  }
+
+  #noteLog({ code, relay, fields }: Extract<Command, { type: "log" }>): void {
+    if (relay === undefined) return;
+    if (code === "relay-dropped") this.#lastEventMs.delete(relay);
+    const isFullSync = code === "daily-sync" || (code === "connected" && fields?.sync === "full");
+    if (isFullSync) this.#parts.metrics.comparesAnew(relay);
+  }
+
+  #wakeAt(monotonicMs: number): void {
+    this.#cancelWake();
+    this.#cancelWake = () => undefined;
+    if (monotonicMs === Number.POSITIVE_INFINITY) return;
+    const { clock } = this.#parts;
+    // A millisecond more: timers count whole ones, and one that fires early would only be set again.
+    const delayMs = Math.max(0, monotonicMs - clock.monotonicMs()) + 1;
+    this.#cancelWake = clock.after(delayMs, () => this.tell({ type: "tick" }));
+  }
+
+  #onVerdict({ relay, source, layerFour, event }: Offer, outcome: Outcome): void {
+    if (source === "live" && (outcome.type === "stored" || outcome.type === "held")) {
+      this.#parts.logger.debug({ relay, id: event.id, kind: event.kind }, "a live event");
+    }
+    this.tell({ type: "verdict", relay, source, layerFour, event, outcome });
+  }
+
+  #inBackground(work: Promise<void>): void {
+    const guarded = work
+      .catch((error) => {
+        if (!this.#stop.signal.aborted) this.#parts.onFault(error);
+      })
+      .finally(() => this.#work.delete(guarded));
+    this.#work.add(guarded);
+  }
+
+  async #tellRoots(coordinate: string): Promise<void> {
+    for await (const event of rootsOf(this.#parts.store, coordinate)) this.tell({ type: "accepted", event });
+  }
+
+  async #tellRelated(command: Extract<Command, { type: "lookUpRelated" }>): Promise<void> {
+    const { relay, request, coordinates, after } = command;
+    const found = await relatedTo(this.#parts.store, coordinates, after);
+    this.tell({ type: "related", relay, request, ...found });
+  }
+}

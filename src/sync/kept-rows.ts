@@ -1,0 +1,107 @@
+// What sync keeps over restarts: remembered ids (table "remembered", keys `sync:<id>`) and relays that are plainly
+// broken (table "naughty", keys `relay:<key>`). Writes are gathered and done together: losing the last second of
+// them costs one fetch or one dial.
+
+import type { Clock } from "../base/clock.js";
+import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type TableName } from "../store/port.js";
+import type { Command, NaughtyKind, RememberedId } from "./core/messages.js";
+
+export type KeptCommand = Extract<Command, { type: "remember" | "forget" | "saveNaughty" | "dropNaughty" }>;
+
+interface NaughtyRow {
+  readonly kind: NaughtyKind;
+  readonly untilWallMs: number;
+}
+
+// Not `id:`: those rows are admission's, and what sync merely could not use gives no right to its author.
+const idPrefix = "sync:";
+const relayPrefix = "relay:";
+const gatherMs = 1_000;
+const writeAtOnce = 1_000;
+
+export class KeptRows {
+  /** table and key → the row to write, or undefined to delete it; the newest wish counts. */
+  readonly #wishes = new Map<string, { table: TableName; key: string; value: unknown }>();
+  #cancel: (() => void) | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly store: Store,
+    private readonly clock: Clock,
+    private readonly fault: (error: unknown) => void,
+  ) {}
+
+  async remembered(nowWallMs: number): Promise<RememberedId[]> {
+    const found: RememberedId[] = [];
+    for await (const [key, row] of this.store.rows<RememberedId>("remembered", { prefix: idPrefix })) {
+      if (row.untilWallMs > nowWallMs) found.push(row);
+      else this.#wish("remembered", key, undefined);
+    }
+    return found;
+  }
+
+  async naughty(nowWallMs: number): Promise<(NaughtyRow & { relay: string })[]> {
+    const found: (NaughtyRow & { relay: string })[] = [];
+    for await (const [key, row] of this.store.rows<NaughtyRow>("naughty", { prefix: relayPrefix })) {
+      if (row.untilWallMs > nowWallMs) found.push({ relay: key.slice(relayPrefix.length), ...row });
+      else this.#wish("naughty", key, undefined);
+    }
+    return found;
+  }
+
+  execute(command: KeptCommand): void {
+    switch (command.type) {
+      case "remember":
+        this.#wish("remembered", idPrefix + command.entry.id, command.entry);
+        break;
+      case "forget":
+        this.#wish("remembered", idPrefix + command.id, undefined);
+        break;
+      case "saveNaughty": {
+        const { kind, untilWallMs } = command;
+        this.#wish("naughty", relayPrefix + command.relay, { kind, untilWallMs });
+        break;
+      }
+      case "dropNaughty":
+        this.#wish("naughty", relayPrefix + command.relay, undefined);
+        break;
+    }
+  }
+
+  /** Writes what is gathered. */
+  async close(): Promise<void> {
+    this.#cancel?.();
+    await this.#writing;
+    await this.#write();
+  }
+
+  #wish(table: TableName, key: string, value: unknown): void {
+    // Keys are at most 1,000 bytes; a relay whose address is longer is judged anew after a restart.
+    if (Buffer.byteLength(key) > 900) return;
+    this.#wishes.set(`${table} ${key}`, { table, key, value });
+    this.#cancel ??= this.clock.after(gatherMs, () => {
+      this.#cancel = undefined;
+      this.#writing = this.#writing.then(() => this.#write());
+    });
+  }
+
+  async #write(): Promise<void> {
+    while (this.#wishes.size > 0) {
+      const wishes = [...this.#wishes].slice(0, writeAtOnce);
+      for (const [name] of wishes) this.#wishes.delete(name);
+      try {
+        await this.store.transact(async (tx) => {
+          for (const [, { table, key, value }] of wishes) {
+            if (value === undefined) tx.deleteRow(table, key);
+            else tx.setRow(table, key, value);
+          }
+        });
+      } catch (error) {
+        const isExpected =
+          error instanceof StoreFullError || error instanceof StoreBusyError || error instanceof StoreClosedError;
+        if (!isExpected) this.fault(error);
+        return;
+      }
+    }
+  }
+}

@@ -1,0 +1,265 @@
+// The numbers of sync, named as in event-sync.md "Metrics". Counts are kept here by relay and handed over when asked,
+// gauges are read from the core's snapshot at that moment. Labels are relay addresses in normal form and our own
+// words; nothing a relay wrote.
+
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { Command, RelayKey } from "./core/messages.js";
+import type { CoreSnapshot, RelaySnapshot } from "./core/snapshot.js";
+import { relayLabels } from "./relay-labels.js";
+
+export interface RelayCounts {
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly gapEvents: number;
+  readonly peerMissingEvents: number;
+}
+
+export interface SyncMetrics {
+  /** From now on gauges are read from here. */
+  watch(snapshot: () => CoreSnapshot): void;
+  count(command: Extract<Command, { type: "count" }>): void;
+  lag(seconds: number): void;
+  bytes(relay: RelayKey, direction: "in" | "out", count: number): void;
+  /** One session found that the relay lacks so many. */
+  peerMissing(relay: RelayKey, count: number): void;
+  /** A full comparison begins: what the last one found missing there is counted anew. */
+  comparesAnew(relay: RelayKey): void;
+  /** For the status page. */
+  ofRelay(relay: RelayKey): RelayCounts;
+}
+
+const states = ["disconnected", "connecting", "syncing", "live", "live-with-failures"] as const;
+
+/** relay → label → count. */
+class Tally {
+  readonly byRelay = new Map<string, Map<string, number>>();
+
+  add(relay: string, label: string, by: number): void {
+    const labels = this.byRelay.get(relay) ?? new Map<string, number>();
+    labels.set(label, (labels.get(label) ?? 0) + by);
+    this.byRelay.set(relay, labels);
+  }
+
+  get(relay: string, label: string): number {
+    return this.byRelay.get(relay)?.get(label) ?? 0;
+  }
+}
+
+/** Relays that are tracked no more keep their counts until there are too many of them. */
+const maxRelaysCounted = 5_000;
+
+export function createSyncMetrics(registry: Registry, maxRelayLabels: () => number): SyncMetrics {
+  const registers = [registry];
+  const empty = { relays: [], connected: 0, dead: 0, hot: 0, cold: 0 };
+  let snapshot: () => Pick<CoreSnapshot, keyof typeof empty> & Partial<Pick<CoreSnapshot, "naughty">> = () => empty;
+  const traffic = new Map<string, number>();
+  const attempts = new Tally();
+  const gaps = new Tally();
+  const negentropy = new Tally();
+  const transferred = new Tally();
+  const dropped = new Tally();
+  const peerMissing = new Map<string, number>();
+
+  const labelsOf = () => {
+    const names = [...snapshot().relays.map(({ relay }) => relay), ...traffic.keys(), ...attempts.byRelay.keys()];
+    return relayLabels(names, traffic, maxRelayLabels());
+  };
+  const tallied = (name: string, help: string, label: string | undefined, tally: Tally) =>
+    new Counter<string>({
+      name,
+      help,
+      labelNames: ["relay", ...(label === undefined ? [] : [label])],
+      registers,
+      collect() {
+        this.reset();
+        const labelOf = labelsOf();
+        for (const [relay, values] of tally.byRelay) {
+          for (const [value, total] of values) {
+            this.inc({ relay: labelOf(relay), ...(label !== undefined && { [label]: value }) }, total);
+          }
+        }
+      },
+    });
+  const perRelay = (name: string, help: string, read: (relay: RelaySnapshot) => number, how: "sum" | "max" = "sum") =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ["relay"],
+      registers,
+      collect() {
+        this.reset();
+        const labelOf = labelsOf();
+        const values = new Map<string, number>();
+        for (const relay of snapshot().relays) {
+          const label = labelOf(relay.relay);
+          const before = values.get(label) ?? 0;
+          values.set(label, how === "sum" ? before + read(relay) : Math.max(before, read(relay)));
+        }
+        for (const [relay, value] of values) this.set({ relay }, value);
+      },
+    });
+  const plain = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+
+  tallied("ngit_sync_connection_attempts_total", "Dials of relays, by result", "result", attempts);
+  tallied("ngit_sync_gap_events_total", "New events that live should have brought", undefined, gaps);
+  tallied("ngit_sync_negentropy_total", "Negentropy sessions, by result", "result", negentropy);
+  tallied("ngit_sync_bytes_total", "Bytes of messages from (in) and to (out) relays", "direction", transferred);
+  tallied("ngit_sync_dropped_events_total", "Events that were not asked for or over budget", "reason", dropped);
+  perRelay("ngit_sync_relay_connected", "1 while connected", (relay) => (relay.connected ? 1 : 0));
+  perRelay("ngit_sync_relay_status", "1 healthy, 2 degraded, 3 dead, 4 rate-limited", (relay) => relay.status, "max");
+  perRelay("ngit_sync_relay_failures", "Failures to connect in a row", (relay) => relay.failures, "max");
+  perRelay("ngit_sync_pending_batches", "Batches of history queued or in flight", (relay) => relay.pendingBatches);
+  perRelay("ngit_sync_live_filters", "Open live filters", (relay) => relay.liveFilters);
+  plain("ngit_sync_relays_tracked_total", "Relays that are followed", () => snapshot().relays.length);
+  plain("ngit_sync_relays_connected_total", "Relays that are connected", () => snapshot().connected);
+  plain("ngit_sync_relays_dead_total", "Relays that failed for a day", () => snapshot().dead);
+  new Gauge({
+    name: "ngit_sync_relay_state",
+    help: "1 for the state a relay is in (relay=other: how many are in it)",
+    labelNames: ["relay", "state"],
+    registers,
+    collect() {
+      this.reset();
+      const labelOf = labelsOf();
+      for (const { relay, state } of snapshot().relays) {
+        for (const name of states) this.inc({ relay: labelOf(relay), state: name }, name === state ? 1 : 0);
+      }
+    },
+  });
+  new Gauge({
+    name: "ngit_sync_rotating",
+    help: "Roots and repositories without a live filter, asked for in turn",
+    labelNames: ["relay", "kind"],
+    registers,
+    collect() {
+      this.reset();
+      const labelOf = labelsOf();
+      for (const { relay, rotatingRoots, rotatingRepos } of snapshot().relays) {
+        this.inc({ relay: labelOf(relay), kind: "root" }, rotatingRoots);
+        this.inc({ relay: labelOf(relay), kind: "repository" }, rotatingRepos);
+      }
+    },
+  });
+  new Gauge({
+    name: "ngit_sync_peer_missing_events",
+    help: "Events we have and the relay lacks, as its last comparison found",
+    labelNames: ["relay"],
+    registers,
+    collect() {
+      this.reset();
+      const labelOf = labelsOf();
+      const tracked = new Set(snapshot().relays.map(({ relay }) => relay));
+      for (const [relay, count] of peerMissing) {
+        if (tracked.has(relay)) this.inc({ relay: labelOf(relay) }, count);
+        else peerMissing.delete(relay);
+      }
+    },
+  });
+  new Gauge({
+    name: "ngit_sync_remembered",
+    help: "Refused events kept for another judgement (hot) and ids not fetched again (cold)",
+    labelNames: ["tier"],
+    registers,
+    collect() {
+      const { hot, cold } = snapshot();
+      this.set({ tier: "hot" }, hot);
+      this.set({ tier: "cold" }, cold);
+    },
+  });
+  new Gauge({
+    name: "ngit_sync_naughty_relays_total",
+    help: "Relays left alone because they are plainly broken",
+    labelNames: ["category"],
+    registers,
+    collect() {
+      for (const [category, count] of Object.entries(snapshot().naughty ?? {})) this.set({ category }, count);
+    },
+  });
+  const events = new Counter({
+    name: "ngit_sync_events_total",
+    help: "Events newly accepted from relays, by how they came",
+    labelNames: ["source"],
+    registers,
+  });
+  const unpageable = new Counter({
+    name: "ngit_sync_unpageable_total",
+    help: "Histories that a relay's pages cannot show completely",
+    registers,
+  });
+  const lag = new Histogram({
+    name: "ngit_sync_live_lag_seconds",
+    help: "From an event's created_at to its being stored here, live only",
+    buckets: [0.5, 1, 2, 5, 10, 30, 60, 300, 1_800, 3_600],
+    registers,
+  });
+
+  return {
+    watch(read) {
+      // One look for all numbers of a scrape.
+      let taken: CoreSnapshot | undefined;
+      snapshot = () => {
+        if (!taken) {
+          taken = read();
+          setImmediate(() => {
+            taken = undefined;
+          });
+        }
+        return taken;
+      };
+    },
+    count({ counter, relay = "", label = "", by }) {
+      switch (counter) {
+        case "connection_attempts":
+          attempts.add(relay, label, by);
+          if (attempts.byRelay.size > maxRelaysCounted) forgetUntracked();
+          break;
+        case "events":
+          events.inc({ source: label }, by);
+          break;
+        case "gap_events":
+          gaps.add(relay, "", by);
+          break;
+        case "negentropy":
+          negentropy.add(relay, label, by);
+          break;
+        case "unpageable":
+          unpageable.inc(by);
+          break;
+        case "dropped_events":
+          dropped.add(relay, label, by);
+          break;
+        case "naughty":
+          break;
+      }
+    },
+    lag: (seconds) => lag.observe(seconds),
+    bytes(relay, direction, count) {
+      transferred.add(relay, direction, count);
+      traffic.set(relay, (traffic.get(relay) ?? 0) + count);
+    },
+    peerMissing: (relay, count) => void peerMissing.set(relay, (peerMissing.get(relay) ?? 0) + count),
+    comparesAnew: (relay) => void peerMissing.set(relay, 0),
+    ofRelay: (relay) => ({
+      bytesIn: transferred.get(relay, "in"),
+      bytesOut: transferred.get(relay, "out"),
+      gapEvents: gaps.get(relay, ""),
+      peerMissingEvents: peerMissing.get(relay) ?? 0,
+    }),
+  };
+
+  function forgetUntracked(): void {
+    const tracked = new Set(snapshot().relays.map(({ relay }) => relay));
+    for (const tally of [attempts, gaps, negentropy, transferred, dropped]) {
+      for (const relay of [...tally.byRelay.keys()]) if (!tracked.has(relay)) tally.byRelay.delete(relay);
+    }
+    for (const relay of [...traffic.keys()]) if (!tracked.has(relay)) traffic.delete(relay);
+  }
+}

@@ -1,0 +1,106 @@
+// Events on their way into intake: a bounded number at once, the rest in a queue whose length stops the reading of
+// sockets. Our own trouble (busy, disk full) is tried again a few times before the core hears of it.
+
+import { type WaitingEntry, waitingKeys } from "../admission/waiting.js";
+import type { Clock } from "../base/clock.js";
+import type { Intake, IntakeAnswer } from "../intake/intake.js";
+import type { Store } from "../store/port.js";
+import type { Command, Outcome } from "./core/messages.js";
+
+export type Offer = Extract<Command, { type: "offerToIntake" }>;
+
+export interface OffersParts {
+  readonly store: Store;
+  readonly intake: Intake;
+  readonly clock: Clock;
+  readonly verdict: (offer: Offer, outcome: Outcome) => void;
+  /** True: stop reading; false: go on. */
+  readonly full: (isFull: boolean) => void;
+  readonly fault: (error: unknown) => void;
+}
+
+const maxAtOnce = 256;
+const fullAt = 5_000;
+const roomAgainAt = 1_000;
+const busyRetriesMs = [50, 200, 500, 1_000, 2_000] as const;
+
+export class Offers {
+  readonly #parts: OffersParts;
+  #queue: Offer[] = [];
+  #taken = 0;
+  #running = 0;
+  #full = false;
+  #closed = false;
+
+  constructor(parts: OffersParts) {
+    this.#parts = parts;
+  }
+
+  get waiting(): number {
+    return this.#queue.length - this.#taken + this.#running;
+  }
+
+  add(offer: Offer): void {
+    this.#queue.push(offer);
+    this.#start();
+    if (!this.#full && this.waiting >= fullAt) {
+      this.#full = true;
+      this.#parts.full(true);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#queue = [];
+    this.#taken = 0;
+  }
+
+  #start(): void {
+    while (this.#running < maxAtOnce && this.#taken < this.#queue.length) {
+      const offer = this.#queue[this.#taken++] as Offer;
+      this.#running += 1;
+      void this.#judge(offer);
+    }
+    if (this.#taken > 1_000 && this.#taken * 2 > this.#queue.length) {
+      this.#queue = this.#queue.slice(this.#taken);
+      this.#taken = 0;
+    }
+    if (this.#full && this.waiting <= roomAgainAt) {
+      this.#full = false;
+      this.#parts.full(false);
+    }
+  }
+
+  async #judge(offer: Offer): Promise<void> {
+    try {
+      const outcome = await this.#outcome(offer);
+      if (!this.#closed) this.#parts.verdict(offer, outcome);
+    } catch (error) {
+      if (!this.#closed) this.#parts.fault(error);
+    } finally {
+      this.#running -= 1;
+      if (!this.#closed) this.#start();
+    }
+  }
+
+  async #outcome({ event, relay, source }: Offer): Promise<Outcome> {
+    const { store, intake } = this.#parts;
+    // What waits already is known; intake's answer would not tell it from what has just begun to wait.
+    if (await store.row<WaitingEntry>("purgatory", waitingKeys.entry(event.id))) return { type: "duplicate" };
+    for (let attempt = 0; ; attempt++) {
+      const answer = await intake.submit(event, { type: "sync", relay, phase: source });
+      const delayMs = !answer.ok && answer.code === "rate-limited" ? busyRetriesMs[attempt] : undefined;
+      if (delayMs === undefined || this.#closed) return outcomeOf(answer);
+      await new Promise<void>((go) => void this.#parts.clock.after(delayMs, go));
+    }
+  }
+}
+
+/** Intake's answer in the core's words. */
+export function outcomeOf(answer: IntakeAnswer): Outcome {
+  if (!answer.ok) return { type: "refused", code: answer.code };
+  if (answer.stored) return { type: "stored" };
+  if (answer.message.startsWith("purgatory:")) return { type: "held" };
+  // A newer version is here or waits, or its author has withdrawn it: this one will not become welcome.
+  return /^duplicate: (?!this event)/.test(answer.message) ? { type: "superseded" } : { type: "duplicate" };
+}

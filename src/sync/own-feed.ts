@@ -1,0 +1,55 @@
+// Follows our own server from the beginning of history (event-sync.md "Following our own relay" 1, 2): stored
+// announcements and roots, and what is removed, in the feed's order. One path for start, new repositories, restarts.
+
+import { catalogueRow } from "../admission/catalogue.js";
+import { type NostrEvent, tagValue } from "../nostr/event.js";
+import { kinds, rootKinds } from "../nostr/kinds.js";
+import type { FeedEntry, Store } from "../store/port.js";
+import type { Input } from "./core/messages.js";
+
+const isFollowed = (kind: number): boolean => kind === kinds.announcement || rootKinds.includes(kind);
+
+/** A stored announcement is hosted unless its newest version has dropped us (grasp.md "Hosted"). */
+async function isHosted(store: Store, event: NostrEvent): Promise<boolean> {
+  const row = await catalogueRow(store, { owner: event.pubkey, identifier: tagValue(event, "d") ?? "" });
+  return row?.status !== "leaving";
+}
+
+async function inputOf(store: Store, entry: FeedEntry): Promise<Input | undefined> {
+  if (entry.type === "stored") {
+    const { event } = entry;
+    if (event.kind === kinds.announcement) {
+      return { type: "accepted", event, hosted: await isHosted(store, event) };
+    }
+    return rootKinds.includes(event.kind) ? { type: "accepted", event } : undefined;
+  }
+  if (!isFollowed(entry.kind)) return undefined;
+  const { id, cause, address } = entry;
+  return { type: "removed", id, cause, ...(entry.kind === kinds.announcement && address !== undefined && { address }) };
+}
+
+/** Ends when the signal aborts or the store closes. `replayed` is called once, when history has been told. */
+export async function followFeed(
+  store: Store,
+  tell: (input: Input) => void,
+  replayed: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const historyEnds = store.position;
+  let isReplaying = historyEnds > 0;
+  if (!isReplaying) replayed();
+  for await (const page of store.feed(0, signal)) {
+    if (signal.aborted) return;
+    for (const entry of page) {
+      const input = await inputOf(store, entry);
+      if (signal.aborted) return;
+      if (input) tell(input);
+    }
+    if (isReplaying && (page[page.length - 1]?.seq ?? 0) >= historyEnds) {
+      isReplaying = false;
+      replayed();
+    }
+    // A long history must not keep everybody else waiting.
+    await new Promise<void>((go) => setImmediate(go));
+  }
+}

@@ -1,0 +1,88 @@
+// Our own store as the sync engine asks it: records for negentropy, what counts as held, roots of a repository, and
+// what belongs to one (layer 4).
+
+import { rememberedId } from "../admission/remembered.js";
+import { waitingKeys } from "../admission/waiting.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
+import { parseAddress } from "../nostr/address.js";
+import type { NostrEvent } from "../nostr/event.js";
+import type { Filter } from "../nostr/filter.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
+import { rootKinds } from "../nostr/kinds.js";
+import type { Store } from "../store/port.js";
+import type { OwnSide } from "./reconciliation.js";
+
+export const ownSide = (store: Store, clock: Clock, maxRecords: () => number): OwnSide => ({
+  timedIds: (filter, signal) => store.timedIds(filter, maxRecords(), signal),
+  async notHeld(ids) {
+    const missing: EventId[] = [];
+    for (const id of ids) {
+      if (await store.has(id)) continue;
+      if (await store.row("purgatory", waitingKeys.entry(id))) continue;
+      // Deleted and superseded ones are known by what the core remembers: an id alone does not say whose it is, and
+      // a stranger's deletion must not keep it out (threats.md row 30).
+      if (await rememberedId(store, id, unixSeconds(clock))) continue;
+      missing.push(id);
+    }
+    return missing;
+  },
+});
+
+const tagFilters = (names: readonly string[], values: readonly string[]): Filter[] =>
+  names.map((name) => ({ tags: new Map([[name, values]]) }));
+
+export async function* rootsOf(store: Store, coordinate: string): AsyncIterable<NostrEvent> {
+  const filter: Filter = { kinds: rootKinds, tags: new Map([["a", [coordinate]]]) };
+  for await (const page of store.query([filter])) for (const row of page) yield row.event;
+}
+
+export interface RelatedPage {
+  readonly ids: readonly EventId[];
+  readonly authors: readonly Pubkey[];
+  readonly after?: string;
+}
+
+const valuesAtOnce = 100;
+const enoughIds = 5_000;
+const maxIdsOfOneRepository = 50_000;
+
+/** Whole repositories, in order, until there are enough ids for one answer; `after` counts those that are done. */
+export async function relatedTo(
+  store: Store,
+  coordinates: readonly string[],
+  after: string | undefined,
+): Promise<RelatedPage> {
+  const ids: EventId[] = [];
+  const authors = new Set<Pubkey>();
+  let done = Number(after ?? 0);
+  while (done < coordinates.length && ids.length < enoughIds) {
+    const coordinate = coordinates[done++] as string;
+    const owner = parseAddress(coordinate)?.pubkey;
+    if (owner) authors.add(owner);
+    await collectThread(store, coordinate, ids, authors);
+  }
+  return { ids, authors: [...authors], ...(done < coordinates.length && { after: String(done) }) };
+}
+
+/** What tags the repository, what tags that, and so on. */
+async function collectThread(store: Store, coordinate: string, ids: EventId[], authors: Set<Pubkey>): Promise<void> {
+  const known = new Set<string>();
+  let next: string[] = [];
+  const look = async (filters: Filter[]): Promise<void> => {
+    for await (const page of store.query(filters)) {
+      for (const { event } of page) {
+        if (known.has(event.id) || known.size >= maxIdsOfOneRepository) continue;
+        known.add(event.id);
+        authors.add(event.pubkey);
+        if (!rootKinds.includes(event.kind)) ids.push(event.id);
+        next.push(event.id);
+      }
+    }
+  };
+  await look(tagFilters(["a", "A", "q"], [coordinate]));
+  while (next.length > 0) {
+    const values = next.slice(0, valuesAtOnce);
+    next = next.slice(valuesAtOnce);
+    await look(tagFilters(["e", "E", "q"], values));
+  }
+}

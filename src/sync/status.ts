@@ -1,0 +1,74 @@
+// How sync is doing, relay by relay, for the status page and `holdfast status`: read only, made when asked for.
+
+import type { RelayStateName } from "./core/connection.js";
+import type { SyncEngine } from "./engine.js";
+import type { RelayCounts, SyncMetrics } from "./metrics.js";
+
+const healthNames = { 1: "healthy", 2: "degraded", 3: "dead", 4: "rate-limited" } as const;
+
+export interface RelayStatus extends RelayCounts {
+  readonly relay: string;
+  readonly url: string | null;
+  readonly bootstrap: boolean;
+  readonly state: RelayStateName;
+  readonly health: (typeof healthNames)[keyof typeof healthNames];
+  readonly failures: number;
+  /** Seconds until it may be dialled; null while connected or connecting. */
+  readonly nextAttemptSeconds: number | null;
+  readonly wantedItems: number;
+  readonly confirmedItems: number;
+  readonly failedItems: number;
+  readonly pendingBatches: number;
+  readonly liveFilters: number;
+  readonly rotating: { readonly roots: number; readonly repositories: number };
+  /** Unix seconds. */
+  readonly lastEvent: number | null;
+}
+
+export interface SyncStatus {
+  readonly relays: readonly RelayStatus[];
+  readonly connected: number;
+  readonly dead: number;
+  readonly repositories: number;
+  readonly roots: number;
+  readonly remembered: { readonly hot: number; readonly cold: number };
+  readonly naughty: Readonly<Record<string, number>>;
+  /** Repositories some of whose relays found no place under the caps. */
+  readonly unplacedRepositories: number;
+}
+
+export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus {
+  const snapshot = engine.snapshot();
+  const nowMs = engine.now().monotonicMs;
+  const relays = snapshot.relays.map((relay): RelayStatus => {
+    const lastMs = engine.lastEventMs(relay.relay);
+    const waits = relay.state === "disconnected";
+    return {
+      relay: relay.relay,
+      url: relay.url ?? null,
+      bootstrap: relay.bootstrap,
+      state: relay.state,
+      health: healthNames[relay.status],
+      failures: relay.failures,
+      nextAttemptSeconds: waits ? Math.max(0, Math.ceil((relay.nextDialMs - nowMs) / 1_000)) : null,
+      wantedItems: relay.items,
+      confirmedItems: relay.confirmedItems,
+      failedItems: relay.failedItems,
+      pendingBatches: relay.pendingBatches,
+      liveFilters: relay.liveFilters,
+      rotating: { roots: relay.rotatingRoots, repositories: relay.rotatingRepos },
+      lastEvent: lastMs === undefined ? null : Math.floor(lastMs / 1_000),
+      ...metrics.ofRelay(relay.relay),
+    };
+  });
+  return {
+    relays,
+    connected: snapshot.connected,
+    dead: snapshot.dead,
+    repositories: snapshot.repos,
+    roots: snapshot.roots,
+    remembered: { hot: snapshot.hot, cold: snapshot.cold },
+    naughty: snapshot.naughty,
+    unplacedRepositories: snapshot.unplaced,
+  };
+}

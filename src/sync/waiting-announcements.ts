@@ -1,0 +1,70 @@
+// Announcements in purgatory, as the core follows them (event-sync.md "Following our own relay" 3): read from the
+// table at start, then from verdicts and expiries as they happen. A look now and then finds what ended another way.
+
+import type { Verdict } from "../admission/policy.js";
+import { type WaitingEntry, waitingEntry, waitingEvent } from "../admission/waiting.js";
+import { addressText } from "../nostr/address.js";
+import type { EventId } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { Store } from "../store/port.js";
+import type { Input } from "./core/messages.js";
+
+const addressOfEntry = (entry: WaitingEntry) => ({
+  kind: kinds.announcement,
+  pubkey: entry.pubkey,
+  identifier: entry.identifier,
+});
+
+export class WaitingAnnouncements {
+  readonly #byCoordinate = new Map<string, WaitingEntry>();
+
+  constructor(
+    private readonly store: Store,
+    private readonly tell: (input: Input) => void,
+  ) {}
+
+  get count(): number {
+    return this.#byCoordinate.size;
+  }
+
+  async open(): Promise<void> {
+    for await (const [, entry] of this.store.rows<WaitingEntry>("purgatory", { prefix: "e:" })) this.#note(entry);
+  }
+
+  /** A verdict was written. */
+  decided(verdict: Verdict): void {
+    if (!verdict.ok) return;
+    const ended = new Set<EventId>();
+    for (const change of verdict.changes ?? []) {
+      if (change.type === "hold") this.#note(change.entry);
+      else if (change.type === "unhold" && change.cause !== "replaced") ended.add(change.id);
+    }
+    for (const [coordinate, entry] of this.#byCoordinate) if (ended.has(entry.id)) this.#gone(coordinate);
+  }
+
+  /** Finally, not merely soft: soft ones are still wanted. */
+  expired(entry: WaitingEntry): void {
+    if (entry.kind === "announcement") this.#gone(addressText(addressOfEntry(entry)));
+  }
+
+  /** Finds what was released, evicted or removed meanwhile. */
+  async recheck(): Promise<void> {
+    for (const [coordinate, entry] of [...this.#byCoordinate]) {
+      if (await waitingEntry(this.store, entry.id)) continue;
+      if (this.#byCoordinate.get(coordinate) !== entry) continue;
+      // Released: the feed has said so.
+      if (await this.store.latest(addressOfEntry(entry))) this.#byCoordinate.delete(coordinate);
+      else this.#gone(coordinate);
+    }
+  }
+
+  #note(entry: WaitingEntry): void {
+    if (entry.kind !== "announcement") return;
+    this.#byCoordinate.set(addressText(addressOfEntry(entry)), entry);
+    this.tell({ type: "waiting", event: waitingEvent(entry) });
+  }
+
+  #gone(coordinate: string): void {
+    if (this.#byCoordinate.delete(coordinate)) this.tell({ type: "unwaiting", coordinate });
+  }
+}

@@ -1,0 +1,33 @@
+// The rules of this server for a command that works on its store while it does not run. What git has to do follows at
+// the next start.
+
+import { hourlyCounter } from "../admission/counters.js";
+import { createAdmissionPolicy } from "../admission/create-policy.js";
+import type { AdmissionPolicy } from "../admission/policy.js";
+import type { Config } from "../config/config.js";
+import { loadServerKey } from "../config/server-key.js";
+import { serviceName } from "../net/url.js";
+import { SecretKey } from "../nostr/keys.js";
+import { admissionCaps, admissionLists, archiveSettings } from "./limits.js";
+
+/** Undefined when the server's key or domain cannot be used. */
+export function offlinePolicy(config: Config): AdmissionPolicy | undefined {
+  const key = loadServerKey(config);
+  const secret = key.ok ? SecretKey.fromHex(key.secretHex) : undefined;
+  const service = serviceName(config.domain);
+  if (!secret || !service) return undefined;
+  const lists = admissionLists(config);
+  const caps = admissionCaps(config);
+  const archive = archiveSettings(config);
+  return createAdmissionPolicy({
+    services: [service],
+    serverKey: secret.pubkey,
+    adminKeys: () => new Set(config.adminNpubs ?? [secret.pubkey]),
+    lists: () => lists,
+    archive: () => archive,
+    grasp06: config.grasp06Enable,
+    caps: () => caps,
+    newAnnouncements: hourlyCounter(),
+    graspLists: hourlyCounter(),
+  });
+}

@@ -1,0 +1,118 @@
+// Sync as the server runs it: the engine with its settings, what purgatory reports to it, and what others may ask.
+
+import type { Registry } from "prom-client";
+import type { Verdict } from "../admission/policy.js";
+import type { PlaceholderRow, WaitingEntry } from "../admission/waiting.js";
+import type { Clock } from "../base/clock.js";
+import type { Config } from "../config/config.js";
+import type { LiveConfig } from "../config/live-config.js";
+import type { Logger } from "../config/logging.js";
+import type { Intake } from "../intake/intake.js";
+import type { Reach } from "../net/address.js";
+import { systemResolver } from "../net/resolve.js";
+import type { ServiceName } from "../net/url.js";
+import type { SecretKey } from "../nostr/keys.js";
+import type { Expiry } from "../purgatory/expiry.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
+import type { Store } from "../store/port.js";
+import { SyncEngine } from "../sync/engine.js";
+import { createSyncMetrics } from "../sync/metrics.js";
+import { PlaceholderSearch } from "../sync/placeholder-search.js";
+import { type SyncStatus, syncStatus } from "../sync/status.js";
+import { WaitingAnnouncements } from "../sync/waiting-announcements.js";
+import { repeatedly } from "./repeatedly.js";
+import { coreConfig, linkTimes } from "./sync-config.js";
+
+export interface SyncingParts {
+  readonly live: LiveConfig;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly version: string;
+  readonly services: readonly ServiceName[];
+  readonly serverKey: SecretKey;
+  readonly store: Store;
+  readonly intake: Intake;
+  readonly purgatory: Purgatory;
+  readonly registry: Registry;
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface Syncing {
+  /** A verdict was written: announcements that wait, or wait no more, are followed. */
+  decided(verdict: Verdict): void;
+  expired(entry: WaitingEntry, expiry: Expiry): void;
+  /** White, black or ban lists changed by other means than settings. */
+  listsChanged(): void;
+  status(): SyncStatus;
+  close(): Promise<void>;
+}
+
+const lists = new Set(["NGIT_REPOSITORY_WHITELIST", "NGIT_REPOSITORY_BLACKLIST", "NGIT_EVENT_BLACKLIST"]);
+const lookForPlaceholdersMs = 5_000;
+const recheckWaitingMs = 60_000;
+
+export const reachOf = (config: Config): Reach =>
+  config.allowPrivateAddresses ? "private" : config.test ? "loopback" : "public";
+
+export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
+  const { live, logger, clock, store, purgatory, onFault } = parts;
+  const config = { ...coreConfig(live.current, parts.services) };
+  const metrics = createSyncMetrics(parts.registry, () => live.current.metricsMaxRelayLabels);
+  const engine = new SyncEngine({
+    config,
+    store,
+    intake: parts.intake,
+    clock,
+    random: Math.random,
+    serverKey: parts.serverKey,
+    dial: {
+      clock,
+      resolve: systemResolver(clock),
+      reach: () => reachOf(live.current),
+      dialTimeoutMs: () => live.current.syncDialTimeoutSecs * 1_000,
+      maxPayloadBytes: () => live.current.maxMessageBytes,
+      userAgent: `holdfast/${parts.version}`,
+    },
+    linkTimes: () => linkTimes(live.current),
+    maxRecords: () => live.current.negentropyMaxRecords,
+    metrics,
+    logger,
+    onFault,
+  });
+  const waiting = new WaitingAnnouncements(store, (input) => engine.tell(input));
+  const search = new PlaceholderSearch(clock, (ids, coordinate) => engine.wantIds(ids, coordinate));
+  await waiting.open();
+  await engine.start();
+
+  const stopListening = live.onChange((changed, names) => {
+    // Which relays are bootstrap relays is decided at start.
+    const { bootstrap: _bootstrap, ...rest } = coreConfig(changed, parts.services);
+    Object.assign(config, rest);
+    if (names.some((name) => lists.has(name))) engine.listsChanged();
+  });
+  const everyMs = (ms: number) => () => (live.current.test ? Math.min(ms, 500) : ms);
+  const looking = repeatedly(clock, everyMs(lookForPlaceholdersMs), lookForPlaceholders, onFault);
+  const rechecking = repeatedly(clock, everyMs(recheckWaitingMs), () => waiting.recheck(), onFault);
+
+  async function lookForPlaceholders(): Promise<void> {
+    if (purgatory.placeholders.count === 0) return search.look([]);
+    const held: PlaceholderRow[] = [];
+    for await (const [, row] of store.rows<PlaceholderRow>("purgatory", { prefix: "g:" })) held.push(row);
+    search.look(held);
+  }
+
+  return {
+    decided: (verdict) => waiting.decided(verdict),
+    expired(entry, expiry) {
+      if (expiry.to === "gone") waiting.expired(entry);
+    },
+    listsChanged: () => engine.listsChanged(),
+    status: () => syncStatus(engine, metrics),
+    async close() {
+      stopListening();
+      await looking.close();
+      await rechecking.close();
+      await engine.close();
+    },
+  };
+}

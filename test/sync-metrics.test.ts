@@ -1,0 +1,215 @@
+// Every number of event-sync.md "Metrics" moves, up and, where it can, down. Those of single relays are looked at
+// through one relay that is followed, lost and forgotten; what that cannot show is told to the metrics directly.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Registry } from "prom-client";
+import type { CoreSnapshot, RelaySnapshot } from "../src/sync/core/snapshot.js";
+import { createSyncMetrics } from "../src/sync/metrics.js";
+import { keyOf } from "./harness/relay-events.js";
+import { PushedClock } from "./harness/sync-clock.js";
+import { PlainRelay } from "./harness/sync-plain-relay.js";
+import {
+  announce,
+  issueFor,
+  type LogLine,
+  metricIn,
+  nowSeconds,
+  put,
+  serveRepository,
+  startSyncServer,
+  until,
+} from "./harness/sync-server.js";
+
+const owner = keyOf("owner");
+
+test("a relay's numbers rise while it is followed and fall when it is lost and forgotten", async (t) => {
+  const relay = await PlainRelay.start({ negentropy: "error" });
+  t.after(() => relay.stop());
+  const server = await startSyncServer();
+  t.after(() => server.close());
+  const repository = announce(owner, [server.domain], { relays: [relay.url] });
+  await serveRepository(server.store, repository);
+  const of = { relay: relay.key };
+  const becomes = (name: string, value: number, labels: Record<string, string> = of) =>
+    until(`${name} is ${value}`, async () => (await server.metric(name, labels)) === value);
+  await becomes("ngit_sync_relay_connected", 1);
+  await becomes("ngit_sync_relay_state", 1, { ...of, state: "live" });
+  await becomes("ngit_sync_relays_tracked_total", 1, {});
+  await becomes("ngit_sync_relays_connected_total", 1, {});
+  await becomes("ngit_sync_relay_status", 1);
+  await becomes("ngit_sync_pending_batches", 0);
+  assert.equal(await server.metric("ngit_sync_connection_attempts_total", { ...of, result: "success" }), 1);
+  assert.ok(((await server.metric("ngit_sync_live_filters", of)) ?? 0) >= 5);
+  assert.ok(((await server.metric("ngit_sync_negentropy_total", { ...of, result: "failed" })) ?? 0) >= 1);
+  assert.ok(((await server.metric("ngit_sync_bytes_total", { ...of, direction: "in" })) ?? 0) > 0);
+  assert.ok(((await server.metric("ngit_sync_bytes_total", { ...of, direction: "out" })) ?? 0) > 0);
+  await relay.stop();
+  await becomes("ngit_sync_relay_connected", 0);
+  await becomes("ngit_sync_relay_state", 0, { ...of, state: "live" });
+  await becomes("ngit_sync_live_filters", 0);
+  await becomes("ngit_sync_relay_status", 2);
+  await until(
+    "it is dialled in vain",
+    async () => ((await server.metric("ngit_sync_connection_attempts_total", { ...of, result: "failure" })) ?? 0) > 0,
+  );
+  assert.ok(((await server.metric("ngit_sync_relay_failures", of)) ?? 0) >= 1);
+  await serveRepository(server.store, announce(owner, [server.domain], { created_at: nowSeconds() }));
+  await becomes("ngit_sync_relays_tracked_total", 0, {});
+});
+
+test("what the peer lacks is shown, warned about, and gone when it has it", async (t) => {
+  const first = await startSyncServer();
+  t.after(() => first.close());
+  const clock = new PushedClock();
+  // A pushed clock on a busy machine leaves little time for answers to pings.
+  const patience = { NGIT_SYNC_SILENT_LINK_SECS: "2h" };
+  const settings = { NGIT_SYNC_DAILY_MIN_HOURS: "1", NGIT_SYNC_DAILY_MAX_HOURS: "1", ...patience };
+  const second = await startSyncServer({ clock, settings });
+  t.after(() => second.close());
+  const repository = announce(owner, [second.domain], { relays: [first.url] });
+  const issue = issueFor(owner, repository, "only here");
+  await put(first.store, repository);
+  await serveRepository(second.store, repository);
+  await put(second.store, issue);
+  const missing = () => second.metric("ngit_sync_peer_missing_events", { relay: first.domain });
+  await until("one is missing there", async () => (await missing()) === 1);
+  await clock.push(6_000);
+  const isWarning = (line: LogLine): boolean =>
+    line.level === 40 && line.count === 1 && line.message === "the relay lacks events that are stored here";
+  await until("a warning says so", () => second.log.some(isWarning));
+  await put(first.store, issue);
+  await clock.push(61 * 60_000);
+  await until("none is missing", async () => (await missing()) === 0);
+});
+
+const relayOf = (index: number, more: Partial<RelaySnapshot> = {}): RelaySnapshot => ({
+  relay: `relay-${String(index).padStart(3, "0")}.example`,
+  url: undefined,
+  bootstrap: false,
+  state: "live",
+  connected: true,
+  status: 1,
+  failures: 0,
+  nextDialMs: 0,
+  items: 0,
+  confirmedItems: 0,
+  failedItems: 0,
+  retryingItems: 0,
+  barredItems: 0,
+  pendingBatches: 0,
+  oldestBatchMs: undefined,
+  liveFilters: 1,
+  rotatingRoots: 0,
+  rotatingRepos: 0,
+  peerMissing: 0,
+  offersInFlight: 0,
+  historySubscriptions: 0,
+  ...more,
+});
+
+const snapshotWith = (relays: readonly RelaySnapshot[], more: Partial<CoreSnapshot> = {}): CoreSnapshot => ({
+  relays,
+  connected: relays.length,
+  dead: 0,
+  naughty: { "dns-not-found": 0, certificate: 0, "not-websocket": 0 },
+  hot: 0,
+  cold: 0,
+  repos: 0,
+  roots: 0,
+  healthRecords: 0,
+  tables: { repos: 0, roots: 0, early: 0, due: 0 },
+  unplaced: 0,
+  waitingOnlyRelays: 0,
+  ...more,
+});
+
+test("above the limit the quietest relays share one label", async () => {
+  const registry = new Registry();
+  const metrics = createSyncMetrics(registry, () => 200);
+  const relays = Array.from({ length: 205 }, (_, index) => relayOf(index));
+  metrics.watch(() => snapshotWith(relays));
+  for (const [index, { relay }] of relays.entries()) metrics.bytes(relay, "in", 1_000 - index);
+  const text = await registry.metrics();
+  assert.equal(metricIn(text, "ngit_sync_relay_connected", { relay: "other" }), 5);
+  assert.equal(metricIn(text, "ngit_sync_relay_connected", { relay: "relay-000.example" }), 1);
+  assert.equal(metricIn(text, "ngit_sync_relay_connected", { relay: "relay-204.example" }), undefined);
+  assert.equal(
+    metricIn(text, "ngit_sync_bytes_total", {}),
+    relays.reduce((sum, _, index) => sum + 1_000 - index, 0),
+  );
+  const labels = new Set(
+    [...text.matchAll(/^ngit_sync_relay_connected\{relay="([^"]+)"\}/gm)].map(([, label]) => label),
+  );
+  assert.equal(labels.size, 201);
+});
+
+test("rotation, the dead, the naughty and what is remembered go up and down with the core", async () => {
+  const registry = new Registry();
+  const metrics = createSyncMetrics(registry, () => 200);
+  let now = snapshotWith([relayOf(1, { status: 3, rotatingRoots: 7, rotatingRepos: 2, pendingBatches: 3 })], {
+    dead: 1,
+    hot: 4,
+    cold: 5,
+    naughty: { "dns-not-found": 1, certificate: 2, "not-websocket": 0 },
+  });
+  metrics.watch(() => now);
+  const read = async (name: string, labels: Record<string, string> = {}): Promise<number | undefined> => {
+    await new Promise<void>((go) => setImmediate(go));
+    return metricIn(await registry.metrics(), name, labels);
+  };
+  assert.equal(await read("ngit_sync_rotating", { kind: "root" }), 7);
+  assert.equal(await read("ngit_sync_rotating", { kind: "repository" }), 2);
+  assert.equal(await read("ngit_sync_relays_dead_total"), 1);
+  assert.equal(await read("ngit_sync_relay_status"), 3);
+  assert.equal(await read("ngit_sync_pending_batches"), 3);
+  assert.equal(await read("ngit_sync_remembered", { tier: "hot" }), 4);
+  assert.equal(await read("ngit_sync_remembered", { tier: "cold" }), 5);
+  assert.equal(await read("ngit_sync_naughty_relays_total", { category: "certificate" }), 2);
+  now = snapshotWith([relayOf(1)]);
+  assert.equal(await read("ngit_sync_rotating"), 0);
+  assert.equal(await read("ngit_sync_relays_dead_total"), 0);
+  assert.equal(await read("ngit_sync_relay_status"), 1);
+  assert.equal(await read("ngit_sync_pending_batches"), 0);
+  assert.equal(await read("ngit_sync_remembered"), 0);
+  assert.equal(await read("ngit_sync_naughty_relays_total"), 0);
+});
+
+test("the status page is for this machine and names state, health, items and gaps", async (t) => {
+  const relay = await PlainRelay.start();
+  t.after(() => relay.stop());
+  const server = await startSyncServer({ bootstrap: [relay.url] });
+  t.after(() => server.close());
+  await until("live", async () => (await server.status()).relays[0]?.state === "live");
+  const status = await server.status();
+  assert.deepEqual(
+    { ...status.relays[0], bytesIn: 0, bytesOut: 0, liveFilters: 0 },
+    {
+      relay: relay.key,
+      url: relay.url,
+      bootstrap: true,
+      state: "live",
+      health: "healthy",
+      failures: 0,
+      nextAttemptSeconds: null,
+      wantedItems: 1,
+      confirmedItems: 1,
+      failedItems: 0,
+      pendingBatches: 0,
+      liveFilters: 0,
+      rotating: { roots: 0, repositories: 0 },
+      lastEvent: null,
+      peerMissingEvents: 0,
+      bytesIn: 0,
+      bytesOut: 0,
+      gapEvents: 0,
+    },
+  );
+  await relay.stop();
+  await until(
+    "it waits for the next attempt",
+    async () => (await server.status()).relays[0]?.nextAttemptSeconds !== null,
+  );
+  const outside = await fetch(`http://${server.domain}/api/sync`, { headers: { "x-forwarded-for": "192.0.2.1" } });
+  assert.equal(outside.status, 403);
+});
