@@ -12,7 +12,7 @@ import { releasedSiblings } from "../admission/repository-authority.js";
 import { waitingEntries, waitingKeys } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { Repository, RepositoryStore } from "../git/types.js";
-import type { Oid } from "../nostr/ids.js";
+import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Store } from "../store/port.js";
 import { finish, type Released, type Via } from "./finish.js";
@@ -43,11 +43,15 @@ export class Settling {
   constructor(private readonly parts: SettleParts) {}
 
   /** Releases what can be released around these repositories; resolves when it is done and stored. */
-  async settle(names: readonly RepositoryName[], via: Via): Promise<readonly Released[]> {
+  async settle(
+    names: readonly RepositoryName[],
+    via: Via,
+    partial: ReadonlySet<EventId> = new Set(),
+  ): Promise<readonly Released[]> {
     const concerned = await this.concerned(names);
     if (concerned.length === 0) return [];
     const addresses = concerned.map((name) => diskAddress(name));
-    return this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via));
+    return this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via, partial));
   }
 
   private open = (name: RepositoryName): Repository => this.parts.repositories.open(diskAddress(name));
@@ -89,14 +93,19 @@ export class Settling {
     return siblings;
   }
 
-  private async settleLocked(names: readonly RepositoryName[], via: Via): Promise<readonly Released[]> {
+  private async settleLocked(
+    names: readonly RepositoryName[],
+    via: Via,
+    partial: ReadonlySet<EventId>,
+  ): Promise<readonly Released[]> {
     const { store, clock } = this.parts;
     const nowSeconds = unixSeconds(clock);
     const plans: RepositoryPlan[] = [];
     for (const name of names) {
       const siblings = await this.siblingsOf(name);
       const partialGraceSeconds = this.parts.partialGraceSeconds();
-      const plan = await planFor(name, this.open(name), { reader: store, nowSeconds, partialGraceSeconds, siblings });
+      const question = { reader: store, nowSeconds, partialGraceSeconds, siblings, partial };
+      const plan = await planFor(name, this.open(name), question);
       if (!plan) continue;
       if (await this.align(plan)) plans.push(plan);
     }
