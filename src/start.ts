@@ -5,7 +5,8 @@
 //   4. git                         launcher, repositories
 //   5. purgatory                   ends what a crash interrupted before anything is served
 //   6. the verifier, and the door for events with its policy
-//   7. the service                 relay and HTTP server; from here on the port is open
+//   7. the hunt                    for git data that is missing; repair of what drifted
+//   8. the service                 relay and HTTP server; from here on the port is open
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
@@ -31,6 +32,7 @@ import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
 import { openGitHost } from "./wiring/git-host.js";
+import { startHunting } from "./wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
 import { watchProcess } from "./wiring/process-metrics.js";
@@ -148,6 +150,18 @@ export async function startServer(parts: StartParts): Promise<Server> {
       clock,
       repositories: () => repositoryCount.count,
     });
+    const hunt = await startHunting({
+      live,
+      logger,
+      clock,
+      store,
+      gitHost,
+      purgatory,
+      services: [service],
+      registry,
+      onFault,
+    });
+    closing.add("hunt", () => hunt.close());
     const started = await startService({
       live,
       logger,
