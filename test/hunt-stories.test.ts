@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { type TestContext, test } from "node:test";
-import { ManualClock } from "../src/base/testing/manual-clock.js";
 import { waitingEntry } from "../src/admission/waiting.js";
+import { ManualClock } from "../src/base/testing/manual-clock.js";
 import { HuntGitServer, mustGit, WorkingClone } from "./harness/hunt-git-server.js";
-import { fromClient, HuntHouse, type HouseWish, until } from "./harness/hunt-house.js";
+import { freeAddress, fromClient, type HouseWish, HuntHouse, until } from "./harness/hunt-house.js";
 import { keyOf } from "./harness/relay-events.js";
 
 const owner = keyOf("hunt owner");
@@ -23,6 +23,17 @@ async function world(context: TestContext, wish: HouseWish = {}, servers = 1) {
   const [remote] = remotes;
   assert.ok(remote);
   return { house, work, remote, remotes };
+}
+
+/** Moves the clock in small steps; fetches, which take real time, end in between. */
+async function advance(house: HuntHouse, clock: ManualClock, seconds: number, step = 5): Promise<void> {
+  for (let at = 0; at < seconds; at += step) {
+    clock.advance(step * 1_000);
+    if (house.room.hunting.fetchesInFlight > 0) {
+      await until("the fetches ended", () => house.room.hunting.fetchesInFlight === 0);
+      await house.room.hunting.caughtUp();
+    }
+  }
 }
 
 test("timeline C: a synced state's refs are served when the data was found on a listed server", async (context) => {
@@ -65,7 +76,7 @@ test("an update brings only what is new", async (context) => {
   assert.match(counted, /in-pack: 6\b/);
 });
 
-test("timeline A: a client's state is not hunted while its push may follow, and the push releases it", async (context) => {
+test("a client's state is hunted after three minutes, not before: its push may follow", async (context) => {
   const clock = new ManualClock(Date.now());
   const { house, work, remote } = await world(context, { clock });
   const tip = await work.commit("one");
@@ -78,6 +89,68 @@ test("timeline A: a client's state is not hunted while its push may follow, and 
   assert.equal(remote.requests.length, 0, "three minutes are not over");
   clock.advance(2_000);
   await until("it is hunted after three minutes", () => house.isServed(state));
+});
+
+test("timeline A: a push within three minutes releases a client's state, and nothing is hunted", async (context) => {
+  const clock = new ManualClock(Date.now());
+  const { house, work, remote } = await world(context, { clock, listensAt: await freeAddress() });
+  const tip = await work.commit("one");
+  await remote.publish("demo", work.path, { "refs/heads/main": tip });
+  await house.announce(owner, "demo", [remote.url("demo")], { source: fromClient });
+  const state = await house.state(owner, "demo", { "refs/heads/main": tip }, { source: fromClient });
+  await house.room.hunting.caughtUp();
+  assert.equal(house.room.hunting.known().length, 1);
+  clock.advance(30_000);
+  await mustGit(["push", "-q", house.url(house.name(owner, "demo")), `${tip}:refs/heads/main`], work.path);
+  assert.equal(await house.isServed(state), true);
+  await house.room.hunting.caughtUp();
+  assert.deepEqual(house.room.hunting.known(), []);
+  clock.advance(300_000);
+  await house.room.hunting.caughtUp();
+  assert.equal(remote.requests.length, 0);
+});
+
+test("two servers and a plain git server: what one was pushed, the other serves by hunting", async (context) => {
+  const one = await HuntHouse.start({ listensAt: await freeAddress() });
+  const two = await HuntHouse.start({ listensAt: await freeAddress() });
+  const { work, remote } = await world(context);
+  context.after(() => Promise.all([one.close(), two.close()]));
+  const name = one.name(owner, "demo");
+  const tip = await work.commitFile("a", randomBytes(50_000));
+  const side = await work.orphan("side");
+  await remote.publish("demo", work.path, { "refs/heads/side": side });
+  const extra = { source: fromClient, relays: [`ws://${two.domain}`], created_at: one.now - 5 };
+  const announcement = await one.announce(owner, "demo", [two.url(name), remote.url("demo")], extra);
+  const early = await one.state(
+    owner,
+    "demo",
+    { "refs/heads/main": tip },
+    { source: fromClient, created_at: one.now - 4 },
+  );
+  await mustGit(["push", "-q", one.url(name), `${tip}:refs/heads/main`], work.path);
+  assert.equal(await one.isServed(early), true);
+  // What event sync will bring: here it is handed over.
+  await two.submit(announcement);
+  const begun = performance.now();
+  await two.submit(early);
+  await until("the second server serves it", () => two.isServed(early));
+  context.diagnostic(
+    `from the synced state to served refs at the second server: ${Math.round(performance.now() - begun)} ms`,
+  );
+  const again = performance.now();
+  const state = await two.state(owner, "demo", { "refs/heads/main": tip, "refs/heads/side": side });
+  await one.submit(state);
+  await until("both serve the second state", async () => (await one.isServed(state)) && (await two.isServed(state)));
+  context.diagnostic(
+    `a second state, its branch only at the plain server, at both: ${Math.round(performance.now() - again)} ms`,
+  );
+  context.diagnostic(`the plain server saw ${JSON.stringify(remote.counts())}`);
+  for (const house of [one, two]) {
+    const listed = await mustGit(["ls-remote", house.url(name)]);
+    assert.match(listed, new RegExp(`${tip}\trefs/heads/main`));
+    assert.match(listed, new RegExp(`${side}\trefs/heads/side`));
+    assert.deepEqual(house.faults, []);
+  }
 });
 
 test("timeline B: git first: a state whose data is here is served at once and never hunted", async (context) => {
@@ -109,11 +182,8 @@ test("timeline D: data that never comes: tried with growing pauses, gone soft at
   const attempts: number[] = [];
   let seen = 0;
   for (let second = 0; second < 1_810; second += 1) {
-    clock.advance(1_000);
+    await advance(house, clock, 1, 1);
     const looks = (): number => remote.requests.filter(({ command }) => command === "ls-refs").length;
-    if (house.room.hunting.known()[0]?.nextAttempt === undefined) {
-      await until("the attempt ended", () => house.room.hunting.known()[0]?.nextAttempt !== undefined);
-    }
     if (looks() > seen) {
       seen = looks();
       attempts.push(Math.round((clock.monotonicMs() - startedMs) / 1_000));
@@ -130,12 +200,11 @@ test("timeline D: data that never comes: tried with growing pauses, gone soft at
   assert.equal((await waitingEntry(house.store, state.id))?.phase, "soft");
   assert.equal(await house.gitHost.repositories.exists(house.repository(house.name(owner, "demo")).address), false);
   const before = remote.requests.length;
-  clock.advance(900_000);
-  await house.room.hunting.caughtUp();
+  await advance(house, clock, 900);
   assert.equal(remote.requests.length, before, "a soft entry is hunted hourly only");
   // The server has it at last: the hourly round finds it, and the repository comes back.
   await mustGit(["push", "-q", `${remote.folder}/demo.git`, "HEAD:refs/heads/main"], work.path);
-  clock.advance(3_600_000);
+  await advance(house, clock, 3_600);
   await until("the soft state is served", () => house.isServed(state));
   assert.deepEqual(await house.refs(house.name(owner, "demo")), { "refs/heads/main": lacking });
 });
@@ -224,22 +293,20 @@ test("a soft state of which a part is on no server is released as partial, and c
   await until("the first state is served", () => house.isServed(first));
   const next = await house.state(owner, "demo", { "refs/heads/dev": main, "refs/heads/lost": lost });
   await house.room.hunting.caughtUp();
-  for (let minute = 0; minute < 31; minute++) {
-    clock.advance(60_000);
-    await until("no attempt goes on", () => house.room.hunting.known()[0]?.nextAttempt !== undefined);
-  }
+  await advance(house, clock, 1_860);
   await house.purgatory.sweep();
   await house.room.hunting.caughtUp();
   assert.equal(await house.isServed(next), false);
-  clock.advance(3_600_000);
+  await advance(house, clock, 3_600);
   await until("the soft state is served in part", () => house.isServed(next));
   assert.deepEqual(await house.refs(name), { "refs/heads/dev": main });
   assert.equal(house.released.at(-1)?.via, "partial");
   await house.room.hunting.caughtUp();
-  assert.deepEqual(house.room.hunting.knownOf(name)?.missing, [{ event: `partial:${next.id}`, soft: true, ids: [lost] }]);
+  assert.deepEqual(house.room.hunting.knownOf(name)?.missing, [
+    { event: `partial:${next.id}`, soft: true, ids: [lost] },
+  ]);
   await mustGit(["push", "-q", `${remote.folder}/demo.git`, `${lost}:refs/heads/lost`], work.path);
-  clock.advance(3_600_000);
+  await advance(house, clock, 3_660);
   await until("the rest came", async () => (await house.refs(name))["refs/heads/lost"] === lost);
   assert.deepEqual(await house.refs(name), { "refs/heads/dev": main, "refs/heads/lost": lost });
 });
-

@@ -131,6 +131,10 @@ export class Hunting {
     this.#lookAgain.add(name);
   }
 
+  get fetchesInFlight(): number {
+    return this.#driver.fetchesInFlight;
+  }
+
   known(): HuntedRepository[] {
     return [...this.#followed.all()].map(([address, followed]) => this.#tell(address, followed));
   }

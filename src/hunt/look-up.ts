@@ -63,18 +63,19 @@ const mayBePlain = (code: FetchFailureCode): boolean =>
   ["tls", "refused", "reset", "timeout", "certificate", "bad-response", "not-git", "http-status"].includes(code);
 
 async function askOne(spelling: CloneUrl, parts: LookUpParts): Promise<LookUp> {
-  let isRedirected = false;
+  // Counted at the guard: a redirect to a name that does not exist must not be blamed on the host that sent it.
+  let hops = 0;
   const answer = await followRedirects(`${spelling}${infoRefsSuffix}`, {
-    guard: parts.guard,
+    guard: (url) => {
+      hops++;
+      return parts.guard(url);
+    },
     maxRedirects: parts.maxRedirects,
     request: (url) =>
       httpRequest(url, { ...httpOptions(parts), headers: { "git-protocol": "version=2", "user-agent": agent } }),
-    mayConnect: (url) => {
-      isRedirected = true;
-      return parts.mayConnect(url.hostname);
-    },
+    mayConnect: (url) => parts.mayConnect(url.hostname),
   });
-  const blame = (code: FetchFailureCode): LookUp => failed(isRedirected ? "redirect-failed" : code);
+  const blame = (code: FetchFailureCode): LookUp => failed(hops > 1 ? "redirect-failed" : code);
   if (!answer.ok) return blame(parts.signal.aborted ? "cancelled" : answer.code);
   if (answer.status !== 200) return blame(codeOfStatus(answer.status));
   if (!isType(answer.headers["content-type"], advertisementType)) return blame("not-git");

@@ -70,7 +70,12 @@ export class HuntGitServer {
   counts(): Readonly<Record<SeenRequest["command"], number>> {
     const count = (command: SeenRequest["command"]): number =>
       this.requests.filter((request) => request.command === command).length;
-    return { "info/refs": count("info/refs"), "ls-refs": count("ls-refs"), fetch: count("fetch"), other: count("other") };
+    return {
+      "info/refs": count("info/refs"),
+      "ls-refs": count("ls-refs"),
+      fetch: count("fetch"),
+      other: count("other"),
+    };
   }
 
   /** A bare repository; refs are values of `from`, a working clone. */

@@ -2,6 +2,7 @@
 // event sync: events enter by intake as if a client or a peer had sent them.
 
 import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Registry } from "prom-client";
@@ -13,6 +14,7 @@ import { type Clock, systemClock, unixSeconds } from "../../src/base/clock.js";
 import { createLiveConfig, type LiveConfig } from "../../src/config/live-config.js";
 import { loadConfig } from "../../src/config/load.js";
 import { createLog, type Logger } from "../../src/config/logging.js";
+import { createGitMetrics } from "../../src/git/metrics.js";
 import type { GitRepository } from "../../src/git/repository.js";
 import type { HuntConfig } from "../../src/hunt/core/config.js";
 import { createIntake, type Intake, type IntakeAnswer } from "../../src/intake/intake.js";
@@ -24,11 +26,13 @@ import type { Expiry } from "../../src/purgatory/expiry.js";
 import type { Released } from "../../src/purgatory/finish.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
 import { diskAddress } from "../../src/purgatory/repository-address.js";
+import { createRelayMetrics } from "../../src/relay/metrics.js";
 import { createMemoryStore } from "../../src/store/memory/create.js";
 import type { Store } from "../../src/store/port.js";
 import { type GitHost, openGitHost } from "../../src/wiring/git-host.js";
 import { type HuntingRoom, startHunting } from "../../src/wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "../../src/wiring/limits.js";
+import { type Service, startService } from "../../src/wiring/service.js";
 import { keyOf, realVerifier, sign, type TestKey } from "./relay-events.js";
 
 export const fromSync: Source = { type: "sync", relay: "wss://peer.example", phase: "live" };
@@ -41,9 +45,9 @@ export interface HouseWish {
   readonly environment?: Readonly<Record<string, string>>;
   readonly hunt?: (config: HuntConfig) => HuntConfig;
   readonly resolve?: Resolve;
+  /** `host:port`; then it listens there, and git clients can talk to it. */
+  readonly listensAt?: string;
 }
-
-const domain = "grasp.example";
 
 export class HuntHouse {
   readonly faults: unknown[] = [];
@@ -57,20 +61,24 @@ export class HuntHouse {
     readonly folder: string,
     readonly store: Store,
     readonly live: LiveConfig,
+    readonly domain: string,
   ) {}
 
   gitHost!: GitHost;
   purgatory!: Purgatory;
   intake!: Intake;
   room!: HuntingRoom;
+  #service: Service | undefined;
 
   static async start(wish: HouseWish = {}): Promise<HuntHouse> {
+    const domain = wish.listensAt ?? wish.from?.domain ?? "grasp.example";
     const clock = wish.clock ?? wish.from?.clock ?? systemClock;
     const folder = wish.from?.folder ?? (await mkdtemp(join(tmpdir(), "hunt-house-")));
     const loaded = loadConfig({
       flags: {},
       environment: {
         NGIT_DOMAIN: domain,
+        NGIT_BIND_ADDRESS: wish.listensAt ?? "127.0.0.1:1",
         NGIT_GIT_DATA_PATH: folder,
         NGIT_DATABASE_BACKEND: "memory",
         NGIT_TEST: "1",
@@ -83,13 +91,13 @@ export class HuntHouse {
     });
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
     const live = createLiveConfig(loaded, () => loaded);
-    const house = new HuntHouse(clock, folder, wish.from?.store ?? createMemoryStore({ clock }), live);
+    const house = new HuntHouse(clock, folder, wish.from?.store ?? createMemoryStore({ clock }), live, domain);
     await house.#open(wish);
     return house;
   }
 
   async #open(wish: HouseWish): Promise<void> {
-    const { clock, store, live } = this;
+    const { clock, store, live, domain } = this;
     this.gitHost = await openGitHost(live.current, clock, () => undefined);
     this.purgatory = new Purgatory({
       store,
@@ -141,6 +149,34 @@ export class HuntHouse {
       ...(wish.resolve ? { resolve: wish.resolve } : {}),
     });
     await this.room.hunting.caughtUp();
+    if (wish.listensAt !== undefined) this.#service = await this.#serve();
+  }
+
+  #serve(): Promise<Service> {
+    const { live, clock, store, intake, gitHost, purgatory, registry } = this;
+    return startService({
+      live,
+      logger: this.#logger(),
+      clock,
+      version: "0",
+      services: [serviceName(this.domain) as ServiceName],
+      serverKey: keyOf("server").pubkey,
+      store,
+      verifier: realVerifier,
+      intake,
+      gitHost,
+      purgatory,
+      registry,
+      relayMetrics: createRelayMetrics(registry, () => 10),
+      gitMetrics: createGitMetrics(registry, () => 10),
+      repositoryCount: () => 0,
+      onFault: (error) => void this.faults.push(error),
+    });
+  }
+
+  /** Where its git clients find a repository. */
+  url(name: RepositoryName): string {
+    return `http://${this.domain}/${npubOf(name.owner)}/${encodeURIComponent(name.identifier)}.git`;
   }
 
   #logger(): Logger {
@@ -173,13 +209,23 @@ export class HuntHouse {
     key: TestKey,
     identifier: string,
     clone: readonly string[],
-    extra: { readonly tags?: readonly string[][]; readonly source?: Source; readonly created_at?: number } = {},
+    extra: {
+      readonly tags?: readonly string[][];
+      readonly relays?: readonly string[];
+      readonly source?: Source;
+      readonly created_at?: number;
+    } = {},
   ): Promise<NostrEvent> {
-    const ours = `https://${domain}/${npubOf(key.pubkey)}/${encodeURIComponent(identifier)}.git`;
+    const ours = this.url(this.name(key, identifier));
     const event = sign(key, {
       kind: 30617,
       created_at: extra.created_at ?? this.now,
-      tags: [["d", identifier], ["clone", ours, ...clone], ["relays", `wss://${domain}`], ...(extra.tags ?? [])],
+      tags: [
+        ["d", identifier],
+        ["clone", ours, ...clone],
+        ["relays", `ws://${this.domain}`, ...(extra.relays ?? [])],
+        ...(extra.tags ?? []),
+      ],
     });
     await this.#accepted(event, extra.source ?? fromSync);
     return event;
@@ -204,7 +250,11 @@ export class HuntHouse {
     clone: readonly string[],
     source: Source = fromSync,
   ): Promise<NostrEvent> {
-    const tags = [["a", `30617:${to.owner}:${to.identifier}`], ["c", tip], ["clone", ...clone]];
+    const tags = [
+      ["a", `30617:${to.owner}:${to.identifier}`],
+      ["c", tip],
+      ["clone", ...clone],
+    ];
     const event = sign(key, { kind: 1618, created_at: this.now, tags });
     await this.#accepted(event, source);
     return event;
@@ -249,6 +299,7 @@ export class HuntHouse {
 
   /** Ends what runs; the store and the folder stay for another house. */
   async shut(): Promise<void> {
+    await this.#service?.close();
     await this.room.close();
     await this.purgatory.close();
     await this.gitHost.close();
@@ -262,10 +313,23 @@ export class HuntHouse {
 }
 
 /** Looks every 20 ms of real time, however a test's own clock stands. */
-export async function until(what: string, condition: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
+export async function until(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  withinMs = 10_000,
+): Promise<void> {
   const end = performance.now() + withinMs;
   while (!(await condition())) {
     if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+}
+
+/** A loopback address whose port is free at this moment. */
+export async function freeAddress(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return `127.0.0.1:${port}`;
 }
