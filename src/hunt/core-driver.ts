@@ -13,6 +13,12 @@ export interface FetchLeave {
   readonly signal: AbortSignal;
 }
 
+export interface EndedFetch {
+  readonly result: FetchResult;
+  /** What follows from it; begun after the core has heard of the result, so that it counts what came. */
+  readonly release: () => Promise<void>;
+}
+
 export type OtherCommand = Exclude<
   HuntCommand,
   { readonly type: "fetch" | "cancel" | "connection-granted" | "connection-denied" | "wake-at" }
@@ -21,7 +27,7 @@ export type OtherCommand = Exclude<
 export interface DriverParts {
   readonly core: HuntCore;
   readonly clock: Clock;
-  readonly fetch: (command: FetchCommand, leave: FetchLeave) => Promise<FetchResult>;
+  readonly fetch: (command: FetchCommand, leave: FetchLeave) => Promise<EndedFetch>;
   readonly obey: (command: OtherCommand) => void;
   readonly onFault: (error: unknown) => void;
 }
@@ -82,17 +88,22 @@ export class HuntDriver {
         this.input({ type: "connection-wanted", fetch: command.fetch, host });
       });
     };
-    running.done = this.#parts
-      .fetch(command, { mayConnect, signal: abort.signal })
-      .catch((error): FetchResult => {
-        // A fault of ours or of the disk: the server must not be blamed, the job must not hang.
-        this.#parts.onFault(error);
-        return { arrived: [], refused: [], failure: "cancelled" };
-      })
-      .then((result) => {
-        this.#running.delete(command.fetch);
-        this.input({ type: "fetch-finished", fetch: command.fetch, result });
-      });
+    running.done = this.#run(command, { mayConnect, signal: abort.signal });
+  }
+
+  async #run(command: FetchCommand, leave: FetchLeave): Promise<void> {
+    const { fetch, onFault } = this.#parts;
+    let ended: EndedFetch | undefined;
+    try {
+      ended = await fetch(command, leave);
+    } catch (error) {
+      onFault(error);
+    }
+    // A fault of ours or of the disk: the server must not be blamed, the job must not hang.
+    const result = ended?.result ?? { arrived: [], refused: [], failure: "cancelled" };
+    this.input({ type: "fetch-finished", fetch: command.fetch, result });
+    await ended?.release().catch(onFault);
+    this.#running.delete(command.fetch);
   }
 
   #cancel(id: FetchId): void {

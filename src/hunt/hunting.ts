@@ -16,8 +16,7 @@ import type { FeedEntry, Store } from "../store/port.js";
 import type { AskedServer } from "./asked-servers.js";
 import type { HuntConfig } from "./core/config.js";
 import { HuntCore } from "./core/core.js";
-import type { FetchResult } from "./core/messages.js";
-import { type FetchCommand, type FetchLeave, HuntDriver, type OtherCommand } from "./core-driver.js";
+import { type EndedFetch, type FetchCommand, type FetchLeave, HuntDriver, type OtherCommand } from "./core-driver.js";
 import { Followed, type FollowedRepository } from "./followed.js";
 import { LookAgain } from "./look-again.js";
 import type { HuntMetrics } from "./metrics.js";
@@ -35,6 +34,8 @@ export interface HuntingParts extends RunFetchParts {
   readonly config: HuntConfig;
   readonly metrics: HuntMetrics;
   readonly logger: Pick<Logger, "debug" | "info" | "warn">;
+  /** What repair had found came, at least in part: it is worth another look. */
+  readonly repaired: (name: RepositoryName) => void;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -188,19 +189,25 @@ export class Hunting {
     if (inVain.length > 0) await purgatory.releasePartial(name, new Set(inVain));
   }
 
-  async #fetch(command: FetchCommand, leave: FetchLeave): Promise<FetchResult> {
+  async #fetch(command: FetchCommand, leave: FetchLeave): Promise<EndedFetch> {
     const { store, clock } = this.#parts;
     const name =
       command.kind === "repository"
         ? repositoryNamed(command.job)
         : await targetOf(store, this.#followed.withItem(command.job));
-    if (!name) return { arrived: [], refused: [], failure: "cancelled" };
+    if (!name) return { result: { arrived: [], refused: [], failure: "cancelled" }, release: async () => undefined };
     const address = repositoryAddress(name);
     const damaged = this.#found.get(address)?.missing ?? [];
-    const result = await runFetch(this.#parts, command, leave, name, damaged.length === 0);
-    this.#followed.get(address)?.servers.note(command.url, result, unixSeconds(clock));
-    if (result.arrived.length > 0) this.#arrived(name, result.arrived);
-    return result;
+    const ended = await runFetch(this.#parts, command, leave, name, damaged.length === 0);
+    this.#followed.get(address)?.servers.note(command.url, ended.result, unixSeconds(clock));
+    if (ended.result.arrived.length === 0) return ended;
+    return {
+      ...ended,
+      release: async () => {
+        await ended.release();
+        this.#arrived(name, ended.result.arrived);
+      },
+    };
   }
 
   #arrived(name: RepositoryName, ids: readonly Oid[]): void {
@@ -211,6 +218,7 @@ export class Hunting {
       const missing = found.missing.filter((id) => !came.has(id));
       const pullRequests = found.pullRequests.filter(({ tip }) => !came.has(tip));
       this.found(name, { missing, pullRequests });
+      this.#parts.repaired(name);
     }
     this.#changed(name);
   }

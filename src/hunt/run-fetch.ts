@@ -8,7 +8,7 @@ import type { Repositories } from "../git/repositories.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { diskAddress } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
-import type { FetchCommand, FetchLeave } from "./core-driver.js";
+import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
 import { fetchFromServer, type ServerFetchParts, type ServerFetchResult } from "./fetch-server.js";
 
 export interface RunFetchParts {
@@ -28,25 +28,35 @@ export async function runFetch(
   leave: FetchLeave,
   name: RepositoryName,
   trustRefs: boolean,
-): Promise<ServerFetchResult> {
+): Promise<EndedFetch> {
   const done = parts.purgatory.pushBegins(name);
   try {
     const row = await catalogueRow(parts.store, name);
-    if (!row || !takesStates(row)) return nothing;
+    if (!row || !takesStates(row)) return { result: nothing, release: async () => done() };
     const result = await intoRepository(parts, command, leave, row, trustRefs).catch(async (error: unknown) => {
       // Deleted by its owner in the middle of it, or git's launcher died: nothing came, nobody is to blame.
       if (error instanceof LauncherError || !(await parts.repositories.exists(diskAddress(name)))) return nothing;
       throw error;
     });
-    if (result.arrived.length > 0) {
-      if (row.status === "soft") await parts.purgatory.revive(name);
-      await countBytes(parts.store, name, command.kind, result.bytes);
-      await parts.purgatory.fetched(name);
-    } else if (row.status === "soft") await dropIfStillSoft(parts, name);
-    return result;
-  } finally {
+    return { result, release: () => release(parts, command, row, result).finally(done) };
+  } catch (error) {
     done();
+    throw error;
   }
+}
+
+/** What came is counted and released; until then the repository does not expire. */
+async function release(
+  parts: RunFetchParts,
+  command: FetchCommand,
+  row: CatalogueRow,
+  { arrived, bytes }: ServerFetchResult,
+): Promise<void> {
+  if (arrived.length > 0) {
+    if (row.status === "soft") await parts.purgatory.revive(row);
+    await countBytes(parts.store, row, command.kind, bytes);
+    await parts.purgatory.fetched(row);
+  } else if (row.status === "soft") await dropIfStillSoft(parts, row);
 }
 
 async function intoRepository(

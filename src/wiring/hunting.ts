@@ -49,7 +49,7 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
   const metrics = createHuntMetrics(registry);
   const onFault = survivable(logger, parts.onFault);
   const guard = guardWith({ resolve: parts.resolve ?? systemResolver(clock), reach: reachOf(live.current) });
-  const hunting = new Hunting({
+  const hunting: Hunting = new Hunting({
     store,
     repositories,
     purgatory,
@@ -58,6 +58,7 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
     metrics,
     logger,
     onFault,
+    repaired: (name) => void repair.check(name).catch(onFault),
     maxRepositoryBytes: () => live.current.repositoryMaxBytes,
     server: {
       git,
@@ -70,7 +71,7 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
       fetched: (bytes, seconds) => metrics.fetched(bytes, seconds),
     },
   });
-  const repair = new Repair({
+  const repair: Repair = new Repair({
     store,
     repositories,
     purgatory,
