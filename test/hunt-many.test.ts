@@ -8,8 +8,8 @@ import { HuntHouse, until } from "./harness/hunt-house.js";
 import { keyOf } from "./harness/relay-events.js";
 
 const owner = keyOf("many owner");
-const windowMs = 500;
-const rate = 30;
+const windowMs = 2_000;
+const rate = 60;
 
 async function metric(house: HuntHouse, name: string): Promise<Map<string, number>> {
   const found = (await house.registry.getMetricsAsJSON()).find((one) => one.name === name);
@@ -18,16 +18,19 @@ async function metric(house: HuntHouse, name: string): Promise<Map<string, numbe
   return values;
 }
 
-/** Follows real time, and can be moved on besides. */
-function runningClock(): { readonly clock: ManualClock; readonly stop: () => void } {
+/** Stands still until `run`, then follows real time: everything entered before is due at one moment. */
+function stoppedClock(): { readonly clock: ManualClock; readonly run: () => void; readonly stop: () => void } {
   const clock = new ManualClock(Date.now());
-  let seenMs = performance.now();
-  const timer = setInterval(() => {
-    const nowMs = performance.now();
-    clock.advance(nowMs - seenMs);
-    seenMs = nowMs;
-  }, 5);
-  return { clock, stop: () => clearInterval(timer) };
+  let timer: NodeJS.Timeout | undefined;
+  const run = (): void => {
+    let seenMs = performance.now();
+    timer = setInterval(() => {
+      const nowMs = performance.now();
+      clock.advance(nowMs - seenMs);
+      seenMs = nowMs;
+    }, 5);
+  };
+  return { clock, run, stop: () => clearInterval(timer) };
 }
 
 const most = (timesMs: readonly number[], withinMs: number): number =>
@@ -41,7 +44,7 @@ test("200 repositories that wait at one domain are asked for in turn, within the
     windowMs,
     domain: { concurrent: 5, rate },
   });
-  const { clock, stop } = runningClock();
+  const { clock, run, stop } = stoppedClock();
   const house = await HuntHouse.start({ hunt: throttled, clock });
   const work = await WorkingClone.make();
   const remote = await HuntGitServer.start();
@@ -65,6 +68,7 @@ test("200 repositories that wait at one domain are asked for in turn, within the
   }
   await house.room.hunting.caughtUp();
   clock.advance(600_000);
+  run();
   const queued = await metric(house, "purgatory_sync_queue_size");
   assert.equal(queued.get("{}"), 200);
   const atDomain = async (): Promise<number> =>
@@ -72,16 +76,23 @@ test("200 repositories that wait at one domain are asked for in turn, within the
   assert.ok((await atDomain()) > 0, "some wait at their domain");
   const asked = (): number => house.room.hunting.known().filter(({ servers }) => servers.length > 0).length;
   await until("every repository had its turn", () => asked() >= 199, 60_000);
-  assert.equal(await atDomain(), 0, "nobody waits any more");
+  await until("nobody waits any more", async () => (await atDomain()) === 0);
   const served = await house.refs(house.name(author(150), "repo-150"));
   assert.deepEqual(served, { "refs/heads/main": tip });
-  const peak = most(remote.connectionTimesMs, windowMs * 0.9);
+  // Leave is given before the connection is seen; between the two a busy machine may put half a second.
+  const peak = most(remote.connectionTimesMs, windowMs - 500);
   const counts = JSON.stringify(remote.counts());
   context.diagnostic(
     `${counts}; ${remote.connectionTimesMs.length} connections, at most ${peak} in a window of ${rate}, ${remote.mostConnectionsOpen} open at once`,
   );
   assert.ok(remote.mostConnectionsOpen <= 5, `${remote.mostConnectionsOpen} open at once`);
   assert.ok(peak <= rate, `${peak} in one window`);
+  const counted = [...(await metric(house, "purgatory_domain_requests_total")).values()];
+  assert.equal(
+    remote.connectionTimesMs.length,
+    counted.reduce((sum, value) => sum + value, 0),
+    "the throttle counted every connection the server saw",
+  );
   assert.ok(peak > rate / 2, "the throttle was reached");
   assert.deepEqual(house.faults, []);
 });
