@@ -5,9 +5,10 @@
 //   4. git                         launcher, repositories
 //   5. purgatory                   ends what a crash interrupted before anything is served
 //   6. the verifier, and the door for events with its policy
-//   7. the service                 relay and HTTP server; from here on the port is open
-//   8. the admin socket            (not with the memory backend)
-//   9. sync                        follows our own feed and other relays
+//   7. the hunt                    for git data that is missing; repair of what drifted
+//   8. the service                 relay and HTTP server; from here on the port is open
+//   9. the admin socket            (not with the memory backend)
+//  10. sync                        follows our own feed and other relays
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
@@ -33,10 +34,11 @@ import { countEntries } from "./purgatory/counts.js";
 import { createPurgatoryMetrics } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
-import { buildAdmin, openSocket } from "./wiring/admin.js";
 import type { Store } from "./store/port.js";
+import { buildAdmin, openSocket } from "./wiring/admin.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
 import { openGitHost } from "./wiring/git-host.js";
+import { startHunting } from "./wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
 import { watchProcess } from "./wiring/process-metrics.js";
@@ -165,12 +167,26 @@ export async function startServer(parts: StartParts): Promise<Server> {
       clock,
       repositories: () => repositoryCount.count,
     });
+    const hunt = await startHunting({
+      live,
+      logger,
+      clock,
+      store,
+      gitHost,
+      purgatory,
+      services: [service],
+      registry,
+      onFault,
+    });
+    closing.add("hunt", () => hunt.close());
     const admin = buildAdmin({
       live,
       rules,
       adminKeys,
       services: [service],
       version: parts.build.version,
+      askedServers: (name) =>
+        (hunt.hunting.knownOf(name)?.servers ?? []).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })),
       ...{ store, gitHost, purgatory, verifier, clock },
     });
     const started = await startService({

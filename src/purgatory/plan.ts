@@ -5,7 +5,7 @@ import { type CatalogueRow, catalogueRow, takesStates } from "../admission/catal
 import type { RepositoryName } from "../admission/names.js";
 import type { RefTable, Repository } from "../git/types.js";
 import { compareNewestFirst } from "../nostr/event.js";
-import type { Oid } from "../nostr/ids.js";
+import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Reader } from "../store/port.js";
 import { type Alignment, alignmentOf } from "./alignment.js";
@@ -32,6 +32,8 @@ export interface PlanParts {
   readonly missingIn: (repository: Repository, state: DecidingState) => Promise<ReadonlySet<Oid>>;
   /** Repositories that may lend a state's objects to this one: where its author decides too, or its maintainers' own. */
   readonly lendersTo: (name: RepositoryName, state: DecidingState) => Promise<readonly Repository[]>;
+  /** States whose missing objects are on no server that could be asked: what is here of them may be released. */
+  readonly partial: ReadonlySet<EventId>;
 }
 
 const currentOids = (table: RefTable): Set<Oid> => new Set([...table.refs.values()].map((value) => value.oid));
@@ -123,6 +125,7 @@ async function mayBePartial(
   { name, row, table, parts }: GoverningQuestion,
 ): Promise<boolean> {
   if (row.governing === state.event.id) return true;
+  if (parts.partial.has(state.event.id)) return [...state.refs.values()].some((oid) => !missing.has(oid));
   const push = await partialPush(parts.reader, name, state.event.id);
   if (!push || push.since + parts.partialGraceSeconds > parts.nowSeconds) return false;
   const isHere = (oid: Oid): boolean => !missing.has(oid);

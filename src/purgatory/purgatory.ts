@@ -2,12 +2,21 @@
 // Owns no rule: admission decides who may wait, settle.ts what is released, expiry.ts what ends.
 
 import { repositoriesTrusting, storedAuthority } from "../admission/authority.js";
-import { type CatalogueRow, catalogueRow, catalogueRows, takesStates } from "../admission/catalogue.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  catalogueRows,
+  setCatalogueRow,
+  takesStates,
+  withStatus,
+} from "../admission/catalogue.js";
 import { hourlyCounter } from "../admission/counters.js";
+import { restarted } from "../admission/deadlines.js";
 import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
 import type { Verdict, Withdrawn } from "../admission/policy.js";
-import { type WaitingEntry, waitingTotals } from "../admission/waiting.js";
-import type { Clock } from "../base/clock.js";
+import { type WaitingEntry, waitingAnnouncement, waitingTotals } from "../admission/waiting.js";
+import { putWaiting } from "../admission/waiting-writes.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryAddress } from "../git/address.js";
 import type { JournalEntry, PushAuthority, PushCommand, PushOutcome, RepositoryStore } from "../git/types.js";
 import { addressOf } from "../nostr/address.js";
@@ -37,6 +46,12 @@ export interface PurgatoryObserver {
   failed(what: string, error: unknown): void;
 }
 
+/** What waits around these repositories, or under these ids, may have changed: whoever follows it looks again. */
+export interface WaitingChange {
+  readonly names: readonly RepositoryName[];
+  readonly ids: readonly EventId[];
+}
+
 export interface PurgatoryParts {
   readonly store: Store;
   readonly repositories: RepositoryStore;
@@ -47,6 +62,9 @@ export interface PurgatoryParts {
   readonly observer: PurgatoryObserver;
 }
 
+const repositoriesOf = (entry: WaitingEntry): RepositoryName[] =>
+  entry.repositories.flatMap((text) => repositoryNamed(text) ?? []);
+
 export class Purgatory {
   readonly placeholders: Placeholders;
   readonly #parts: PurgatoryParts;
@@ -56,6 +74,8 @@ export class Purgatory {
   readonly #partials: PartialClock;
   readonly #pushes: Pushes;
   readonly #sweep: Sweep;
+  readonly #watchers = new Set<(change: WaitingChange) => void>();
+  #mayExpire: (entry: WaitingEntry) => boolean = () => true;
 
   constructor(parts: PurgatoryParts) {
     const { store, repositories, clock, settings, observer } = parts;
@@ -74,6 +94,7 @@ export class Purgatory {
       mayCopyInto: async (name) => (await ownersQuotaLeft(store, name, settings())).maxBytes > 0,
       released: (released) => {
         for (const item of released) observer.released(item);
+        this.#changed([], released);
       },
       problem: (name, what) => observer.problem(name, what),
     });
@@ -109,8 +130,27 @@ export class Purgatory {
       clock,
       settings,
       isBusy: (name) => pushes.isAtWork(name),
-      expired: (entry, expiry) => observer.expired(entry, expiry),
+      mayExpire: (entry) => this.#mayExpire(entry),
+      expired: (entry, expiry) => {
+        observer.expired(entry, expiry);
+        this.#changed(repositoriesOf(entry), [entry]);
+      },
     });
+  }
+
+  /** For the hunt: called after every change of what waits. The answer stops it. */
+  watch(listener: (change: WaitingChange) => void): () => void {
+    this.#watchers.add(listener);
+    return () => this.#watchers.delete(listener);
+  }
+
+  /** After a start nothing that waited before it expires until it was hunted once: the hunt says when that is. */
+  expireOnlyIf(mayExpire: (entry: WaitingEntry) => boolean): void {
+    this.#mayExpire = mayExpire;
+  }
+
+  #changed(names: readonly RepositoryName[], entries: readonly { readonly id: EventId }[]): void {
+    for (const watcher of this.#watchers) watcher({ names, ids: entries.map(({ id }) => id) });
   }
 
   /** Ends what a crash interrupted: promised refs, repositories that should be on disk, releases that had begun. */
@@ -145,6 +185,18 @@ export class Purgatory {
   /** After a verdict was written: makes git follow. Answers whether the event is served now. */
   async entered(event: VerifiedEvent, verdict: Verdict): Promise<boolean> {
     if (!verdict.ok) return false;
+    try {
+      return await this.#follow(event, verdict);
+    } finally {
+      const held = (verdict.changes ?? []).flatMap((change) => (change.type === "hold" ? [change.entry] : []));
+      const unheld = (verdict.changes ?? []).flatMap((change) => (change.type === "unhold" ? [change] : []));
+      const changed = (verdict.repositories ?? []).map(({ name }) => name);
+      const concerned = await this.#concernedBy(event, verdict);
+      this.#changed([...changed, ...concerned, ...held.flatMap(repositoriesOf)], unheld);
+    }
+  }
+
+  async #follow(event: VerifiedEvent, verdict: Verdict & { readonly ok: true }): Promise<boolean> {
     const { repositories } = this.#parts;
     for (const change of verdict.repositories ?? []) {
       if (change.to === "create" || change.to === "return") await repositories.create(diskAddress(change.name));
@@ -216,13 +268,34 @@ export class Purgatory {
     return this.#pushes.abandoned(entry);
   }
 
-  pushed(outcome: PushOutcome): Promise<string[]> {
-    return this.#pushes.pushed(outcome);
+  async pushed(outcome: PushOutcome): Promise<string[]> {
+    const lines = await this.#pushes.pushed(outcome);
+    this.#changed([outcome.address], []);
+    return lines;
   }
 
-  /** After a hunt brought objects into a repository. */
+  /** After a hunt brought objects into a repository, or found its refs adrift. */
   fetched(name: RepositoryName): Promise<readonly Released[]> {
     return this.#settling.settle([name], "hunt");
+  }
+
+  /** These soft states of it may be released with what is here: the rest is on no server that could be asked. */
+  releasePartial(name: RepositoryName, states: ReadonlySet<EventId>): Promise<readonly Released[]> {
+    return this.#settling.settle([name], "partial", states);
+  }
+
+  /** A hunt found data for a repository whose announcement had gone soft: it waits again, on disk. */
+  async revive(name: RepositoryName): Promise<void> {
+    const { store, repositories, clock, settings } = this.#parts;
+    const now = unixSeconds(clock);
+    await store.transact(async (tx) => {
+      const row = await catalogueRow(tx, name);
+      const entry = await waitingAnnouncement(tx, name);
+      if (row?.status !== "soft" || !entry) return;
+      await putWaiting(tx, restarted(entry, now, settings().caps));
+      setCatalogueRow(tx, withStatus(row, "waiting", now));
+    });
+    await repositories.create(diskAddress(name));
   }
 
   sweep(): Promise<void> {

@@ -43,11 +43,15 @@ export class Settling {
   constructor(private readonly parts: SettleParts) {}
 
   /** Releases what can be released around these repositories; resolves when it is done and stored. */
-  async settle(names: readonly RepositoryName[], via: Via): Promise<readonly Released[]> {
+  async settle(
+    names: readonly RepositoryName[],
+    via: Via,
+    partial: ReadonlySet<EventId> = new Set(),
+  ): Promise<readonly Released[]> {
     const concerned = await this.concerned(names);
     if (concerned.length === 0) return [];
     const addresses = concerned.map((name) => diskAddress(name));
-    return this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via));
+    return this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via, partial));
   }
 
   private open = (name: RepositoryName): Repository => this.parts.repositories.open(diskAddress(name));
@@ -101,12 +105,16 @@ export class Settling {
     return lenders;
   }
 
-  private async settleLocked(names: readonly RepositoryName[], via: Via): Promise<readonly Released[]> {
+  private async settleLocked(
+    names: readonly RepositoryName[],
+    via: Via,
+    partial: ReadonlySet<EventId>,
+  ): Promise<readonly Released[]> {
     const { store, clock } = this.parts;
     const nowSeconds = unixSeconds(clock);
     const plans: RepositoryPlan[] = [];
     const copied = new Map<string, number>();
-    const planning = this.planning(nowSeconds);
+    const planning = this.planning(nowSeconds, partial);
     try {
       for (const name of names) {
         const plan = await planFor(name, this.open(name), planning);
@@ -131,12 +139,13 @@ export class Settling {
   }
 
   /** Objects do not go while a release is at work, so what was found missing need not be asked for twice. */
-  private planning(nowSeconds: number): PlanParts {
+  private planning(nowSeconds: number, partial: ReadonlySet<EventId>): PlanParts {
     const asked = new Map<string, Promise<ReadonlySet<Oid>>>();
     return {
       reader: this.parts.store,
       nowSeconds,
       partialGraceSeconds: this.parts.partialGraceSeconds(),
+      partial,
       missingIn: (repository, state) => {
         const key = `${state.event.id} ${repository.address.key}`;
         const known = asked.get(key) ?? repository.missingObjects([...new Set(state.refs.values())]);

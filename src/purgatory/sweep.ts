@@ -25,6 +25,8 @@ export interface SweepParts {
   readonly settings: () => PurgatorySettings;
   /** A push or fetch for it is running: it is not taken away under it. */
   readonly isBusy: (name: RepositoryName) => boolean;
+  /** False: it must not end yet, though its time is over. */
+  readonly mayExpire: (entry: WaitingEntry) => boolean;
   readonly expired: (entry: WaitingEntry, expiry: Expiry) => void;
 }
 
@@ -94,7 +96,7 @@ export class Sweep {
   async #expire(entry: WaitingEntry, now: number): Promise<void> {
     const { store, settings, isBusy } = this.parts;
     const names = entry.repositories.flatMap((text) => repositoryNamed(text) ?? []);
-    if (names.some(isBusy)) return;
+    if (names.some(isBusy) || !this.parts.mayExpire(entry)) return;
     const expiry = expiryOf(entry, now, settings().caps);
     const dropped = await store.transact((tx) => applyExpiry(tx, entry, expiry, now));
     if (dropped === undefined) return;

@@ -32,6 +32,8 @@ export interface AdminRooms {
   readonly purgatory: Purgatory;
   readonly verifier: Verifier;
   readonly clock: Clock;
+  /** What other git servers answered when its data was hunted. */
+  readonly askedServers: RunningParts["askedServers"];
 }
 
 type Traffic = () => { readonly connections: number; readonly subscriptions: number };
@@ -63,7 +65,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
       ...traffic(),
     }),
     repositoryGone: (name) => purgatory.placeholders.repositoryGone(name),
-    askedServers: () => [],
+    askedServers: rooms.askedServers,
     links,
     publicUrl,
   };

@@ -470,6 +470,21 @@ test("the same list of URLs again wakes nothing", () => {
   assert.deepEqual(driver.taken(), []);
 });
 
+test("when every server was asked, the throttled one last, and something is missing still, that is told once", () => {
+  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  driver.announce("busy", "https://a.test/1");
+  driver.announce("r", "https://a.test/2", "https://b.test/2");
+  driver.waiting("busy", { id: "s", ids: [oid(1)] });
+  driver.advance(500);
+  driver.onFetch = (fetch) => driver.finish(fetch.fetch, { failure: "timeout" });
+  driver.waiting("r", { id: "s", ids: [oid(2)] });
+  driver.advance(500);
+  const told = () => driver.of("looked-everywhere").map(({ job }) => job);
+  assert.deepEqual(told(), [], "it still waits at a.test");
+  driver.finish(1, { arrived: [oid(1)] });
+  assert.deepEqual(told(), ["r"], "and a complete one has nothing to tell");
+});
+
 test("an announcement alone is not hunted", () => {
   const driver = new DrivenCore();
   driver.announce("r", "https://a.test/1");

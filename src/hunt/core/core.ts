@@ -36,6 +36,11 @@ export class HuntCore {
     return this.#queued.size;
   }
 
+  /** When that job's next attempt is due; undefined when none is, or one goes on. */
+  dueMs(key: string): number | undefined {
+    return this.#scene.jobs.get(key)?.dueMs;
+  }
+
   step(input: HuntInput, nowMs: number): readonly HuntCommand[] {
     this.#commands = [];
     const scene = this.#scene;
@@ -150,6 +155,10 @@ export class HuntCore {
       due.add(job.dueMs, { type: "job", key: job.key });
     }
     const isQuiet = !job.attempt && job.running.size === 0 && job.queuedAt.size === 0;
+    if (isQuiet && job.isLooking) {
+      job.isLooking = false;
+      if (job.lacksAnything) this.#scene.emit({ type: "looked-everywhere", kind: job.kind, job: job.key });
+    }
     this.#round?.settle(job.key, job.lacksAnything, isQuiet);
     if (job.isEmpty && job.urls.length === 0) jobs.delete(job.key);
   }

@@ -35,6 +35,8 @@ export class HuntJob {
   scheduledMs: number | undefined;
   /** URLs tried in the attempt that is going on. */
   attempt: Set<string> | undefined;
+  /** An attempt was begun whose end, domain queues included, was not told yet. */
+  isLooking = false;
   readonly running = new Map<FetchId, RunningFetch>();
   /** Domains in whose queue it stands. */
   readonly queuedAt = new Set<string>();
@@ -131,6 +133,7 @@ export class HuntJob {
   beginAttempt(): void {
     this.dueMs = undefined;
     this.attempt = new Set();
+    this.isLooking = true;
   }
 
   endAttempt(nowMs: number): void {

@@ -115,6 +115,8 @@ export type HuntCommand =
   | { readonly type: "wake-at"; readonly atMs: number }
   | { readonly type: "naughty"; readonly place: string; readonly kind: string; readonly forMs: number }
   | { readonly type: "round-ended" }
+  /** Every server that could be asked was asked since the last attempt began, and something is still missing. */
+  | { readonly type: "looked-everywhere"; readonly kind: JobKind; readonly job: string }
   | {
       readonly type: "log";
       readonly level: "debug" | "info" | "warn";

@@ -1,0 +1,90 @@
+// What another server says it has: the answers to `info/refs` and `ls-refs`, read as sets of object ids. Pure.
+// Strict, because a stranger wrote them: whatever is not git's is `undefined` (threats.md row 7).
+
+import { isOid, type Oid } from "../nostr/ids.js";
+import { delimiterPkt, encodePkt, flushPkt, lineOf, type Pkt, PktError, readAllPkts } from "./pkt-line.js";
+
+export type RemoteAdvertisement =
+  /** Refs came with it. */
+  | { readonly type: "refs"; readonly ids: ReadonlySet<Oid> }
+  /** Protocol 2: refs are told to those who ask with `ls-refs`. */
+  | { readonly type: "ask-ls-refs" };
+
+export const infoRefsSuffix = "/info/refs?service=git-upload-pack";
+export const advertisementType = "application/x-git-upload-pack-advertisement";
+export const lsRefsTypes = {
+  request: "application/x-git-upload-pack-request",
+  answer: "application/x-git-upload-pack-result",
+} as const;
+
+/** Only what states and pull requests name: forges keep a ref for every pull request they ever had. */
+export function lsRefsQuestion(): Buffer {
+  const prefixes = ["HEAD", "refs/heads/", "refs/tags/", "refs/nostr/"].map((name) => `ref-prefix ${name}\n`);
+  return Buffer.concat([
+    encodePkt("command=ls-refs\n"),
+    encodePkt("object-format=sha1"),
+    delimiterPkt,
+    ...["peel\n", ...prefixes].map((line) => encodePkt(line)),
+    flushPkt,
+  ]);
+}
+
+export function readAdvertisement(body: Buffer): RemoteAdvertisement | undefined {
+  const pkts = pktsOf(body);
+  if (!pkts) return undefined;
+  const rest = withoutServiceLine(pkts);
+  const first = rest[0];
+  if (first?.type !== "data") return undefined;
+  const line = lineOf(first.payload);
+  if (line === "version 2") return { type: "ask-ls-refs" };
+  const refs = line === "version 1" ? rest.slice(1) : rest;
+  const ids = new Set<Oid>();
+  for (const pkt of refs) {
+    if (pkt.type !== "data") continue;
+    const id = idOfLine(lineOf(pkt.payload));
+    if (id === undefined) return undefined;
+    // An empty repository sends one line with no ref behind it.
+    if (!/^0+$/.test(id)) ids.add(id);
+  }
+  return { type: "refs", ids };
+}
+
+export function readLsRefs(body: Buffer): ReadonlySet<Oid> | undefined {
+  const pkts = pktsOf(body);
+  if (pkts?.at(-1)?.type !== "flush") return undefined;
+  const ids = new Set<Oid>();
+  for (const pkt of pkts) {
+    if (pkt.type !== "data") continue;
+    const line = lineOf(pkt.payload);
+    if (line.startsWith("unborn ")) continue;
+    const id = idOfLine(line);
+    if (id === undefined) return undefined;
+    ids.add(id);
+    const peeled = / peeled:(\S+)/.exec(line)?.[1];
+    if (isOid(peeled)) ids.add(peeled);
+  }
+  return ids;
+}
+
+function idOfLine(line: string): Oid | undefined {
+  const id = line.slice(0, line.indexOf(" "));
+  // "shallow <id>" lines of version 0 name no ref.
+  if (id === "shallow") return "0".repeat(40) as Oid;
+  return isOid(id) ? id : undefined;
+}
+
+/** `# service=git-upload-pack` and its flush; some servers leave it out in protocol 2. */
+function withoutServiceLine(pkts: readonly Pkt[]): readonly Pkt[] {
+  const first = pkts[0];
+  if (first?.type !== "data" || lineOf(first.payload) !== "# service=git-upload-pack") return pkts;
+  return pkts[1]?.type === "flush" ? pkts.slice(2) : pkts.slice(1);
+}
+
+function pktsOf(body: Buffer): Pkt[] | undefined {
+  try {
+    return [...readAllPkts(body)];
+  } catch (error) {
+    if (error instanceof PktError) return undefined;
+    throw error;
+  }
+}

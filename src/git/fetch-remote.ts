@@ -1,0 +1,212 @@
+// One `git fetch` of objects by id from another server into a quarantine, and from there into the repository only when
+// every object passed git's strict check and everything the ids reach is here (purgatory.md "Hunting"; threats.md
+// rows 4 and 7). Takes a GuardedUrl only: git dials the checked address and follows no redirect. Sets no ref. Whatever
+// goes wrong, the quarantine goes, and the process group with it.
+
+import { open, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../base/clock.js";
+import { curlResolveEntry, type GuardedUrl } from "../net/guard.js";
+import type { Oid } from "../nostr/ids.js";
+import { ifPresent } from "./durable-files.js";
+import { makeScratch } from "./fetch-scratch.js";
+import { missingObjects } from "./objects.js";
+import type { QuarantineDirectory } from "./quarantine.js";
+import type { GitRepository } from "./repository.js";
+import { bytesBelow } from "./repository-files.js";
+import { checkedOid, type Git, toleratedFaults } from "./run.js";
+
+export interface RemoteFetchLimits {
+  readonly totalMs: number;
+  readonly minBytesPerSecond: number;
+  readonly slowForMs: number;
+  readonly maxBytes: number;
+  readonly maxObjects: number;
+}
+
+export interface RemoteFetch {
+  readonly git: Git;
+  readonly clock: Clock;
+  readonly repository: GitRepository;
+  readonly url: GuardedUrl;
+  readonly ids: readonly Oid[];
+  readonly limits: RemoteFetchLimits;
+  /** False where the repository itself may be damaged: then what its refs reach is fetched and checked again. */
+  readonly trustRefs: boolean;
+  /** A private directory of ours. */
+  readonly scratchRoot: string;
+  readonly signal: AbortSignal;
+}
+
+export type RemoteFetchFailure = "timeout" | "too-large" | "aborted" | "bad-objects" | "fetch-failed";
+
+export type RemoteFetchResult = { readonly bytes: number } & (
+  | { readonly outcome: "arrived" }
+  /** "not our ref" or "unadvertised object": the server lacks, or does not give, one of the ids. */
+  | { readonly outcome: "refused" }
+  | { readonly outcome: "failed"; readonly code: RemoteFetchFailure }
+);
+
+const watchMs = 200;
+const memoryBytes = 2 * 2 ** 30;
+const packHeaderBytes = 12;
+
+export async function fetchFromRemote(fetch: RemoteFetch): Promise<RemoteFetchResult> {
+  const { repository, signal } = fetch;
+  if (signal.aborted) return { outcome: "failed", code: "aborted", bytes: 0 };
+  const table = await repository.refs();
+  const scratch = await makeScratch(fetch.scratchRoot, fetch.trustRefs ? table : undefined);
+  try {
+    const quarantine = await repository.quarantine();
+    try {
+      return await throughQuarantine(fetch, scratch.directory, quarantine);
+    } finally {
+      await quarantine.drop();
+    }
+  } finally {
+    await scratch.drop();
+  }
+}
+
+async function throughQuarantine(
+  fetch: RemoteFetch,
+  scratch: string,
+  quarantine: QuarantineDirectory,
+): Promise<RemoteFetchResult> {
+  const { ids, limits, trustRefs } = fetch;
+  const ended = await runFetch(fetch, scratch, quarantine);
+  const { bytes, objects } = await measure(quarantine.directory);
+  if (ended !== "arrived") {
+    return ended === "refused" ? { outcome: "refused", bytes } : { outcome: "failed", code: ended, bytes };
+  }
+  // The watch looks now and then; a quick server may have been quicker.
+  if (bytes > limits.maxBytes || objects > limits.maxObjects) return { outcome: "failed", code: "too-large", bytes };
+  if ((await missingObjects(quarantine.place, ids, { deep: !trustRefs })).size > 0) {
+    return { outcome: "failed", code: "bad-objects", bytes };
+  }
+  await quarantine.migrate();
+  return { outcome: "arrived", bytes };
+}
+
+async function runFetch(
+  fetch: RemoteFetch,
+  scratch: string,
+  quarantine: QuarantineDirectory,
+): Promise<"arrived" | "refused" | RemoteFetchFailure> {
+  const { git, clock, url, ids, limits, signal } = fetch;
+  const job = await git.start(
+    [
+      "fetch",
+      "--quiet",
+      "--no-write-fetch-head",
+      "--no-tags",
+      "--no-auto-maintenance",
+      "--no-recurse-submodules",
+      "--stdin",
+      "--end-of-options",
+      url.href,
+    ],
+    {
+      directory: scratch,
+      env: quarantine.writingEnvironment,
+      settings: fetchSettings(url, limits),
+      limits: { wallClockMs: limits.totalMs, memoryBytes },
+      signal,
+      stdin: true,
+    },
+  );
+  job.stdout.resume();
+  job.stdin?.on("error", () => undefined);
+  job.stdin?.end(ids.map((id) => `${checkedOid(id)}\n`).join(""));
+  const watch = watchSize(clock, quarantine.directory, limits, () => job.end());
+  const exit = await job.exit;
+  await watch.stop();
+  if (watch.isTooLarge()) return "too-large";
+  if (signal.aborted) return "aborted";
+  if (exit.timedOut) return "timeout";
+  return exit.code === 0 ? "arrived" : reasonIn(exit.stderr);
+}
+
+function fetchSettings(url: GuardedUrl, limits: RemoteFetchLimits): Readonly<Record<string, string>> {
+  const pin = curlResolveEntry(url);
+  const tolerated = toleratedFaults.split(",").map((fault) => {
+    const [name = "", action = ""] = fault.split("=");
+    return [`fetch.fsck.${name}`, action] as const;
+  });
+  return {
+    ...Object.fromEntries(tolerated),
+    ...(pin === undefined ? {} : { "http.curloptResolve": pin }),
+    [`protocol.${url.scheme}.allow`]: "always",
+    "protocol.version": "2",
+    "http.followRedirects": "false",
+    "http.proxy": "",
+    "http.lowSpeedLimit": String(limits.minBytesPerSecond),
+    "http.lowSpeedTime": String(Math.max(1, Math.ceil(limits.slowForMs / 1_000))),
+    "fetch.uriProtocols": "",
+    "fetch.writeCommitGraph": "false",
+    "transfer.bundleURI": "false",
+    "pack.threads": "1",
+  };
+}
+
+/** git's words on the first fault. They are the remote side's in part: read, never repeated. */
+export function reasonIn(stderr: string): "refused" | RemoteFetchFailure {
+  if (/not our ref|unadvertised object|couldn't find remote ref|no such remote ref/i.test(stderr)) return "refused";
+  if (/operation too slow|timed out|less than \d+ bytes/i.test(stderr)) return "timeout";
+  const bad =
+    /fsck|index-pack|bad object|unresolved delta|corrupt|inflate|checksum|did not send all necessary objects/i;
+  return bad.test(stderr) ? "bad-objects" : "fetch-failed";
+}
+
+function watchSize(
+  clock: Clock,
+  directory: string,
+  limits: RemoteFetchLimits,
+  end: () => void,
+): { readonly isTooLarge: () => boolean; readonly stop: () => Promise<void> } {
+  let tooLarge = false;
+  let stopped = false;
+  let looking: Promise<void> = Promise.resolve();
+  let cancel = clock.after(watchMs, turn);
+  function turn(): void {
+    looking = look();
+  }
+  async function look(): Promise<void> {
+    const { bytes, objects } = await measure(directory);
+    if (stopped) return;
+    if (bytes > limits.maxBytes || objects > limits.maxObjects) {
+      tooLarge = true;
+      end();
+    } else cancel = clock.after(watchMs, turn);
+  }
+  return {
+    isTooLarge: () => tooLarge,
+    async stop() {
+      stopped = true;
+      cancel();
+      await looking;
+    },
+  };
+}
+
+/** Bytes of a quarantine, and the objects its packs (also the one being written) announce in their headers. */
+async function measure(directory: string): Promise<{ readonly bytes: number; readonly objects: number }> {
+  let objects = 0;
+  const folder = join(directory, "pack");
+  for (const name of (await ifPresent(readdir(folder))) ?? []) {
+    if (name.endsWith(".pack") || name.startsWith("tmp_pack")) objects += await objectsAnnounced(join(folder, name));
+  }
+  return { bytes: await bytesBelow(directory), objects };
+}
+
+async function objectsAnnounced(path: string): Promise<number> {
+  const file = await ifPresent(open(path, "r"));
+  if (!file) return 0;
+  try {
+    const header = Buffer.alloc(packHeaderBytes);
+    const { bytesRead } = await file.read(header, 0, packHeaderBytes, 0);
+    return bytesRead === packHeaderBytes ? header.readUInt32BE(8) : 0;
+  } finally {
+    await file.close();
+  }
+}

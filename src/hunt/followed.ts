@@ -1,0 +1,131 @@
+// What the core has been told of each repository, so that it is told differences only. Owns the indexes from events and
+// identifiers to the repositories that must be looked at again when one of them changes.
+
+import { type RepositoryName, repositoryAddress } from "../admission/names.js";
+import type { EventId, Oid } from "../nostr/ids.js";
+import { AskedServers } from "./asked-servers.js";
+import type { Coordinate, HuntInput, WaitingItem } from "./core/messages.js";
+import type { Wants } from "./wants.js";
+
+export interface FollowedRepository {
+  readonly name: RepositoryName;
+  readonly items: Map<string, WaitingItem>;
+  readonly servers: AskedServers;
+  announcements: string;
+  softStates: ReadonlySet<EventId>;
+  readonly pullRequests: Map<EventId, string>;
+  /** Soft states for which every server was asked in vain. */
+  readonly soughtInVain: Set<EventId>;
+}
+
+export class Followed {
+  readonly #repositories = new Map<Coordinate, FollowedRepository>();
+  readonly #byIdentifier = new Map<string, Set<Coordinate>>();
+  readonly #byItem = new Map<string, Set<Coordinate>>();
+
+  constructor(private readonly tell: (input: HuntInput) => void) {}
+
+  get(coordinate: Coordinate): FollowedRepository | undefined {
+    return this.#repositories.get(coordinate);
+  }
+
+  all(): IterableIterator<[Coordinate, FollowedRepository]> {
+    return this.#repositories.entries();
+  }
+
+  withIdentifier(identifier: string): RepositoryName[] {
+    return this.#names(this.#byIdentifier.get(identifier));
+  }
+
+  withItem(id: string): RepositoryName[] {
+    return this.#names(this.#byItem.get(id));
+  }
+
+  #names(coordinates: ReadonlySet<Coordinate> | undefined): RepositoryName[] {
+    return [...(coordinates ?? [])].flatMap((coordinate) => this.#repositories.get(coordinate)?.name ?? []);
+  }
+
+  /** Answers ids of entries that are gone: other repositories may have them too. */
+  update(name: RepositoryName, wants: Wants): string[] {
+    const coordinate = repositoryAddress(name);
+    const known = this.#repositories.get(coordinate);
+    if (!known && wants.items.length === 0) return [];
+    const followed = known ?? this.#begin(coordinate, name);
+    followed.softStates = wants.softStates;
+    const announcements = JSON.stringify(wants.announcements);
+    if (announcements !== followed.announcements) {
+      followed.announcements = announcements;
+      this.tell({ type: "announcements", repository: coordinate, announcements: wants.announcements });
+    }
+    for (const item of wants.items) {
+      const before = followed.items.get(item.id);
+      if (before && isSame(before, item)) continue;
+      followed.items.set(item.id, item);
+      add(this.#byItem, item.id, coordinate);
+      this.tell({ type: "waiting", repository: coordinate, item });
+    }
+    this.#updatePullRequests(followed, wants);
+    const gone = [...followed.items.keys()].filter((id) => !wants.items.some((item) => item.id === id));
+    for (const id of gone) {
+      followed.items.delete(id);
+      remove(this.#byItem, id, coordinate);
+      this.tell({ type: "removed", repository: coordinate, id });
+    }
+    if (followed.items.size === 0) this.#end(coordinate, followed);
+    return gone;
+  }
+
+  #updatePullRequests(followed: FollowedRepository, { pullRequests }: Wants): void {
+    for (const wanted of pullRequests) {
+      const text = JSON.stringify(wanted);
+      if (followed.pullRequests.get(wanted.event) === text) continue;
+      followed.pullRequests.set(wanted.event, text);
+      this.tell({ type: "pull-request", ...wanted });
+    }
+    for (const event of [...followed.pullRequests.keys()]) {
+      if (pullRequests.some((wanted) => wanted.event === event)) continue;
+      followed.pullRequests.delete(event);
+      const isWantedElsewhere = [...this.#repositories.values()].some((other) => other.pullRequests.has(event));
+      if (!isWantedElsewhere) this.tell({ type: "pull-request-removed", event });
+    }
+  }
+
+  #begin(coordinate: Coordinate, name: RepositoryName): FollowedRepository {
+    const followed: FollowedRepository = {
+      name,
+      items: new Map(),
+      servers: new AskedServers(),
+      announcements: "",
+      softStates: new Set(),
+      pullRequests: new Map(),
+      soughtInVain: new Set(),
+    };
+    this.#repositories.set(coordinate, followed);
+    add(this.#byIdentifier, name.identifier, coordinate);
+    return followed;
+  }
+
+  #end(coordinate: Coordinate, { name }: FollowedRepository): void {
+    this.#repositories.delete(coordinate);
+    remove(this.#byIdentifier, name.identifier, coordinate);
+    this.tell({ type: "announcements", repository: coordinate, announcements: [] });
+  }
+}
+
+const isSame = (a: WaitingItem, b: WaitingItem): boolean =>
+  a.soft === b.soft && a.kind === b.kind && a.source === b.source && sameIds(a.ids, b.ids);
+
+const sameIds = (a: readonly Oid[], b: readonly Oid[]): boolean =>
+  a.length === b.length && a.every((id, index) => id === b[index]);
+
+function add(index: Map<string, Set<Coordinate>>, key: string, coordinate: Coordinate): void {
+  const set = index.get(key) ?? new Set();
+  set.add(coordinate);
+  index.set(key, set);
+}
+
+function remove(index: Map<string, Set<Coordinate>>, key: string, coordinate: Coordinate): void {
+  const set = index.get(key);
+  set?.delete(coordinate);
+  if (set?.size === 0) index.delete(key);
+}

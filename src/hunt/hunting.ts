@@ -1,0 +1,272 @@
+// The hunt for missing git data: follows what waits in purgatory, drives the core, runs its fetches, and tells the
+// operator what it knows. purgatory.md "Hunting"; the rules are in core/, fetching in run-fetch.ts and fetch-server.ts.
+
+import { catalogueRows, takesStates } from "../admission/catalogue.js";
+import { type RepositoryName, repositoryAddress, repositoryNamed } from "../admission/names.js";
+import type { WaitingEntry } from "../admission/waiting.js";
+import { waitingHints, waitingKeys } from "../admission/waiting.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
+import type { Logger } from "../config/logging.js";
+import { parseAddress } from "../nostr/address.js";
+import type { EventId, Oid } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import { announcementOf } from "../nostr/nip34.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
+import type { FeedEntry, Store } from "../store/port.js";
+import type { AskedServer } from "./asked-servers.js";
+import type { HuntConfig } from "./core/config.js";
+import { HuntCore } from "./core/core.js";
+import { type EndedFetch, type FetchCommand, type FetchLeave, HuntDriver, type OtherCommand } from "./core-driver.js";
+import { Followed, type FollowedRepository } from "./followed.js";
+import { LookAgain } from "./look-again.js";
+import type { HuntMetrics } from "./metrics.js";
+import { keepNaughty, restoreNaughty } from "./naughty-rows.js";
+import { type RunFetchParts, runFetch, targetOf } from "./run-fetch.js";
+import { type Found, nothingFound, wantsOf } from "./wants.js";
+
+export interface HuntingParts extends RunFetchParts {
+  readonly store: Store;
+  readonly purgatory: Pick<
+    Purgatory,
+    "pushBegins" | "fetched" | "revive" | "releasePartial" | "watch" | "expireOnlyIf"
+  >;
+  readonly clock: Clock;
+  readonly config: HuntConfig;
+  readonly metrics: HuntMetrics;
+  readonly logger: Pick<Logger, "debug" | "info" | "warn">;
+  /** What repair had found came, at least in part: it is worth another look. */
+  readonly repaired: (name: RepositoryName) => void;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** What is known of one repository that lacks objects; for the operator only. */
+export interface HuntedRepository {
+  readonly address: string;
+  readonly missing: readonly { readonly event: string; readonly soft: boolean; readonly ids: readonly Oid[] }[];
+  readonly servers: readonly AskedServer[];
+  /** Unix seconds; undefined while an attempt goes on. */
+  readonly nextAttempt: number | undefined;
+}
+
+/** What waited before the start is given this long, and one round, before it may expire. */
+const graceAfterStartMs = 600_000;
+
+export class Hunting {
+  readonly #parts: HuntingParts;
+  readonly #core: HuntCore;
+  readonly #driver: HuntDriver;
+  readonly #followed: Followed;
+  readonly #lookAgain: LookAgain;
+  readonly #found = new Map<string, Found>();
+  readonly #stops: (() => void)[] = [];
+  readonly #startedMs: number;
+  readonly #startedSeconds: number;
+  #isRoundOver = false;
+  #closed = false;
+  #loading: Promise<void> = Promise.resolve();
+
+  constructor(parts: HuntingParts) {
+    this.#parts = parts;
+    const { clock, config, onFault } = parts;
+    this.#core = new HuntCore(config);
+    this.#driver = new HuntDriver({
+      core: this.#core,
+      clock,
+      fetch: (command, leave) => this.#fetch(command, leave),
+      obey: (command) => this.#obey(command),
+      onFault,
+    });
+    this.#followed = new Followed((input) => this.#driver.input(input));
+    this.#lookAgain = new LookAgain((name) => this.#look(name), onFault);
+    this.#startedMs = clock.monotonicMs();
+    this.#startedSeconds = unixSeconds(clock);
+  }
+
+  /** Begins to follow; what waited before the start is read in the background. */
+  async open(): Promise<void> {
+    const { store, purgatory, clock, logger } = this.#parts;
+    for (const naughty of await restoreNaughty(store, unixSeconds(clock))) {
+      this.#driver.input({ type: "naughty-restored", ...naughty });
+    }
+    purgatory.expireOnlyIf((entry) => this.#mayExpire(entry));
+    this.#stops.push(
+      purgatory.watch(({ names, ids }) => {
+        for (const name of names) this.#changed(name);
+        for (const id of ids) for (const name of this.#followed.withItem(id)) this.#lookAgain.add(name);
+      }),
+      store.onCommit((entries) => this.#committed(entries)),
+    );
+    logger.info({}, "hunting for git data");
+    this.#loading = this.#load().catch(this.#parts.onFault);
+  }
+
+  async #load(): Promise<void> {
+    for await (const row of catalogueRows(this.#parts.store)) {
+      if (this.#closed) return;
+      if (!takesStates(row)) continue;
+      const hasWaiting = row.partial !== null || (await this.#hasWaiting(row));
+      if (hasWaiting) this.#lookAgain.add({ owner: row.owner, identifier: row.identifier });
+    }
+    await this.#lookAgain.idle();
+    this.#driver.input({ type: "start-round" });
+  }
+
+  async #hasWaiting(name: RepositoryName): Promise<boolean> {
+    for (const kind of ["state", "pull-request"] as const) {
+      if ((await waitingHints(this.#parts.store, waitingKeys.repositoryKind(name, kind), 1)).length > 0) return true;
+    }
+    return false;
+  }
+
+  /** Resolves when everything that changed so far has been looked at. */
+  async caughtUp(): Promise<void> {
+    await this.#loading;
+    await this.#lookAgain.idle();
+  }
+
+  /** Repair found this of a repository; replaces what it found before. */
+  found(name: RepositoryName, found: Found): void {
+    const key = repositoryAddress(name);
+    if (found.missing.length === 0 && found.pullRequests.length === 0) this.#found.delete(key);
+    else this.#found.set(key, found);
+    this.#lookAgain.add(name);
+  }
+
+  get fetchesInFlight(): number {
+    return this.#driver.fetchesInFlight;
+  }
+
+  known(): HuntedRepository[] {
+    return [...this.#followed.all()].map(([address, followed]) => this.#tell(address, followed));
+  }
+
+  knownOf(name: RepositoryName): HuntedRepository | undefined {
+    const address = repositoryAddress(name);
+    const followed = this.#followed.get(address);
+    return followed && this.#tell(address, followed);
+  }
+
+  #tell(address: string, followed: FollowedRepository): HuntedRepository {
+    const dueMs = this.#core.dueMs(address);
+    const inSeconds = dueMs === undefined ? undefined : (dueMs - this.#parts.clock.monotonicMs()) / 1_000;
+    return {
+      address,
+      missing: [...followed.items.values()].map(({ id, soft, ids }) => ({ event: id, soft, ids })),
+      servers: followed.servers.list(),
+      nextAttempt: inSeconds === undefined ? undefined : Math.ceil(unixSeconds(this.#parts.clock) + inSeconds),
+    };
+  }
+
+  #changed(name: RepositoryName): void {
+    this.#lookAgain.add(name);
+    // Its announcement may name servers, or maintainers, for others of the same identifier.
+    for (const other of this.#followed.withIdentifier(name.identifier)) this.#lookAgain.add(other);
+  }
+
+  #committed(entries: readonly FeedEntry[]): void {
+    for (const entry of entries) {
+      const kind = entry.type === "stored" ? entry.event.kind : entry.kind;
+      if (kind !== kinds.announcement) continue;
+      const identifier =
+        entry.type === "stored"
+          ? announcementOf(entry.event)?.identifier
+          : entry.address && parseAddress(entry.address)?.identifier;
+      for (const name of this.#followed.withIdentifier(identifier ?? "")) this.#lookAgain.add(name);
+    }
+  }
+
+  async #look(name: RepositoryName): Promise<void> {
+    const { store, repositories, purgatory } = this.#parts;
+    const address = repositoryAddress(name);
+    const wants = await wantsOf(store, repositories, name, this.#found.get(address) ?? nothingFound);
+    if (this.#closed) return;
+    for (const id of this.#followed.update(name, wants)) {
+      for (const other of this.#followed.withItem(id)) this.#lookAgain.add(other);
+    }
+    const followed = this.#followed.get(address);
+    const inVain = [...(followed?.soughtInVain ?? [])].filter((id) => wants.softStates.has(id));
+    followed?.soughtInVain.clear();
+    if (inVain.length > 0) await purgatory.releasePartial(name, new Set(inVain));
+  }
+
+  async #fetch(command: FetchCommand, leave: FetchLeave): Promise<EndedFetch> {
+    const { store, clock } = this.#parts;
+    const name =
+      command.kind === "repository"
+        ? repositoryNamed(command.job)
+        : await targetOf(store, this.#followed.withItem(command.job));
+    if (!name) return { result: { arrived: [], refused: [], failure: "cancelled" }, release: async () => undefined };
+    const address = repositoryAddress(name);
+    const damaged = this.#found.get(address)?.missing ?? [];
+    const ended = await runFetch(this.#parts, command, leave, name, damaged.length === 0);
+    this.#followed.get(address)?.servers.note(command.url, ended.result, unixSeconds(clock));
+    if (ended.result.arrived.length === 0) return ended;
+    return {
+      ...ended,
+      release: async () => {
+        await ended.release();
+        this.#arrived(name, ended.result.arrived);
+      },
+    };
+  }
+
+  #arrived(name: RepositoryName, ids: readonly Oid[]): void {
+    const address = repositoryAddress(name);
+    const found = this.#found.get(address);
+    const came = new Set(ids);
+    if (found) {
+      const missing = found.missing.filter((id) => !came.has(id));
+      const pullRequests = found.pullRequests.filter(({ tip }) => !came.has(tip));
+      this.found(name, { missing, pullRequests });
+      this.#parts.repaired(name);
+    }
+    this.#changed(name);
+  }
+
+  #obey(command: OtherCommand): void {
+    const { metrics, logger, store, clock, onFault } = this.#parts;
+    switch (command.type) {
+      case "log":
+        logger[command.level](command.fields, command.message);
+        break;
+      case "count":
+        metrics.count(command);
+        break;
+      case "gauge":
+        metrics.gauge(command);
+        break;
+      case "naughty": {
+        const { place, kind, forMs } = command;
+        logger.warn({ place, kind }, "git host left alone");
+        keepNaughty(store, place, kind, unixSeconds(clock) + Math.ceil(forMs / 1_000)).catch(onFault);
+        break;
+      }
+      case "round-ended":
+        this.#isRoundOver = true;
+        break;
+      case "looked-everywhere":
+        this.#lookedEverywhere(command.job);
+    }
+  }
+
+  /** What is still missing of a soft state is on no server that could be asked. */
+  #lookedEverywhere(address: string): void {
+    const followed = this.#followed.get(address);
+    if (!followed || followed.softStates.size === 0) return;
+    for (const id of followed.softStates) followed.soughtInVain.add(id as EventId);
+    this.#lookAgain.add(followed.name);
+  }
+
+  #mayExpire(entry: WaitingEntry): boolean {
+    if (entry.entered >= this.#startedSeconds) return true;
+    return this.#isRoundOver && this.#parts.clock.monotonicMs() - this.#startedMs >= graceAfterStartMs;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const stop of this.#stops) stop();
+    await this.#driver.close();
+    await this.#lookAgain.close();
+    await this.#loading;
+  }
+}

@@ -1,0 +1,150 @@
+// Keeps hosted repositories sound: at start refs are compared with the governing states; then, day by day and spread
+// out, each repository's connectivity is checked. What drifted is realigned by purgatory, what is missing is hunted.
+// purgatory.md "Repair".
+
+import { type CatalogueRow, catalogueRow, catalogueRows, isReleased } from "../admission/catalogue.js";
+import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import type { Clock } from "../base/clock.js";
+import type { Logger } from "../config/logging.js";
+import type { Repositories } from "../git/repositories.js";
+import type { RefName } from "../nostr/ref-name.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
+import { diskAddress } from "../purgatory/repository-address.js";
+import type { Store } from "../store/port.js";
+import { brokenTips, type LostPullRequest, lostPullRequests, refsAdrift } from "./health.js";
+import type { Found } from "./wants.js";
+
+export interface RepairParts {
+  readonly store: Store;
+  readonly repositories: Repositories;
+  readonly purgatory: Pick<Purgatory, "fetched">;
+  readonly clock: Clock;
+  /** Time in which every repository is checked once. */
+  readonly intervalMs: () => number;
+  readonly found: (name: RepositoryName, found: Found) => void;
+  readonly logger: Pick<Logger, "info" | "warn">;
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface RepositoryReport {
+  readonly adrift: readonly RefName[];
+  readonly found: Found;
+}
+
+const cursorKey = "repair:after";
+const shortestPauseMs = 1_000;
+
+export class Repair {
+  readonly #parts: RepairParts;
+  #cancel: () => void = () => undefined;
+  #working: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  constructor(parts: RepairParts) {
+    this.#parts = parts;
+  }
+
+  /** Compares refs, which starts no git process, then begins the daily rounds. */
+  open(): void {
+    this.#working = this.#compareAll()
+      .catch(this.#parts.onFault)
+      .then(() => this.#plan());
+  }
+
+  /** Resolves when the comparison at start, or the check under way, has ended. */
+  settled(): Promise<void> {
+    return this.#working;
+  }
+
+  async #compareAll(): Promise<void> {
+    const { store } = this.#parts;
+    for await (const row of catalogueRows(store)) {
+      if (this.#closed) return;
+      if (isReleased(row)) await this.realign(row);
+    }
+  }
+
+  /** Brings refs back to what the governing state says. Answers those that were not. */
+  async realign(row: CatalogueRow): Promise<readonly RefName[]> {
+    const { store, repositories, purgatory, logger } = this.#parts;
+    const address = diskAddress(row);
+    if (!(await repositories.exists(address))) {
+      // Its directory is gone: an empty one is filled from the listed servers.
+      await repositories.create(address);
+    }
+    const adrift = await refsAdrift(store, repositories.open(address), row);
+    if (adrift.length === 0) return adrift;
+    logger.warn({ repo: row.address, refs: adrift.slice(0, 20) }, "refs adrift, realigning");
+    await purgatory.fetched(row);
+    return adrift;
+  }
+
+  /** Everything about one repository, realigned and hunted as far as needed. `repos fsck` calls this too. */
+  async check(name: RepositoryName): Promise<RepositoryReport | undefined> {
+    const { store, repositories } = this.#parts;
+    const row = await catalogueRow(store, name);
+    if (!row || !isReleased(row)) return undefined;
+    const adrift = await this.realign(row);
+    const repository = repositories.open(diskAddress(row));
+    const missing = await brokenTips(repository);
+    const pullRequests = await this.#placeThoseHere(row, await lostPullRequests(store, repository, row));
+    const found: Found = { missing, pullRequests };
+    this.#parts.found({ owner: row.owner, identifier: row.identifier }, found);
+    return { adrift, found };
+  }
+
+  /** Pull requests whose commit is here after all get their ref back; the others are answered. */
+  async #placeThoseHere(row: CatalogueRow, lost: readonly LostPullRequest[]): Promise<LostPullRequest[]> {
+    if (lost.length === 0) return [];
+    const address = diskAddress(row);
+    const repository = this.#parts.repositories.open(address);
+    const missing = await repository.missingObjects(lost.map(({ tip }) => tip));
+    const here = lost.filter(({ tip }) => !missing.has(tip));
+    const types = await repository.objectTypes(here.map(({ tip }) => tip));
+    const updates = here
+      .filter(({ tip }) => types.get(tip) === "commit")
+      .map(({ event, tip }) => ({ ref: `refs/nostr/${event}` as RefName, to: tip }));
+    if (updates.length > 0) {
+      await this.#parts.repositories.withLocks([address], () => repository.updateRefs(updates));
+    }
+    return lost.filter(({ tip }) => missing.has(tip));
+  }
+
+  #plan(pauseMs?: number): void {
+    if (this.#closed) return;
+    this.#cancel = this.#parts.clock.after(pauseMs ?? shortestPauseMs, () => {
+      this.#working = this.#checkNext()
+        .catch((error: unknown) => {
+          this.#parts.onFault(error);
+          return this.#parts.intervalMs();
+        })
+        .then((nextMs) => this.#plan(nextMs));
+    });
+  }
+
+  /** One repository; answers how long to wait for the next, so that all together take the interval. */
+  async #checkNext(): Promise<number> {
+    const { store, intervalMs } = this.#parts;
+    const after = await store.row<string>("meta", cursorKey);
+    let count = 0;
+    let first: CatalogueRow | undefined;
+    let next: CatalogueRow | undefined;
+    for await (const row of catalogueRows(store)) {
+      if (!isReleased(row)) continue;
+      count++;
+      first ??= row;
+      if (next === undefined && after !== undefined && repositoryKey(row) > after) next = row;
+    }
+    const chosen = next ?? first;
+    if (!chosen) return intervalMs();
+    await this.check(chosen);
+    await store.transact(async (tx) => tx.setRow("meta", cursorKey, repositoryKey(chosen)));
+    return Math.max(shortestPauseMs, intervalMs() / count);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancel();
+    await this.#working;
+  }
+}

@@ -1,0 +1,112 @@
+// Carries one fetch command to the repository it is for: keeps that repository from expiring meanwhile, makes the
+// directory of a soft one for as long as it takes, counts what came, and has it released. purgatory.md "Hunting".
+
+import { type CatalogueRow, catalogueRow, isReleased, setCatalogueRow, takesStates } from "../admission/catalogue.js";
+import type { RepositoryName } from "../admission/names.js";
+import { LauncherError } from "../git/launcher.js";
+import type { Repositories } from "../git/repositories.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
+import { diskAddress } from "../purgatory/repository-address.js";
+import type { Store } from "../store/port.js";
+import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
+import { fetchFromServer, type ServerFetchParts, type ServerFetchResult } from "./fetch-server.js";
+
+export interface RunFetchParts {
+  readonly store: Store;
+  readonly repositories: Repositories;
+  readonly purgatory: Pick<Purgatory, "pushBegins" | "fetched" | "revive">;
+  readonly server: ServerFetchParts;
+  /** NGIT_REPOSITORY_MAX_BYTES. */
+  readonly maxRepositoryBytes: () => number;
+}
+
+const nothing: ServerFetchResult = { arrived: [], refused: [], failure: "cancelled", bytes: 0 };
+
+export async function runFetch(
+  parts: RunFetchParts,
+  command: FetchCommand,
+  leave: FetchLeave,
+  name: RepositoryName,
+  trustRefs: boolean,
+): Promise<EndedFetch> {
+  const done = parts.purgatory.pushBegins(name);
+  try {
+    const row = await catalogueRow(parts.store, name);
+    if (!row || !takesStates(row)) return { result: nothing, release: async () => done() };
+    const result = await intoRepository(parts, command, leave, row, trustRefs).catch(async (error: unknown) => {
+      // Deleted by its owner in the middle of it, or git's launcher died: nothing came, nobody is to blame.
+      if (error instanceof LauncherError || !(await parts.repositories.exists(diskAddress(name)))) return nothing;
+      throw error;
+    });
+    return { result, release: () => release(parts, command, row, result).finally(done) };
+  } catch (error) {
+    done();
+    throw error;
+  }
+}
+
+/** What came is counted and released; until then the repository does not expire. */
+async function release(
+  parts: RunFetchParts,
+  command: FetchCommand,
+  row: CatalogueRow,
+  { arrived, bytes }: ServerFetchResult,
+): Promise<void> {
+  if (arrived.length > 0) {
+    if (row.status === "soft") await parts.purgatory.revive(row);
+    await countBytes(parts.store, row, command.kind, bytes);
+    await parts.purgatory.fetched(row);
+  } else if (row.status === "soft") await dropIfStillSoft(parts, row);
+}
+
+async function intoRepository(
+  parts: RunFetchParts,
+  command: FetchCommand,
+  leave: FetchLeave,
+  row: CatalogueRow,
+  trustRefs: boolean,
+): Promise<ServerFetchResult> {
+  const repository = await parts.repositories.create(diskAddress(row));
+  const left = Math.max(0, parts.maxRepositoryBytes() - row.counters.bytes);
+  const maxBytes = command.kind === "repository" ? Math.min(command.maxBytes, left) : command.maxBytes;
+  const { url, ids } = command;
+  // Housekeeping stays away: what comes in rests on objects that no ref holds yet.
+  return repository.duringPush(() =>
+    fetchFromServer(parts.server, { url, ids, maxBytes, repository, trustRefs, ...leave }),
+  );
+}
+
+/** Its directory was made for this fetch only, unless somebody revived it meanwhile. */
+async function dropIfStillSoft({ store, repositories }: RunFetchParts, name: RepositoryName): Promise<void> {
+  if ((await catalogueRow(store, name))?.status === "soft") await repositories.delete(diskAddress(name));
+}
+
+/** A stranger's pull request is not charged to the owner's share. */
+async function countBytes(
+  store: Store,
+  name: RepositoryName,
+  kind: FetchCommand["kind"],
+  bytes: number,
+): Promise<void> {
+  await store.transact(async (tx) => {
+    const row = await catalogueRow(tx, name);
+    if (!row) return;
+    const { counters } = row;
+    const counted =
+      kind === "repository"
+        ? { ...counters, bytes: counters.bytes + bytes }
+        : { ...counters, pullRequestBytes: counters.pullRequestBytes + bytes };
+    setCatalogueRow(tx, { ...row, counters: counted });
+  });
+}
+
+/** Where a pull request's objects go: a served repository it addresses, else one that waits. Never a soft one. */
+export async function targetOf(store: Store, names: readonly RepositoryName[]): Promise<RepositoryName | undefined> {
+  let waiting: RepositoryName | undefined;
+  for (const name of names) {
+    const row = await catalogueRow(store, name);
+    if (isReleased(row)) return name;
+    if (row?.status === "waiting") waiting ??= name;
+  }
+  return waiting;
+}

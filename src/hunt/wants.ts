@@ -1,0 +1,156 @@
+// What one repository lacks and where to look for it, read from the store and from git. Changes nothing.
+// purgatory.md "Hunting": states and pull requests that wait, missing refs of partial states, what repair found.
+
+import { countingAnnouncements } from "../admission/announcements.js";
+import { type CatalogueRow, catalogueRow, takesStates } from "../admission/catalogue.js";
+import type { RepositoryName } from "../admission/names.js";
+import { maintainersOf } from "../admission/repository-authority.js";
+import { type WaitingEntry, waitingEntries, waitingEvent, waitingKeys } from "../admission/waiting.js";
+import type { RepositoryStore } from "../git/types.js";
+import { type EventId, isOid, type Oid } from "../nostr/ids.js";
+import { announcementOf, pullRequestOf, stateOf } from "../nostr/nip34.js";
+import { wantedRefs } from "../purgatory/alignment.js";
+import { diskAddress } from "../purgatory/repository-address.js";
+import type { Reader } from "../store/port.js";
+import type { HuntAnnouncement, WaitingItem, WaitingSource } from "./core/messages.js";
+
+export interface WantedPullRequest {
+  readonly event: EventId;
+  readonly tip: Oid;
+  readonly clone: readonly string[];
+  readonly source: WaitingSource;
+  readonly soft: boolean;
+}
+
+export interface Wants {
+  readonly items: readonly WaitingItem[];
+  readonly announcements: readonly HuntAnnouncement[];
+  /** Those whose tip is missing, for their own clone URLs. */
+  readonly pullRequests: readonly WantedPullRequest[];
+  readonly softStates: ReadonlySet<EventId>;
+}
+
+/** Found by repair: not in any table, because a look at the repository finds it again. */
+export interface Found {
+  readonly missing: readonly Oid[];
+  /** Served pull requests whose commit is not here. */
+  readonly pullRequests: readonly { readonly event: EventId; readonly tip: Oid; readonly clone: readonly string[] }[];
+}
+
+export const nothingFound: Found = { missing: [], pullRequests: [] };
+const nothing: Wants = { items: [], announcements: [], pullRequests: [], softStates: new Set() };
+
+// More than purgatory lets wait for one repository, so that a change of its caps loses nothing.
+const maxEntries = 1_000;
+
+interface Candidate {
+  readonly item: Omit<WaitingItem, "ids">;
+  readonly ids: readonly Oid[];
+  readonly clone?: readonly string[];
+}
+
+export async function wantsOf(
+  reader: Reader,
+  repositories: RepositoryStore,
+  name: RepositoryName,
+  found: Found = nothingFound,
+): Promise<Wants> {
+  const row = await catalogueRow(reader, name);
+  if (!row || !takesStates(row)) return nothing;
+  const candidates = [
+    ...(await waitingStates(reader, name)),
+    ...(await waitingPullRequests(reader, name)),
+    ...(await partialState(reader, row)),
+    ...foundByRepair(found),
+  ];
+  if (candidates.length === 0) return nothing;
+  const missing = await missingHere(repositories, name, candidates, new Set(found.missing));
+  const lacking = candidates
+    .map((candidate) => ({ ...candidate, ids: candidate.ids.filter((id) => missing.has(id)) }))
+    .filter(({ ids }) => ids.length > 0);
+  if (lacking.length === 0) return nothing;
+  return {
+    items: lacking.map(({ item, ids }) => ({ ...item, ids })),
+    announcements: await huntAnnouncements(reader, name, row),
+    pullRequests: lacking.flatMap(({ item, ids: [tip], clone }) =>
+      clone && tip ? [{ event: item.id as EventId, tip, clone, source: item.source, soft: item.soft }] : [],
+    ),
+    softStates: new Set(
+      lacking.flatMap(({ item }) => (item.kind === "state" && item.soft ? [item.id as EventId] : [])),
+    ),
+  };
+}
+
+const sourceOf = (entry: WaitingEntry): WaitingSource => (entry.source.type === "client" ? "client" : "sync");
+
+async function waitingStates(reader: Reader, name: RepositoryName): Promise<Candidate[]> {
+  const entries = await waitingEntries(reader, waitingKeys.repositoryKind(name, "state"), maxEntries);
+  return entries.flatMap((entry) => {
+    const state = entry.releasable ? stateOf(waitingEvent(entry)) : undefined;
+    if (!state) return [];
+    const { refs, wellFormed } = wantedRefs(state);
+    if (!wellFormed) return [];
+    const item = { id: entry.id, kind: "state" as const, source: sourceOf(entry), soft: entry.phase === "soft" };
+    return [{ item, ids: [...new Set(refs.values())] }];
+  });
+}
+
+async function waitingPullRequests(reader: Reader, name: RepositoryName): Promise<Candidate[]> {
+  const entries = await waitingEntries(reader, waitingKeys.repositoryKind(name, "pull-request"), maxEntries);
+  return entries.flatMap((entry) => {
+    const pullRequest = entry.releasable ? pullRequestOf(waitingEvent(entry)) : undefined;
+    if (!pullRequest || !isOid(pullRequest.tip)) return [];
+    const kind = "pull-request" as const;
+    const item = { id: entry.id, kind, source: sourceOf(entry), soft: entry.phase === "soft" };
+    return [{ item, ids: [pullRequest.tip], clone: pullRequest.clone }];
+  });
+}
+
+/** Refs the governing state names that were not here when it was released. */
+async function partialState(reader: Reader, { partial }: CatalogueRow): Promise<Candidate[]> {
+  if (!partial) return [];
+  const stored = await reader.event(partial.state);
+  const state = stored && stateOf(stored.event);
+  if (!state) return [];
+  const { refs } = wantedRefs(state);
+  const named = new Set<string>(partial.missingRefs);
+  const ids = [...refs].flatMap(([ref, oid]) => (named.has(ref) ? [oid] : []));
+  return [{ item: { id: `partial:${partial.state}`, kind: "repair", source: "sync", soft: true }, ids }];
+}
+
+function foundByRepair({ missing, pullRequests }: Found): Candidate[] {
+  const repair: Candidate = { item: { id: "repair", kind: "repair", source: "sync", soft: true }, ids: missing };
+  return [
+    ...(missing.length > 0 ? [repair] : []),
+    ...pullRequests.map(({ event, tip, clone }): Candidate => {
+      return { item: { id: event, kind: "pull-request", source: "sync", soft: true }, ids: [tip], clone };
+    }),
+  ];
+}
+
+/** What repair found is damaged below: the usual look, which trusts refs, would not see it. */
+async function missingHere(
+  repositories: RepositoryStore,
+  name: RepositoryName,
+  candidates: readonly Candidate[],
+  damaged: ReadonlySet<Oid>,
+): Promise<ReadonlySet<Oid>> {
+  const ids = [...new Set(candidates.flatMap((candidate) => candidate.ids))];
+  const address = diskAddress(name);
+  if (!(await repositories.exists(address))) return new Set(ids);
+  const missing = await repositories.open(address).missingObjects(ids.filter((id) => !damaged.has(id)));
+  return new Set([...missing, ...damaged]);
+}
+
+/** The owner's directed set only: whoever merely lists the owner names no server here (threats.md rows 12 and 17). */
+async function huntAnnouncements(reader: Reader, name: RepositoryName, row: CatalogueRow): Promise<HuntAnnouncement[]> {
+  if (row.archive) return [{ isOwners: true, clone: row.archive.cloneUrls }];
+  const found: HuntAnnouncement[] = [];
+  for (const member of await maintainersOf(reader, name)) {
+    for (const event of await countingAnnouncements(reader, member, name.identifier)) {
+      const clone = announcementOf(event)?.clone ?? [];
+      if (clone.length > 0) found.push({ isOwners: member === name.owner, clone });
+    }
+  }
+  return found;
+}

@@ -1,0 +1,158 @@
+// The hunt for missing git data and the repair of what is here, from settings as operators name them.
+
+import type { Registry } from "prom-client";
+import type { Clock } from "../base/clock.js";
+import type { Config } from "../config/config.js";
+import type { LiveConfig } from "../config/live-config.js";
+import type { Logger } from "../config/logging.js";
+import { type HuntConfig, huntDefaults } from "../hunt/core/config.js";
+import { Hunting } from "../hunt/hunting.js";
+import { createHuntMetrics } from "../hunt/metrics.js";
+import { PlainHosts } from "../hunt/plain-hosts.js";
+import { Repair } from "../hunt/repair.js";
+import type { Reach } from "../net/address.js";
+import { guardWith } from "../net/guard.js";
+import { naughtyDefaults } from "../net/naughty.js";
+import { type Resolve, systemResolver } from "../net/resolve.js";
+import type { ServiceName } from "../net/url.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
+import { type Store, StoreBusyError, StoreClosedError, StoreFullError } from "../store/port.js";
+import type { GitHost } from "./git-host.js";
+
+export interface HuntingRoomParts {
+  readonly live: LiveConfig;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly store: Store;
+  readonly gitHost: Pick<GitHost, "git" | "launcher" | "repositories">;
+  readonly purgatory: Purgatory;
+  readonly services: readonly ServiceName[];
+  readonly registry: Registry;
+  readonly onFault: (error: unknown) => void;
+  /** Instead of the system's; for tests. */
+  readonly resolve?: Resolve;
+  /** Instead of what the settings say; for tests. */
+  readonly huntConfig?: (config: HuntConfig) => HuntConfig;
+}
+
+export interface HuntingRoom {
+  readonly hunting: Hunting;
+  readonly repair: Repair;
+  close(): Promise<void>;
+}
+
+export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom> {
+  const { live, logger, clock, store, gitHost, purgatory, registry } = parts;
+  const { repositories, git, launcher } = gitHost;
+  const fromSettings = huntConfig(live.current, parts.services);
+  const config = parts.huntConfig?.(fromSettings) ?? fromSettings;
+  const metrics = createHuntMetrics(registry);
+  const onFault = survivable(logger, parts.onFault);
+  const guard = guardWith({ resolve: parts.resolve ?? systemResolver(clock), reach: reachOf(live.current) });
+  const hunting: Hunting = new Hunting({
+    store,
+    repositories,
+    purgatory,
+    clock,
+    config,
+    metrics,
+    logger,
+    onFault,
+    repaired: (name) => void repair.check(name).catch(onFault),
+    maxRepositoryBytes: () => live.current.repositoryMaxBytes,
+    server: {
+      git,
+      clock,
+      guard,
+      plainHosts: new PlainHosts(clock),
+      limits: config.fetch,
+      maxRequests: config.maxRequests,
+      scratchRoot: launcher.scratchDirectory,
+      fetched: (bytes, seconds) => metrics.fetched(bytes, seconds),
+    },
+  });
+  const repair: Repair = new Repair({
+    store,
+    repositories,
+    purgatory,
+    clock,
+    intervalMs: () => live.current.gitRepairIntervalHours * 3_600_000,
+    found: (name, found) => hunting.found(name, found),
+    logger,
+    onFault,
+  });
+  await hunting.open();
+  repair.open();
+  return {
+    hunting,
+    repair,
+    async close() {
+      await repair.close();
+      await hunting.close();
+    },
+  };
+}
+
+/** A full disk or a store that is closing ends one look or fetch, not the server: it is done again later. */
+const survivable =
+  (logger: Logger, onFault: (error: unknown) => void) =>
+  (error: unknown): void => {
+    const isTemporary =
+      error instanceof StoreFullError || error instanceof StoreBusyError || error instanceof StoreClosedError;
+    if (isTemporary) logger.warn({ err: error }, "the hunt could not write");
+    else onFault(error);
+  };
+
+export const reachOf = (config: Config): Reach =>
+  config.allowPrivateAddresses ? "private" : config.test ? "loopback" : "public";
+
+export function huntConfig(config: Config, ours: readonly ServiceName[]): HuntConfig {
+  const { lanes } = huntDefaults;
+  const overrides = config.gitDomainOverrides.map(
+    ({ host, concurrent, startsPerMinute }) => [host, { concurrent, rate: startsPerMinute }] as const,
+  );
+  return {
+    ...huntDefaults,
+    directDelayMs: config.gitHuntDirectDelayMs,
+    syncDelayMs: config.gitHuntSyncDelayMs,
+    backoffMs: backoffSteps(config.gitHuntBaseBackoffSecs, config.gitHuntMaxBackoffSecs),
+    revisitMs: config.gitHuntIntervalSecs * 1_000,
+    slowFetchMs: config.gitHuntOverlapSecs * 1_000,
+    domain: { concurrent: config.gitDomainConcurrent, rate: config.gitDomainRate },
+    overrides: new Map(overrides),
+    urls: {
+      perAnnouncement: config.gitHuntMaxUrlsPerAnnouncement,
+      perHost: config.gitHuntMaxUrlsPerHost,
+      perRepository: config.gitHuntMaxUrlsPerRepository,
+      perPullRequest: config.gitHuntMaxUrlsPerPr,
+    },
+    maxRequests: config.gitHuntMaxRequests,
+    fetch: {
+      totalMs: config.gitHuntTotalSecs * 1_000,
+      minBytesPerSecond: config.gitHuntMinBytesPerSecond,
+      slowForMs: config.gitHuntSlowSecs * 1_000,
+      maxObjects: config.gitHuntMaxObjects,
+      maxUnadvertised: config.gitHuntMaxUnadvertised,
+      maxRedirects: config.gitHuntMaxRedirects,
+    },
+    lanes: {
+      repository: { ...lanes.repository, maxBytes: config.gitHuntMaxBytes },
+      "pull-request": { ...lanes["pull-request"], maxBytes: config.gitHuntPrMaxBytes },
+    },
+    maxDomainLabels: config.metricsMaxDomainLabels,
+    ours,
+    naughty: {
+      ...naughtyDefaults,
+      banMs: config.naughtyListExpirationHours * 3_600_000,
+      failures: config.naughtyAfterFailures,
+      spanMs: config.naughtyAfterSecs * 1_000,
+    },
+  };
+}
+
+/** 20 s, 40 s, 80 s, then 120 s each. */
+function backoffSteps(baseSeconds: number, maxSeconds: number): number[] {
+  const steps: number[] = [];
+  for (let seconds = baseSeconds; seconds < maxSeconds; seconds *= 2) steps.push(seconds * 1_000);
+  return [...steps, maxSeconds * 1_000];
+}

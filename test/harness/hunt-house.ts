@@ -1,0 +1,350 @@
+// The rooms around the hunt, real ones: store, git host, purgatory, admission, intake, hunt. Without a relay and without
+// event sync: events enter by intake as if a client or a peer had sent them.
+
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Registry } from "prom-client";
+import { RunTimeRules } from "../../src/admin/rules.js";
+import { hourlyCounter } from "../../src/admission/counters.js";
+import { createAdmissionPolicy } from "../../src/admission/create-policy.js";
+import type { RepositoryName } from "../../src/admission/names.js";
+import type { Source } from "../../src/admission/policy.js";
+import { type Clock, systemClock, unixSeconds } from "../../src/base/clock.js";
+import { createLiveConfig, type LiveConfig } from "../../src/config/live-config.js";
+import { loadConfig } from "../../src/config/load.js";
+import { createLog, type Logger } from "../../src/config/logging.js";
+import { createGitMetrics } from "../../src/git/metrics.js";
+import type { GitRepository } from "../../src/git/repository.js";
+import type { HuntConfig } from "../../src/hunt/core/config.js";
+import { createIntake, type Intake, type IntakeAnswer } from "../../src/intake/intake.js";
+import type { Resolve } from "../../src/net/resolve.js";
+import { type ServiceName, serviceName } from "../../src/net/url.js";
+import type { NostrEvent } from "../../src/nostr/event.js";
+import { npubOf } from "../../src/nostr/nip19.js";
+import { createVerifierPool, type VerifierPool } from "../../src/nostr/verify/pool.js";
+import type { Expiry } from "../../src/purgatory/expiry.js";
+import type { Released } from "../../src/purgatory/finish.js";
+import { Purgatory } from "../../src/purgatory/purgatory.js";
+import { diskAddress } from "../../src/purgatory/repository-address.js";
+import { createRelayMetrics } from "../../src/relay/metrics.js";
+import { createMemoryStore } from "../../src/store/memory/create.js";
+import type { Store } from "../../src/store/port.js";
+import { buildAdmin } from "../../src/wiring/admin.js";
+import { type GitHost, openGitHost } from "../../src/wiring/git-host.js";
+import { type HuntingRoom, startHunting } from "../../src/wiring/hunting.js";
+import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "../../src/wiring/limits.js";
+import { type Service, startService } from "../../src/wiring/service.js";
+import { keyOf, sign, type TestKey } from "./relay-events.js";
+
+export const fromSync: Source = { type: "sync", relay: "wss://peer.example", phase: "live" };
+export const fromClient: Source = { type: "client", ip: "192.0.2.1", authenticated: new Set() };
+
+export interface HouseWish {
+  readonly clock?: Clock;
+  /** Of a house that was shut before: what it kept. */
+  readonly from?: HuntHouse;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly hunt?: (config: HuntConfig) => HuntConfig;
+  readonly resolve?: Resolve;
+  /** `host:port`; then it listens there, and git clients can talk to it. */
+  readonly listensAt?: string;
+}
+
+export class HuntHouse {
+  readonly faults: unknown[] = [];
+  readonly released: Released[] = [];
+  readonly expired: Expiry[] = [];
+  readonly registry = new Registry();
+  readonly logged: { readonly level: string; readonly message: string; readonly fields: unknown }[] = [];
+
+  private constructor(
+    readonly clock: Clock,
+    readonly folder: string,
+    readonly store: Store,
+    readonly live: LiveConfig,
+    readonly domain: string,
+  ) {}
+
+  gitHost!: GitHost;
+  purgatory!: Purgatory;
+  intake!: Intake;
+  room!: HuntingRoom;
+  #service: Service | undefined;
+  #verifier!: VerifierPool;
+
+  static async start(wish: HouseWish = {}): Promise<HuntHouse> {
+    const domain = wish.listensAt ?? wish.from?.domain ?? "grasp.example";
+    const clock = wish.clock ?? wish.from?.clock ?? systemClock;
+    const folder = wish.from?.folder ?? (await mkdtemp(join(tmpdir(), "hunt-house-")));
+    const loaded = loadConfig({
+      flags: {},
+      environment: {
+        NGIT_DOMAIN: domain,
+        NGIT_BIND_ADDRESS: wish.listensAt ?? "127.0.0.1:1",
+        NGIT_GIT_DATA_PATH: folder,
+        NGIT_DATABASE_BACKEND: "memory",
+        NGIT_TEST: "1",
+        NGIT_GIT_HUNT_SYNC_DELAY_MS: "500",
+        ...wish.environment,
+      },
+      configPath: undefined,
+      readFile: () => "",
+      surroundings: { logIsTerminal: false, cores: 2 },
+    });
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+    const live = createLiveConfig(loaded, () => loaded);
+    const house = new HuntHouse(clock, folder, wish.from?.store ?? createMemoryStore({ clock }), live, domain);
+    await house.#open(wish);
+    return house;
+  }
+
+  async #open(wish: HouseWish): Promise<void> {
+    const { clock, store, live, domain } = this;
+    this.gitHost = await openGitHost(live.current, clock, () => undefined);
+    this.#verifier = await createVerifierPool({ workers: 0 });
+    this.purgatory = new Purgatory({
+      store,
+      repositories: this.gitHost.repositories,
+      clock,
+      settings: () => purgatorySettings(live.current),
+      diskShareUsed: async () => 0,
+      observer: {
+        released: (released) => void this.released.push(released),
+        expired: (_entry, expiry) => void this.expired.push(expiry),
+        problem: (_name, what) => void this.faults.push(what),
+        failed: (_what, error) => void this.faults.push(error),
+      },
+    });
+    await this.purgatory.resume();
+    this.intake = createIntake({
+      store,
+      verifier: this.#verifier,
+      policy: createAdmissionPolicy({
+        services: [serviceName(domain) as ServiceName],
+        serverKey: keyOf("server").pubkey,
+        adminKeys: () => new Set(),
+        lists: () => admissionLists(live.current),
+        archive: () => archiveSettings(live.current),
+        grasp06: false,
+        caps: () => admissionCaps(live.current),
+        newAnnouncements: hourlyCounter(),
+        graspLists: hourlyCounter(),
+      }),
+      git: {
+        follow: (event, verdict) => this.purgatory.entered(event, verdict),
+        failed: (_event, error) => void this.faults.push(error),
+      },
+      clock,
+      observer: { received: () => undefined, decided: () => undefined },
+      maxFutureSeconds: 900,
+    });
+    this.room = await startHunting({
+      live,
+      logger: this.#logger(),
+      clock,
+      store,
+      gitHost: this.gitHost,
+      purgatory: this.purgatory,
+      services: [serviceName(domain) as ServiceName],
+      registry: this.registry,
+      onFault: (error) => void this.faults.push(error),
+      ...(wish.hunt ? { huntConfig: wish.hunt } : {}),
+      ...(wish.resolve ? { resolve: wish.resolve } : {}),
+    });
+    await this.room.hunting.caughtUp();
+    if (wish.listensAt !== undefined) this.#service = await this.#serve();
+  }
+
+  #serve(): Promise<Service> {
+    const { live, clock, store, intake, gitHost, purgatory, registry } = this;
+    return startService({
+      live,
+      logger: this.#logger(),
+      clock,
+      version: "0",
+      services: [serviceName(this.domain) as ServiceName],
+      serverKey: keyOf("server").pubkey,
+      store,
+      verifier: this.#verifier,
+      intake,
+      gitHost,
+      purgatory,
+      registry,
+      relayMetrics: createRelayMetrics(registry, () => 10),
+      gitMetrics: createGitMetrics(registry, () => 10),
+      repositoryCount: () => 0,
+      admin: buildAdmin({
+        live,
+        rules: new RunTimeRules(store),
+        adminKeys: () => new Set(),
+        services: [serviceName(this.domain) as ServiceName],
+        version: "0",
+        askedServers: () => [],
+        ...{ store, gitHost, purgatory, verifier: this.#verifier, clock },
+      }),
+      syncStatus: () => undefined,
+      onFault: (error) => void this.faults.push(error),
+    });
+  }
+
+  /** Where its git clients find a repository. */
+  url(name: RepositoryName): string {
+    return `http://${this.domain}/${npubOf(name.owner)}/${encodeURIComponent(name.identifier)}.git`;
+  }
+
+  #logger(): Logger {
+    const { logger } = createLog({ level: "silent", format: "json" });
+    const keep =
+      (level: string) =>
+      (fields: unknown, message?: string): void =>
+        void this.logged.push({ level, message: message ?? String(fields), fields });
+    return Object.assign(Object.create(logger) as Logger, {
+      debug: keep("debug"),
+      info: keep("info"),
+      warn: keep("warn"),
+      error: keep("error"),
+    });
+  }
+
+  get now(): number {
+    return unixSeconds(this.clock);
+  }
+
+  name(key: TestKey, identifier: string): RepositoryName {
+    return { owner: key.pubkey, identifier };
+  }
+
+  submit(event: NostrEvent, source: Source = fromSync): Promise<IntakeAnswer> {
+    return this.intake.submit(event, source);
+  }
+
+  async announce(
+    key: TestKey,
+    identifier: string,
+    clone: readonly string[],
+    extra: {
+      readonly tags?: readonly string[][];
+      readonly relays?: readonly string[];
+      readonly source?: Source;
+      readonly created_at?: number;
+    } = {},
+  ): Promise<NostrEvent> {
+    const ours = this.url(this.name(key, identifier));
+    const event = sign(key, {
+      kind: 30617,
+      created_at: extra.created_at ?? this.now,
+      tags: [
+        ["d", identifier],
+        ["clone", ours, ...clone],
+        ["relays", `ws://${this.domain}`, ...(extra.relays ?? [])],
+        ...(extra.tags ?? []),
+      ],
+    });
+    await this.#accepted(event, extra.source ?? fromSync);
+    return event;
+  }
+
+  async state(
+    key: TestKey,
+    identifier: string,
+    refs: Readonly<Record<string, string>>,
+    extra: { readonly source?: Source; readonly created_at?: number } = {},
+  ): Promise<NostrEvent> {
+    const tags = [["d", identifier], ...Object.entries(refs), ["HEAD", "ref: refs/heads/main"]];
+    const event = sign(key, { kind: 30618, created_at: extra.created_at ?? this.now, tags });
+    await this.#accepted(event, extra.source ?? fromSync);
+    return event;
+  }
+
+  async pullRequest(
+    key: TestKey,
+    to: RepositoryName,
+    tip: string,
+    clone: readonly string[],
+    source: Source = fromSync,
+  ): Promise<NostrEvent> {
+    const tags = [
+      ["a", `30617:${to.owner}:${to.identifier}`],
+      ["c", tip],
+      ["clone", ...clone],
+    ];
+    const event = sign(key, { kind: 1618, created_at: this.now, tags });
+    await this.#accepted(event, source);
+    return event;
+  }
+
+  async #accepted(event: NostrEvent, source: Source): Promise<void> {
+    const answer = await this.submit(event, source);
+    if (!answer.ok) throw new Error(answer.message);
+  }
+
+  repository(name: RepositoryName): GitRepository {
+    return this.gitHost.repositories.open(diskAddress(name));
+  }
+
+  async refs(name: RepositoryName): Promise<Record<string, string>> {
+    const { refs } = await this.repository(name).refs();
+    return Object.fromEntries([...refs].map(([ref, { oid }]) => [ref, oid]));
+  }
+
+  isServed(event: NostrEvent): Promise<boolean> {
+    return this.store.has(event.id);
+  }
+
+  /** Nothing of a fetch is left: no quarantine, no temporary file, no scratch directory, no process. */
+  async leftovers(name: RepositoryName): Promise<string[]> {
+    const objects = join(this.repository(name).directory, "objects");
+    const found: string[] = [];
+    for (const folder of [objects, join(objects, "pack")]) {
+      for (const file of await readdir(folder).catch(() => [])) if (file.startsWith("tmp_")) found.push(file);
+    }
+    for (const file of await readdir(this.gitHost.launcher.scratchDirectory)) {
+      if (file.startsWith("fetch-")) found.push(file);
+    }
+    if (this.gitHost.launcher.jobsInFlight > 0) found.push(`${this.gitHost.launcher.jobsInFlight} processes`);
+    return found;
+  }
+
+  async packs(name: RepositoryName): Promise<string[]> {
+    const names = await readdir(join(this.repository(name).directory, "objects/pack"));
+    return names.filter((file) => file.endsWith(".pack"));
+  }
+
+  /** Ends what runs; the store and the folder stay for another house. */
+  async shut(): Promise<void> {
+    await this.#service?.close();
+    await this.room.close();
+    await this.purgatory.close();
+    await this.gitHost.close();
+  }
+
+  async close(): Promise<void> {
+    await this.shut();
+    await this.store.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Looks every 20 ms of real time, however a test's own clock stands. */
+export async function until(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  withinMs = 10_000,
+): Promise<void> {
+  const end = performance.now() + withinMs;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** A loopback address whose port is free at this moment. */
+export async function freeAddress(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return `127.0.0.1:${port}`;
+}
