@@ -2,11 +2,13 @@
 // bench/results.json. Figures from a shared machine move by a fifth from run to run: compare ratios.
 
 import { writeFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
+import { idleBenchmark } from "./idle.js";
 import { ingestBenchmark } from "./ingest.js";
+import { requestsBenchmark } from "./requests.js";
 import type { Benchmark, BenchRow } from "./rows.js";
 
-const benchmarks: Benchmark[] = [ingestBenchmark];
+const benchmarks: Benchmark[] = [ingestBenchmark, requestsBenchmark, idleBenchmark];
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !benchmarks.some((benchmark) => benchmark.name === name));
@@ -34,7 +36,8 @@ function printTable(rows: readonly BenchRow[]): void {
 
 const results: Record<string, BenchRow[]> = {};
 for (const benchmark of benchmarks.filter((b) => wanted.length === 0 || wanted.includes(b.name))) {
-  process.stderr.write(`bench: ${benchmark.name} …\n`);
+  // Above the number of cores, others are at work and wall-clock figures are theirs too.
+  process.stderr.write(`bench: ${benchmark.name} (load ${loadavg()[0]?.toFixed(1)}) …\n`);
   const rows = await benchmark.run();
   results[benchmark.name] = rows;
   printTable(rows);

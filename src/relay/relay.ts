@@ -25,8 +25,12 @@ export interface Relay {
 
 const sweepMs = 1_000;
 
-export function createRelay(parts: RelayParts): Relay {
-  const { clock, limits, metrics } = parts;
+export function createRelay(given: RelayParts): Relay {
+  const { clock, metrics } = given;
+  // Asked for many times a frame, and made anew from all settings each time: a reload is noticed at the next sweep.
+  let currentLimits = given.limits();
+  const limits = () => currentLimits;
+  const parts: RelayParts = { ...given, limits };
   const live = new Live(parts.store);
   const records = new RecordBudget();
   const visitors = new Visitors(clock, limits);
@@ -47,6 +51,7 @@ export function createRelay(parts: RelayParts): Relay {
 
   function sweep(): void {
     stopSweep = clock.after(sweepMs, sweep);
+    currentLimits = given.limits();
     const nowMs = clock.monotonicMs();
     for (const session of sessions) session.tick(nowMs);
     visitors.sweep();
