@@ -3,12 +3,24 @@
 
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
+import { fanoutBenchmark } from "./fanout.js";
 import { idleBenchmark } from "./idle.js";
 import { ingestBenchmark } from "./ingest.js";
+import { negentropyBenchmark } from "./negentropy.js";
 import { requestsBenchmark } from "./requests.js";
 import type { Benchmark, BenchRow } from "./rows.js";
+import { storeBenchmark } from "./store.js";
+import { verifyBenchmark } from "./verify.js";
 
-const benchmarks: Benchmark[] = [ingestBenchmark, requestsBenchmark, idleBenchmark];
+const benchmarks: Benchmark[] = [
+  ingestBenchmark,
+  requestsBenchmark,
+  fanoutBenchmark,
+  negentropyBenchmark,
+  idleBenchmark,
+  verifyBenchmark,
+  storeBenchmark,
+];
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !benchmarks.some((benchmark) => benchmark.name === name));

@@ -1,7 +1,6 @@
 // The whole server in a process of its own, to be measured from outside. Takes settings from the environment; says by
 // message when it listens, and what it uses when asked. BENCH_POLICY: `all` takes every event, `grasp` is the real one.
 
-import { readFileSync } from "node:fs";
 import pino from "pino";
 import type { AdmissionPolicy } from "../src/admission/policy.js";
 import { systemClock } from "../src/base/clock.js";
@@ -9,6 +8,7 @@ import { createLiveConfig } from "../src/config/live-config.js";
 import { loadConfig } from "../src/config/load.js";
 import { startServer } from "../src/start.js";
 import type { Usage } from "./processes.js";
+import { mainThreadMs } from "./thread-time.js";
 
 const takeAll: AdmissionPolicy = async () => ({ ok: true, action: "store", rule: "bench" });
 
@@ -35,17 +35,6 @@ const server = await startServer({
   onFault: fail,
   ...(process.env.BENCH_POLICY === "grasp" ? {} : { policy: takeAll }),
 });
-
-/** Linux counts each thread's time in hundredths of a second. */
-function mainThreadMs(): number | undefined {
-  try {
-    const text = readFileSync(`/proc/self/task/${process.pid}/stat`, "utf8");
-    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    return (Number(fields[11]) + Number(fields[12])) * 10;
-  } catch {
-    return undefined;
-  }
-}
 
 function usage(): Usage {
   globalThis.gc?.();

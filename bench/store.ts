@@ -12,6 +12,7 @@ import { openLmdbStore } from "../src/store/lmdb/open.js";
 import type { Store } from "../src/store/port.js";
 import { eventOf, pubkeyOf } from "../src/store/testing/events.js";
 import { Random } from "../src/store/testing/random.js";
+import type { Benchmark } from "./rows.js";
 
 export interface StoreBenchOptions {
   readonly events?: number;
@@ -219,6 +220,20 @@ async function measureTimedIds(
     note(`${name} (${found?.length})`, performance.now() - startedMs, "ms");
   }
 }
+
+const shown = (value: number): string => (value < 100 ? value.toFixed(2) : Math.round(value).toLocaleString("en"));
+
+export const storeBenchmark: Benchmark = {
+  name: "store",
+  async run() {
+    const rows = await run({ events: Number(process.env.BENCH_EVENTS ?? 1_000_000) });
+    return rows.map(({ what, value, unit }) => ({
+      goal: "-",
+      work: `store, ${what}`,
+      measured: `${shown(value)} ${unit}`,
+    }));
+  },
+};
 
 if (process.argv[1]?.endsWith("bench/store.js")) {
   const [events = "1000000", inFlight = "1000", times] = process.argv.slice(2);
