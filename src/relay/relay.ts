@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { RelayParts } from "./connection.js";
+import { FlushTurn } from "./flush-turn.js";
 import { Live } from "./live.js";
 import { RecordBudget } from "./negentropy-session.js";
 import { SocketSession } from "./socket-session.js";
@@ -33,6 +34,7 @@ export function createRelay(given: RelayParts): Relay {
   const parts: RelayParts = { ...given, limits };
   const live = new Live(parts.store);
   const records = new RecordBudget();
+  const turn = new FlushTurn();
   const visitors = new Visitors(clock, limits);
   const sessions = new Set<SocketSession>();
   metrics.watch(visitors);
@@ -58,7 +60,7 @@ export function createRelay(given: RelayParts): Relay {
   }
 
   function welcome(webSocket: WebSocket, socket: Duplex, ip: string): void {
-    const session = new SocketSession(webSocket, socket, { parts, live, records, ip, visit: visitors.enter(ip) });
+    const session = new SocketSession(webSocket, socket, turn, { parts, live, records, ip, visit: visitors.enter(ip) });
     sessions.add(session);
     metrics.connectionOpened();
     const openedAtMs = clock.monotonicMs();
