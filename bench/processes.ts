@@ -9,7 +9,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export interface Usage {
+  /** Of all threads. */
   readonly cpuMs: number;
+  /** Of the thread that runs the event loop; undefined where the system does not say. */
+  readonly mainThreadMs: number | undefined;
   readonly rssBytes: number;
   readonly heapBytes: number;
   readonly externalBytes: number;
@@ -51,7 +54,10 @@ export const nextMessage = <T>(child: ChildProcess): Promise<T> =>
     });
   });
 
+/** A folder: the server leaves its CPU profile there. */
 const profiling = process.env.BENCH_PROF;
+/** Flags for the server's Node, to try one out. */
+const serverFlags = (process.env.BENCH_NODE_FLAGS ?? "").split(" ").filter((flag) => flag !== "");
 
 export async function startBenchServer(
   folder: string,
@@ -69,7 +75,7 @@ export async function startBenchServer(
       ...raisedLimits,
       ...settings,
     },
-    execArgv: ["--expose-gc", ...(profiling ? ["--cpu-prof", `--cpu-prof-dir=${profiling}`] : [])],
+    execArgv: ["--expose-gc", ...serverFlags, ...(profiling ? ["--cpu-prof", `--cpu-prof-dir=${profiling}`] : [])],
   });
   await nextMessage(child);
   return {

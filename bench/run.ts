@@ -2,11 +2,25 @@
 // bench/results.json. Figures from a shared machine move by a fifth from run to run: compare ratios.
 
 import { writeFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
+import { fanoutBenchmark } from "./fanout.js";
+import { idleBenchmark } from "./idle.js";
 import { ingestBenchmark } from "./ingest.js";
+import { negentropyBenchmark } from "./negentropy.js";
+import { requestsBenchmark } from "./requests.js";
 import type { Benchmark, BenchRow } from "./rows.js";
+import { storeBenchmark } from "./store.js";
+import { verifyBenchmark } from "./verify.js";
 
-const benchmarks: Benchmark[] = [ingestBenchmark];
+const benchmarks: Benchmark[] = [
+  ingestBenchmark,
+  requestsBenchmark,
+  fanoutBenchmark,
+  negentropyBenchmark,
+  idleBenchmark,
+  verifyBenchmark,
+  storeBenchmark,
+];
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !benchmarks.some((benchmark) => benchmark.name === name));
@@ -34,7 +48,8 @@ function printTable(rows: readonly BenchRow[]): void {
 
 const results: Record<string, BenchRow[]> = {};
 for (const benchmark of benchmarks.filter((b) => wanted.length === 0 || wanted.includes(b.name))) {
-  process.stderr.write(`bench: ${benchmark.name} …\n`);
+  // Above the number of cores, others are at work and wall-clock figures are theirs too.
+  process.stderr.write(`bench: ${benchmark.name} (load ${loadavg()[0]?.toFixed(1)}) …\n`);
   const rows = await benchmark.run();
   results[benchmark.name] = rows;
   printTable(rows);

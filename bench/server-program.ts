@@ -8,6 +8,7 @@ import { createLiveConfig } from "../src/config/live-config.js";
 import { loadConfig } from "../src/config/load.js";
 import { startServer } from "../src/start.js";
 import type { Usage } from "./processes.js";
+import { mainThreadMs } from "./thread-time.js";
 
 const takeAll: AdmissionPolicy = async () => ({ ok: true, action: "store", rule: "bench" });
 
@@ -39,7 +40,13 @@ function usage(): Usage {
   globalThis.gc?.();
   const { user, system } = process.cpuUsage();
   const { rss, heapUsed, external } = process.memoryUsage();
-  return { cpuMs: (user + system) / 1_000, rssBytes: rss, heapBytes: heapUsed, externalBytes: external };
+  return {
+    cpuMs: (user + system) / 1_000,
+    mainThreadMs: mainThreadMs(),
+    rssBytes: rss,
+    heapBytes: heapUsed,
+    externalBytes: external,
+  };
 }
 
 process.on("message", async (message) => {
@@ -49,4 +56,6 @@ process.on("message", async (message) => {
     process.exit(0);
   }
 });
+// Whoever asked for it is gone.
+process.on("disconnect", () => process.exit(1));
 process.send?.("listening");

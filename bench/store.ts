@@ -12,6 +12,7 @@ import { openLmdbStore } from "../src/store/lmdb/open.js";
 import type { Store } from "../src/store/port.js";
 import { eventOf, pubkeyOf } from "../src/store/testing/events.js";
 import { Random } from "../src/store/testing/random.js";
+import type { Benchmark } from "./rows.js";
 
 export interface StoreBenchOptions {
   readonly events?: number;
@@ -33,7 +34,7 @@ const authors = 20_000;
 const repositories = 5_000;
 const text = "A sentence that somebody wrote about a change in a repository of some size. ".repeat(6);
 
-class Corpus {
+export class Corpus {
   readonly ids: EventId[] = [];
   readonly #random: Random;
 
@@ -72,6 +73,17 @@ class Corpus {
   }
 }
 
+/** Puts events in large transactions, as quickly as the store can. */
+export async function fill(store: Store, corpus: Corpus, events: number): Promise<void> {
+  const aTransaction = 5_000;
+  for (let done = 0; done < events; done += aTransaction) {
+    const batch = Array.from({ length: Math.min(aTransaction, events - done) }, () => corpus.event());
+    await store.transact(async (tx) => {
+      for (const event of batch) await tx.put(event);
+    });
+  }
+}
+
 async function ingest(store: Store, events: readonly VerifiedEvent[], inFlight: number): Promise<number[]> {
   const latencies: number[] = [];
   let next = 0;
@@ -107,7 +119,7 @@ async function queryTimes(store: Store, filters: readonly Filter[]): Promise<{ t
   return { times: times.sort((a, b) => a - b), rows: rows / filters.length };
 }
 
-function queryShapes(corpus: Corpus, random: Random): Record<string, () => Filter> {
+export function queryShapes(corpus: Corpus, random: Random): Record<string, () => Filter> {
   const ids = (count: number): EventId[] => Array.from({ length: count }, () => random.pick(corpus.ids));
   const author = (): number => Math.floor(authors ** random.next()) - 1;
   return {
@@ -208,6 +220,20 @@ async function measureTimedIds(
     note(`${name} (${found?.length})`, performance.now() - startedMs, "ms");
   }
 }
+
+const shown = (value: number): string => (value < 100 ? value.toFixed(2) : Math.round(value).toLocaleString("en"));
+
+export const storeBenchmark: Benchmark = {
+  name: "store",
+  async run() {
+    const rows = await run({ events: Number(process.env.BENCH_EVENTS ?? 1_000_000) });
+    return rows.map(({ what, value, unit }) => ({
+      goal: "-",
+      work: `store, ${what}`,
+      measured: `${shown(value)} ${unit}`,
+    }));
+  },
+};
 
 if (process.argv[1]?.endsWith("bench/store.js")) {
   const [events = "1000000", inFlight = "1000", times] = process.argv.slice(2);

@@ -1,9 +1,7 @@
 // Signature verification: each engine on one core, then the pool with 1 and 2 threads and messages of 1 and 100
 // signatures, all in one run.
-//   node dist/bench/verify.js [seconds a measurement]
 
 import { createHash } from "node:crypto";
-import { pathToFileURL } from "node:url";
 import type { NostrEvent } from "../src/nostr/event.js";
 import { SecretKey, signEvent } from "../src/nostr/keys.js";
 import { packSignatures, verifyPacked } from "../src/nostr/verify/batch.js";
@@ -11,8 +9,9 @@ import { loadNative } from "../src/nostr/verify/native.js";
 import { createVerifierPool } from "../src/nostr/verify/pool.js";
 import type { SchnorrEngine } from "../src/nostr/verify/port.js";
 import { wasmEngine } from "../src/nostr/verify/wasm.js";
+import type { Benchmark } from "./rows.js";
 
-export interface VerifyRow {
+interface VerifyRow {
   readonly what: string;
   readonly perSecond: number;
   /** Against one core of the same engine in the same run. */
@@ -70,7 +69,7 @@ async function poolRate(
   }
 }
 
-export async function run(seconds = 2): Promise<VerifyRow[]> {
+async function measure(seconds = 2): Promise<VerifyRow[]> {
   const events = corpus(2000);
   const rows: VerifyRow[] = [];
   const add = (what: string, rate: number, base: number) =>
@@ -92,6 +91,16 @@ export async function run(seconds = 2): Promise<VerifyRow[]> {
   return rows;
 }
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  console.table(await run(Number(process.argv[2] ?? 2)));
-}
+export const verifyBenchmark: Benchmark = {
+  name: "verify",
+  async run() {
+    const rows = await measure();
+    return rows.map(({ what, perSecond, ratio }) => ({
+      goal: "-",
+      work: `verify, ${what}`,
+      measured: `${perSecond.toLocaleString("en")}/s`,
+      limit: "the same engine on one core",
+      ratio,
+    }));
+  },
+};

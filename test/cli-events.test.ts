@@ -33,7 +33,7 @@ function inShell(before: string): Promise<{ code: number | null; stdout: string;
   return new Promise((resolve) => child.on("close", (code) => resolve({ code, ...read })));
 }
 
-describe("events and compact as processes", { timeout: 60_000 }, () => {
+describe("events and compact as processes", { timeout: 240_000 }, () => {
   test("import reads a pipe to its end, also one that is full before the program listens, and ends", async () => {
     const path = join(folder, "events.jsonl");
     writeFileSync(path, `${raws.join("\n")}\n`);

@@ -3,6 +3,7 @@
 // Never holds more than its owner lets it: `heldBytes` is what the limits of slow readers are compared with.
 
 import type { Clock } from "../base/clock.js";
+import type { FlushTurn } from "./flush-turn.js";
 import { encodeRelayMessage, type RelayMessage, type RelayVerb } from "./messages.js";
 
 /** The socket, as far as an outbox needs it: bytes in order, and a call when they are with the kernel. */
@@ -19,6 +20,7 @@ const closingBracket = 0x5d;
 
 export interface OutboxParts {
   readonly sink: ByteSink;
+  readonly turn: FlushTurn;
   readonly clock: Clock;
   /** Beyond this the client is given up: `onOverflow` is called, once, and nothing more is kept. */
   readonly maxHeldBytes: () => number;
@@ -114,7 +116,7 @@ export class Outbox {
     this.#queuedBytes += frameBytes;
     if (!this.#flushScheduled && this.#writingBytes === 0) {
       this.#flushScheduled = true;
-      setImmediate(this.#flush);
+      this.#parts.turn.add(this.#flush);
     }
     return at + headerBytes;
   }
@@ -154,6 +156,7 @@ export class Outbox {
   };
 
   #wake(): void {
+    if (this.#waiting.length === 0) return;
     const held = this.heldBytes;
     const ready = this.#waiting.filter((waiter) => this.#closed || held < waiter.below);
     if (ready.length === 0) return;

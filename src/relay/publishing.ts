@@ -58,7 +58,7 @@ export class Publishing {
     }
     const parsed = parseEvent(value);
     if (!parsed.ok) return parsed;
-    if (Buffer.byteLength(parsed.event.raw) > limits.maxEventBytes) {
+    if (isLongerThan(limits.maxEventBytes, parsed.event.raw)) {
       return refuse("too-large", `an event may have at most ${limits.maxEventBytes} bytes`);
     }
     if (parsed.event.tags.length > limits.maxEventTags) {
@@ -87,6 +87,10 @@ export class Publishing {
     } else outbox.send(noticeOf(refusal));
   }
 }
+
+/** A character is one to three bytes of UTF-8: most texts need no counting. */
+const isLongerThan = (bytes: number, text: string): boolean =>
+  text.length > bytes || (text.length * 3 > bytes && Buffer.byteLength(text) > bytes);
 
 function kindOf(value: unknown): number | undefined {
   const kind = (value as { kind?: unknown } | null | undefined)?.kind;

@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { RelayParts } from "./connection.js";
+import { FlushTurn } from "./flush-turn.js";
 import { Live } from "./live.js";
 import { RecordBudget } from "./negentropy-session.js";
 import { SocketSession } from "./socket-session.js";
@@ -25,10 +26,15 @@ export interface Relay {
 
 const sweepMs = 1_000;
 
-export function createRelay(parts: RelayParts): Relay {
-  const { clock, limits, metrics } = parts;
+export function createRelay(given: RelayParts): Relay {
+  const { clock, metrics } = given;
+  // Asked for many times a frame, and made anew from all settings each time: a reload is noticed at the next sweep.
+  let currentLimits = given.limits();
+  const limits = () => currentLimits;
+  const parts: RelayParts = { ...given, limits };
   const live = new Live(parts.store);
   const records = new RecordBudget();
+  const turn = new FlushTurn();
   const visitors = new Visitors(clock, limits);
   const sessions = new Set<SocketSession>();
   metrics.watch(visitors);
@@ -47,13 +53,14 @@ export function createRelay(parts: RelayParts): Relay {
 
   function sweep(): void {
     stopSweep = clock.after(sweepMs, sweep);
+    currentLimits = given.limits();
     const nowMs = clock.monotonicMs();
     for (const session of sessions) session.tick(nowMs);
     visitors.sweep();
   }
 
   function welcome(webSocket: WebSocket, socket: Duplex, ip: string): void {
-    const session = new SocketSession(webSocket, socket, { parts, live, records, ip, visit: visitors.enter(ip) });
+    const session = new SocketSession(webSocket, socket, turn, { parts, live, records, ip, visit: visitors.enter(ip) });
     sessions.add(session);
     metrics.connectionOpened();
     const openedAtMs = clock.monotonicMs();

@@ -4,6 +4,7 @@
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
 import { refuse } from "../nostr/refusals.js";
+import type { FlushTurn } from "./flush-turn.js";
 import { noticeOf } from "./messages.js";
 import { Outbox } from "./outbox.js";
 import { Session, type SessionPlace } from "./session.js";
@@ -21,7 +22,7 @@ export class SocketSession {
   /** Resolves when the socket is closed, whoever closed it. */
   readonly ended: Promise<void>;
 
-  constructor(webSocket: WebSocket, socket: Duplex, place: Omit<SessionPlace, "outbox" | "onLoad">) {
+  constructor(webSocket: WebSocket, socket: Duplex, turn: FlushTurn, place: Omit<SessionPlace, "outbox" | "onLoad">) {
     const { clock, metrics } = place.parts;
     this.#webSocket = webSocket;
     this.#place = place;
@@ -30,11 +31,12 @@ export class SocketSession {
     const sink = {
       // `ws` writes only whole control frames to this socket, and we only whole text frames: they may interleave.
       write: (bytes: Buffer, done: () => void) => {
-        if (socket.writable) socket.write(bytes, () => done());
+        if (socket.writable) socket.write(bytes, done);
       },
     };
     this.#outbox = new Outbox({
       sink,
+      turn,
       clock,
       maxHeldBytes: () => place.parts.limits().closeAtBytes,
       onOverflow: () => this.terminate(),

@@ -5,6 +5,7 @@ import { Registry } from "prom-client";
 import { systemClock } from "../../src/base/clock.js";
 import { createIntake } from "../../src/intake/intake.js";
 import { createVerifierPool } from "../../src/nostr/verify/pool.js";
+import { FlushTurn } from "../../src/relay/flush-turn.js";
 import type { RelayLimits } from "../../src/relay/limits.js";
 import { Live } from "../../src/relay/live.js";
 import type { RelayVerb } from "../../src/relay/messages.js";
@@ -56,6 +57,7 @@ export async function startSession(
         setImmediate(done);
       },
     },
+    turn: new FlushTurn(),
     clock: systemClock,
     maxHeldBytes: () => limits.closeAtBytes,
     onOverflow: () => assert.fail("the outbox overflowed"),
