@@ -107,8 +107,8 @@ async function readReadme(repository: GitRepository, commit: Oid): Promise<Readm
     if (type !== "blob" || name === undefined || Number(size) > maxReadmeFileBytes) continue;
     const blob = await output(repository, ["cat-file", "--batch"], checkedOid(oid as Oid), maxReadmeBytes);
     const text = blob.text.slice(blob.text.indexOf("\n") + 1).replace(/\n$/, "");
-    // Not text: nothing to show.
-    if (text.includes("\0")) return undefined;
+    // Empty or not text: nothing to show.
+    if (text.includes("\0") || text.trim() === "") return undefined;
     return { name, text, isMarkdown: isMarkdown(name), isCut: blob.isCut };
   }
   return undefined;

@@ -43,6 +43,7 @@ export function repositoryPage(site: Site, facts: RepositoryFacts): Document {
 <div class="heading-line"><h1>${foreign(title, 120)}</h1> ${overallTags[facts.comparison.overall]}</div>
 ${announcement.description.trim() !== "" && html`<p class="lead">${foreign(announcement.description.trim(), 1_000)}</p>`}
 ${statusNote(facts)}
+${jumpList(facts)}
 <section aria-labelledby="clone"><h2 id="clone">Clone</h2>
 ${copyLine("Clone with git", `git clone ${cloneUrl(site, name)}`)}
 ${copyLine("Clone with ngit", `git clone ${nostrUrl(site, name)}`)}
@@ -60,6 +61,19 @@ ${commitSection(facts)}
 ${readmeSection(facts)}`,
   });
 }
+
+function jumpList({ threads, view, comparison }: RepositoryFacts): Html {
+  const open = (list: readonly Thread[]): string => count(list.filter(isOpen).length);
+  return html`<ul class="jump small">
+<li><a href="#refs">Branches and tags (${count(comparison.refs.length)})</a></li>
+<li><a href="#issues">Issues (${open(threads.issues)})</a></li>
+<li><a href="#proposals">Pull requests (${open(threads.proposals)})</a></li>
+${view && view.commits.length > 0 && html`<li><a href="#commits">Commits</a></li>`}
+${view?.readme && html`<li><a href="#readme">README</a></li>`}
+</ul>`;
+}
+
+const isOpen = ({ status }: Thread): boolean => status === "open" || status === "draft";
 
 const announcementAddress = ({ name }: RepositoryFacts): string => `${kinds.announcement}:${name.owner}:${name.identifier}`;
 
@@ -92,7 +106,7 @@ ${announcement.hashtags.length > 0 && html`<dt>Topics</dt><dd>${announcement.has
 ${web.length > 0 && html`<dt>Web</dt><dd><ul>${web.map((url) => html`<li>${foreignLink(url, foreign(url, 100))}</li>`)}</ul></dd>`}
 ${elsewhere.length > 0 && html`<dt>Also at</dt><dd><ul>${elsewhere.map((url) => html`<li><code>${foreign(url, 200)}</code></li>`)}</ul></dd>`}
 ${client !== undefined && html`<dt>Open in</dt><dd><a href="${client}">gitworkshop.dev</a> or <a href="nostr:${address}">a Nostr client</a></dd>`}
-<dt>Badge</dt><dd><img src="${site.basePath}${badgePath(name)}" alt="state: ${facts.comparison.overall}" height="20"> <code>${site.httpUrl}${badgePath(name)}</code></dd>
+<dt>Badge</dt><dd><a href="${site.basePath}${badgePath(name)}"><img src="${site.basePath}${badgePath(name)}" alt="Badge, state: ${facts.comparison.overall}" height="20"></a></dd>
 </dl>`;
 }
 
@@ -117,7 +131,7 @@ ${refs.length > inOrder.length && html`<p class="quiet">${count(refs.length - in
 }
 
 function threadSection(site: Site, facts: RepositoryFacts, id: string, title: string, threads: readonly Thread[]): Html {
-  const open = threads.filter(({ status }) => status === "open" || status === "draft");
+  const open = threads.filter(isOpen);
   const line = (thread: Thread): Html => {
     const url = threadUrl(site, thread);
     const label = foreign(thread.title, 160);
@@ -148,7 +162,7 @@ function commitSection({ view, headBranch }: RepositoryFacts): Html | undefined 
 
 function readmeSection({ view }: RepositoryFacts): Html | undefined {
   const readme = view?.readme;
-  if (!readme || readme.text.trim() === "") return undefined;
+  if (!readme) return undefined;
   return html`<section aria-labelledby="readme"><h2 id="readme">${readme.name}</h2>
 <div class="readme">${readme.isMarkdown ? renderMarkdown(readme.text, 2) : html`<pre class="plain">${readme.text}</pre>`}</div>
 ${readme.isCut && html`<p class="quiet">The rest is in the repository.</p>`}

@@ -27,7 +27,7 @@ a:hover { text-decoration-thickness: 2px; }
 .skip { position: absolute; left: -999rem; }
 .skip:focus { left: 1rem; top: 0.5rem; background: var(--raised); padding: 0.4rem 0.8rem; }
 
-.top, main, .bottom { max-width: 58rem; margin: 0 auto; padding: 0 1.25rem; }
+.top, main, .bottom { width: min(58rem, 100% - 2.5rem); margin: 0 auto; }
 .top {
   display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0.25rem 1.5rem; padding-top: 1rem;
   padding-bottom: 1rem; border-bottom: 1px solid var(--line);
@@ -97,6 +97,7 @@ button:hover { border-color: var(--ink); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: 0.5rem 1.25rem 0.5rem 0; border-bottom: 1px solid var(--line); }
 th { font-weight: 500; font-size: 0.9rem; }
+th[scope="row"] { font-size: 1rem; font-weight: 400; color: var(--ink); }
 td:last-child, th:last-child { padding-right: 0; }
 td { overflow-wrap: anywhere; }
 
@@ -120,6 +121,7 @@ td { overflow-wrap: anywhere; }
 .readme hr { border: 0; border-top: 1px solid var(--line); margin: 1.5rem 0; }
 .readme :not(pre) > code { background: var(--plain-soft); padding: 0.1em 0.3em; border-radius: 4px; }
 .readme pre.plain { white-space: pre-wrap; overflow-wrap: anywhere; border: 0; padding: 0; background: none; }
+.jump { display: flex; flex-wrap: wrap; gap: 0.25rem 1.25rem; list-style: none; margin: 1.25rem 0 0; padding: 0; }
 .heading-line { display: flex; flex-wrap: wrap; gap: 0.25rem 0.75rem; align-items: baseline; }
 
 @media (max-width: 40rem) {
@@ -131,7 +133,7 @@ td { overflow-wrap: anywhere; }
   table.stack thead { position: absolute; left: -999rem; }
   table.stack tr { display: block; padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
   table.stack th, table.stack td { display: flex; gap: 0.75rem; justify-content: space-between; border: 0; padding: 0.1rem 0; }
-  table.stack th[scope="row"] { color: var(--ink); font-size: 1rem; }
+  table.stack th[scope="row"] { font-weight: 500; }
   table.stack td::before { content: attr(data-label); color: var(--quiet); font-size: 0.9rem; flex: none; }
   table.stack td > * { text-align: right; }
   .copy { flex-direction: column; align-items: flex-start; }

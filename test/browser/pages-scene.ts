@@ -40,11 +40,22 @@ export interface Scene {
   readonly hostile: string;
 }
 
+/** Looks again and again until it is so. */
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + 15_000;
+  while (!(await isSo())) {
+    if (performance.now() > end) throw new Error("waited in vain");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 export const hostileName = `<img src=x onerror="document.title='owned'">`;
 
 export async function setScene(): Promise<Scene> {
   const world = await startPagesWorld({
     NGIT_RELAY_NAME: "harbour.example",
+    // A state is served although something it lists is missing, after the shortest wait there is.
+    NGIT_PARTIAL_STATE_GRACE_SECS: "1",
     NGIT_RELAY_DESCRIPTION: "A quiet place for the repositories of people who like boats.",
   });
   const [owner, second, reader] = [newKey(), newKey(), newKey()];
@@ -77,6 +88,7 @@ export async function setScene(): Promise<Scene> {
   ]);
   const full = world.url(owner, identifier);
   await world.git(copy.folder, "push", "--quiet", full, "main", "stations", "v1.0.0");
+  await until(async () => (await (await fetch(full)).text()).includes("Tidewater"));
   const about: [string, string] = ["a", `30617:${owner.pubkey}:${identifier}`];
   await world.publish(owner, 0, [], JSON.stringify({ name: "Ada of the Harbour" }));
   await world.publish(reader, 1621, [about, ["p", owner.pubkey], ["subject", "Wrong by an hour in Reykjavík during summer"]], "It is.", 7_200);
