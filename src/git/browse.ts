@@ -33,7 +33,7 @@ export interface CommitView {
 
 export const countedCommits = 5_000;
 const shownCommits = 10;
-const maxReadmeBytes = 128 * 1024;
+const maxReadmeBytes = 64 * 1024;
 /** A file above this is not opened at all: git would hold all of it to give us the beginning. */
 const maxReadmeFileBytes = 4 * 1024 * 1024;
 const maxLogBytes = 64 * 1024;

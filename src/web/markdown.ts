@@ -5,7 +5,7 @@
 
 import { foreignLink, type Html, html, webUrl } from "./html.js";
 
-export const maxReadmeCharacters = 128 * 1024;
+export const maxReadmeCharacters = 64 * 1024;
 const maxDepth = 4;
 
 /** `outerLevel`: the heading under which the text stands; its own headings come below that, without gaps. */
@@ -156,7 +156,7 @@ function table(head: string, rows: readonly string[]): Html {
 
 // Each begins with a different sign and looks at most a few hundred characters ahead.
 const tokens =
-  /\\([!-/:-@[-`{-~])|(`{1,3})([^`]{1,300})\2|(!?)\[((?:[^[\]]|!\[[^[\]]{0,200}\]\([^()\s]{0,300}\)){0,300})\]\(<?([^\s()<>]{0,400}(?:\([^\s()]{0,100}\)[^\s()<>]{0,100})?)>?(?: +"[^"\n]{0,200}")?\)|(\*\*|__)(?=\S)([^*_]{1,300}|[^\n]{1,120}?\S)\7|([*_])(?=\S)([^*_\n]{1,300})\9(?![\p{L}\p{N}])|~~([^~\n]{1,300})~~|<(https?:\/\/[^\s<>]{1,400})>|<\/?[A-Za-z][^<>]{0,600}>|(https?:\/\/[^\s<>"'`|\\^{}[\]()*]{1,400})|( {2,}\n|\\\n)/gu;
+  /\\([!-/:-@[-`{-~])|(`{1,3})([^`]{1,300})\2|(!?)\[((?:[^[\]]|!\[[^[\]]{0,200}\]\([^()\s]{0,300}\)){0,300})\]\(<?([^\s()<>]{0,400}(?:\([^\s()]{0,100}\)[^\s()<>]{0,100})?)>?(?: +"[^"\n]{0,200}")?\)|\*\*(?=\S)([^*]{1,300})\*\*|__(?=\S)([^_]{1,300})__|([*_])(?=\S)([^*_\n]{1,300})\9(?![\p{L}\p{N}])|~~([^~\n]{1,300})~~|<(https?:\/\/[^\s<>]{1,400})>|<\/?[A-Za-z][^<>]{0,600}>|(https?:\/\/[^\s<>"'`|\\^{}[\]()*]{1,400})|( {2,}\n|\\\n)/gu;
 
 /** Text between blocks: code, links, emphasis, bare addresses. */
 function inline(text: string, depth: number): Html {
@@ -171,7 +171,7 @@ function inline(text: string, depth: number): Html {
 }
 
 function token(match: RegExpExecArray, text: string, depth: number): Html | string {
-  const [whole, escaped, , code, picture, label, target, , strong, sign, emphasis, struck, angle, bare, broken] = match;
+  const [whole, escaped, , code, picture, label, target, stars, lines, sign, emphasis, struck, angle, bare, broken] = match;
   if (escaped !== undefined) return escaped;
   if (code !== undefined) return html`<code>${code.trim()}</code>`;
   if (label !== undefined) {
@@ -180,6 +180,7 @@ function token(match: RegExpExecArray, text: string, depth: number): Html | stri
     const said = picture ? html`${label || "picture"}` : inline(label.replace(/!\[([^\]]{0,200})\]\([^)]{0,300}\)/g, "$1"), maxDepth);
     return url === undefined ? said : foreignLink(url, said.toString() === "" ? url : said);
   }
+  const strong = stars ?? lines;
   if (strong !== undefined) return html`<strong>${inline(strong, depth + 1)}</strong>`;
   if (emphasis !== undefined) {
     // snake_case_names are words.

@@ -2,7 +2,7 @@
 // the README through the small Markdown of markdown.ts (threats row 14).
 
 import type { Document } from "../http/page.js";
-import { countedCommits } from "../git/browse.js";
+import { countedCommits, type Readme } from "../git/browse.js";
 import { kinds } from "../nostr/kinds.js";
 import { foreign, foreignLink, type Html, html, webUrl } from "./html.js";
 import { copyLine, pageDocument, type Site } from "./layout.js";
@@ -160,11 +160,22 @@ function commitSection({ view, headBranch }: RepositoryFacts): Html | undefined 
 </section>`;
 }
 
+/** Rendered once for each commit that is kept, not for each reader. */
+const renderedReadmes = new WeakMap<Readme, Html>();
+
+function renderReadme(readme: Readme): Html {
+  const known = renderedReadmes.get(readme);
+  if (known) return known;
+  const rendered = readme.isMarkdown ? renderMarkdown(readme.text, 2) : html`<pre class="plain">${readme.text}</pre>`;
+  renderedReadmes.set(readme, rendered);
+  return rendered;
+}
+
 function readmeSection({ view }: RepositoryFacts): Html | undefined {
   const readme = view?.readme;
   if (!readme) return undefined;
   return html`<section aria-labelledby="readme"><h2 id="readme">${readme.name}</h2>
-<div class="readme">${readme.isMarkdown ? renderMarkdown(readme.text, 2) : html`<pre class="plain">${readme.text}</pre>`}</div>
+<div class="readme">${renderReadme(readme)}</div>
 ${readme.isCut && html`<p class="quiet">The rest is in the repository.</p>`}
 </section>`;
 }
