@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { npubOf } from "../src/nostr/nip19.js";
 import { runProgram } from "./harness/git-server.js";
-import { newKey, type PagesWorld, startPagesWorld } from "./pages-world.js";
+import { newKey, type PagesWorld, startPagesWorld, until } from "./pages-world.js";
 
 const browser = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
 const ask = (url: string, headers: Record<string, string> = {}, method = "GET"): Promise<Response> =>
@@ -35,7 +35,7 @@ describe("pages", { timeout: 60_000 }, () => {
   let copy: { folder: string; tip: string };
 
   before(async () => {
-    world = await startPagesWorld({ NGIT_RELAY_NAME: "test <harbour>" });
+    world = await startPagesWorld({ NGIT_RELAY_NAME: "test <harbour>", NGIT_PARTIAL_STATE_GRACE_SECS: "1" });
     url = world.url(owner, identifier);
     copy = await world.host(
       owner,
@@ -82,7 +82,13 @@ describe("pages", { timeout: 60_000 }, () => {
   });
 
   test("threat 14: no page allows anything inline or from elsewhere", async () => {
-    for (const address of [url, `${world.origin}/`, `${world.origin}/status`, `${world.origin}/nowhere`, `${world.origin}/?q=x`]) {
+    for (const address of [
+      url,
+      `${world.origin}/`,
+      `${world.origin}/status`,
+      `${world.origin}/nowhere`,
+      `${world.origin}/?q=x`,
+    ]) {
       const answer = await ask(address);
       const policy = answer.headers.get("content-security-policy") ?? "";
       assert.match(policy, /^default-src 'none'; style-src 'self'; script-src 'self';/, address);
@@ -130,8 +136,10 @@ describe("pages", { timeout: 60_000 }, () => {
   });
 
   test("a page shows issues and pull requests whose newest word by author or maintainer leaves them open", async () => {
-    const issue = (subject: string, age: number) => world.publish(reader, 1621, [about, ["subject", subject]], "…", age);
-    const status = (key: typeof reader, kind: number, id: string, age: number) => world.publish(key, kind, [["e", id, "", "root"], about], "", age);
+    const issue = (subject: string, age: number) =>
+      world.publish(reader, 1621, [about, ["subject", subject]], "…", age);
+    const status = (key: typeof reader, kind: number, id: string, age: number) =>
+      world.publish(key, kind, [["e", id, "", "root"], about], "", age);
     await issue("Too bright", 900);
     const closed = await issue("Too dark", 890);
     await status(maintainer, 1632, closed.id, 800);
@@ -140,7 +148,13 @@ describe("pages", { timeout: 60_000 }, () => {
     await status(reader, 1630, reopened.id, 600);
     const attacked = await issue("Too high", 870);
     await status(stranger, 1632, attacked.id, 100);
-    await world.publish(reader, 1618, [about, ["c", copy.tip], ["subject", "Polish the lens"], ["clone", url]], "…", 500);
+    await world.publish(
+      reader,
+      1618,
+      [about, ["c", copy.tip], ["subject", "Polish the lens"], ["clone", url]],
+      "…",
+      500,
+    );
     const [issues = "", proposals = ""] = (await textOf(url)).split('id="issues"')[1]?.split('id="proposals"') ?? [];
     assert.deepEqual(
       ["Too bright", "Too dark", "Too <b>loud</b>", "Too high"].map((title) => seen(issues).includes(title)),
@@ -153,19 +167,34 @@ describe("pages", { timeout: 60_000 }, () => {
 
   test("a state that lists what is not here makes the page and the badge say so", async () => {
     const other = newKey();
-    const hosted = await world.host(other, "partly", [{ a: "1" }]);
     const badgeUrl = `${world.origin}/badge/${npubOf(other.pubkey)}/partly.svg`;
-    const before = await ask(badgeUrl);
-    assert.equal(before.headers.get("content-type"), "image/svg+xml");
-    assert.match(await before.text(), /state: in line/);
-    assert.match(seen(await textOf(world.url(other, "partly"))), /state: in line/);
-    assert.ok(hosted.tip);
+    await world.announce(other, "partly");
+    const { folder, tip } = await world.workingCopy({ a: "1" });
+    const state = [
+      ["d", "partly"],
+      ["refs/heads/main", tip],
+      ["refs/heads/lost", "1".repeat(40)],
+    ];
+    await world.publish(other, 30618, state);
+    await world.git(folder, "push", "--quiet", world.url(other, "partly"), "main");
+    await until(async () => (await (await ask(badgeUrl)).text()).includes("state: partial"));
+    const text = seen(await textOf(world.url(other, "partly")));
+    assert.match(text, /state: partial Some of what the state lists is not here yet/);
+    assert.match(text, /lost 11111111 none missing/);
+    assert.match(text, new RegExp(`main ${tip.slice(0, 8)} ${tip.slice(0, 8)} equal`));
+    const lighthouse = await ask(`${world.origin}/badge/${npubOf(owner.pubkey)}/${identifier}.svg`);
+    assert.equal(lighthouse.headers.get("content-type"), "image/svg+xml");
+    assert.match(await lighthouse.text(), /state: in line/);
     assert.equal((await ask(`${world.origin}/badge/${npubOf(other.pubkey)}/nothing.svg`)).status, 404);
   });
 
   test("threat 31: a waiting repository's page says only that it waits", async () => {
     const waiting = newKey();
-    await world.announce(waiting, "hush", [["name", "Secret name"], ["description", "Secret description"], ["maintainers", stranger.pubkey]]);
+    await world.announce(waiting, "hush", [
+      ["name", "Secret name"],
+      ["description", "Secret description"],
+      ["maintainers", stranger.pubkey],
+    ]);
     const answer = await ask(world.url(waiting, "hush"));
     const page = await answer.text();
     assert.equal(answer.status, 200);
@@ -174,7 +203,10 @@ describe("pages", { timeout: 60_000 }, () => {
     const landing = await textOf(`${world.origin}/`);
     assert.doesNotMatch(landing, /Secret|hush/);
     assert.doesNotMatch(seen(await textOf(`${world.origin}/?q=Secret`)), /Secret name/);
-    assert.match(await (await ask(`${world.origin}/badge/${npubOf(waiting.pubkey)}/hush.svg`)).text(), /state: waiting/);
+    assert.match(
+      await (await ask(`${world.origin}/badge/${npubOf(waiting.pubkey)}/hush.svg`)).text(),
+      /state: waiting/,
+    );
   });
 
   test("threat 31: people only a waiting announcement lists are not on a page", async () => {
@@ -189,7 +221,11 @@ describe("pages", { timeout: 60_000 }, () => {
     await world.host(gone, "gone", [{ a: "1" }]);
     assert.equal((await ask(world.url(gone, "gone"))).status, 200);
     await world.publish(gone, 5, [["a", `30617:${gone.pubkey}:gone`]]);
-    for (const address of [world.url(gone, "gone"), world.url(owner, "nothing"), world.url(owner, "<script>x</script>")]) {
+    for (const address of [
+      world.url(gone, "gone"),
+      world.url(owner, "nothing"),
+      world.url(owner, "<script>x</script>"),
+    ]) {
       const answer = await ask(address);
       const page = await answer.text();
       assert.equal(answer.status, 404);
@@ -200,7 +236,14 @@ describe("pages", { timeout: 60_000 }, () => {
 
   test("the landing page tells what happened and how to use the server", async () => {
     const text = seen(await textOf(`${world.origin}/`));
-    for (const part of [`Push to ${name}`, `${name} was announced`, "ngit init --grasp-server", "GRASP-01", `ws://${world.domain}`, "Newest activity"]) {
+    for (const part of [
+      `Push to ${name}`,
+      `${name} was announced`,
+      "ngit init --grasp-server",
+      "GRASP-01",
+      `ws://${world.domain}`,
+      "Newest activity",
+    ]) {
       assert.ok(text.includes(part), `${part} is not in: ${text}`);
     }
     const relay = await fetch(`${world.origin}/`, { headers: { Accept: "application/nostr+json" } });
@@ -208,7 +251,10 @@ describe("pages", { timeout: 60_000 }, () => {
   });
 
   test("a search finds repositories by words of name and description, and escapes what was asked", async () => {
-    assert.match(seen(await textOf(`${world.origin}/?q=lamp+ship`)), new RegExp(`1 repository for “ lamp ship ” ${name}`));
+    assert.match(
+      seen(await textOf(`${world.origin}/?q=lamp+ship`)),
+      new RegExp(`1 repository for “ lamp ship ” ${name}`),
+    );
     assert.match(seen(await textOf(`${world.origin}/?q=submarine`)), /0 repositories/);
     const attacked = await textOf(`${world.origin}/?q=${encodeURIComponent('"><script>alert(1)</script>')}`);
     assert.doesNotMatch(attacked, /<script>/);
@@ -233,7 +279,7 @@ test("pages work below a base path, and their links stay there", { timeout: 30_0
   const world = await startPagesWorld({}, "/deep");
   t.after(() => world.close());
   const key = newKey();
-  await world.host(key, "here", [{ "README": "plain <b>text</b>\n" }]);
+  await world.host(key, "here", [{ README: "plain <b>text</b>\n" }]);
   const page = await textOf(world.url(key, "here"));
   assert.match(page, /plain &lt;b&gt;text/);
   for (const [, path = ""] of page.matchAll(/(?:href|src|action)="(\/[^"]*)"/g)) {
@@ -243,7 +289,9 @@ test("pages work below a base path, and their links stay there", { timeout: 30_0
   assert.match(await textOf(`${world.origin}/deep/`), /action="\/deep\/"/);
 });
 
-test("who asks for too many pages that start git is told to come back later, and others are served", { timeout: 60_000 }, async (t) => {
+test("who asks for too many pages that start git is told to come back later, and others are served", {
+  timeout: 60_000,
+}, async (t) => {
   const world = await startPagesWorld({ NGIT_TRUSTED_PROXIES: "loopback" });
   t.after(() => world.close());
   const key = newKey();

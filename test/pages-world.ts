@@ -19,6 +19,15 @@ import { RelayClient } from "./harness/relay-client.js";
 
 export const newKey = (): SecretKey => SecretKey.generate(randomBytes);
 
+/** Looks again and again until it is so. */
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + 15_000;
+  while (!(await isSo())) {
+    if (performance.now() > end) throw new Error("waited in vain");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 export interface PublishedEvent {
   readonly id: string;
   readonly created_at: number;
@@ -30,14 +39,25 @@ export interface PagesWorld {
   readonly basePath: string;
   /** The address of a repository, page and git alike. */
   url(owner: SecretKey, identifier: string): string;
-  publish(key: SecretKey, kind: number, tags: readonly Tag[], content?: string, ageSeconds?: number): Promise<PublishedEvent>;
+  publish(
+    key: SecretKey,
+    kind: number,
+    tags: readonly Tag[],
+    content?: string,
+    ageSeconds?: number,
+  ): Promise<PublishedEvent>;
   /** Announces and leaves it at that. */
   announce(owner: SecretKey, identifier: string, more?: readonly Tag[]): Promise<PublishedEvent>;
   /** A working copy with one commit for each set of files; answers its folder and the newest commit. */
   workingCopy(...commits: Readonly<Record<string, string>>[]): Promise<{ folder: string; tip: string }>;
   git(folder: string, ...args: string[]): Promise<string>;
   /** Announce, state, push: afterwards it is served. */
-  host(owner: SecretKey, identifier: string, files: Readonly<Record<string, string>>[], more?: readonly Tag[]): Promise<{ folder: string; tip: string }>;
+  host(
+    owner: SecretKey,
+    identifier: string,
+    files: Readonly<Record<string, string>>[],
+    more?: readonly Tag[],
+  ): Promise<{ folder: string; tip: string }>;
   close(): Promise<void>;
 }
 
@@ -50,7 +70,10 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-export async function startPagesWorld(settings: Readonly<Record<string, string>> = {}, basePath = ""): Promise<PagesWorld> {
+export async function startPagesWorld(
+  settings: Readonly<Record<string, string>> = {},
+  basePath = "",
+): Promise<PagesWorld> {
   const root = await mkdtemp(join(tmpdir(), "holdfast-pages-"));
   const port = await freePort();
   const domain = `127.0.0.1:${port}${basePath}`;
@@ -63,7 +86,13 @@ export async function startPagesWorld(settings: Readonly<Record<string, string>>
     ...settings,
   };
   const load = () =>
-    loadConfig({ flags: {}, environment, configPath: undefined, readFile: () => "", surroundings: { logIsTerminal: false, cores: 2 } });
+    loadConfig({
+      flags: {},
+      environment,
+      configPath: undefined,
+      readFile: () => "",
+      surroundings: { logIsTerminal: false, cores: 2 },
+    });
   const loaded = load();
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   const faults: unknown[] = [];

@@ -39,10 +39,22 @@ const maxReadmeFileBytes = 4 * 1024 * 1024;
 const maxLogBytes = 64 * 1024;
 const limits = { wallClockMs: 5_000, cpuSeconds: 5 };
 
-const readmeNames = ["README.md", "readme.md", "Readme.md", "README.markdown", "README", "README.txt", "README.rst", "README.adoc", "README.org"];
+const readmeNames = [
+  "README.md",
+  "readme.md",
+  "Readme.md",
+  "README.markdown",
+  "README",
+  "README.txt",
+  "README.rst",
+  "README.adoc",
+  "README.org",
+];
 const isMarkdown = (name: string): boolean => /\.(?:md|markdown)$/i.test(name);
 
-export type BrowseResult = { readonly ok: true; readonly view: CommitView } | { readonly ok: false; readonly code: "busy" };
+export type BrowseResult =
+  | { readonly ok: true; readonly view: CommitView }
+  | { readonly ok: false; readonly code: "busy" };
 
 export class Browser {
   readonly #views = new Map<string, Promise<CommitView>>();
@@ -94,7 +106,11 @@ async function readCommit(repository: GitRepository, commit: Oid): Promise<Commi
   return {
     readme: await readReadme(repository, commit),
     commits: await recentCommits(repository, commit),
-    commitCount: Number((await output(repository, ["rev-list", "--count", `--max-count=${countedCommits}`, "--stdin"], commit, 100)).text) || 0,
+    commitCount:
+      Number(
+        (await output(repository, ["rev-list", "--count", `--max-count=${countedCommits}`, "--stdin"], commit, 100))
+          .text,
+      ) || 0,
   };
 }
 
@@ -120,7 +136,13 @@ const record = "\x1e";
 async function recentCommits(repository: GitRepository, commit: Oid): Promise<CommitSummary[]> {
   // Cut by git: one commit's subject may be as long as an object may be.
   const format = `%H${field}%<(80,trunc)%aN${field}%at${field}%<(200,trunc)%s${record}`;
-  const args = ["rev-list", `--max-count=${shownCommits}`, "--no-commit-header", `--format=${format}`, "--stdin"] as const;
+  const args = [
+    "rev-list",
+    `--max-count=${shownCommits}`,
+    "--no-commit-header",
+    `--format=${format}`,
+    "--stdin",
+  ] as const;
   const { text } = await output(repository, [...args], commit, maxLogBytes);
   return text.split(record).flatMap((line) => {
     const [oid = "", author = "", time = "", subject = ""] = line.trim().split(field);

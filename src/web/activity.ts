@@ -1,6 +1,5 @@
 // What happened lately on this server and which repositories a search finds: served events only.
 
-import { releasedRow } from "./repository-facts.js";
 import type { RepositoryName } from "../admission/names.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
@@ -8,6 +7,7 @@ import { kinds } from "../nostr/kinds.js";
 import { announcementOf, repositoriesTagged, stateOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import { type Person, personOf } from "./people.js";
+import { releasedRow } from "./repository-facts.js";
 import { titleOf } from "./threads.js";
 
 export interface RepositoryEntry {
@@ -67,7 +67,9 @@ export async function recentActivity(store: Reader, limit: number): Promise<Acti
 async function repositoryOf(store: Reader, event: NostrEvent): Promise<RepositoryEntry | undefined> {
   if (event.kind === kinds.announcement) return await entryOf(store, event);
   const state = stateOf(event);
-  const tagged = state ? [{ pubkey: state.author, identifier: state.identifier }] : repositoriesTagged(event).slice(0, 5);
+  const tagged = state
+    ? [{ pubkey: state.author, identifier: state.identifier }]
+    : repositoriesTagged(event).slice(0, 5);
   for (const { pubkey, identifier } of tagged) {
     const entry = await storedEntry(store, pubkey, identifier);
     if (entry) return entry;
@@ -98,10 +100,17 @@ export const maxFound = 50;
 export const maxSearchCharacters = 200;
 
 /** NIP-50: words of the name, identifier and description; the last one may be a beginning. */
-export async function searchRepositories(store: Reader, words: string, signal: AbortSignal): Promise<RepositoryEntry[]> {
+export async function searchRepositories(
+  store: Reader,
+  words: string,
+  signal: AbortSignal,
+): Promise<RepositoryEntry[]> {
   const search = words.slice(0, maxSearchCharacters);
   const found: RepositoryEntry[] = [];
-  for await (const page of store.query([{ kinds: [kinds.announcement], search, limit: maxFound }], { limit: maxFound, signal })) {
+  for await (const page of store.query([{ kinds: [kinds.announcement], search, limit: maxFound }], {
+    limit: maxFound,
+    signal,
+  })) {
     for (const { event } of page) {
       const entry = await entryOf(store, event);
       if (entry) found.push(entry);

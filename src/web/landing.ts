@@ -45,7 +45,10 @@ ${search ? undefined : html`${howTo(facts)}${aboutSection(facts)}`}`,
   });
 }
 
-const searchForm = ({ site, search }: LandingFacts): Html => html`<form class="search" role="search" method="get" action="${site.basePath}/">
+const searchForm = ({
+  site,
+  search,
+}: LandingFacts): Html => html`<form class="search" role="search" method="get" action="${site.basePath}/">
 <label for="q">Search repositories</label>
 <input type="search" id="q" name="q" maxlength="${maxSearchCharacters}" value="${search?.words ?? ""}" autocomplete="off">
 <button type="submit">Search</button>
@@ -66,7 +69,10 @@ function searchSection({ site }: LandingFacts, { words, found }: NonNullable<Lan
   const line = (entry: RepositoryEntry): Html => html`<li><span class="title">${repositoryLink(site, entry)}</span>
 ${entry.description !== "" && html`<span>${foreign(entry.description, 240)}</span>`}
 <span class="meta"><span class="mono">${shortNpub(npubOf(entry.name.owner))}</span>, announced ${time(entry.created_at)}${!entry.isHere && " (elsewhere)"}</span></li>`;
-  const said = found.length >= maxFound ? `The newest ${maxFound} repositories` : counted(found.length, "repository", "repositories");
+  const said =
+    found.length >= maxFound
+      ? `The newest ${maxFound} repositories`
+      : counted(found.length, "repository", "repositories");
   return html`<section aria-labelledby="found"><h2 id="found">${said} for “${foreign(words, 80)}”</h2>
 ${found.length > 0 ? html`<ul class="list">${found.map(line)}</ul>` : html`<p class="quiet">Words are looked for in names, identifiers and descriptions; the last one may be a beginning.</p>`}
 </section>`;
@@ -75,7 +81,10 @@ ${found.length > 0 ? html`<ul class="list">${found.map(line)}</ul>` : html`<p cl
 function activitySection({ site, activity }: LandingFacts): Html {
   const line = (item: Activity): Html => {
     const repository = repositoryLink(site, item.repository);
-    const thread = item.title === undefined ? undefined : threadUrl(site, { id: item.id, author: item.author.pubkey, kind: item.kind });
+    const thread =
+      item.title === undefined
+        ? undefined
+        : threadUrl(site, { id: item.id, author: item.author.pubkey, kind: item.kind });
     const label = foreign(item.title ?? "", 140);
     const what =
       item.type === "announced"
@@ -91,7 +100,10 @@ ${activity.length > 0 ? html`<ul class="list">${activity.map(line)}</ul>` : html
 </section>`;
 }
 
-const howTo = ({ site, repoAcceptanceCriteria }: LandingFacts): Html => html`<section aria-labelledby="use"><h2 id="use">Use it</h2>
+const howTo = ({
+  site,
+  repoAcceptanceCriteria,
+}: LandingFacts): Html => html`<section aria-labelledby="use"><h2 id="use">Use it</h2>
 <h3>Host a repository with ngit</h3>
 <p><a href="https://gitworkshop.dev/ngit">ngit</a> announces, signs and pushes. In your repository:</p>
 ${copyLine("Announce a repository with ngit", `ngit init --grasp-server ${site.httpUrl.replace(/^https?:\/\//, "")}`)}
@@ -105,7 +117,9 @@ ${copyLine("Clone with git", `git clone ${site.httpUrl}/<npub>/<identifier>.git`
 <p>${repoAcceptanceCriteria}</p>
 </section>`;
 
-const aboutSection = (facts: LandingFacts): Html => html`<section aria-labelledby="server"><h2 id="server">About this server</h2>
+const aboutSection = (
+  facts: LandingFacts,
+): Html => html`<section aria-labelledby="server"><h2 id="server">About this server</h2>
 <dl class="facts">
 <dt>Relay</dt><dd><code>${facts.site.relayUrl}</code></dd>
 <dt>Supports</dt><dd>${facts.supportedGrasps.join(", ")}; NIPs ${facts.supportedNips.join(", ")}</dd>
@@ -120,7 +134,11 @@ ${facts.curation !== undefined && html`<dt>Curation</dt><dd>${facts.curation}</d
 
 /** Facts are asked for with the words of a search, if there are any. */
 export function landingRoute(
-  facts: (words: string | undefined, request: RouteRequest, signal: AbortSignal) => LandingFacts | Promise<LandingFacts>,
+  facts: (
+    words: string | undefined,
+    request: RouteRequest,
+    signal: AbortSignal,
+  ) => LandingFacts | Promise<LandingFacts>,
 ): Route {
   return {
     matches: (request) => isRead(request, "/"),

@@ -73,7 +73,10 @@ function blocks(lines: readonly string[], headings: Headings, depth: number): Ht
       out.push(list.html);
       at = list.end;
     } else if (line.startsWith("    ")) {
-      while (at < lines.length && (lines[at]?.startsWith("    ") || (isBlank(lines[at]) && lines[at + 1]?.startsWith("    "))))
+      while (
+        at < lines.length &&
+        (lines[at]?.startsWith("    ") || (isBlank(lines[at]) && lines[at + 1]?.startsWith("    ")))
+      )
         at += 1;
       out.push(codeBlock(lines.slice(begun, at).map((code) => code.slice(4))));
     } else if (line.includes("|") && next.includes("-") && next.length < 1_000 && tableRule.test(next)) {
@@ -81,7 +84,8 @@ function blocks(lines: readonly string[], headings: Headings, depth: number): Ht
       out.push(table(line, lines.slice(begun + 2, at)));
     } else {
       at += 1;
-      while (at < lines.length && !isBlank(lines[at]) && !startsBlock(lines[at] ?? "") && !isUnderline(lines[at])) at += 1;
+      while (at < lines.length && !isBlank(lines[at]) && !startsBlock(lines[at] ?? "") && !isUnderline(lines[at]))
+        at += 1;
       const text = lines.slice(begun, at).join("\n");
       if (isUnderline(lines[at])) {
         out.push(headingAt(headings, lines[at]?.trim().startsWith("=") ? 1 : 2, text));
@@ -133,11 +137,13 @@ function listFrom(lines: readonly string[], start: number, headings: Headings, d
     for (at += 1; at < lines.length; at += 1) {
       const line = lines[at] ?? "";
       const isInside = line.search(/\S/) >= 2 && line.search(/\S/) > (begun[1]?.length ?? 0);
-      if (isBlank(line) ? isBlank(lines[at + 1]) || !/^ {2}/.test(lines[at + 1] ?? "") : !isInside && startsBlock(line)) break;
+      if (isBlank(line) ? isBlank(lines[at + 1]) || !/^ {2}/.test(lines[at + 1] ?? "") : !isInside && startsBlock(line))
+        break;
       if (!isInside && !isBlank(line) && isBlank(lines[at - 1])) break;
       inner.push(line.slice(Math.min(indent, Math.max(0, line.search(/\S/)))));
     }
-    const isSimple = inner.length === 1 || !inner.some((line, index) => index > 0 && (isBlank(line) || startsBlock(line)));
+    const isSimple =
+      inner.length === 1 || !inner.some((line, index) => index > 0 && (isBlank(line) || startsBlock(line)));
     items.push(html`<li>${isSimple ? inline(inner.join("\n"), 0) : blocks(inner, headings, depth + 1)}</li>`);
     if (isBlank(lines[at]) && item.test(lines[at + 1] ?? "")) at += 1;
   }
@@ -145,7 +151,12 @@ function listFrom(lines: readonly string[], start: number, headings: Headings, d
 }
 
 function table(head: string, rows: readonly string[]): Html {
-  const cells = (line: string): string[] => line.trim().replace(/^\||\|$/g, "").split("|").slice(0, 50);
+  const cells = (line: string): string[] =>
+    line
+      .trim()
+      .replace(/^\||\|$/g, "")
+      .split("|")
+      .slice(0, 50);
   const columns = cells(head);
   const row = (line: string): Html =>
     html`<tr>${columns.map((_, index) => html`<td>${inline((cells(line)[index] ?? "").trim(), 0)}</td>`)}</tr>`;
@@ -171,13 +182,16 @@ function inline(text: string, depth: number): Html {
 }
 
 function token(match: RegExpExecArray, text: string, depth: number): Html | string {
-  const [whole, escaped, , code, picture, label, target, stars, lines, sign, emphasis, struck, angle, bare, broken] = match;
+  const [whole, escaped, , code, picture, label, target, stars, lines, sign, emphasis, struck, angle, bare, broken] =
+    match;
   if (escaped !== undefined) return escaped;
   if (code !== undefined) return html`<code>${code.trim()}</code>`;
   if (label !== undefined) {
     const url = webUrl(target ?? "");
     // A link may hold a picture: what is said in its place is the label of the link.
-    const said = picture ? html`${label || "picture"}` : inline(label.replace(/!\[([^\]]{0,200})\]\([^)]{0,300}\)/g, "$1"), maxDepth);
+    const said = picture
+      ? html`${label || "picture"}`
+      : inline(label.replace(/!\[([^\]]{0,200})\]\([^)]{0,300}\)/g, "$1"), maxDepth);
     return url === undefined ? said : foreignLink(url, said.toString() === "" ? url : said);
   }
   const strong = stars ?? lines;

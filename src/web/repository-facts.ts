@@ -74,7 +74,8 @@ export async function lookAtRepository(
   const { store, repositories, browser } = sources;
   const row = await releasedRow(store, name);
   if (row === "waiting") return { type: "waiting" };
-  const stored = row && (await store.latest({ kind: kinds.announcement, pubkey: name.owner, identifier: name.identifier }));
+  const stored =
+    row && (await store.latest({ kind: kinds.announcement, pubkey: name.owner, identifier: name.identifier }));
   const announcement = stored && announcementOf(stored.event);
   if (!row || !announcement) return { type: "unknown" };
 
@@ -99,7 +100,8 @@ export async function lookAtRepository(
   const maintainers: Maintainer[] = [];
   for (const pubkey of members) {
     const person = people.get(pubkey);
-    const sibling = pubkey === name.owner ? undefined : await releasedRow(store, { owner: pubkey, identifier: name.identifier });
+    const sibling =
+      pubkey === name.owner ? undefined : await releasedRow(store, { owner: pubkey, identifier: name.identifier });
     if (person) maintainers.push({ ...person, isHostedHere: sibling !== undefined && sibling !== "waiting" });
   }
   return {

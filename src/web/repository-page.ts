@@ -1,8 +1,8 @@
 // The page at a repository's git URL (grasp.md G7), made of facts. Everything strangers wrote goes through `html`,
 // the README through the small Markdown of markdown.ts (threats row 14).
 
-import type { Document } from "../http/page.js";
 import { countedCommits, type Readme } from "../git/browse.js";
+import type { Document } from "../http/page.js";
 import { kinds } from "../nostr/kinds.js";
 import { foreign, foreignLink, type Html, html, webUrl } from "./html.js";
 import { copyLine, pageDocument, type Site } from "./layout.js";
@@ -38,7 +38,10 @@ export function repositoryPage(site: Site, facts: RepositoryFacts): Document {
   return pageDocument(site, {
     title: `${title} · ${site.name}`.slice(0, 200),
     description: announcement.description,
-    listenFor: { "#a": [announcementAddress(facts)], kinds: [kinds.issue, kinds.pullRequest, kinds.patch, ...statusKinds.keys()] },
+    listenFor: {
+      "#a": [announcementAddress(facts)],
+      kinds: [kinds.issue, kinds.pullRequest, kinds.patch, ...statusKinds.keys()],
+    },
     main: html`
 <div class="heading-line"><h1>${foreign(title, 120)}</h1> ${overallTags[facts.comparison.overall]}</div>
 ${announcement.description.trim() !== "" && html`<p class="lead">${foreign(announcement.description.trim(), 1_000)}</p>`}
@@ -75,7 +78,8 @@ ${view?.readme && html`<li><a href="#readme">README</a></li>`}
 
 const isOpen = ({ status }: Thread): boolean => status === "open" || status === "draft";
 
-const announcementAddress = ({ name }: RepositoryFacts): string => `${kinds.announcement}:${name.owner}:${name.identifier}`;
+const announcementAddress = ({ name }: RepositoryFacts): string =>
+  `${kinds.announcement}:${name.owner}:${name.identifier}`;
 
 function statusNote({ status, partialSince, comparison }: RepositoryFacts): Html | undefined {
   if (status === "leaving")
@@ -95,11 +99,15 @@ function aboutList(site: Site, facts: RepositoryFacts): Html {
   const client = clientUrl(site, name);
   const address = naddr(site, name);
   return html`<dl class="facts">
-<dt>Maintainers</dt><dd><ul>${maintainers.slice(0, 20).map(
-    (person) => html`<li>${personLink(person)}${person.pubkey === name.owner && html` <span class="tag">owner</span>`}${
-      person.isHostedHere && html` <a class="small" href="${repositoryPath(site, { ...name, owner: person.pubkey })}">their copy here</a>`
-    }</li>`,
-  )}${maintainers.length > 20 && html`<li class="quiet">and ${count(maintainers.length - 20)} more</li>`}</ul></dd>
+<dt>Maintainers</dt><dd><ul>${maintainers
+    .slice(0, 20)
+    .map(
+      (person) =>
+        html`<li>${personLink(person)}${person.pubkey === name.owner && html` <span class="tag">owner</span>`}${
+          person.isHostedHere &&
+          html` <a class="small" href="${repositoryPath(site, { ...name, owner: person.pubkey })}">their copy here</a>`
+        }</li>`,
+    )}${maintainers.length > 20 && html`<li class="quiet">and ${count(maintainers.length - 20)} more</li>`}</ul></dd>
 <dt>Last push</dt><dd>${state ? html`${time(state.event.created_at)}${signer && html`, signed by ${personLink(signer)}`}` : "none yet"}</dd>
 <dt>Identifier</dt><dd><code>${foreign(name.identifier, 300)}</code></dd>
 ${announcement.hashtags.length > 0 && html`<dt>Topics</dt><dd>${announcement.hashtags.slice(0, 12).map((topic) => html`<span class="tag">${foreign(topic, 40)}</span> `)}</dd>`}
@@ -117,20 +125,34 @@ function refSection({ comparison, state }: RepositoryFacts): Html {
   const shown = [...off, ...refs.filter(({ standing }) => standing === "equal")].slice(0, shownRefs);
   const inOrder = refs.filter((ref) => shown.includes(ref));
   const branches = refs.filter(({ kind }) => kind === "branch").length;
-  const oid = (value: string | undefined): Html => (value === undefined ? html`<span class="quiet">none</span>` : html`<code title="${value.slice(0, 64)}">${shortOid(value)}</code>`);
-  const row = (ref: ComparedRef): Html => html`<tr><th scope="row"><code>${foreign(ref.name, 100)}</code>${ref.kind === "tag" && html` <span class="tag">tag</span>`}</th>
+  const oid = (value: string | undefined): Html =>
+    value === undefined
+      ? html`<span class="quiet">none</span>`
+      : html`<code title="${value.slice(0, 64)}">${shortOid(value)}</code>`;
+  const row = (
+    ref: ComparedRef,
+  ): Html => html`<tr><th scope="row"><code>${foreign(ref.name, 100)}</code>${ref.kind === "tag" && html` <span class="tag">tag</span>`}</th>
 <td data-label="Signed">${oid(ref.signed)}</td><td data-label="Held here">${oid(ref.held)}</td><td data-label="Standing">${standingTags[ref.standing]}</td></tr>`;
   return html`<section aria-labelledby="refs"><h2 id="refs">Branches and tags</h2>
 <p class="quiet">${counted(branches, "branch", "branches")}, ${counted(refs.length - branches, "tag", "tags")}. ${
     state ? html`What the maintainers signed, beside what this server holds.` : html`No state has been signed yet.`
   }</p>
-${inOrder.length > 0 && html`<table class="stack"><thead><tr><th scope="col">Name</th><th scope="col">Signed</th><th scope="col">Held here</th><th scope="col">Standing</th></tr></thead>
-<tbody>${inOrder.map(row)}</tbody></table>`}
+${
+  inOrder.length > 0 &&
+  html`<table class="stack"><thead><tr><th scope="col">Name</th><th scope="col">Signed</th><th scope="col">Held here</th><th scope="col">Standing</th></tr></thead>
+<tbody>${inOrder.map(row)}</tbody></table>`
+}
 ${refs.length > inOrder.length && html`<p class="quiet">${count(refs.length - inOrder.length)} more are equal or not shown; <code>git ls-remote</code> lists all.</p>`}
 </section>`;
 }
 
-function threadSection(site: Site, facts: RepositoryFacts, id: string, title: string, threads: readonly Thread[]): Html {
+function threadSection(
+  site: Site,
+  facts: RepositoryFacts,
+  id: string,
+  title: string,
+  threads: readonly Thread[],
+): Html {
   const open = threads.filter(isOpen);
   const line = (thread: Thread): Html => {
     const url = threadUrl(site, thread);
@@ -150,11 +172,19 @@ ${open.length > 0 && html`<p class="quiet small">${count(open.length)}${facts.th
 
 function commitSection({ view, headBranch }: RepositoryFacts): Html | undefined {
   if (!view || view.commits.length === 0) return undefined;
-  const total = view.commitCount >= countedCommits ? `${count(countedCommits)} or more commits` : counted(view.commitCount, "commit", "commits");
+  const total =
+    view.commitCount >= countedCommits
+      ? `${count(countedCommits)} or more commits`
+      : counted(view.commitCount, "commit", "commits");
   return html`<section aria-labelledby="commits"><h2 id="commits">Recent commits</h2>
 <p class="quiet">${total} on <code>${foreign(headBranch.replace(/^refs\/heads\//, ""), 100)}</code>.</p>
 <ul class="list">${view.commits.map(
-    ({ oid, subject, author, time: seconds }) => html`<li><span class="title">${foreign(subject || "(no message)", 160)}</span>
+    ({
+      oid,
+      subject,
+      author,
+      time: seconds,
+    }) => html`<li><span class="title">${foreign(subject || "(no message)", 160)}</span>
 <span class="meta"><code title="${oid}">${shortOid(oid)}</code> ${time(seconds)} by ${foreign(author, 60)}</span></li>`,
   )}</ul>
 </section>`;

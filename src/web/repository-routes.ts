@@ -33,14 +33,17 @@ export function repositoryRoutes(site: () => Site, sources: RepositorySources, r
       matches: (request) => isReading(request) && pagePath(request) !== undefined,
       async handle(request, response) {
         const name = nameOf(pagePath(request));
-        const page = name ? await pageOf(site(), sources, rates, name, request, response) : missingRepositoryPage(site());
+        const page = name
+          ? await pageOf(site(), sources, rates, name, request, response)
+          : missingRepositoryPage(site());
         sendDocument(request, response, page);
       },
     },
     {
       matches: (request) => isReading(request) && badgePathOf(request) !== undefined,
       async handle(request, response) {
-        if (!rates.takePage(request.ip)) return sendDocument(request, response, tryLaterPage(site(), 429, retryAfterSeconds));
+        if (!rates.takePage(request.ip))
+          return sendDocument(request, response, tryLaterPage(site(), 429, retryAfterSeconds));
         const name = nameOf(badgePathOf(request));
         const word = name ? await badgeWord(sources, name) : "unknown";
         const status = word === "unknown" ? 404 : 200;

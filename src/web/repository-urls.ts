@@ -6,7 +6,8 @@ import { kinds } from "../nostr/kinds.js";
 import { naddrOf, neventOf, npubOf } from "../nostr/nip19.js";
 import type { Site } from "./layout.js";
 
-const pathOf = ({ owner, identifier }: RepositoryName): string => `/${npubOf(owner)}/${encodeURIComponent(identifier)}.git`;
+const pathOf = ({ owner, identifier }: RepositoryName): string =>
+  `/${npubOf(owner)}/${encodeURIComponent(identifier)}.git`;
 
 /** For links on this server's pages. */
 export const repositoryPath = (site: Site, name: RepositoryName): string => site.basePath + pathOf(name);
@@ -18,7 +19,9 @@ export const badgePath = (name: RepositoryName): string => `/badge${pathOf(name)
 
 /** What ngit's remote helper reads: `nostr://<npub>/<relay>/<identifier>`; the relay is wss unless it says otherwise. */
 export function nostrUrl(site: Site, { owner, identifier }: RepositoryName): string {
-  const relay = /^wss:\/\/[^/]+$/.test(site.relayUrl) ? site.relayUrl.slice("wss://".length) : encodeURIComponent(site.relayUrl);
+  const relay = /^wss:\/\/[^/]+$/.test(site.relayUrl)
+    ? site.relayUrl.slice("wss://".length)
+    : encodeURIComponent(site.relayUrl);
   return `nostr://${npubOf(owner)}/${relay}/${encodeURIComponent(identifier)}`;
 }
 

@@ -52,8 +52,12 @@ ${relays.length === 0 ? html`<p class="quiet">No other relay is followed.</p>` :
 }
 
 function relayTable(relays: readonly RelayStatus[], historyOf: (url: string) => readonly Sample[]): Html {
-  const ordered = [...relays].sort((a, b) => Number(b.isConnected) - Number(a.isConnected) || a.url.localeCompare(b.url, "en"));
-  const row = (relay: RelayStatus): Html => html`<tr><th scope="row">${foreign(relay.url.replace(/^wss:\/\//, ""), 100)}</th>
+  const ordered = [...relays].sort(
+    (a, b) => Number(b.isConnected) - Number(a.isConnected) || a.url.localeCompare(b.url, "en"),
+  );
+  const row = (
+    relay: RelayStatus,
+  ): Html => html`<tr><th scope="row">${foreign(relay.url.replace(/^wss:\/\//, ""), 100)}</th>
 <td data-label="Health"><span>${healthTags[relay.health]}${!relay.isConnected && html` <span class="quiet small">not connected</span>`}</span></td>
 <td data-label="Last event"><span>${relay.lastEvent === null ? html`<span class="quiet">none</span>` : time(relay.lastEvent)}</span></td>
 <td data-label="Found late"><span>${count(relay.gapEvents)}</span></td>

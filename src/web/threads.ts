@@ -46,7 +46,8 @@ export function titleOf(event: NostrEvent): string {
 
 /** A patch that continues another one is part of that thread. */
 const isRoot = (event: NostrEvent): boolean =>
-  event.kind !== kinds.patch || (tagValues(event, "t").includes("root") && !tagValues(event, "t").includes("root-revision"));
+  event.kind !== kinds.patch ||
+  (tagValues(event, "t").includes("root") && !tagValues(event, "t").includes("root-revision"));
 
 export async function threadsOf(
   reader: Reader,
@@ -59,16 +60,20 @@ export async function threadsOf(
     tags: new Map([["a", [repository]]]),
     limit: maxThreads,
   });
-  const roots = (await all(reader, [about(kinds.issue), about(kinds.pullRequest), about(kinds.patch)], signal)).filter(isRoot);
+  const roots = (await all(reader, [about(kinds.issue), about(kinds.pullRequest), about(kinds.patch)], signal)).filter(
+    isRoot,
+  );
   const statuses = await statusesOf(reader, roots, maintainers, signal);
-  const threads = roots.map((event): Thread => ({
-    id: event.id,
-    author: event.pubkey,
-    created_at: event.created_at,
-    kind: event.kind,
-    title: titleOf(event),
-    status: statuses.get(event.id) ?? "open",
-  }));
+  const threads = roots.map(
+    (event): Thread => ({
+      id: event.id,
+      author: event.pubkey,
+      created_at: event.created_at,
+      kind: event.kind,
+      title: titleOf(event),
+      status: statuses.get(event.id) ?? "open",
+    }),
+  );
   const issues = threads.filter(({ kind }) => kind === kinds.issue);
   const proposals = threads.filter(({ kind }) => kind !== kinds.issue);
   return { issues, proposals, isCut: issues.length >= maxThreads || proposals.length >= maxThreads };
@@ -103,6 +108,7 @@ async function statusesOf(
 
 async function all(reader: Reader, filters: readonly Filter[], signal?: AbortSignal): Promise<NostrEvent[]> {
   const events: NostrEvent[] = [];
-  for await (const page of reader.query(filters, signal ? { signal } : {})) events.push(...page.map(({ event }) => event));
+  for await (const page of reader.query(filters, signal ? { signal } : {}))
+    events.push(...page.map(({ event }) => event));
   return events;
 }

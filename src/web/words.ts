@@ -7,7 +7,8 @@ import { type Html, html } from "./html.js";
 
 export const count = (value: number): string => value.toLocaleString("en");
 
-export const counted = (value: number, one: string, many: string): string => `${count(value)} ${value === 1 ? one : many}`;
+export const counted = (value: number, one: string, many: string): string =>
+  `${count(value)} ${value === 1 ? one : many}`;
 
 /** Beyond these a Date has no ISO text; commits may claim any time. */
 const maxSeconds = 253_402_300_799;

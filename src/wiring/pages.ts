@@ -49,7 +49,12 @@ export function createPages(parts: PagesParts): Pages {
   const rates = new VisitorRates(clock);
   const history = new RelayHistory();
   const startedSeconds = Math.floor(clock.nowMs() / 1000);
-  const sampling = repeatedly(clock, () => sampleEveryMs, async () => history.look(status.syncStatus()), onFault);
+  const sampling = repeatedly(
+    clock,
+    () => sampleEveryMs,
+    async () => history.look(status.syncStatus()),
+    onFault,
+  );
   const site = (): Site => {
     const urls = publicUrls(live.current);
     return { name: live.current.relayName, basePath, httpUrl: urls.http, relayUrl: urls.relay, version };
@@ -76,13 +81,21 @@ export function createPages(parts: PagesParts): Pages {
       const facts = {
         relays: status.syncStatus(),
         huntingQueue: status.huntingQueue(),
-        waiting: { announcements: totals.waitingAnnouncements, soft: totals.softAnnouncements, entries: totals.entries },
+        waiting: {
+          announcements: totals.waitingAnnouncements,
+          soft: totals.softAnnouncements,
+          entries: totals.entries,
+        },
         repositories: parts.repositoryCount(),
         events: store.stats.events,
         startedSeconds,
         versions: { holdfast: version, git: gitHost.git.version, node: process.versions.node },
       };
-      sendDocument(request, response, statusPage(site(), facts, (url) => history.of(url)));
+      sendDocument(
+        request,
+        response,
+        statusPage(site(), facts, (url) => history.of(url)),
+      );
     },
   };
   const nothing: Route = {
@@ -90,14 +103,23 @@ export function createPages(parts: PagesParts): Pages {
     handle: (request, response) => sendDocument(request, response, missingPage(site())),
   };
   return {
-    routes: [limited(landing), limited(statusRoute), ...repositoryRoutes(site, sources, rates), ...assetRoutes(), nothing],
+    routes: [
+      limited(landing),
+      limited(statusRoute),
+      ...repositoryRoutes(site, sources, rates),
+      ...assetRoutes(),
+      nothing,
+    ],
     close: () => sampling.close(),
   };
 }
 
 const wantsPage = ({ message }: RouteRequest): boolean => (message.headers.accept ?? "").includes("text/html");
 
-function landingFacts({ relayFacts, repositoryCount, store, live }: PagesParts, site: Site): Omit<LandingFacts, "activity"> {
+function landingFacts(
+  { relayFacts, repositoryCount, store, live }: PagesParts,
+  site: Site,
+): Omit<LandingFacts, "activity"> {
   const facts = relayFacts();
   return {
     site,

@@ -35,7 +35,8 @@ export function checkInPage(): string[] {
   const { document } = window;
   const wrong: string[] = [];
   const all = (selector: string): Element[] => [...document.querySelectorAll(selector)];
-  const said = (element: Element): string => `${element.tagName.toLowerCase()} "${(element.textContent ?? "").trim().slice(0, 40)}"`;
+  const said = (element: Element): string =>
+    `${element.tagName.toLowerCase()} "${(element.textContent ?? "").trim().slice(0, 40)}"`;
 
   if (!document.documentElement.getAttribute("lang")) wrong.push("the page has no language");
   if (document.title.trim() === "") wrong.push("the page has no title");
@@ -56,7 +57,8 @@ export function checkInPage(): string[] {
   const ids = all("[id]").map(({ id }) => id);
   if (new Set(ids).size !== ids.length) wrong.push("an id is used twice");
   for (const element of all("[aria-labelledby]")) {
-    if (!document.querySelector(`[id="${element.getAttribute("aria-labelledby")}"]`)) wrong.push(`a label is missing for ${said(element)}`);
+    if (!document.querySelector(`[id="${element.getAttribute("aria-labelledby")}"]`))
+      wrong.push(`a label is missing for ${said(element)}`);
   }
   for (const element of all("input, select, textarea")) {
     if (!document.querySelector(`label[for="${element.id}"]`)) wrong.push("a field without a label");
@@ -69,7 +71,8 @@ export function checkInPage(): string[] {
   for (const element of all("img")) if (!element.hasAttribute("alt")) wrong.push("a picture without a text");
   for (const element of all("svg")) if (!element.getAttribute("aria-label")) wrong.push("a drawing without a label");
   for (const element of all("table")) {
-    if ([...document.querySelectorAll("th")].some((cell) => !cell.hasAttribute("scope"))) wrong.push(`a heading cell without scope in ${said(element)}`);
+    if ([...document.querySelectorAll("th")].some((cell) => !cell.hasAttribute("scope")))
+      wrong.push(`a heading cell without scope in ${said(element)}`);
   }
   for (const element of all("[style], [onclick], [onload]")) wrong.push(`inline style or script at ${said(element)}`);
 
@@ -84,16 +87,21 @@ export function checkInPage(): string[] {
   };
   const background = (element: Element | null): number[] => {
     for (let at = element; at; at = at.parentElement) {
-      const value = colour(window.getComputedStyle(at)["backgroundColor"] ?? "");
+      const value = colour(window.getComputedStyle(at).backgroundColor ?? "");
       if ((value[3] ?? 1) > 0) return value;
     }
     return [255, 255, 255];
   };
   for (const element of all("body *")) {
-    const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && (node.textContent ?? "").trim() !== "");
+    const hasText = [...element.childNodes].some(
+      (node) => node.nodeType === 3 && (node.textContent ?? "").trim() !== "",
+    );
     const box = element.getBoundingClientRect();
     if (!hasText || box.width === 0 || element.closest("svg")) continue;
-    const [front, back] = [luminance(colour(window.getComputedStyle(element)["color"] ?? "")), luminance(background(element))];
+    const [front, back] = [
+      luminance(colour(window.getComputedStyle(element).color ?? "")),
+      luminance(background(element)),
+    ];
     const ratio = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
     if (ratio < 4.5) wrong.push(`contrast ${ratio.toFixed(2)} at ${said(element)}`);
   }
@@ -102,7 +110,8 @@ export function checkInPage(): string[] {
   const { scrollWidth, clientWidth } = document.documentElement;
   if (scrollWidth > clientWidth) wrong.push(`the page is ${scrollWidth} wide in ${clientWidth}`);
   for (const element of all("pre, .scroll")) {
-    if (element.scrollWidth > element.clientWidth && element.getAttribute("tabindex") !== "0") wrong.push(`cannot be scrolled by keyboard: ${said(element)}`);
+    if (element.scrollWidth > element.clientWidth && element.getAttribute("tabindex") !== "0")
+      wrong.push(`cannot be scrolled by keyboard: ${said(element)}`);
   }
   return wrong;
 }
@@ -119,6 +128,6 @@ export function focusInPage(): { readonly stop: string; readonly isVisible: bool
   };
   const element = page.document.activeElement;
   const style = page.getComputedStyle(element);
-  const isVisible = style["outlineStyle"] !== "none" && Number.parseFloat(style["outlineWidth"] ?? "0") >= 2;
+  const isVisible = style.outlineStyle !== "none" && Number.parseFloat(style.outlineWidth ?? "0") >= 2;
   return { stop: `${element.tagName} ${(element.textContent ?? "").trim().slice(0, 30)}`, isVisible };
 }

@@ -1,7 +1,7 @@
 // A server that looks lived in, for the pictures and checks of its pages.
 
 import type { SecretKey } from "../../src/nostr/keys.js";
-import { newKey, type PagesWorld, startPagesWorld } from "../pages-world.js";
+import { newKey, type PagesWorld, startPagesWorld, until } from "../pages-world.js";
 
 const readme = `# Tidewater
 
@@ -40,15 +40,6 @@ export interface Scene {
   readonly hostile: string;
 }
 
-/** Looks again and again until it is so. */
-export async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + 15_000;
-  while (!(await isSo())) {
-    if (performance.now() > end) throw new Error("waited in vain");
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
 export const hostileName = `<img src=x onerror="document.title='owned'">`;
 
 export async function setScene(): Promise<Scene> {
@@ -71,9 +62,12 @@ export async function setScene(): Promise<Scene> {
   ]);
   const copy = await world.workingCopy(
     { "README.md": readme, ".message": "Begin" },
-    ...["Read stations from a file", "Fix the sign of the phase for western longitudes", "Speed up the inner loop", "Describe what M2 is"].map(
-      (message) => ({ "src/harmonics.ts": `// ${message}\n`, ".message": message }),
-    ),
+    ...[
+      "Read stations from a file",
+      "Fix the sign of the phase for western longitudes",
+      "Speed up the inner loop",
+      "Describe what M2 is",
+    ].map((message) => ({ "src/harmonics.ts": `// ${message}\n`, ".message": message })),
   );
   await world.git(copy.folder, "tag", "v1.0.0", "HEAD~1");
   await world.git(copy.folder, "branch", "stations", "HEAD~2");
@@ -91,10 +85,24 @@ export async function setScene(): Promise<Scene> {
   await until(async () => (await (await fetch(full)).text()).includes("Tidewater"));
   const about: [string, string] = ["a", `30617:${owner.pubkey}:${identifier}`];
   await world.publish(owner, 0, [], JSON.stringify({ name: "Ada of the Harbour" }));
-  await world.publish(reader, 1621, [about, ["p", owner.pubkey], ["subject", "Wrong by an hour in Reykjavík during summer"]], "It is.", 7_200);
+  await world.publish(
+    reader,
+    1621,
+    [about, ["p", owner.pubkey], ["subject", "Wrong by an hour in Reykjavík during summer"]],
+    "It is.",
+    7_200,
+  );
   const settled = await world.publish(reader, 1621, [about, ["subject", "Typo in the README"]], "there", 90_000);
   await world.publish(second, 1632, [["e", settled.id, "", "root"], about], "", 80_000);
-  await world.host(second, "knots", [{ "README.md": "# Knots\n" }], [["name", "Knots"], ["description", "Bowline, sheet bend, and friends."]]);
+  await world.host(
+    second,
+    "knots",
+    [{ "README.md": "# Knots\n" }],
+    [
+      ["name", "Knots"],
+      ["description", "Bowline, sheet bend, and friends."],
+    ],
+  );
 
   const waiter = newKey();
   await world.announce(waiter, "secret-plans", [["name", "Plans nobody may see yet"]]);
@@ -102,7 +110,12 @@ export async function setScene(): Promise<Scene> {
   await world.host(
     attacker,
     hostileName,
-    [{ "README.md": `# ${hostileName}\n\n<script>document.title='owned'</script>\n\n[click](javascript:document.title='owned') <svg onload=alert(1)>\n`, ".message": hostileName }],
+    [
+      {
+        "README.md": `# ${hostileName}\n\n<script>document.title='owned'</script>\n\n[click](javascript:document.title='owned') <svg onload=alert(1)>\n`,
+        ".message": hostileName,
+      },
+    ],
     [
       ["name", hostileName],
       ["description", `"><script>document.title='owned'</script> ${"wide".repeat(60)} \u202Ereversed`],

@@ -8,8 +8,8 @@ import { after, before, describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { checkInPage, focusInPage } from "./accessibility.js";
 import { type Browser, openBrowser } from "./chromium.js";
-import { serveStatus } from "./status-scene.js";
 import { hostileName, type Scene, setScene } from "./pages-scene.js";
+import { serveStatus } from "./status-scene.js";
 
 const pictures = "artifacts";
 const phone = { width: 320, height: 640 };
@@ -48,7 +48,10 @@ describe("the pages in a browser", { timeout: 180_000 }, () => {
     await scene.world.close();
   });
 
-  async function open(url: string, options: { dark?: boolean; size?: typeof phone; from?: Browser } = {}): Promise<Page> {
+  async function open(
+    url: string,
+    options: { dark?: boolean; size?: typeof phone; from?: Browser } = {},
+  ): Promise<Page> {
     const page = await (options.from ?? browser).context.newPage();
     await page.setViewportSize(options.size ?? desk);
     await page.emulateMedia({ colorScheme: options.dark ? "dark" : "light" });
@@ -78,7 +81,19 @@ describe("the pages in a browser", { timeout: 180_000 }, () => {
       `<title></title><h1>One</h1><h3>Three</h3><input id="q"><a href="/"></a><img src="data:,"><p style="color:#999;background:#fff">pale</p><pre style="width:9px;overflow:auto">long long</pre><p style="width:3000px">wide</p>`,
     );
     const found = (await page.evaluate(checkInPage)).join("\n");
-    for (const part of ["language", "title", "main", "heading level 3", "label", "without a name", "picture", "contrast", "inline", "keyboard", "wide in"]) {
+    for (const part of [
+      "language",
+      "title",
+      "main",
+      "heading level 3",
+      "label",
+      "without a name",
+      "picture",
+      "contrast",
+      "inline",
+      "keyboard",
+      "wide in",
+    ]) {
       assert.ok(found.includes(part), `${part} was not found in: ${found}`);
     }
     await page.close();
@@ -124,11 +139,20 @@ describe("the pages in a browser", { timeout: 180_000 }, () => {
     await page.getByText("click").first().waitFor();
     assert.notEqual(await page.title(), "owned");
     assert.equal(await page.locator("h1").textContent(), hostileName);
-    assert.equal(await page.locator("main script, main img:not([src^='/badge/']), main svg, a[href^='javascript']").count(), 0);
+    assert.equal(
+      await page.locator("main script, main img:not([src^='/badge/']), main svg, a[href^='javascript']").count(),
+      0,
+    );
     await page.goto(scene.full);
     await page.getByText("principal lunar").waitFor();
-    assert.deepEqual(asked.filter((url) => !url.startsWith(scene.world.origin)), []);
-    assert.deepEqual(complaints.filter((text) => /Content Security Policy/i.test(text)), []);
+    assert.deepEqual(
+      asked.filter((url) => !url.startsWith(scene.world.origin)),
+      [],
+    );
+    assert.deepEqual(
+      complaints.filter((text) => /Content Security Policy/i.test(text)),
+      [],
+    );
     await page.close();
   });
 
@@ -152,7 +176,15 @@ describe("the pages in a browser", { timeout: 180_000 }, () => {
     });
     await page.goto(`${scene.world.origin}/`);
     await isListening;
-    await scene.world.publish(scene.owner, 1621, [["a", `30617:${scene.owner.pubkey}:tidewater`], ["subject", subject]], "now");
+    await scene.world.publish(
+      scene.owner,
+      1621,
+      [
+        ["a", `30617:${scene.owner.pubkey}:tidewater`],
+        ["subject", subject],
+      ],
+      "now",
+    );
     await page.getByText(subject).waitFor({ timeout: 15_000 });
     await page.close();
   });

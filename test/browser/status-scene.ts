@@ -52,7 +52,12 @@ export async function serveStatus(): Promise<{ readonly url: string; close(): Pr
       ...assetRoutes(),
       {
         matches: ({ localPath }) => localPath === "/status",
-        handle: (request, response) => sendDocument(request, response, statusPage(site, facts, (url) => history.of(url))),
+        handle: (request, response) =>
+          sendDocument(
+            request,
+            response,
+            statusPage(site, facts, (url) => history.of(url)),
+          ),
       },
     ],
     basePath: "",
