@@ -40,7 +40,7 @@ describe("what a repository's page shows of its content", { timeout: 30_000 }, (
   function plumb(input: string | Buffer, ...args: string[]): string {
     const env = {
       PATH: process.env.PATH,
-      GIT_AUTHOR_NAME: "A\x1f<b>",
+      GIT_AUTHOR_NAME: "A\x1fb",
       GIT_AUTHOR_EMAIL: "a@x",
       GIT_COMMITTER_NAME: "A",
       GIT_COMMITTER_EMAIL: "a@x",
@@ -75,6 +75,7 @@ describe("what a repository's page shows of its content", { timeout: 30_000 }, (
     assert.equal(view.commits.length, 10);
     assert.deepEqual([view.commits[0]?.subject, view.commits[9]?.subject], ["Change 12", "Change 3"]);
     assert.equal(view.commits[0]?.oid, tip);
+    assert.match(view.commits[0]?.author ?? "", /^A.b$/);
   });
 
   test("a second look at the same commit starts nothing", async () => {

@@ -130,24 +130,24 @@ async function readReadme(repository: GitRepository, commit: Oid): Promise<Readm
   return undefined;
 }
 
-const field = "\x1f";
-const record = "\x1e";
+const fields = 4;
 
 async function recentCommits(repository: GitRepository, commit: Oid): Promise<CommitSummary[]> {
-  // Cut by git: one commit's subject may be as long as an object may be.
-  const format = `%H${field}%<(80,trunc)%aN${field}%at${field}%<(200,trunc)%s${record}`;
-  const args = [
-    "rev-list",
-    `--max-count=${shownCommits}`,
-    "--no-commit-header",
-    `--format=${format}`,
-    "--stdin",
-  ] as const;
-  const { text } = await output(repository, [...args], commit, maxLogBytes);
-  return text.split(record).flatMap((line) => {
-    const [oid = "", author = "", time = "", subject = ""] = line.trim().split(field);
-    return oid === "" ? [] : [{ oid, author: author.trim(), time: Number(time), subject: subject.trim() }];
-  });
+  // Cut by git: one commit's subject may be as long as an object may be. NUL is the one sign no field can hold.
+  const format = "%H%x00%at%x00%<(80,trunc)%aN%x00%<(200,trunc)%s%x00";
+  const { text } = await output(
+    repository,
+    ["rev-list", `--max-count=${shownCommits}`, "--no-commit-header", `--format=${format}`, "--stdin"],
+    commit,
+    maxLogBytes,
+  );
+  const values = text.split("\0");
+  const commits: CommitSummary[] = [];
+  for (let at = 0; at + fields <= values.length; at += fields) {
+    const [oid = "", time = "", author = "", subject = ""] = values.slice(at, at + fields);
+    commits.push({ oid: oid.trim(), time: Number(time), author: author.trim(), subject: subject.trim() });
+  }
+  return commits;
 }
 
 /** Runs git with one small input and reads no more than this of what it says; then it is ended. */

@@ -122,8 +122,8 @@ function refSection({ comparison, state }: RepositoryFacts): Html {
   const { refs } = comparison;
   const off = refs.filter(({ standing }) => standing !== "equal");
   // What is out of line must not hide behind many that are in line.
-  const shown = [...off, ...refs.filter(({ standing }) => standing === "equal")].slice(0, shownRefs);
-  const inOrder = refs.filter((ref) => shown.includes(ref));
+  const shown = new Set([...off, ...refs.filter(({ standing }) => standing === "equal")].slice(0, shownRefs));
+  const inOrder = refs.filter((ref) => shown.has(ref));
   const branches = refs.filter(({ kind }) => kind === "branch").length;
   const oid = (value: string | undefined): Html =>
     value === undefined

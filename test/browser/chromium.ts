@@ -20,7 +20,9 @@ export interface Browser {
   close(): Promise<void>;
 }
 
-export async function openBrowser(options: Parameters<typeof chromium.launchPersistentContext>[1] = {}): Promise<Browser> {
+export async function openBrowser(
+  options: Parameters<typeof chromium.launchPersistentContext>[1] = {},
+): Promise<Browser> {
   const profile = await mkdtemp(join(tmpdir(), "holdfast-chromium-"));
   const executablePath = process.env.CHROMIUM_PATH ?? "/usr/bin/chromium";
   const context = await chromium.launchPersistentContext(profile, {
