@@ -19,6 +19,15 @@ import { RelayClient } from "./harness/relay-client.js";
 
 export const newKey = (): SecretKey => SecretKey.generate(randomBytes);
 
+/** Looks again and again until it is so. */
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + 15_000;
+  while (!(await isSo())) {
+    if (performance.now() > end) throw new Error("waited in vain");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 export interface PublishedEvent {
   readonly id: string;
   readonly created_at: number;

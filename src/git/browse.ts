@@ -33,7 +33,7 @@ export interface CommitView {
 
 export const countedCommits = 5_000;
 const shownCommits = 10;
-const maxReadmeBytes = 128 * 1024;
+const maxReadmeBytes = 64 * 1024;
 /** A file above this is not opened at all: git would hold all of it to give us the beginning. */
 const maxReadmeFileBytes = 4 * 1024 * 1024;
 const maxLogBytes = 64 * 1024;
@@ -123,31 +123,31 @@ async function readReadme(repository: GitRepository, commit: Oid): Promise<Readm
     if (type !== "blob" || name === undefined || Number(size) > maxReadmeFileBytes) continue;
     const blob = await output(repository, ["cat-file", "--batch"], checkedOid(oid as Oid), maxReadmeBytes);
     const text = blob.text.slice(blob.text.indexOf("\n") + 1).replace(/\n$/, "");
-    // Not text: nothing to show.
-    if (text.includes("\0")) return undefined;
+    // Empty or not text: nothing to show.
+    if (text.includes("\0") || text.trim() === "") return undefined;
     return { name, text, isMarkdown: isMarkdown(name), isCut: blob.isCut };
   }
   return undefined;
 }
 
-const field = "\x1f";
-const record = "\x1e";
+const fields = 4;
 
 async function recentCommits(repository: GitRepository, commit: Oid): Promise<CommitSummary[]> {
-  // Cut by git: one commit's subject may be as long as an object may be.
-  const format = `%H${field}%<(80,trunc)%aN${field}%at${field}%<(200,trunc)%s${record}`;
-  const args = [
-    "rev-list",
-    `--max-count=${shownCommits}`,
-    "--no-commit-header",
-    `--format=${format}`,
-    "--stdin",
-  ] as const;
-  const { text } = await output(repository, [...args], commit, maxLogBytes);
-  return text.split(record).flatMap((line) => {
-    const [oid = "", author = "", time = "", subject = ""] = line.trim().split(field);
-    return oid === "" ? [] : [{ oid, author: author.trim(), time: Number(time), subject: subject.trim() }];
-  });
+  // Cut by git: one commit's subject may be as long as an object may be. NUL is the one sign no field can hold.
+  const format = "%H%x00%at%x00%<(80,trunc)%aN%x00%<(200,trunc)%s%x00";
+  const { text } = await output(
+    repository,
+    ["rev-list", `--max-count=${shownCommits}`, "--no-commit-header", `--format=${format}`, "--stdin"],
+    commit,
+    maxLogBytes,
+  );
+  const values = text.split("\0");
+  const commits: CommitSummary[] = [];
+  for (let at = 0; at + fields <= values.length; at += fields) {
+    const [oid = "", time = "", author = "", subject = ""] = values.slice(at, at + fields);
+    commits.push({ oid: oid.trim(), time: Number(time), author: author.trim(), subject: subject.trim() });
+  }
+  return commits;
 }
 
 /** Runs git with one small input and reads no more than this of what it says; then it is ended. */

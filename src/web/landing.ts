@@ -5,7 +5,7 @@ import { isRead, type Route, type RouteRequest } from "../http/routes.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import { type Activity, activityKinds, maxFound, maxSearchCharacters, type RepositoryEntry } from "./activity.js";
-import { foreign, type Html, html } from "./html.js";
+import { foreign, type Html, html, webUrl } from "./html.js";
 import { copyLine, pageDocument, type Site } from "./layout.js";
 import { personLink } from "./people.js";
 import { clientUrl, repositoryPath, threadUrl } from "./repository-urls.js";
@@ -67,7 +67,7 @@ function repositoryLink(site: Site, { name, title, isHere }: RepositoryEntry): H
 
 function searchSection({ site }: LandingFacts, { words, found }: NonNullable<LandingFacts["search"]>): Html {
   const line = (entry: RepositoryEntry): Html => html`<li><span class="title">${repositoryLink(site, entry)}</span>
-${entry.description !== "" && html`<span>${foreign(entry.description, 240)}</span>`}
+${entry.description !== "" && html`<span class="text">${foreign(entry.description, 240)}</span>`}
 <span class="meta"><span class="mono">${shortNpub(npubOf(entry.name.owner))}</span>, announced ${time(entry.created_at)}${!entry.isHere && " (elsewhere)"}</span></li>`;
   const said =
     found.length >= maxFound
@@ -117,6 +117,12 @@ ${copyLine("Clone with git", `git clone ${site.httpUrl}/<npub>/<identifier>.git`
 <p>${repoAcceptanceCriteria}</p>
 </section>`;
 
+/** The operator's own words: an address of the web or of mail is a link. */
+function operatorsLink(text: string): Html {
+  const url = webUrl(text) ?? (/^mailto:[^\s]+$/.test(text) ? text : undefined);
+  return url === undefined ? html`${text}` : html`<a href="${url}">${text.replace(/^mailto:/, "")}</a>`;
+}
+
 const aboutSection = (
   facts: LandingFacts,
 ): Html => html`<section aria-labelledby="server"><h2 id="server">About this server</h2>
@@ -125,8 +131,8 @@ const aboutSection = (
 <dt>Supports</dt><dd>${facts.supportedGrasps.join(", ")}; NIPs ${facts.supportedNips.join(", ")}</dd>
 <dt>Largest event</dt><dd>${count(Math.floor(facts.maxEventBytes / 1024))} KiB</dd>
 ${facts.operator !== undefined && html`<dt>Operator</dt><dd><a class="mono" href="${personUrl(facts.operator)}">${shortNpub(npubOf(facts.operator))}</a></dd>`}
-${facts.contact !== undefined && html`<dt>Contact</dt><dd>${facts.contact}</dd>`}
-${facts.postingPolicy !== undefined && html`<dt>Policy</dt><dd>${facts.postingPolicy}</dd>`}
+${facts.contact !== undefined && html`<dt>Contact</dt><dd>${operatorsLink(facts.contact)}</dd>`}
+${facts.postingPolicy !== undefined && html`<dt>Policy</dt><dd>${operatorsLink(facts.postingPolicy)}</dd>`}
 ${facts.curation !== undefined && html`<dt>Curation</dt><dd>${facts.curation}</dd>`}
 <dt>Software</dt><dd>Holdfast ${facts.site.version}</dd>
 </dl>

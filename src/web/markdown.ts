@@ -3,9 +3,11 @@
 // links, so that a reader's browser asks nobody but this server. Raw markup in the text is left out, never passed on.
 // What is not known here stays readable text. Linear in the length of the text: no pattern can look far ahead.
 
-import { foreignLink, type Html, html, webUrl } from "./html.js";
+import { type Html, html } from "./html.js";
+import { inline } from "./markdown-inline.js";
 
-export const maxReadmeCharacters = 128 * 1024;
+export const maxReadmeCharacters = 64 * 1024;
+/** Lists in quotations in lists: deeper ones are read as text. */
 const maxDepth = 4;
 
 /** `outerLevel`: the heading under which the text stands; its own headings come below that, without gaps. */
@@ -91,7 +93,7 @@ function blocks(lines: readonly string[], headings: Headings, depth: number): Ht
         out.push(headingAt(headings, lines[at]?.trim().startsWith("=") ? 1 : 2, text));
         at += 1;
       } else {
-        const content = inline(text, 0);
+        const content = inline(text);
         if (content.toString().trim() !== "") out.push(html`<p>${content}</p>`);
       }
     }
@@ -108,7 +110,7 @@ const codeBlock = (lines: readonly string[]): Html =>
   html`<pre tabindex="0" role="group" aria-label="Code"><code>${lines.join("\n")}</code></pre>`;
 
 function headingAt(headings: Headings, level: number, text: string): Html {
-  const title = inline(text.trim(), 0);
+  const title = inline(text.trim());
   if (title.toString().trim() === "") return html``;
   const wanted = Math.min(6, headings.outerLevel + level, headings.lastLevel + 1);
   headings.lastLevel = wanted;
@@ -144,7 +146,7 @@ function listFrom(lines: readonly string[], start: number, headings: Headings, d
     }
     const isSimple =
       inner.length === 1 || !inner.some((line, index) => index > 0 && (isBlank(line) || startsBlock(line)));
-    items.push(html`<li>${isSimple ? inline(inner.join("\n"), 0) : blocks(inner, headings, depth + 1)}</li>`);
+    items.push(html`<li>${isSimple ? inline(inner.join("\n")) : blocks(inner, headings, depth + 1)}</li>`);
     if (isBlank(lines[at]) && item.test(lines[at + 1] ?? "")) at += 1;
   }
   return { html: isOrdered ? html`<ol>${items}</ol>` : html`<ul>${items}</ul>`, end: at };
@@ -158,52 +160,11 @@ function table(head: string, rows: readonly string[]): Html {
       .split("|")
       .slice(0, 50);
   const columns = cells(head);
-  const row = (line: string): Html =>
-    html`<tr>${columns.map((_, index) => html`<td>${inline((cells(line)[index] ?? "").trim(), 0)}</td>`)}</tr>`;
+  const row = (line: string): Html => {
+    const values = cells(line);
+    return html`<tr>${columns.map((_, index) => html`<td>${inline((values[index] ?? "").trim())}</td>`)}</tr>`;
+  };
   return html`<div class="scroll" tabindex="0" role="group" aria-label="Table"><table><thead><tr>${columns.map(
-    (cell) => html`<th scope="col">${inline(cell.trim(), 0)}</th>`,
+    (cell) => html`<th scope="col">${inline(cell.trim())}</th>`,
   )}</tr></thead><tbody>${rows.slice(0, 500).map(row)}</tbody></table></div>`;
-}
-
-// Each begins with a different sign and looks at most a few hundred characters ahead.
-const tokens =
-  /\\([!-/:-@[-`{-~])|(`{1,3})([^`]{1,300})\2|(!?)\[((?:[^[\]]|!\[[^[\]]{0,200}\]\([^()\s]{0,300}\)){0,300})\]\(<?([^\s()<>]{0,400}(?:\([^\s()]{0,100}\)[^\s()<>]{0,100})?)>?(?: +"[^"\n]{0,200}")?\)|(\*\*|__)(?=\S)([^*_]{1,300}|[^\n]{1,120}?\S)\7|([*_])(?=\S)([^*_\n]{1,300})\9(?![\p{L}\p{N}])|~~([^~\n]{1,300})~~|<(https?:\/\/[^\s<>]{1,400})>|<\/?[A-Za-z][^<>]{0,600}>|(https?:\/\/[^\s<>"'`|\\^{}[\]()*]{1,400})|( {2,}\n|\\\n)/gu;
-
-/** Text between blocks: code, links, emphasis, bare addresses. */
-function inline(text: string, depth: number): Html {
-  if (depth > maxDepth) return html`${text}`;
-  const out: (Html | string)[] = [];
-  let end = 0;
-  for (const match of text.matchAll(tokens)) {
-    out.push(text.slice(end, match.index), token(match, text, depth));
-    end = match.index + match[0].length;
-  }
-  return html`${[...out, text.slice(end)]}`;
-}
-
-function token(match: RegExpExecArray, text: string, depth: number): Html | string {
-  const [whole, escaped, , code, picture, label, target, , strong, sign, emphasis, struck, angle, bare, broken] = match;
-  if (escaped !== undefined) return escaped;
-  if (code !== undefined) return html`<code>${code.trim()}</code>`;
-  if (label !== undefined) {
-    const url = webUrl(target ?? "");
-    // A link may hold a picture: what is said in its place is the label of the link.
-    const said = picture
-      ? html`${label || "picture"}`
-      : inline(label.replace(/!\[([^\]]{0,200})\]\([^)]{0,300}\)/g, "$1"), maxDepth);
-    return url === undefined ? said : foreignLink(url, said.toString() === "" ? url : said);
-  }
-  if (strong !== undefined) return html`<strong>${inline(strong, depth + 1)}</strong>`;
-  if (emphasis !== undefined) {
-    // snake_case_names are words.
-    if (sign === "_" && /[\p{L}\p{N}]/u.test(text[match.index - 1] ?? "")) return whole;
-    return html`<em>${inline(emphasis, depth + 1)}</em>`;
-  }
-  if (struck !== undefined) return html`<s>${struck}</s>`;
-  if (broken !== undefined) return html`<br>`;
-  const found = angle ?? bare;
-  if (found === undefined) return "";
-  const tail = angle === undefined ? (/[.,:;!?]+$/.exec(found)?.[0] ?? "") : "";
-  const url = webUrl(found.slice(0, found.length - tail.length));
-  return url === undefined ? whole : html`${foreignLink(url, found.slice(0, found.length - tail.length))}${tail}`;
 }

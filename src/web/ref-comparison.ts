@@ -27,6 +27,9 @@ export interface Comparison {
   readonly overall: OverallStanding;
 }
 
+// Made once: a comparison of texts that makes its own takes a hundred times as long.
+const byName = new Intl.Collator("en", { numeric: true });
+
 const heads = "refs/heads/";
 const tags = "refs/tags/";
 
@@ -53,7 +56,7 @@ export function compareRefs(
     refs.push({ name: short, kind, signed: signedOid, held: heldOid, standing: standingOf(signedOid, heldOid) });
   }
   const rank = ({ kind, name }: ComparedRef): number => (kind === "tag" ? 2 : `${heads}${name}` === head ? 0 : 1);
-  refs.sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name, "en", { numeric: true }));
+  refs.sort((a, b) => rank(a) - rank(b) || byName.compare(a.name, b.name));
   return { refs, overall: signed === undefined ? "none" : overallOf(refs) };
 }
 

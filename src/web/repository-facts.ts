@@ -6,8 +6,9 @@ import { maintainerSet } from "../admission/maintainers.js";
 import { type RepositoryName, repositoryAddress } from "../admission/names.js";
 import type { Browser, CommitView } from "../git/browse.js";
 import type { Repositories } from "../git/repositories.js";
+import type { RefTable } from "../git/types.js";
 import { tagValue } from "../nostr/event.js";
-import type { Oid, Pubkey } from "../nostr/ids.js";
+import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { type Announcement, announcementOf, type RepositoryState, stateOf } from "../nostr/nip34.js";
 import { diskAddress } from "../purgatory/repository-address.js";
@@ -80,13 +81,13 @@ export async function lookAtRepository(
   if (!row || !announcement) return { type: "unknown" };
 
   const repository = repositories.open(diskAddress(name));
-  const { refs, head } = await repository.refs();
+  const table = await repository.refs();
   const state = await governingState(store, row);
-  const tip = refs.get(head)?.oid ?? [...refs].find(([ref]) => ref.startsWith("refs/heads/"))?.[1].oid;
+  const tip = tipOf(table);
   let view: CommitView | undefined;
   if (tip) {
     if (!browser.knows(repository, tip) && !visitor.mayStartGit()) return { type: "too-many" };
-    const result = await browser.view(repository, tip as Oid, visitor.ip, visitor.signal);
+    const result = await browser.view(repository, tip, visitor.ip, visitor.signal);
     if (!result.ok) return { type: "busy" };
     view = result.view;
   }
@@ -114,14 +115,38 @@ export async function lookAtRepository(
       maintainers,
       people,
       state,
-      comparison: compareRefs(state?.refs, refs, head),
+      comparison: comparisonOf(table, state),
       partialSince: row.partial?.since,
-      headBranch: head,
+      headBranch: table.head,
       pushes: row.counters.pushes,
       threads,
       view,
     },
   };
+}
+
+/** The commit a reader sees: the head's, or that of any branch while the head has none. */
+function tipOf({ refs, head }: RefTable): Oid | undefined {
+  const tip = refs.get(head)?.oid;
+  if (tip) return tip;
+  for (const [ref, { oid }] of refs) if (ref.startsWith("refs/heads/")) return oid;
+  return undefined;
+}
+
+interface KeptComparison {
+  readonly state: EventId | undefined;
+  readonly comparison: Comparison;
+}
+
+/** A table never changes in place: a repository with a hundred thousand refs is compared once, not for each reader. */
+const comparisons = new WeakMap<RefTable, KeptComparison>();
+
+export function comparisonOf(table: RefTable, state: RepositoryState | undefined): Comparison {
+  const kept = comparisons.get(table);
+  if (kept && kept.state === state?.event.id) return kept.comparison;
+  const comparison = compareRefs(state?.refs, table.refs, table.head);
+  comparisons.set(table, { state: state?.event.id, comparison });
+  return comparison;
 }
 
 /** The directed set as everybody can work it out: by served announcements alone. */

@@ -1,7 +1,7 @@
 // The page at a repository's git URL (grasp.md G7), made of facts. Everything strangers wrote goes through `html`,
 // the README through the small Markdown of markdown.ts (threats row 14).
 
-import { countedCommits } from "../git/browse.js";
+import { countedCommits, type Readme } from "../git/browse.js";
 import type { Document } from "../http/page.js";
 import { kinds } from "../nostr/kinds.js";
 import { foreign, foreignLink, type Html, html, webUrl } from "./html.js";
@@ -46,6 +46,7 @@ export function repositoryPage(site: Site, facts: RepositoryFacts): Document {
 <div class="heading-line"><h1>${foreign(title, 120)}</h1> ${overallTags[facts.comparison.overall]}</div>
 ${announcement.description.trim() !== "" && html`<p class="lead">${foreign(announcement.description.trim(), 1_000)}</p>`}
 ${statusNote(facts)}
+${jumpList(facts)}
 <section aria-labelledby="clone"><h2 id="clone">Clone</h2>
 ${copyLine("Clone with git", `git clone ${cloneUrl(site, name)}`)}
 ${copyLine("Clone with ngit", `git clone ${nostrUrl(site, name)}`)}
@@ -63,6 +64,19 @@ ${commitSection(facts)}
 ${readmeSection(facts)}`,
   });
 }
+
+function jumpList({ threads, view, comparison }: RepositoryFacts): Html {
+  const open = (list: readonly Thread[]): string => count(list.filter(isOpen).length);
+  return html`<ul class="jump small">
+<li><a href="#refs">Branches and tags (${count(comparison.refs.length)})</a></li>
+<li><a href="#issues">Issues (${open(threads.issues)})</a></li>
+<li><a href="#proposals">Pull requests (${open(threads.proposals)})</a></li>
+${view && view.commits.length > 0 && html`<li><a href="#commits">Commits</a></li>`}
+${view?.readme && html`<li><a href="#readme">README</a></li>`}
+</ul>`;
+}
+
+const isOpen = ({ status }: Thread): boolean => status === "open" || status === "draft";
 
 const announcementAddress = ({ name }: RepositoryFacts): string =>
   `${kinds.announcement}:${name.owner}:${name.identifier}`;
@@ -100,7 +114,7 @@ ${announcement.hashtags.length > 0 && html`<dt>Topics</dt><dd>${announcement.has
 ${web.length > 0 && html`<dt>Web</dt><dd><ul>${web.map((url) => html`<li>${foreignLink(url, foreign(url, 100))}</li>`)}</ul></dd>`}
 ${elsewhere.length > 0 && html`<dt>Also at</dt><dd><ul>${elsewhere.map((url) => html`<li><code>${foreign(url, 200)}</code></li>`)}</ul></dd>`}
 ${client !== undefined && html`<dt>Open in</dt><dd><a href="${client}">gitworkshop.dev</a> or <a href="nostr:${address}">a Nostr client</a></dd>`}
-<dt>Badge</dt><dd><img src="${site.basePath}${badgePath(name)}" alt="state: ${facts.comparison.overall}" height="20"> <code>${site.httpUrl}${badgePath(name)}</code></dd>
+<dt>Badge</dt><dd><a href="${site.basePath}${badgePath(name)}"><img src="${site.basePath}${badgePath(name)}" alt="Badge, state: ${facts.comparison.overall}" height="20"></a></dd>
 </dl>`;
 }
 
@@ -108,8 +122,8 @@ function refSection({ comparison, state }: RepositoryFacts): Html {
   const { refs } = comparison;
   const off = refs.filter(({ standing }) => standing !== "equal");
   // What is out of line must not hide behind many that are in line.
-  const shown = [...off, ...refs.filter(({ standing }) => standing === "equal")].slice(0, shownRefs);
-  const inOrder = refs.filter((ref) => shown.includes(ref));
+  const shown = new Set([...off, ...refs.filter(({ standing }) => standing === "equal")].slice(0, shownRefs));
+  const inOrder = refs.filter((ref) => shown.has(ref));
   const branches = refs.filter(({ kind }) => kind === "branch").length;
   const oid = (value: string | undefined): Html =>
     value === undefined
@@ -139,7 +153,7 @@ function threadSection(
   title: string,
   threads: readonly Thread[],
 ): Html {
-  const open = threads.filter(({ status }) => status === "open" || status === "draft");
+  const open = threads.filter(isOpen);
   const line = (thread: Thread): Html => {
     const url = threadUrl(site, thread);
     const label = foreign(thread.title, 160);
@@ -176,11 +190,22 @@ function commitSection({ view, headBranch }: RepositoryFacts): Html | undefined 
 </section>`;
 }
 
+/** Rendered once for each commit that is kept, not for each reader. */
+const renderedReadmes = new WeakMap<Readme, Html>();
+
+function renderReadme(readme: Readme): Html {
+  const known = renderedReadmes.get(readme);
+  if (known) return known;
+  const rendered = readme.isMarkdown ? renderMarkdown(readme.text, 2) : html`<pre class="plain">${readme.text}</pre>`;
+  renderedReadmes.set(readme, rendered);
+  return rendered;
+}
+
 function readmeSection({ view }: RepositoryFacts): Html | undefined {
   const readme = view?.readme;
-  if (!readme || readme.text.trim() === "") return undefined;
+  if (!readme) return undefined;
   return html`<section aria-labelledby="readme"><h2 id="readme">${readme.name}</h2>
-<div class="readme">${readme.isMarkdown ? renderMarkdown(readme.text, 2) : html`<pre class="plain">${readme.text}</pre>`}</div>
+<div class="readme">${renderReadme(readme)}</div>
 ${readme.isCut && html`<p class="quiet">The rest is in the repository.</p>`}
 </section>`;
 }

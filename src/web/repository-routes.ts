@@ -11,8 +11,13 @@ import { diskAddress } from "../purgatory/repository-address.js";
 import { type BadgeWord, badge } from "./badge.js";
 import type { Site } from "./layout.js";
 import { missingRepositoryPage, tryLaterPage, waitingRepositoryPage } from "./missing-page.js";
-import { compareRefs } from "./ref-comparison.js";
-import { governingState, lookAtRepository, type RepositorySources, releasedRow } from "./repository-facts.js";
+import {
+  comparisonOf,
+  governingState,
+  lookAtRepository,
+  type RepositorySources,
+  releasedRow,
+} from "./repository-facts.js";
 import { repositoryPage } from "./repository-page.js";
 import { retryAfterSeconds, type VisitorRates } from "./visitor-rates.js";
 
@@ -96,6 +101,6 @@ async function badgeWord({ store, repositories }: RepositorySources, name: Repos
   const row = await releasedRow(store, name);
   if (row === undefined) return "unknown";
   if (row === "waiting") return "waiting";
-  const { refs, head } = await repositories.open(diskAddress(name)).refs();
-  return compareRefs((await governingState(store, row))?.refs, refs, head).overall;
+  const table = await repositories.open(diskAddress(name)).refs();
+  return comparisonOf(table, await governingState(store, row)).overall;
 }

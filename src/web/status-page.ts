@@ -33,7 +33,7 @@ export function statusPage(site: Site, facts: StatusFacts, historyOf: (url: stri
 <li><b>${count(gaps)}</b> events found late</li>
 </ul>
 <section aria-labelledby="waiting"><h2 id="waiting">Waiting for git data</h2>
-<dl class="facts">
+<dl class="facts short">
 <dt>Repositories</dt><dd>${count(waiting.announcements)}</dd>
 <dt>Waited too long</dt><dd>${count(waiting.soft)}</dd>
 <dt>Events in all</dt><dd>${count(waiting.entries)}</dd>
@@ -43,7 +43,7 @@ export function statusPage(site: Site, facts: StatusFacts, historyOf: (url: stri
 ${relays.length === 0 ? html`<p class="quiet">No other relay is followed.</p>` : relayTable(relays, historyOf)}
 </section>
 <section aria-labelledby="versions"><h2 id="versions">Versions</h2>
-<dl class="facts">
+<dl class="facts short">
 <dt>Holdfast</dt><dd>${versions.holdfast}</dd><dt>git</dt><dd>${versions.git}</dd><dt>Node</dt><dd>${versions.node}</dd>
 <dt>Running since</dt><dd>${time(facts.startedSeconds)}</dd>
 </dl></section>

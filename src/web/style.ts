@@ -27,7 +27,7 @@ a:hover { text-decoration-thickness: 2px; }
 .skip { position: absolute; left: -999rem; }
 .skip:focus { left: 1rem; top: 0.5rem; background: var(--raised); padding: 0.4rem 0.8rem; }
 
-.top, main, .bottom { max-width: 58rem; margin: 0 auto; padding: 0 1.25rem; }
+.top, main, .bottom { width: min(58rem, 100% - 2.5rem); margin: 0 auto; }
 .top {
   display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0.25rem 1.5rem; padding-top: 1rem;
   padding-bottom: 1rem; border-bottom: 1px solid var(--line);
@@ -61,7 +61,7 @@ pre code { font-size: 1em; overflow-wrap: normal; }
 form.search { display: flex; gap: 0.5rem; margin: 1.5rem 0 0; max-width: 34rem; flex-wrap: wrap; }
 form.search label { width: 100%; font-size: 0.9rem; color: var(--quiet); }
 input[type="search"] {
-  flex: 1 1 12rem; min-width: 0; font: inherit; color: inherit; background: var(--raised); padding: 0.5rem 0.75rem;
+  flex: 1 1 8rem; min-width: 0; font: inherit; color: inherit; background: var(--raised); padding: 0.5rem 0.75rem;
   border: 1px solid var(--quiet); border-radius: 6px;
 }
 button {
@@ -83,6 +83,8 @@ button:hover { border-color: var(--ink); }
 .list li { padding: 0.65rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 .list .meta { font-size: 0.9rem; display: block; }
 .list .title { font-weight: 500; }
+.list .text { display: block; }
+time { white-space: nowrap; }
 
 .tag {
   display: inline-block; font-size: 0.8125rem; line-height: 1.4; padding: 0.05rem 0.5rem; border-radius: 999px;
@@ -97,6 +99,9 @@ button:hover { border-color: var(--ink); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: 0.5rem 1.25rem 0.5rem 0; border-bottom: 1px solid var(--line); }
 th { font-weight: 500; font-size: 0.9rem; }
+thead th { white-space: nowrap; }
+.readme thead th { white-space: normal; }
+th[scope="row"] { font-size: 1rem; font-weight: 400; color: var(--ink); }
 td:last-child, th:last-child { padding-right: 0; }
 td { overflow-wrap: anywhere; }
 
@@ -120,6 +125,7 @@ td { overflow-wrap: anywhere; }
 .readme hr { border: 0; border-top: 1px solid var(--line); margin: 1.5rem 0; }
 .readme :not(pre) > code { background: var(--plain-soft); padding: 0.1em 0.3em; border-radius: 4px; }
 .readme pre.plain { white-space: pre-wrap; overflow-wrap: anywhere; border: 0; padding: 0; background: none; }
+.jump { display: flex; flex-wrap: wrap; gap: 0.25rem 1.25rem; list-style: none; margin: 1.25rem 0 0; padding: 0; }
 .heading-line { display: flex; flex-wrap: wrap; gap: 0.25rem 0.75rem; align-items: baseline; }
 
 @media (max-width: 40rem) {
@@ -128,10 +134,12 @@ td { overflow-wrap: anywhere; }
   .facts { grid-template-columns: 1fr; gap: 0; }
   .facts dt { font-size: 0.9rem; }
   .facts dd { margin-bottom: 0.7rem; }
+  .facts.short { grid-template-columns: max-content 1fr; gap: 0.3rem 1.5rem; }
+  .facts.short dd { margin: 0; }
   table.stack thead { position: absolute; left: -999rem; }
   table.stack tr { display: block; padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
   table.stack th, table.stack td { display: flex; gap: 0.75rem; justify-content: space-between; border: 0; padding: 0.1rem 0; }
-  table.stack th[scope="row"] { color: var(--ink); font-size: 1rem; }
+  table.stack th[scope="row"] { font-weight: 500; }
   table.stack td::before { content: attr(data-label); color: var(--quiet); font-size: 0.9rem; flex: none; }
   table.stack td > * { text-align: right; }
   .copy { flex-direction: column; align-items: flex-start; }

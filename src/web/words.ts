@@ -19,18 +19,6 @@ export function time(seconds: number): Html {
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
 }
 
-export function duration(seconds: number): string {
-  const steps = [
-    [86_400, "day", "days"],
-    [3_600, "hour", "hours"],
-    [60, "minute", "minutes"],
-  ] as const;
-  for (const [length, one, many] of steps) {
-    if (seconds >= length) return counted(Math.floor(seconds / length), one, many);
-  }
-  return "less than a minute";
-}
-
 export const shortNpub = (npub: string): string => `${npub.slice(0, 12)}…${npub.slice(-6)}`;
 
 export const shortOid = (oid: string): string => oid.slice(0, 8);

@@ -1,7 +1,7 @@
 // A server that looks lived in, for the pictures and checks of its pages.
 
 import type { SecretKey } from "../../src/nostr/keys.js";
-import { newKey, type PagesWorld, startPagesWorld } from "../pages-world.js";
+import { newKey, type PagesWorld, startPagesWorld, until } from "../pages-world.js";
 
 const readme = `# Tidewater
 
@@ -45,6 +45,8 @@ export const hostileName = `<img src=x onerror="document.title='owned'">`;
 export async function setScene(): Promise<Scene> {
   const world = await startPagesWorld({
     NGIT_RELAY_NAME: "harbour.example",
+    // A state is served although something it lists is missing, after the shortest wait there is.
+    NGIT_PARTIAL_STATE_GRACE_SECS: "1",
     NGIT_RELAY_DESCRIPTION: "A quiet place for the repositories of people who like boats.",
   });
   const [owner, second, reader] = [newKey(), newKey(), newKey()];
@@ -80,6 +82,7 @@ export async function setScene(): Promise<Scene> {
   ]);
   const full = world.url(owner, identifier);
   await world.git(copy.folder, "push", "--quiet", full, "main", "stations", "v1.0.0");
+  await until(async () => (await (await fetch(full)).text()).includes("Tidewater"));
   const about: [string, string] = ["a", `30617:${owner.pubkey}:${identifier}`];
   await world.publish(owner, 0, [], JSON.stringify({ name: "Ada of the Harbour" }));
   await world.publish(

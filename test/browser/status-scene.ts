@@ -1,0 +1,72 @@
+// The status page of a server that follows relays of every health, with a day of history.
+
+import { systemClock } from "../../src/base/clock.js";
+import { trustedProxies } from "../../src/http/client-ip.js";
+import { sendDocument } from "../../src/http/page.js";
+import { createHttpServer } from "../../src/http/server.js";
+import { assetRoutes } from "../../src/web/assets.js";
+import { RelayHistory, samplesKept } from "../../src/web/relay-history.js";
+import type { RelayStatus, StatusFacts } from "../../src/web/status-facts.js";
+import { statusPage } from "../../src/web/status-page.js";
+
+const site = {
+  name: "harbour.example",
+  basePath: "",
+  httpUrl: "https://harbour.example",
+  relayUrl: "wss://harbour.example",
+  version: "1.0.0",
+};
+
+const relay = (url: string, health: RelayStatus["health"], isConnected: boolean, gapEvents = 0): RelayStatus => ({
+  url,
+  health,
+  isConnected,
+  gapEvents,
+  lastEvent: isConnected ? Math.floor(Date.now() / 1000) - 4_000 : null,
+});
+
+const relays = [
+  relay("wss://relay.example.com", "healthy", true, 3),
+  relay("wss://grasp.example.org/base", "degraded", true, 1_204),
+  relay("wss://a-rather-long-name-of-a-relay.somewhere.example.net", "dead", false),
+  relay("wss://busy.example.com", "rate-limited", true),
+];
+
+const facts: StatusFacts = {
+  relays,
+  huntingQueue: 12,
+  waiting: { announcements: 4, soft: 17, entries: 63 },
+  repositories: 1_284,
+  events: 402_118,
+  startedSeconds: Math.floor(Date.now() / 1000) - 400_000,
+  versions: { holdfast: "1.0.0", git: "2.47.1", node: "20.20.2" },
+};
+
+export async function serveStatus(): Promise<{ readonly url: string; close(): Promise<void> }> {
+  const history = new RelayHistory();
+  for (let look = 0; look < samplesKept - 6; look++) {
+    history.look(relays.map((one, index) => ({ ...one, isConnected: one.isConnected && (look * 7 + index) % 11 > 0 })));
+  }
+  const server = createHttpServer({
+    routes: [
+      ...assetRoutes(),
+      {
+        matches: ({ localPath }) => localPath === "/status",
+        handle: (request, response) =>
+          sendDocument(
+            request,
+            response,
+            statusPage(site, facts, (url) => history.of(url)),
+          ),
+      },
+    ],
+    basePath: "",
+    trustedProxies: () => trustedProxies([]).list,
+    clock: systemClock,
+    onFault: (error) => {
+      throw error;
+    },
+  });
+  const { port } = await server.listen({ host: "127.0.0.1", port: 0 });
+  return { url: `http://127.0.0.1:${port}/status`, close: () => server.close(500) };
+}
