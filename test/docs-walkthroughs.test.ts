@@ -1,0 +1,97 @@
+// The README and the tutorial do what they say, against a started server. Only the address and the folder differ.
+
+import assert from "node:assert/strict";
+import { readFileSync, symlinkSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { walkthrough } from "./docs-walkthrough.js";
+import { runProgram } from "./harness/git-server.js";
+import { removeFolder, startInProcess, type TestServer } from "./harness/server.js";
+
+interface Walked {
+  readonly server: TestServer;
+  readonly folder: string;
+  readonly said: string;
+  git(...args: string[]): Promise<string>;
+}
+
+async function walk(t: TestContext, script: string): Promise<Walked> {
+  // As an operator's, without the short intervals of tests.
+  const server = await startInProcess({ backend: "lmdb", settings: { NGIT_TEST: "0" } });
+  t.after(async () => {
+    await server.stop();
+    await removeFolder(server.folder);
+  });
+  const folder = join(server.folder, "reader");
+  await mkdir(folder);
+  symlinkSync(join(process.cwd(), "node_modules"), join(folder, "node_modules"));
+  const input = script.replaceAll("localhost:7334", server.domain).replaceAll("/tmp/", `${folder}/`);
+  const ended = await runProgram("bash", [], { cwd: folder, input });
+  assert.equal(ended.code, 0, ended.stdout + ended.stderr);
+  return {
+    server,
+    folder,
+    said: ended.stdout + ended.stderr,
+    async git(...args) {
+      const result = await runProgram("git", args, { cwd: folder });
+      assert.equal(result.code, 0, result.stderr);
+      return result.stdout.trim();
+    },
+  };
+}
+
+async function served(server: TestServer, kind: number): Promise<number> {
+  const relay = await server.connect();
+  const { events } = await relay.ask("q", { kinds: [kind] });
+  await relay.close();
+  return events.length;
+}
+
+describe("as written", { timeout: 60_000 }, () => {
+  test("the README's first repository is announced, pushed and cloned", async (t) => {
+    const { server, git, said } = await walk(t, walkthrough("README.md", "## First repository in five minutes"));
+    assert.equal(await git("-C", "hello-again", "rev-parse", "main"), await git("-C", "hello", "rev-parse", "main"));
+    assert.equal(said.match(/^purgatory: /gm)?.length, 2, said);
+    assert.deepEqual([await served(server, 30617), await served(server, 30618)], [1, 1]);
+  });
+
+  test("the tutorial ends with a merged pull request, everything served", async (t) => {
+    const { server, folder, git, said } = await walk(t, walkthrough("docs/tutorial/first-repository.md"));
+    const url = readFileSync(join(folder, "playground/url"), "utf8").trim();
+    const pullRequest = readFileSync(join(folder, "playground/pr"), "utf8").trim();
+    const merged = await git("-C", "playground/work", "rev-parse", "main");
+    const refs = await git("ls-remote", url);
+    assert.ok(refs.includes(`${merged}\trefs/heads/main`), refs);
+    assert.ok(refs.includes(`${merged}\trefs/nostr/${pullRequest}`), refs);
+    assert.match(said, /main -> main/);
+    assert.deepEqual([await served(server, 30617), await served(server, 30618), await served(server, 1618)], [1, 1, 1]);
+    const page = await fetch(url);
+    assert.equal(page.status, 200);
+    assert.match(await page.text(), /<!doctype html>/i);
+  });
+
+  test("the README's other commands exist", async () => {
+    const readme = readFileSync("README.md", "utf8");
+    const commands = [...readme.matchAll(/`node bin\/holdfast ([\w ]+)`/g)].map(([, command = ""]) => command);
+    assert.deepEqual(commands, ["config example", "doctor"]);
+    for (const command of commands) {
+      const ended = await runProgram(process.execPath, ["dist/src/main.js", ...command.split(" "), "--help"]);
+      assert.equal(ended.code, 0, ended.stderr);
+    }
+    const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as { scripts: Record<string, string> };
+    for (const [, script = ""] of readme.matchAll(/^npm (?:run )?(start|test|\w+:\w+)$/gm)) assert.ok(scripts[script]);
+  });
+
+  test("the README states the durability contract", () => {
+    const readme = readFileSync("README.md", "utf8");
+    for (const promise of [
+      "`OK true` for an event and `ok refs/…` for a push are sent only after what they name is on disk",
+      "`kill -9` at any moment loses nothing that was acknowledged",
+      "A refused push leaves nothing behind",
+      "A restart needs no manual step",
+    ]) {
+      assert.ok(readme.includes(promise), promise);
+    }
+  });
+});
