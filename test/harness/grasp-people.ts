@@ -4,18 +4,30 @@ import { finalizeEvent, generateSecretKey, getPublicKey, nip19, type VerifiedEve
 
 export type { VerifiedEvent as SignedEvent } from "nostr-tools";
 
+/** Whoever signs: each event is newer than the one before, because within a second the lower id would win. */
+let lastSecond = 0;
+
 export class Person {
   readonly #secret = generateSecretKey();
   readonly pubkey = getPublicKey(this.#secret);
   readonly npub = nip19.npubEncode(this.pubkey);
-  /** Each event is newer than the one before. */
-  #clock: number;
+  readonly #startSeconds: number;
 
-  constructor(startSeconds = Math.floor(Date.now() / 1000) - 600) {
-    this.#clock = startSeconds;
+  constructor(startSeconds = Math.floor(Date.now() / 1000) - 6_000) {
+    this.#startSeconds = startSeconds;
   }
 
-  sign(kind: number, tags: readonly (readonly string[])[], content = "", at: number = this.#clock++): VerifiedEvent {
+  #nextSecond(): number {
+    lastSecond = Math.max(lastSecond + 1, this.#startSeconds);
+    return lastSecond;
+  }
+
+  sign(
+    kind: number,
+    tags: readonly (readonly string[])[],
+    content = "",
+    at: number = this.#nextSecond(),
+  ): VerifiedEvent {
     const draft = { kind, created_at: at, tags: tags.map((tag) => [...tag]), content };
     return finalizeEvent(draft, this.#secret);
   }
