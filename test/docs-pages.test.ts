@@ -15,7 +15,7 @@ function pagesIn(folder: string): string[] {
   });
 }
 
-const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", ...pagesIn("docs")];
+const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "deploy/README.md", ...pagesIn("docs")];
 const textOf = (page: string): string => readFileSync(page, "utf8");
 /** Without what is shown as code. */
 const proseOf = (page: string): string => textOf(page).replace(/^```[\s\S]*?^```$/gm, "");
