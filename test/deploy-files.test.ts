@@ -211,12 +211,13 @@ describe("systemd unit", () => {
     for (const line of lines) assert.match(line, /^(\[(Unit|Service|Install)\]|[A-Z][A-Za-z]+=.*)$/);
   });
 
-  const analyzer = spawnSync("systemd-analyze", ["--version"]).error === undefined;
-  test("systemd-analyze finds no fault", { skip: analyzer ? false : "systemd-analyze is not installed" }, () => {
+  const analyzer = "systemd-analyze";
+  const isInstalled = spawnSync(analyzer, ["--version"]).error === undefined;
+  test("systemd-analyze finds no fault", { skip: isInstalled ? false : "systemd-analyze is not installed" }, () => {
     // Node is elsewhere on this machine.
     const path = join(folder, "holdfast.service");
     writeFileSync(path, unit.replace("/usr/bin/node", process.execPath));
-    const verified = spawnSync("systemd-analyze", ["verify", path], { encoding: "utf8" });
+    const verified = spawnSync(analyzer, ["verify", path], { encoding: "utf8" });
     const aboutOurs = verified.stderr.split("\n").filter((line) => line.includes("holdfast"));
     assert.deepEqual(aboutOurs, []);
     assert.equal(verified.status, 0, verified.stderr);
