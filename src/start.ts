@@ -46,6 +46,7 @@ import { purgatoryObserver } from "./wiring/purgatory-observer.js";
 import { repeatedly } from "./wiring/repeatedly.js";
 import { RepositoryCount } from "./wiring/repository-count.js";
 import { startService } from "./wiring/service.js";
+import { statusSources } from "./wiring/status-sources.js";
 import { type Syncing, startSyncing } from "./wiring/syncing.js";
 
 export interface Server {
@@ -207,6 +208,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       gitMetrics,
       repositoryCount: () => repositoryCount.count,
       syncStatus: () => syncing?.status(),
+      status: statusSources(hunt.hunting, () => syncing?.status()),
       onFault,
     });
     closing.add("service", () => started.close());

@@ -136,9 +136,10 @@ test("completion scripts are accepted by their shell and know every verb", async
   const bash = await holdfast(["completion", "bash"]);
   assert.equal(spawnSync("bash", ["-n"], { input: bash.stdout }).status, 0);
   const asked = `${bash.stdout}\nCOMP_WORDS=(holdfast events ex); COMP_CWORD=2; _holdfast; echo "\${COMPREPLY[@]}"`;
-  assert.equal(spawnSync("bash", ["-c", asked], { encoding: "utf8" }).stdout.trim(), "export");
+  const inBash = (script: string): string => spawnSync("bash", { input: script, encoding: "utf8" }).stdout.trim();
+  assert.equal(inBash(asked), "export");
   const flags = `${bash.stdout}\nCOMP_WORDS=(holdfast serve --log-l); COMP_CWORD=2; _holdfast; echo "\${COMPREPLY[@]}"`;
-  assert.equal(spawnSync("bash", ["-c", flags], { encoding: "utf8" }).stdout.trim(), "--log-level");
+  assert.equal(inBash(flags), "--log-level");
   for (const shell of ["zsh", "fish"]) assert.match((await holdfast(["completion", shell])).stdout, /holdfast/);
 });
 

@@ -125,17 +125,23 @@ describe("Dockerfile", () => {
     cpSync("dist/src", join(app, "dist/src"), { recursive: true, filter: isShipped });
     writeFileSync(join(app, "dist/build.json"), '{"commit":"abc"}\n');
     symlinkSync(join(process.cwd(), "node_modules"), join(app, "node_modules"));
+    // With the settings of image and compose file together.
+    const image = all("ENV", last)
+      .join(" ")
+      .matchAll(/(\w+)=(\S+)/g);
+    const compose = readFileSync("deploy/compose.yaml", "utf8").matchAll(/^ {6}(NGIT_\w+): (\S+)/gm);
+    const settings = [...image, ...compose].map(([, name = "", value = ""]) => [name, value] as const);
+    const env = Object.fromEntries([...settings, ["PATH", process.env.PATH ?? ""], ["NGIT_DOMAIN", "git.example.com"]]);
     const run = (...args: string[]) =>
-      spawnSync(process.execPath, [join(app, "bin/holdfast"), ...args], {
-        encoding: "utf8",
-        env: { PATH: process.env.PATH ?? "", NODE_ENV: "production", NGIT_DATA_PATH: join(folder, "data") },
-      });
+      spawnSync(process.execPath, [join(app, "bin/holdfast"), ...args], { encoding: "utf8", env });
     const version = run("version", "--json");
     assert.equal(version.status, 0, version.stderr);
     assert.equal(version.stderr, "", "nothing is installed or built");
     assert.equal((JSON.parse(version.stdout) as { commit?: string }).commit, "abc");
     const checked = run("config", "check");
     assert.equal(checked.status, 0, checked.stderr);
+    const shown = run("config", "show");
+    assert.match(shown.stdout, /172\.30\.73\.0\/24/);
     assert.ok(!existsSync(join(app, ".cache")));
   });
 });
@@ -205,12 +211,13 @@ describe("systemd unit", () => {
     for (const line of lines) assert.match(line, /^(\[(Unit|Service|Install)\]|[A-Z][A-Za-z]+=.*)$/);
   });
 
-  const analyzer = spawnSync("systemd-analyze", ["--version"]).error === undefined;
-  test("systemd-analyze finds no fault", { skip: analyzer ? false : "systemd-analyze is not installed" }, () => {
+  const analyzer = "systemd-analyze";
+  const isInstalled = spawnSync(analyzer, ["--version"]).error === undefined;
+  test("systemd-analyze finds no fault", { skip: isInstalled ? false : "systemd-analyze is not installed" }, () => {
     // Node is elsewhere on this machine.
     const path = join(folder, "holdfast.service");
     writeFileSync(path, unit.replace("/usr/bin/node", process.execPath));
-    const verified = spawnSync("systemd-analyze", ["verify", path], { encoding: "utf8" });
+    const verified = spawnSync(analyzer, ["verify", path], { encoding: "utf8" });
     const aboutOurs = verified.stderr.split("\n").filter((line) => line.includes("holdfast"));
     assert.deepEqual(aboutOurs, []);
     assert.equal(verified.status, 0, verified.stderr);

@@ -189,8 +189,9 @@ test("the reader of queries sees slips", () => {
   });
 });
 
-const promtool = spawnSync("promtool", ["--version"]).error === undefined;
-test("promtool accepts the rules", { skip: promtool ? false : "promtool is not installed" }, () => {
-  const checked = spawnSync("promtool", ["check", "rules", alertsFile], { encoding: "utf8" });
+const promtool = "promtool";
+const hasPromtool = spawnSync(promtool, ["--version"]).error === undefined;
+test("promtool accepts the rules", { skip: hasPromtool ? false : "promtool is not installed" }, () => {
+  const checked = spawnSync(promtool, ["check", "rules", alertsFile], { encoding: "utf8" });
   assert.equal(checked.status, 0, checked.stdout + checked.stderr);
 });

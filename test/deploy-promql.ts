@@ -17,7 +17,7 @@ interface Token {
 }
 
 const aggregations = new Set(["sum", "min", "max", "avg", "count", "topk", "bottomk", "count_values", "quantile"]);
-const functions = new Set(["rate", "increase", "deriv", "histogram_quantile", "absent", "clamp_min", "abs"]);
+const functions = new Set(["rate", "increase", "deriv", "histogram_quantile", "absent", "vector"]);
 const operators = new Set(["and", "or", "unless", "offset", "bool"]);
 const groupings = new Set(["by", "without", "on", "ignoring"]);
 

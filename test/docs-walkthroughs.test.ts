@@ -1,13 +1,13 @@
 // The README and the tutorial do what they say, against a started server. Only the address and the folder differ.
 
 import assert from "node:assert/strict";
-import { readFileSync, symlinkSync } from "node:fs";
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { walkthrough } from "./docs-walkthrough.js";
 import { runProgram } from "./harness/git-server.js";
-import { removeFolder, startInProcess, type TestServer } from "./harness/server.js";
+import { newFolder, removeFolder, startInProcess, type TestServer } from "./harness/server.js";
 
 interface Walked {
   readonly server: TestServer;
@@ -65,6 +65,7 @@ describe("as written", { timeout: 60_000 }, () => {
     assert.ok(refs.includes(`${merged}\trefs/heads/main`), refs);
     assert.ok(refs.includes(`${merged}\trefs/nostr/${pullRequest}`), refs);
     assert.match(said, /main -> main/);
+    assert.match(said, /Everything up-to-date\s*$/);
     assert.deepEqual([await served(server, 30617), await served(server, 30618), await served(server, 1618)], [1, 1, 1]);
     const page = await fetch(url);
     assert.equal(page.status, 200);
@@ -81,6 +82,23 @@ describe("as written", { timeout: 60_000 }, () => {
     }
     const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as { scripts: Record<string, string> };
     for (const [, script = ""] of readme.matchAll(/^npm (?:run )?(start|test|\w+:\w+)$/gm)) assert.ok(scripts[script]);
+  });
+
+  test("the settings of the tutorial for a first server, and of the proxy how-to, are accepted", async (t) => {
+    const folder = await newFolder();
+    t.after(() => removeFolder(folder));
+    const proxy = /```sh\n((?:NGIT_\w+=.*\n)+)```/.exec(readFileSync("docs/how-to/run-behind-a-proxy.md", "utf8"))?.[1];
+    const first = /holdfast\.conf <<'END'\n([\s\S]+?)END\n/.exec(
+      readFileSync("docs/tutorial/first-server.md", "utf8"),
+    )?.[1];
+    for (const input of [proxy, first]) {
+      assert.ok(input);
+      const file = join(folder, "holdfast.conf");
+      writeFileSync(file, input);
+      const args = ["dist/src/main.js", "config", "check", "--config", file];
+      const checked = await runProgram(process.execPath, args);
+      assert.equal(checked.code, 0, checked.stdout + checked.stderr);
+    }
   });
 
   test("the README states the durability contract", () => {

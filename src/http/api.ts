@@ -147,6 +147,10 @@ function refuseStranger(response: ServerResponse, reason: string): void {
   sendPrivate(response, 401, json, { error: reason });
 }
 
+/** Whether a request comes from an admin of this server. */
+export const isAdmin = async (parts: ApiParts, request: RouteRequest): Promise<boolean> =>
+  (await callerOf(parts, request)).ok;
+
 async function callerOf(
   parts: ApiParts,
   request: RouteRequest,

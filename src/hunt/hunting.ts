@@ -132,6 +132,11 @@ export class Hunting {
     this.#lookAgain.add(name);
   }
 
+  /** Repositories and pull requests whose data is looked for. */
+  get queueSize(): number {
+    return this.#core.queueSize;
+  }
+
   get fetchesInFlight(): number {
     return this.#driver.fetchesInFlight;
   }

@@ -10,6 +10,7 @@ export interface RelayStatus extends RelayCounts {
   readonly relay: string;
   readonly url: string | null;
   readonly bootstrap: boolean;
+  readonly waitingOnly: boolean;
   readonly state: RelayStateName;
   readonly health: (typeof healthNames)[keyof typeof healthNames];
   readonly failures: number;
@@ -47,6 +48,7 @@ export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus
       relay: relay.relay,
       url: relay.url ?? null,
       bootstrap: relay.bootstrap,
+      waitingOnly: relay.waitingOnly,
       state: relay.state,
       health: healthNames[relay.status],
       failures: relay.failures,

@@ -9,7 +9,7 @@ import type { Logger } from "../config/logging.js";
 import { GitHttp } from "../git/http.js";
 import type { GitMetrics } from "../git/metrics.js";
 import { parseGitPath } from "../git/url-path.js";
-import { apiRoutes, blockedRoute, managementRoute } from "../http/api.js";
+import { apiRoutes, blockedRoute, isAdmin, managementRoute } from "../http/api.js";
 import { clientIp, isLocalPeer, trustedProxies } from "../http/client-ip.js";
 import { healthRoutes } from "../http/health.js";
 import { metricsRoute } from "../http/metrics.js";
@@ -188,6 +188,8 @@ function routes(parts: ServiceParts, git: GitHttp): Route[] {
     blockedRoute((ip) => admin.parts.rules.isBlocked(ip)),
     gitRoute,
     managementRoute(api),
+    // This machine's own verbs may ask, as with /metrics.
+    syncStatusRoute(parts.syncStatus, async (request) => isLocalPeer(request.message) || isAdmin(api, request)),
     ...apiRoutes(api),
     relayInformationRoute(
       () => relayFacts(inForce(), serverKey, version),
@@ -197,7 +199,6 @@ function routes(parts: ServiceParts, git: GitHttp): Route[] {
     ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined
       ? [metricsRoute(registry, () => metricsAccess(live))]
       : []),
-    syncStatusRoute(parts.syncStatus, (request) => isLocalPeer(request.message)),
     ...wellKnownRoutes(serverKey, urls.relay),
   ];
 }

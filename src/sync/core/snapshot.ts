@@ -10,6 +10,8 @@ export interface RelaySnapshot {
   readonly relay: RelayKey;
   readonly url: string | undefined;
   readonly bootstrap: boolean;
+  /** Only announcements that wait name it: who is followed for them is not for strangers to know. */
+  readonly waitingOnly: boolean;
   readonly state: RelayStateName;
   readonly connected: boolean;
   readonly status: HealthStatus;
@@ -58,6 +60,7 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
       relay: relay.key,
       url: urlOf(relay),
       bootstrap: relay.bootstrap,
+      waitingOnly: !relay.bootstrap && relay.fullRepos === 0,
       state: stateName(relay),
       connected,
       status: state.health.status(relay.key, now, linkMs),
