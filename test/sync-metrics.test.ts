@@ -87,6 +87,7 @@ const relayOf = (index: number, more: Partial<RelaySnapshot> = {}): RelaySnapsho
   relay: `relay-${String(index).padStart(3, "0")}.example`,
   url: undefined,
   bootstrap: false,
+  waitingOnly: false,
   state: "live",
   connected: true,
   status: 1,

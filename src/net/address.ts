@@ -102,8 +102,6 @@ export function addressKind(text: string): AddressKind | undefined {
   return bytes && kindOf(bytes);
 }
 
-export const isAddress = (text: string): boolean => addressBytes(text) !== undefined;
-
 function kindOf(bytes: readonly number[]): AddressKind {
   const found = (bytes.length === 4 ? ipv4Ranges : ipv6Ranges).find((candidate) => isInside(bytes, candidate));
   if (!found) return "reserved";
