@@ -266,7 +266,7 @@ describe("pages", { timeout: 60_000 }, () => {
     const text = seen(await textOf(`${world.origin}/status`));
     assert.match(text, /0 of 0 relays connected/);
     assert.match(text, /git \d+\.\d+/);
-    assert.match(text, /Hunting queue not hunting/);
+    assert.match(text, /Hunting queue 0 jobs/);
   });
 
   test("any other address is a 404: a page for browsers, a line for programs", async () => {

@@ -189,6 +189,7 @@ test("the status page is for this machine and names state, health, items and gap
       relay: relay.key,
       url: relay.url,
       bootstrap: true,
+      waitingOnly: false,
       state: "live",
       health: "healthy",
       failures: 0,
