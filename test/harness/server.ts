@@ -158,6 +158,7 @@ export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 1
   for (;;) {
     if (await isSo()) return true;
     if (performance.now() > end) return false;
+    await new Promise((resolve) => setImmediate(resolve));
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
