@@ -22,12 +22,7 @@ import { Git } from "../src/git/run.js";
 import type { CandidateState, PushAuthority } from "../src/git/types.js";
 import type { EventId, Oid, Pubkey } from "../src/nostr/ids.js";
 import type { RefName } from "../src/nostr/ref-name.js";
-
-export interface BenchRow {
-  readonly goal: string;
-  readonly work: string;
-  readonly measured: string;
-}
+import type { Benchmark, BenchRow } from "./rows.js";
 
 const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
 const owner = "1".repeat(64) as Pubkey;
@@ -420,7 +415,7 @@ async function run(only: readonly string[] = []): Promise<BenchRow[]> {
   }
 }
 
-export const gitBenchmark = { name: "git", run: (): Promise<BenchRow[]> => run() };
+export const gitBenchmark: Benchmark = { name: "git", run: () => run() };
 
 if (!isMainThread) await loadWorker(workerData as { origin: string; request: string; ms: number });
 else if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -4,12 +4,14 @@
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { fanoutBenchmark } from "./fanout.js";
+import { gitBenchmark } from "./git.js";
 import { idleBenchmark } from "./idle.js";
 import { ingestBenchmark } from "./ingest.js";
 import { negentropyBenchmark } from "./negentropy.js";
 import { requestsBenchmark } from "./requests.js";
 import type { Benchmark, BenchRow } from "./rows.js";
 import { storeBenchmark } from "./store.js";
+import { sync } from "./sync.js";
 import { verifyBenchmark } from "./verify.js";
 
 const benchmarks: Benchmark[] = [
@@ -17,6 +19,8 @@ const benchmarks: Benchmark[] = [
   requestsBenchmark,
   fanoutBenchmark,
   negentropyBenchmark,
+  gitBenchmark,
+  sync,
   idleBenchmark,
   verifyBenchmark,
   storeBenchmark,
