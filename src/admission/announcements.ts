@@ -11,7 +11,8 @@ export async function countingAnnouncements(
   owner: Pubkey,
   identifier: string,
 ): Promise<readonly NostrEvent[]> {
-  const stored = await reader.latest({ kind: kinds.announcement, pubkey: owner, identifier });
+  // Waiting ones first: one that is released between the two looks is then seen twice, not missed.
   const waiting = await waitingAnnouncement(reader, { owner, identifier });
+  const stored = await reader.latest({ kind: kinds.announcement, pubkey: owner, identifier });
   return [...(stored ? [stored.event] : []), ...(waiting ? [waitingEvent(waiting)] : [])];
 }

@@ -30,11 +30,14 @@ export async function decidingStates(reader: Reader, name: RepositoryName): Prom
   const found: DecidingState[] = [];
   for (const member of await maintainersOf(reader, name)) {
     const address = { kind: kinds.state, pubkey: member, identifier };
-    const stored = await reader.latest(address);
+    // Waiting ones first: a release between the two looks must not hide a state from both.
     const waiting = await waitingEntries(reader, waitingKeys.address(address), maxWaitingPerMember);
+    const stored = await reader.latest(address);
     const candidates = [
       stored && decidingState(stored.event, undefined),
-      ...waiting.map((entry) => decidingState(waitingEvent(entry), entry)),
+      ...waiting
+        .filter((entry) => entry.id !== stored?.event.id)
+        .map((entry) => decidingState(waitingEvent(entry), entry)),
     ];
     for (const state of candidates) if (state) found.push(state);
   }

@@ -40,8 +40,9 @@ function readOnlyReason(row: CatalogueRow | undefined, rules: PushRules): string
 }
 
 async function nostrRefEvent(reader: Reader, name: RepositoryName, id: EventId): Promise<NostrRefEvent> {
+  // In this order: a release between the two looks must not make a known event unknown.
+  const waiting = await waitingEntry(reader, id);
   const stored = await reader.event(id);
-  const waiting = stored ? undefined : await waitingEntry(reader, id);
   const event = stored?.event ?? (waiting && waitingEvent(waiting));
   if (!event) return { known: false };
   const pullRequest = pullRequestOf(event);
