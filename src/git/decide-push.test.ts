@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { compareNewestFirst } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
-import { compareNewestFirst, decidePush } from "./decide-push.js";
+import { decidePush } from "./decide-push.js";
 import type { CandidateState, PushAuthority, PushCommand, PushDecision } from "./types.js";
 
 const oid = (digit: string): Oid => digit.repeat(40) as Oid;

@@ -3,6 +3,7 @@
 // candidates the push completes (`completeness` answers undefined: assume the best), and between prepare and commit,
 // on the authority of that moment and with completeness known.
 
+import { compareNewestFirst } from "../nostr/event.js";
 import { type EventId, isEventId, type Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type {
@@ -12,7 +13,6 @@ import type {
   PushCommand,
   PushDecision,
   PushRefusalCode,
-  StateStamp,
 } from "./types.js";
 
 export interface PushFacts {
@@ -23,10 +23,6 @@ export interface PushFacts {
   /** Whether every object of a candidate is here together with this push; undefined: not known yet. */
   readonly completeness: (candidate: CandidateState) => boolean | undefined;
 }
-
-/** Negative when `a` is newer. */
-export const compareNewestFirst = (a: StateStamp, b: StateStamp): number =>
-  b.created_at - a.created_at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
 const short = (oid: Oid): string => oid.slice(0, 8);
 

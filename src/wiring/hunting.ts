@@ -10,7 +10,6 @@ import { Hunting } from "../hunt/hunting.js";
 import { createHuntMetrics } from "../hunt/metrics.js";
 import { PlainHosts } from "../hunt/plain-hosts.js";
 import { Repair } from "../hunt/repair.js";
-import type { Reach } from "../net/address.js";
 import { guardWith } from "../net/guard.js";
 import { naughtyDefaults } from "../net/naughty.js";
 import { type Resolve, systemResolver } from "../net/resolve.js";
@@ -18,6 +17,7 @@ import type { ServiceName } from "../net/url.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { type Store, StoreBusyError, StoreClosedError, StoreFullError } from "../store/port.js";
 import type { GitHost } from "./git-host.js";
+import { reachOf } from "./reach.js";
 
 export interface HuntingRoomParts {
   readonly live: LiveConfig;
@@ -102,9 +102,6 @@ const survivable =
     if (isTemporary) logger.warn({ err: error }, "the hunt could not write");
     else onFault(error);
   };
-
-export const reachOf = (config: Config): Reach =>
-  config.allowPrivateAddresses ? "private" : config.test ? "loopback" : "public";
 
 export function huntConfig(config: Config, ours: readonly ServiceName[]): HuntConfig {
   const { lanes } = huntDefaults;

@@ -4,11 +4,9 @@ import type { Registry } from "prom-client";
 import type { Verdict } from "../admission/policy.js";
 import type { PlaceholderRow, WaitingEntry } from "../admission/waiting.js";
 import type { Clock } from "../base/clock.js";
-import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
 import type { Intake } from "../intake/intake.js";
-import type { Reach } from "../net/address.js";
 import { systemResolver } from "../net/resolve.js";
 import type { ServiceName } from "../net/url.js";
 import type { SecretKey } from "../nostr/keys.js";
@@ -20,6 +18,7 @@ import { createSyncMetrics } from "../sync/metrics.js";
 import { PlaceholderSearch } from "../sync/placeholder-search.js";
 import { type SyncStatus, syncStatus } from "../sync/status.js";
 import { WaitingAnnouncements } from "../sync/waiting-announcements.js";
+import { reachOf } from "./reach.js";
 import { repeatedly } from "./repeatedly.js";
 import { coreConfig, linkTimes } from "./sync-config.js";
 
@@ -50,9 +49,6 @@ export interface Syncing {
 const lists = new Set(["NGIT_REPOSITORY_WHITELIST", "NGIT_REPOSITORY_BLACKLIST", "NGIT_EVENT_BLACKLIST"]);
 const lookForPlaceholdersMs = 5_000;
 const recheckWaitingMs = 60_000;
-
-export const reachOf = (config: Config): Reach =>
-  config.allowPrivateAddresses ? "private" : config.test ? "loopback" : "public";
 
 export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   const { live, logger, clock, store, purgatory, onFault } = parts;
