@@ -16,6 +16,7 @@ import { refusingKinds } from "./admin/profile.js";
 import { RunTimeRules } from "./admin/rules.js";
 import { hourlyCounter } from "./admission/counters.js";
 import { createAdmissionPolicy } from "./admission/create-policy.js";
+import { DecisionLog } from "./admission/decision-log.js";
 import type { AdmissionPolicy } from "./admission/policy.js";
 import type { Clock } from "./base/clock.js";
 import { lockDataDirectory } from "./cli/data-lock.js";
@@ -95,6 +96,12 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const store = parts.store ?? (await openStore(config, clock));
     if (!parts.store) closing.add("store", () => store.close());
 
+    const decisions = new DecisionLog({
+      store,
+      clock,
+      failed: (error) => logger.warn({ err: error }, "decision records could not be written yet"),
+    });
+    closing.add("decisions", () => decisions.written());
     const gitMetrics = createGitMetrics(registry, () => live.current.metricsTopNRepos);
     const gitHost = await openGitHost(config, clock, (stallMs) => gitMetrics.started(stallMs));
     closing.add("git", () => gitHost.close());
@@ -108,7 +115,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
       clock,
       settings: () => purgatorySettings(live.current),
       diskShareUsed: () => gitHost.diskShareUsed(),
-      observer: purgatoryObserver(logger, purgatoryMetrics, (entry, expiry) => syncing?.expired(entry, expiry)),
+      observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock, (entry, expiry) =>
+        syncing?.expired(entry, expiry),
+      ),
     });
     await purgatory.resume();
     closing.add("purgatory", () => purgatory.close());
@@ -152,7 +161,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
         },
         failed: (event, error) => logger.error({ err: error, id: event.id }, "git could not follow an accepted event"),
       },
-      recordDecisions: parts.policy === undefined,
+      ...(parts.policy ? {} : { decisions }),
       clock,
       observer: relayMetrics.intakeObserver,
       maxFutureSeconds: config.maxFutureSecs,
@@ -188,7 +197,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       version: parts.build.version,
       askedServers: (name) =>
         (hunt.hunting.knownOf(name)?.servers ?? []).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })),
-      ...{ store, gitHost, purgatory, verifier, clock },
+      ...{ store, gitHost, purgatory, verifier, clock, decisions },
     });
     const started = await startService({
       live,

@@ -32,6 +32,8 @@ export interface RunningParts {
   /** Its directory was removed: what is remembered of it elsewhere goes. */
   repositoryGone(name: RepositoryName): Promise<void>;
   askedServers(name: RepositoryName): readonly AskedServer[];
+  /** Decision records that were made and not yet written are written. */
+  decisionsWritten(): Promise<void>;
   readonly links: LoginLinks;
   /** `https://host/base`. */
   readonly publicUrl: string;

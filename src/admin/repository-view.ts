@@ -85,6 +85,7 @@ const decisionsShown = 5;
 
 export async function showRepository(parts: AdminParts, name: RepositoryName): Promise<Outcome<RepositoryDetails>> {
   const { store } = parts;
+  await parts.running?.decisionsWritten();
   const row = await catalogueRow(store, name);
   if (!row) return refusal("unknown", `no repository ${repositoryText(name)} is known here`);
   const announcement = await store.latest({

@@ -1,6 +1,7 @@
 // How the server is: counts of everything. The public subset is counts only (purgatory.md, "Visible").
 
 import { catalogueRows, type RepositoryStatus } from "../admission/catalogue.js";
+import { recordCount } from "../admission/decisions.js";
 import { type WaitingTotals, waitingTotals } from "../admission/waiting.js";
 import type { StoreStats } from "../store/port.js";
 import { bansOf } from "./bans.js";
@@ -41,7 +42,7 @@ export async function statusOf(parts: AdminParts): Promise<Status> {
     placeholders,
     bans: (await bansOf(parts)).length,
     listEntries: showLists(parts).length,
-    decisions: (await store.row<number>("decisions", "n:records")) ?? 0,
+    decisions: await recordCount(store),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import { type BanRow, bannedAuthorKey, bannedEventKey } from "../admission/bans.js";
 import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
-import { type DecisionRecord, decisionOn, decisionsAbout } from "../admission/decisions.js";
+import { type DecisionRecord, decisionsAbout, decisionsOn } from "../admission/decisions.js";
 import type { RepositoryName } from "../admission/names.js";
 import { type LeftRepository, leftRepository, rememberedId } from "../admission/remembered.js";
 import { waitingEntry } from "../admission/waiting.js";
@@ -22,6 +22,7 @@ export interface Explanation {
 }
 
 export async function explain(parts: AdminParts, text: string, limit: number): Promise<Outcome<Explanation>> {
+  await parts.running?.decisionsWritten();
   const id = eventNamed(text);
   if (id) return explainEvent(parts, id);
   const name = repositoryNamedBy(text);
@@ -30,22 +31,22 @@ export async function explain(parts: AdminParts, text: string, limit: number): P
 }
 
 async function explainEvent({ store, clock }: AdminParts, id: EventId): Promise<Outcome<Explanation>> {
-  const record = await decisionOn(store, id);
+  const decisions = await decisionsOn(store, id);
   const stored = await store.event(id);
   const waiting = await waitingEntry(store, id);
   const remembered = await rememberedId(store, id, unixSeconds(clock));
-  const author = record?.pubkey ?? stored?.event.pubkey ?? waiting?.pubkey;
+  const author = decisions[0]?.pubkey ?? stored?.event.pubkey ?? waiting?.pubkey;
   const now = [
     ...(stored ? ["it is stored and served"] : []),
     ...(waiting ? [`it waits (${waiting.phase}) until ${timeText(waiting.expires)}`] : []),
     ...(await banSentences(store, id, author)),
     ...(remembered ? [`its id is remembered (${remembered.reason}) until ${timeText(remembered.until)}`] : []),
   ];
-  if (now.length === 0 && !record) {
+  if (now.length === 0 && decisions.length === 0) {
     return refusal("unknown", "no decision about this event is on record: it never came, or too long ago");
   }
   const standing = now.length > 0 ? now : ["it is not here"];
-  return done({ subject: id, now: standing, decisions: record ? [record] : [] });
+  return done({ subject: id, now: standing, decisions });
 }
 
 async function banSentences(

@@ -1,11 +1,12 @@
 // Table "decisions": which rule accepted, held or refused an event, for `holdfast why`. Only the operator sees it.
-//   e:<event id>                                    → DecisionRecord (the latest decision on that event)
-//   r:<owner>:<identifier>:<at, 12 digits>:<event id> → 1
-//   t:<at, 12 digits>:<event id>                    → 1: oldest first, for retention
-// Retention: at most `maxDecisions` records; each new one removes the two oldest beyond that, so the table shrinks to
-// its bound after the bound was lowered and a write never costs more than a few rows. Events refused at the gate
-// before their signature is checked leave no record.
+//   p:<number, 12 digits> → DecisionRecord[], in the order they were made
+//   totals                → how many records there are, and the number of the next page
+// There is no index: every event pays for writing, and a question is rare, so it reads the pages from the newest on.
+// Records are collected (decision-log.ts) and written many at a time. Retention: at most `maxDecisions`; each page
+// written removes at most the two oldest beyond that. Events refused at the gate before their signature is checked
+// leave no record.
 
+import { setImmediate } from "node:timers/promises";
 import { addressOf, addressText } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
@@ -13,9 +14,9 @@ import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { RefusalCode } from "../nostr/refusals.js";
 import type { TableReader, Transaction } from "../store/port.js";
-import { type RepositoryName, repositoryKey, repositoryNamed } from "./names.js";
+import { type RepositoryName, repositoryAddress } from "./names.js";
 import type { Facts, Source, Verdict } from "./policy.js";
-import { idAtEnd } from "./waiting.js";
+import type { WaitingEntry } from "./waiting.js";
 
 export interface DecisionRecord {
   readonly id: EventId;
@@ -35,12 +36,18 @@ export interface DecisionRecord {
 
 export const maxDecisions = 100_000;
 const maxRepositoriesRecorded = 5;
-const countKey = "n:records";
+/** Of one event, the hold and the release say it all. */
+const maxRecordsShown = 10;
+const pagePrefix = "p:";
+const pagesATurn = 16;
 
-const padded = (seconds: number): string => String(Math.max(0, seconds)).padStart(12, "0");
-const recordKey = (id: EventId): string => `e:${id}`;
-const timeKey = (at: number, id: EventId): string => `t:${padded(at)}:${id}`;
-const repositoryPrefix = (name: RepositoryName): string => `r:${repositoryKey(name)}:`;
+interface Totals {
+  readonly records: number;
+  readonly nextPage: number;
+}
+
+const totals = async (reader: TableReader): Promise<Totals> =>
+  (await reader.row<Totals>("decisions", "totals")) ?? { records: 0, nextPage: 0 };
 
 function repositoriesOf(event: VerifiedEvent): string[] {
   const address = addressOf(event);
@@ -73,58 +80,73 @@ export function decisionRecord(
   };
 }
 
-export async function putDecision(tx: Transaction, record: DecisionRecord, max = maxDecisions): Promise<void> {
-  let count = (await tx.row<number>("decisions", countKey)) ?? 0;
-  const before = await decisionOn(tx, record.id);
-  if (before) {
-    removeRows(tx, before);
-    count--;
-  }
-  tx.setRow("decisions", recordKey(record.id), record);
-  tx.setRow("decisions", timeKey(record.at, record.id), 1);
-  for (const key of indexKeys(record)) tx.setRow("decisions", key, 1);
-  count++;
+/** What was held is served now. */
+export const releaseRecord = (entry: WaitingEntry, at: number, message: string): DecisionRecord => ({
+  id: entry.id,
+  pubkey: entry.pubkey,
+  kind: entry.eventKind,
+  at,
+  source: entry.source.type,
+  relay: entry.source.type === "sync" ? entry.source.relay : null,
+  outcome: "store",
+  rule: entry.kind,
+  code: null,
+  message,
+  facts: {},
+  repositories: entry.repositories,
+});
+
+/** One page. A page is small, so that reading some of them at a time stays cheap: the caller cuts. */
+export async function putDecisions(
+  tx: Transaction,
+  records: readonly DecisionRecord[],
+  max = maxDecisions,
+): Promise<void> {
+  const { records: before, nextPage } = await totals(tx);
+  let count = before + records.length;
+  tx.setRow("decisions", `${pagePrefix}${String(nextPage).padStart(12, "0")}`, records);
   if (count > max) {
-    const oldest: EventId[] = [];
-    for await (const [key] of tx.rows("decisions", { prefix: "t:", limit: 2 })) oldest.push(idAtEnd(key));
-    for (const id of oldest.slice(0, count - max)) {
-      const old = await decisionOn(tx, id);
-      if (!old) continue;
-      removeRows(tx, old);
-      count--;
+    const oldest: (readonly [string, readonly DecisionRecord[]])[] = [];
+    for await (const page of tx.rows<DecisionRecord[]>("decisions", { prefix: pagePrefix, limit: 2 }))
+      oldest.push(page);
+    for (const [key, page] of oldest) {
+      if (count <= max) break;
+      tx.deleteRow("decisions", key);
+      count -= page.length;
     }
   }
-  tx.setRow("decisions", countKey, count);
+  tx.setRow("decisions", "totals", { records: count, nextPage: nextPage + 1 } satisfies Totals);
 }
 
-const indexKeys = (record: DecisionRecord): string[] =>
-  record.repositories.flatMap((address) => {
-    const name = repositoryNamed(address);
-    return name ? [`${repositoryPrefix(name)}${padded(record.at)}:${record.id}`] : [];
-  });
+export const recordCount = async (reader: TableReader): Promise<number> => (await totals(reader)).records;
 
-function removeRows(tx: Transaction, record: DecisionRecord): void {
-  tx.deleteRow("decisions", recordKey(record.id));
-  tx.deleteRow("decisions", timeKey(record.at, record.id));
-  for (const key of indexKeys(record)) tx.deleteRow("decisions", key);
-}
-
-export const decisionOn = (reader: TableReader, id: EventId): Promise<DecisionRecord | undefined> =>
-  reader.row<DecisionRecord>("decisions", recordKey(id));
-
-/** Decisions about a repository's events, newest first. */
-export async function decisionsAbout(
+/** Newest first. */
+async function search(
   reader: TableReader,
-  name: RepositoryName,
+  isWanted: (record: DecisionRecord) => boolean,
   limit: number,
 ): Promise<DecisionRecord[]> {
-  const ids: EventId[] = [];
-  const range = { prefix: repositoryPrefix(name), reverse: true, limit };
-  for await (const [key] of reader.rows("decisions", range)) ids.push(idAtEnd(key));
-  const records: DecisionRecord[] = [];
-  for (const id of ids) {
-    const record = await decisionOn(reader, id);
-    if (record) records.push(record);
+  const found: DecisionRecord[] = [];
+  let pages = 0;
+  for await (const [, page] of reader.rows<DecisionRecord[]>("decisions", { prefix: pagePrefix, reverse: true })) {
+    for (const record of page.reverse()) {
+      if (found.length === limit) return found;
+      if (isWanted(record)) found.push(record);
+    }
+    if (++pages % pagesATurn === 0) await setImmediate();
   }
-  return records;
+  return found;
+}
+
+/** What was decided about an event, newest first. */
+export const decisionsOn = (reader: TableReader, id: EventId): Promise<DecisionRecord[]> =>
+  search(reader, (record) => record.id === id, maxRecordsShown);
+
+/** The latest decision on each of a repository's events, newest first. */
+export function decisionsAbout(reader: TableReader, name: RepositoryName, limit: number): Promise<DecisionRecord[]> {
+  const address = repositoryAddress(name);
+  const seen = new Set<EventId>();
+  const isWanted = ({ id, repositories }: DecisionRecord): boolean =>
+    repositories.includes(address) && !seen.has(id) && seen.add(id) !== undefined;
+  return search(reader, isWanted, limit);
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Tag } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { catalogueRow, setCatalogueRow } from "./catalogue.js";
-import { decisionOn, decisionRecord, decisionsAbout, putDecision } from "./decisions.js";
+import { decisionRecord, decisionsAbout, decisionsOn, putDecisions, recordCount } from "./decisions.js";
 import {
   addressOfRepository,
   announcement,
@@ -150,10 +150,10 @@ test("every verdict can be written down and found again, by event and by reposit
   const events = [announcement("alice", "x"), state("alice", "x"), elsewhere("bob", "x"), state("eve", "x")];
   for (const event of events) {
     const verdict = await world.send(event);
-    await putDecision(world.store, decisionRecord(event, client(), verdict, world.now++), 3);
+    await putDecisions(world.store, [decisionRecord(event, client(), verdict, world.now++)], 3);
   }
-  assert.equal(await decisionOn(world.store, events[0]!.id), undefined);
-  const refusedRecord = await decisionOn(world.store, events[2]!.id);
+  assert.deepEqual(await decisionsOn(world.store, events[0]!.id), []);
+  const [refusedRecord] = await decisionsOn(world.store, events[2]!.id);
   assert.equal(refusedRecord?.outcome, "refuse");
   assert.equal(refusedRecord?.code, "service-not-listed");
   assert.deepEqual(
@@ -161,8 +161,8 @@ test("every verdict can be written down and found again, by event and by reposit
     [events[1]!.id],
   );
   const again = decisionRecord(events[1]!, client(), await world.ask(events[1]!), world.now);
-  await putDecision(world.store, again, 3);
-  assert.equal((await decisionOn(world.store, events[1]!.id))?.outcome, "known");
-  assert.equal(world.store.keys("decisions").filter((key) => key.startsWith("e:")).length, 3);
-  assert.equal(world.store.keys("decisions").filter((key) => key.startsWith("t:")).length, 3);
+  await putDecisions(world.store, [again], 3);
+  assert.equal((await decisionsOn(world.store, events[1]!.id))[0]?.outcome, "known");
+  assert.equal(await recordCount(world.store), 3);
+  assert.equal(world.store.keys("decisions").filter((key) => key.startsWith("p:")).length, 3);
 });

@@ -4,7 +4,8 @@
 // There is no second path into the store.
 
 import { applyVerdict } from "../admission/apply.js";
-import { decisionRecord, putDecision } from "../admission/decisions.js";
+import type { DecisionLog } from "../admission/decision-log.js";
+import { decisionRecord } from "../admission/decisions.js";
 import type { AdmissionPolicy, Source, Verdict } from "../admission/policy.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
@@ -44,8 +45,8 @@ export interface IntakeParts {
   readonly policy: AdmissionPolicy;
   /** Absent where there is no git host (an import into a store at rest). */
   readonly git?: GitFollower;
-  /** Whether each verdict leaves a record for `why`. */
-  readonly recordDecisions?: boolean;
+  /** Where each verdict is noted for `why`. */
+  readonly decisions?: Pick<DecisionLog, "note">;
   readonly clock: Clock;
   readonly observer: IntakeObserver;
   readonly maxFutureSeconds: number;
@@ -73,6 +74,7 @@ export function createIntake(parts: IntakeParts): Intake {
     const verified = await verifier.verify(event);
     if (!verified) return refuse("bad-signature", "the signature does not belong to this pubkey and id");
     const { verdict, answer } = await store.transact((tx) => decideAndWrite(tx, verified, source, nowSeconds));
+    parts.decisions?.note(decisionRecord(verified, source, verdict, nowSeconds));
     if (!verdict.ok || !answer.ok) return answer;
     if (verdict.action === "relay") for (const listener of ephemeralListeners) listener(verified);
     const wasWritten = answer.stored || (verdict.action !== "store" && verdict.action !== "leave");
@@ -94,7 +96,6 @@ export function createIntake(parts: IntakeParts): Intake {
   ): Promise<{ readonly verdict: Verdict; readonly answer: IntakeAnswer }> {
     const verdict = await policy(event, { reader: tx, source, nowSeconds });
     const put = await applyVerdict(tx, event, verdict, nowSeconds);
-    if (parts.recordDecisions) await putDecision(tx, decisionRecord(event, source, verdict, nowSeconds));
     if (!verdict.ok) return { verdict, answer: verdict };
     const message = verdict.message ?? "";
     if (!put) return { verdict, answer: { ok: true, stored: false, message } };

@@ -2,7 +2,6 @@
 // first, so that the feed and every subscriber hear of a repository before they hear of its state.
 
 import { type CatalogueRow, catalogueRow, setCatalogueRow, withStatus } from "../admission/catalogue.js";
-import { decisionOn, putDecision } from "../admission/decisions.js";
 import { refreshListings } from "../admission/listings.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import {
@@ -27,6 +26,8 @@ export type Via = "push" | "hunt" | "present" | "partial";
 export interface Released {
   readonly id: EventId;
   readonly kind: WaitingEntry["kind"];
+  /** As it waited. */
+  readonly entry: WaitingEntry;
   readonly via: Via;
   readonly waitedSeconds: number;
 }
@@ -46,12 +47,7 @@ export async function releaseEntry(
   await removeWaiting(tx, entry.id);
   // An older version of something stored meanwhile: it only leaves.
   if (!result.stored) return undefined;
-  const decision = await decisionOn(tx, entry.id);
-  if (decision) {
-    const message = `released (${via}) after ${nowSeconds - entry.entered} s`;
-    await putDecision(tx, { ...decision, at: nowSeconds, outcome: "store", message });
-  }
-  return { id: entry.id, kind: entry.kind, via, waitedSeconds: nowSeconds - entry.entered };
+  return { id: entry.id, kind: entry.kind, entry, via, waitedSeconds: nowSeconds - entry.entered };
 }
 
 function governedRow(row: CatalogueRow, plan: RepositoryPlan, nowSeconds: number): CatalogueRow {

@@ -9,6 +9,7 @@ import type { AdminParts, RunningParts } from "../admin/parts.js";
 import type { RunTimeRules } from "../admin/rules.js";
 import { type AdminSocket, openAdminSocket } from "../admin/socket.js";
 import { publicStatus } from "../admin/status.js";
+import type { DecisionLog } from "../admission/decision-log.js";
 import type { Clock } from "../base/clock.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
@@ -34,6 +35,7 @@ export interface AdminRooms {
   readonly clock: Clock;
   /** What other git servers answered when its data was hunted. */
   readonly askedServers: RunningParts["askedServers"];
+  readonly decisions: DecisionLog;
 }
 
 type Traffic = () => { readonly connections: number; readonly subscriptions: number };
@@ -66,6 +68,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     }),
     repositoryGone: (name) => purgatory.placeholders.repositoryGone(name),
     askedServers: rooms.askedServers,
+    decisionsWritten: () => rooms.decisions.written(),
     links,
     publicUrl,
   };

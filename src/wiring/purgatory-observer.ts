@@ -1,6 +1,9 @@
 // What the waiting room does, in the log and in the metrics. The markers are for scripts.
 
+import type { DecisionLog } from "../admission/decision-log.js";
+import { releaseRecord } from "../admission/decisions.js";
 import { repositoryAddress } from "../admission/names.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
 import type { Logger } from "../config/logging.js";
 import type { PurgatoryMetrics } from "../purgatory/metrics.js";
 import type { PurgatoryObserver } from "../purgatory/purgatory.js";
@@ -8,11 +11,15 @@ import type { PurgatoryObserver } from "../purgatory/purgatory.js";
 export function purgatoryObserver(
   logger: Logger,
   metrics: PurgatoryMetrics,
+  decisions: Pick<DecisionLog, "note">,
+  clock: Clock,
   alsoExpired: PurgatoryObserver["expired"],
 ): PurgatoryObserver {
   return {
     released(released) {
       metrics.released(released);
+      const message = `released (${released.via}) after ${released.waitedSeconds} s`;
+      decisions.note(releaseRecord(released.entry, unixSeconds(clock), message));
       logger.info({ id: released.id, kind: released.kind, via: released.via }, "released");
     },
     expired(entry, expiry) {

@@ -9,6 +9,7 @@ import { Registry } from "prom-client";
 import { RunTimeRules } from "../../src/admin/rules.js";
 import { hourlyCounter } from "../../src/admission/counters.js";
 import { createAdmissionPolicy } from "../../src/admission/create-policy.js";
+import { DecisionLog } from "../../src/admission/decision-log.js";
 import type { RepositoryName } from "../../src/admission/names.js";
 import type { Source } from "../../src/admission/policy.js";
 import { type Clock, systemClock, unixSeconds } from "../../src/base/clock.js";
@@ -183,6 +184,7 @@ export class HuntHouse {
         version: "0",
         askedServers: () => [],
         ...{ store, gitHost, purgatory, verifier: this.#verifier, clock },
+        decisions: new DecisionLog({ store, clock, failed: (error) => void this.faults.push(error) }),
       }),
       syncStatus: () => undefined,
       onFault: (error) => void this.faults.push(error),

@@ -2,6 +2,7 @@
 // store of a server that does not run; one that runs does this by itself, and the lock says so.
 
 import type { Command } from "commander";
+import { DecisionLog } from "../../admission/decision-log.js";
 import type { Config } from "../../config/config.js";
 import { createIntake } from "../../intake/intake.js";
 import { systemResolver } from "../../net/resolve.js";
@@ -111,11 +112,12 @@ async function storeSide(
   const policy = abilities.serverPolicy(config);
   if (!policy) throw new CommandFailure("the server's key or domain cannot be used: see `holdfast config check`");
   const verifier = await abilities.createVerifier();
+  const decisions = new DecisionLog({ store, clock: abilities.clock, failed: () => undefined });
   const intake = createIntake({
     store,
     verifier,
     policy,
-    recordDecisions: true,
+    decisions,
     clock: abilities.clock,
     observer: { received: () => undefined, decided: () => undefined },
     maxFutureSeconds: config.maxFutureSecs,
@@ -135,7 +137,10 @@ async function storeSide(
       if (!answer.ok) return answer.code;
       return answer.stored || answer.message.startsWith("purgatory:") ? "stored" : "known";
     },
-    close: () => verifier.close(),
+    async close() {
+      await decisions.written();
+      await verifier.close();
+    },
   };
 }
 
