@@ -39,7 +39,10 @@ function world() {
     clock,
     failed: (error) => void failures.push(error),
   });
-  return { clock, store, log, failures, writes: () => writes, fail: (on: boolean) => void (isFailing = on) };
+  const fail = (on: boolean): void => {
+    isFailing = on;
+  };
+  return { clock, store, log, failures, fail, writes: () => writes };
 }
 
 test("decisions noted together are written together, after a second", async () => {

@@ -17,14 +17,24 @@ type Searchable = Pick<NostrEvent, "kind" | "tags" | "content">;
 
 /** Words of a text: compatibility forms unified, case folded, punctuation gone. Each once, in order. */
 function wordsOf(text: string): string[] {
-  const folded = text.slice(0, maxTextCharacters).normalize("NFKC").toLowerCase();
+  const start = text.slice(0, maxTextCharacters);
+  // Most texts are ASCII, which needs none of Unicode's tables.
+  const found = isAscii(start)
+    ? start.toLowerCase().match(/[a-z0-9]+/g)
+    : start.normalize("NFKC").toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu);
   const words = new Set<string>();
-  for (const [word] of folded.matchAll(/[\p{L}\p{N}\p{M}]+/gu)) {
-    words.add([...word].slice(0, maxWordCharacters).join(""));
+  for (const word of found ?? []) {
+    words.add(beginning(word, maxWordCharacters));
     if (words.size === maxSearchWords) break;
   }
   return [...words];
 }
+
+const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text);
+
+/** The first characters of a text, none cut in half. */
+const beginning = (text: string, characters: number): string =>
+  text.length <= characters || isAscii(text) ? text.slice(0, characters) : [...text].slice(0, characters).join("");
 
 const firstLine = (text: string): string => /[^\r\n]*\S[^\r\n]*/.exec(text.slice(0, maxTextCharacters))?.[0] ?? "";
 
@@ -61,7 +71,7 @@ export const searchWords = (search: string): string[] =>
   );
 
 /** The beginning of a word: what the store indexes, so that the end of a word may still be missing in a search. */
-export const searchStem = (word: string): string => [...word].slice(0, searchStemCharacters).join("");
+export const searchStem = (word: string): string => beginning(word, searchStemCharacters);
 
 /** All words must be there; the last one may be the beginning of a longer word. Without any word nothing is found. */
 export function searchMatcher(search: string): (event: Searchable) => boolean {
