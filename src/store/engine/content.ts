@@ -6,11 +6,14 @@ import type { Sequence } from "../port.js";
 import type { Backend, DiskRow, Layers } from "./backend.js";
 import type { Entry } from "./order.js";
 import type { Row } from "./row.js";
+import { Turns } from "./slices.js";
 import type { Scan } from "./streams.js";
 
 export type AnyRow = Row | DiskRow;
 
 export class Content {
+  readonly turns = new Turns();
+
   constructor(
     readonly layers: Layers,
     readonly backend: Backend,

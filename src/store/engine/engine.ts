@@ -7,8 +7,8 @@ import type { Backend, Layers } from "./backend.js";
 import { Content } from "./content.js";
 import { collectTimedIds } from "./counting.js";
 import { Feed } from "./feed.js";
-import { Slice } from "./query.js";
 import { Reading, UnmarkedAuthors } from "./reading.js";
+import { Slice } from "./slices.js";
 import { MergedStreams } from "./streams.js";
 import { expiring } from "./terms.js";
 import { Writer } from "./writer.js";
@@ -81,7 +81,7 @@ export class EngineStore extends Reading implements Store {
 
   async timedIds(filter: Filter, cap: number, signal?: AbortSignal): Promise<TimedIds | undefined> {
     this.assertOpen();
-    return collectTimedIds(this.sight(), filter, cap, new Slice(this.clock), signal);
+    return collectTimedIds(this.sight(), filter, cap, new Slice(this.clock, this.content.turns), signal);
   }
 
   async sweepExpired(nowSeconds: number): Promise<number> {

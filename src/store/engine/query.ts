@@ -1,8 +1,6 @@
 // Queries: each filter has a cursor with its own limit; the cursors are merged, each event comes once. A query works
 // in short slices and lets others in between (performance.md, P2): nobody waits for somebody else's big answer.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Clock } from "../../base/clock.js";
 import type { NostrEvent } from "../../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../../nostr/filter.js";
 import { searchMatcher } from "../../nostr/search.js";
@@ -11,33 +9,11 @@ import type { AnyRow, Content } from "./content.js";
 import { compareEntries, type Entry } from "./order.js";
 import { type Plan, planOf } from "./plan.js";
 import { Row } from "./row.js";
+import type { Slice } from "./slices.js";
 import { MergedStreams } from "./streams.js";
 import { severalIdentifiers, tagText } from "./terms.js";
 
 export const defaultPageRows = 200;
-const sliceMs = 4;
-const lookBetween = 16;
-
-/** Says when a long computation should let others run. */
-export class Slice {
-  #startedMs: number;
-  #steps = 0;
-
-  constructor(readonly clock: Clock) {
-    this.#startedMs = clock.monotonicMs();
-  }
-
-  isOver(): boolean {
-    if (++this.#steps % lookBetween !== 0) return false;
-    return this.clock.monotonicMs() - this.#startedMs > sliceMs;
-  }
-
-  async rest(signal?: AbortSignal): Promise<void> {
-    await nextTurn();
-    signal?.throwIfAborted();
-    this.#startedMs = this.clock.monotonicMs();
-  }
-}
 
 /** What a reader may see. */
 export interface Sight {

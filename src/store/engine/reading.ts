@@ -18,7 +18,8 @@ import {
 import type { AnyRow, Content } from "./content.js";
 import { countMatches } from "./counting.js";
 import { type DeletionMark, deletionCovering } from "./deletions.js";
-import { defaultPageRows, isExpired, queryPages, type Sight, Slice } from "./query.js";
+import { defaultPageRows, isExpired, queryPages, type Sight } from "./query.js";
+import { Slice } from "./slices.js";
 import { type PendingTables, tableText, tableTexts } from "./tables.js";
 
 export abstract class Reading implements Reader {
@@ -56,7 +57,12 @@ export abstract class Reading implements Reader {
       pageRows: options.pageRows ?? defaultPageRows,
       signal: options.signal,
     };
-    for await (const page of queryPages(this.sight(options.upTo), filters, bounds, new Slice(this.clock))) {
+    for await (const page of queryPages(
+      this.sight(options.upTo),
+      filters,
+      bounds,
+      new Slice(this.clock, this.content.turns),
+    )) {
       this.assertOpen();
       yield page;
     }
@@ -64,7 +70,7 @@ export abstract class Reading implements Reader {
 
   async count(filters: readonly Filter[], options: Pick<QueryOptions, "signal"> = {}): Promise<number> {
     this.assertOpen();
-    return countMatches(this.sight(), filters, new Slice(this.clock), options.signal);
+    return countMatches(this.sight(), filters, new Slice(this.clock, this.content.turns), options.signal);
   }
 
   async deletionOf(event: VerifiedEvent): Promise<EventId | undefined> {

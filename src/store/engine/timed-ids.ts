@@ -3,7 +3,8 @@
 
 import type { TimedIds } from "../port.js";
 import type { Entry } from "./order.js";
-import type { Sight, Slice } from "./query.js";
+import type { Sight } from "./query.js";
+import type { Slice } from "./slices.js";
 
 const idBytes = 32;
 const idsAtATime = 2_000;
