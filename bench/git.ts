@@ -4,6 +4,7 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, request as httpRequest } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -105,6 +106,19 @@ class Bench {
     self.startStalls.length = 0;
     Object.assign(self, { startStalls: stalls });
     return self;
+  }
+
+  /** Of the server and every git it ran; the clients are processes of their own. */
+  cpuMs(): number {
+    const { user, system } = process.cpuUsage();
+    const text = readFileSync(`/proc/${this.launcher.helperPid}/stat`, "utf8");
+    const [own, ownSystem, git, gitSystem] = text
+      .slice(text.lastIndexOf(")") + 2)
+      .split(" ")
+      .slice(11, 15)
+      .map(Number);
+    const launcher = (own ?? 0) + (ownSystem ?? 0) + (git ?? 0) + (gitSystem ?? 0);
+    return (user + system) / 1_000 + launcher * 10;
   }
 
   row(goal: string, work: string, measured: string): void {
@@ -276,16 +290,19 @@ async function p6(bench: Bench): Promise<void> {
     "  ours over HTTP, answer not shared",
     `${Math.round(median(ours))} MiB/s (${share} %), RSS +${Math.round(rss)} MiB`,
   );
-  const [, one] = await timed(() => download(`${bench.url("p6")}/git-upload-pack`, ask("one")));
-  const [, ten] = await timed(() =>
-    Promise.all(Array.from({ length: 10 }, () => download(`${bench.url("p6")}/git-upload-pack`, ask("ten")))),
-  );
-  const [, kept] = await timed(() => download(`${bench.url("p6")}/git-upload-pack`, ask("ten")));
-  bench.row(
-    "P6",
-    "ten equal clones at once",
-    `${Math.round(ten)} ms, one ${Math.round(one)} ms (${(ten / one).toFixed(2)}×), kept answer ${Math.round(kept)} ms`,
-  );
+  const fetch = (agent: string): Promise<number> => download(`${bench.url("p6")}/git-upload-pack`, ask(agent));
+  const costOf = async (work: () => Promise<unknown>): Promise<{ ms: number; cpuMs: number }> => {
+    const before = bench.cpuMs();
+    const [, ms] = await timed(work);
+    return { ms, cpuMs: bench.cpuMs() - before };
+  };
+  const one = await costOf(() => fetch("one"));
+  const ten = await costOf(() => Promise.all(Array.from({ length: 10 }, () => fetch("ten"))));
+  const kept = await costOf(() => fetch("ten"));
+  const text = ({ ms, cpuMs }: { ms: number; cpuMs: number }): string =>
+    `${Math.round(ms)} ms, CPU ${Math.round(cpuMs)}`;
+  const times = `${(ten.ms / one.ms).toFixed(2)}×, CPU ${(ten.cpuMs / one.cpuMs).toFixed(2)}×`;
+  bench.row("P6", "ten equal clones at once", `${text(ten)}; one ${text(one)} (${times}); kept answer ${text(kept)}`);
 }
 
 async function httpBackend(root: string): Promise<{ origin: string; close: () => void }> {
