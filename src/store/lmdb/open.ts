@@ -21,7 +21,7 @@ export interface LmdbStoreOptions {
 }
 
 export const defaultReserveBytes = 128 * 2 ** 20;
-const defaultIndexAtRows = 10_000;
+const defaultIndexAtRows = 5_000;
 const formatVersion = 1;
 
 export async function openLmdbStore(folder: string, options: LmdbStoreOptions = {}): Promise<Store> {
@@ -47,6 +47,8 @@ export async function openLmdbStore(folder: string, options: LmdbStoreOptions = 
     freeBytes: options.freeBytes ?? (() => freeBytesOf(folder)),
     indexAtRows: options.indexAtRows ?? defaultIndexAtRows,
   });
+  // What the last run left unindexed does not stay in memory until something is written.
+  backend.published();
   return new EngineStore(backend, backend.layers, { clock, maxQueuedWorks });
 }
 
