@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import { openLmdbStore } from "../store/lmdb/open.js";
 import { type JobLimits, Launcher, LauncherError } from "./launcher.js";
 
 const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
@@ -43,6 +47,23 @@ describe("launcher", () => {
     job.stdin?.end("hello");
     assert.equal(await text(job.stdout), "hello");
     assert.deepEqual(await job.exit, { code: 3, signal: undefined, timedOut: false, stderr: "oops\n" });
+  });
+
+  it("hands on no file that the server has open, such as the store's", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "launcher-"));
+    // LMDB opens its file so that a forked process inherits it.
+    const store = await openLmdbStore(folder);
+    const beside = new Launcher();
+    try {
+      const job = await beside.start({ argv: ["/bin/ls", "-l", "/proc/self/fd"], env, limits });
+      const open = await text(job.stdout);
+      assert.match(open, / 1 -> socket/);
+      assert.ok(!open.includes(folder), open);
+    } finally {
+      await beside.close();
+      await store.close();
+      await rm(folder, { recursive: true });
+    }
   });
 
   it("carries many megabytes both ways without loss", async () => {

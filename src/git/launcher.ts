@@ -11,7 +11,7 @@
 
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { createServer, type NetConnectOpts, connect as netConnect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -289,7 +289,27 @@ interface Running {
   end(): void;
 }
 
+/** What the server had open when it forked us, LMDB's file among it, would go on to every process we start. */
+function closeInheritedFiles(): void {
+  const descriptors = "/proc/self/fd";
+  if (!existsSync(descriptors)) return;
+  for (const name of readdirSync(descriptors)) {
+    const descriptor = Number(name);
+    if (descriptor > 2 && isFile(`${descriptors}/${name}`)) closeSync(descriptor);
+  }
+}
+
+function isFile(link: string): boolean {
+  try {
+    return statSync(link).isFile() && !readlinkSync(link).startsWith("/memfd:");
+  } catch {
+    // The descriptor with which the directory was read.
+    return false;
+  }
+}
+
 function runHelper(socketPath: string): void {
+  closeInheritedFiles();
   const running = new Map<number, Running>();
   const sockets = new Map<string, Partial<Record<Role, Socket>>>();
   const waiting = new Map<string, Extract<ToHelper, { type: "start" }>>();
