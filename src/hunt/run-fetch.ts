@@ -2,7 +2,10 @@
 // directory of a soft one for as long as it takes, counts what came, and has it released. purgatory.md "Hunting".
 
 import { type CatalogueRow, catalogueRow, isReleased, setCatalogueRow, takesStates } from "../admission/catalogue.js";
+import { decisionOn, putDecision } from "../admission/decisions.js";
 import type { RepositoryName } from "../admission/names.js";
+import { waitingHints, waitingKeys } from "../admission/waiting.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
 import { LauncherError } from "../git/launcher.js";
 import type { Repositories } from "../git/repositories.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
@@ -14,7 +17,8 @@ import { fetchFromServer, type ServerFetchParts, type ServerFetchResult } from "
 export interface RunFetchParts {
   readonly store: Store;
   readonly repositories: Repositories;
-  readonly purgatory: Pick<Purgatory, "pushBegins" | "fetched" | "revive">;
+  readonly purgatory: Pick<Purgatory, "pushBegins" | "fetched" | "revive" | "archiveBudget">;
+  readonly clock: Clock;
   readonly server: ServerFetchParts;
   /** NGIT_REPOSITORY_MAX_BYTES. */
   readonly maxRepositoryBytes: () => number;
@@ -38,6 +42,7 @@ export async function runFetch(
       if (error instanceof LauncherError || !(await parts.repositories.exists(diskAddress(name)))) return nothing;
       throw error;
     });
+    if (result.failure === "archive-full") await noteArchiveFull(parts, name);
     return { result, release: () => release(parts, command, row, result).finally(done) };
   } catch (error) {
     done();
@@ -55,6 +60,7 @@ async function release(
   if (arrived.length > 0) {
     if (row.status === "soft") await parts.purgatory.revive(row);
     await countBytes(parts.store, row, command.kind, bytes);
+    if (row.archive) parts.purgatory.archiveBudget.took(bytes);
     await parts.purgatory.fetched(row);
   } else if (row.status === "soft") await dropIfStillSoft(parts, row);
 }
@@ -66,15 +72,36 @@ async function intoRepository(
   row: CatalogueRow,
   trustRefs: boolean,
 ): Promise<ServerFetchResult> {
-  const repository = await parts.repositories.create(diskAddress(row));
   const left = Math.max(0, parts.maxRepositoryBytes() - row.counters.bytes);
-  const maxBytes = command.kind === "repository" ? Math.min(command.maxBytes, left) : command.maxBytes;
+  const usualBytes = command.kind === "repository" ? Math.min(command.maxBytes, left) : command.maxBytes;
+  const archiveLeft = row.archive ? await parts.purgatory.archiveBudget.leftBytes() : usualBytes;
+  if (archiveLeft === 0) return { ...nothing, failure: "archive-full" };
+  const maxBytes = Math.min(usualBytes, archiveLeft);
+  const repository = await parts.repositories.create(diskAddress(row));
   const { url, ids } = command;
   // Housekeeping stays away: what comes in rests on objects that no ref holds yet.
-  return repository.duringPush(() =>
+  const result = await repository.duringPush(() =>
     fetchFromServer(parts.server, { url, ids, maxBytes, repository, trustRefs, ...leave }),
   );
+  const isOverArchive = result.failure === "too-large" && archiveLeft < usualBytes;
+  return isOverArchive ? { ...result, failure: "archive-full" } : result;
 }
+
+const archiveFullMessage =
+  "its git data is not fetched: the disk budget for mirrors is used up (NGIT_ARCHIVE_MAX_BYTES)";
+
+/** `why` tells it: the states of this mirror wait for room, not for a server. */
+async function noteArchiveFull({ store, clock }: RunFetchParts, name: RepositoryName): Promise<void> {
+  for (const { id } of await waitingHints(store, waitingKeys.repositoryKind(name, "state"), maxNoted)) {
+    if ((await decisionOn(store, id))?.message === archiveFullMessage) continue;
+    await store.transact(async (tx) => {
+      const decision = await decisionOn(tx, id);
+      if (decision) await putDecision(tx, { ...decision, at: unixSeconds(clock), message: archiveFullMessage });
+    });
+  }
+}
+
+const maxNoted = 20;
 
 /** Its directory was made for this fetch only, unless somebody revived it meanwhile. */
 async function dropIfStillSoft({ store, repositories }: RunFetchParts, name: RepositoryName): Promise<void> {

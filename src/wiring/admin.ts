@@ -13,6 +13,7 @@ import type { Clock } from "../base/clock.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
 import type { ApiParts } from "../http/api.js";
+import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { Verifier } from "../nostr/verify/port.js";
@@ -34,6 +35,9 @@ export interface AdminRooms {
   readonly clock: Clock;
   /** What other git servers answered when its data was hunted. */
   readonly askedServers: RunningParts["askedServers"];
+  readonly intake: Intake;
+  readonly isFetching?: RunningParts["isFetching"];
+  readonly listsChanged?: RunningParts["listsChanged"];
 }
 
 type Traffic = () => { readonly connections: number; readonly subscriptions: number };
@@ -66,6 +70,8 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     }),
     repositoryGone: (name) => purgatory.placeholders.repositoryGone(name),
     askedServers: rooms.askedServers,
+    isFetching: (name) => rooms.isFetching?.(name) ?? false,
+    listsChanged: () => rooms.listsChanged?.(),
     links,
     publicUrl,
   };
@@ -75,6 +81,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     clock,
     rules,
     config: () => live.current,
+    intake: async () => rooms.intake,
     adminKeys,
     running,
   };

@@ -10,9 +10,13 @@ import { loadServerKey } from "../config/server-key.js";
 import { Launcher } from "../git/launcher.js";
 import { Repositories } from "../git/repositories.js";
 import { Git } from "../git/run.js";
+import { createIntake, type Intake } from "../intake/intake.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { SecretKey } from "../nostr/keys.js";
+import { createVerifierPool } from "../nostr/verify/pool.js";
+import type { Verifier } from "../nostr/verify/port.js";
 import type { Store } from "../store/port.js";
+import { offlinePolicy } from "./offline-policy.js";
 
 export async function operateOffline(
   config: Config,
@@ -25,6 +29,7 @@ export async function operateOffline(
   await rules.refresh();
   let launcher: Launcher | undefined;
   let opening: Promise<Repositories> | undefined;
+  let door: ReturnType<typeof openDoor> | undefined;
   const open = async (): Promise<Repositories> => {
     launcher = new Launcher();
     const git = await Git.find(launcher);
@@ -41,14 +46,34 @@ export async function operateOffline(
           return opening;
         },
         config: () => config,
+        intake: () => {
+          door ??= openDoor(rules.over(config), store, clock);
+          return door.then((opened) => opened?.intake);
+        },
         adminKeys: () => new Set(config.adminNpubs ?? serverKeyOf(config)),
       },
       request,
       { caller: { who: "operator", via: "offline" }, progress, signal: new AbortController().signal },
     );
   } finally {
+    await (await door)?.verifier.close();
     await launcher?.close();
   }
+}
+
+/** The store at rest, behind the same door as always: what comes in satisfies this server's rules. */
+async function openDoor(
+  config: Config,
+  store: Store,
+  clock: Clock,
+): Promise<{ readonly intake: Intake; readonly verifier: Verifier } | undefined> {
+  const policy = offlinePolicy(config);
+  if (!policy) return undefined;
+  const verifier = await createVerifierPool({ workers: 1 });
+  const observer = { received: () => undefined, decided: () => undefined };
+  const maxFutureSeconds = config.maxFutureSecs;
+  const intake = createIntake({ store, verifier, policy, recordDecisions: true, clock, observer, maxFutureSeconds });
+  return { intake, verifier };
 }
 
 function serverKeyOf(config: Config): Pubkey[] {

@@ -182,7 +182,7 @@ export class HuntHouse {
         services: [serviceName(this.domain) as ServiceName],
         version: "0",
         askedServers: () => [],
-        ...{ store, gitHost, purgatory, verifier: this.#verifier, clock },
+        ...{ store, gitHost, purgatory, verifier: this.#verifier, intake, clock },
       }),
       syncStatus: () => undefined,
       onFault: (error) => void this.faults.push(error),
