@@ -5,6 +5,7 @@ import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { Intake } from "../intake/intake.js";
+import type { Reach } from "../net/address.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import type { LoginLinks } from "./login-links.js";
@@ -52,6 +53,8 @@ export interface AdminParts {
   readonly config: () => Config;
   /** The one door for events. Offline it is opened when first needed; undefined when the key or domain is unusable. */
   readonly intake: () => Promise<Intake | undefined>;
+  /** How far addresses may be dialled that the operator did not name himself. */
+  readonly reach: () => Reach;
   /** May not be banned: an operator would lock himself out. */
   readonly adminKeys: () => ReadonlySet<Pubkey>;
   /** Absent offline. */

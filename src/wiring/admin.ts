@@ -21,6 +21,7 @@ import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
 import { publicUrls } from "./facts.js";
 import type { GitHost } from "./git-host.js";
+import { reachOf } from "./reach.js";
 
 export interface AdminRooms {
   readonly live: LiveConfig;
@@ -82,6 +83,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     rules,
     config: () => live.current,
     intake: async () => rooms.intake,
+    reach: () => reachOf(live.current),
     adminKeys,
     running,
   };

@@ -17,6 +17,7 @@ import { createVerifierPool } from "../nostr/verify/pool.js";
 import type { Verifier } from "../nostr/verify/port.js";
 import type { Store } from "../store/port.js";
 import { offlinePolicy } from "./offline-policy.js";
+import { reachOf } from "./reach.js";
 
 export async function operateOffline(
   config: Config,
@@ -46,6 +47,7 @@ export async function operateOffline(
           return opening;
         },
         config: () => config,
+        reach: () => reachOf(config),
         intake: () => {
           door ??= openDoor(rules.over(config), store, clock);
           return door.then((opened) => opened?.intake);
