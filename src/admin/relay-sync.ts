@@ -38,7 +38,7 @@ export interface Under {
 
 /** `wss://host[:port][/path]`; the scheme may be left out. */
 export const relayNamed = (text: string): RelayUrl | undefined =>
-  normalRelayUrl(/^wss?:\/\//i.test(text.trim()) ? text.trim() : `wss://${text.trim()}`);
+  normalRelayUrl(text.includes("://") ? text.trim() : `wss://${text.trim()}`);
 
 export async function syncWithRelay(
   parts: AdminParts,
