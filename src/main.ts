@@ -12,7 +12,6 @@ import { createVerifierPool } from "./nostr/verify/pool.js";
 import { runServer } from "./process-life.js";
 import { startServer } from "./start.js";
 import { operateOffline } from "./wiring/offline-operator.js";
-import { offlinePolicy } from "./wiring/offline-policy.js";
 import { openStore } from "./wiring/open-store.js";
 
 const terminal: Terminal = {
@@ -78,7 +77,6 @@ const abilities: Abilities = {
   createVerifier: () => createVerifierPool({ workers: Math.max(1, availableParallelism() - 1) }),
   // The operator's own import is taken as it is, once its signature is good.
   importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),
-  serverPolicy: offlinePolicy,
   gitVersion,
 };
 

@@ -18,6 +18,7 @@ import { hourlyCounter } from "./admission/counters.js";
 import { createAdmissionPolicy } from "./admission/create-policy.js";
 import { DecisionLog } from "./admission/decision-log.js";
 import type { AdmissionPolicy } from "./admission/policy.js";
+import type { AdmissionSettings } from "./admission/settings.js";
 import type { Clock } from "./base/clock.js";
 import { lockDataDirectory } from "./cli/data-lock.js";
 import type { Config } from "./config/config.js";
@@ -37,6 +38,7 @@ import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
 import type { Store } from "./store/port.js";
 import { buildAdmin, openSocket } from "./wiring/admin.js";
+import { ArchiveReview } from "./wiring/archive-review.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
 import { openGitHost } from "./wiring/git-host.js";
 import { startHunting } from "./wiring/hunting.js";
@@ -138,7 +140,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     await rules.refresh();
     const inForce = (): Config => rules.over(live.current);
     const adminKeys = memo(inForce, ({ adminNpubs }) => new Set(adminNpubs ?? [secret.pubkey]));
-    const admission = createAdmissionPolicy({
+    const admissionSettings: AdmissionSettings = {
       services: [service],
       serverKey: secret.pubkey,
       adminKeys,
@@ -148,8 +150,8 @@ export async function startServer(parts: StartParts): Promise<Server> {
       caps: memo(inForce, admissionCaps),
       newAnnouncements: hourlyCounter(),
       graspLists: hourlyCounter(),
-    });
-    const policy = parts.policy ?? refusingKinds(admission, rules);
+    };
+    const policy = parts.policy ?? refusingKinds(createAdmissionPolicy(admissionSettings), rules);
     const intake = createIntake({
       store,
       verifier,
@@ -189,6 +191,12 @@ export async function startServer(parts: StartParts): Promise<Server> {
       onFault,
     });
     closing.add("hunt", () => hunt.close());
+    const archive = new ArchiveReview({
+      ...{ store, settings: admissionSettings, purgatory, syncing: () => syncing, clock, logger, onFault },
+    });
+    closing.add("archive review", () => archive.close());
+    const stopReviewing = live.onChange(() => archive.start());
+    closing.add("archive settings", async () => stopReviewing());
     const admin = buildAdmin({
       live,
       rules,
@@ -197,7 +205,12 @@ export async function startServer(parts: StartParts): Promise<Server> {
       version: parts.build.version,
       askedServers: (name) =>
         (hunt.hunting.knownOf(name)?.servers ?? []).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })),
-      ...{ store, gitHost, purgatory, verifier, clock, decisions },
+      isFetching: (name) => hunt.hunting.isAtWork(name),
+      listsChanged: () => {
+        syncing?.listsChanged();
+        archive.start();
+      },
+      ...{ store, gitHost, purgatory, verifier, intake, clock, decisions },
     });
     const started = await startService({
       live,
@@ -228,9 +241,22 @@ export async function startServer(parts: StartParts): Promise<Server> {
     }
     const { version } = parts.build;
     const services = [service];
-    const sync = { live, logger, clock, version, services, serverKey: secret, store, intake, purgatory, registry };
+    const sync = {
+      live,
+      inForce,
+      logger,
+      clock,
+      version,
+      services,
+      serverKey: secret,
+      store,
+      intake,
+      purgatory,
+      registry,
+    };
     if (!parts.policy) syncing = await startSyncing({ ...sync, onFault });
     closing.add("sync", async () => syncing?.close());
+    archive.start();
     return { address: started.address, close: () => closing.close() };
   } catch (error) {
     await closing.close();

@@ -84,15 +84,8 @@ test("commands the pages name are commands the program has", () => {
 test("no page outside the reference tells to switch on what the program refuses", () => {
   const refused = notBuilt.map(({ name }) => name).filter((name) => name !== "NGIT_DATABASE_BACKEND");
   for (const page of pages.filter((name) => !name.startsWith("docs/reference/"))) {
-    const isAboutThem = page === "docs/how-to/archive.md";
-    for (const name of refused) assert.ok(isAboutThem || !textOf(page).includes(name), `${page}: ${name}`);
+    for (const name of refused) assert.ok(!textOf(page).includes(name), `${page}: ${name}`);
   }
-});
-
-test("the page about copies says that archiving is refused exactly as long as it is", () => {
-  const page = textOf("docs/how-to/archive.md");
-  const isRefused = notBuilt.some(({ name }) => name === "NGIT_ARCHIVE_ALL");
-  assert.equal(page.includes("are refused at start"), isRefused, "docs/how-to/archive.md must tell how it is done now");
 });
 
 test("every package has its reason in docs/dependencies.md, and no reason is left over", () => {

@@ -1,4 +1,5 @@
-// `holdfast sync`: one comparison with one relay, on the store of a server at rest.
+// `holdfast sync`: one comparison with one relay, here on the store of a server at rest (a running one is in
+// archive-life.test.ts).
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -74,8 +75,11 @@ test("wrong arguments exit 2; a relay that cannot reconcile or is not there exit
   t.after(() => rm(folder, { recursive: true, force: true }));
   const relay = await PlainRelay.start();
   t.after(() => relay.stop());
+  await (await openLmdbStore(join(folder, "relay"), { clock: systemClock })).close();
   const wrong = await holdfast(folder, "sync", relay.url, "--dir", "sideways");
-  assert.deepEqual([wrong.code, /--dir must be one of/.test(wrong.stderr)], [2, true]);
+  assert.deepEqual([wrong.code, /Allowed choices are up, down, both/.test(wrong.stderr)], [2, true]);
+  const noRelay = await holdfast(folder, "sync", "http://example.com");
+  assert.deepEqual([noRelay.code, /is no relay/.test(noRelay.stderr)], [2, true]);
   const plain = await holdfast(folder, "sync", relay.url, "--json");
   assert.equal(plain.code, 1);
   assert.match((JSON.parse(plain.stdout) as { error: string }).error, /does not reconcile/);

@@ -4,9 +4,9 @@
 import { identifierKey, repositoryKey } from "../admission/names.js";
 import { unixSeconds } from "../base/clock.js";
 import type { Config } from "../config/config.js";
-import type { ListEntry } from "../config/list-kinds.js";
+import type { ListEntry, ServiceEntry } from "../config/list-kinds.js";
 import { type Caller, noteChange } from "./audit.js";
-import { entryNamed, entryText } from "./naming.js";
+import { entryNamed, entryText, serviceNamed } from "./naming.js";
 import { done, type Outcome, refusal } from "./outcome.js";
 import type { AdminParts } from "./parts.js";
 import { type ListName, type ListRow, listNames } from "./rules.js";
@@ -44,7 +44,9 @@ export function showLists({ rules, config }: AdminParts, only?: ListName): Liste
     ]);
 }
 
-function configuredEntries(config: Config, list: ListName): readonly ListEntry[] {
+type Entry = ListEntry | ServiceEntry;
+
+function configuredEntries(config: Config, list: ListName): readonly Entry[] {
   switch (list) {
     case "repository-whitelist":
       return config.repositoryWhitelist;
@@ -52,26 +54,34 @@ function configuredEntries(config: Config, list: ListName): readonly ListEntry[]
       return config.repositoryBlacklist;
     case "event-blacklist":
       return config.eventBlacklist.map((pubkey) => ({ type: "author", pubkey }));
+    case "archive-whitelist":
+      return config.archiveWhitelist;
+    case "archive-grasp-services":
+      return config.archiveGraspServices.map((host) => ({ type: "service", host }));
   }
 }
 
-export function listRowKey(list: ListName, entry: ListEntry): string {
+export function listRowKey(list: ListName, entry: Entry): string {
+  if (entry.type === "service") return `${list}:s:${entry.host}`;
   if (entry.type === "author") return `${list}:a:${entry.pubkey}`;
   if (entry.type === "identifier") return `${list}:i:${identifierKey(entry.identifier)}`;
   return `${list}:r:${repositoryKey({ owner: entry.pubkey, identifier: entry.identifier })}`;
 }
 
-export function listRow({ clock }: AdminParts, caller: Caller, entry: ListEntry, reason: string): ListRow {
+export function listRow({ clock }: AdminParts, caller: Caller, entry: Entry, reason: string): ListRow {
   return { entry, since: unixSeconds(clock), reason, by: caller.who };
 }
 
-function entryFor(list: ListName, text: string): ListEntry | undefined {
+function entryFor(list: ListName, text: string): Entry | undefined {
+  if (list === "archive-grasp-services") return serviceNamed(text);
   const entry = entryNamed(text);
   return list === "event-blacklist" && entry?.type !== "author" ? undefined : entry;
 }
 
-const wantedEntry = (list: ListName): string =>
-  list === "event-blacklist" ? "an npub or hex key" : "an npub, npub/identifier or identifier";
+function wantedEntry(list: ListName): string {
+  if (list === "archive-grasp-services") return "a host, host:port or URL of a GRASP service";
+  return list === "event-blacklist" ? "an npub or hex key" : "an npub, npub/identifier or identifier";
+}
 
 export async function addToList(
   parts: AdminParts,
@@ -88,6 +98,7 @@ export async function addToList(
     return true;
   });
   await parts.rules.refresh();
+  if (added) parts.running?.listsChanged();
   return done({ added, entry: entryText(entry) });
 }
 
@@ -106,7 +117,10 @@ export async function removeFromList(
     return true;
   });
   await parts.rules.refresh();
-  if (removed) return done({ removed, entry: entryText(entry) });
+  if (removed) {
+    parts.running?.listsChanged();
+    return done({ removed, entry: entryText(entry) });
+  }
   const isConfigured = configuredEntries(parts.config(), list).some((one) => listRowKey(list, one) === key);
   return refusal(
     isConfigured ? "not-possible" : "unknown",

@@ -1,7 +1,16 @@
 // How operators name things: keys, repositories, events and networks, in every spelling people paste. Pure.
 
 import type { RepositoryName } from "../admission/names.js";
-import { type ListEntry, listEntry, type Network, network, publicKey } from "../config/list-kinds.js";
+import {
+  hostName,
+  type ListEntry,
+  listEntry,
+  type Network,
+  network,
+  publicKey,
+  type ServiceEntry,
+} from "../config/list-kinds.js";
+import { servicePart } from "../net/url.js";
 import { parseAddress } from "../nostr/address.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
@@ -41,6 +50,14 @@ export function entryNamed(text: string): ListEntry | undefined {
   return listEntry().schema.safeParse(name).data;
 }
 
+/** A GRASP service as `host[:port]`, also taken from its URL. */
+export function serviceNamed(text: string): ServiceEntry | undefined {
+  const name = text.trim();
+  const place = servicePart(name)?.split("/")[0] ?? name;
+  const host = hostName().schema.safeParse(place).data;
+  return host === undefined ? undefined : { type: "service", host };
+}
+
 export const networkNamed = (text: string): Network | undefined => network().schema.safeParse(text.trim()).data;
 
 /** `192.0.2.1`, or `10.0.0.0/8` where it is more than one address. */
@@ -54,7 +71,8 @@ export const repositoryText = ({ owner, identifier }: RepositoryName): string =>
 const identifierText = (identifier: string): string =>
   /^[^\x00-\x20\x7f-\x9f%,]+$/.test(identifier) ? identifier : encodeURIComponent(identifier);
 
-export function entryText(entry: ListEntry): string {
+export function entryText(entry: ListEntry | ServiceEntry): string {
+  if (entry.type === "service") return entry.host;
   if (entry.type === "author") return npubOf(entry.pubkey);
   if (entry.type === "identifier") return identifierText(entry.identifier);
   return repositoryText({ owner: entry.pubkey, identifier: entry.identifier });

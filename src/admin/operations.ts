@@ -7,11 +7,13 @@ import { ban, bansOf, banTypes, unban } from "./bans.js";
 import { checkRepositories, housekeepRepositories } from "./checking.js";
 import { restoreRepository, unhostRepository } from "./hosting.js";
 import { addToList, removeFromList, showLists } from "./lists.js";
+import { showMirror, startMirror } from "./mirror.js";
 import { keyNamed, repositoryNamedBy } from "./naming.js";
 import { done, type Outcome, refusal } from "./outcome.js";
 import type { AdminParts, Progress } from "./parts.js";
 import { changeProfile, setKindTaken } from "./profile.js";
 import { listWaiting } from "./purgatory-view.js";
+import { syncNamedRelay } from "./relay-sync.js";
 import { listRepositories, showRepository } from "./repository-view.js";
 import { listNames, profileFields } from "./rules.js";
 import { statusOf } from "./status.js";
@@ -99,6 +101,15 @@ export const operations = {
   "bans.list": operation(z.object({ type: banType.optional() }), async (parts, asked) =>
     done({ bans: await bansOf(parts, asked.type) }),
   ),
+  "sync.relay": operation(
+    z.object({ relay: name, direction: z.enum(["up", "down", "both"]), filters: z.array(z.unknown()).max(100) }),
+    (parts, asked, context) => syncNamedRelay(parts, asked, context),
+  ),
+  "mirror.start": operation(
+    z.object({ target: name, relays: z.array(name).max(50), reason }),
+    (parts, asked, context) => startMirror(parts, asked, context),
+  ),
+  "mirror.show": operation(z.object({ target: name }), (parts, asked) => showMirror(parts, asked.target)),
   "profile.change": operation(
     z.object({ field: z.enum(profileFields), value: z.string().max(5_000) }),
     (parts, asked, { caller }) => changeProfile(parts, caller, asked),

@@ -4,6 +4,8 @@ import type { RepositoryName } from "../admission/names.js";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { RepositoryStore } from "../git/types.js";
+import type { Intake } from "../intake/intake.js";
+import type { Reach } from "../net/address.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import type { LoginLinks } from "./login-links.js";
@@ -34,6 +36,10 @@ export interface RunningParts {
   askedServers(name: RepositoryName): readonly AskedServer[];
   /** Decision records that were made and not yet written are written. */
   decisionsWritten(): Promise<void>;
+  /** Its missing data is being fetched at this moment. */
+  isFetching(name: RepositoryName): boolean;
+  /** White, black or archive lists have changed: what is here, and what was refused, is looked at again. */
+  listsChanged(): void;
   readonly links: LoginLinks;
   /** `https://host/base`. */
   readonly publicUrl: string;
@@ -47,6 +53,10 @@ export interface AdminParts {
   readonly rules: RunTimeRules;
   /** As configured, without the rules laid over. */
   readonly config: () => Config;
+  /** The one door for events. Offline it is opened when first needed; undefined when the key or domain is unusable. */
+  readonly intake: () => Promise<Intake | undefined>;
+  /** How far addresses may be dialled that the operator did not name himself. */
+  readonly reach: () => Reach;
   /** May not be banned: an operator would lock himself out. */
   readonly adminKeys: () => ReadonlySet<Pubkey>;
   /** Absent offline. */

@@ -1,21 +1,27 @@
 // The rules an operator set at run time, read from the store and kept in memory for look-up: entries of white- and
 // blacklists, blocked networks, kinds that are not taken, the relay's name. Laid over the configuration; no file is
 // changed. Whoever writes one of these rows calls `refresh` afterwards; then it is in force.
-//   lists: <list>:<a|r|i>:<key>   → ListRow      bans: ip:<network>, kind:<number> → BanRow
+//   lists: <list>:<a|r|i|s>:<key> → ListRow      bans: ip:<network>, kind:<number> → BanRow
 //   meta:  profile:<field>        → text
 
 import { BlockList, isIP, isIPv6 } from "node:net";
 import type { BanRow } from "../admission/bans.js";
 import type { Config } from "../config/config.js";
-import type { ListEntry } from "../config/list-kinds.js";
+import type { ListEntry, ServiceEntry } from "../config/list-kinds.js";
 import type { TableReader } from "../store/port.js";
 import { networkNamed } from "./naming.js";
 
-export const listNames = ["repository-whitelist", "repository-blacklist", "event-blacklist"] as const;
+export const listNames = [
+  "repository-whitelist",
+  "repository-blacklist",
+  "event-blacklist",
+  "archive-whitelist",
+  "archive-grasp-services",
+] as const;
 export type ListName = (typeof listNames)[number];
 
 export interface ListRow {
-  readonly entry: ListEntry;
+  readonly entry: ListEntry | ServiceEntry;
   readonly since: number;
   readonly reason: string;
   readonly by: string;
@@ -86,7 +92,11 @@ export class RunTimeRules {
   }
 
   #layOver(config: Config): Config {
-    const entries = (list: ListName): ListEntry[] => this.#lists[list].map((row) => row.entry);
+    const entries = (list: ListName): ListEntry[] =>
+      this.#lists[list].flatMap(({ entry }) => (entry.type === "service" ? [] : [entry]));
+    const services = this.#lists["archive-grasp-services"].flatMap(({ entry }) =>
+      entry.type === "service" ? [entry.host] : [],
+    );
     const authors = entries("event-blacklist").flatMap((entry) => (entry.type === "author" ? [entry.pubkey] : []));
     return {
       ...config,
@@ -94,10 +104,12 @@ export class RunTimeRules {
       repositoryWhitelist: [...config.repositoryWhitelist, ...entries("repository-whitelist")],
       repositoryBlacklist: [...config.repositoryBlacklist, ...entries("repository-blacklist")],
       eventBlacklist: [...config.eventBlacklist, ...authors],
+      archiveWhitelist: [...config.archiveWhitelist, ...entries("archive-whitelist")],
+      archiveGraspServices: [...config.archiveGraspServices, ...services],
     };
   }
 }
 
 function emptyLists(): Record<ListName, ListRow[]> {
-  return { "repository-whitelist": [], "repository-blacklist": [], "event-blacklist": [] };
+  return Object.fromEntries(listNames.map((name) => [name, []])) as unknown as Record<ListName, ListRow[]>;
 }

@@ -3,6 +3,7 @@
 import { catalogueRows, type RepositoryStatus } from "../admission/catalogue.js";
 import { recordCount } from "../admission/decisions.js";
 import { type WaitingTotals, waitingTotals } from "../admission/waiting.js";
+import { type ArchiveUse, archiveUse } from "../purgatory/archive-budget.js";
 import type { StoreStats } from "../store/port.js";
 import { bansOf } from "./bans.js";
 import { showLists } from "./lists.js";
@@ -14,6 +15,8 @@ export interface Status {
   readonly store: StoreStats;
   readonly repositories: Readonly<Record<RepositoryStatus, number>>;
   readonly partialStates: number;
+  /** Mirrors (GRASP-05) and their disk budget. */
+  readonly archive: ArchiveUse & { readonly maxBytes: number };
   readonly waiting: WaitingTotals;
   readonly placeholders: number;
   readonly bans: number;
@@ -38,6 +41,7 @@ export async function statusOf(parts: AdminParts): Promise<Status> {
     store: { events, bytesOnDisk, queuedWorks },
     repositories,
     partialStates,
+    archive: { ...(await archiveUse(store)), maxBytes: parts.config().archiveMaxBytes },
     waiting: await waitingTotals(store),
     placeholders,
     bans: (await bansOf(parts)).length,

@@ -3,7 +3,7 @@
 import { type BanRow, bannedAuthorKey, bannedEventKey } from "../admission/bans.js";
 import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
 import { type DecisionRecord, decisionsAbout, decisionsOn } from "../admission/decisions.js";
-import type { RepositoryName } from "../admission/names.js";
+import { type RepositoryName, repositoryNamed } from "../admission/names.js";
 import { type LeftRepository, leftRepository, rememberedId } from "../admission/remembered.js";
 import { waitingEntry } from "../admission/waiting.js";
 import { unixSeconds } from "../base/clock.js";
@@ -30,7 +30,7 @@ export async function explain(parts: AdminParts, text: string, limit: number): P
   return refusal("bad-request", `${JSON.stringify(text)} is neither an event id nor npub/identifier`);
 }
 
-async function explainEvent({ store, clock }: AdminParts, id: EventId): Promise<Outcome<Explanation>> {
+async function explainEvent({ store, clock, running }: AdminParts, id: EventId): Promise<Outcome<Explanation>> {
   const decisions = await decisionsOn(store, id);
   const stored = await store.event(id);
   const waiting = await waitingEntry(store, id);
@@ -39,6 +39,9 @@ async function explainEvent({ store, clock }: AdminParts, id: EventId): Promise<
   const now = [
     ...(stored ? ["it is stored and served"] : []),
     ...(waiting ? [`it waits (${waiting.phase}) until ${timeText(waiting.expires)}`] : []),
+    ...((waiting?.repositories ?? []).map(repositoryNamed).some((name) => name && lacksRoom(running, name))
+      ? [noRoom]
+      : []),
     ...(await banSentences(store, id, author)),
     ...(remembered ? [`its id is remembered (${remembered.reason}) until ${timeText(remembered.until)}`] : []),
   ];
@@ -48,6 +51,11 @@ async function explainEvent({ store, clock }: AdminParts, id: EventId): Promise<
   const standing = now.length > 0 ? now : ["it is not here"];
   return done({ subject: id, now: standing, decisions });
 }
+
+const noRoom = "its git data is not fetched: the disk budget for mirrors is used up (NGIT_ARCHIVE_MAX_BYTES)";
+
+const lacksRoom = (running: AdminParts["running"], name: RepositoryName): boolean =>
+  running?.askedServers(name).some(({ answer }) => answer === "archive-full") ?? false;
 
 async function banSentences(
   reader: AdminParts["store"],
@@ -64,7 +72,7 @@ async function banSentences(
 }
 
 async function explainRepository(
-  { store, clock, rules, config }: AdminParts,
+  { store, clock, rules, config, running }: AdminParts,
   name: RepositoryName,
   limit: number,
 ): Promise<Outcome<Explanation>> {
@@ -87,6 +95,7 @@ async function explainRepository(
   const now = [
     row ? standing(row, left) : "it has no repository here",
     ...(waiting > 0 ? [`${waiting} events about it wait`] : []),
+    ...(lacksRoom(running, name) ? [noRoom] : []),
     ...(blacklisted ? ["it is on the repository blacklist"] : []),
   ];
   return done({ subject: repositoryText(name), now, decisions });

@@ -74,6 +74,26 @@ export function decideAnnouncement(context: AnnouncementCase): Verdict {
   return notHosted(context);
 }
 
+/** The rules have changed: what they say now of an announcement that is here already. No changes: all stays as it is. */
+export function reviewAnnouncement(context: AnnouncementCase): Verdict {
+  const { facts, nowSeconds } = context;
+  const { row, listing } = facts;
+  const isOurs = listing.inClone && listing.inRelays && facts.whitelisted;
+  const archive = isOurs ? null : facts.archiveUrls && { cloneUrls: facts.archiveUrls };
+  const unchanged = known("archive", "nothing changes", record(context));
+  if (!row || row.status === "deleted") return unchanged;
+  if (facts.blacklisted || archive === undefined) return row.status === "leaving" ? unchanged : notHosted(context);
+  const hasRepository = row.status !== "waiting" && row.status !== "soft";
+  const status = !hasRepository ? row.status : archive ? "archived" : "served";
+  if (row.status === status && JSON.stringify(row.archive) === JSON.stringify(archive)) return unchanged;
+  if (hasRepository) return host(context, archive);
+  return {
+    ...unchanged,
+    changes: [{ type: "catalogue", row: { ...withStatus(row, status, nowSeconds), archive } }],
+    repositories: placeOnDisk(context, row.status === "soft" ? "soft" : "waiting"),
+  };
+}
+
 /** nak sends a waiting announcement again and again; only a soft one is changed by that, and only by a client. */
 function sameAgain(context: AnnouncementCase, waiting: NonNullable<AnnouncementFacts["waiting"]>): Verdict {
   const { facts, source, nowSeconds, caps } = context;
@@ -176,17 +196,21 @@ function notHosted(context: AnnouncementCase): Verdict {
   const { event, facts, nowSeconds, caps } = context;
   const { name, row, waiting, listing } = facts;
   const listsUs = listing.inClone && listing.inRelays;
+  // A mirror is not here because it is listed, so being listed does not keep it either.
+  const lost = !listsUs || (row?.archive ?? null) !== null;
   const ending = waiting ? endOfWait(waiting, name, row, "withdrawn", nowSeconds) : undefined;
   const endWait = ending?.changes ?? [];
   const gone = ending?.repositories ?? [];
   const hasRepository = row?.status === "served" || row?.status === "archived" || row?.status === "leaving";
-  if (row && hasRepository && !listsUs) {
+  if (row && hasRepository && lost) {
     return {
       ok: true,
       action: "leave",
       rule: "un-hosting",
       facts: { ...record(context), lapsed: facts.lapsesIfLeaving.map((lapse) => lapse.id) },
-      message: "this version no longer lists this service: the repository is read-only here and will be removed later",
+      message: row.archive
+        ? "this repository is no longer mirrored here: it is read-only and will be removed later"
+        : "this version no longer lists this service: the repository is read-only here and will be removed later",
       name,
       changes: [
         { type: "catalogue", row: withStatus(row, "leaving", nowSeconds) },
@@ -203,13 +227,15 @@ function notHosted(context: AnnouncementCase): Verdict {
       repositories: gone,
     });
   }
-  if (waiting && !listsUs) {
+  if (waiting && lost) {
     return {
       ok: true,
       action: "lapse",
       rule: "un-hosting",
       facts: record(context),
-      message: "this version no longer lists this service: the repository no longer waits here",
+      message: row?.archive
+        ? "this repository is no longer to be mirrored here"
+        : "this version no longer lists this service: the repository no longer waits here",
       name,
       lapsed: waiting.id,
       changes: [

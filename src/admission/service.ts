@@ -1,6 +1,6 @@
 // Does an announcement list this service (relay.md rule 2)? URLs are compared in normal form, never as substrings.
 
-import { hostOfUrl, pathBelowService, type ServiceName } from "../net/url.js";
+import { hostOfUrl, pathBelowService, type ServiceName, servicePart } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { Announcement, PullRequest } from "../nostr/nip34.js";
@@ -83,9 +83,12 @@ export function prsIdentifier(
 export const isOurRelay = (url: string, services: readonly ServiceName[]): boolean =>
   isWebSocket(url) && pathBelow(url, services) === "";
 
-/** Clone URLs on one of these hosts (GRASP-05: a service is matched by host). */
-export const cloneUrlsOnHosts = (announcement: Announcement, hosts: ReadonlySet<string>): string[] =>
-  announcement.clone.filter((url) => isHttp(url) && hosts.has(hostOfUrl(url) ?? ""));
+/** Clone URLs on one of these services (GRASP-05: matched by host; where a port is named, by that too). */
+export const cloneUrlsOnHosts = (announcement: Pick<Announcement, "clone">, hosts: ReadonlySet<string>): string[] =>
+  announcement.clone.filter((url) => {
+    const host = isHttp(url) ? hostOfUrl(url) : undefined;
+    return host !== undefined && (hosts.has(host) || hosts.has(servicePart(url)?.split("/")[0] ?? host));
+  });
 
 export const httpCloneUrls = (announcement: Announcement): string[] =>
   announcement.clone.filter((url) => isHttp(url) && hostOfUrl(url) !== undefined);

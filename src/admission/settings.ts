@@ -9,7 +9,7 @@ import type { AdmissionLists, RepositoryList } from "./lists.js";
 export interface ArchiveSettings {
   readonly all: boolean;
   readonly whitelist: RepositoryList;
-  /** Host names of GRASP services whose repositories are mirrored. */
+  /** GRASP services whose repositories are mirrored: `host`, or `host:port` without a default port. */
   readonly serviceHosts: ReadonlySet<string>;
 }
 

@@ -47,8 +47,6 @@ export interface Abilities {
   ): Promise<Outcome<unknown>>;
   /** What an operator's own import must satisfy. */
   readonly importPolicy: AdmissionPolicy;
-  /** This server's own rules, for events that come from elsewhere; undefined when its key or domain cannot be used. */
-  serverPolicy(config: Config): AdmissionPolicy | undefined;
   /** `2.39.5`, or the reason why git cannot be used. */
   gitVersion(): Promise<
     { readonly ok: true; readonly version: string } | { readonly ok: false; readonly reason: string }

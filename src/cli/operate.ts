@@ -54,11 +54,17 @@ async function askData(
 /** The operation tells how far it is; the bar wants to know what was added. */
 function progressBar({ terminal, clock }: Abilities): { readonly report: Report; done(): void } {
   let bar: Progress | undefined;
+  let named: string | undefined;
   let shown = 0;
   return {
     report(done, total, label) {
-      bar ??= startProgress(terminal, clock, label, total);
-      bar.add(done - shown);
+      if (label !== named) {
+        bar?.done();
+        bar = startProgress(terminal, clock, label, total);
+        named = label;
+        shown = 0;
+      }
+      bar?.add(done - shown);
       shown = done;
     },
     done: () => bar?.done(),

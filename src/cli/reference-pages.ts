@@ -18,8 +18,8 @@ export function cliPage(): string {
     "Every command knows `--help` and `--json`. Exit codes: 0 done, 1 failed, 2 wrong arguments or configuration.",
     "Answers go to standard output, everything else (log, warnings, progress bars) to standard error.",
     "",
-    "`purgatory`, `repos`, `why`, `lists`, `ban`, `unban` and `admin` ask the running server over `admin.sock` in its relay",
-    "data directory; when none runs they open the data themselves.",
+    "`purgatory`, `repos`, `why`, `lists`, `ban`, `unban`, `admin`, `sync` and `mirror` ask the running server over",
+    "`admin.sock` in its relay data directory; when none runs they open the data themselves.",
     "",
     "`events` and `compact` open the data directory themselves and need the server to be stopped: the directory has one",
     "user at a time, guarded by the file `holdfast.lock` in it. The lock of a process that died is taken over.",
@@ -60,7 +60,6 @@ function silentAbilities(): Abilities {
     operateOffline: unused,
     createVerifier: unused,
     importPolicy: unused,
-    serverPolicy: unused,
     gitVersion: unused,
   };
 }

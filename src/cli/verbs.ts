@@ -9,6 +9,7 @@ import { config } from "./verbs/config.js";
 import { doctor } from "./verbs/doctor.js";
 import { events } from "./verbs/events.js";
 import { lists } from "./verbs/lists.js";
+import { mirror } from "./verbs/mirror.js";
 import { purgatory } from "./verbs/purgatory.js";
 import { repos } from "./verbs/repos.js";
 import { serve } from "./verbs/serve.js";
@@ -31,6 +32,7 @@ export const verbs: readonly Verb[] = [
   admin,
   events,
   sync,
+  mirror,
   compact,
   completion,
   version,

@@ -15,7 +15,6 @@ interface WorkedOut {
   readonly relayDataPath: string;
   readonly logFormat: "text" | "json";
   readonly gitPackConcurrent: number;
-  readonly archiveReadOnly: boolean;
 }
 
 export type Config = Omit<SettingValues, keyof WorkedOut> & WorkedOut;
@@ -32,8 +31,12 @@ export interface Completed {
   readonly warnings: readonly string[];
 }
 
+/** GRASP-05: some announcements that do not list this server are mirrored. */
+export const isArchiving = (
+  config: Pick<Config, "archiveAll" | "archiveWhitelist" | "archiveGraspServices">,
+): boolean => config.archiveAll || config.archiveWhitelist.length > 0 || config.archiveGraspServices.length > 0;
+
 export function completeConfig(values: SettingValues, around: Surroundings): Completed {
-  const archiving = values.archiveAll || values.archiveWhitelist.length > 0 || values.archiveGraspServices.length > 0;
   const domain = values.domain ?? `localhost:${values.bindAddress.port}`;
   const config: Config = {
     ...values,
@@ -45,7 +48,6 @@ export function completeConfig(values: SettingValues, around: Surroundings): Com
     relayDataPath: values.relayDataPath ?? join(values.dataPath, "relay"),
     logFormat: values.logFormat ?? (around.logIsTerminal ? "text" : "json"),
     gitPackConcurrent: values.gitPackConcurrent ?? Math.max(1, around.cores),
-    archiveReadOnly: values.archiveReadOnly ?? archiving,
   };
   const unbuilt = notBuilt.filter((item) => item.isOn(values));
   const refused = unbuilt.filter((item) => item.alwaysRefused || !values.test);

@@ -65,6 +65,12 @@ export type ListEntry =
   | { readonly type: "repository"; readonly pubkey: Pubkey; readonly identifier: string }
   | { readonly type: "identifier"; readonly identifier: string };
 
+/** An entry of the list of GRASP services that are mirrored: `host`, or `host:port` for one service on it. */
+export interface ServiceEntry {
+  readonly type: "service";
+  readonly host: string;
+}
+
 function identifierOf(text: string): string | undefined {
   try {
     const identifier = decodeURIComponent(text);
@@ -132,6 +138,6 @@ export const domainOverride = (): ValueKind<DomainOverride> =>
   });
 
 export const hostName = (): ValueKind<string> =>
-  kindOf("a host name", (text) =>
+  kindOf("a host name, or host:port for one service on it", (text) =>
     /^[a-z0-9]([a-z0-9.\-_]*[a-z0-9])?(:\d{1,5})?$/i.test(text) ? text.toLowerCase() : undefined,
   );

@@ -49,7 +49,7 @@ test("every default is valid and nothing is needed to start on loopback", () => 
   assert.equal(config.relayDataPath, "data/relay");
   assert.equal(config.logFormat, "json");
   assert.equal(config.gitPackConcurrent, 3);
-  assert.equal(config.archiveReadOnly, false);
+  assert.equal(config.archiveReadOnly, true);
   assert.equal(config.maxMessageBytes, 5 * 2 ** 20);
   assert.equal(config.negentropyMaxFrameBytes, 500_000);
   assert.equal(config.maxFutureSecs, 900);

@@ -18,17 +18,6 @@ export const notBuilt: readonly NotBuilt[] = [
     isOn: (values) => values.databaseBackend === "postgres",
     alwaysRefused: true,
   },
-  { name: "NGIT_ARCHIVE_ALL", feature: "archiving (GRASP-05)", isOn: (values) => values.archiveAll },
-  {
-    name: "NGIT_ARCHIVE_WHITELIST",
-    feature: "archiving (GRASP-05)",
-    isOn: (values) => values.archiveWhitelist.length > 0,
-  },
-  {
-    name: "NGIT_ARCHIVE_GRASP_SERVICES",
-    feature: "archiving (GRASP-05)",
-    isOn: (values) => values.archiveGraspServices.length > 0,
-  },
   {
     name: "NGIT_GRASP06_ENABLE",
     feature: "contributors' pull requests under /prs/ (GRASP-06)",

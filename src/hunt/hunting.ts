@@ -28,7 +28,7 @@ export interface HuntingParts extends RunFetchParts {
   readonly store: Store;
   readonly purgatory: Pick<
     Purgatory,
-    "pushBegins" | "fetched" | "revive" | "releasePartial" | "watch" | "expireOnlyIf"
+    "pushBegins" | "fetched" | "revive" | "archiveBudget" | "releasePartial" | "watch" | "expireOnlyIf"
   >;
   readonly clock: Clock;
   readonly config: HuntConfig;
@@ -149,6 +149,12 @@ export class Hunting {
     const address = repositoryAddress(name);
     const followed = this.#followed.get(address);
     return followed && this.#tell(address, followed);
+  }
+
+  /** An attempt goes on. */
+  isAtWork(name: RepositoryName): boolean {
+    const known = this.knownOf(name);
+    return known !== undefined && known.nextAttempt === undefined;
   }
 
   #tell(address: string, followed: FollowedRepository): HuntedRepository {

@@ -14,7 +14,7 @@ import { fetchFromServer, type ServerFetchParts, type ServerFetchResult } from "
 export interface RunFetchParts {
   readonly store: Store;
   readonly repositories: Repositories;
-  readonly purgatory: Pick<Purgatory, "pushBegins" | "fetched" | "revive">;
+  readonly purgatory: Pick<Purgatory, "pushBegins" | "fetched" | "revive" | "archiveBudget">;
   readonly server: ServerFetchParts;
   /** NGIT_REPOSITORY_MAX_BYTES. */
   readonly maxRepositoryBytes: () => number;
@@ -55,6 +55,7 @@ async function release(
   if (arrived.length > 0) {
     if (row.status === "soft") await parts.purgatory.revive(row);
     await countBytes(parts.store, row, command.kind, bytes);
+    if (row.archive) parts.purgatory.archiveBudget.took(bytes);
     await parts.purgatory.fetched(row);
   } else if (row.status === "soft") await dropIfStillSoft(parts, row);
 }
@@ -66,14 +67,19 @@ async function intoRepository(
   row: CatalogueRow,
   trustRefs: boolean,
 ): Promise<ServerFetchResult> {
-  const repository = await parts.repositories.create(diskAddress(row));
   const left = Math.max(0, parts.maxRepositoryBytes() - row.counters.bytes);
-  const maxBytes = command.kind === "repository" ? Math.min(command.maxBytes, left) : command.maxBytes;
+  const usualBytes = command.kind === "repository" ? Math.min(command.maxBytes, left) : command.maxBytes;
+  const archiveLeft = row.archive ? await parts.purgatory.archiveBudget.leftBytes() : usualBytes;
+  if (archiveLeft === 0) return { ...nothing, failure: "archive-full" };
+  const maxBytes = Math.min(usualBytes, archiveLeft);
+  const repository = await parts.repositories.create(diskAddress(row));
   const { url, ids } = command;
   // Housekeeping stays away: what comes in rests on objects that no ref holds yet.
-  return repository.duringPush(() =>
+  const result = await repository.duringPush(() =>
     fetchFromServer(parts.server, { url, ids, maxBytes, repository, trustRefs, ...leave }),
   );
+  const isOverArchive = result.failure === "too-large" && archiveLeft < usualBytes;
+  return isOverArchive ? { ...result, failure: "archive-full" } : result;
 }
 
 /** Its directory was made for this fetch only, unless somebody revived it meanwhile. */

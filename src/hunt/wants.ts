@@ -58,8 +58,8 @@ export async function wantsOf(
   const row = await catalogueRow(reader, name);
   if (!row || !takesStates(row)) return nothing;
   const candidates = [
-    ...(await waitingStates(reader, name)),
-    ...(await waitingPullRequests(reader, name)),
+    ...(await waitingStates(reader, row)),
+    ...(await waitingPullRequests(reader, row)),
     ...(await partialState(reader, row)),
     ...foundByRepair(found),
   ];
@@ -81,27 +81,29 @@ export async function wantsOf(
   };
 }
 
-const sourceOf = (entry: WaitingEntry): WaitingSource => (entry.source.type === "client" ? "client" : "sync");
+/** Whoever sends a client's state pushes next; not to a mirror, whose data comes by hunting. */
+const sourceOf = (entry: WaitingEntry, row: CatalogueRow): WaitingSource =>
+  entry.source.type === "client" && row.archive === null ? "client" : "sync";
 
-async function waitingStates(reader: Reader, name: RepositoryName): Promise<Candidate[]> {
-  const entries = await waitingEntries(reader, waitingKeys.repositoryKind(name, "state"), maxEntries);
+async function waitingStates(reader: Reader, row: CatalogueRow): Promise<Candidate[]> {
+  const entries = await waitingEntries(reader, waitingKeys.repositoryKind(row, "state"), maxEntries);
   return entries.flatMap((entry) => {
     const state = entry.releasable ? stateOf(waitingEvent(entry)) : undefined;
     if (!state) return [];
     const { refs, wellFormed } = wantedRefs(state);
     if (!wellFormed) return [];
-    const item = { id: entry.id, kind: "state" as const, source: sourceOf(entry), soft: entry.phase === "soft" };
+    const item = { id: entry.id, kind: "state" as const, source: sourceOf(entry, row), soft: entry.phase === "soft" };
     return [{ item, ids: [...new Set(refs.values())] }];
   });
 }
 
-async function waitingPullRequests(reader: Reader, name: RepositoryName): Promise<Candidate[]> {
-  const entries = await waitingEntries(reader, waitingKeys.repositoryKind(name, "pull-request"), maxEntries);
+async function waitingPullRequests(reader: Reader, row: CatalogueRow): Promise<Candidate[]> {
+  const entries = await waitingEntries(reader, waitingKeys.repositoryKind(row, "pull-request"), maxEntries);
   return entries.flatMap((entry) => {
     const pullRequest = entry.releasable ? pullRequestOf(waitingEvent(entry)) : undefined;
     if (!pullRequest || !isOid(pullRequest.tip)) return [];
     const kind = "pull-request" as const;
-    const item = { id: entry.id, kind, source: sourceOf(entry), soft: entry.phase === "soft" };
+    const item = { id: entry.id, kind, source: sourceOf(entry, row), soft: entry.phase === "soft" };
     return [{ item, ids: [pullRequest.tip], clone: pullRequest.clone }];
   });
 }

@@ -21,7 +21,10 @@ function wordsOf(text: string): string[] {
   // Most texts are ASCII, which needs none of Unicode's tables.
   const found = isAscii(start)
     ? start.toLowerCase().match(/[a-z0-9]+/g)
-    : start.normalize("NFKC").toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu);
+    : start
+        .normalize("NFKC")
+        .toLowerCase()
+        .match(/[\p{L}\p{N}\p{M}]+/gu);
   const words = new Set<string>();
   for (const word of found ?? []) {
     words.add(beginning(word, maxWordCharacters));

@@ -24,6 +24,7 @@ import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Store } from "../store/port.js";
+import { ArchiveBudget } from "./archive-budget.js";
 import type { Expiry } from "./expiry.js";
 import type { Released } from "./finish.js";
 import { Journal } from "./journal.js";
@@ -67,6 +68,8 @@ const repositoriesOf = (entry: WaitingEntry): RepositoryName[] =>
 
 export class Purgatory {
   readonly placeholders: Placeholders;
+  /** For the hunt, which fills mirrors. */
+  readonly archiveBudget: ArchiveBudget;
   readonly #parts: PurgatoryParts;
   readonly #journal: Journal;
   readonly #keeper: PromiseKeeper;
@@ -83,6 +86,8 @@ export class Purgatory {
     const journal = new Journal(store);
     const keeper = new PromiseKeeper(repositories, journal, clock, (error) => observer.failed("syncing refs", error));
     const placeholders = new Placeholders(store, repositories, settings, hourlyCounter());
+    const archiveBudget = new ArchiveBudget(store, clock, () => settings().quotas.archiveBytes);
+    this.archiveBudget = archiveBudget;
     const settling = new Settling({
       store,
       repositories,
@@ -91,7 +96,7 @@ export class Purgatory {
       clock,
       partialGraceSeconds: () => settings().partialGraceSeconds,
       maxRepositoriesPerState: () => settings().caps.repositoriesPerState,
-      mayCopyInto: async (name) => (await ownersQuotaLeft(store, name, settings())).maxBytes > 0,
+      mayCopyInto: async (name) => (await ownersQuotaLeft(store, name, settings(), archiveBudget)).maxBytes > 0,
       released: (released) => {
         for (const item of released) observer.released(item);
         this.#changed([], released);
@@ -111,6 +116,7 @@ export class Purgatory {
       clock,
       settings,
       diskShareUsed,
+      archiveBudget,
       journal,
       keeper,
       placeholders,

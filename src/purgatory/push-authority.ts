@@ -23,7 +23,7 @@ function readOnlyReason(row: CatalogueRow | undefined, rules: PushRules): string
   if (rules.closedReason !== undefined) return rules.closedReason;
   switch (row?.status) {
     case "leaving":
-      return "this repository is leaving: its newest announcement no longer lists this server, so it is read-only here";
+      return "this repository is leaving: its newest announcement does not list this server, so it is read-only here";
     case "archived":
       return rules.archiveReadOnly
         ? "this server only mirrors this repository: push to a server its announcement lists"

@@ -12,6 +12,7 @@ import type { JournalEntry, PushAuthority, PushCommand, PushOutcome } from "../g
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
 import { type EventId, isEventId } from "../nostr/ids.js";
 import type { Store, Transaction } from "../store/port.js";
+import type { ArchiveBudget } from "./archive-budget.js";
 import type { Released } from "./finish.js";
 import { endPartial, type Journal, startPartial } from "./journal.js";
 import type { PartialClock } from "./partial-clock.js";
@@ -28,6 +29,7 @@ export interface PushesParts {
   readonly clock: Clock;
   readonly settings: () => PurgatorySettings;
   readonly diskShareUsed: () => Promise<number>;
+  readonly archiveBudget: ArchiveBudget;
   readonly journal: Journal;
   readonly keeper: PromiseKeeper;
   readonly placeholders: Placeholders;
@@ -85,9 +87,9 @@ export class Pushes {
   }
 
   #quotaLeft(name: RepositoryName, isForPullRequests: boolean, events: readonly NostrEvent[]): Promise<QuotaLeft> {
-    const { store, settings } = this.parts;
+    const { store, settings, archiveBudget } = this.parts;
     const isOwners = events.length > 0 && events.every(({ pubkey }) => pubkey === name.owner);
-    if (!isForPullRequests || isOwners) return ownersQuotaLeft(store, name, settings());
+    if (!isForPullRequests || isOwners) return ownersQuotaLeft(store, name, settings(), archiveBudget);
     const authors = [...new Set(events.map(({ pubkey }) => pubkey))].filter((author) => author !== name.owner);
     return contributorsQuotaLeft(store, name, authors, settings());
   }

@@ -6,6 +6,7 @@ import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow } from 
 import type { RepositoryName } from "../admission/names.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
+import type { ArchiveBudget } from "./archive-budget.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export interface QuotaLeft {
@@ -19,14 +20,20 @@ export async function ownersQuotaLeft(
   reader: TableReader,
   name: RepositoryName,
   { quotas }: PurgatorySettings,
+  archiveBudget: ArchiveBudget,
 ): Promise<QuotaLeft> {
   let owned = 0;
   let own = 0;
+  let isArchive = false;
   for await (const row of catalogueRows(reader, name.owner)) {
     owned += row.counters.bytes;
-    if (row.identifier === name.identifier) own = row.counters.bytes;
+    if (row.identifier !== name.identifier) continue;
+    own = row.counters.bytes;
+    isArchive = row.archive !== null;
   }
   const left = Math.min(quotas.repositoryBytes - own, quotas.ownerBytes - owned);
+  const archiveLeft = isArchive ? await archiveBudget.leftBytes() : left;
+  if (archiveLeft < left) return { maxBytes: archiveLeft, reason: "the disk budget for mirrors is used up" };
   return { maxBytes: Math.max(0, left), reason: "the quota of this repository or its owner is used up" };
 }
 

@@ -18,6 +18,8 @@ export interface PurgatorySettings {
   readonly quotas: {
     readonly repositoryBytes: number;
     readonly ownerBytes: number;
+    /** All mirrors together. */
+    readonly archiveBytes: number;
     /** Strangers' pull requests: in one repository, and of one author everywhere. */
     readonly pullRequestRepositoryBytes: number;
     readonly pullRequestAuthorBytes: number;
@@ -43,6 +45,7 @@ export const defaultPurgatorySettings: Omit<PurgatorySettings, "caps"> = {
   quotas: {
     repositoryBytes: 10 * 2 ** 30,
     ownerBytes: 20 * 2 ** 30,
+    archiveBytes: 50 * 2 ** 30,
     pullRequestRepositoryBytes: 2 * 2 ** 30,
     pullRequestAuthorBytes: 2 ** 30,
   },

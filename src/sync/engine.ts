@@ -115,9 +115,9 @@ export class SyncEngine {
     }
   }
 
-  /** White, black or ban lists changed. */
-  listsChanged(): void {
-    this.tell({ type: "listsChanged" });
+  /** White, black or ban lists changed; `archive`: also what is mirrored, and which services are always followed. */
+  listsChanged(archive: boolean): void {
+    this.tell({ type: "listsChanged", archive });
   }
 
   /** Somebody here needs these events. */

@@ -1,10 +1,11 @@
-// One comparison with one relay, asked for by the operator (`holdfast sync`): what the two sides lack, fetched or sent
-// until both agree. Uses negentropy only; a relay that says a range is too large is asked by halves of time.
+// One comparison with one relay, asked for by the operator (`holdfast sync`, `holdfast mirror`): what the two sides
+// lack, fetched or sent until both agree. Uses negentropy; a relay that says a range is too large is asked by halves of
+// time. Where only fetching is asked for and `orRead` allows it, a relay without negentropy is read page by page.
 
 import type { Clock } from "../base/clock.js";
 import type { RelayUrl } from "../net/url.js";
 import { type NostrEvent, parseEvent } from "../nostr/event.js";
-import type { Filter } from "../nostr/filter.js";
+import { type Filter, filterJson, matcherOf } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
 import { type DialParts, dial } from "./dial.js";
 import { Link } from "./link.js";
@@ -22,6 +23,8 @@ export interface OneOffOptions {
   readonly url: RelayUrl;
   readonly filters: readonly Filter[];
   readonly direction: "up" | "down" | "both";
+  /** A relay that does not reconcile is read page by page. Only for `down`. */
+  readonly orRead?: boolean;
   readonly dial: DialParts;
   readonly own: OneOffSide;
   readonly progress: (phase: "down" | "up", done: number, total: number) => void;
@@ -44,6 +47,8 @@ export class OneOffFailure extends Error {
 
 const idsAtOnce = 100;
 const silenceMs = 30_000;
+const reconcileSilenceMs = 10_000;
+const pageEvents = 500;
 const maxMissing = 1_000_000;
 const times = { pingMs: 30_000, silentMs: 60_000, maxUnsentBytes: 64 * 2 ** 20 };
 
@@ -69,9 +74,12 @@ export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
     const missing = new Set<EventId>();
     const peerMissing = new Set<EventId>();
     for (const { limit: _limit, ...filter } of options.filters) {
-      await compare(conversation, options.own, filter, missing, peerMissing);
+      const refusal = await compare(conversation, options.own, filter, missing, peerMissing);
+      if (refusal === undefined) continue;
+      if (!options.orRead) throw new OneOffFailure(refusal);
+      await readAll(conversation, options, filter, tally);
     }
-    tally.missingHere = missing.size;
+    tally.missingHere += missing.size;
     tally.missingThere = peerMissing.size;
     if (options.direction !== "up") await fetchAll(conversation, options, [...missing], tally);
     if (options.direction !== "down") await sendAll(conversation, options, [...peerMissing], tally);
@@ -140,31 +148,34 @@ class Conversation {
   }
 }
 
+/** Why the relay does not reconcile; undefined when it did. */
 async function compare(
   conversation: Conversation,
   own: OwnSide,
   filter: Filter,
   missing: Set<EventId>,
   peerMissing: Set<EventId>,
-): Promise<void> {
+): Promise<string | undefined> {
   const result = await reconcileOnce(conversation, own, filter);
   if (result.ok) {
     for (const id of result.missing) missing.add(id);
     for (const id of result.peerMissing) peerMissing.add(id);
-    return;
+    return undefined;
   }
   const since = filter.since ?? 0;
   const until = filter.until ?? Math.floor(conversation.clock.nowMs() / 1_000) + 86_400;
-  if (result.kind !== "too-many" || until <= since)
-    throw new OneOffFailure(`the relay does not reconcile: ${result.text}`);
+  if (result.kind !== "too-many" || until <= since) return `the relay does not reconcile: ${result.text}`;
   const middle = Math.floor((since + until) / 2);
-  await compare(conversation, own, { ...filter, since, until: middle }, missing, peerMissing);
-  await compare(conversation, own, { ...filter, since: middle + 1, until }, missing, peerMissing);
+  return (
+    (await compare(conversation, own, { ...filter, since, until: middle }, missing, peerMissing)) ??
+    (await compare(conversation, own, { ...filter, since: middle + 1, until }, missing, peerMissing))
+  );
 }
 
 function reconcileOnce(conversation: Conversation, own: OwnSide, filter: Filter): Promise<ReconcileResult> {
   const session = conversation.name();
   let reconciliation: Reconciliation | undefined;
+  let cancel = (): void => undefined;
   return conversation.exchange<ReconcileResult>(
     (done) => {
       reconciliation = new Reconciliation(session, maxMissing, own, {
@@ -173,14 +184,69 @@ function reconcileOnce(conversation: Conversation, own: OwnSide, filter: Filter)
         ended: done,
         fault: (error) => conversation.fail(String(error)),
       });
+      // Some relays answer nothing at all to what they do not know.
+      cancel = conversation.clock.after(reconcileSilenceMs, () => reconciliation?.onRefused("it does not answer"));
       void reconciliation.open(filter);
     },
     (message) => {
+      cancel();
       if (message.type === "NEG-MSG") reconciliation?.onMessage(message.message);
       else if (message.type === "NEG-ERR" || message.type === "CLOSED") reconciliation?.onRefused(message.text);
       else if (message.type === "NOTICE") reconciliation?.onRefused(message.text);
     },
   );
+}
+
+/** Newest first, by `until`, until a page brings nothing new. */
+async function readAll(
+  conversation: Conversation,
+  { own, progress }: OneOffOptions,
+  filter: Filter,
+  tally: OneOffTally,
+): Promise<void> {
+  const seen = new Set<EventId>();
+  for (let until = filter.until; ; ) {
+    const page = { ...filter, ...(until === undefined ? {} : { until }), limit: pageEvents };
+    const events = (await request(conversation, page)).filter(({ id }) => !seen.has(id));
+    for (const { id, created_at } of events) {
+      seen.add(id);
+      until = Math.min(until ?? created_at, created_at);
+    }
+    if (events.length === 0 || seen.size > maxMissing) return;
+    const unheld = new Set(await own.notHeld(events.map(({ id }) => id)));
+    tally.missingHere += unheld.size;
+    const wanted = events.filter(({ id }) => unheld.has(id));
+    await takeAll(own, wanted, tally);
+    progress("down", seen.size, seen.size);
+  }
+}
+
+/** One REQ and everything it brings; each event once, and only what matches. */
+async function request(conversation: Conversation, filter: Filter): Promise<NostrEvent[]> {
+  const name = conversation.name();
+  const isAskedFor = matcherOf(filter);
+  const events = new Map<EventId, NostrEvent>();
+  await conversation.exchange<void>(
+    () => conversation.link?.send(["REQ", name, filterJson(filter)]),
+    (message, done) => {
+      if (!("subscription" in message) || message.subscription !== name) return;
+      if (message.type !== "EVENT") return done();
+      const parsed = parseEvent(message.event);
+      if (parsed.ok && isAskedFor(parsed.event)) events.set(parsed.event.id, parsed.event);
+      // No page is larger: who goes on sending is not listened to.
+      if (events.size >= pageEvents) done();
+    },
+  );
+  conversation.link?.send(["CLOSE", name]);
+  return [...events.values()];
+}
+
+async function takeAll(own: OneOffSide, events: readonly NostrEvent[], tally: OneOffTally): Promise<void> {
+  for (const outcome of await Promise.all(events.map((event) => own.take(event)))) {
+    if (outcome === "stored") tally.stored += 1;
+    else if (outcome === "known") tally.known += 1;
+    else tally.refusedHere[outcome] = (tally.refusedHere[outcome] ?? 0) + 1;
+  }
 }
 
 async function fetchAll(
@@ -190,26 +256,7 @@ async function fetchAll(
   tally: OneOffTally,
 ): Promise<void> {
   for (let from = 0; from < ids.length; from += idsAtOnce) {
-    const asked = new Set<string>(ids.slice(from, from + idsAtOnce));
-    const name = conversation.name();
-    const events: NostrEvent[] = [];
-    await conversation.exchange<void>(
-      () => conversation.link?.send(["REQ", name, { ids: [...asked] }]),
-      (message, done) => {
-        if (!("subscription" in message) || message.subscription !== name) return;
-        if (message.type === "EVENT") {
-          const parsed = parseEvent(message.event);
-          // Each once, and only what was asked for.
-          if (parsed.ok && asked.delete(parsed.event.id)) events.push(parsed.event);
-        } else done();
-      },
-    );
-    conversation.link?.send(["CLOSE", name]);
-    for (const outcome of await Promise.all(events.map((event) => own.take(event)))) {
-      if (outcome === "stored") tally.stored += 1;
-      else if (outcome === "known") tally.known += 1;
-      else tally.refusedHere[outcome] = (tally.refusedHere[outcome] ?? 0) + 1;
-    }
+    await takeAll(own, await request(conversation, { ids: ids.slice(from, from + idsAtOnce) }), tally);
     progress("down", Math.min(from + idsAtOnce, ids.length), ids.length);
   }
 }

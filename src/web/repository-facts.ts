@@ -26,6 +26,8 @@ export interface RepositoryFacts {
   readonly name: RepositoryName;
   readonly npub: string;
   readonly status: CatalogueRow["status"];
+  /** No push is taken for it. */
+  readonly isReadOnly: boolean;
   readonly announcement: Announcement;
   readonly maintainers: readonly Maintainer[];
   readonly people: ReadonlyMap<Pubkey, Person>;
@@ -48,6 +50,8 @@ export interface RepositorySources {
   readonly store: Reader;
   readonly repositories: Repositories;
   readonly browser: Browser;
+  /** NGIT_ARCHIVE_READ_ONLY. */
+  readonly archiveReadOnly: () => boolean;
 }
 
 /** Asks before a process is started; false ends the look. */
@@ -111,6 +115,7 @@ export async function lookAtRepository(
       name,
       npub: diskAddress(name).npub,
       status: row.status,
+      isReadOnly: row.status === "leaving" || (row.status === "archived" && sources.archiveReadOnly()),
       announcement,
       maintainers,
       people,

@@ -81,11 +81,11 @@ const isOpen = ({ status }: Thread): boolean => status === "open" || status === 
 const announcementAddress = ({ name }: RepositoryFacts): string =>
   `${kinds.announcement}:${name.owner}:${name.identifier}`;
 
-function statusNote({ status, partialSince, comparison }: RepositoryFacts): Html | undefined {
+function statusNote({ status, isReadOnly, partialSince, comparison }: RepositoryFacts): Html | undefined {
   if (status === "leaving")
-    return html`<p class="note">This repository is leaving: its newest announcement no longer lists this server. It is read-only here and will be removed.</p>`;
+    return html`<p class="note">This repository is leaving: its newest announcement does not list this server. It is read-only here and will be removed.</p>`;
   if (status === "archived")
-    return html`<p class="note">This is a mirror: its announcement does not list this server. Push to a server it lists.</p>`;
+    return html`<p class="note">Archived here${isReadOnly && ", read-only"}: its announcement does not list this server, which keeps a copy.${isReadOnly && " Push to a server it lists."}</p>`;
   if (comparison.overall === "partial")
     return html`<p class="note">Some of what the state lists is not here yet${partialSince !== undefined && html`, since ${time(partialSince)}`}. What is here is as signed.</p>`;
   return undefined;

@@ -14,6 +14,7 @@ import type { Clock } from "../base/clock.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
 import type { ApiParts } from "../http/api.js";
+import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { Verifier } from "../nostr/verify/port.js";
@@ -21,6 +22,7 @@ import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
 import { publicUrls } from "./facts.js";
 import type { GitHost } from "./git-host.js";
+import { reachOf } from "./reach.js";
 
 export interface AdminRooms {
   readonly live: LiveConfig;
@@ -36,6 +38,9 @@ export interface AdminRooms {
   /** What other git servers answered when its data was hunted. */
   readonly askedServers: RunningParts["askedServers"];
   readonly decisions: DecisionLog;
+  readonly intake: Intake;
+  readonly isFetching?: RunningParts["isFetching"];
+  readonly listsChanged?: RunningParts["listsChanged"];
 }
 
 type Traffic = () => { readonly connections: number; readonly subscriptions: number };
@@ -69,6 +74,8 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     repositoryGone: (name) => purgatory.placeholders.repositoryGone(name),
     askedServers: rooms.askedServers,
     decisionsWritten: () => rooms.decisions.written(),
+    isFetching: (name) => rooms.isFetching?.(name) ?? false,
+    listsChanged: () => rooms.listsChanged?.(),
     links,
     publicUrl,
   };
@@ -78,6 +85,8 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     clock,
     rules,
     config: () => live.current,
+    intake: async () => rooms.intake,
+    reach: () => reachOf(live.current),
     adminKeys,
     running,
   };

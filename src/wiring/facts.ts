@@ -1,6 +1,6 @@
 // What the server says about itself, in NIP-11 and on its pages: only what is true of this build and these settings.
 
-import type { Config } from "../config/config.js";
+import { type Config, isArchiving } from "../config/config.js";
 import type { RelayFacts } from "../http/nip11.js";
 import type { Pubkey } from "../nostr/ids.js";
 
@@ -10,10 +10,25 @@ export const softwareUrl = "urn:software:holdfast";
 const supportedNips = [1, 9, 11, 34, 40, 42, 45, 50, 62, 67, 70, 77, 86, 98] as const;
 
 export function acceptanceCriteria(config: Config): string {
-  if (config.repositoryWhitelist.length > 0) {
-    return "Repositories on this server's list are hosted when their announcement names this server in clone and relays.";
-  }
-  return "Any repository is hosted whose announcement names this server in its clone and relays tags.";
+  const hosted =
+    config.repositoryWhitelist.length > 0
+      ? "Repositories on this server's list are hosted when their announcement names this server in clone and relays."
+      : "Any repository is hosted whose announcement names this server in its clone and relays tags.";
+  return isArchiving(config) ? `${hosted} ${archivedWords(config)}` : hosted;
+}
+
+/** Keys and repositories on the list are not named; services are public anyway. */
+function archivedWords(config: Config): string {
+  const services = config.archiveGraspServices;
+  const what = config.archiveAll
+    ? ["every other announced repository"]
+    : [
+        ...(config.archiveWhitelist.length > 0 ? ["repositories on the operator's list"] : []),
+        ...(services.length > 0 ? [`repositories hosted on ${services.slice(0, 10).join(", ")}`] : []),
+        ...(services.length > 10 ? ["other services"] : []),
+      ];
+  const how = config.archiveReadOnly ? "read-only: no push is taken for them" : "and pushes for them are taken";
+  return `As an archive it also mirrors ${what.join(" and ")}, ${how}.`;
 }
 
 /** Said only when something is kept out by hand; blacklists themselves are not shown. */
@@ -37,7 +52,7 @@ export function relayFacts(config: Config, serverKey: Pubkey, version: string): 
     software: softwareUrl,
     version,
     supportedNips,
-    supportedGrasps: ["GRASP-01", "GRASP-02"],
+    supportedGrasps: ["GRASP-01", "GRASP-02", ...(isArchiving(config) ? ["GRASP-05"] : [])],
     repoAcceptanceCriteria: acceptanceCriteria(config),
     ...(curated === undefined ? {} : { curation: curated }),
     ...(config.relayPostingPolicy === undefined ? {} : { postingPolicy: config.relayPostingPolicy }),

@@ -64,7 +64,7 @@ export const admissionLists = (config: Config): AdmissionLists => ({
 export const archiveSettings = (config: Config): ArchiveSettings => ({
   all: config.archiveAll,
   whitelist: repositoryList(config.archiveWhitelist),
-  serviceHosts: new Set(config.archiveGraspServices),
+  serviceHosts: new Set(config.archiveGraspServices.map((host) => host.replace(/:(?:443|80)$/, ""))),
 });
 
 export const purgatorySettings = (config: Config): PurgatorySettings => ({
@@ -80,6 +80,7 @@ export const purgatorySettings = (config: Config): PurgatorySettings => ({
   quotas: {
     repositoryBytes: config.repositoryMaxBytes,
     ownerBytes: config.npubMaxBytes,
+    archiveBytes: config.archiveMaxBytes,
     pullRequestRepositoryBytes: config.prRepositoryMaxBytes,
     pullRequestAuthorBytes: config.prAuthorMaxBytes,
   },

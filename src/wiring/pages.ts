@@ -60,7 +60,10 @@ export function createPages(parts: PagesParts): Pages {
     return { name: live.current.relayName, basePath, httpUrl: urls.http, relayUrl: urls.relay, version };
   };
   const activity = keptUntilChange(store, () => recentActivity(store, shownActivity));
-  const sources = { store, repositories: gitHost.repositories, browser: new Browser() };
+  const sources = {
+    ...{ store, repositories: gitHost.repositories, browser: new Browser() },
+    archiveReadOnly: () => live.current.archiveReadOnly,
+  };
 
   const limited = (route: Route): Route => ({
     matches: (request) => route.matches(request),

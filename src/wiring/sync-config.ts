@@ -1,7 +1,7 @@
 // From settings as operators name them to the numbers of the sync core. Nothing is decided here.
 
 import type { Config } from "../config/config.js";
-import { normalRelayUrl, type ServiceName } from "../net/url.js";
+import { normalRelayUrl, type RelayUrl, type ServiceName } from "../net/url.js";
 import { type SyncConfig, syncDefaults } from "../sync/core/config.js";
 import type { LinkTimes } from "../sync/link.js";
 
@@ -16,10 +16,20 @@ function retryDelays(baseSecs: number, maxSecs: number): number[] {
   return [...delays, maxSecs].map((secs) => Math.min(secs, maxSecs) * second);
 }
 
+/** A service on this machine speaks without TLS, as our own does there. */
+const relayOfService = (host: string): string =>
+  `${/^(?:localhost|127\.|\[::1\])/.test(host) ? "ws" : "wss"}://${host}`;
+
+/** Bootstrap relays, and the relays of services whose repositories are mirrored: new ones are announced there. */
+const alwaysFollowed = (config: Config): RelayUrl[] =>
+  [...config.syncBootstrapRelayUrl, ...config.archiveGraspServices.map(relayOfService)].flatMap(
+    (url) => normalRelayUrl(url) ?? [],
+  );
+
 export const coreConfig = (config: Config, services: readonly ServiceName[]): SyncConfig => ({
   ...syncDefaults,
   ownServices: services,
-  bootstrap: config.syncBootstrapRelayUrl.flatMap((url) => normalRelayUrl(url) ?? []),
+  bootstrap: alwaysFollowed(config),
   windowMs: config.syncBatchWindowMs,
   maxRelaysPerRepo: config.syncMaxRelaysPerRepository,
   maxRelaysPerHost: config.syncMaxRelaysPerHost,

@@ -4,11 +4,13 @@ import type { Registry } from "prom-client";
 import type { Verdict } from "../admission/policy.js";
 import type { PlaceholderRow, WaitingEntry } from "../admission/waiting.js";
 import type { Clock } from "../base/clock.js";
+import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
 import type { Intake } from "../intake/intake.js";
 import { systemResolver } from "../net/resolve.js";
 import type { ServiceName } from "../net/url.js";
+import type { NostrEvent } from "../nostr/event.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { Expiry } from "../purgatory/expiry.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
@@ -24,6 +26,8 @@ import { coreConfig, linkTimes } from "./sync-config.js";
 
 export interface SyncingParts {
   readonly live: LiveConfig;
+  /** The settings with the operator's run-time lists in them. */
+  readonly inForce: () => Config;
   readonly logger: Logger;
   readonly clock: Clock;
   readonly version: string;
@@ -40,19 +44,31 @@ export interface Syncing {
   /** A verdict was written: announcements that wait, or wait no more, are followed. */
   decided(verdict: Verdict): void;
   expired(entry: WaitingEntry, expiry: Expiry): void;
-  /** White, black or ban lists changed by other means than settings. */
+  /** White, black, ban or archive lists changed by other means than settings. */
   listsChanged(): void;
+  /** A stored announcement became hosted, or is hosted no more, without being stored anew. */
+  reviewed(event: NostrEvent, hosted: boolean): void;
   status(): SyncStatus;
   close(): Promise<void>;
 }
 
-const lists = new Set(["NGIT_REPOSITORY_WHITELIST", "NGIT_REPOSITORY_BLACKLIST", "NGIT_EVENT_BLACKLIST"]);
+const lists = new Set([
+  "NGIT_REPOSITORY_WHITELIST",
+  "NGIT_REPOSITORY_BLACKLIST",
+  "NGIT_EVENT_BLACKLIST",
+  "NGIT_ARCHIVE_ALL",
+  "NGIT_ARCHIVE_WHITELIST",
+  "NGIT_ARCHIVE_GRASP_SERVICES",
+]);
 const lookForPlaceholdersMs = 5_000;
 const recheckWaitingMs = 60_000;
 
+const archiveText = ({ archiveAll, archiveWhitelist, archiveGraspServices }: Config): string =>
+  JSON.stringify([archiveAll, archiveWhitelist, archiveGraspServices]);
+
 export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   const { live, logger, clock, store, purgatory, onFault } = parts;
-  const config = { ...coreConfig(live.current, parts.services) };
+  const config = { ...coreConfig(parts.inForce(), parts.services) };
   const metrics = createSyncMetrics(parts.registry, () => live.current.metricsMaxRelayLabels);
   const engine = new SyncEngine({
     config,
@@ -80,12 +96,16 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   await waiting.open();
   await engine.start();
 
-  const stopListening = live.onChange((changed, names) => {
-    // Which relays are bootstrap relays is decided at start.
-    const { bootstrap: _bootstrap, ...rest } = coreConfig(changed, parts.services);
-    Object.assign(config, rest);
-    if (names.some((name) => lists.has(name))) engine.listsChanged();
-  });
+  let archived = archiveText(parts.inForce());
+  function followSettings(isAboutLists: boolean): void {
+    const inForce = parts.inForce();
+    Object.assign(config, coreConfig(inForce, parts.services));
+    if (!isAboutLists) return;
+    const before = archived;
+    archived = archiveText(inForce);
+    engine.listsChanged(archived !== before);
+  }
+  const stopListening = live.onChange((_changed, names) => followSettings(names.some((name) => lists.has(name))));
   const everyMs = (ms: number) => () => (live.current.test ? Math.min(ms, 500) : ms);
   const looking = repeatedly(clock, everyMs(lookForPlaceholdersMs), lookForPlaceholders, onFault);
   const rechecking = repeatedly(clock, everyMs(recheckWaitingMs), () => waiting.recheck(), onFault);
@@ -102,7 +122,8 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
     expired(entry, expiry) {
       if (expiry.to === "gone") waiting.expired(entry);
     },
-    listsChanged: () => engine.listsChanged(),
+    listsChanged: () => followSettings(true),
+    reviewed: (event, hosted) => engine.tell({ type: "accepted", event, hosted }),
     status: () => syncStatus(engine, metrics),
     async close() {
       stopListening();

@@ -183,7 +183,7 @@ export class HuntHouse {
         services: [serviceName(this.domain) as ServiceName],
         version: "0",
         askedServers: () => [],
-        ...{ store, gitHost, purgatory, verifier: this.#verifier, clock },
+        ...{ store, gitHost, purgatory, verifier: this.#verifier, intake, clock },
         decisions: new DecisionLog({ store, clock, failed: (error) => void this.faults.push(error) }),
       }),
       syncStatus: () => undefined,

@@ -58,12 +58,20 @@ export class OperatorServer {
   #child: ChildProcess | undefined;
   #log = "";
 
-  private constructor(readonly port: number) {}
+  private constructor(
+    readonly port: number,
+    readonly settings: Readonly<Record<string, string>>,
+  ) {}
 
-  static async start(): Promise<OperatorServer> {
-    const server = new OperatorServer(await freePort());
+  static async start(settings: Readonly<Record<string, string>> = {}): Promise<OperatorServer> {
+    const server = new OperatorServer(await freePort(), settings);
     await server.start();
     return server;
+  }
+
+  /** What it wrote to its log since the last start. */
+  get log(): string {
+    return this.#log;
   }
 
   get httpUrl(): string {
@@ -77,6 +85,7 @@ export class OperatorServer {
       NGIT_DATA_PATH: join(this.folder, "data"),
       NGIT_ADMIN_NPUBS: npubOf(this.admin.pubkey),
       NGIT_TEST: "1",
+      ...this.settings,
     });
   }
 

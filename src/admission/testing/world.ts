@@ -64,19 +64,20 @@ export class World {
   readonly store = new NaiveStore();
   now = startSeconds;
   lists: AdmissionLists;
+  archive: ArchiveSettings;
   readonly policy: AdmissionPolicy;
   readonly settings: AdmissionSettings;
 
   constructor(options: WorldOptions = {}) {
     this.lists = { ...openLists, ...options.lists };
     const caps = { ...defaultCaps, ...options.caps };
-    const archive = { ...noArchive, ...options.archive };
+    this.archive = { ...noArchive, ...options.archive };
     this.settings = {
       services: service === undefined ? [] : [service],
       serverKey: keyOf("server"),
       adminKeys: () => new Set([keyOf("admin")]),
       lists: () => this.lists,
-      archive: () => archive,
+      archive: () => this.archive,
       grasp06: options.grasp06 ?? false,
       caps: () => caps,
       newAnnouncements: hourlyCounter(),

@@ -44,7 +44,6 @@ async function run(data: string, args: readonly string[], stdin: readonly string
     createVerifier: () => createVerifierPool({ workers: 0 }),
     operateOffline: async () => assert.fail("events verbs run no operation"),
     importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),
-    serverPolicy: () => undefined,
     gitVersion: async () => ({ ok: true, version: "2.39.5" }),
   };
   const code = await runCommandLine(["node", "holdfast", ...args], abilities);

@@ -8,7 +8,8 @@ import type { Verb } from "../abilities.js";
 import { operatorCommand } from "../operator-command.js";
 import { tableText, timeText } from "../table.js";
 
-const entryHelp = "npub, npub/identifier or identifier (event-blacklist: npub only)";
+const entryHelp =
+  "npub, npub/identifier or identifier (event-blacklist: npub only; archive-grasp-services: host[:port])";
 const listArgument = (flags: string): Argument => new Argument(flags, "which list").choices(listNames);
 
 export const lists: Verb = (program, abilities) => {
@@ -29,6 +30,7 @@ export const lists: Verb = (program, abilities) => {
     examples: [
       'holdfast lists add repository-blacklist npub1… --reason "spam"',
       "holdfast lists add repository-whitelist npub1…/my-project",
+      "holdfast lists add archive-grasp-services git.example.com",
     ],
     operation: "lists.add",
     parameters: ([list, entry], { reason }) => ({ list, entry, reason }),

@@ -10,6 +10,7 @@ import { CommandFailure } from "../abilities.js";
 import { askRunning } from "../operate.js";
 import { ask, localAddress, serverUrl } from "../server-address.js";
 import { acceptSettings, settingsOf } from "../setting-flags.js";
+import { bytesText } from "../table.js";
 
 export const status: Verb = (program, abilities) => {
   const command = program
@@ -90,7 +91,7 @@ function plainMetrics(body: string): Record<string, number> {
 
 function countLines(counts: Counts | null): string[] {
   if (!counts) return ["counts     not available: the admin socket cannot be reached"];
-  const { server, store, repositories, waiting } = counts;
+  const { server, store, repositories, archive, waiting } = counts;
   const inStatus = Object.entries(repositories).map(([status, count]) => `${count} ${status}`);
   return [
     `uptime     ${server?.uptimeSeconds ?? 0} s`,
@@ -98,6 +99,7 @@ function countLines(counts: Counts | null): string[] {
     `git        ${server?.gitVersion ?? "-"}`,
     `events     ${store.events}, ${store.bytesOnDisk} bytes`,
     `repos      ${inStatus.join(", ")}; ${counts.partialStates} with a partial state`,
+    `archive    ${archive.repositories} mirrors, ${bytesText(archive.bytes)} of ${bytesText(archive.maxBytes)} used`,
     `waiting    ${waiting.entries} events, ${waiting.bytes} bytes, ${counts.placeholders} unclaimed pushes`,
     `rules      ${counts.bans} bans, ${counts.listEntries} list entries`,
     `clients    ${server?.connections ?? 0} connections, ${server?.subscriptions ?? 0} subscriptions`,

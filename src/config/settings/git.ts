@@ -75,6 +75,7 @@ export const gitSettings = {
 export const archiveSettings = {
   NGIT_ARCHIVE_ALL: setting(onOff(), {
     fallback: "false",
+    reloadable: true,
     help: "GRASP-05: mirror every repository that is announced.",
   }),
   NGIT_ARCHIVE_WHITELIST: setting(listOf(listEntry()), {
@@ -88,10 +89,15 @@ export const archiveSettings = {
     help: "GRASP-05: mirror everything that is hosted on these GRASP services.",
   }),
   NGIT_ARCHIVE_READ_ONLY: setting(onOff(), {
-    fallbackWords: "true if archiving",
+    fallback: "true",
+    reloadable: true,
     help: "No pushes into mirrored repositories.",
   }),
-  NGIT_ARCHIVE_MAX_BYTES: limit(bytes(), "50GiB", "Disk for all mirrored repositories."),
+  NGIT_ARCHIVE_MAX_BYTES: limit(
+    bytes(),
+    "50GiB",
+    "Disk for all mirrored repositories; when it is used up, nothing more is fetched for them.",
+  ),
   NGIT_GRASP06_ENABLE: setting(onOff(), {
     fallback: "false",
     help: "GRASP-06: contributors may push pull requests under /prs/.",

@@ -42,6 +42,8 @@ export type FetchFailureCode =
   | "redirect-failed"
   | "fetch-failed"
   | "bad-objects"
+  /** The disk budget for mirrors is used up: says nothing about the server. */
+  | "archive-full"
   | "cancelled";
 
 export interface FetchResult {

@@ -22,7 +22,7 @@ import { Remembered } from "./remembered.js";
 import { rotate } from "./rotation.js";
 import { type CoreSnapshot, snapshotOf } from "./snapshot.js";
 import { newState, type Step, type SyncState } from "./state.js";
-import { addBootstrapRelays, applyWindow } from "./targets.js";
+import { applyWindow, followBootstrap } from "./targets.js";
 import { tidy } from "./tidying.js";
 import { Wanted } from "./wanted.js";
 
@@ -48,7 +48,7 @@ export class SyncCore {
     const step: Step = { now, random, out: [] };
     if (state.tidyMs === Number.POSITIVE_INFINITY) {
       state.tidyMs = now.monotonicMs + state.config.tidyMs;
-      addBootstrapRelays(state, step);
+      followBootstrap(state, step);
     }
     this.#handle(input, step);
     this.#runDue(step);

@@ -86,7 +86,8 @@ export type Input =
   | { readonly type: "unwaiting"; readonly coordinate: string }
   | { readonly type: "replayEnded" }
   /** White, black or ban lists changed: what they refused may be welcome now. */
-  | { readonly type: "listsChanged" }
+  /** `archive`: announcements refused for not listing us may be welcome now, and `config.bootstrap` may be another. */
+  | { readonly type: "listsChanged"; readonly archive?: boolean }
   /** Somebody here needs these events (a git-first placeholder): asked at the repository's relays and bootstrap. */
   | { readonly type: "wantIds"; readonly ids: readonly EventId[]; readonly coordinate: string }
   // Kept over restarts, given once at the start

@@ -5,8 +5,11 @@ import { type NostrEvent, tagValue } from "../../nostr/event.js";
 import type { EventId } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import { judgeAgain } from "./arrivals.js";
+import { announcementsItem } from "./items.js";
 import type { Input } from "./messages.js";
+import { makeFresh } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
+import { followBootstrap } from "./targets.js";
 import type { Level } from "./wanted.js";
 
 export type OwnInput = Extract<
@@ -41,11 +44,21 @@ export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void
       wanted.endReplay();
       break;
     case "listsChanged":
-      remembered.listsChanged(step.now, step.out);
+      remembered.listsChanged(step.now, step.out, input.archive ?? false);
+      if (input.archive) archiveChanged(state, step);
       break;
     case "wantIds":
       wantIds(state, input.ids, input.coordinate);
       break;
+  }
+}
+
+/** What is mirrored has changed: announcements are asked for again, and new services followed from now on. */
+function archiveChanged(state: SyncState, step: Step): void {
+  followBootstrap(state, step);
+  for (const relay of state.relays.values()) {
+    makeFresh(relay, announcementsItem, state.config.failuresUntilNoted);
+    state.touched.add(relay);
   }
 }
 

@@ -65,7 +65,8 @@ export interface Relay {
   readonly ix: number;
   readonly key: RelayKey;
   readonly host: string;
-  readonly bootstrap: boolean;
+  /** Always wanted, never forgotten; changes with the list of services that are mirrored (targets.ts). */
+  bootstrap: boolean;
   // targets.ts
   wsUrl: RelayUrl | undefined;
   wssUrl: RelayUrl | undefined;

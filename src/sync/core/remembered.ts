@@ -153,8 +153,10 @@ export class Remembered {
       this.#forget(id, out);
   }
 
-  listsChanged(time: Time, out: Command[]): void {
-    for (const id of this.cold.which(time.wallMs, byLists)) this.#forget(id, out);
+  /** `archive`: what was refused for not listing us may be mirrored now. */
+  listsChanged(time: Time, out: Command[], archive: boolean): void {
+    const reasons = archive ? new Set<RefusalCode>([...byLists, "service-not-listed"]) : byLists;
+    for (const id of this.cold.which(time.wallMs, reasons)) this.#forget(id, out);
   }
 
   tidy(time: Time, out: Command[]): void {

@@ -24,6 +24,8 @@ export interface SyncState {
   /** Coordinates some of whose listed relays found no place under the caps. */
   readonly unplaced: Set<string>;
   waitingOnlyRelays: number;
+  /** Few, and walked for every repo that changes. */
+  readonly bootstrap: Set<Relay>;
   bootstrapNamesStates: boolean;
   /** Relays that targets changed in this step. */
   readonly touched: Set<Relay>;
@@ -59,6 +61,7 @@ export function newState(
     byOwner: new Map(),
     unplaced: new Set(),
     waitingOnlyRelays: 0,
+    bootstrap: new Set(),
     bootstrapNamesStates: true,
     touched: new Set(),
     dialing: new Set(),

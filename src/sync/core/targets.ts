@@ -160,29 +160,53 @@ function applyRepo(state: SyncState, repo: Repo, step: Step): boolean {
   repo.placedLevel = repo.level;
   if (refused) state.unplaced.add(repo.coordinate);
   else state.unplaced.delete(repo.coordinate);
-  for (const relay of bootstrapRelays(state)) {
+  for (const relay of state.bootstrap) {
     if (repo.gone) removeItem(state, relay, stateItem(repo.ix));
     else if (state.bootstrapNamesStates) addItem(state, relay, stateItem(repo.ix));
   }
   return left;
 }
 
-/** Few: walked, not indexed. Bootstrap relays are added first and never forgotten, so they have the lowest numbers. */
-function* bootstrapRelays(state: SyncState): Iterable<Relay> {
-  for (let ix = 0; ix < state.config.bootstrap.length; ix++) {
-    const relay = state.byIx[ix];
-    if (relay?.bootstrap) yield relay;
-  }
-}
-
-export function addBootstrapRelays(state: SyncState, step: Step): void {
+/** At the start, and when the list has changed: those on it are followed whatever they hold, the others as any relay. */
+export function followBootstrap(state: SyncState, step: Step): void {
+  const wanted = new Set<Relay>();
   for (const url of state.config.bootstrap) {
     const listed = listedRelay(url);
-    if (!listed || state.config.ownServices.includes(listed.key) || state.relays.has(listed.key)) continue;
-    const relay = addRelay(state, listed, true, step);
+    if (!listed || state.config.ownServices.includes(listed.key)) continue;
+    const relay = state.relays.get(listed.key) ?? addRelay(state, listed, true, step);
+    wanted.add(relay);
+    if (state.bootstrap.has(relay)) continue;
     if (url.startsWith("wss:")) relay.wssUrl = listed.url;
     else relay.wsUrl = listed.url;
+    becomeBootstrap(state, relay);
   }
+  for (const relay of [...state.bootstrap]) if (!wanted.has(relay)) becomeOrdinary(state, relay);
+}
+
+function becomeBootstrap(state: SyncState, relay: Relay): void {
+  if (isWaitingOnly(relay)) state.waitingOnlyRelays -= 1;
+  relay.bootstrap = true;
+  state.bootstrap.add(relay);
+  if (!state.bootstrapNamesStates) takeAllStates(state, relay);
+  else for (const repo of state.wanted.repos.values()) addItem(state, relay, stateItem(repo.ix));
+  state.touched.add(relay);
+}
+
+function becomeOrdinary(state: SyncState, relay: Relay): void {
+  relay.bootstrap = false;
+  state.bootstrap.delete(relay);
+  if (isWaitingOnly(relay)) state.waitingOnlyRelays += 1;
+  removeItem(state, relay, allStatesItem);
+  for (const repo of state.wanted.repos.values()) {
+    if (repo.placed.has(relay.ix)) addItem(state, relay, stateItem(repo.ix));
+    else removeItem(state, relay, stateItem(repo.ix));
+  }
+  state.touched.add(relay);
+}
+
+function takeAllStates(state: SyncState, relay: Relay): void {
+  for (const item of relay.items.keys()) if (layerOf(item) === layers.states) removeItem(state, relay, item);
+  addItem(state, relay, allStatesItem);
 }
 
 /** Named one by one up to a thousand, then all states; back only well below, so that it does not swing. */
@@ -192,14 +216,11 @@ function nameStatesOrTakeAll(state: SyncState): void {
   const named = state.bootstrapNamesStates ? repos <= max : repos < max * 0.8;
   if (named === state.bootstrapNamesStates) return;
   state.bootstrapNamesStates = named;
-  for (const relay of bootstrapRelays(state)) {
+  for (const relay of state.bootstrap) {
     if (named) {
       removeItem(state, relay, allStatesItem);
       for (const repo of state.wanted.repos.values()) addItem(state, relay, stateItem(repo.ix));
-    } else {
-      for (const item of relay.items.keys()) if (layerOf(item) === layers.states) removeItem(state, relay, item);
-      addItem(state, relay, allStatesItem);
-    }
+    } else takeAllStates(state, relay);
   }
 }
 

@@ -56,6 +56,8 @@ export const issue = (name: string, owner: string, identifier: string): NostrEve
 
 export class Driver {
   readonly core: SyncCore;
+  /** The core's own: what is changed here is in force. */
+  readonly config: SyncConfig;
   readonly said: Command[] = [];
   wallMs = 1_700_000_000_000;
   nowMs = 0;
@@ -63,7 +65,8 @@ export class Driver {
   readonly #links = new Map<string, number>();
 
   constructor(config: Partial<SyncConfig> = {}) {
-    this.core = new SyncCore(syncConfig({ ownServices: ["us.example"], startupJitterMs: 0, ...config }));
+    this.config = syncConfig({ ownServices: ["us.example"], startupJitterMs: 0, ...config });
+    this.core = new SyncCore(this.config);
   }
 
   tell(input: Input): Command[] {

@@ -1,0 +1,100 @@
+// Brings mirrors (GRASP-05) in line with the archive rules after these changed, and once at each start: what is no
+// longer to be mirrored leaves, what is again comes back. Judged by admission, written here, then git and sync follow
+// as they do for any verdict.
+
+import { applyChange } from "../admission/apply.js";
+import { isUnderReview, type Review, reviewArchived } from "../admission/archive-review.js";
+import { type CatalogueRow, catalogueRow, catalogueRows } from "../admission/catalogue.js";
+import { decisionRecord, putDecisions } from "../admission/decisions.js";
+import { repositoryAddress } from "../admission/names.js";
+import type { AdmissionSettings } from "../admission/settings.js";
+import { removeWaiting } from "../admission/waiting-writes.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
+import type { Logger } from "../config/logging.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
+import type { Store } from "../store/port.js";
+import type { Syncing } from "./syncing.js";
+
+export interface ArchiveReviewParts {
+  readonly store: Store;
+  readonly settings: AdmissionSettings;
+  readonly purgatory: Purgatory;
+  readonly syncing: () => Pick<Syncing, "decided" | "reviewed"> | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly onFault: (error: unknown) => void;
+}
+
+export class ArchiveReview {
+  readonly #parts: ArchiveReviewParts;
+  #running: Promise<void> | undefined;
+  #again = false;
+  #closed = false;
+
+  constructor(parts: ArchiveReviewParts) {
+    this.#parts = parts;
+  }
+
+  /** Begins a round; one that is asked for meanwhile follows it. */
+  start(): void {
+    if (this.#running) {
+      this.#again = true;
+      return;
+    }
+    if (this.#closed) return;
+    this.#running = this.#round()
+      .catch((error) => {
+        if (!this.#closed) this.#parts.onFault(error);
+      })
+      .finally(() => {
+        this.#running = undefined;
+        if (!this.#again) return;
+        this.#again = false;
+        this.start();
+      });
+  }
+
+  async #round(): Promise<void> {
+    const rows: CatalogueRow[] = [];
+    for await (const row of catalogueRows(this.#parts.store)) if (isUnderReview(row)) rows.push(row);
+    for (const row of rows) {
+      if (this.#closed) return;
+      await this.#review(row);
+    }
+  }
+
+  async #review(row: CatalogueRow): Promise<void> {
+    const { store, settings, purgatory, syncing, clock, logger } = this.#parts;
+    const now = unixSeconds(clock);
+    // Most stay as they are: that is found out without a place in the writer's queue.
+    if (!(await reviewArchived(store, row, settings, now))) return;
+    const review = await store.transact(async (tx): Promise<Review | undefined> => {
+      const current = await catalogueRow(tx, row);
+      const found = current && isUnderReview(current) ? await reviewArchived(tx, current, settings, now) : undefined;
+      if (!found) return undefined;
+      const { event, verdict } = found;
+      if (verdict.action === "store") {
+        await tx.put(event);
+        await removeWaiting(tx, event.id);
+      }
+      for (const change of verdict.changes ?? []) await applyChange(tx, change, now);
+      await putDecisions(tx, [decisionRecord(event, { type: "own" }, verdict, now)]);
+      return found;
+    });
+    if (!review) return;
+    const { event, verdict } = review;
+    logger.info(
+      { repository: repositoryAddress(row), rule: verdict.rule, outcome: verdict.action },
+      "archive reviewed",
+    );
+    syncing()?.decided(verdict);
+    if (verdict.action === "store" || verdict.action === "leave")
+      syncing()?.reviewed(event, verdict.action === "store");
+    await purgatory.entered(event, verdict);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#running;
+  }
+}
