@@ -44,15 +44,21 @@ function buildInfo(): BuildInfo {
   };
 }
 
-async function gitVersion(): ReturnType<Abilities["gitVersion"]> {
+async function withGit<T>(work: (git: Git) => Promise<T>): Promise<T> {
   const launcher = new Launcher();
   try {
-    return { ok: true, version: (await Git.find(launcher)).version };
+    return await work(await Git.find(launcher));
+  } finally {
+    await launcher.close();
+  }
+}
+
+async function gitVersion(): ReturnType<Abilities["gitVersion"]> {
+  try {
+    return { ok: true, version: await withGit(async ({ version }) => version) };
   } catch (error) {
     if (error instanceof GitTooOldError) return { ok: false, reason: error.message };
     throw error;
-  } finally {
-    await launcher.close();
   }
 }
 
@@ -79,6 +85,7 @@ const abilities: Abilities = {
   // The operator's own import is taken as it is, once its signature is good.
   importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),
   serverPolicy: offlinePolicy,
+  withGit,
   gitVersion,
 };
 

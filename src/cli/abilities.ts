@@ -7,6 +7,7 @@ import type { AdmissionPolicy } from "../admission/policy.js";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { LoadedConfig, LoadResult } from "../config/load.js";
+import type { Git } from "../git/run.js";
 import type { Verifier } from "../nostr/verify/port.js";
 import type { Store } from "../store/port.js";
 
@@ -49,6 +50,8 @@ export interface Abilities {
   readonly importPolicy: AdmissionPolicy;
   /** This server's own rules, for events that come from elsewhere; undefined when its key or domain cannot be used. */
   serverPolicy(config: Config): AdmissionPolicy | undefined;
+  /** Throws GitTooOldError when there is none that can be used. */
+  withGit<T>(work: (git: Git) => Promise<T>): Promise<T>;
   /** `2.39.5`, or the reason why git cannot be used. */
   gitVersion(): Promise<
     { readonly ok: true; readonly version: string } | { readonly ok: false; readonly reason: string }

@@ -61,6 +61,7 @@ function silentAbilities(): Abilities {
     createVerifier: unused,
     importPolicy: unused,
     serverPolicy: unused,
+    withGit: unused,
     gitVersion: unused,
   };
 }

@@ -2,6 +2,7 @@
 
 import type { Verb } from "./abilities.js";
 import { admin } from "./verbs/admin.js";
+import { backup } from "./verbs/backup.js";
 import { ban, unban } from "./verbs/ban.js";
 import { compact } from "./verbs/compact.js";
 import { completion } from "./verbs/completion.js";
@@ -11,6 +12,7 @@ import { events } from "./verbs/events.js";
 import { lists } from "./verbs/lists.js";
 import { purgatory } from "./verbs/purgatory.js";
 import { repos } from "./verbs/repos.js";
+import { restore } from "./verbs/restore.js";
 import { serve } from "./verbs/serve.js";
 import { status } from "./verbs/status.js";
 import { sync } from "./verbs/sync.js";
@@ -31,6 +33,8 @@ export const verbs: readonly Verb[] = [
   admin,
   events,
   sync,
+  backup,
+  restore,
   compact,
   completion,
   version,

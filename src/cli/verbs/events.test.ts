@@ -45,6 +45,7 @@ async function run(data: string, args: readonly string[], stdin: readonly string
     operateOffline: async () => assert.fail("events verbs run no operation"),
     importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),
     serverPolicy: () => undefined,
+    withGit: () => Promise.reject(new Error("not used")),
     gitVersion: async () => ({ ok: true, version: "2.39.5" }),
   };
   const code = await runCommandLine(["node", "holdfast", ...args], abilities);
