@@ -25,6 +25,25 @@ export async function filesBelow(folder: string, prefix = ""): Promise<FoundFile
   return found.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
+const worksAtOnce = 16;
+
+/**
+ * Files are synced side by side: a disk that is asked for many at once does them together. After a failure nothing new
+ * is begun, and nothing is at work any more when it throws: the caller removes what was written.
+ */
+export async function eachFile<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  const left = items.values();
+  const failures: unknown[] = [];
+  const worker = async (): Promise<void> => {
+    for (const item of left) {
+      if (failures.length > 0) return;
+      await work(item).catch((error: unknown) => void failures.push(error));
+    }
+  };
+  await Promise.all(Array.from({ length: worksAtOnce }, worker));
+  if (failures.length > 0) throw failures[0];
+}
+
 /** Packs are named after what is in them: the same name is the same content. */
 export const isImmutable = (path: string): boolean => /\/pack-[0-9a-f]{40,64}\.(pack|idx|rev)$/.test(path);
 
@@ -76,7 +95,7 @@ export async function syncFoldersOf(root: string, files: readonly { readonly pat
   for (const { path } of files) {
     for (let at = dirname(path); at !== "."; at = dirname(at)) folders.add(at);
   }
-  for (const folder of folders) await syncPath(join(root, folder));
+  await eachFile([...folders], (folder) => syncPath(join(root, folder)));
 }
 
 /** Directories git needs and no file stands for. */

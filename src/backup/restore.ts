@@ -5,7 +5,7 @@ import { readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ifPresent, makeDirectory, syncPath } from "../git/durable-files.js";
 import { type Checking, checkContents } from "./check.js";
-import { copyWithChecksum, freeBytesOf, makeRepositoryFolders, syncFoldersOf } from "./files.js";
+import { copyWithChecksum, eachFile, freeBytesOf, makeRepositoryFolders, syncFoldersOf } from "./files.js";
 import { BackupRefusal, bytesIn, eventsPath, type FileEntry, type Manifest } from "./manifest.js";
 
 export const restoringFile = "restoring";
@@ -90,12 +90,12 @@ async function copyAll(options: RestoreOptions): Promise<void> {
     path.startsWith("git/") ? join(gitDataPath, path.slice("git/".length)) : join(relayDataPath, path.slice("relay/".length));
   const total = bytesIn(manifest.files);
   let done = 0;
-  for (const file of [...manifest.files].sort(eventsLast)) {
+  await eachFile(manifest.files, async (file) => {
     signal.throwIfAborted();
     await copyChecked(options, file, file.path === eventsPath ? `${place(file.path)}.part` : place(file.path));
     done += file.bytes;
     progress(done, total, "restoring");
-  }
+  });
   for (const repository of manifest.repositories) await makeRepositoryFolders(place(repository));
   const inGit = manifest.files.filter(({ path }) => path.startsWith("git/"));
   await syncFoldersOf(
@@ -106,8 +106,6 @@ async function copyAll(options: RestoreOptions): Promise<void> {
   await rename(`${events}.part`, events);
   await syncPath(relayDataPath);
 }
-
-const eventsLast = (a: FileEntry, b: FileEntry): number => Number(a.path === eventsPath) - Number(b.path === eventsPath);
 
 async function copyChecked({ backup, signal }: RestoreOptions, file: FileEntry, to: string): Promise<void> {
   const from = join(backup, file.path);

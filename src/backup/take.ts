@@ -10,6 +10,7 @@ import { type Checking, checkContents, checkFiles } from "./check.js";
 import { backupsIn, newBackup, removeIncomplete } from "./collection.js";
 import {
   copyWithChecksum,
+  eachFile,
   filesBelow,
   freeBytesOf,
   isImmutable,
@@ -70,14 +71,15 @@ export async function takeBackup(options: TakeOptions): Promise<Taken> {
     const files: FileEntry[] = [];
     let sharedBytes = 0;
     let done = 0;
-    for (const source of sources) {
+    await eachFile(sources, async (source) => {
       signal.throwIfAborted();
       const { sha256, isShared } = await bringOver(source, draft, signal);
       files.push({ path: source.path, bytes: source.bytes, sha256 });
       if (isShared) sharedBytes += source.bytes;
       done += source.bytes;
       progress(done, total, "copying");
-    }
+    });
+    files.sort((a, b) => (a.path < b.path ? -1 : 1));
     const manifest = await checked(options, draft, files);
     await syncFoldersOf(draft, files);
     await writeSynced(join(draft, manifestFile), `${JSON.stringify(manifest, null, 1)}\n`);
