@@ -11,6 +11,8 @@ import { Git, GitTooOldError } from "./git/run.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { runServer } from "./process-life.js";
 import { startServer } from "./start.js";
+import { importPolicy } from "./wiring/import-policy.js";
+import { openImport } from "./wiring/offline-import.js";
 import { operateOffline } from "./wiring/offline-operator.js";
 import { offlinePolicy } from "./wiring/offline-policy.js";
 import { openStore } from "./wiring/open-store.js";
@@ -82,9 +84,9 @@ const abilities: Abilities = {
   openStore: (config) => openStore(config, systemClock),
   operateOffline: (config, store, request, progress) => operateOffline(config, store, systemClock, request, progress),
   createVerifier: () => createVerifierPool({ workers: Math.max(1, availableParallelism() - 1) }),
-  // The operator's own import is taken as it is, once its signature is good.
-  importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),
-  serverPolicy: offlinePolicy,
+  openImport: (config, store) => openImport(config, store, systemClock),
+  importPolicy,
+  serverPolicy: (config) => offlinePolicy(config),
   withGit,
   gitVersion,
 };

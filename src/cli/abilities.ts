@@ -8,6 +8,7 @@ import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { LoadedConfig, LoadResult } from "../config/load.js";
 import type { Git } from "../git/run.js";
+import type { ImportHouse } from "../moving/import.js";
 import type { Verifier } from "../nostr/verify/port.js";
 import type { Store } from "../store/port.js";
 
@@ -46,8 +47,10 @@ export interface Abilities {
     request: { readonly operation: string; readonly parameters: unknown },
     progress: Progress,
   ): Promise<Outcome<unknown>>;
+  /** Everything a server does to events and git data, over a store no server has open, for moving another server here. */
+  openImport(config: Config, store: Store): Promise<ImportHouse & { close(): Promise<void> }>;
   /** What an operator's own import must satisfy. */
-  readonly importPolicy: AdmissionPolicy;
+  importPolicy(config: Config): AdmissionPolicy;
   /** This server's own rules, for events that come from elsewhere; undefined when its key or domain cannot be used. */
   serverPolicy(config: Config): AdmissionPolicy | undefined;
   /** Throws GitTooOldError when there is none that can be used. */

@@ -59,6 +59,7 @@ function silentAbilities(): Abilities {
     openStore: unused,
     operateOffline: unused,
     createVerifier: unused,
+    openImport: unused,
     importPolicy: unused,
     serverPolicy: unused,
     withGit: unused,

@@ -44,7 +44,7 @@ Examples:
   );
 };
 
-function relayUrlOf(text: string): RelayUrl {
+export function relayUrlOf(text: string): RelayUrl {
   const url = normalRelayUrl(/^wss?:\/\//i.test(text) ? text : `wss://${text}`);
   if (!url) throw new CommandFailure(`${JSON.stringify(text)} is no relay: write wss://host[:port][/path]`, 2);
   return url;
