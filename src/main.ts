@@ -16,6 +16,7 @@ import { openImport } from "./wiring/offline-import.js";
 import { operateOffline } from "./wiring/offline-operator.js";
 import { offlinePolicy } from "./wiring/offline-policy.js";
 import { openStore } from "./wiring/open-store.js";
+import { startTemporary } from "./wiring/temporary-server.js";
 
 const terminal: Terminal = {
   out: (text) =>
@@ -87,6 +88,7 @@ const abilities: Abilities = {
   openImport: (config, store) => openImport(config, store, systemClock),
   importPolicy,
   serverPolicy: (config) => offlinePolicy(config),
+  startTemporary: (folder) => startTemporary(folder, systemClock, availableParallelism()),
   withGit,
   gitVersion,
 };

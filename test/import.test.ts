@@ -57,7 +57,17 @@ describe("importing another server", { timeout: 120_000 }, () => {
     pullRequest = await story.accepted(contributor.sign(1618, [coordinate, ["c", offered]]));
     await work.must("push", "-q", story.url(owner, "moved"), `HEAD:refs/nostr/${pullRequest.id}`);
     issue = await story.accepted(contributor.sign(1621, [coordinate], "an issue"));
-    comment = await story.accepted(owner.sign(1111, [["E", issue.id], ["e", issue.id], ["K", "1621"]], "noted"));
+    comment = await story.accepted(
+      owner.sign(
+        1111,
+        [
+          ["E", issue.id],
+          ["e", issue.id],
+          ["K", "1621"],
+        ],
+        "noted",
+      ),
+    );
     for (const identifier of ["silent", "partial", "without-data"]) await story.accepted(announcementOf(identifier));
     await story.accepted(stateEvent(owner, "partial", { "refs/heads/main": "1".repeat(40) }));
 
@@ -91,7 +101,9 @@ describe("importing another server", { timeout: 120_000 }, () => {
   ];
 
   const verdicts = ({ repositories }: Imported): Record<string, string> =>
-    Object.fromEntries(repositories.map(({ repository, verdict }) => [repository.replace(`${owner.npub}/`, ""), verdict]));
+    Object.fromEntries(
+      repositories.map(({ repository, verdict }) => [repository.replace(`${owner.npub}/`, ""), verdict]),
+    );
 
   const expected = {
     moved: "ready",

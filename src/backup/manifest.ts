@@ -10,7 +10,9 @@ export const formatVersion = 1;
 
 /** Below `relay/` or `git/`, and nowhere else: a path of a manifest decides where restore writes. */
 const isInside = (path: string): boolean =>
-  /^(relay|git)\//.test(path) && !/[\0\\]/.test(path) && path.split("/").every((part) => !["", ".", ".."].includes(part));
+  /^(relay|git)\//.test(path) &&
+  !/[\0\\]/.test(path) &&
+  path.split("/").every((part) => !["", ".", ".."].includes(part));
 const insidePath = z.string().max(4_096).refine(isInside, "a path leaves the backup");
 
 const schema = z.object({

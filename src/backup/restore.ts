@@ -31,7 +31,8 @@ export async function restoreBackup(options: RestoreOptions): Promise<void> {
     await copyAll(options);
     const inside = options.manifest.repositories.map((path) => path.slice("git/".length));
     const { events, problems } = await checkContents(relayDataPath, gitDataPath, inside, options);
-    const counted = events === options.manifest.events ? [] : [`${events} events instead of ${options.manifest.events}`];
+    const counted =
+      events === options.manifest.events ? [] : [`${events} events instead of ${options.manifest.events}`];
     const all = [...problems, ...counted];
     if (all.length > 0) throw new BackupRefusal(`the restored data is not sound and was removed: ${all.join("; ")}`);
   } catch (error) {
@@ -87,7 +88,9 @@ async function mustHaveRoom({ manifest, relayDataPath, gitDataPath }: RestoreOpt
 async function copyAll(options: RestoreOptions): Promise<void> {
   const { manifest, relayDataPath, gitDataPath, progress, signal } = options;
   const place = (path: string): string =>
-    path.startsWith("git/") ? join(gitDataPath, path.slice("git/".length)) : join(relayDataPath, path.slice("relay/".length));
+    path.startsWith("git/")
+      ? join(gitDataPath, path.slice("git/".length))
+      : join(relayDataPath, path.slice("relay/".length));
   const total = bytesIn(manifest.files);
   let done = 0;
   await eachFile(manifest.files, async (file) => {

@@ -98,7 +98,9 @@ async function sourcesOf({ collection, snapshot, keyFile }: TakeOptions): Promis
   const before = newest === undefined ? undefined : join(collection, newest);
   // An earlier backup that cannot be read is no reason not to take a new one.
   const known = before ? await readManifest(before).catch(() => undefined) : undefined;
-  const earlier = new Map((known?.files ?? []).filter(({ path }) => isImmutable(path)).map((file) => [file.path, file]));
+  const earlier = new Map(
+    (known?.files ?? []).filter(({ path }) => isImmutable(path)).map((file) => [file.path, file]),
+  );
   const sources: Source[] = [];
   for (const [top, folder] of [["relay", snapshot.relay] as const, ["git", snapshot.git] as const]) {
     for (const { path: inside, bytes } of await filesBelow(folder)) {

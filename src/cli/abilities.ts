@@ -8,6 +8,7 @@ import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { LoadedConfig, LoadResult } from "../config/load.js";
 import type { Git } from "../git/run.js";
+import type { TemporaryServer } from "../measuring/server.js";
 import type { ImportHouse } from "../moving/import.js";
 import type { Verifier } from "../nostr/verify/port.js";
 import type { Store } from "../store/port.js";
@@ -53,6 +54,8 @@ export interface Abilities {
   importPolicy(config: Config): AdmissionPolicy;
   /** This server's own rules, for events that come from elsewhere; undefined when its key or domain cannot be used. */
   serverPolicy(config: Config): AdmissionPolicy | undefined;
+  /** A whole server with its data in that folder, on a free port of this machine. */
+  startTemporary(folder: string): Promise<TemporaryServer>;
   /** Throws GitTooOldError when there is none that can be used. */
   withGit<T>(work: (git: Git) => Promise<T>): Promise<T>;
   /** `2.39.5`, or the reason why git cannot be used. */

@@ -62,6 +62,7 @@ function silentAbilities(): Abilities {
     openImport: unused,
     importPolicy: unused,
     serverPolicy: unused,
+    startTemporary: unused,
     withGit: unused,
     gitVersion: unused,
   };

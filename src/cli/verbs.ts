@@ -4,6 +4,7 @@ import type { Verb } from "./abilities.js";
 import { admin } from "./verbs/admin.js";
 import { backup } from "./verbs/backup.js";
 import { ban, unban } from "./verbs/ban.js";
+import { bench } from "./verbs/bench.js";
 import { compact } from "./verbs/compact.js";
 import { completion } from "./verbs/completion.js";
 import { config } from "./verbs/config.js";
@@ -36,6 +37,7 @@ export const verbs: readonly Verb[] = [
   backup,
   restore,
   compact,
+  bench,
   completion,
   version,
 ];

@@ -10,19 +10,18 @@ import { asNpub, RepositoryAddress } from "./address.js";
 import { ifPresent, isMissing } from "./durable-files.js";
 import { readUnclaimed } from "./quarantine.js";
 import type { RefsKept } from "./refs-kept.js";
-import type { Repositories } from "./repositories.js";
 import { identifierFile, repositoryConfig, unclaimedFolder } from "./repository-files.js";
-import type { RefTable } from "./types.js";
+import type { RefTable, RepositoryStore, StagedRepositories } from "./types.js";
 
 /** What makes up a pack; its .idx comes last because git knows a pack by it. */
 const packParts = [".pack", ".rev", ".mtimes", ".idx"];
 const maxLooks = 5;
 
-export class RepositoriesSnapshot {
+export class RepositoriesSnapshot implements StagedRepositories {
   readonly #staged = new Map<string, Promise<boolean>>();
 
   constructor(
-    private readonly repositories: Repositories,
+    private readonly repositories: Pick<RepositoryStore, "list" | "exists" | "open">,
     private readonly kept: RefsKept,
     private readonly gitDataPath: string,
     /** Where it is put; below the git data path, so that links are possible. */

@@ -13,8 +13,8 @@ import type { Intake } from "../intake/intake.js";
 import type { Oid } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import { canDecide, decidingStates } from "../purgatory/deciding-states.js";
-import type { Purgatory } from "../purgatory/purgatory.js";
 import { tipOf, waitingPullRequests } from "../purgatory/pull-requests.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
 import { diskAddress } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
 import { type ForeignRepository, foreignRepositories } from "./foreign-directory.js";
@@ -153,7 +153,10 @@ async function verdictOf(
   const lacking = bringing.lacking.get(key) ?? 0;
   const isReady = isReleased(row) || bringing.wouldRelease(key);
   if (isReady && lacking === 0 && row.partial === null) return { repository, verdict: "ready", why: "" };
-  return needs(repository, `${Math.max(1, lacking)} commits that were signed are not in the directory: ${laterFromOthers}`);
+  return needs(
+    repository,
+    `${Math.max(1, lacking)} commits that were signed are not in the directory: ${laterFromOthers}`,
+  );
 }
 
 async function verdictWithoutData({ store }: ImportHouse, name: RepositoryName): Promise<ImportedRepository> {

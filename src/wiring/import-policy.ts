@@ -8,12 +8,7 @@ import { kinds } from "../nostr/kinds.js";
 import type { RefusalCode } from "../nostr/refusals.js";
 import { offlinePolicy } from "./offline-policy.js";
 
-const standsForGit = new Set<number>([
-  kinds.announcement,
-  kinds.state,
-  kinds.pullRequest,
-  kinds.pullRequestUpdate,
-]);
+const standsForGit = new Set<number>([kinds.announcement, kinds.state, kinds.pullRequest, kinds.pullRequestUpdate]);
 
 /** Refusals that only say: this concerns no repository here. */
 const nothingToUs = new Set<RefusalCode>(["service-not-listed", "unrelated", "no-announcement", "not-a-maintainer"]);

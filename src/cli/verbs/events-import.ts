@@ -21,12 +21,7 @@ import { settingsOf } from "../setting-flags.js";
 const inFlight = 500;
 /** Events that stand for git data are kept to the end, so many at a time. */
 const maxKept = 50_000;
-const standsForGit = new Set<number>([
-  kinds.announcement,
-  kinds.state,
-  kinds.pullRequest,
-  kinds.pullRequestUpdate,
-]);
+const standsForGit = new Set<number>([kinds.announcement, kinds.state, kinds.pullRequest, kinds.pullRequestUpdate]);
 
 interface Tally {
   stored: number;
@@ -40,9 +35,7 @@ export async function importEvents(command: Command, abilities: Abilities): Prom
   const { config } = settingsOf(command, abilities);
   const path = command.args[0];
   const lines = path === undefined ? abilities.terminal.lines() : linesOf(path);
-  const tally = await withOfflineStore(abilities, config, (store) =>
-    importLines(lines, store, config, abilities),
-  );
+  const tally = await withOfflineStore(abilities, config, (store) => importLines(lines, store, config, abilities));
   const refused = Object.values(tally.refused).reduce((sum, count) => sum + count, 0);
   const reasons = Object.entries(tally.refused).map(([code, count]) => `  ${code} ${count}\n`);
   const waiting = tally.waiting > 0 ? `, ${tally.waiting} wait for their git data` : "";

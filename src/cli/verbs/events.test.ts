@@ -46,6 +46,7 @@ async function run(data: string, args: readonly string[], stdin: readonly string
     openImport: () => Promise.reject(new Error("not used")),
     importPolicy: () => async () => ({ ok: true, action: "store", rule: "import" }),
     serverPolicy: () => undefined,
+    startTemporary: () => Promise.reject(new Error("not used")),
     withGit: () => Promise.reject(new Error("not used")),
     gitVersion: async () => ({ ok: true, version: "2.39.5" }),
   };

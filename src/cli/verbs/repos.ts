@@ -14,7 +14,9 @@ import { repositoriesText, repositoryText } from "./repos-text.js";
 const statuses = ["waiting", "soft", "served", "archived", "leaving", "deleted"];
 
 export const repos: Verb = (program, abilities) => {
-  const parent = program.command("repos").description("list, inspect, check, tidy, delete, restore and import repositories");
+  const parent = program
+    .command("repos")
+    .description("list, inspect, check, tidy, delete, restore and import repositories");
 
   operatorCommand<RepositoryLines>(parent, abilities, {
     name: "list",
