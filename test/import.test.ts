@@ -4,6 +4,10 @@ import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { systemClock } from "../src/base/clock.js";
+import { systemResolver } from "../src/net/resolve.js";
+import { normalRelayUrl, type RelayUrl } from "../src/net/url.js";
+import { pagesOf } from "../src/sync/paging.js";
 import { domain, jsonOf, provesWhole, startOn, verb } from "./backup-house.js";
 import { runProgram } from "./harness/git-server.js";
 import { Person, type SignedEvent } from "./harness/grasp-people.js";
@@ -189,6 +193,36 @@ describe("importing another server", { timeout: 120_000 }, () => {
       await reader.relay.close();
     } finally {
       await server.stop();
+    }
+  });
+
+  test("a relay that answers two events at a time is read to its end", async () => {
+    const limits = { NGIT_MAX_LIMIT: "2", NGIT_DEFAULT_LIMIT: "2" };
+    const small = await Story.begin({ settings: limits });
+    try {
+      const { tip: hosted } = await small.hosted(owner, "paged");
+      assert.ok(hosted);
+      const at = Math.floor(Date.now() / 1000);
+      const tags = [["a", owner.coordinate("paged")]];
+      for (const second of [at, at - 1, at - 1, at - 2]) {
+        await small.accepted(contributor.sign(1621, tags, `${second} ${Math.random()}`, second));
+      }
+      const parts = {
+        clock: systemClock,
+        resolve: systemResolver(systemClock),
+        reach: () => "private" as const,
+        dialTimeoutMs: () => 30_000,
+        maxPayloadBytes: () => 1 << 20,
+        userAgent: "test",
+      };
+      const url = normalRelayUrl(small.server.origin.replace("http", "ws")) as RelayUrl;
+      const kindsFound: number[] = [];
+      for await (const page of pagesOf(url, {}, parts, new AbortController().signal)) {
+        kindsFound.push(...page.map(({ kind }) => kind));
+      }
+      assert.deepEqual(kindsFound.sort(), [1621, 1621, 1621, 1621, 30617, 30618]);
+    } finally {
+      await small.end();
     }
   });
 

@@ -33,7 +33,8 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const address = (identifier: string): RepositoryAddress => RepositoryAddress.of(owner, npub, identifier);
+const address = (identifier: string): RepositoryAddress =>
+  RepositoryAddress.of(owner, npub, identifier, identifier === "offered" ? "prs" : "main");
 
 async function commitIn({ directory }: GitRepository, text: string, parent?: Oid): Promise<Oid> {
   const run = async (args: readonly [string, ...string[]], input: string): Promise<string> =>
@@ -61,6 +62,7 @@ test("a snapshot shows every repository as it was when it began, whatever happen
   const repacked = await made("repacked");
   const deleted = await made("deleted");
   const still = await made("still");
+  const offered = await made("offered");
   const snapshot = repositories.beginSnapshot();
   assert.ok(snapshot);
   assert.equal(repositories.beginSnapshot(), undefined, "one at a time");
@@ -74,10 +76,10 @@ test("a snapshot shows every repository as it was when it began, whatever happen
   assert.equal(await repacked.repository.housekeep({ cruft: true }), true);
   await repositories.delete(address("deleted"));
   await made("new");
-  assert.equal(await snapshot.stageAll(() => undefined, signal), 3);
+  assert.equal(await snapshot.stageAll(() => undefined, signal), 4);
   repositories.endSnapshot();
-  const place = (identifier: string): string => join(snapshot.folder, npub, `${identifier}.git`);
-  for (const [identifier, { tip }] of Object.entries({ changed, repacked, deleted, still })) {
+  const place = (identifier: string): string => address(identifier).directoryUnder(snapshot.folder);
+  for (const [identifier, { tip }] of Object.entries({ changed, repacked, deleted, still, offered })) {
     assert.deepEqual(await refsIn(place(identifier)), { [main]: tip }, identifier);
     assert.equal(readFileSync(join(place(identifier), "HEAD"), "utf8"), `ref: ${main}\n`);
     const checked = await git.run(["fsck", "--no-dangling"], { directory: place(identifier) });
@@ -93,7 +95,7 @@ test("the folder of a snapshot is no repository, and one that was left goes at t
   repositories.endSnapshot();
   const names: string[] = [];
   for await (const { npubOrOwner } of repositories.list()) names.push(npubOrOwner);
-  assert.deepEqual([...new Set(names)], [npub]);
+  assert.deepEqual([...new Set(names)], [npub, owner]);
   await repositories.sweep();
-  assert.deepEqual(readdirSync(join(folder, "git")), [npub]);
+  assert.deepEqual(readdirSync(join(folder, "git")).sort(), [npub, "prs"]);
 });

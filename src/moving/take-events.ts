@@ -1,7 +1,7 @@
 // Events of another server through the one door, in the order in which they make sense: announcements make
 // repositories, states give them their branches, the rest belongs to something that is here already.
 
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import { repositoryKey } from "../admission/names.js";
 import type { Intake } from "../intake/intake.js";
 import { addressOf } from "../nostr/address.js";
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
@@ -31,17 +31,11 @@ export class EventTaking {
   readonly tally: EventTally = { taken: 0, known: 0, refused: {} };
   /** Why a repository's newest announcement was refused. */
   readonly refusedAnnouncements = new Map<string, { readonly event: NostrEvent; readonly refusal: Refusal }>();
-  readonly #announced = new Map<string, RepositoryName>();
 
   constructor(
     private readonly intake: Intake,
     private readonly progress: (done: number, label: string) => void,
   ) {}
-
-  /** Repositories somebody announced, whether taken or refused. */
-  get announced(): readonly RepositoryName[] {
-    return [...this.#announced.values()];
-  }
 
   async take(source: EventSource, rank: Rank): Promise<void> {
     let again: NostrEvent[] = [];
@@ -75,20 +69,16 @@ export class EventTaking {
   }
 
   #count(event: NostrEvent, answer: Awaited<ReturnType<Intake["submit"]>>): void {
-    if (event.kind === kinds.announcement) this.#noteAnnouncement(event, answer.ok ? undefined : answer);
+    if (event.kind === kinds.announcement && !answer.ok) this.#noteRefused(event, answer);
     if (!answer.ok) this.tally.refused[answer.code] = (this.tally.refused[answer.code] ?? 0) + 1;
     else if (answer.stored || answer.message.startsWith("purgatory:")) this.tally.taken++;
     else this.tally.known++;
   }
 
-  #noteAnnouncement(event: NostrEvent, refusal: Refusal | undefined): void {
-    const identifier = addressOf(event)?.identifier;
-    if (identifier === undefined || identifier === "") return;
-    const name = { owner: event.pubkey, identifier };
-    const key = repositoryKey(name);
-    this.#announced.set(key, name);
+  #noteRefused(event: NostrEvent, refusal: Refusal): void {
+    const key = repositoryKey({ owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" });
     const before = this.refusedAnnouncements.get(key);
-    if (refusal && (!before || compareNewestFirst(event, before.event) < 0)) {
+    if (!before || compareNewestFirst(event, before.event) < 0) {
       this.refusedAnnouncements.set(key, { event, refusal });
     }
   }

@@ -64,7 +64,7 @@ export async function expectingRefusals<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Git, a progress bar and the time until SIGINT, for long work over a backup. */
+/** Git and a progress bar, for long work over a backup. It is ended by ending the process: nothing half looks whole. */
 export async function checking<T>(abilities: Abilities, work: (checking: Checking) => Promise<T>): Promise<T> {
   const bar = progressBar(abilities);
   const { signal } = new AbortController();
