@@ -27,7 +27,7 @@ function testSources(): string {
   return names.map((name) => readFileSync(join(sources, name), "utf8")).join("\n");
 }
 
-describe("every verb", { timeout: 240_000 }, () => {
+describe("every verb", { timeout: 600_000 }, () => {
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   test("of the specification exists", () => {

@@ -81,7 +81,7 @@ async function isTheSame(folder: string, old: { owner: Person; events: SignedEve
   }
 }
 
-describe("moving a server", { timeout: 120_000 }, () => {
+describe("moving a server", { timeout: 600_000 }, () => {
   test("by the commands of migrate.md everything is served again", async (t) => {
     const { story, owner, tip, events } = await inhabited();
     t.after(() => story.end());

@@ -29,7 +29,7 @@ const announcementOf = (identifier: string, service = domain): SignedEvent =>
     ["relays", `wss://${service}`],
   ]);
 
-describe("importing another server", { timeout: 120_000 }, () => {
+describe("importing another server", { timeout: 600_000 }, () => {
   let old: ChildServer;
   let story: Story;
   let work: WorkingCopy;
