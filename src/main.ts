@@ -11,8 +11,11 @@ import { Git, GitTooOldError } from "./git/run.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { runServer } from "./process-life.js";
 import { startServer } from "./start.js";
+import { importPolicy } from "./wiring/import-policy.js";
+import { openImport } from "./wiring/offline-import.js";
 import { operateOffline } from "./wiring/offline-operator.js";
 import { openStore } from "./wiring/open-store.js";
+import { startTemporary } from "./wiring/temporary-server.js";
 
 const terminal: Terminal = {
   out: (text) =>
@@ -43,15 +46,21 @@ function buildInfo(): BuildInfo {
   };
 }
 
-async function gitVersion(): ReturnType<Abilities["gitVersion"]> {
+async function withGit<T>(work: (git: Git) => Promise<T>): Promise<T> {
   const launcher = new Launcher();
   try {
-    return { ok: true, version: (await Git.find(launcher)).version };
+    return await work(await Git.find(launcher));
+  } finally {
+    await launcher.close();
+  }
+}
+
+async function gitVersion(): ReturnType<Abilities["gitVersion"]> {
+  try {
+    return { ok: true, version: await withGit(async ({ version }) => version) };
   } catch (error) {
     if (error instanceof GitTooOldError) return { ok: false, reason: error.message };
     throw error;
-  } finally {
-    await launcher.close();
   }
 }
 
@@ -75,8 +84,10 @@ const abilities: Abilities = {
   openStore: (config) => openStore(config, systemClock),
   operateOffline: (config, store, request, progress) => operateOffline(config, store, systemClock, request, progress),
   createVerifier: () => createVerifierPool({ workers: Math.max(1, availableParallelism() - 1) }),
-  // The operator's own import is taken as it is, once its signature is good.
-  importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),
+  openImport: (config, store) => openImport(config, store, systemClock),
+  importPolicy,
+  startTemporary: (folder) => startTemporary(folder, systemClock, availableParallelism()),
+  withGit,
   gitVersion,
 };
 

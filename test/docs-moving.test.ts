@@ -1,27 +1,29 @@
-// What docs/how-to/migrate.md and back-up.md promise: a server moved by them has everything the old one had.
+// What docs/how-to/migrate.md and back-up.md promise, by running their commands: a server moved by them has everything the
+// old one had. Only addresses and folders differ.
 
 import assert from "node:assert/strict";
-import { cpSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { dataSettings, domain } from "./backup-house.js";
 import { walkthrough } from "./docs-walkthrough.js";
 import { runProgram } from "./harness/git-server.js";
 import { Person, type SignedEvent } from "./harness/grasp-people.js";
 import { Story } from "./harness/grasp-story.js";
 import { newFolder, removeFolder, startInProcess, type TestServer } from "./harness/server.js";
 
-const settings = { NGIT_DOMAIN: "git.example.com" };
+const settings = { NGIT_DOMAIN: domain };
 
 /** Lists in the name both servers have, one after the other. */
 async function inhabited(): Promise<{ story: Story; owner: Person; tip: string; events: SignedEvent[] }> {
   const story = await Story.begin({ backend: "lmdb", settings });
   const owner = new Person();
-  const clone = `https://git.example.com/${owner.npub}/moved.git`;
+  const clone = `https://${domain}/${owner.npub}/moved.git`;
   const announcement = owner.sign(30617, [
     ["d", "moved"],
     ["clone", clone],
-    ["relays", "wss://git.example.com"],
+    ["relays", `wss://${domain}`],
   ]);
   await story.accepted(announcement);
   const work = await story.workingCopy();
@@ -51,32 +53,69 @@ async function idsOf(server: TestServer): Promise<string[]> {
 
 async function refsOf(server: TestServer, owner: Person): Promise<string> {
   const listed = await runProgram("git", ["ls-remote", `${server.origin}/${owner.npub}/moved.git`]);
-  assert.equal(listed.code, 0, listed.stderr);
   return listed.stdout;
 }
 
-describe("moving a server", { timeout: 60_000 }, () => {
-  test("by copied repositories and the how-to's script everything is served again", async (t) => {
+/** The page's commands, run by a shell that finds `holdfast` and the settings of a server in `folder`. */
+async function follow(folder: string, script: string, replaced: Readonly<Record<string, string>>): Promise<string> {
+  const reader = join(folder, "reader");
+  await mkdir(reader, { recursive: true });
+  const program = join(reader, "holdfast");
+  const main = join(process.cwd(), "dist/src/main.js");
+  writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`, { mode: 0o755 });
+  const exports = Object.entries(dataSettings(folder)).map(([name, value]) => `export ${name}='${value}'\n`);
+  let input = `PATH="${reader}:$PATH"\n${exports.join("")}${script}`;
+  for (const [from, to] of Object.entries(replaced)) input = input.replaceAll(from, to);
+  const ended = await runProgram("bash", [], { cwd: reader, input });
+  assert.equal(ended.code, 0, ended.stdout + ended.stderr);
+  return ended.stdout;
+}
+
+async function isTheSame(folder: string, old: { owner: Person; events: SignedEvent[]; refs: string }): Promise<void> {
+  const server = await startInProcess({ backend: "lmdb", folder, settings });
+  try {
+    assert.deepEqual(await idsOf(server), old.events.map(({ id }) => id).sort());
+    assert.equal(await refsOf(server, old.owner), old.refs);
+  } finally {
+    await server.stop();
+  }
+}
+
+describe("moving a server", { timeout: 600_000 }, () => {
+  test("by the commands of migrate.md everything is served again", async (t) => {
     const { story, owner, tip, events } = await inhabited();
     t.after(() => story.end());
+    const refs = await refsOf(story.server, owner);
+    assert.match(refs, new RegExp(`${tip}\\trefs/heads/main`));
     const folder = await newFolder();
     t.after(() => removeFolder(folder));
-    cpSync(story.server.gitPath, join(folder, "git"), { recursive: true });
-    const moved = await startInProcess({ backend: "lmdb", folder, settings });
-    const scripts = join(folder, "scripts");
-    await mkdir(scripts);
-    symlinkSync(join(process.cwd(), "node_modules"), join(scripts, "node_modules"));
-    const [from, to] = [story.server.origin, moved.origin].map((origin) => origin.replace("http://", ""));
-    const input = walkthrough("docs/how-to/migrate.md")
-      .replaceAll("127.0.0.1:8080", from ?? "")
-      .replaceAll("127.0.0.1:7334", to ?? "");
-    const ended = await runProgram("bash", [], { cwd: scripts, input });
-    assert.equal(ended.stdout, "4 events, 0 refused\n", ended.stderr);
-    assert.deepEqual(await idsOf(moved), events.map(({ id }) => id).sort());
-    const refs = await refsOf(moved, owner);
-    assert.equal(refs, await refsOf(story.server, owner));
-    assert.match(refs, new RegExp(`${tip}\\trefs/heads/main`));
-    await moved.stop();
+    const said = await follow(folder, walkthrough("docs/how-to/migrate.md"), {
+      "127.0.0.1:8080": story.server.origin.replace("http://", ""),
+      "/srv/old/git": story.server.gitPath,
+    });
+    assert.equal(said.match(/^1 ready, 0 need action, 0 unknown$/gm)?.length, 2, said);
+    assert.match(said, /events: 4 taken, 0 known already, 0 refused/);
+    await isTheSame(folder, { owner, events, refs });
+  });
+
+  test("by the commands of back-up.md a backup of a running server becomes a whole server", async (t) => {
+    const { story, owner, events } = await inhabited();
+    t.after(() => story.end());
+    const refs = await refsOf(story.server, owner);
+    const folder = await newFolder();
+    t.after(() => removeFolder(folder));
+    const backups = join(folder, "backup");
+    const said = await follow(story.server.folder, walkthrough("docs/how-to/back-up.md", "## Back up"), {
+      "/backup/holdfast": backups,
+    });
+    assert.match(said, /: 4 events, 1 repositories, [\d.]+ \w+, verified\n.* is sound: 4 events, 1 repositories/);
+    assert.ok(existsSync(join(story.server.folder, "reader/holdfast-backup.tar.gz")));
+    assert.deepEqual(
+      readdirSync(story.server.gitPath).filter((name) => name.startsWith(".")),
+      [],
+    );
+    await follow(folder, walkthrough("docs/how-to/back-up.md", "## Restore"), { "/backup/holdfast": backups });
+    await isTheSame(folder, { owner, events, refs });
   });
 
   test("a copy of a stopped server's data directory is a whole server", async (t) => {
@@ -93,9 +132,6 @@ describe("moving a server", { timeout: 60_000 }, () => {
       });
     }
     await removeFolder(story.server.folder);
-    const restored = await startInProcess({ backend: "lmdb", folder, settings });
-    assert.deepEqual(await idsOf(restored), events.map(({ id }) => id).sort());
-    assert.equal(await refsOf(restored, owner), refs);
-    await restored.stop();
+    await isTheSame(folder, { owner, events, refs });
   });
 });

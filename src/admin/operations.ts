@@ -16,6 +16,7 @@ import { listWaiting } from "./purgatory-view.js";
 import { syncNamedRelay } from "./relay-sync.js";
 import { listRepositories, showRepository } from "./repository-view.js";
 import { listNames, profileFields } from "./rules.js";
+import { beginSnapshot } from "./snapshot.js";
 import { statusOf } from "./status.js";
 import { explain } from "./why.js";
 
@@ -120,6 +121,9 @@ export const operations = {
   "kinds.refused": operation(z.object({}), async ({ rules }) => done({ refusedKinds: [...rules.refusedKinds] })),
   "audit.list": operation(z.object({ limit: limit.default(100) }), async ({ store }, asked) =>
     done({ changes: await auditRows(store, asked.limit) }),
+  ),
+  "backup.begin": operation(z.object({}), (parts, _, { caller, progress, signal }) =>
+    beginSnapshot(parts, caller, progress, signal),
   ),
   "admin.link": operation(z.object({}), async ({ running }) => {
     if (!running) return refusal("not-possible", "a link is for a running server, and none runs");

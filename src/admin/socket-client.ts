@@ -1,4 +1,5 @@
-// Asks the running server over its admin socket. Undefined: no server listens there.
+// Asks the running server over its admin socket. Undefined: no server listens there. What an answer stands for (a
+// snapshot's folders) lasts until the connection ends: `meanwhile` works with it before that.
 
 import { connect, type Socket } from "node:net";
 import { createInterface } from "node:readline";
@@ -10,6 +11,7 @@ export async function askServer(
   directory: string,
   request: { readonly operation: string; readonly parameters: unknown },
   progress: Progress,
+  meanwhile: (outcome: Outcome<unknown>) => Promise<void> = async () => undefined,
 ): Promise<Outcome<unknown> | undefined> {
   let place: SocketPath;
   try {
@@ -20,7 +22,7 @@ export async function askServer(
   }
   try {
     const socket = await connected(place.path);
-    return socket && (await exchange(socket, request, progress));
+    return socket && (await exchange(socket, request, progress, meanwhile));
   } finally {
     place.close();
   }
@@ -40,13 +42,21 @@ function connected(path: string): Promise<Socket | undefined> {
 
 type Answer = Outcome<unknown> | { readonly progress: { done: number; total?: number; label: string } };
 
-async function exchange(socket: Socket, request: object, progress: Progress): Promise<Outcome<unknown>> {
+async function exchange(
+  socket: Socket,
+  request: object,
+  progress: Progress,
+  meanwhile: (outcome: Outcome<unknown>) => Promise<void>,
+): Promise<Outcome<unknown>> {
   socket.on("error", () => undefined);
   socket.write(`${JSON.stringify({ id: 1, ...request })}\n`);
   try {
     for await (const line of createInterface({ input: socket, crlfDelay: Number.POSITIVE_INFINITY })) {
       const answer = JSON.parse(line) as Answer;
-      if (!("progress" in answer)) return answer;
+      if (!("progress" in answer)) {
+        await meanwhile(answer);
+        return answer;
+      }
       progress(answer.progress.done, answer.progress.total, answer.progress.label);
     }
     return refusal("not-possible", "the server closed the admin socket before it answered");

@@ -7,6 +7,9 @@ import type { AdmissionPolicy } from "../admission/policy.js";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { LoadedConfig, LoadResult } from "../config/load.js";
+import type { Git } from "../git/run.js";
+import type { TemporaryServer } from "../measuring/server.js";
+import type { ImportHouse } from "../moving/import.js";
 import type { Verifier } from "../nostr/verify/port.js";
 import type { Store } from "../store/port.js";
 
@@ -45,8 +48,15 @@ export interface Abilities {
     request: { readonly operation: string; readonly parameters: unknown },
     progress: Progress,
   ): Promise<Outcome<unknown>>;
+  /** Everything a server does to events and git data, over a store no server has open, for moving another server here.
+   * Undefined when its key or domain cannot be used. */
+  openImport(config: Config, store: Store): Promise<(ImportHouse & { close(): Promise<void> }) | undefined>;
   /** What an operator's own import must satisfy. */
-  readonly importPolicy: AdmissionPolicy;
+  importPolicy(config: Config): AdmissionPolicy;
+  /** A whole server with its data in that folder, on a free port of this machine. */
+  startTemporary(folder: string): Promise<TemporaryServer>;
+  /** Throws GitTooOldError when there is none that can be used. */
+  withGit<T>(work: (git: Git) => Promise<T>): Promise<T>;
   /** `2.39.5`, or the reason why git cannot be used. */
   gitVersion(): Promise<
     { readonly ok: true; readonly version: string } | { readonly ok: false; readonly reason: string }

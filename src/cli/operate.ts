@@ -44,27 +44,34 @@ async function askData(
   request: { readonly operation: OperationName; readonly parameters: object },
   report: Report,
 ): Promise<Outcome<unknown>> {
-  // A verb in the wrong directory must say so, not make an empty database there.
-  if (config.databaseBackend !== "memory" && !existsSync(config.relayDataPath)) {
-    throw new CommandFailure(`there is no data at ${config.relayDataPath}: name it with --data-path or NGIT_DATA_PATH`);
-  }
+  mustHaveData(config);
   return withOfflineStore(abilities, config, (store) => abilities.operateOffline(config, store, request, report));
 }
 
-/** The operation tells how far it is; the bar wants to know what was added. */
-function progressBar({ terminal, clock }: Abilities): { readonly report: Report; done(): void } {
+/** A verb in the wrong directory must say so, not make an empty database there. */
+export function mustHaveData(config: Config): void {
+  if (config.databaseBackend !== "memory" && !existsSync(config.relayDataPath)) {
+    throw new CommandFailure(`there is no data at ${config.relayDataPath}: name it with --data-path or NGIT_DATA_PATH`);
+  }
+}
+
+/** The work tells how far it is, one phase after the other; the bar wants to know what was added. */
+export function progressBar({ terminal, clock }: Pick<Abilities, "terminal" | "clock">): {
+  readonly report: Report;
+  done(): void;
+} {
   let bar: Progress | undefined;
-  let named: string | undefined;
+  let phase = "";
   let shown = 0;
   return {
     report(done, total, label) {
-      if (label !== named) {
+      if (!bar || phase !== label) {
         bar?.done();
         bar = startProgress(terminal, clock, label, total);
-        named = label;
+        phase = label;
         shown = 0;
       }
-      bar?.add(done - shown);
+      bar.add(done - shown);
       shown = done;
     },
     done: () => bar?.done(),

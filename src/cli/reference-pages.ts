@@ -18,11 +18,12 @@ export function cliPage(): string {
     "Every command knows `--help` and `--json`. Exit codes: 0 done, 1 failed, 2 wrong arguments or configuration.",
     "Answers go to standard output, everything else (log, warnings, progress bars) to standard error.",
     "",
-    "`purgatory`, `repos`, `why`, `lists`, `ban`, `unban`, `admin`, `sync` and `mirror` ask the running server over",
-    "`admin.sock` in its relay data directory; when none runs they open the data themselves.",
+    "`purgatory`, `repos`, `why`, `lists`, `ban`, `unban`, `admin`, `sync`, `mirror` and `backup` ask the running server",
+    "over `admin.sock` in its relay data directory; when none runs they open the data themselves.",
     "",
-    "`events` and `compact` open the data directory themselves and need the server to be stopped: the directory has one",
-    "user at a time, guarded by the file `holdfast.lock` in it. The lock of a process that died is taken over.",
+    "`events`, `compact`, `restore` and `repos import` open the data directory themselves and need the server to be stopped:",
+    "the directory has one user at a time, guarded by the file `holdfast.lock` in it. The lock of a process that died is",
+    "taken over.",
   ];
   const program = buildProgram(silentAbilities());
   const visit = (command: Command, path: string): void => {
@@ -59,7 +60,10 @@ function silentAbilities(): Abilities {
     openStore: unused,
     operateOffline: unused,
     createVerifier: unused,
+    openImport: unused,
     importPolicy: unused,
+    startTemporary: unused,
+    withGit: unused,
     gitVersion: unused,
   };
 }

@@ -2,7 +2,9 @@
 
 import type { Verb } from "./abilities.js";
 import { admin } from "./verbs/admin.js";
+import { backup } from "./verbs/backup.js";
 import { ban, unban } from "./verbs/ban.js";
+import { bench } from "./verbs/bench.js";
 import { compact } from "./verbs/compact.js";
 import { completion } from "./verbs/completion.js";
 import { config } from "./verbs/config.js";
@@ -12,6 +14,7 @@ import { lists } from "./verbs/lists.js";
 import { mirror } from "./verbs/mirror.js";
 import { purgatory } from "./verbs/purgatory.js";
 import { repos } from "./verbs/repos.js";
+import { restore } from "./verbs/restore.js";
 import { serve } from "./verbs/serve.js";
 import { status } from "./verbs/status.js";
 import { sync } from "./verbs/sync.js";
@@ -33,7 +36,10 @@ export const verbs: readonly Verb[] = [
   events,
   sync,
   mirror,
+  backup,
+  restore,
   compact,
+  bench,
   completion,
   version,
 ];

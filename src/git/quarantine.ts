@@ -17,7 +17,7 @@ import type { Quarantine, UnclaimedData } from "./types.js";
 const packSuffixes = [".pack", ".rev", ".idx"] as const;
 
 /** git splits this variable at colons unless an entry is quoted. */
-const alternatePath = (path: string): string => (/[":\\]/.test(path) ? JSON.stringify(path) : path);
+export const alternatePath = (path: string): string => (/[":\\]/.test(path) ? JSON.stringify(path) : path);
 
 export class QuarantineDirectory implements Quarantine {
   packBytes = 0;

@@ -1,6 +1,7 @@
 // All repositories of this server: made, found, opened, deleted, listed; locks in a fixed order. Made from addresses
 // only. Whether one may be served is for the catalogue, not for the disk.
 
+import { randomBytes } from "node:crypto";
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
@@ -8,6 +9,7 @@ import type { RepositoryAddress } from "./address.js";
 import { ifPresent } from "./durable-files.js";
 import { KeyedLock } from "./keyed-lock.js";
 import { RefTables } from "./ref-tables.js";
+import { RefsKept } from "./refs-kept.js";
 import { GitRepository, type RepositoryContext } from "./repository.js";
 import {
   createRepositoryFiles,
@@ -17,6 +19,7 @@ import {
   removeRepositoryFiles,
 } from "./repository-files.js";
 import type { Git } from "./run.js";
+import { RepositoriesSnapshot } from "./snapshot.js";
 import type { RepositoryStore } from "./types.js";
 
 export interface RepositoriesOptions {
@@ -30,6 +33,7 @@ export interface RepositoriesOptions {
 export class Repositories implements RepositoryStore {
   readonly #gitDataPath: string;
   readonly #context: RepositoryContext;
+  #snapshot: RepositoriesSnapshot | undefined;
 
   constructor({ gitDataPath, git, clock, maxRefsInMemory = 1_000_000 }: RepositoriesOptions) {
     // git runs in another working directory.
@@ -38,6 +42,7 @@ export class Repositories implements RepositoryStore {
       git,
       clock,
       tables: new RefTables(maxRefsInMemory),
+      refsKept: new RefsKept(),
       refLocks: new KeyedLock(),
       workLocks: new KeyedLock(),
       swept: new Set(),
@@ -56,7 +61,9 @@ export class Repositories implements RepositoryStore {
   async create(address: RepositoryAddress): Promise<GitRepository> {
     const repository = this.open(address);
     await this.#context.refLocks.run(address.key, async () => {
-      if (await createRepositoryFiles(repository.directory, address.identifier)) this.#forget(address);
+      if (!(await createRepositoryFiles(repository.directory, address.identifier))) return;
+      this.#context.refsKept.created(address.key);
+      this.#forget(address);
     });
     return repository;
   }
@@ -66,6 +73,7 @@ export class Repositories implements RepositoryStore {
   }
 
   async delete(address: RepositoryAddress): Promise<void> {
+    await this.#snapshot?.stage(address);
     await this.#context.refLocks.run(address.key, async () => {
       this.#forget(address);
       await removeRepositoryFiles(this.open(address).directory);
@@ -81,7 +89,7 @@ export class Repositories implements RepositoryStore {
     for (const area of ["main", "prs"] as const) {
       const root = area === "main" ? this.#gitDataPath : join(this.#gitDataPath, "prs");
       for (const npubOrOwner of (await ifPresent(readdir(root))) ?? []) {
-        if (area === "main" && npubOrOwner === "prs") continue;
+        if ((area === "main" && npubOrOwner === "prs") || npubOrOwner.startsWith(leftoverPrefix)) continue;
         for (const name of (await ifPresent(readdir(join(root, npubOrOwner)))) ?? []) {
           if (!isRepositoryDirectory(name)) continue;
           const recorded = await ifPresent(readFile(join(root, npubOrOwner, name, identifierFile), "utf8"));
@@ -96,11 +104,25 @@ export class Repositories implements RepositoryStore {
   async sweep(): Promise<void> {
     for (const root of [this.#gitDataPath, join(this.#gitDataPath, "prs")]) {
       for (const folder of (await ifPresent(readdir(root))) ?? []) {
+        if (folder.startsWith(leftoverPrefix)) await rm(join(root, folder), { recursive: true, force: true });
         for (const name of (await ifPresent(readdir(join(root, folder)))) ?? []) {
           if (name.startsWith(leftoverPrefix)) await rm(join(root, folder, name), { recursive: true, force: true });
         }
       }
     }
+  }
+
+  beginSnapshot(): RepositoriesSnapshot | undefined {
+    if (!this.#context.refsKept.begin()) return undefined;
+    const folder = join(this.#gitDataPath, `${leftoverPrefix}snapshot-${randomBytes(6).toString("hex")}`);
+    const { refsKept, clock } = this.#context;
+    this.#snapshot = new RepositoriesSnapshot(this, refsKept, this.#gitDataPath, folder, clock.nowMs());
+    return this.#snapshot;
+  }
+
+  endSnapshot(): void {
+    this.#snapshot = undefined;
+    this.#context.refsKept.end();
   }
 
   withLocks<T>(addresses: readonly RepositoryAddress[], work: () => Promise<T>): Promise<T> {

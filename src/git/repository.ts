@@ -18,6 +18,7 @@ import { claimUnclaimed, dropUnclaimed, QuarantineDirectory, readUnclaimed } fro
 import { mayBePeeled, readRefFiles, sortRefs } from "./ref-files.js";
 import type { RefTables } from "./ref-tables.js";
 import { type RefChange, writeRefs } from "./ref-transaction.js";
+import type { RefsKept } from "./refs-kept.js";
 import { bytesBelow, sweepRepositoryFiles, unclaimedFolder } from "./repository-files.js";
 import type { Git } from "./run.js";
 import type {
@@ -35,6 +36,7 @@ export interface RepositoryContext {
   readonly git: Git;
   readonly clock: Clock;
   readonly tables: RefTables;
+  readonly refsKept: RefsKept;
   /** Innermost: around reading and changing one repository's refs. */
   readonly refLocks: KeyedLock;
   /** Outer: one piece of work at a time on a repository (release, the end of a push, housekeeping). */
@@ -152,7 +154,11 @@ export class GitRepository implements Repository {
     await this.#peel(refs, changedNames, place);
     const release = this.context.tables.pin(this.#key);
     try {
-      const result = await writeRefs(place, changes, beforeCommit);
+      const result = await writeRefs(place, changes, async () => {
+        if (!(await beforeCommit())) return false;
+        this.context.refsKept.changes(this.#key, table);
+        return true;
+      });
       if (result.status === "vetoed") return { ok: false, code: "vetoed", reason: "" };
       if (result.status === "failed") {
         this.context.tables.delete(this.#key);
@@ -173,6 +179,7 @@ export class GitRepository implements Repository {
       const table = await this.#table();
       if (!table.refs.has(branch) || !branch.startsWith("refs/heads/")) return false;
       if (table.head === branch) return true;
+      this.context.refsKept.changes(this.#key, table);
       await replaceFile(join(this.directory, "HEAD"), `ref: ${branch}\n`);
       this.#keep(table, { head: branch, refs: table.refs }, options.withhold);
       return true;

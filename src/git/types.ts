@@ -238,6 +238,12 @@ export interface Repository {
   housekeep(options?: { readonly cruft?: boolean; readonly signal?: AbortSignal }): Promise<boolean>;
 }
 
+/** All repositories as they were at one moment, put as hard links below `folder`. */
+export interface StagedRepositories {
+  readonly folder: string;
+  stageAll(progress: (done: number) => void, signal: AbortSignal): Promise<number>;
+}
+
 export interface RepositoryStore {
   /** Bare, HEAD at refs/heads/master, our config; durable when it resolves. Existing ones are left as they are. */
   create(address: RepositoryAddress): Promise<Repository>;
@@ -247,6 +253,12 @@ export interface RepositoryStore {
   delete(address: RepositoryAddress): Promise<void>;
   /** Directories found on disk with the identifier each one records. */
   list(): AsyncIterable<{ readonly npubOrOwner: string; readonly identifier: string; readonly area: "main" | "prs" }>;
+  /**
+   * From this call on the refs of this moment are remembered, until `endSnapshot`. Undefined: another snapshot is being
+   * taken. The caller removes the folder when it needs it no longer; the next start removes one that was left.
+   */
+  beginSnapshot(): StagedRepositories | undefined;
+  endSnapshot(): void;
   /** Runs alone among all work that names one of these repositories; taken in a fixed order, so it cannot deadlock. */
   withLocks<T>(addresses: readonly RepositoryAddress[], work: () => Promise<T>): Promise<T>;
 }

@@ -24,8 +24,8 @@ export function expiryOf(entry: WaitingEntry, nowSeconds: number, times: ExpiryT
       return entry.phase === "waiting" ? { to: "soft", expires: nowSeconds + softSeconds, dropRepository: true } : gone;
     case "state":
     case "pull-request":
-      // One that a client sent may be sent again at any time; one that sync brought would be missed for ever.
-      if (entry.source.type !== "sync") return gone;
+      // One that a client sent may be sent again at any time; one that sync or an import brought would be missed for ever.
+      if (entry.source.type !== "sync" && entry.source.type !== "import") return gone;
       return entry.phase === "waiting"
         ? { to: "soft", expires: nowSeconds + rememberSeconds, dropRepository: false }
         : { to: "gone", rememberUntil: nowSeconds + rememberSeconds };

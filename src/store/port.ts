@@ -158,6 +158,12 @@ export interface Store extends Reader {
   /** Removes events whose expiration (NIP-40) has come by `nowSeconds`; returns how many. */
   sweepExpired(nowSeconds: number): Promise<number>;
   readonly stats: StoreStats;
+  /**
+   * Writes a whole store into that folder, as it is at one moment. Commits wait until the moment is fixed, not until
+   * the copy is written; `atThatMoment` is called while none is under way. Resolves to the milliseconds they waited.
+   * The memory backend has nothing to copy.
+   */
+  snapshot(folder: string, atThatMoment: () => void): Promise<number>;
   /** Rewrites the database without its holes. */
   compact(): Promise<void>;
   close(): Promise<void>;

@@ -52,15 +52,20 @@ const pageEvents = 500;
 const maxMissing = 1_000_000;
 const times = { pingMs: 30_000, silentMs: 60_000, maxUnsentBytes: 64 * 2 ** 20 };
 
-export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
-  const dialled = await dial(options.url, options.dial, options.signal);
-  if (!dialled.ok) throw new OneOffFailure(`${options.url} cannot be reached: ${dialled.message}`);
-  const conversation = new Conversation(options.dial.clock);
-  conversation.link = new Link(dialled.socket, options.dial.clock, times, {
+export async function converse(url: RelayUrl, parts: DialParts, signal: AbortSignal): Promise<Conversation> {
+  const dialled = await dial(url, parts, signal);
+  if (!dialled.ok) throw new OneOffFailure(`${url} cannot be reached: ${dialled.message}`);
+  const conversation = new Conversation(parts.clock);
+  conversation.link = new Link(dialled.socket, parts.clock, times, {
     message: (message) => conversation.heard(message),
     bytes: () => undefined,
     closed: () => conversation.fail("the relay closed the connection"),
   });
+  return conversation;
+}
+
+export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
+  const conversation = await converse(options.url, options.dial, options.signal);
   const tally: OneOffTally = {
     missingHere: 0,
     missingThere: 0,
@@ -85,12 +90,12 @@ export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
     if (options.direction !== "down") await sendAll(conversation, options, [...peerMissing], tally);
     return tally;
   } finally {
-    conversation.link.close();
+    conversation.link?.close();
   }
 }
 
 /** Requests and their answers over one link; nothing is waited for longer than half a minute of silence. */
-class Conversation {
+export class Conversation {
   link: Link | undefined;
   #listener: ((message: RelayMessage) => void) | undefined;
   #reject: ((error: Error) => void) | undefined;

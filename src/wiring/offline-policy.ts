@@ -1,6 +1,7 @@
 // The rules of this server for a command that works on its store while it does not run. What git has to do follows at
 // the next start.
 
+import type { AdmissionCaps } from "../admission/caps.js";
 import { hourlyCounter } from "../admission/counters.js";
 import { createAdmissionPolicy } from "../admission/create-policy.js";
 import type { AdmissionPolicy } from "../admission/policy.js";
@@ -10,14 +11,22 @@ import { serviceName } from "../net/url.js";
 import { SecretKey } from "../nostr/keys.js";
 import { admissionCaps, admissionLists, archiveSettings } from "./limits.js";
 
-/** Undefined when the server's key or domain cannot be used. */
-export function offlinePolicy(config: Config): AdmissionPolicy | undefined {
+/** An operator moves a whole server at once: what protects against strangers' floods would be in the way. */
+const operatorsCaps: Partial<AdmissionCaps> = {
+  announcementsPerKey: Number.MAX_SAFE_INTEGER,
+  waitingAnnouncements: Number.MAX_SAFE_INTEGER,
+  relatedPerRepository: 10_000,
+  waitingBytes: 2 ** 30,
+};
+
+/** Undefined when the server's key or domain cannot be used. `whole`: for moving a whole server here. */
+export function offlinePolicy(config: Config, options: { readonly whole?: boolean } = {}): AdmissionPolicy | undefined {
   const key = loadServerKey(config);
   const secret = key.ok ? SecretKey.fromHex(key.secretHex) : undefined;
   const service = serviceName(config.domain);
   if (!secret || !service) return undefined;
   const lists = admissionLists(config);
-  const caps = admissionCaps(config);
+  const caps = { ...admissionCaps(config), ...(options.whole ? operatorsCaps : {}) };
   const archive = archiveSettings(config);
   return createAdmissionPolicy({
     services: [service],

@@ -49,6 +49,7 @@ export function watchedStore(clock: Clock): WatchedStore {
     get stats() {
       return store.stats;
     },
+    snapshot: (folder, atThatMoment) => store.snapshot(folder, atThatMoment),
     compact: () => store.compact(),
     close: () => store.close(),
   };

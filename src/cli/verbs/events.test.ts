@@ -43,7 +43,10 @@ async function run(data: string, args: readonly string[], stdin: readonly string
     openStore: (config) => openLmdbStore(config.relayDataPath),
     createVerifier: () => createVerifierPool({ workers: 0 }),
     operateOffline: async () => assert.fail("events verbs run no operation"),
-    importPolicy: async () => ({ ok: true, action: "store", rule: "import" }),
+    openImport: () => Promise.reject(new Error("not used")),
+    importPolicy: () => async () => ({ ok: true, action: "store", rule: "import" }),
+    startTemporary: () => Promise.reject(new Error("not used")),
+    withGit: () => Promise.reject(new Error("not used")),
     gitVersion: async () => ({ ok: true, version: "2.39.5" }),
   };
   const code = await runCommandLine(["node", "holdfast", ...args], abilities);
@@ -59,6 +62,7 @@ test("import takes good events once, counts what is known and says why others ar
   assert.deepEqual(JSON.parse(first.out), {
     ok: true,
     stored: 2,
+    waiting: 0,
     known: 0,
     refused: { "bad-signature": 1, "bad-event": 1, "bad-id": 1 },
   });

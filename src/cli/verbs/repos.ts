@@ -1,4 +1,4 @@
-// `holdfast repos list|show|fsck|gc|delete|restore`: the repositories of this server.
+// `holdfast repos list|show|fsck|gc|delete|restore|import`: the repositories of this server.
 
 import { Option } from "commander";
 import type { CheckResult, HousekeepingResult } from "../../admin/checking.js";
@@ -8,12 +8,15 @@ import type { Verb } from "../abilities.js";
 import { operatorCommand } from "../operator-command.js";
 import { wholeNumberOption } from "../options.js";
 import { bytesText, lineText, timeText } from "../table.js";
+import { addImport } from "./repos-import.js";
 import { repositoriesText, repositoryText } from "./repos-text.js";
 
 const statuses = ["waiting", "soft", "served", "archived", "leaving", "deleted"];
 
 export const repos: Verb = (program, abilities) => {
-  const parent = program.command("repos").description("list, inspect, check, tidy, delete and restore repositories");
+  const parent = program
+    .command("repos")
+    .description("list, inspect, check, tidy, delete, restore and import repositories");
 
   operatorCommand<RepositoryLines>(parent, abilities, {
     name: "list",
@@ -86,6 +89,8 @@ export const repos: Verb = (program, abilities) => {
     parameters: ([repository]) => ({ repository }),
     text: ({ repository, status, note }) => `${repository} is ${status}${note === "" ? "" : ` (${note})`}`,
   }).argument("<repository>", "npub/identifier or naddr");
+
+  addImport(parent, abilities);
 };
 
 function checkText({ checked, unsound, strays }: CheckResult): string {

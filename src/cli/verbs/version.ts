@@ -12,6 +12,7 @@ export const version: Verb = (program, abilities) => {
       const answer = { version: number, commit, node: process.versions.node };
       const text = `holdfast ${number} (commit ${commit}, Node ${process.versions.node})`;
       return abilities.terminal.out(`${options.json ? JSON.stringify(answer) : text}\n`);
-    });
+    })
+    .addHelpText("after", "\nExample:\n  holdfast version --json");
   program.version(number, "-V, --version", "print the version number");
 };

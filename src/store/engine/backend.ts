@@ -75,6 +75,8 @@ export interface Backend {
   isFull(error: unknown): boolean;
   /** Called when readers see the newest commit: the time to start indexing in the background. */
   published(): void;
+  /** `begun`: later commits are not in the copy. `done`: it is complete and on disk. Both reject when it fails. */
+  copyTo(folder: string): { readonly begun: Promise<void>; readonly done: Promise<void> };
   compact(): Promise<void>;
   close(): Promise<void>;
 }

@@ -107,6 +107,21 @@ export class EngineStore extends Reading implements Store {
     return { events, bytesOnDisk, queuedWorks: this.#writer.queuedWorks };
   }
 
+  async snapshot(folder: string, atThatMoment: () => void): Promise<number> {
+    let copied: Promise<void> | undefined;
+    let heldMs = 0;
+    await this.#writer.exclusively(async () => {
+      const fromMs = this.clock.monotonicMs();
+      atThatMoment();
+      const { begun, done } = this.backend.copyTo(folder);
+      copied = done;
+      await begun;
+      heldMs = this.clock.monotonicMs() - fromMs;
+    });
+    await copied;
+    return heldMs;
+  }
+
   compact(): Promise<void> {
     return this.#writer.exclusively(() => this.backend.compact());
   }

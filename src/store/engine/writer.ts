@@ -65,7 +65,7 @@ export class Writer {
   /** Runs something while no commit is under way. */
   exclusively(step: Step): Promise<void> {
     if (this.#isClosed) return Promise.reject(new StoreClosedError("the store is closed"));
-    if (this.#step) return Promise.reject(new StoreBusyError("the store is being compacted already"));
+    if (this.#step) return Promise.reject(new StoreBusyError("the store is being compacted or copied already"));
     return new Promise((resolve, reject) => {
       this.#step = () => step().then(resolve, reject);
       this.#start();

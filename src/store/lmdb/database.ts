@@ -22,9 +22,10 @@ export interface Database {
   close(): Promise<void>;
 }
 
-export function openDatabase(path: string): Database {
+export function openDatabase(path: string, readOnly = false): Database {
   const root: RootDatabase<Buffer, Uint8Array> = open({
     path,
+    readOnly,
     noSubdir: true,
     maxDbs: 8,
     overlappingSync: false,

@@ -5,6 +5,7 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { type Database, openDatabase } from "./database.js";
 
 const pattern = /^events-(\d+)\.mdb$/;
@@ -18,29 +19,34 @@ async function syncToDisk(path: string): Promise<void> {
   }
 }
 
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
 export class DatabaseFiles {
   readonly #folder: string;
+  readonly #readOnly: boolean;
   #generation: number;
 
-  constructor(folder: string) {
+  constructor(folder: string, readOnly = false) {
     this.#folder = folder;
-    mkdirSync(folder, { recursive: true });
+    this.#readOnly = readOnly;
+    if (!readOnly) mkdirSync(folder, { recursive: true });
     const names = readdirSync(folder);
     const generations = names.flatMap((name) => pattern.exec(name)?.[1] ?? []).map(Number);
     this.#generation = Math.max(1, ...generations);
-    // What a crash during compaction left: half a copy, or the file it was to replace.
+    if (readOnly) return;
+    // What a crash during compaction or a snapshot left: half a copy, or the file it was to replace.
     for (const name of names) {
-      if (name.endsWith(".part") || name.endsWith(".part-lock")) rmSync(join(folder, name));
+      if (name.endsWith(".part") || name.endsWith(".part-lock")) rmSync(join(folder, name), { recursive: true });
     }
     for (const old of generations) if (old !== this.#generation) this.#delete(old);
   }
 
   open(): Database {
-    return openDatabase(this.#path(this.#generation));
+    return openDatabase(this.#path(this.#generation), this.#readOnly);
   }
 
   bytes(): number {
-    return statSync(this.#path(this.#generation), { throwIfNoEntry: false })?.size ?? 0;
+    return sizeOf(this.#path(this.#generation));
   }
 
   /** A copy without holes, opened, in place of the current file. Nothing may be written meanwhile. */
@@ -52,6 +58,24 @@ export class DatabaseFiles {
     await syncToDisk(this.#folder);
     this.#generation++;
     return this.open();
+  }
+
+  /**
+   * A first generation in another folder. LMDB begins its read transaction before it writes the first byte: when the
+   * file has one, the copy's moment is fixed.
+   */
+  copyInto(folder: string, current: Database): { readonly begun: Promise<void>; readonly done: Promise<void> } {
+    mkdirSync(folder, { recursive: true });
+    const target = join(folder, "events-1.mdb");
+    let isDone = false;
+    const done = current.copyTo(target).finally(() => {
+      isDone = true;
+    });
+    const begun = async (): Promise<void> => {
+      while (!isDone && sizeOf(target) === 0) await pause(1);
+      if (isDone) await done;
+    };
+    return { begun: begun(), done };
   }
 
   async discard(old: Database): Promise<void> {

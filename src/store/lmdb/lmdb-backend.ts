@@ -216,6 +216,10 @@ export class LmdbBackend implements Backend {
     }
   }
 
+  copyTo(folder: string): { readonly begun: Promise<void>; readonly done: Promise<void> } {
+    return this.#options.files.copyInto(folder, this.#database);
+  }
+
   async compact(): Promise<void> {
     while (this.#indexRun) await this.#indexRun;
     const old = this.#database;

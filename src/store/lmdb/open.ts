@@ -18,6 +18,8 @@ export interface LmdbStoreOptions {
   readonly freeBytes?: () => Promise<number>;
   /** How many events wait in memory before they are indexed on disk. */
   readonly indexAtRows?: number;
+  /** To look at a copy without changing a byte of it. */
+  readonly readOnly?: boolean;
 }
 
 export const defaultReserveBytes = 128 * 2 ** 20;
@@ -25,10 +27,10 @@ const defaultIndexAtRows = 5_000;
 const formatVersion = 1;
 
 export async function openLmdbStore(folder: string, options: LmdbStoreOptions = {}): Promise<Store> {
-  const files = new DatabaseFiles(folder);
+  const files = new DatabaseFiles(folder, options.readOnly);
   const database = files.open();
   const version = metaNumber(database, "version");
-  if (version !== undefined && version !== formatVersion) {
+  if ((version !== undefined || options.readOnly) && version !== formatVersion) {
     await database.close();
     throw new Error(`the store in ${folder} has format ${version}; this program reads format ${formatVersion}`);
   }

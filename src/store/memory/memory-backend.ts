@@ -120,6 +120,10 @@ export class MemoryBackend implements Backend {
 
   published(): void {}
 
+  copyTo(): never {
+    throw new Error("the memory backend keeps nothing on disk that could be copied");
+  }
+
   async compact(): Promise<void> {}
 
   async close(): Promise<void> {}

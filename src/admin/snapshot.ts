@@ -1,0 +1,69 @@
+// `backup.begin`: everything this server holds, as it is at one moment, put beside the data for a backup to copy from.
+// The moment lies between two commits of the store: what was acknowledged before it is in, and refs and events agree as
+// they would after a power cut at that moment (a release under way is ended by the next start, from its journal).
+//   1. no commit is under way: the refs of this moment are remembered, and the store's copy begins
+//   2. commits go on; the copy is written
+//   3. repositories are linked one after the other, with the refs they had (git/snapshot.ts)
+// The folders last as long as whoever asked holds the connection.
+
+import { randomBytes } from "node:crypto";
+import { rm, statfs } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { StagedRepositories } from "../git/types.js";
+import { defaultReserveBytes } from "../store/lmdb/open.js";
+import type { Caller } from "./audit.js";
+import { done, type Outcome, refusal } from "./outcome.js";
+import type { AdminParts, Progress } from "./parts.js";
+
+export interface Snapshot {
+  /** Folder of the store's copy. */
+  readonly relay: string;
+  readonly git: string;
+  readonly repositories: number;
+  /** How long no event could be stored. */
+  readonly heldMs: number;
+}
+
+export async function beginSnapshot(
+  parts: AdminParts,
+  { via }: Caller,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<Outcome<Snapshot>> {
+  const { databaseBackend, relayDataPath } = parts.config();
+  if (databaseBackend === "memory") return refusal("not-possible", "the memory backend keeps nothing to back up");
+  // Over HTTP nobody would say when the folders may go.
+  if (via !== "socket" && via !== "offline") return refusal("not-possible", "backups are taken by `holdfast backup`");
+  const { bavail, bsize } = await statfs(relayDataPath);
+  const neededBytes = parts.store.stats.bytesOnDisk + defaultReserveBytes;
+  if (bavail * bsize < neededBytes) {
+    const mebibytes = Math.ceil(neededBytes / 2 ** 20);
+    return refusal("not-possible", `${relayDataPath} needs ${mebibytes} MiB free for a copy of the events`);
+  }
+  const repositories = await parts.repositories();
+  const relay = resolve(relayDataPath, `snapshot-${randomBytes(6).toString("hex")}.part`);
+  const taking: { staged?: StagedRepositories | undefined } = {};
+  const drop = async (): Promise<void> => {
+    await rm(relay, { recursive: true, force: true });
+    if (taking.staged) await rm(taking.staged.folder, { recursive: true, force: true });
+  };
+  try {
+    progress(0, undefined, "copying events");
+    const heldMs = await parts.store.snapshot(relay, () => {
+      taking.staged = repositories.beginSnapshot();
+    });
+    const { staged } = taking;
+    if (!staged) {
+      await drop();
+      return refusal("not-possible", "another backup is being taken: wait for its end");
+    }
+    const count = await staged.stageAll((linked) => progress(linked, undefined, "linking repositories"), signal);
+    signal.addEventListener("abort", () => void drop().catch(() => undefined), { once: true });
+    return done({ relay, git: staged.folder, repositories: count, heldMs: Math.round(heldMs) });
+  } catch (error) {
+    await drop();
+    throw error;
+  } finally {
+    if (taking.staged) repositories.endSnapshot();
+  }
+}

@@ -1,0 +1,153 @@
+// Writes a snapshot (admin/snapshot.ts) into a folder of backups:
+//   1. room for it?   2. packs an earlier backup has are linked, the rest is copied
+//   3. everything is read back and checked   4. the manifest   5. the folder gets its name
+// Whatever stops it before 5 leaves no folder that looks like a backup.
+
+import { rename, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { ifPresent, makeDirectory, syncPath, writeSynced } from "../git/durable-files.js";
+import { type Checking, checkContents, checkFiles } from "./check.js";
+import { backupsIn, newBackup, removeIncomplete } from "./collection.js";
+import {
+  copyWithChecksum,
+  eachFile,
+  filesBelow,
+  freeBytesOf,
+  isImmutable,
+  makeRepositoryFolders,
+  syncFoldersOf,
+  tryLink,
+} from "./files.js";
+import {
+  BackupRefusal,
+  bytesIn,
+  type FileEntry,
+  formatVersion,
+  type Manifest,
+  manifestFile,
+  readManifest,
+  serverKeyPath,
+} from "./manifest.js";
+
+export interface TakeOptions extends Checking {
+  readonly collection: string;
+  readonly snapshot: { readonly relay: string; readonly git: string };
+  /** The server's key file; undefined leaves it out. */
+  readonly keyFile: string | undefined;
+  readonly program: string;
+  readonly domain: string;
+  readonly nowMs: number;
+}
+
+export interface Taken {
+  readonly folder: string;
+  readonly manifest: Manifest;
+  readonly bytes: number;
+  /** Of these so many were not written again, because an earlier backup has them. */
+  readonly sharedBytes: number;
+}
+
+interface Source extends Pick<FileEntry, "path" | "bytes"> {
+  readonly from: string;
+  /** The same file in an earlier backup. */
+  readonly earlier: { readonly from: string; readonly sha256: string } | undefined;
+}
+
+export async function takeBackup(options: TakeOptions): Promise<Taken> {
+  const { collection, progress, signal } = options;
+  await makeDirectory(collection);
+  await removeIncomplete(collection);
+  const sources = await sourcesOf(options);
+  const newBytes = bytesIn(sources.filter(({ earlier }) => !earlier));
+  const freeBytes = await freeBytesOf(collection);
+  if (freeBytes < newBytes) {
+    throw new BackupRefusal(
+      `${collection} has ${Math.floor(freeBytes / 2 ** 20)} MiB free and the backup needs ${Math.ceil(newBytes / 2 ** 20)}: make room, or name another folder`,
+    );
+  }
+  const { folder, draft } = await newBackup(collection, options.nowMs);
+  try {
+    const total = bytesIn(sources);
+    const files: FileEntry[] = [];
+    let sharedBytes = 0;
+    let done = 0;
+    await eachFile(sources, async (source) => {
+      signal.throwIfAborted();
+      const { sha256, isShared } = await bringOver(source, draft, signal);
+      files.push({ path: source.path, bytes: source.bytes, sha256 });
+      if (isShared) sharedBytes += source.bytes;
+      done += source.bytes;
+      progress(done, total, "copying");
+    });
+    files.sort((a, b) => (a.path < b.path ? -1 : 1));
+    const manifest = await checked(options, draft, files);
+    await syncFoldersOf(draft, files);
+    await writeSynced(join(draft, manifestFile), `${JSON.stringify(manifest, null, 1)}\n`);
+    await syncPath(draft);
+    await rename(draft, folder);
+    await syncPath(collection);
+    return { folder, manifest, bytes: total, sharedBytes };
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function sourcesOf({ collection, snapshot, keyFile }: TakeOptions): Promise<Source[]> {
+  const newest = (await backupsIn(collection)).at(-1);
+  const before = newest === undefined ? undefined : join(collection, newest);
+  // An earlier backup that cannot be read is no reason not to take a new one.
+  const known = before ? await readManifest(before).catch(() => undefined) : undefined;
+  const earlier = new Map(
+    (known?.files ?? []).filter(({ path }) => isImmutable(path)).map((file) => [file.path, file]),
+  );
+  const sources: Source[] = [];
+  for (const [top, folder] of [["relay", snapshot.relay] as const, ["git", snapshot.git] as const]) {
+    for (const { path: inside, bytes } of await filesBelow(folder)) {
+      const path = `${top}/${inside}`;
+      const same = earlier.get(path);
+      const isSame = before !== undefined && same?.bytes === bytes;
+      const shared = isSame ? { from: join(before, path), sha256: same.sha256 } : undefined;
+      // LMDB's lock file belongs to a process, not to the data.
+      if (!path.endsWith(".mdb-lock")) sources.push({ path, bytes, from: join(folder, inside), earlier: shared });
+    }
+  }
+  const key = keyFile === undefined ? undefined : await ifPresent(stat(keyFile));
+  if (key && keyFile !== undefined) {
+    sources.push({ path: serverKeyPath, bytes: key.size, from: keyFile, earlier: undefined });
+  }
+  return sources;
+}
+
+async function bringOver(
+  { path, from, earlier }: Source,
+  draft: string,
+  signal: AbortSignal,
+): Promise<{ readonly sha256: string; readonly isShared: boolean }> {
+  const to = join(draft, path);
+  if (earlier && (await tryLink(earlier.from, to))) return { sha256: earlier.sha256, isShared: true };
+  const mode = path.startsWith("relay/") ? 0o600 : 0o644;
+  return { sha256: await copyWithChecksum(from, to, mode, signal), isShared: false };
+}
+
+async function checked(options: TakeOptions, draft: string, files: readonly FileEntry[]): Promise<Manifest> {
+  const repositories = files
+    .filter(({ path }) => path.startsWith("git/") && path.endsWith(".git/HEAD"))
+    .map(({ path }) => dirname(path));
+  for (const repository of repositories) await makeRepositoryFolders(join(draft, repository));
+  const inside = repositories.map((path) => path.slice("git/".length));
+  const { events, problems } = await checkContents(join(draft, "relay"), join(draft, "git"), inside, options);
+  const manifest: Manifest = {
+    format: formatVersion,
+    program: options.program,
+    domain: options.domain,
+    takenAt: new Date(options.nowMs).toISOString(),
+    events,
+    repositories,
+    files: [...files],
+  };
+  // Last, so that the bytes compared are those that stay.
+  const all = [...problems, ...(await checkFiles(draft, manifest, options))];
+  if (all.length > 0) throw new BackupRefusal(`the backup is not sound and was removed: ${all.join("; ")}`);
+  return manifest;
+}

@@ -1,0 +1,176 @@
+// `holdfast backup <directory>`: a verified copy of everything, taken while the server runs or while it does not.
+
+import { rm } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import type { Outcome } from "../../admin/outcome.js";
+import type { Snapshot } from "../../admin/snapshot.js";
+import { askServer } from "../../admin/socket-client.js";
+import { type Checking, checkContents, checkFiles } from "../../backup/check.js";
+import { chosenBackup, keepNewest } from "../../backup/collection.js";
+import { BackupRefusal, bytesIn, hasServerKey, type Manifest, readManifest } from "../../backup/manifest.js";
+import { type Taken, takeBackup } from "../../backup/take.js";
+import type { Config } from "../../config/config.js";
+import { serverKeyFile } from "../../config/server-key.js";
+import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
+import { lockDataDirectory } from "../data-lock.js";
+import { withOfflineStore } from "../offline-store.js";
+import { mustHaveData, progressBar } from "../operate.js";
+import { wholeNumberOption } from "../options.js";
+import { acceptSettings, settingsOf } from "../setting-flags.js";
+import { bytesText, lineText } from "../table.js";
+
+export const backup: Verb = (program, abilities) => {
+  const command = program
+    .command("backup <directory>")
+    .description("back up events, what waits, rules, repositories and the server's key, verified; the server may run")
+    .option("--verify-only", "check the newest backup in the directory (or the named one) and take none")
+    .option("--without-key", "leave the server's key out")
+    .addOption(wholeNumberOption("--keep <count>", "afterwards remove all but so many of the newest backups there"))
+    .option("--json", "answer as JSON");
+  acceptSettings(command).action(async () => {
+    const folder = resolve(command.args[0] ?? "");
+    const answer = await expectingRefusals(() =>
+      command.getOptionValue("verifyOnly") ? verify(abilities, folder) : take(abilities, command, folder),
+    );
+    const text = command.getOptionValue("json") ? JSON.stringify({ ok: true, ...answer.json }) : answer.text;
+    await abilities.terminal.out(`${text}\n`);
+  });
+  command.addHelpText(
+    "after",
+    `
+Each backup is a folder of its own below the directory, named after its time. Packs that the one before has are linked,
+not copied again.
+
+Examples:
+  holdfast backup /backup/holdfast
+  holdfast backup /backup/holdfast --keep 7 --json
+  holdfast backup /backup/holdfast --verify-only`,
+  );
+};
+
+interface Answer {
+  readonly json: object;
+  readonly text: string;
+}
+
+/** What an operator can mend ends the command with a sentence. */
+export async function expectingRefusals<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof BackupRefusal) throw new CommandFailure(error.message);
+    throw error;
+  }
+}
+
+/** Git and a progress bar, for long work over a backup. It is ended by ending the process: nothing half looks whole. */
+export async function checking<T>(abilities: Abilities, work: (checking: Checking) => Promise<T>): Promise<T> {
+  const bar = progressBar(abilities);
+  const { signal } = new AbortController();
+  try {
+    return await abilities.withGit((git) => work({ git, progress: bar.report, signal }));
+  } finally {
+    bar.done();
+  }
+}
+
+async function verify(abilities: Abilities, folder: string): Promise<Answer> {
+  const chosen = await chosenBackup(folder);
+  const manifest = await readManifest(chosen);
+  const problems = await checking(abilities, async (parts) => {
+    const damaged = await checkFiles(chosen, manifest, parts);
+    if (damaged.length > 0) return damaged;
+    const inside = manifest.repositories.map((path) => path.slice("git/".length));
+    const { events, problems: found } = await checkContents(`${chosen}/relay`, `${chosen}/git`, inside, parts);
+    return events === manifest.events ? found : [...found, `${events} events instead of ${manifest.events}`];
+  });
+  if (problems.length > 0) {
+    const lines = problems.map((problem) => `  ${lineText(problem)}`).join("\n");
+    throw new CommandFailure(`${chosen} is not sound:\n${lines}`, 1, { backup: chosen, problems });
+  }
+  return {
+    json: { backup: chosen, ...factsOf(manifest) },
+    text: `${lineText(chosen)} is sound: ${summary(manifest)}`,
+  };
+}
+
+export const factsOf = (manifest: Manifest) => ({
+  takenAt: manifest.takenAt,
+  domain: manifest.domain,
+  events: manifest.events,
+  repositories: manifest.repositories.length,
+  files: manifest.files.length,
+  bytes: bytesIn(manifest.files),
+  serverKey: hasServerKey(manifest),
+});
+
+export const summary = (manifest: Manifest): string =>
+  `${manifest.events} events, ${manifest.repositories.length} repositories, ${bytesText(bytesIn(manifest.files))}${hasServerKey(manifest) ? "" : ", without the server's key"}`;
+
+async function take(abilities: Abilities, command: Command, collection: string): Promise<Answer> {
+  const { config } = settingsOf(command, abilities);
+  const lock = lockDataDirectory(collection);
+  if (!lock.ok) throw new CommandFailure(`process ${lock.holderPid} is writing a backup to ${collection}`);
+  try {
+    const { taken, heldMs } = await checking(abilities, (parts) =>
+      withSnapshot(abilities, config, parts, async (snapshot) => ({
+        heldMs: snapshot.heldMs,
+        taken: await takeBackup({
+          ...parts,
+          collection,
+          snapshot,
+          keyFile: command.getOptionValue("withoutKey") ? undefined : `${config.relayDataPath}/${serverKeyFile}`,
+          program: `holdfast ${abilities.build.version}`,
+          domain: config.domain,
+          nowMs: abilities.clock.nowMs(),
+        }),
+      })),
+    );
+    const keep = command.getOptionValue("keep") as number | undefined;
+    const removed = keep === undefined ? [] : await keepNewest(collection, keep);
+    return takenAnswer(taken, heldMs, removed);
+  } finally {
+    lock.release();
+  }
+}
+
+function takenAnswer({ folder, manifest, sharedBytes }: Taken, heldMs: number, removed: readonly string[]): Answer {
+  const shared = sharedBytes > 0 ? ` (${bytesText(sharedBytes)} shared with the backup before)` : "";
+  return {
+    json: { backup: folder, ...factsOf(manifest), sharedBytes, heldMs, removed },
+    text: [
+      `${lineText(folder)}: ${summary(manifest)}${shared}, verified`,
+      ...removed.map((name) => `removed ${lineText(name)}`),
+    ].join("\n"),
+  };
+}
+
+/** The running server makes the snapshot and keeps it while we hold the connection; else we make it ourselves. */
+async function withSnapshot<T>(
+  abilities: Abilities,
+  config: Config,
+  { progress }: Checking,
+  work: (snapshot: Snapshot) => Promise<T>,
+): Promise<T> {
+  const request = { operation: "backup.begin", parameters: {} };
+  let result: T | undefined;
+  const use = async (outcome: Outcome<unknown>): Promise<void> => {
+    if (outcome.ok) result = await work(outcome.result as Snapshot);
+  };
+  mustHaveData(config);
+  let outcome = await askServer(config.relayDataPath, request, progress, use);
+  outcome ??= await withOfflineStore(abilities, config, async (store) => {
+    const taken = await abilities.operateOffline(config, store, request, progress);
+    if (!taken.ok) return taken;
+    try {
+      await use(taken);
+    } finally {
+      const { relay, git } = taken.result as Snapshot;
+      for (const folder of [relay, git]) await rm(folder, { recursive: true, force: true });
+    }
+    return taken;
+  });
+  if (!outcome.ok) throw new CommandFailure(outcome.message, 1, { code: outcome.code });
+  return result as T;
+}

@@ -1,0 +1,179 @@
+// `holdfast repos import <directory>`: moves another GRASP server here, and says of each repository how it stands.
+
+import { createReadStream } from "node:fs";
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import type { Command } from "commander";
+import { relayNamed } from "../../admin/relay-sync.js";
+import type { Config } from "../../config/config.js";
+import { type Imported, importRepositories } from "../../moving/import.js";
+import type { EventSource, Rank } from "../../moving/take-events.js";
+import { systemResolver } from "../../net/resolve.js";
+import type { RelayUrl } from "../../net/url.js";
+import { type NostrEvent, parseEvent } from "../../nostr/event.js";
+import { kinds } from "../../nostr/kinds.js";
+import { createMemoryStore } from "../../store/memory/create.js";
+import type { Store } from "../../store/port.js";
+import { OneOffFailure } from "../../sync/one-off.js";
+import { pagesOf } from "../../sync/paging.js";
+import { type Abilities, CommandFailure } from "../abilities.js";
+import { withOfflineStore } from "../offline-store.js";
+import { progressBar } from "../operate.js";
+import { acceptSettings, settingsOf } from "../setting-flags.js";
+import { lineText, tableText } from "../table.js";
+
+const linesAPage = 500;
+
+export function addImport(parent: Command, abilities: Abilities): void {
+  const command = parent
+    .command("import <directory>")
+    .description("move another GRASP server's repositories here (the server must be stopped)")
+    .option("--relay <url>", "where its events are: its own relay, or any that has them")
+    .option("--events <file>", "its events, one JSON object a line")
+    .option("--dry-run", "only say what would come of it; writes nothing")
+    .option("--json", "answer as JSON");
+  acceptSettings(command).action(async () => {
+    const { config } = settingsOf(command, abilities);
+    const directory = resolve(command.args[0] ?? "");
+    if (!(await stat(directory).catch(() => undefined))?.isDirectory()) {
+      throw new CommandFailure(`${directory} is no directory: name the one that holds <npub>/<identifier>.git`);
+    }
+    const source = sourceOf(command, abilities, config);
+    const work = (settings: Config, store: Store): Promise<Imported> =>
+      run(abilities, settings, store, { directory, source, dryRun: command.getOptionValue("dryRun") === true });
+    const imported = command.getOptionValue("dryRun")
+      ? await inScratch(abilities, config, work)
+      : await withOfflineStore(abilities, config, (store) => work(config, store));
+    const text = command.getOptionValue("json") ? JSON.stringify({ ok: true, ...imported }) : reportText(imported);
+    await abilities.terminal.out(`${text}\n`);
+  });
+  command.addHelpText(
+    "after",
+    `
+The directory holds bare repositories at <npub>/<identifier>.git. Only what signed events name is taken from it.
+
+Examples:
+  holdfast repos import /srv/old/git --relay ws://127.0.0.1:8080 --dry-run
+  holdfast repos import /srv/old/git --relay wss://relay.example.com
+  holdfast repos import /srv/old/git --events events.jsonl --json`,
+  );
+}
+
+function sourceOf(command: Command, abilities: Abilities, config: Config): EventSource {
+  const relay = command.getOptionValue("relay") as string | undefined;
+  const file = command.getOptionValue("events") as string | undefined;
+  if ((relay === undefined) === (file === undefined)) {
+    throw new CommandFailure("say where the events are: --relay <url> or --events <file>", 2);
+  }
+  return file === undefined ? fromRelay(relayOf(relay ?? ""), abilities, config) : () => pagesOfFile(file);
+}
+
+const filters: Readonly<Record<Rank, object>> = {
+  announcements: { kinds: [kinds.announcement] },
+  states: { kinds: [kinds.state] },
+  others: {},
+};
+
+function fromRelay(url: RelayUrl, { clock, build }: Abilities, config: Config): EventSource {
+  const dial = {
+    clock,
+    resolve: systemResolver(clock),
+    // The operator named it.
+    reach: () => "private" as const,
+    dialTimeoutMs: () => config.syncDialTimeoutSecs * 1_000,
+    maxPayloadBytes: () => config.maxMessageBytes,
+    userAgent: `holdfast/${build.version}`,
+  };
+  return (rank) => pagesOf(url, filters[rank], dial, new AbortController().signal);
+}
+
+async function* pagesOfFile(path: string): AsyncGenerator<readonly NostrEvent[]> {
+  let page: NostrEvent[] = [];
+  try {
+    for await (const line of createInterface({ input: createReadStream(path, "utf8") })) {
+      const parsed = parseEvent(jsonOf(line));
+      if (parsed.ok) page.push(parsed.event);
+      if (page.length < linesAPage) continue;
+      yield page;
+      page = [];
+    }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw code === undefined ? error : new CommandFailure(`${path} cannot be read (${code})`);
+  }
+  yield page;
+}
+
+function relayOf(text: string): RelayUrl {
+  const url = relayNamed(text);
+  if (!url) throw new CommandFailure(`${JSON.stringify(text)} is no relay: write wss://host[:port][/path]`, 2);
+  return url;
+}
+
+function jsonOf(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+async function run(
+  abilities: Abilities,
+  config: Config,
+  store: Store,
+  options: { readonly directory: string; readonly source: EventSource; readonly dryRun: boolean },
+): Promise<Imported> {
+  const house = await abilities.openImport(config, store);
+  if (!house) throw new CommandFailure("the server's key or domain cannot be used: see `holdfast config check`");
+  const bar = progressBar(abilities);
+  try {
+    const { signal } = new AbortController();
+    return await importRepositories(house, { ...options, progress: bar.report, signal });
+  } catch (error) {
+    throw error instanceof OneOffFailure ? new CommandFailure(error.message) : error;
+  } finally {
+    bar.done();
+    await house.close();
+  }
+}
+
+/** A store in memory and repositories in a folder of their own, gone afterwards. */
+async function inScratch<T>(
+  abilities: Abilities,
+  config: Config,
+  work: (config: Config, store: Store) => Promise<T>,
+): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), "holdfast-dry-run-"));
+  const store = createMemoryStore({ clock: abilities.clock });
+  try {
+    return await work({ ...config, gitDataPath: folder, databaseBackend: "memory" }, store);
+  } finally {
+    await store.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function reportText({ repositories, events }: Imported): string {
+  const count = (verdict: string): number => repositories.filter((one) => one.verdict === verdict).length;
+  const refused = Object.entries(events.refused).map(([code, number]) => `  ${code} ${number}`);
+  return [
+    ...(repositories.length === 0
+      ? []
+      : [
+          tableText(
+            ["", "repository", ""],
+            repositories.map(({ verdict, repository, why }) => [verdict, repository, why]),
+          ),
+          "",
+        ]),
+    `${count("ready")} ready, ${count("needs action")} need action, ${count("unknown")} unknown`,
+    lineText(`events: ${events.taken} taken, ${events.known} known already, ${total(events.refused)} refused`),
+    ...refused,
+  ].join("\n");
+}
+
+const total = (counts: Readonly<Record<string, number>>): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { systemClock } from "../base/clock.js";
+import type { Oid, Pubkey } from "../nostr/ids.js";
+import { npubOf } from "../nostr/nip19.js";
+import type { RefName } from "../nostr/ref-name.js";
+import { asNpub, type Npub, RepositoryAddress } from "./address.js";
+import { Launcher } from "./launcher.js";
+import { readRefFiles } from "./ref-files.js";
+import { Repositories } from "./repositories.js";
+import type { GitRepository } from "./repository.js";
+import { Git } from "./run.js";
+
+const folder = mkdtempSync(join(tmpdir(), "holdfast-snapshot-"));
+const launcher = new Launcher();
+const owner = "a".repeat(64) as Pubkey;
+const npub = asNpub(npubOf(owner)) as Npub;
+const main = "refs/heads/main" as RefName;
+const other = "refs/heads/other" as RefName;
+const { signal } = new AbortController();
+let git: Git;
+let repositories: Repositories;
+
+before(async () => {
+  git = await Git.find(launcher);
+  repositories = new Repositories({ gitDataPath: join(folder, "git"), git, clock: systemClock });
+});
+after(async () => {
+  await launcher.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const address = (identifier: string): RepositoryAddress =>
+  RepositoryAddress.of(owner, npub, identifier, identifier === "offered" ? "prs" : "main");
+
+async function commitIn({ directory }: GitRepository, text: string, parent?: Oid): Promise<Oid> {
+  const run = async (args: readonly [string, ...string[]], input: string): Promise<string> =>
+    (await git.mustRun(args, { directory, input })).toString("utf8").trim();
+  const blob = await run(["hash-object", "-w", "--stdin"], text);
+  const tree = await run(["mktree"], `100644 blob ${blob}\tfile\n`);
+  return (await run(["commit-tree", tree, ...(parent ? ["-p", parent] : [])], text)) as Oid;
+}
+
+async function made(identifier: string): Promise<{ repository: GitRepository; tip: Oid }> {
+  const repository = await repositories.create(address(identifier));
+  const tip = await commitIn(repository, identifier);
+  await repository.updateRefs([{ ref: main, to: tip }]);
+  await repository.setHead(main);
+  return { repository, tip };
+}
+
+async function refsIn(directory: string): Promise<Record<string, string>> {
+  const { refs } = await readRefFiles(directory);
+  return Object.fromEntries([...refs].map(([name, { oid }]) => [name, oid]));
+}
+
+test("a snapshot shows every repository as it was when it began, whatever happened before it was looked at", async () => {
+  const changed = await made("changed");
+  const repacked = await made("repacked");
+  const deleted = await made("deleted");
+  const still = await made("still");
+  const offered = await made("offered");
+  const snapshot = repositories.beginSnapshot();
+  assert.ok(snapshot);
+  assert.equal(repositories.beginSnapshot(), undefined, "one at a time");
+  const later = await commitIn(changed.repository, "later", changed.tip);
+  await changed.repository.updateRefs([
+    { ref: other, to: later },
+    { ref: main, to: undefined },
+  ]);
+  await changed.repository.setHead(other);
+  await changed.repository.updateRefs([{ ref: other, to: changed.tip }]);
+  assert.equal(await repacked.repository.housekeep({ cruft: true }), true);
+  await repositories.delete(address("deleted"));
+  await made("new");
+  assert.equal(await snapshot.stageAll(() => undefined, signal), 4);
+  repositories.endSnapshot();
+  const place = (identifier: string): string => address(identifier).directoryUnder(snapshot.folder);
+  for (const [identifier, { tip }] of Object.entries({ changed, repacked, deleted, still, offered })) {
+    assert.deepEqual(await refsIn(place(identifier)), { [main]: tip }, identifier);
+    assert.equal(readFileSync(join(place(identifier), "HEAD"), "utf8"), `ref: ${main}\n`);
+    const checked = await git.run(["fsck", "--no-dangling"], { directory: place(identifier) });
+    assert.equal(checked.code, 0, checked.stderr);
+  }
+  assert.equal(existsSync(place("new")), false);
+  assert.deepEqual(await refsIn(changed.repository.directory), { [other]: changed.tip });
+});
+
+test("the folder of a snapshot is no repository, and one that was left goes at the next start", async () => {
+  const snapshot = repositories.beginSnapshot();
+  await snapshot?.stageAll(() => undefined, signal);
+  repositories.endSnapshot();
+  const names: string[] = [];
+  for await (const { npubOrOwner } of repositories.list()) names.push(npubOrOwner);
+  assert.deepEqual([...new Set(names)], [npub, owner]);
+  await repositories.sweep();
+  assert.deepEqual(readdirSync(join(folder, "git")).sort(), [npub, "prs"]);
+});

@@ -1,0 +1,167 @@
+// A whole server on this machine, asked as clients ask it: events over WebSockets, pushes and clones over HTTP. Beside
+// them what git itself needs for the same work without a server.
+
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { join } from "node:path";
+import { WebSocket } from "ws";
+import { createRepositoryFiles } from "../git/repository-files.js";
+import type { Git } from "../git/run.js";
+import type { NostrEvent } from "../nostr/event.js";
+import { SecretKey, signEvent } from "../nostr/keys.js";
+import { kinds } from "../nostr/kinds.js";
+import { npubOf } from "../nostr/nip19.js";
+import { signedEvents } from "./machine.js";
+import { type Measured, median, timeMs } from "./rows.js";
+
+export interface TemporaryServer {
+  /** `127.0.0.1:port` */
+  readonly address: string;
+  readonly domain: string;
+  close(): Promise<void>;
+}
+
+const connections = 4;
+const identifier = "bench";
+
+export async function measureServer(
+  server: TemporaryServer,
+  git: Git,
+  folder: string,
+  rounds: number,
+  signaturesPerSecond: number,
+): Promise<Measured[]> {
+  const key = SecretKey.generate(randomBytes);
+  const npub = npubOf(key.pubkey);
+  const url = `http://${server.address}/${npub}/${identifier}.git`;
+  const sockets = await Promise.all(Array.from({ length: connections }, () => connected(server.address)));
+  try {
+    const [first] = sockets as [WebSocket];
+    await publish(first, [
+      sign(key, kinds.announcement, [
+        ["d", identifier],
+        ["clone", `https://${server.domain}/${npub}/${identifier}.git`],
+        ["relays", `wss://${server.domain}`],
+      ]),
+    ]);
+    const pushes = await measurePushes(git, folder, url, rounds, (tip, at) =>
+      publish(first, [
+        sign(
+          key,
+          kinds.state,
+          [
+            ["d", identifier],
+            ["refs/heads/main", tip],
+            ["HEAD", "ref: refs/heads/main"],
+          ],
+          at,
+        ),
+      ]),
+    );
+    const clones = await measureClones(git, folder, url, rounds);
+    const ingest = await measureIngest(sockets, key, rounds * 200, signaturesPerSecond);
+    return [ingest, pushes, clones];
+  } finally {
+    for (const socket of sockets) socket.close();
+  }
+}
+
+const sign = (key: SecretKey, kind: number, tags: string[][], at = Math.floor(Date.now() / 1000)): NostrEvent =>
+  signEvent(key, { kind, created_at: at, tags, content: "" }, randomBytes);
+
+async function connected(address: string): Promise<WebSocket> {
+  const socket = new WebSocket(`ws://${address}`);
+  await once(socket, "open");
+  return socket;
+}
+
+/** Resolves when all are answered; a refusal is a fault of the benchmark. */
+function publish(socket: WebSocket, events: readonly NostrEvent[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const open = new Set<string>(events.map(({ id }) => id));
+    const ended = (): void => reject(new Error("the server closed the connection"));
+    const listener = (data: unknown): void => {
+      const [verb, id, ok, text] = JSON.parse(String(data)) as [string, string, boolean, string];
+      if (verb !== "OK" || !open.delete(id)) return;
+      if (!ok) reject(new Error(`the server refused an event of the benchmark: ${text}`));
+      if (open.size > 0) return;
+      socket.off("message", listener);
+      socket.off("close", ended);
+      resolve();
+    };
+    socket.on("message", listener);
+    socket.once("close", ended);
+    for (const { raw } of events) socket.send(`["EVENT",${raw}]`);
+  });
+}
+
+async function measureIngest(
+  sockets: readonly WebSocket[],
+  key: SecretKey,
+  count: number,
+  signaturesPerSecond: number,
+): Promise<Measured> {
+  const tags = [["a", `${kinds.announcement}:${key.pubkey}:${identifier}`]];
+  const events = signedEvents(key, count, { kind: 1621, tags });
+  const share = Math.ceil(count / sockets.length);
+  const ms = await timeMs(() =>
+    Promise.all(sockets.map((socket, index) => publish(socket, events.slice(index * share, (index + 1) * share)))),
+  );
+  const limit = { what: "signatures checked", value: signaturesPerSecond };
+  return { what: "events taken over WebSockets", value: (count * 1000) / ms, unit: "per second", limit };
+}
+
+/** The base setting forbids every protocol: here git is the client. */
+const asClient = { settings: { "protocol.allow": "always" } };
+
+async function bare(folder: string, name: string): Promise<string> {
+  const directory = join(folder, `${name}.git`);
+  await createRepositoryFiles(directory, name);
+  return directory;
+}
+
+async function commit(git: Git, directory: string, parent: string | undefined): Promise<string> {
+  const text = async (args: readonly [string, ...string[]], input: string): Promise<string> =>
+    (await git.mustRun(args, { directory, input })).toString("utf8").trim();
+  const blob = await text(["hash-object", "-w", "--stdin"], randomBytes(2_000).toString("hex"));
+  const tree = await text(["mktree"], `100644 blob ${blob}\tfile\n`);
+  return text(["commit-tree", tree, ...(parent === undefined ? [] : ["-p", parent])], "a commit\n");
+}
+
+async function measurePushes(
+  git: Git,
+  folder: string,
+  url: string,
+  rounds: number,
+  announce: (tip: string, at: number) => Promise<void>,
+): Promise<Measured> {
+  const directory = await bare(folder, "client");
+  const beside = await bare(folder, "beside");
+  const here: number[] = [];
+  const plain: number[] = [];
+  let tip: string | undefined;
+  const from = Math.floor(Date.now() / 1000) - rounds;
+  for (let round = 0; round < rounds; round++) {
+    tip = await commit(git, directory, tip);
+    await announce(tip, from + round);
+    const refspec = `${tip}:refs/heads/main`;
+    const push = (target: string) => git.mustRun(["push", "--quiet", target, refspec], { directory, ...asClient });
+    here.push(await timeMs(() => push(url)));
+    plain.push(await timeMs(() => push(`file://${beside}`)));
+  }
+  const limit = { what: "the same push to a folder", value: median(plain) };
+  return { what: "a push of one commit", value: median(here), unit: "ms", limit };
+}
+
+async function measureClones(git: Git, folder: string, url: string, rounds: number): Promise<Measured> {
+  const here: number[] = [];
+  const plain: number[] = [];
+  const clone = (source: string, name: string) =>
+    git.mustRun(["clone", "--quiet", "--bare", source, join(folder, name)], asClient);
+  for (let round = 0; round < rounds; round++) {
+    here.push(await timeMs(() => clone(url, `clone-${round}`)));
+    plain.push(await timeMs(() => clone(`file://${join(folder, "beside.git")}`, `plain-${round}`)));
+  }
+  const limit = { what: "the same clone from a folder", value: median(plain) };
+  return { what: "a small clone", value: median(here), unit: "ms", limit };
+}

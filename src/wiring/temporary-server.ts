@@ -1,0 +1,37 @@
+// A server on a free port of this machine with its data in a given folder, for `holdfast bench`: settings of an
+// operator's server, except for limits that one client alone would run into.
+
+import { join } from "node:path";
+import type { Clock } from "../base/clock.js";
+import { createLiveConfig } from "../config/live-config.js";
+import { loadConfig } from "../config/load.js";
+import { createLog } from "../config/logging.js";
+import type { TemporaryServer } from "../measuring/server.js";
+import { startServer } from "../start.js";
+
+const domain = "bench.example";
+
+export async function startTemporary(folder: string, clock: Clock, cores: number): Promise<TemporaryServer> {
+  const environment = {
+    NGIT_BIND_ADDRESS: "127.0.0.1:0",
+    NGIT_DOMAIN: domain,
+    NGIT_DATA_PATH: join(folder, "data"),
+    NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: "1000000",
+    NGIT_EVENTS_PER_MINUTE_PER_IP: "1000000",
+  };
+  const surroundings = { logIsTerminal: false, cores };
+  const load = () => loadConfig({ flags: {}, environment, configPath: undefined, readFile: () => "", surroundings });
+  const loaded = load();
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  const server = await startServer({
+    live: createLiveConfig(loaded, load),
+    logger: createLog({ level: "fatal", format: "text" }).logger,
+    clock,
+    build: { version: "bench", commit: "bench" },
+    cores,
+    onFault(error) {
+      throw error;
+    },
+  });
+  return { address: server.address, domain, close: () => server.close() };
+}
