@@ -29,9 +29,4 @@ export const notBuilt: readonly NotBuilt[] = [
     feature: "archiving (GRASP-05)",
     isOn: (values) => values.archiveGraspServices.length > 0,
   },
-  {
-    name: "NGIT_GRASP06_ENABLE",
-    feature: "contributors' pull requests under /prs/ (GRASP-06)",
-    isOn: (values) => values.grasp06Enable,
-  },
 ];

@@ -37,7 +37,7 @@ export function relayFacts(config: Config, serverKey: Pubkey, version: string): 
     software: softwareUrl,
     version,
     supportedNips,
-    supportedGrasps: ["GRASP-01", "GRASP-02"],
+    supportedGrasps: ["GRASP-01", "GRASP-02", ...(config.grasp06Enable ? ["GRASP-06"] : [])],
     repoAcceptanceCriteria: acceptanceCriteria(config),
     ...(curated === undefined ? {} : { curation: curated }),
     ...(config.relayPostingPolicy === undefined ? {} : { postingPolicy: config.relayPostingPolicy }),
