@@ -262,7 +262,7 @@ test("GRASP-06: a pull request with its own /prs/ repository here is held; of ot
   const verdict = await world.send(event);
   assert.ok(verdict.ok && verdict.action === "hold" && verdict.rule === "grasp-06");
   assert.equal(verdict.entry.prsIdentifier, "x");
-  assert.deepEqual(verdict.entry.repositories, []);
+  assert.deepEqual(verdict.entry.repositories, [addressOfRepository("alice", "x")], "its own once that is hosted");
   assert.equal(outcome(await world.ask(pullRequest("eve", [a("alice", "x"), prs("bob", "x")]))), "unrelated");
   assert.equal(outcome(await world.ask(pullRequest("bob", [a("alice", "x"), prs("bob", "y")]))), "unrelated");
   world.lists = { ...world.lists, repositoryBlacklist: repositoryList([{ type: "author", pubkey: keyOf("alice") }]) };

@@ -27,6 +27,8 @@ interface Lacking {
   readonly author: Pubkey;
 }
 
+/** What a pack has that brings nothing. */
+const emptyPackBytes = 32;
 const maxPullRequestsLookedAt = 10_000;
 
 export class Mirroring {
@@ -36,7 +38,7 @@ export class Mirroring {
   async lend(name: RepositoryName, repository: Repository, lender: Repository, tip: Oid): Promise<boolean> {
     const { store, settings, problem } = this.parts;
     if ((await repository.missingObjects([tip])).size === 0) return true;
-    if ((await contributorsQuotaLeft(store, name, [], settings())).maxBytes === 0) {
+    if ((await contributorsQuotaLeft(store, name, [], settings())).maxBytes <= emptyPackBytes) {
       problem(name, "its share for pull requests is full: one was not copied into it");
       return false;
     }

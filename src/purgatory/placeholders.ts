@@ -11,8 +11,9 @@ import type { PushOutcome, RepositoryStore, UnclaimedAllowance } from "../git/ty
 import { type EventId, isOid, type Pubkey } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { Store, Transaction } from "../store/port.js";
+import { bookContribution } from "./contribution-quotas.js";
 import type { KnownPullRequest } from "./pull-requests.js";
-import { bookContribution, bookContributors } from "./quotas.js";
+import { bookContributors } from "./quotas.js";
 import { diskAddress, type PlacedName, placeKey } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 

@@ -12,6 +12,7 @@ import type { JournalEntry, PushAuthority, PushCommand, PushOutcome } from "../g
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
 import { type EventId, isEventId } from "../nostr/ids.js";
 import type { Store, Transaction } from "../store/port.js";
+import { bookContribution, contributionLeft } from "./contribution-quotas.js";
 import { contributorAuthority } from "./contributor-authority.js";
 import type { ContributorRules } from "./contributors.js";
 import type { Released } from "./finish.js";
@@ -21,15 +22,7 @@ import type { Placeholders } from "./placeholders.js";
 import type { PromiseKeeper } from "./promise-keeper.js";
 import { type KnownPullRequest, knownPullRequest } from "./pull-requests.js";
 import { pushAuthority } from "./push-authority.js";
-import {
-  bookContribution,
-  bookContributors,
-  bookOwners,
-  contributionLeft,
-  contributorsQuotaLeft,
-  ownersQuotaLeft,
-  type QuotaLeft,
-} from "./quotas.js";
+import { bookContributors, bookOwners, contributorsQuotaLeft, ownersQuotaLeft, type QuotaLeft } from "./quotas.js";
 import { type PlacedName, placeKey } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 import type { Settling } from "./settle.js";
@@ -117,12 +110,21 @@ export class Pushes {
     return (await contributors.isBlocked(name)) ? "pull requests of this key or name are not wanted here" : undefined;
   }
 
-  #quotaLeft(name: RepositoryName, isForPullRequests: boolean, events: readonly NostrEvent[]): Promise<QuotaLeft> {
+  async #quotaLeft(
+    name: RepositoryName,
+    isForPullRequests: boolean,
+    events: readonly NostrEvent[],
+  ): Promise<QuotaLeft> {
     const { store, settings } = this.parts;
     const isOwners = events.length > 0 && events.every(({ pubkey }) => pubkey === name.owner);
     if (!isForPullRequests || isOwners) return ownersQuotaLeft(store, name, settings());
     const authors = [...new Set(events.map(({ pubkey }) => pubkey))].filter((author) => author !== name.owner);
-    return contributorsQuotaLeft(store, name, authors, settings());
+    let left = await contributorsQuotaLeft(store, name, authors, settings());
+    for (const author of authors) {
+      const own = await contributionLeft(store, author, settings());
+      if (own.maxBytes < left.maxBytes) left = own;
+    }
+    return left;
   }
 
   /** Between prepare and commit: the wanted values, the mark and a partial state's clock are on disk before the refs. */

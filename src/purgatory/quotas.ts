@@ -3,7 +3,7 @@
 // use up what is the owner's (threats.md row 19).
 
 import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import type { RepositoryName } from "../admission/names.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
 import type { PurgatorySettings } from "./settings.js";
@@ -46,52 +46,6 @@ export async function contributorsQuotaLeft(
   return { maxBytes: Math.max(0, left), reason: "the quota for pull requests of this author or repository is used up" };
 }
 
-/** Under `/prs/` everything is the signer's. */
-export async function contributionLeft(
-  reader: TableReader,
-  author: Pubkey,
-  { quotas }: PurgatorySettings,
-): Promise<QuotaLeft> {
-  const used = (await reader.row<number>("meta", contributorKey(author))) ?? 0;
-  const maxBytes = Math.max(0, quotas.pullRequestAuthorBytes - used);
-  return { maxBytes, reason: "the quota for pull requests of this author is used up" };
-}
-
-interface ContributionRow extends RepositoryName {
-  readonly bytes: number;
-}
-
-const contributionPrefix = "prs-bytes:";
-const contributionKey = (name: RepositoryName): string => `${contributionPrefix}${repositoryKey(name)}`;
-
-/** What came into a `/prs/` repository; it is its author's until the repository goes. */
-export async function bookContribution(tx: Transaction, name: RepositoryName, bytes: number): Promise<void> {
-  const { owner, identifier } = name;
-  const row = await tx.row<ContributionRow>("meta", contributionKey(name));
-  tx.setRow<ContributionRow>("meta", contributionKey(name), { owner, identifier, bytes: (row?.bytes ?? 0) + bytes });
-  await bookAuthor(tx, owner, bytes);
-}
-
-export async function unbookContributions(tx: Transaction, name: RepositoryName): Promise<void> {
-  const row = await tx.row<ContributionRow>("meta", contributionKey(name));
-  if (!row) return;
-  tx.deleteRow("meta", contributionKey(name));
-  await bookAuthor(tx, name.owner, -row.bytes);
-}
-
-/** `/prs/` repositories that something is booked for. */
-export async function contributionRows(reader: TableReader): Promise<RepositoryName[]> {
-  const found: RepositoryName[] = [];
-  for await (const [, row] of reader.rows<ContributionRow>("meta", { prefix: contributionPrefix })) found.push(row);
-  return found;
-}
-
-async function bookAuthor(tx: Transaction, author: Pubkey, bytes: number): Promise<void> {
-  const used = ((await tx.row<number>("meta", contributorKey(author))) ?? 0) + bytes;
-  if (used > 0) tx.setRow("meta", contributorKey(author), used);
-  else tx.deleteRow("meta", contributorKey(author));
-}
-
 export function bookOwners(tx: Transaction, row: CatalogueRow, bytes: number): CatalogueRow {
   const changed = { ...row, counters: { ...row.counters, bytes: row.counters.bytes + bytes } };
   setCatalogueRow(tx, changed);
@@ -109,6 +63,7 @@ export async function bookContributors(
   const { counters } = row;
   const changed = { ...row, counters: { ...counters, pullRequestBytes: counters.pullRequestBytes + bytes } };
   setCatalogueRow(tx, changed);
-  await bookAuthor(tx, author, bytes);
+  const used = (await tx.row<number>("meta", contributorKey(author))) ?? 0;
+  tx.setRow("meta", contributorKey(author), used + bytes);
   return changed;
 }
