@@ -37,13 +37,20 @@ test("a synced pull request's tip is fetched into /prs/, mirrored when its repos
   const event = await house.pullRequest(contributor, target, tip, [ours, remote.url("fork")]);
   await until("the pull request is served", () => house.isServed(event), patienceMs);
   assert.deepEqual(await house.refs(place), { [`refs/nostr/${event.id}`]: tip });
-  assert.deepEqual(house.released.map(({ kind, via }) => `${kind} ${via}`), ["pull-request hunt"]);
+  assert.deepEqual(
+    house.released.map(({ kind, via }) => `${kind} ${via}`),
+    ["pull-request hunt"],
+  );
 
   await remote.publish("demo", work.path, { "refs/heads/main": tip });
   await house.announce(owner, "demo", [remote.url("demo")]);
   const state = await house.state(owner, "demo", { "refs/heads/main": tip });
   await until("the repository is served", () => house.isServed(state), patienceMs);
-  await until("it has the pull request", async () => `refs/nostr/${event.id}` in (await house.refs(target)), patienceMs);
+  await until(
+    "it has the pull request",
+    async () => `refs/nostr/${event.id}` in (await house.refs(target)),
+    patienceMs,
+  );
   assert.deepEqual(house.faults, []);
 });
 

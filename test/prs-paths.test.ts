@@ -12,7 +12,12 @@ import type { TestServer } from "./harness/server.js";
 import { beginPrs, everythingIn, listed, prsUrl, pullRequest, push, refOf } from "./prs-world.js";
 
 /** The path goes out as it is written; fetch() would tidy it up. */
-function ask(server: TestServer, method: string, path: string, headers = ""): Promise<{ status: number; head: string }> {
+function ask(
+  server: TestServer,
+  method: string,
+  path: string,
+  headers = "",
+): Promise<{ status: number; head: string }> {
   const [host, port] = server.domain.split(":");
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), host);
@@ -27,9 +32,13 @@ function ask(server: TestServer, method: string, path: string, headers = ""): Pr
   });
 }
 
-const below = ["", "/", "/info/refs?service=git-upload-pack", "/info/refs?service=git-receive-pack", "/info/refs"].concat(
-  ["/git-upload-pack", "/git-receive-pack", "/HEAD", "/objects/info/packs", "/config"],
-);
+const below = [
+  "",
+  "/",
+  "/info/refs?service=git-upload-pack",
+  "/info/refs?service=git-receive-pack",
+  "/info/refs",
+].concat(["/git-upload-pack", "/git-receive-pack", "/HEAD", "/objects/info/packs", "/config"]);
 const methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"];
 
 describe("/prs/ while GRASP-06 is off", () => {
@@ -57,7 +66,8 @@ describe("/prs/ while GRASP-06 is off", () => {
       assert.equal((await ask(server, "GET", path, "Accept: text/html\r\n")).status, 404);
       assert.equal((await ask(server, "OPTIONS", path)).status, 204);
     }
-    const upgrade = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
+    const upgrade =
+      "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
     assert.equal((await ask(server, "GET", `/prs/${someone.npub}/x.git`, upgrade)).status, 404);
     assert.deepEqual(everythingIn(server), listing);
   });
@@ -127,9 +137,14 @@ describe("/prs/ paths while GRASP-06 is on", () => {
 
   it("threats 3: odd identifiers are each one repository of their own, inside the data directory", async () => {
     const [owner, contributor] = [new Person(), new Person()];
-    const odd = ["../../escape", "..", ".", "/etc", "x.git", "a b", "Twin", "twin", "caf\u00e9", "cafe\u0301"].concat(
-      ["\u202eevil", "n".repeat(300), "-rf", ".holdfast-new-1", "y.lock", "%2e%2e"],
-    );
+    const odd = ["../../escape", "..", ".", "/etc", "x.git", "a b", "Twin", "twin", "caf\u00e9", "cafe\u0301"].concat([
+      "\u202eevil",
+      "n".repeat(300),
+      "-rf",
+      ".holdfast-new-1",
+      "y.lock",
+      "%2e%2e",
+    ]);
     const work = await story.workingCopy();
     const wanted = new Map<string, Record<string, string>>();
     for (const identifier of odd) {

@@ -131,6 +131,7 @@ export class Repositories implements RepositoryStore {
         for (const name of (await ifPresent(readdir(join(root, folder)))) ?? []) {
           if (name.startsWith(leftoverPrefix)) await rm(join(root, folder, name), { recursive: true, force: true });
         }
+        if (root !== this.#gitDataPath) await rmdir(join(root, folder)).catch(ignoreNotEmpty);
       }
     }
   }

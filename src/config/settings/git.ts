@@ -94,6 +94,6 @@ export const archiveSettings = {
   NGIT_ARCHIVE_MAX_BYTES: limit(bytes(), "50GiB", "Disk for all mirrored repositories."),
   NGIT_GRASP06_ENABLE: setting(onOff(), {
     fallback: "false",
-    help: "GRASP-06: contributors may push pull requests under /prs/.",
+    help: "GRASP-06: contributors may push pull requests under /prs/, also for repositories that are hosted elsewhere.",
   }),
 } satisfies SettingTable;
