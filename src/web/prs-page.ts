@@ -112,6 +112,7 @@ ${
   html`<section aria-labelledby="for"><h2 id="for">For</h2><ul>${facts.targets.map((target) => targetLine(site, target))}</ul></section>`
 }
 <section aria-labelledby="fetch"><h2 id="fetch">Fetch</h2>
+${copyLine("Address for the clone tag of a pull request", url)}
 ${copyLine("Fetch a pull request with git", `git fetch ${url} refs/nostr/${pullRequests[0]?.id ?? "<event id>"}`)}
 </section>`,
   });
