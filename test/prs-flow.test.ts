@@ -202,6 +202,28 @@ describe("contributors' pull requests", () => {
     assert.ok(await story.isServed(event));
   });
 
+  it("pushes side by side into one that is not there yet: refused ones take nothing from accepted ones", async () => {
+    const [owner, contributor] = [new Person(), new Person()];
+    const url = prsUrl(story, contributor, "together");
+    const pushes = await Promise.all(
+      Array.from({ length: 8 }, async (_none, index) => {
+        const { work, tip } = await oneCommit(`together ${index}`);
+        const isRight = index % 2 === 0;
+        const event = pullRequest(story, contributor, owner, "together", isRight ? tip : "1".repeat(40));
+        if (index % 4 !== 0) await story.accepted(event);
+        return { work, tip, event, isRight };
+      }),
+    );
+    const codes = await Promise.all(pushes.map(async ({ work, event }) => (await push(work, url, event)).code));
+    assert.deepEqual(
+      codes.map((code) => code === 0),
+      pushes.map(({ isRight }) => isRight),
+    );
+    for (const { event, isRight } of pushes) if (isRight) await story.accepted(event);
+    const expected = pushes.filter(({ isRight }) => isRight).map(({ event, tip }) => [refOf(event), tip]);
+    assert.deepEqual(await listed(url), Object.fromEntries(expected));
+  });
+
   it("is mirrored into the repository it is for, also when that is hosted later; never back", async () => {
     const [owner, contributor] = [new Person(), new Person()];
     const { work, tip } = await oneCommit("for later");

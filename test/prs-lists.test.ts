@@ -3,9 +3,14 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { runProgram } from "./harness/git-server.js";
 import { Person } from "./harness/grasp-people.js";
 import { Story } from "./harness/grasp-story.js";
-import { listed, prsDirectory, prsUrl, pullRequest, push } from "./prs-world.js";
+import { dropInEnvironment } from "./harness/server.js";
+import { listed, prsDirectory, prsUrl, pullRequest, push, refOf } from "./prs-world.js";
+
+const mainProgram = fileURLToPath(new URL("../src/main.js", import.meta.url));
 
 describe("lists and /prs/", () => {
   it("a blacklisted signer or name is refused by push and by event; a blacklisted coordinate by its event", async () => {
@@ -45,6 +50,43 @@ describe("lists and /prs/", () => {
       assert.equal((await story.publish(pullRequest(story, contributor, owner, "x", tip))).ok, false);
       assert.ok((await story.publish(pullRequest(story, contributor, listedOne, "x", tip))).ok);
       assert.ok((await story.publish(pullRequest(story, listedOne, owner, "x", tip))).ok);
+    } finally {
+      await story.end();
+    }
+  });
+
+  it("the operator's fsck and gc look under /prs/, and banning a key takes its pull requests away for good", async () => {
+    const [owner, contributor] = [new Person(), new Person()];
+    const story = await Story.begin({ backend: "lmdb", settings: { NGIT_GRASP06_ENABLE: "true" } });
+    const verb = async (...words: string[]): Promise<Record<string, unknown>> => {
+      const environment = {
+        ...dropInEnvironment(story.server.folder, Number(story.server.domain.split(":")[1]), { backend: "lmdb" }),
+        PATH: process.env.PATH ?? "",
+      };
+      const { code, stdout, stderr } = await runProgram(process.execPath, [mainProgram, ...words, "--json"], {
+        env: environment,
+      });
+      assert.equal(code, 0, stderr);
+      return JSON.parse(stdout) as Record<string, unknown>;
+    };
+    try {
+      await story.hosted(owner, "kept");
+      const work = await story.workingCopy();
+      const event = pullRequest(story, contributor, owner, "kept", await work.commit("spam"));
+      assert.equal((await push(work, prsUrl(story, contributor, "kept"), event)).code, 0);
+      const { waiting } = (await verb("purgatory", "list")) as { waiting: { repositories: string[] }[] };
+      assert.deepEqual(waiting[0]?.repositories, [`prs/${contributor.npub}/kept`]);
+      await story.accepted(event);
+      assert.deepEqual(await verb("repos", "fsck"), { ok: true, checked: 2, unsound: [], strays: [] });
+      assert.equal((await verb("repos", "gc")).done, 2);
+      await verb("ban", "key", contributor.npub);
+      assert.equal(await story.isServed(event), false);
+      assert.deepEqual(await listed(prsUrl(story, contributor, "kept")), {});
+      assert.ok(!existsSync(prsDirectory(story, contributor, "kept")));
+      assert.equal((await story.advertised(owner, "kept"))[refOf(event)], undefined);
+      const again = await push(work, prsUrl(story, contributor, "kept"), event);
+      assert.match(again.stderr, /not wanted here/);
+      assert.equal((await story.publish(event)).ok, false);
     } finally {
       await story.end();
     }

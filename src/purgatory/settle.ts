@@ -116,12 +116,17 @@ export class Settling {
   }
 
   private async settleLocked(
-    names: readonly PlacedName[],
+    concerned: readonly PlacedName[],
     via: Via,
     partial: ReadonlySet<EventId>,
     served: RepositoryName[],
   ): Promise<readonly Released[]> {
-    const { store, clock } = this.parts;
+    const { store, clock, repositories } = this.parts;
+    const names: PlacedName[] = [];
+    // One under /prs/ may have gone, empty, before its lock was ours.
+    for (const name of concerned) {
+      if (name.area !== "prs" || (await repositories.exists(diskAddress(name)))) names.push(name);
+    }
     const nowSeconds = unixSeconds(clock);
     const plans: RepositoryPlan[] = [];
     const copied = new Map<string, number>();
