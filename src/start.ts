@@ -40,6 +40,7 @@ import type { Store } from "./store/port.js";
 import { buildAdmin, openSocket } from "./wiring/admin.js";
 import { ArchiveReview } from "./wiring/archive-review.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
+import { contributorRules } from "./wiring/contributors.js";
 import { openGitHost } from "./wiring/git-host.js";
 import { startHunting } from "./wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
@@ -120,6 +121,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock, (entry, expiry) =>
         syncing?.expired(entry, expiry),
       ),
+      ...(config.grasp06Enable && { contributors: contributorRules(store, [service], () => lists()) }),
     });
     await purgatory.resume();
     closing.add("purgatory", () => purgatory.close());
@@ -139,12 +141,13 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const rules = new RunTimeRules(store);
     await rules.refresh();
     const inForce = (): Config => rules.over(live.current);
+    const lists = memo(inForce, admissionLists);
     const adminKeys = memo(inForce, ({ adminNpubs }) => new Set(adminNpubs ?? [secret.pubkey]));
     const admissionSettings: AdmissionSettings = {
       services: [service],
       serverKey: secret.pubkey,
       adminKeys,
-      lists: memo(inForce, admissionLists),
+      lists,
       archive: memo(inForce, archiveSettings),
       grasp06: config.grasp06Enable,
       caps: memo(inForce, admissionCaps),

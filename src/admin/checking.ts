@@ -3,8 +3,9 @@
 import { type CatalogueRow, catalogueRow, catalogueRows } from "../admission/catalogue.js";
 import type { RepositoryName } from "../admission/names.js";
 import type { RepositoryStore } from "../git/types.js";
+import { isPubkey } from "../nostr/ids.js";
 import { parseNpub } from "../nostr/nip19.js";
-import { diskAddress } from "../purgatory/repository-address.js";
+import { diskAddress, type PlacedName, underPrs } from "../purgatory/repository-address.js";
 import { type Caller, noteChange } from "./audit.js";
 import { repositoryText } from "./naming.js";
 import { done, type Outcome, refusal } from "./outcome.js";
@@ -55,7 +56,23 @@ export async function checkRepositories(
     if (problems.length > 0) unsound.push({ repository: repositoryText(row), problems });
     progress(index + 1, rows.length, "checking");
   }
-  return done({ checked: rows.length, unsound, strays: name ? [] : await straysOf(parts, repositories) });
+  const contributors = name ? [] : await contributorRepositories(repositories);
+  for (const place of contributors) {
+    signal.throwIfAborted();
+    const problems = await repositories.open(diskAddress(place)).fsck();
+    if (problems.length > 0) unsound.push({ repository: `prs/${repositoryText(place)}`, problems });
+  }
+  const checked = rows.length + contributors.length;
+  return done({ checked, unsound, strays: name ? [] : await straysOf(parts, repositories) });
+}
+
+/** What lies under `/prs/` (GRASP-06): no catalogue row names it. */
+async function contributorRepositories(repositories: RepositoryStore): Promise<PlacedName[]> {
+  const found: PlacedName[] = [];
+  for await (const { npubOrOwner: owner, identifier, area } of repositories.list()) {
+    if (area === "prs" && isPubkey(owner)) found.push(underPrs({ owner, identifier }));
+  }
+  return found;
 }
 
 async function problemsOf(parts: AdminParts, repositories: RepositoryStore, row: CatalogueRow): Promise<string[]> {
@@ -96,9 +113,10 @@ export async function housekeepRepositories(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Outcome<HousekeepingResult>> {
-  const rows = (await rowsFor(parts, name))?.filter(hasDirectory);
+  const rows: PlacedName[] | undefined = (await rowsFor(parts, name))?.filter(hasDirectory);
   if (!rows) return unknown(name);
   const repositories = await parts.repositories();
+  if (!name) rows.push(...(await contributorRepositories(repositories)));
   const target = name ? repositoryText(name) : "all repositories";
   await parts.store.transact((tx) => noteChange(tx, parts.clock, caller, { what: "housekeeping", target }));
   const result = { done: 0, busy: [] as string[], bytesBefore: 0, bytesAfter: 0 };

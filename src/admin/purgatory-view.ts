@@ -18,8 +18,8 @@ import type { EventId, Oid } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import { stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/alignment.js";
-import { tipOf } from "../purgatory/pull-requests.js";
-import { diskAddress } from "../purgatory/repository-address.js";
+import { placesOf, tipOf } from "../purgatory/pull-requests.js";
+import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import type { Reader } from "../store/port.js";
 import { repositoryText } from "./naming.js";
 import type { AdminParts, AskedServer } from "./parts.js";
@@ -103,7 +103,7 @@ async function missingOf(parts: AdminParts, entry: WaitingEntry): Promise<readon
   const repositories = await parts.repositories();
   const named = namedObjects(entry);
   let least: readonly Oid[] = named;
-  for (const name of namesOf(entry)) {
+  for (const name of placesOf(entry)) {
     const missing = await missingIn(repositories, name, named);
     if (missing.length < least.length) least = missing;
   }
@@ -112,7 +112,7 @@ async function missingOf(parts: AdminParts, entry: WaitingEntry): Promise<readon
 
 async function missingIn(
   repositories: RepositoryStore,
-  name: RepositoryName,
+  name: PlacedName,
   oids: readonly Oid[],
 ): Promise<readonly Oid[]> {
   const address = diskAddress(name);
@@ -172,7 +172,7 @@ function placeholderLine(row: PlaceholderRow): WaitingLine {
     id: row.id,
     kind: "placeholder",
     author: null,
-    repositories: name ? [repositoryText(name)] : [],
+    repositories: name ? [`${row.area === "prs" ? "prs/" : ""}${repositoryText(name)}`] : [],
     phase: "waiting",
     source: "push",
     relay: null,

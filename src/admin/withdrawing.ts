@@ -10,6 +10,7 @@ import type { RepositoryChange } from "../admission/policy.js";
 import type { WaitingEntry } from "../admission/waiting.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
+import type { RepositoryStore } from "../git/types.js";
 import { addressOf } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
@@ -90,6 +91,17 @@ export async function followInGit(parts: AdminParts, { events, repositories: cha
       if (!(await catalogueRow(parts.store, name)) || !(await repositories.exists(address))) continue;
       await repositories.open(address).updateRefs([{ ref: `refs/nostr/${event.id}` as RefName, to: undefined }]);
     }
+    await dropContribution(repositories, event);
+  }
+}
+
+/** What GRASP-06 holds of it; its bytes are unbooked by the next sweep. */
+async function dropContribution(repositories: RepositoryStore, event: VerifiedEvent): Promise<void> {
+  for (const identifier of new Set(repositoriesTagged(event).map((tagged) => tagged.identifier))) {
+    const address = diskAddress({ owner: event.pubkey, identifier }, "prs");
+    if (!(await repositories.exists(address))) continue;
+    await repositories.open(address).updateRefs([{ ref: `refs/nostr/${event.id}` as RefName, to: undefined }]);
+    await repositories.removeIfEmpty(address);
   }
 }
 

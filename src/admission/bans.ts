@@ -3,6 +3,8 @@
 
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { TableReader } from "../store/port.js";
+import type { AdmissionLists } from "./lists.js";
+import type { RepositoryName } from "./names.js";
 
 export interface BanRow {
   readonly since: number;
@@ -19,4 +21,14 @@ export async function banOf(
   if ((await reader.row<BanRow>("bans", bannedAuthorKey(event.pubkey))) !== undefined) return "author";
   if ((await reader.row<BanRow>("bans", bannedEventKey(event.id))) !== undefined) return "event";
   return undefined;
+}
+
+/** Kept out by a list, or because its owner's key is. */
+export async function isRepositoryBlocked(
+  reader: TableReader,
+  { repositoryBlacklist, eventBlacklist }: AdmissionLists,
+  name: RepositoryName,
+): Promise<boolean> {
+  if (repositoryBlacklist.has(name) || eventBlacklist.hasKey(name.owner)) return true;
+  return (await reader.row<BanRow>("bans", bannedAuthorKey(name.owner))) !== undefined;
 }

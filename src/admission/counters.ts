@@ -3,11 +3,10 @@
 // transaction may be run again.
 
 import { isIPv6 } from "node:net";
-import type { EventId } from "../nostr/ids.js";
 
 export interface HourlyCounter {
-  /** False when this address had its share; otherwise the event is counted. */
-  allows(ip: string, id: EventId, nowSeconds: number, limit: number): boolean;
+  /** False when this address had its share; otherwise the event, or what else the id names, is counted. */
+  allows(ip: string, id: string, nowSeconds: number, limit: number): boolean;
 }
 
 const hourSeconds = 3_600;
@@ -26,11 +25,11 @@ export function addressBucket(ip: string): string {
 }
 
 export function hourlyCounter(maxAddresses = 10_000): HourlyCounter {
-  const byAddress = new Map<string, Map<EventId, number>>();
+  const byAddress = new Map<string, Map<string, number>>();
   return {
     allows(ip, id, nowSeconds, limit) {
       const bucket = addressBucket(ip);
-      const seen = byAddress.get(bucket) ?? new Map<EventId, number>();
+      const seen = byAddress.get(bucket) ?? new Map<string, number>();
       for (const [old, at] of seen) if (at <= nowSeconds - hourSeconds) seen.delete(old);
       if (!seen.has(id)) {
         if (seen.size >= limit) return false;

@@ -5,9 +5,11 @@ import { addressText } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import { isOid } from "../nostr/ids.js";
 import type { PullRequest } from "../nostr/nip34.js";
+import type { TableReader } from "../store/port.js";
+import { isRepositoryBlocked } from "./bans.js";
 import { newEntry } from "./entries.js";
 import { isWhitelisted } from "./lists.js";
-import type { RepositoryName } from "./names.js";
+import { type RepositoryName, repositoryAddress } from "./names.js";
 import { type AdmissionContext, purgatoryMessage, type Verdict } from "./policy.js";
 import { type Relation, readRelation } from "./related.js";
 import { rememberedId } from "./remembered.js";
@@ -27,7 +29,7 @@ export async function judgePullRequest(
   const caps = settings.caps();
   const { repositoryBlacklist } = settings.lists();
   const relation = await readRelation(event, reader, caps, (name) => repositoryBlacklist.has(name));
-  const contributor = settings.grasp06 ? contributorRepository(event, pullRequest, settings) : undefined;
+  const contributor = settings.grasp06 ? await contributorRepository(event, pullRequest, reader, settings) : undefined;
   const repositories = addressedRepositories(pullRequest, relation);
   const isRelated = repositories.length > 0;
   const facts = { repositories, prs: contributor?.identifier ?? null, tip: pullRequest.tip.slice(0, 64) };
@@ -56,7 +58,7 @@ export async function judgePullRequest(
     source,
     nowSeconds,
     deadline: { phase: "waiting", expires: nowSeconds + caps.expirySeconds },
-    repositories,
+    repositories: contributor?.wanted ? [...new Set([...repositories, ...contributor.coordinates])] : repositories,
     prsIdentifier: contributor?.wanted ? contributor.identifier : null,
     releasable: isOid(pullRequest.tip),
   });
@@ -75,20 +77,31 @@ function addressedRepositories(pullRequest: PullRequest, relation: Relation): re
   return relation.repositories.filter((address) => named.has(address));
 }
 
-/** GRASP-06: `/prs/<signer>/<identifier>.git`, for a coordinate the lists allow and a signer they allow. */
-function contributorRepository(
+interface Contributor {
+  readonly identifier: string;
+  /** What it is a pull request for, hosted here or not: once hosted, its repository gets the data too. */
+  readonly coordinates: readonly string[];
+  readonly wanted: boolean;
+}
+
+const maxCoordinates = 20;
+
+/** GRASP-06: `/prs/<signer>/<identifier>.git`, for a coordinate and a signer that lists and bans allow. */
+async function contributorRepository(
   event: VerifiedEvent,
   pullRequest: PullRequest,
+  reader: TableReader,
   settings: AdmissionSettings,
-): { readonly identifier: string; readonly wanted: boolean } | undefined {
+): Promise<Contributor | undefined> {
   const identifier = prsIdentifier(pullRequest, event.pubkey, settings.services);
   if (identifier === undefined) return undefined;
   const lists = settings.lists();
-  const own: RepositoryName = { owner: event.pubkey, identifier };
   const coordinates = pullRequest.repositories
     .filter((address) => address.identifier === identifier)
     .map((address): RepositoryName => ({ owner: address.pubkey, identifier }));
-  const blocked = [own, ...coordinates].some((name) => lists.repositoryBlacklist.has(name));
-  const allowed = [own, ...coordinates].some((name) => isWhitelisted(lists, name));
-  return { identifier, wanted: allowed && !blocked };
+  const names = [{ owner: event.pubkey, identifier }, ...coordinates];
+  let wanted = names.some((name) => isWhitelisted(lists, name));
+  // One unwanted coordinate is enough: another beside it would be an easy way round the list.
+  for (const name of names) wanted &&= !(await isRepositoryBlocked(reader, lists, name));
+  return { identifier, coordinates: coordinates.slice(0, maxCoordinates).map(repositoryAddress), wanted };
 }

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Tag, VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf } from "../nostr/nip19.js";
+import { bannedAuthorKey } from "./bans.js";
 import { type ListEntry, repositoryList } from "./lists.js";
 import {
   addressOfRepository,
@@ -262,7 +263,7 @@ test("GRASP-06: a pull request with its own /prs/ repository here is held; of ot
   const verdict = await world.send(event);
   assert.ok(verdict.ok && verdict.action === "hold" && verdict.rule === "grasp-06");
   assert.equal(verdict.entry.prsIdentifier, "x");
-  assert.deepEqual(verdict.entry.repositories, []);
+  assert.deepEqual(verdict.entry.repositories, [addressOfRepository("alice", "x")], "its own once that is hosted");
   assert.equal(outcome(await world.ask(pullRequest("eve", [a("alice", "x"), prs("bob", "x")]))), "unrelated");
   assert.equal(outcome(await world.ask(pullRequest("bob", [a("alice", "x"), prs("bob", "y")]))), "unrelated");
   world.lists = { ...world.lists, repositoryBlacklist: repositoryList([{ type: "author", pubkey: keyOf("alice") }]) };
@@ -270,6 +271,24 @@ test("GRASP-06: a pull request with its own /prs/ repository here is held; of ot
     outcome(await world.ask(pullRequest("carol", [a("alice", "x"), prs("carol", "x")]))),
     "repository-blocked",
   );
+});
+
+test("GRASP-06: bans count for the signer and for every coordinate; identifiers no URL can carry are none", async () => {
+  const world = new World({ grasp06: true });
+  const prs = (signer: string, identifier: string): Tag => [
+    "clone",
+    `https://grasp.example/prs/${npubOf(keyOf(signer))}/${encodeURIComponent(identifier)}.git`,
+  ];
+  const ask = async (signer: string, owner: string, identifier: string, more: Tag[] = []): Promise<string> =>
+    outcome(await world.ask(pullRequest(signer, [a(owner, identifier), prs(signer, identifier), ...more])));
+  assert.equal(await ask("bob", "alice", "x"), "hold");
+  world.store.setRow("bans", bannedAuthorKey(keyOf("eve")), { since: 1, reason: "spam" });
+  assert.equal(await ask("eve", "alice", "x"), "author-blocked");
+  assert.equal(await ask("bob", "eve", "x"), "repository-blocked");
+  assert.equal(await ask("bob", "alice", "x", [a("eve", "x")]), "repository-blocked", "no way round by a second one");
+  for (const identifier of ["", "a\nb", "\0", "y".repeat(5_000)]) {
+    assert.equal(await ask("bob", "alice", identifier), "unrelated", identifier.slice(0, 10));
+  }
 });
 
 test("an announcement kept by maintainer exception can be talked about", async () => {

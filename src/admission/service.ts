@@ -63,13 +63,19 @@ export function listingAdvice(listing: ServiceListing, services: readonly Servic
   return lacking.join(" and ");
 }
 
+/** As git's URLs allow it: no control bytes, not too long, and announcements have an identifier. */
+const canBePath = (identifier: string): boolean =>
+  identifier !== "" && !/[\x00-\x1f\x7f]/.test(identifier) && Buffer.byteLength(identifier) <= maxPathIdentifierBytes;
+
+const maxPathIdentifierBytes = 4_096;
+
 /** GRASP-06: the identifier of the `/prs/<signer npub>/<identifier>.git` of ours that a `clone` tag names. */
 export function prsIdentifier(
   pullRequest: PullRequest,
   signer: Pubkey,
   services: readonly ServiceName[],
 ): string | undefined {
-  const identifiers = new Set(pullRequest.repositories.map((address) => address.identifier));
+  const identifiers = new Set(pullRequest.repositories.map((address) => address.identifier).filter(canBePath));
   for (const url of pullRequest.clone.filter(isHttp)) {
     const path = pathBelow(url, services);
     for (const identifier of path === undefined ? [] : identifiers) {

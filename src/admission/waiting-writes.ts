@@ -7,6 +7,7 @@ import { addressKey, repositoryNamed } from "./names.js";
 import { targetsOf } from "./targets.js";
 import {
   bytesHeldBy,
+  contributorOf,
   type PlaceholderRow,
   type WaitingEntry,
   type WaitingHint,
@@ -28,11 +29,13 @@ const addressOfEntry = (entry: WaitingEntry) => ({
 /** Keys of the rows that follow from an entry, except totals and holders. */
 function derivedKeys(entry: WaitingEntry): { readonly hints: string[]; readonly marks: string[] } {
   const names = entry.repositories.flatMap((address) => repositoryNamed(address) ?? []);
+  const contributor = contributorOf(entry);
   const targets = targetsOf(waitingEvent(entry), maxIndexedTargets);
   return {
     hints: [
       `${waitingKeys.address(addressOfEntry(entry))}${entry.id}`,
       ...names.map((name) => `${waitingKeys.repositoryKind(name, entry.kind)}${entry.id}`),
+      ...(contributor ? [`${waitingKeys.contributor(contributor)}${entry.id}`] : []),
     ],
     marks: [
       ...targets.ids.map((id) => `${waitingKeys.tagsEvent(id)}${entry.id}`),

@@ -4,6 +4,7 @@
 //   e:<event id>                                  → WaitingEntry: the truth; every row below is derived from it
 //   a:<pubkey>:<kind>:<identifier>:<event id>     → WaitingHint: all of an author's, or one address's
 //   r:<owner>:<identifier>:<entry kind>:<event id>→ WaitingHint: what concerns a repository
+//   p:<signer>:<identifier>:<event id>            → WaitingHint: pull requests that may lie in that /prs/ repository
 //   t:<event id or kind:pubkey:identifier>:<id>   → 1: which entries tag an event or address (first 100 targets)
 //   x:<phase>:<expires, 12 digits>:<event id>     → 1: what is due, in order
 //   h:<bytes, 12 digits>:<pubkey>, b:<pubkey>     → 1, number: who holds how much, the largest holder last
@@ -86,6 +87,8 @@ export const waitingKeys = {
   address: (address: Address): string => `a:${address.pubkey}:${address.kind}:${identifierKey(address.identifier)}:`,
   repository: (name: RepositoryName): string => `r:${repositoryKey(name)}:`,
   repositoryKind: (name: RepositoryName, kind: EntryKind): string => `r:${repositoryKey(name)}:${kind}:`,
+  contributor: (name: RepositoryName): string => `p:${repositoryKey(name)}:`,
+  contributors: "p:",
   tagsEvent: (id: EventId): string => `t:${id}:`,
   tagsAddress: (address: Address): string => `t:${addressKey(address)}:`,
   dueInPhase: (phase: WaitingPhase): string => `x:${phase}:`,
@@ -99,6 +102,10 @@ export const waitingKeys = {
 } as const;
 
 export const emptyTotals: WaitingTotals = { entries: 0, bytes: 0, waitingAnnouncements: 0, softAnnouncements: 0 };
+
+/** The `/prs/` repository a waiting pull request may lie in (GRASP-06). */
+export const contributorOf = ({ pubkey, prsIdentifier }: WaitingEntry): RepositoryName | undefined =>
+  prsIdentifier === null ? undefined : { owner: pubkey, identifier: prsIdentifier };
 
 /** The event id every index key ends with. */
 export const idAtEnd = (key: string): EventId => key.slice(-64) as EventId;
@@ -125,6 +132,14 @@ export async function waitingHints(
     found.push({ ...hint, id: idAtEnd(key) });
   }
   return found;
+}
+
+/** Every pull request that may lie under `/prs/`. */
+export async function* waitingContributions(reader: TableReader): AsyncIterable<WaitingEntry> {
+  for await (const [key] of reader.rows("purgatory", { prefix: waitingKeys.contributors })) {
+    const entry = await waitingEntry(reader, idAtEnd(key));
+    if (entry) yield entry;
+  }
 }
 
 /** Full entries under an index prefix (`a:`, `r:`, `t:`, `x:`), at most `limit`. */

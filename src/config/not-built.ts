@@ -18,9 +18,4 @@ export const notBuilt: readonly NotBuilt[] = [
     isOn: (values) => values.databaseBackend === "postgres",
     alwaysRefused: true,
   },
-  {
-    name: "NGIT_GRASP06_ENABLE",
-    feature: "contributors' pull requests under /prs/ (GRASP-06)",
-    isOn: (values) => values.grasp06Enable,
-  },
 ];

@@ -52,6 +52,11 @@ export class RepositoryAddress {
     return `${this.area}:${this.owner}:${this.identifier}`;
   }
 
+  /** As people write it, for logs and metrics. */
+  get label(): string {
+    return `${this.area === "prs" ? "prs/" : ""}${this.npub}/${this.identifier}`;
+  }
+
   directoryUnder(gitDataPath: string): string {
     const name = `${directoryName(this.identifier)}.git`;
     return this.area === "main" ? join(gitDataPath, this.npub, name) : join(gitDataPath, "prs", this.owner, name);

@@ -66,8 +66,8 @@ export function decidePush(facts: PushFacts): PushDecision {
   const stateCommands: PushCommand[] = [];
   for (const command of commands) {
     if (nostrRefEventId(command.ref)) nostr.set(command, decideNostrRef(command, facts));
-    else if (!isStateRef(command.ref)) nostr.set(command, refused(command, "ref-not-allowed", notAllowed(command)));
     else if (authority.nostrRefsOnly) nostr.set(command, refused(command, "ref-not-allowed", onlyNostr));
+    else if (!isStateRef(command.ref)) nostr.set(command, refused(command, "ref-not-allowed", notAllowed(command)));
     else stateCommands.push(command);
   }
   const chosen = chooseCandidate(stateCommands, usable, facts);

@@ -70,7 +70,7 @@ export function createGitMetrics(registry: Registry, topRepositories: () => numb
         authorization.inc({ result: done.status === "ok" ? "accepted" : (done.code ?? done.status) });
       }
       if (done.address) {
-        const repo = `${done.address.npub}/${done.address.identifier}`.slice(0, 200);
+        const repo = done.address.label.slice(0, 200);
         if (traffic.has(repo) || traffic.size < maxRepositoriesCounted) {
           traffic.set(repo, (traffic.get(repo) ?? 0) + done.bytesIn + done.bytesOut);
         }

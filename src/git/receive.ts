@@ -113,7 +113,6 @@ class Push {
   /** Commands whose objects are not good enough, found out after the pack came. */
   readonly #objectFaults = new Map<PushCommand, CommandVerdict>();
   readonly #journaled: JournalEntry[] = [];
-  #created = false;
 
   constructor(
     readonly repositories: Repositories,
@@ -129,25 +128,22 @@ class Push {
     const authority = await this.#authority();
     const decision = this.#decide(authority, table.refs, () => undefined);
     if (!decision.moves) return resultOf(decision.verdicts);
-    if (!isHere) {
-      await this.repositories.create(request.address);
-      this.#created = true;
-    }
-    const quarantine = await this.repository.quarantine();
-    let result: PushResult | undefined;
+    if (!request.createOnPush) return await this.#receive(authority, decision);
     try {
-      result = await this.#withQuarantine(quarantine, authority, decision);
-      return result;
+      // Also when it was here a moment ago: it may have been removed as empty since.
+      await this.repositories.create(request.address);
+      return await this.#receive(authority, decision);
     } finally {
-      await quarantine.drop();
-      if (this.#created && !result?.moved) await this.#uncreate();
+      await this.repositories.removeIfEmpty(request.address, 1);
     }
   }
 
-  async #uncreate(): Promise<void> {
-    const { refs } = await this.repository.refs();
-    if (refs.size === 0 && (await this.repository.unclaimed()).length === 0) {
-      await this.repositories.delete(this.request.address);
+  async #receive(authority: PushAuthority, decision: PushDecision): Promise<PushResult> {
+    const quarantine = await this.repository.quarantine();
+    try {
+      return await this.#withQuarantine(quarantine, authority, decision);
+    } finally {
+      await quarantine.drop();
     }
   }
 

@@ -2,12 +2,13 @@
 // only. Whether one may be served is for the catalogue, not for the disk.
 
 import { randomBytes } from "node:crypto";
-import { readdir, readFile, rm } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { readdir, readFile, rm, rmdir } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
 import type { RepositoryAddress } from "./address.js";
 import { ifPresent } from "./durable-files.js";
 import { KeyedLock } from "./keyed-lock.js";
+import { readRefFiles } from "./ref-files.js";
 import { RefTables } from "./ref-tables.js";
 import { RefsKept } from "./refs-kept.js";
 import { GitRepository, type RepositoryContext } from "./repository.js";
@@ -61,11 +62,42 @@ export class Repositories implements RepositoryStore {
   async create(address: RepositoryAddress): Promise<GitRepository> {
     const repository = this.open(address);
     await this.#context.refLocks.run(address.key, async () => {
-      if (!(await createRepositoryFiles(repository.directory, address.identifier))) return;
+      const create = () => createRepositoryFiles(repository.directory, address.identifier);
+      if (!(await this.#withFolder(repository.directory, create))) return;
       this.#context.refsKept.created(address.key);
       this.#forget(address);
     });
     return repository;
+  }
+
+  /** Innermost of all locks: a folder must not go while a repository is made in it. */
+  #withFolder<T>(directory: string, work: () => Promise<T>): Promise<T> {
+    return this.#context.refLocks.run(`folder ${dirname(directory)}`, work);
+  }
+
+  whileUsed<T>(address: RepositoryAddress, work: () => Promise<T>): Promise<T> {
+    return this.open(address).duringPush(work);
+  }
+
+  /** `ownUses`: how many of those who use it now are the caller. */
+  async removeIfEmpty(address: RepositoryAddress, ownUses = 0): Promise<boolean> {
+    const { workLocks, refLocks, pushesInFlight } = this.#context;
+    const repository = this.open(address);
+    const { directory } = repository;
+    const isUsed = (): boolean => (pushesInFlight.get(address.key) ?? 0) > ownUses;
+    if (isUsed() || !(await this.exists(address))) return false;
+    return workLocks.run(address.key, () =>
+      refLocks.run(address.key, async () => {
+        const { refs } = await readRefFiles(directory);
+        if (refs.size > 0 || (await repository.unclaimed()).length > 0) return false;
+        // Asked last: whoever begins to use it after this waits for the lock and makes it again.
+        if (isUsed()) return false;
+        this.#forget(address);
+        await removeRepositoryFiles(directory);
+        await this.#withFolder(directory, () => rmdir(dirname(directory)).catch(ignoreNotEmpty));
+        return true;
+      }),
+    );
   }
 
   async exists(address: RepositoryAddress): Promise<boolean> {
@@ -108,6 +140,7 @@ export class Repositories implements RepositoryStore {
         for (const name of (await ifPresent(readdir(join(root, folder)))) ?? []) {
           if (name.startsWith(leftoverPrefix)) await rm(join(root, folder, name), { recursive: true, force: true });
         }
+        if (root !== this.#gitDataPath) await rmdir(join(root, folder)).catch(ignoreNotEmpty);
       }
     }
   }
@@ -131,4 +164,9 @@ export class Repositories implements RepositoryStore {
       work,
     );
   }
+}
+
+function ignoreNotEmpty(error: unknown): void {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code !== "ENOTEMPTY" && code !== "EEXIST" && code !== "ENOENT") throw error;
 }

@@ -71,13 +71,22 @@ export async function sweepRepositoryFiles(directory: string): Promise<void> {
   await removeWhere(join(directory, "objects"), (name) => name.startsWith("tmp_"));
   await removeWhere(join(directory, "objects/pack"), (name) => name.startsWith("tmp_") || name.startsWith(".tmp-"));
   await removeWhere(join(directory, "objects/info"), (name) => name.endsWith(".lock"));
-  await removeWhere(join(directory, unclaimedFolder), (name) => name.startsWith("tmp_"));
+  await removeHalfKept(join(directory, unclaimedFolder));
   await removeLocksBelow(join(directory, "refs"));
 }
 
 async function removeWhere(folder: string, isLeftover: (name: string) => boolean): Promise<void> {
   for (const name of (await ifPresent(readdir(folder))) ?? []) {
     if (isLeftover(name)) await rm(join(folder, name), { recursive: true, force: true });
+  }
+}
+
+/** Data that was being put aside for an unknown event, or was being taken away: its `tip` comes last. */
+async function removeHalfKept(folder: string): Promise<void> {
+  for (const name of (await ifPresent(readdir(folder))) ?? []) {
+    if ((await ifPresent(stat(join(folder, name, "tip")))) === undefined) {
+      await rm(join(folder, name), { recursive: true, force: true });
+    }
   }
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { systemClock } from "../base/clock.js";
-import type { Oid, Pubkey } from "../nostr/ids.js";
+import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { asNpub, type Npub, RepositoryAddress } from "./address.js";
 import { Launcher } from "./launcher.js";
@@ -66,6 +66,30 @@ describe("repository", () => {
     await repositories.create(repository.address);
     assert.equal((await repository.refs()).refs.get(main)?.oid, oid);
     assert.deepEqual(await repository.fsck(), []);
+  });
+
+  it("is removed as empty only without refs, without unclaimed data and while nobody uses it; its folder with it", async () => {
+    const address = RepositoryAddress.of(owner, npub, "empty", "prs");
+    const ref = `refs/nostr/${"1".repeat(64)}` as RefName;
+    const eventId = "2".repeat(64) as EventId;
+    const repository = await repositories.create(address);
+    const oid = await commit(repository, "x");
+    await repository.updateRefs([{ ref, to: oid }]);
+    assert.equal(await repositories.removeIfEmpty(address), false, "it has a ref");
+    await repository.updateRefs([{ ref, to: undefined }]);
+    const quarantine = await repository.quarantine();
+    await quarantine.keepUnclaimed(eventId, oid);
+    assert.equal(await repositories.removeIfEmpty(address), false, "it has data of an unknown event");
+    await repository.dropUnclaimed(eventId);
+    await repositories.whileUsed(address, async () => {
+      assert.equal(await repositories.removeIfEmpty(address), false, "somebody is at work");
+      const removing = repositories.removeIfEmpty(address, 1);
+      await repositories.create(address);
+      assert.equal(await removing, true);
+    });
+    await repositories.removeIfEmpty(address);
+    assert.equal(existsSync(join(folder, "prs", owner)), false);
+    assert.equal(await repositories.removeIfEmpty(address), false, "it is not there");
   });
 
   it("is gone after delete, and can be created anew", async () => {

@@ -251,6 +251,10 @@ export interface RepositoryStore {
   open(address: RepositoryAddress): Repository;
   /** Gone at once (renamed away), then removed. */
   delete(address: RepositoryAddress): Promise<void>;
+  /** Deletes one without refs and without unclaimed data, unless it is in use. Whether it did. */
+  removeIfEmpty(address: RepositoryAddress): Promise<boolean>;
+  /** While the work runs, housekeeping and `removeIfEmpty` stay away. */
+  whileUsed<T>(address: RepositoryAddress, work: () => Promise<T>): Promise<T>;
   /** Directories found on disk with the identifier each one records. */
   list(): AsyncIterable<{ readonly npubOrOwner: string; readonly identifier: string; readonly area: "main" | "prs" }>;
   /**

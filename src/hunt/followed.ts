@@ -1,14 +1,14 @@
 // What the core has been told of each repository, so that it is told differences only. Owns the indexes from events and
 // identifiers to the repositories that must be looked at again when one of them changes.
 
-import { type RepositoryName, repositoryAddress } from "../admission/names.js";
 import type { EventId, Oid } from "../nostr/ids.js";
+import { type PlacedName, placeText } from "../purgatory/repository-address.js";
 import { AskedServers } from "./asked-servers.js";
 import type { Coordinate, HuntInput, WaitingItem } from "./core/messages.js";
 import type { Wants } from "./wants.js";
 
 export interface FollowedRepository {
-  readonly name: RepositoryName;
+  readonly name: PlacedName;
   readonly items: Map<string, WaitingItem>;
   readonly servers: AskedServers;
   announcements: string;
@@ -33,21 +33,23 @@ export class Followed {
     return this.#repositories.entries();
   }
 
-  withIdentifier(identifier: string): RepositoryName[] {
+  withIdentifier(identifier: string): PlacedName[] {
     return this.#names(this.#byIdentifier.get(identifier));
   }
 
-  withItem(id: string): RepositoryName[] {
+  withItem(id: string): PlacedName[] {
     return this.#names(this.#byItem.get(id));
   }
 
-  #names(coordinates: ReadonlySet<Coordinate> | undefined): RepositoryName[] {
+  #names(coordinates: ReadonlySet<Coordinate> | undefined): PlacedName[] {
     return [...(coordinates ?? [])].flatMap((coordinate) => this.#repositories.get(coordinate)?.name ?? []);
   }
 
   /** Answers ids of entries that are gone: other repositories may have them too. */
-  update(name: RepositoryName, wants: Wants): string[] {
-    const coordinate = repositoryAddress(name);
+  update(name: PlacedName, wants: Wants): string[] {
+    const coordinate = placeText(name);
+    // Nobody announces a /prs/ repository: there is nowhere to look but at each pull request's own servers.
+    const tell = name.area === "prs" ? () => undefined : this.tell;
     const known = this.#repositories.get(coordinate);
     if (!known && wants.items.length === 0) return [];
     const followed = known ?? this.#begin(coordinate, name);
@@ -55,21 +57,21 @@ export class Followed {
     const announcements = JSON.stringify(wants.announcements);
     if (announcements !== followed.announcements) {
       followed.announcements = announcements;
-      this.tell({ type: "announcements", repository: coordinate, announcements: wants.announcements });
+      tell({ type: "announcements", repository: coordinate, announcements: wants.announcements });
     }
     for (const item of wants.items) {
       const before = followed.items.get(item.id);
       if (before && isSame(before, item)) continue;
       followed.items.set(item.id, item);
       add(this.#byItem, item.id, coordinate);
-      this.tell({ type: "waiting", repository: coordinate, item });
+      tell({ type: "waiting", repository: coordinate, item });
     }
     this.#updatePullRequests(followed, wants);
     const gone = [...followed.items.keys()].filter((id) => !wants.items.some((item) => item.id === id));
     for (const id of gone) {
       followed.items.delete(id);
       remove(this.#byItem, id, coordinate);
-      this.tell({ type: "removed", repository: coordinate, id });
+      tell({ type: "removed", repository: coordinate, id });
     }
     if (followed.items.size === 0) this.#end(coordinate, followed);
     return gone;
@@ -90,7 +92,7 @@ export class Followed {
     }
   }
 
-  #begin(coordinate: Coordinate, name: RepositoryName): FollowedRepository {
+  #begin(coordinate: Coordinate, name: PlacedName): FollowedRepository {
     const followed: FollowedRepository = {
       name,
       items: new Map(),
@@ -108,7 +110,7 @@ export class Followed {
   #end(coordinate: Coordinate, { name }: FollowedRepository): void {
     this.#repositories.delete(coordinate);
     remove(this.#byIdentifier, name.identifier, coordinate);
-    this.tell({ type: "announcements", repository: coordinate, announcements: [] });
+    if (name.area !== "prs") this.tell({ type: "announcements", repository: coordinate, announcements: [] });
   }
 }
 

@@ -2,9 +2,14 @@
 // operator what it knows. purgatory.md "Hunting"; the rules are in core/, fetching in run-fetch.ts and fetch-server.ts.
 
 import { catalogueRows, takesStates } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryAddress, repositoryNamed } from "../admission/names.js";
-import type { WaitingEntry } from "../admission/waiting.js";
-import { waitingHints, waitingKeys } from "../admission/waiting.js";
+import { type RepositoryName, repositoryNamed } from "../admission/names.js";
+import {
+  contributorOf,
+  type WaitingEntry,
+  waitingContributions,
+  waitingHints,
+  waitingKeys,
+} from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { Logger } from "../config/logging.js";
 import { parseAddress } from "../nostr/address.js";
@@ -12,8 +17,10 @@ import type { EventId, Oid } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { announcementOf } from "../nostr/nip34.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
+import { type PlacedName, placeText, underPrs } from "../purgatory/repository-address.js";
 import type { FeedEntry, Store } from "../store/port.js";
 import type { AskedServer } from "./asked-servers.js";
+import { runContributorFetch } from "./contributor-fetch.js";
 import type { HuntConfig } from "./core/config.js";
 import { HuntCore } from "./core/core.js";
 import { type EndedFetch, type FetchCommand, type FetchLeave, HuntDriver, type OtherCommand } from "./core-driver.js";
@@ -28,7 +35,15 @@ export interface HuntingParts extends RunFetchParts {
   readonly store: Store;
   readonly purgatory: Pick<
     Purgatory,
-    "pushBegins" | "fetched" | "revive" | "archiveBudget" | "releasePartial" | "watch" | "expireOnlyIf"
+    | "pushBegins"
+    | "fetched"
+    | "revive"
+    | "archiveBudget"
+    | "contributionLeft"
+    | "contributed"
+    | "releasePartial"
+    | "watch"
+    | "expireOnlyIf"
   >;
   readonly clock: Clock;
   readonly config: HuntConfig;
@@ -107,6 +122,10 @@ export class Hunting {
       const hasWaiting = row.partial !== null || (await this.#hasWaiting(row));
       if (hasWaiting) this.#lookAgain.add({ owner: row.owner, identifier: row.identifier });
     }
+    for await (const entry of waitingContributions(this.#parts.store)) {
+      const contributor = contributorOf(entry);
+      if (contributor) this.#lookAgain.add(underPrs(contributor));
+    }
     await this.#lookAgain.idle();
     this.#driver.input({ type: "start-round" });
   }
@@ -126,7 +145,7 @@ export class Hunting {
 
   /** Repair found this of a repository; replaces what it found before. */
   found(name: RepositoryName, found: Found): void {
-    const key = repositoryAddress(name);
+    const key = placeText(name);
     if (found.missing.length === 0 && found.pullRequests.length === 0) this.#found.delete(key);
     else this.#found.set(key, found);
     this.#lookAgain.add(name);
@@ -146,7 +165,7 @@ export class Hunting {
   }
 
   knownOf(name: RepositoryName): HuntedRepository | undefined {
-    const address = repositoryAddress(name);
+    const address = placeText(name);
     const followed = this.#followed.get(address);
     return followed && this.#tell(address, followed);
   }
@@ -168,7 +187,7 @@ export class Hunting {
     };
   }
 
-  #changed(name: RepositoryName): void {
+  #changed(name: PlacedName): void {
     this.#lookAgain.add(name);
     // Its announcement may name servers, or maintainers, for others of the same identifier.
     for (const other of this.#followed.withIdentifier(name.identifier)) this.#lookAgain.add(other);
@@ -186,9 +205,9 @@ export class Hunting {
     }
   }
 
-  async #look(name: RepositoryName): Promise<void> {
+  async #look(name: PlacedName): Promise<void> {
     const { store, repositories, purgatory } = this.#parts;
-    const address = repositoryAddress(name);
+    const address = placeText(name);
     const wants = await wantsOf(store, repositories, name, this.#found.get(address) ?? nothingFound);
     if (this.#closed) return;
     for (const id of this.#followed.update(name, wants)) {
@@ -202,14 +221,17 @@ export class Hunting {
 
   async #fetch(command: FetchCommand, leave: FetchLeave): Promise<EndedFetch> {
     const { store, clock } = this.#parts;
-    const name =
+    const name: PlacedName | undefined =
       command.kind === "repository"
         ? repositoryNamed(command.job)
         : await targetOf(store, this.#followed.withItem(command.job));
     if (!name) return { result: { arrived: [], refused: [], failure: "cancelled" }, release: async () => undefined };
-    const address = repositoryAddress(name);
+    const address = placeText(name);
     const damaged = this.#found.get(address)?.missing ?? [];
-    const ended = await runFetch(this.#parts, command, leave, name, damaged.length === 0);
+    const ended =
+      name.area === "prs"
+        ? await runContributorFetch(this.#parts, command, leave, name)
+        : await runFetch(this.#parts, command, leave, name, damaged.length === 0);
     this.#followed.get(address)?.servers.note(command.url, ended.result, unixSeconds(clock));
     if (ended.result.arrived.length === 0) return ended;
     return {
@@ -221,8 +243,8 @@ export class Hunting {
     };
   }
 
-  #arrived(name: RepositoryName, ids: readonly Oid[]): void {
-    const address = repositoryAddress(name);
+  #arrived(name: PlacedName, ids: readonly Oid[]): void {
+    const address = placeText(name);
     const found = this.#found.get(address);
     const came = new Set(ids);
     if (found) {

@@ -1,23 +1,23 @@
 // Repositories to look at again: each at most once in the line, a few at a time, never the same one twice at once.
 
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import { type PlacedName, placeKey } from "../purgatory/repository-address.js";
 
 const sideBySide = 4;
 
 export class LookAgain {
-  readonly #line = new Map<string, RepositoryName>();
+  readonly #line = new Map<string, PlacedName>();
   readonly #looking = new Set<string>();
   #closed = false;
   #whenIdle: (() => void)[] = [];
 
   constructor(
-    private readonly look: (name: RepositoryName) => Promise<void>,
+    private readonly look: (name: PlacedName) => Promise<void>,
     private readonly onFault: (error: unknown) => void,
   ) {}
 
-  add(name: RepositoryName): void {
+  add(name: PlacedName): void {
     if (this.#closed) return;
-    this.#line.set(repositoryKey(name), name);
+    this.#line.set(placeKey(name), name);
     this.#next();
   }
 

@@ -6,7 +6,7 @@ import type { RepositoryName } from "../admission/names.js";
 import { LauncherError } from "../git/launcher.js";
 import type { Repositories } from "../git/repositories.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import { diskAddress } from "../purgatory/repository-address.js";
+import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
 import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
 import { fetchFromServer, type ServerFetchParts, type ServerFetchResult } from "./fetch-server.js";
@@ -14,7 +14,10 @@ import { fetchFromServer, type ServerFetchParts, type ServerFetchResult } from "
 export interface RunFetchParts {
   readonly store: Store;
   readonly repositories: Repositories;
-  readonly purgatory: Pick<Purgatory, "pushBegins" | "fetched" | "revive" | "archiveBudget">;
+  readonly purgatory: Pick<
+    Purgatory,
+    "pushBegins" | "fetched" | "revive" | "archiveBudget" | "contributionLeft" | "contributed"
+  >;
   readonly server: ServerFetchParts;
   /** NGIT_REPOSITORY_MAX_BYTES. */
   readonly maxRepositoryBytes: () => number;
@@ -111,10 +114,14 @@ async function countBytes(
   });
 }
 
-/** Where a pull request's objects go: a served repository it addresses, else one that waits. Never a soft one. */
-export async function targetOf(store: Store, names: readonly RepositoryName[]): Promise<RepositoryName | undefined> {
-  let waiting: RepositoryName | undefined;
+/**
+ * Where a pull request's objects go: a served repository it addresses, else its own under `/prs/`, else one that waits.
+ * Never a soft one.
+ */
+export async function targetOf(store: Store, names: readonly PlacedName[]): Promise<PlacedName | undefined> {
+  let waiting: PlacedName | undefined = names.find(({ area }) => area === "prs");
   for (const name of names) {
+    if (name.area === "prs") continue;
     const row = await catalogueRow(store, name);
     if (isReleased(row)) return name;
     if (row?.status === "waiting") waiting ??= name;

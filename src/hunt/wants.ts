@@ -2,15 +2,15 @@
 // purgatory.md "Hunting": states and pull requests that wait, missing refs of partial states, what repair found.
 
 import { countingAnnouncements } from "../admission/announcements.js";
-import { type CatalogueRow, catalogueRow, takesStates } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
+import { type CatalogueRow, catalogueRow, isReleased, takesStates } from "../admission/catalogue.js";
+import { type RepositoryName, repositoryNamed } from "../admission/names.js";
 import { maintainersOf } from "../admission/repository-authority.js";
 import { type WaitingEntry, waitingEntries, waitingEvent, waitingKeys } from "../admission/waiting.js";
 import type { RepositoryStore } from "../git/types.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { announcementOf, pullRequestOf, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/alignment.js";
-import { diskAddress } from "../purgatory/repository-address.js";
+import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import type { Reader } from "../store/port.js";
 import type { HuntAnnouncement, WaitingItem, WaitingSource } from "./core/messages.js";
 
@@ -52,9 +52,10 @@ interface Candidate {
 export async function wantsOf(
   reader: Reader,
   repositories: RepositoryStore,
-  name: RepositoryName,
+  name: PlacedName,
   found: Found = nothingFound,
 ): Promise<Wants> {
+  if (name.area === "prs") return contributorWants(reader, repositories, name);
   const row = await catalogueRow(reader, name);
   if (!row || !takesStates(row)) return nothing;
   const candidates = [
@@ -72,18 +73,41 @@ export async function wantsOf(
   return {
     items: lacking.map(({ item, ids }) => ({ ...item, ids })),
     announcements: await huntAnnouncements(reader, name, row),
-    pullRequests: lacking.flatMap(({ item, ids: [tip], clone }) =>
-      clone && tip ? [{ event: item.id as EventId, tip, clone, source: item.source, soft: item.soft }] : [],
-    ),
+    pullRequests: wantedPullRequests(lacking),
     softStates: new Set(
       lacking.flatMap(({ item }) => (item.kind === "state" && item.soft ? [item.id as EventId] : [])),
     ),
   };
 }
 
+const wantedPullRequests = (lacking: readonly Candidate[]): WantedPullRequest[] =>
+  lacking.flatMap(({ item, ids: [tip], clone }) =>
+    clone && tip ? [{ event: item.id as EventId, tip, clone, source: item.source, soft: item.soft }] : [],
+  );
+
+/** Pull requests that no served repository waits for: their tips are looked for at their own servers only. */
+async function contributorWants(reader: Reader, repositories: RepositoryStore, name: PlacedName): Promise<Wants> {
+  const entries: WaitingEntry[] = [];
+  for (const entry of await waitingEntries(reader, waitingKeys.contributor(name), maxEntries)) {
+    const rows = await Promise.all(
+      entry.repositories.flatMap((text) => repositoryNamed(text) ?? []).map((other) => catalogueRow(reader, other)),
+    );
+    if (!rows.some(isReleased)) entries.push(entry);
+  }
+  const candidates = candidatesOf(entries);
+  if (candidates.length === 0) return nothing;
+  const missing = await missingHere(repositories, name, candidates, new Set());
+  const lacking = candidates.filter(({ ids }) => ids.every((id) => missing.has(id)));
+  return {
+    ...nothing,
+    items: lacking.map(({ item, ids }) => ({ ...item, ids })),
+    pullRequests: wantedPullRequests(lacking),
+  };
+}
+
 /** Whoever sends a client's state pushes next; not to a mirror, whose data comes by hunting. */
-const sourceOf = (entry: WaitingEntry, row: CatalogueRow): WaitingSource =>
-  entry.source.type === "client" && row.archive === null ? "client" : "sync";
+const sourceOf = (entry: WaitingEntry, row?: CatalogueRow): WaitingSource =>
+  entry.source.type === "client" && !row?.archive ? "client" : "sync";
 
 async function waitingStates(reader: Reader, row: CatalogueRow): Promise<Candidate[]> {
   const entries = await waitingEntries(reader, waitingKeys.repositoryKind(row, "state"), maxEntries);
@@ -98,7 +122,10 @@ async function waitingStates(reader: Reader, row: CatalogueRow): Promise<Candida
 }
 
 async function waitingPullRequests(reader: Reader, row: CatalogueRow): Promise<Candidate[]> {
-  const entries = await waitingEntries(reader, waitingKeys.repositoryKind(row, "pull-request"), maxEntries);
+  return candidatesOf(await waitingEntries(reader, waitingKeys.repositoryKind(row, "pull-request"), maxEntries), row);
+}
+
+function candidatesOf(entries: readonly WaitingEntry[], row?: CatalogueRow): Candidate[] {
   return entries.flatMap((entry) => {
     const pullRequest = entry.releasable ? pullRequestOf(waitingEvent(entry)) : undefined;
     if (!pullRequest || !isOid(pullRequest.tip)) return [];
@@ -133,7 +160,7 @@ function foundByRepair({ missing, pullRequests }: Found): Candidate[] {
 /** What repair found is damaged below: the usual look, which trusts refs, would not see it. */
 async function missingHere(
   repositories: RepositoryStore,
-  name: RepositoryName,
+  name: PlacedName,
   candidates: readonly Candidate[],
   damaged: ReadonlySet<Oid>,
 ): Promise<ReadonlySet<Oid>> {

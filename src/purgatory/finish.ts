@@ -136,6 +136,11 @@ export async function finish(
   // Oldest first, so that the newest wins.
   const ordered = [...states.values()].sort((a, b) => compareNewestFirst(b.entry, a.entry));
   for (const { entry, via: how } of ordered) push(released, await releaseEntry(tx, entry, how, nowSeconds));
-  for (const entry of pullRequests) push(released, await releaseEntry(tx, entry, via, nowSeconds));
+  for (const entry of pullRequests) {
+    push(released, await releaseEntry(tx, entry, via, nowSeconds));
+    for (const about of await waitingEntries(tx, waitingKeys.tagsEvent(entry.id), maxRelatedReleased)) {
+      if (about.kind === "related") push(later, await releaseEntry(tx, about, via, nowSeconds));
+    }
+  }
   return [...released, ...later];
 }

@@ -6,13 +6,15 @@ import type { HourlyCounter } from "../admission/counters.js";
 import { type RepositoryName, repositoryAddress, repositoryKey, repositoryNamed } from "../admission/names.js";
 import { type PlaceholderRow, placeholders } from "../admission/waiting.js";
 import { putPlaceholder, removePlaceholder } from "../admission/waiting-writes.js";
+import type { RepositoryAddress } from "../git/address.js";
 import type { PushOutcome, RepositoryStore, UnclaimedAllowance } from "../git/types.js";
 import { type EventId, isOid, type Pubkey } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { Store, Transaction } from "../store/port.js";
+import { bookContribution } from "./contribution-quotas.js";
 import type { KnownPullRequest } from "./pull-requests.js";
 import { bookContributors } from "./quotas.js";
-import { diskAddress } from "./repository-address.js";
+import { diskAddress, type PlacedName, placeKey } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export class Placeholders {
@@ -24,6 +26,8 @@ export class Placeholders {
     private readonly repositories: RepositoryStore,
     private readonly settings: () => PurgatorySettings,
     private readonly perHour: HourlyCounter,
+    /** Nothing may be left in that repository under `/prs/`. */
+    private readonly emptied: (name: RepositoryName) => Promise<void>,
   ) {}
 
   async open(): Promise<void> {
@@ -41,28 +45,32 @@ export class Placeholders {
     return [...new Set([...this.#held.values()].map((row) => row.id))];
   }
 
-  /** Counts these events against the address; asking again about the same ones counts nothing. */
-  allowance(ip: string, ids: readonly EventId[], nowSeconds: number): UnclaimedAllowance {
-    const { bytesEach, perIpAndHour } = this.settings().unclaimed;
-    if (ids.every((id) => this.perHour.allows(ip, id, nowSeconds, perIpAndHour)))
-      return { ok: true, maxBytes: bytesEach };
+  /** Counts these events there against the address; asking again about the same ones counts nothing. */
+  allowance(ip: string, name: PlacedName, ids: readonly EventId[], nowSeconds: number): UnclaimedAllowance {
+    const { bytesEach, prsBytesEach, perIpAndHour } = this.settings().unclaimed;
+    // By place as well: one id pushed into a thousand repositories would count once.
+    if (ids.every((id) => this.perHour.allows(ip, `${placeKey(name)} ${id}`, nowSeconds, perIpAndHour)))
+      return { ok: true, maxBytes: name.area === "prs" ? prsBytesEach : bytesEach };
     return {
       ok: false,
       reason: "too many pushes for unknown events from your address: publish the event, or wait an hour",
     };
   }
 
-  async pushed(name: RepositoryName, outcome: PushOutcome): Promise<void> {
+  async pushed(outcome: PushOutcome): Promise<void> {
     if (outcome.placeholders.length === 0) return;
+    const { placeholderSeconds, prsPlaceholderSeconds } = this.settings();
+    const { address } = outcome;
     const rows = outcome.placeholders.map(
       (data): PlaceholderRow => ({
         id: data.eventId,
-        repository: repositoryAddress(name),
-        area: "main",
+        repository: repositoryAddress(address),
+        area: address.area,
         ip: outcome.ip,
         bytes: data.bytes,
         entered: Math.floor(data.sinceMs / 1000),
-        expires: Math.floor(data.sinceMs / 1000) + this.settings().placeholderSeconds,
+        expires:
+          Math.floor(data.sinceMs / 1000) + (address.area === "prs" ? prsPlaceholderSeconds : placeholderSeconds),
       }),
     );
     await this.store.transact(async (tx) => {
@@ -73,21 +81,22 @@ export class Placeholders {
   }
 
   /** The event is here: its `c` decides what of the data stays, and whose quota that is. */
-  async claim({ event, repositories }: KnownPullRequest): Promise<void> {
+  async claim(known: KnownPullRequest): Promise<void> {
+    const { event } = known;
     const pullRequest = pullRequestOf(event);
     for (const row of await placeholders(this.store, event.id)) {
       const name = repositoryNamed(row.repository);
       if (!name) continue;
       const address = diskAddress(name, row.area);
-      const tip =
-        pullRequest && repositories.includes(row.repository) && isOid(pullRequest.tip) ? pullRequest.tip : undefined;
+      const tip = pullRequest && isFor(known, row) && isOid(pullRequest.tip) ? pullRequest.tip : undefined;
       let isKept = false;
       if (await this.repositories.exists(address)) {
         const repository = this.repositories.open(address);
         if (tip) isKept = await repository.claim(event.id, tip);
         else await repository.dropUnclaimed(event.id);
       }
-      await this.#forget(row, isKept ? (tx) => book(tx, name, event.pubkey, row.bytes) : undefined);
+      await this.#forget(row, isKept ? (tx) => book(tx, address, event.pubkey, row.bytes) : undefined);
+      if (!isKept && row.area === "prs") await this.emptied(name);
     }
   }
 
@@ -104,10 +113,10 @@ export class Placeholders {
     for (const row of moved) this.#held.set(this.#key(row), row);
   }
 
-  async expire(nowSeconds: number, isBusy: (name: RepositoryName) => boolean = () => false): Promise<number> {
+  async expire(nowSeconds: number, isBusy: (name: PlacedName) => boolean = () => false): Promise<number> {
     const isDue = (row: PlaceholderRow): boolean => {
       const name = repositoryNamed(row.repository);
-      return row.expires <= nowSeconds && !(name && isBusy(name));
+      return row.expires <= nowSeconds && !(name && isBusy({ ...name, area: row.area }));
     };
     const due = [...this.#held.values()].filter(isDue);
     for (const row of due) await this.#drop(row);
@@ -117,7 +126,9 @@ export class Placeholders {
   /** Called when a repository goes: its directory took the data along. */
   async repositoryGone(name: RepositoryName): Promise<void> {
     const address = repositoryAddress(name);
-    for (const row of [...this.#held.values()]) if (row.repository === address) await this.#forget(row);
+    for (const row of [...this.#held.values()]) {
+      if (row.area === "main" && row.repository === address) await this.#forget(row);
+    }
   }
 
   #key(row: PlaceholderRow): string {
@@ -151,6 +162,7 @@ export class Placeholders {
       if (await this.repositories.exists(address)) await this.repositories.open(address).dropUnclaimed(row.id);
     }
     await this.#forget(row);
+    if (name && row.area === "prs") await this.emptied(name);
   }
 
   async #forget(row: PlaceholderRow, also?: (tx: Transaction) => Promise<void>): Promise<void> {
@@ -162,7 +174,13 @@ export class Placeholders {
   }
 }
 
-async function book(tx: Transaction, name: RepositoryName, author: Pubkey, bytes: number): Promise<void> {
+const isFor = ({ repositories, contributor }: KnownPullRequest, { area, repository }: PlaceholderRow): boolean =>
+  area === "main"
+    ? repositories.includes(repository)
+    : contributor !== undefined && repositoryAddress(contributor) === repository;
+
+async function book(tx: Transaction, name: RepositoryAddress, author: Pubkey, bytes: number): Promise<void> {
+  if (name.area === "prs") return bookContribution(tx, name, bytes);
   const row = await catalogueRow(tx, name);
   if (row) await bookContributors(tx, row, author, bytes);
 }

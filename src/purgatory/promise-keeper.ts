@@ -1,16 +1,15 @@
 // Refs that were promised in the journal are synced to disk in the background, many at a time; then the promises go.
 // Losing this work loses nothing: the promises stay and are kept at the next start.
 
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import type { Clock } from "../base/clock.js";
+import type { RepositoryAddress } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { Journal } from "./journal.js";
-import { diskAddress } from "./repository-address.js";
 
 const delayMs = 1_000;
 
 export class PromiseKeeper {
-  readonly #waiting = new Map<string, { name: RepositoryName; keys: string[] }>();
+  readonly #waiting = new Map<string, { address: RepositoryAddress; keys: string[] }>();
   #cancel: (() => void) | undefined;
   #running: Promise<void> = Promise.resolve();
 
@@ -21,11 +20,10 @@ export class PromiseKeeper {
     private readonly failed: (error: unknown) => void,
   ) {}
 
-  add(name: RepositoryName, key: string): void {
-    const mapKey = repositoryKey(name);
-    const waiting = this.#waiting.get(mapKey) ?? { name, keys: [] };
+  add(address: RepositoryAddress, key: string): void {
+    const waiting = this.#waiting.get(address.key) ?? { address, keys: [] };
     waiting.keys.push(key);
-    this.#waiting.set(mapKey, waiting);
+    this.#waiting.set(address.key, waiting);
     this.#cancel ??= this.clock.after(delayMs, () => void this.flush());
   }
 
@@ -41,8 +39,7 @@ export class PromiseKeeper {
     const batch = [...this.#waiting.values()];
     this.#waiting.clear();
     const kept: string[] = [];
-    for (const { name, keys } of batch) {
-      const address = diskAddress(name);
+    for (const { address, keys } of batch) {
       if (await this.repositories.exists(address)) await this.repositories.open(address).syncRefs();
       kept.push(...keys);
     }

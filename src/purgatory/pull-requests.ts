@@ -1,15 +1,26 @@
-// Pull requests whose commit is here: their ref is set in every repository they address (purgatory.md, "Release" 3).
+// Pull requests whose commit is here: their ref is set in every repository they address (purgatory.md, "Release" 3), and
+// under `/prs/` when that is where the commit is: nothing is ever copied there (grasp.md, GRASP-06).
 
 import { catalogueRow, isReleased } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryNamed } from "../admission/names.js";
-import { type WaitingEntry, waitingEntries, waitingEntry, waitingEvent, waitingKeys } from "../admission/waiting.js";
+import { prsIdentifier } from "../admission/service.js";
+import {
+  contributorOf,
+  type WaitingEntry,
+  waitingEntries,
+  waitingEntry,
+  waitingEvent,
+  waitingKeys,
+} from "../admission/waiting.js";
 import type { Repository } from "../git/types.js";
+import type { ServiceName } from "../net/url.js";
 import { addressText } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { pullRequestOf, repositoriesTagged } from "../nostr/nip34.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Reader } from "../store/port.js";
+import { type PlacedName, underPrs } from "./repository-address.js";
 
 export interface PullRequestPlan {
   readonly entry: WaitingEntry;
@@ -17,7 +28,7 @@ export interface PullRequestPlan {
   readonly tip: Oid;
   /** Repositories to set the ref in, each with the one that lends the objects when it lacks them. */
   readonly targets: readonly {
-    readonly name: RepositoryName;
+    readonly name: PlacedName;
     readonly repository: Repository;
     readonly copyFrom?: Repository;
   }[];
@@ -27,19 +38,43 @@ export interface KnownPullRequest {
   readonly event: NostrEvent;
   /** `30617:<owner>:<identifier>` of each repository it belongs to. */
   readonly repositories: readonly string[];
+  /** The repository of its signer under `/prs/` that it names. */
+  readonly contributor: RepositoryName | undefined;
 }
 
-/** The event a `refs/nostr/<id>` is named after, stored or waiting. */
-export async function knownPullRequest(reader: Reader, id: EventId): Promise<KnownPullRequest | undefined> {
-  const stored = await reader.event(id);
-  if (stored) return { event: stored.event, repositories: repositoriesTagged(stored.event).map(addressText) };
+/** The event a `refs/nostr/<id>` is named after, stored or waiting. `services`: none while GRASP-06 is off. */
+export async function knownPullRequest(
+  reader: Reader,
+  id: EventId,
+  services: readonly ServiceName[],
+): Promise<KnownPullRequest | undefined> {
+  // In this order: a release between the two looks must not make a known event unknown.
   const entry = await waitingEntry(reader, id);
-  return entry && { event: waitingEvent(entry), repositories: entry.repositories };
+  const stored = await reader.event(id);
+  const event = stored?.event ?? (entry && waitingEvent(entry));
+  if (!event) return undefined;
+  const pullRequest = pullRequestOf(event);
+  const identifier = pullRequest && prsIdentifier(pullRequest, event.pubkey, services);
+  return {
+    event,
+    repositories: stored ? repositoriesTagged(event).map(addressText) : (entry?.repositories ?? []),
+    contributor: identifier === undefined ? undefined : { owner: event.pubkey, identifier },
+  };
+}
+
+/** Everywhere the data of a waiting entry may lie. */
+export function placesOf(entry: WaitingEntry): PlacedName[] {
+  const contributor = contributorOf(entry);
+  const named = entry.repositories.flatMap((text): PlacedName[] => {
+    const name = repositoryNamed(text);
+    return name ? [name] : [];
+  });
+  return contributor ? [...named, underPrs(contributor)] : named;
 }
 
 const maxPullRequestsLookedAt = 500;
 
-export const pullRequestRef = (entry: WaitingEntry): RefName => `refs/nostr/${entry.id}` as RefName;
+export const pullRequestRef = (id: EventId): RefName => `refs/nostr/${id}` as RefName;
 
 /** The tip a waiting pull request names, when it could be an object. */
 export function tipOf(entry: WaitingEntry): Oid | undefined {
@@ -47,28 +82,33 @@ export function tipOf(entry: WaitingEntry): Oid | undefined {
   return isOid(tip) ? tip : undefined;
 }
 
-export async function waitingPullRequests(reader: Reader, name: RepositoryName): Promise<WaitingEntry[]> {
-  const prefix = waitingKeys.repositoryKind(name, "pull-request");
+export async function waitingPullRequests(reader: Reader, name: PlacedName): Promise<WaitingEntry[]> {
+  const prefix = name.area === "prs" ? waitingKeys.contributor(name) : waitingKeys.repositoryKind(name, "pull-request");
   return (await waitingEntries(reader, prefix, maxPullRequestsLookedAt)).filter((entry) => entry.releasable);
 }
 
 /**
- * `willBeReleased`: repositories that this very release makes served. A pull request waits for a served repository.
+ * `willBeReleased`: repositories that this very release makes served. A pull request waits for a served repository, or
+ * for its commit under `/prs/`: `contributor`, if there is one.
  */
 export async function planPullRequest(
   entry: WaitingEntry,
   reader: Reader,
   open: (name: RepositoryName) => Repository,
   willBeReleased: (name: RepositoryName) => boolean,
+  contributor: Repository | undefined,
 ): Promise<PullRequestPlan | undefined> {
   const tip = tipOf(entry);
   if (!tip) return undefined;
-  const addressed: { name: RepositoryName; repository: Repository; has: boolean }[] = [];
+  const addressed: { name: PlacedName; repository: Repository; has: boolean }[] = [];
   for (const text of entry.repositories) {
     const name = repositoryNamed(text);
     if (!name || !(isReleased(await catalogueRow(reader, name)) || willBeReleased(name))) continue;
     const repository = open(name);
     addressed.push({ name, repository, has: (await repository.missingObjects([tip])).size === 0 });
+  }
+  if (contributor && (await contributor.missingObjects([tip])).size === 0) {
+    addressed.push({ name: contributor.address, repository: contributor, has: true });
   }
   const lender = addressed.find(({ has }) => has)?.repository;
   if (!lender) return undefined;
@@ -79,5 +119,5 @@ export async function planPullRequest(
     repository,
     ...(has ? {} : { copyFrom: lender }),
   }));
-  return { entry, ref: pullRequestRef(entry), tip, targets };
+  return { entry, ref: pullRequestRef(entry.id), tip, targets };
 }

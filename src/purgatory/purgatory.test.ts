@@ -137,7 +137,10 @@ describe("the waiting room", () => {
   it("threats 19: unclaimed data is bounded, and whoever holds most gives way first", async () => {
     await room.send(announcement("pat", "full", [], room.now));
     const address = diskAddress(nameOf("pat", "full"));
-    room.settings = { ...room.settings, unclaimed: { bytesEach: 100, perIpAndHour: 2, bytesInAll: 250 } };
+    room.settings = {
+      ...room.settings,
+      unclaimed: { ...room.settings.unclaimed, bytesEach: 100, perIpAndHour: 2, bytesInAll: 250 },
+    };
     const push = (id: string, ip: string, bytes: number): Promise<string[]> =>
       room.purgatory.pushed({
         address,
@@ -154,9 +157,13 @@ describe("the waiting room", () => {
     assert.deepEqual(room.purgatory.placeholders.ids, ["b".repeat(64), "c".repeat(64)]);
     const ids = ["1", "2", "3"].map((digit) => digit.repeat(64) as EventId);
     const { placeholders } = room.purgatory;
-    assert.equal(placeholders.allowance("192.0.2.9", ids.slice(0, 2), room.now).ok, true);
-    assert.equal(placeholders.allowance("192.0.2.9", ids.slice(0, 2), room.now).ok, true, "asked twice, counted once");
-    assert.equal(placeholders.allowance("192.0.2.9", ids.slice(2), room.now).ok, false);
+    assert.equal(placeholders.allowance("192.0.2.9", address, ids.slice(0, 2), room.now).ok, true);
+    assert.equal(
+      placeholders.allowance("192.0.2.9", address, ids.slice(0, 2), room.now).ok,
+      true,
+      "asked twice, counted once",
+    );
+    assert.equal(placeholders.allowance("192.0.2.9", address, ids.slice(2), room.now).ok, false);
   });
 
   it("threats 19: a stranger's pull requests use his quota and the repository's share, not the owner's", async () => {

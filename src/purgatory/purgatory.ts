@@ -14,27 +14,37 @@ import { hourlyCounter } from "../admission/counters.js";
 import { restarted } from "../admission/deadlines.js";
 import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
 import type { Verdict, Withdrawn } from "../admission/policy.js";
-import { type WaitingEntry, waitingAnnouncement, waitingTotals } from "../admission/waiting.js";
+import {
+  contributorOf,
+  type WaitingEntry,
+  waitingAnnouncement,
+  waitingContributions,
+  waitingTotals,
+} from "../admission/waiting.js";
 import { putWaiting } from "../admission/waiting-writes.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryAddress } from "../git/address.js";
 import type { JournalEntry, PushAuthority, PushCommand, PushOutcome, RepositoryStore } from "../git/types.js";
 import { addressOf } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
-import type { EventId } from "../nostr/ids.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Store } from "../store/port.js";
 import { ArchiveBudget } from "./archive-budget.js";
+import { bookContribution, contributionLeft } from "./contribution-quotas.js";
+import { type ContributorRules, Contributors } from "./contributors.js";
 import type { Expiry } from "./expiry.js";
 import type { Released } from "./finish.js";
 import { Journal } from "./journal.js";
+import { Mirroring } from "./mirroring.js";
 import { PartialClock } from "./partial-clock.js";
 import { Placeholders } from "./placeholders.js";
 import { PromiseKeeper } from "./promise-keeper.js";
-import { knownPullRequest } from "./pull-requests.js";
+import { knownPullRequest, placesOf } from "./pull-requests.js";
 import { Pushes } from "./pushes.js";
 import { ownersQuotaLeft } from "./quotas.js";
-import { diskAddress } from "./repository-address.js";
+import { RefWriter } from "./ref-writer.js";
+import { diskAddress, type PlacedName, placeKey, underPrs } from "./repository-address.js";
 import { replayPromises } from "./resume.js";
 import type { PurgatorySettings } from "./settings.js";
 import { Settling } from "./settle.js";
@@ -49,7 +59,7 @@ export interface PurgatoryObserver {
 
 /** What waits around these repositories, or under these ids, may have changed: whoever follows it looks again. */
 export interface WaitingChange {
-  readonly names: readonly RepositoryName[];
+  readonly names: readonly PlacedName[];
   readonly ids: readonly EventId[];
 }
 
@@ -61,10 +71,9 @@ export interface PurgatoryParts {
   /** Share of the git disk in use, 0 to 1. */
   readonly diskShareUsed: () => Promise<number>;
   readonly observer: PurgatoryObserver;
+  /** GRASP-06, when it is on. */
+  readonly contributors?: ContributorRules;
 }
-
-const repositoriesOf = (entry: WaitingEntry): RepositoryName[] =>
-  entry.repositories.flatMap((text) => repositoryNamed(text) ?? []);
 
 export class Purgatory {
   readonly placeholders: Placeholders;
@@ -77,6 +86,8 @@ export class Purgatory {
   readonly #partials: PartialClock;
   readonly #pushes: Pushes;
   readonly #sweep: Sweep;
+  readonly #mirroring: Mirroring;
+  readonly #contributors: Contributors;
   readonly #watchers = new Set<(change: WaitingChange) => void>();
   #mayExpire: (entry: WaitingEntry) => boolean = () => true;
 
@@ -85,14 +96,18 @@ export class Purgatory {
     this.#parts = parts;
     const journal = new Journal(store);
     const keeper = new PromiseKeeper(repositories, journal, clock, (error) => observer.failed("syncing refs", error));
-    const placeholders = new Placeholders(store, repositories, settings, hourlyCounter());
     const archiveBudget = new ArchiveBudget(store, clock, () => settings().quotas.archiveBytes);
     this.archiveBudget = archiveBudget;
+    const emptied = (name: RepositoryName): Promise<void> => this.#contributors.tidy(name);
+    const placeholders = new Placeholders(store, repositories, settings, hourlyCounter(), emptied);
+    const problem = (name: RepositoryName, what: string): void => observer.problem(name, what);
+    const writer = new RefWriter({ store, journal, keeper, problem });
+    const mirroring = new Mirroring({ store, repositories, settings, writer, problem });
     const settling = new Settling({
       store,
       repositories,
-      journal,
-      keeper,
+      writer,
+      mirroring,
       clock,
       partialGraceSeconds: () => settings().partialGraceSeconds,
       maxRepositoriesPerState: () => settings().caps.repositoriesPerState,
@@ -101,7 +116,7 @@ export class Purgatory {
         for (const item of released) observer.released(item);
         this.#changed([], released);
       },
-      problem: (name, what) => observer.problem(name, what),
+      problem,
     });
     const partials = new PartialClock({
       store,
@@ -122,7 +137,17 @@ export class Purgatory {
       placeholders,
       settling,
       partials,
+      contributors: parts.contributors,
     });
+    const contributors = new Contributors({
+      store,
+      repositories,
+      isBusy: (name) => pushes.isAtWork(name),
+      dropPullRequests: (ids, name) => settling.dropPullRequests(ids, name),
+      mirrorInto: (name) => mirroring.into(name),
+    });
+    this.#contributors = contributors;
+    this.#mirroring = mirroring;
     this.#journal = journal;
     this.#keeper = keeper;
     this.placeholders = placeholders;
@@ -135,11 +160,12 @@ export class Purgatory {
       placeholders,
       clock,
       settings,
+      contributors: parts.contributors && contributors,
       isBusy: (name) => pushes.isAtWork(name),
       mayExpire: (entry) => this.#mayExpire(entry),
       expired: (entry, expiry) => {
         observer.expired(entry, expiry);
-        this.#changed(repositoriesOf(entry), [entry]);
+        this.#changed(placesOf(entry), [entry]);
       },
     });
   }
@@ -155,7 +181,7 @@ export class Purgatory {
     this.#mayExpire = mayExpire;
   }
 
-  #changed(names: readonly RepositoryName[], entries: readonly { readonly id: EventId }[]): void {
+  #changed(names: readonly PlacedName[], entries: readonly { readonly id: EventId }[]): void {
     for (const watcher of this.#watchers) watcher({ names, ids: entries.map(({ id }) => id) });
   }
 
@@ -174,7 +200,17 @@ export class Purgatory {
     for (const name of unsettled) {
       if (await this.#hasWaiting(name)) await this.#settling.settle([name], "present");
     }
+    if (this.#parts.contributors) await this.#resumeContributors();
     await this.#partials.open();
+  }
+
+  async #resumeContributors(): Promise<void> {
+    const waiting = new Map<string, PlacedName>();
+    for await (const entry of waitingContributions(this.#parts.store)) {
+      for (const name of placesOf(entry)) if (name.area === "prs") waiting.set(placeKey(name), name);
+    }
+    for (const name of waiting.values()) await this.#settling.settle([name], "present");
+    await this.#contributors.sweep();
   }
 
   async #hasWaiting(name: RepositoryName): Promise<boolean> {
@@ -184,7 +220,7 @@ export class Purgatory {
   }
 
   async #claim(id: EventId): Promise<void> {
-    const known = await knownPullRequest(this.#parts.store, id);
+    const known = await knownPullRequest(this.#parts.store, id, this.#parts.contributors?.services ?? []);
     if (known) await this.placeholders.claim(known);
   }
 
@@ -198,7 +234,7 @@ export class Purgatory {
       const unheld = (verdict.changes ?? []).flatMap((change) => (change.type === "unhold" ? [change] : []));
       const changed = (verdict.repositories ?? []).map(({ name }) => name);
       const concerned = await this.#concernedBy(event, verdict);
-      this.#changed([...changed, ...concerned, ...held.flatMap(repositoriesOf)], unheld);
+      this.#changed([...changed, ...concerned, ...held.flatMap(placesOf)], unheld);
     }
   }
 
@@ -211,20 +247,35 @@ export class Purgatory {
         await this.placeholders.repositoryGone(change.name);
       }
     }
-    if (verdict.action === "store" || verdict.action === "leave") await this.#dropRefs(verdict.withdrawn ?? []);
+    if (verdict.action === "store" || verdict.action === "leave") {
+      await this.#dropRefs(verdict.withdrawn ?? [], event.pubkey);
+    }
     if (verdict.action === "known" && event.kind === kinds.announcement) await this.#ensureOnDisk(event);
     const names = await this.#concernedBy(event, verdict);
     if (names.length === 0) return false;
-    if (verdict.action === "hold" && verdict.entry.kind === "pull-request") await this.#claim(event.id);
-    const released = await this.#settling.settle(names, "present");
-    return released.some(({ id }) => id === event.id);
+    const settle = async (): Promise<boolean> => {
+      if (verdict.action === "hold" && verdict.entry.kind === "pull-request") await this.#claim(event.id);
+      const released = await this.#settling.settle(names, "present");
+      return released.some(({ id }) => id === event.id);
+    };
+    const contributor = verdict.action === "hold" ? contributorOf(verdict.entry) : undefined;
+    const isServed = contributor
+      ? // Between claim and release its data hangs on nothing.
+        await repositories.whileUsed(diskAddress(underPrs(contributor)), settle)
+      : await settle();
+    if (contributor) await this.#contributors.tidy(contributor);
+    for (const { name, to } of verdict.repositories ?? []) if (to === "return") await this.#mirroring.into(name);
+    return isServed;
   }
 
-  async #dropRefs(withdrawn: readonly Withdrawn[]): Promise<void> {
+  async #dropRefs(withdrawn: readonly Withdrawn[], author: Pubkey): Promise<void> {
     const pullRequests = withdrawn.filter(({ kind }) => kind === kinds.pullRequest || kind === kinds.pullRequestUpdate);
     for (const { id, repositories } of pullRequests) {
       for (const name of repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
         await this.#settling.dropPullRequests([id], name);
+        const own = { owner: author, identifier: name.identifier };
+        await this.#settling.dropPullRequests([id], underPrs(own));
+        await this.#contributors.tidy(own);
       }
     }
   }
@@ -236,7 +287,7 @@ export class Purgatory {
     if (row?.status === "waiting") await this.#parts.repositories.create(diskAddress(name));
   }
 
-  async #concernedBy(event: VerifiedEvent, verdict: Verdict & { readonly ok: true }): Promise<RepositoryName[]> {
+  async #concernedBy(event: VerifiedEvent, verdict: Verdict & { readonly ok: true }): Promise<PlacedName[]> {
     if (verdict.action !== "hold" && verdict.action !== "store") return [];
     // A new version of an announcement may add a maintainer whose state is here already: to its own repository, and
     // to each one that trusts its author.
@@ -248,7 +299,7 @@ export class Purgatory {
       return [name, ...trusting.map(({ owner, identifier }) => ({ owner, identifier }))];
     }
     if (verdict.action === "store") return [];
-    return verdict.entry.repositories.flatMap((text) => repositoryNamed(text) ?? []);
+    return placesOf(verdict.entry);
   }
 
   /** The catalogue's word on a repository, for the git server: only these are served. */
@@ -262,7 +313,7 @@ export class Purgatory {
   }
 
   /** A push or a fetch for it is at work until the returned function is called: nothing of it expires meanwhile. */
-  pushBegins(name: RepositoryName): () => void {
+  pushBegins(name: PlacedName): () => void {
     return this.#pushes.begins(name);
   }
 
@@ -283,6 +334,24 @@ export class Purgatory {
   /** After a hunt brought objects into a repository, or found its refs adrift. */
   fetched(name: RepositoryName): Promise<readonly Released[]> {
     return this.#settling.settle([name], "hunt");
+  }
+
+  /** How much more a hunt may bring for this author under `/prs/`. */
+  async contributionLeft(author: Pubkey): Promise<number> {
+    const { store, settings } = this.#parts;
+    return (await contributionLeft(store, author, settings())).maxBytes;
+  }
+
+  /** After a hunt for a `/prs/` repository; `bytes` is undefined when it was in vain. `done` ends its `pushBegins`. */
+  async contributed(name: RepositoryName, bytes: number | undefined, done: () => void): Promise<void> {
+    try {
+      if (bytes === undefined) return;
+      await this.#parts.store.transact((tx) => bookContribution(tx, name, bytes));
+      await this.#settling.settle([underPrs(name)], "hunt");
+    } finally {
+      done();
+      await this.#contributors.tidy(name);
+    }
   }
 
   /** These soft states of it may be released with what is here: the rest is on no server that could be asked. */

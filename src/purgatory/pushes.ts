@@ -3,7 +3,7 @@
 
 import { catalogueRow, setCatalogueRow } from "../admission/catalogue.js";
 import { restarted } from "../admission/deadlines.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import type { RepositoryName } from "../admission/names.js";
 import { waitingAnnouncement, waitingEntry } from "../admission/waiting.js";
 import { putWaiting } from "../admission/waiting-writes.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
@@ -13,14 +13,18 @@ import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
 import { type EventId, isEventId } from "../nostr/ids.js";
 import type { Store, Transaction } from "../store/port.js";
 import type { ArchiveBudget } from "./archive-budget.js";
+import { bookContribution, contributionLeft } from "./contribution-quotas.js";
+import { contributorAuthority } from "./contributor-authority.js";
+import type { ContributorRules } from "./contributors.js";
 import type { Released } from "./finish.js";
 import { endPartial, type Journal, startPartial } from "./journal.js";
 import type { PartialClock } from "./partial-clock.js";
 import type { Placeholders } from "./placeholders.js";
 import type { PromiseKeeper } from "./promise-keeper.js";
-import { knownPullRequest } from "./pull-requests.js";
+import { type KnownPullRequest, knownPullRequest } from "./pull-requests.js";
 import { pushAuthority } from "./push-authority.js";
 import { bookContributors, bookOwners, contributorsQuotaLeft, ownersQuotaLeft, type QuotaLeft } from "./quotas.js";
+import { type PlacedName, placeKey } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 import type { Settling } from "./settle.js";
 
@@ -35,6 +39,8 @@ export interface PushesParts {
   readonly placeholders: Placeholders;
   readonly settling: Settling;
   readonly partials: PartialClock;
+  /** GRASP-06, when it is on. */
+  readonly contributors: ContributorRules | undefined;
 }
 
 /** What one journal entry changed, so that it can be taken back. */
@@ -52,8 +58,8 @@ export class Pushes {
 
   constructor(private readonly parts: PushesParts) {}
 
-  begins(name: RepositoryName): () => void {
-    const key = repositoryKey(name);
+  begins(name: PlacedName): () => void {
+    const key = placeKey(name);
     this.#atWork.set(key, (this.#atWork.get(key) ?? 0) + 1);
     return () => {
       const left = (this.#atWork.get(key) ?? 1) - 1;
@@ -62,36 +68,65 @@ export class Pushes {
     };
   }
 
-  isAtWork(name: RepositoryName): boolean {
-    return this.#atWork.has(repositoryKey(name));
+  isAtWork(name: PlacedName): boolean {
+    return this.#atWork.has(placeKey(name));
   }
 
   async authority(address: RepositoryAddress, commands: readonly PushCommand[], ip: string): Promise<PushAuthority> {
     const { store, settings, clock, diskShareUsed, placeholders } = this.parts;
     const { pushStrict, archiveReadOnly, pushesUntilDiskShare } = settings();
     const ids = nostrIds(commands);
-    const events = new Map<EventId, NostrEvent>();
+    const pullRequests = new Map<EventId, KnownPullRequest>();
     for (const id of ids) {
-      const known = await knownPullRequest(store, id);
-      if (known) events.set(id, known.event);
+      const known = await this.#known(id);
+      if (known) pullRequests.set(id, known);
     }
-    const unknown = ids.filter((id) => !events.has(id));
+    const unknown = ids.filter((id) => !pullRequests.has(id));
+    const unclaimed = placeholders.allowance(ip, address, unknown, unixSeconds(clock));
     const isFull = (await diskShareUsed()) >= pushesUntilDiskShare;
+    const closedReason = isFull ? "the server's disk is nearly full: try again later" : undefined;
+    if (address.area === "prs") {
+      return contributorAuthority(address, pullRequests.values(), {
+        unclaimed,
+        quota: await contributionLeft(store, address.owner, settings()),
+        closedReason: closedReason ?? (await this.#unwantedReason(address)),
+      });
+    }
+    const events = [...pullRequests.values()].map(({ event }) => event);
     return pushAuthority(store, address, commands, {
       strict: pushStrict,
       archiveReadOnly,
-      unclaimed: placeholders.allowance(ip, unknown, unixSeconds(clock)),
-      quota: await this.#quotaLeft(address, ids.length === commands.length, [...events.values()]),
-      closedReason: isFull ? "the server's disk is nearly full: try again later" : undefined,
+      unclaimed,
+      quota: await this.#quotaLeft(address, ids.length === commands.length, events),
+      closedReason,
     });
   }
 
-  #quotaLeft(name: RepositoryName, isForPullRequests: boolean, events: readonly NostrEvent[]): Promise<QuotaLeft> {
+  #known(id: EventId): Promise<KnownPullRequest | undefined> {
+    return knownPullRequest(this.parts.store, id, this.parts.contributors?.services ?? []);
+  }
+
+  async #unwantedReason(name: RepositoryName): Promise<string | undefined> {
+    const { contributors } = this.parts;
+    if (!contributors) return "this server takes no contributors' pull requests";
+    return (await contributors.isBlocked(name)) ? "pull requests of this key or name are not wanted here" : undefined;
+  }
+
+  async #quotaLeft(
+    name: RepositoryName,
+    isForPullRequests: boolean,
+    events: readonly NostrEvent[],
+  ): Promise<QuotaLeft> {
     const { store, settings, archiveBudget } = this.parts;
     const isOwners = events.length > 0 && events.every(({ pubkey }) => pubkey === name.owner);
     if (!isForPullRequests || isOwners) return ownersQuotaLeft(store, name, settings(), archiveBudget);
     const authors = [...new Set(events.map(({ pubkey }) => pubkey))].filter((author) => author !== name.owner);
-    return contributorsQuotaLeft(store, name, authors, settings());
+    let left = await contributorsQuotaLeft(store, name, authors, settings());
+    for (const author of authors) {
+      const own = await contributionLeft(store, author, settings());
+      if (own.maxBytes < left.maxBytes) left = own;
+    }
+    return left;
   }
 
   /** Between prepare and commit: the wanted values, the mark and a partial state's clock are on disk before the refs. */
@@ -101,7 +136,7 @@ export class Pushes {
     const now = unixSeconds(this.parts.clock);
     const updates = entry.updates.map(({ ref, to }) => ({ ref, to: to ?? null }));
     const promised = await this.parts.store.transact(async (tx): Promise<Promised> => {
-      const row = await catalogueRow(tx, address);
+      const row = area === "prs" ? undefined : await catalogueRow(tx, address);
       const key = this.parts.journal.promise(tx, { owner, identifier, area, updates, head: null });
       if (!row || !candidate) return { key, undo: async () => undefined };
       const mark = { id: candidate.id, created_at: candidate.created_at };
@@ -137,46 +172,50 @@ export class Pushes {
     const name: RepositoryName = { owner: address.owner, identifier: address.identifier };
     for (const [entry, { key }] of this.#promised) {
       if (entry.address.key !== address.key) continue;
-      keeper.add(name, key);
+      keeper.add(address, key);
       this.#promised.delete(entry);
     }
-    await placeholders.pushed(name, outcome);
+    await placeholders.pushed(outcome);
     const now = unixSeconds(clock);
     const state = updates.length > 0 ? decision.candidate : undefined;
     await store.transact(async (tx) => {
-      await this.#book(tx, name, outcome);
+      await this.#book(tx, outcome);
       const announcement = state && (await waitingAnnouncement(tx, name));
       if (announcement) await putWaiting(tx, restarted(announcement, now, settings().caps));
     });
     // An event that came while its data was on its way found none.
     for (const { eventId } of outcome.placeholders) {
-      const known = await knownPullRequest(store, eventId);
+      const known = await this.#known(eventId);
       if (known) await placeholders.claim(known);
     }
-    const released = await settling.settle([name], "push");
+    const released = await settling.settle([address], "push");
     if (state) await partials.watch(name, state.id);
-    return this.#linesFor(name, released, state?.id);
+    return this.#linesFor(address, released, state?.id);
   }
 
-  async #book(tx: Transaction, name: RepositoryName, { updates, packBytes }: PushOutcome): Promise<void> {
-    const row = await catalogueRow(tx, name);
+  async #book(tx: Transaction, { address, updates, packBytes }: PushOutcome): Promise<void> {
+    if (address.area === "prs") {
+      if (updates.length > 0) await bookContribution(tx, address, packBytes);
+      return;
+    }
+    const row = await catalogueRow(tx, address);
     if (!row) return;
     const counted = { ...row, counters: { ...row.counters, pushes: row.counters.pushes + 1 } };
     setCatalogueRow(tx, counted);
     const ids = nostrIds(updates);
     if (updates.length > ids.length) bookOwners(tx, counted, packBytes);
     else if (ids[0] !== undefined) {
-      const known = await knownPullRequest(tx, ids[0]);
+      const known = await knownPullRequest(tx, ids[0], []);
       await bookContributors(tx, counted, known?.event.pubkey ?? row.owner, packBytes);
     }
   }
 
-  async #linesFor(name: RepositoryName, released: readonly Released[], state: EventId | undefined): Promise<string[]> {
+  async #linesFor(name: PlacedName, released: readonly Released[], state: EventId | undefined): Promise<string[]> {
     const lines: string[] = [];
     if (released.some(({ kind }) => kind === "announcement")) lines.push("the repository is served from now on");
     if (released.some(({ kind }) => kind === "state")) lines.push("the state event is served from now on");
     if (released.some(({ kind }) => kind === "pull-request")) lines.push("the pull request is served from now on");
-    const row = await catalogueRow(this.parts.store, name);
+    const row = name.area === "prs" ? undefined : await catalogueRow(this.parts.store, name);
     const missing = row?.partial?.missingRefs.length ?? 0;
     if (missing > 0) lines.push(`${missing} refs of the state are still missing: push them too`);
     else if (state && (await waitingEntry(this.parts.store, state))) {

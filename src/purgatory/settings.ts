@@ -10,6 +10,8 @@ export interface PurgatorySettings {
   /** A jump of the wall clock by more than this moves deadlines along. */
   readonly clockJumpSeconds: number;
   readonly placeholderSeconds: number;
+  /** The same under `/prs/`. */
+  readonly prsPlaceholderSeconds: number;
   readonly pushStrict: boolean;
   readonly archiveReadOnly: boolean;
   readonly unhostGraceSeconds: number;
@@ -26,6 +28,8 @@ export interface PurgatorySettings {
   };
   readonly unclaimed: {
     readonly bytesEach: number;
+    /** The same under `/prs/`, where a first push brings everything. */
+    readonly prsBytesEach: number;
     readonly perIpAndHour: number;
     readonly bytesInAll: number;
   };
@@ -38,6 +42,7 @@ export const defaultPurgatorySettings: Omit<PurgatorySettings, "caps"> = {
   startGraceSeconds: 600,
   clockJumpSeconds: 300,
   placeholderSeconds: 1_800,
+  prsPlaceholderSeconds: 86_400,
   pushStrict: false,
   archiveReadOnly: true,
   unhostGraceSeconds: 90 * 86_400,
@@ -49,6 +54,6 @@ export const defaultPurgatorySettings: Omit<PurgatorySettings, "caps"> = {
     pullRequestRepositoryBytes: 2 * 2 ** 30,
     pullRequestAuthorBytes: 2 ** 30,
   },
-  unclaimed: { bytesEach: 20 * 2 ** 20, perIpAndHour: 60, bytesInAll: 2 ** 30 },
+  unclaimed: { bytesEach: 20 * 2 ** 20, prsBytesEach: 200 * 2 ** 20, perIpAndHour: 60, bytesInAll: 2 ** 30 },
   pushesUntilDiskShare: 0.9,
 };

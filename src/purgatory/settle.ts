@@ -7,26 +7,32 @@
 
 import { repositoriesTrusting, storedAuthority } from "../admission/authority.js";
 import { catalogueRow, isReleased, takesStates } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
+import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { releasedSiblings } from "../admission/repository-authority.js";
-import { type WaitingEntry, waitingEntries, waitingKeys } from "../admission/waiting.js";
+import { contributorOf, type WaitingEntry, waitingEntries, waitingKeys } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { Repository, RepositoryStore } from "../git/types.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
-import type { RefName } from "../nostr/ref-name.js";
 import type { Store } from "../store/port.js";
 import { finish, type Released, type Via } from "./finish.js";
-import type { Journal } from "./journal.js";
+import type { Mirroring } from "./mirroring.js";
 import { type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
-import type { PromiseKeeper } from "./promise-keeper.js";
-import { type PullRequestPlan, planPullRequest, tipOf, waitingPullRequests } from "./pull-requests.js";
-import { diskAddress } from "./repository-address.js";
+import {
+  type PullRequestPlan,
+  placesOf,
+  planPullRequest,
+  pullRequestRef,
+  tipOf,
+  waitingPullRequests,
+} from "./pull-requests.js";
+import type { RefWriter } from "./ref-writer.js";
+import { diskAddress, type PlacedName, placeKey, underPrs } from "./repository-address.js";
 
 export interface SettleParts {
   readonly store: Store;
   readonly repositories: RepositoryStore;
-  readonly journal: Journal;
-  readonly keeper: PromiseKeeper;
+  readonly writer: RefWriter;
+  readonly mirroring: Mirroring;
   readonly clock: Clock;
   readonly partialGraceSeconds: () => number;
   readonly maxRepositoriesPerState: () => number;
@@ -44,22 +50,28 @@ export class Settling {
 
   /** Releases what can be released around these repositories; resolves when it is done and stored. */
   async settle(
-    names: readonly RepositoryName[],
+    names: readonly PlacedName[],
     via: Via,
     partial: ReadonlySet<EventId> = new Set(),
   ): Promise<readonly Released[]> {
     const concerned = await this.concerned(names);
     if (concerned.length === 0) return [];
     const addresses = concerned.map((name) => diskAddress(name));
-    return this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via, partial));
+    const served: RepositoryName[] = [];
+    const released = await this.parts.repositories.withLocks(addresses, () =>
+      this.settleLocked(concerned, via, partial, served),
+    );
+    for (const name of served) await this.parts.mirroring.into(name);
+    return released;
   }
 
-  private open = (name: RepositoryName): Repository => this.parts.repositories.open(diskAddress(name));
+  private open = (name: PlacedName): Repository => this.parts.repositories.open(diskAddress(name));
 
-  private async concerned(names: readonly RepositoryName[]): Promise<RepositoryName[]> {
+  private async concerned(names: readonly PlacedName[]): Promise<PlacedName[]> {
     const { store } = this.parts;
-    const found = new Map(names.map((name) => [repositoryKey(name), name]));
+    const found = new Map(names.map((name) => [placeKey(name), name]));
     for (const name of names) {
+      if (name.area === "prs") continue;
       const prefix = waitingKeys.repositoryKind(name, "state");
       const authors = new Set((await waitingEntries(store, prefix, maxWaitingStatesLookedAt)).map((e) => e.pubkey));
       // What completes a partial state here completes it wherever it decides.
@@ -68,17 +80,15 @@ export class Settling {
       if (partial) authors.add(partial.event.pubkey);
       for (const author of authors) {
         for (const { owner, identifier } of await this.decidesIn(author, name.identifier))
-          found.set(repositoryKey({ owner, identifier }), { owner, identifier });
+          found.set(placeKey({ owner, identifier }), { owner, identifier });
       }
     }
     for (const name of names) {
-      for (const { repositories } of await waitingPullRequests(store, name)) {
-        for (const other of repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
-          found.set(repositoryKey(other), other);
-        }
+      for (const entry of await waitingPullRequests(store, name)) {
+        for (const other of placesOf(entry)) found.set(placeKey(other), other);
       }
     }
-    const onDisk: RepositoryName[] = [];
+    const onDisk: PlacedName[] = [];
     for (const name of found.values()) {
       if (await this.parts.repositories.exists(diskAddress(name))) onDisk.push(name);
     }
@@ -106,17 +116,23 @@ export class Settling {
   }
 
   private async settleLocked(
-    names: readonly RepositoryName[],
+    concerned: readonly PlacedName[],
     via: Via,
     partial: ReadonlySet<EventId>,
+    served: RepositoryName[],
   ): Promise<readonly Released[]> {
-    const { store, clock } = this.parts;
+    const { store, clock, repositories } = this.parts;
+    const names: PlacedName[] = [];
+    // One under /prs/ may have gone, empty, before its lock was ours.
+    for (const name of concerned) {
+      if (name.area !== "prs" || (await repositories.exists(diskAddress(name)))) names.push(name);
+    }
     const nowSeconds = unixSeconds(clock);
     const plans: RepositoryPlan[] = [];
     const copied = new Map<string, number>();
     const planning = this.planning(nowSeconds, partial);
     try {
-      for (const name of names) {
+      for (const name of names.filter(({ area }) => area !== "prs")) {
         const plan = await planFor(name, this.open(name), planning);
         if (plan && (await this.align(plan, copied))) plans.push(plan);
       }
@@ -125,6 +141,7 @@ export class Settling {
       if (entries.length === 0 && copied.size === 0 && plans.every(isQuiet)) return [];
       const finishing = { plans, pullRequests: entries, copied, via, nowSeconds };
       const released = await store.transact((tx) => finish(tx, finishing));
+      served.push(...plans.filter(({ governing, row }) => governing && !isReleased(row)).map(({ name }) => name));
       // In the same turn as the commit: clients see the events and the refs they speak of at once.
       this.publish(names);
       this.parts.released(released);
@@ -134,7 +151,7 @@ export class Settling {
     }
   }
 
-  private publish(names: readonly RepositoryName[]): void {
+  private publish(names: readonly PlacedName[]): void {
     for (const name of names) this.open(name).publish();
   }
 
@@ -170,50 +187,31 @@ export class Settling {
       if (!(await repository.copyObjectsFrom(copyFrom, [...new Set(state.refs.values())]))) return false;
       copied.set(repositoryKey(name), (await repository.sizeBytes()) - before);
     }
-    return this.writeRefs(name, repository, alignment.updates, alignment.head);
-  }
-
-  private async writeRefs(
-    name: RepositoryName,
-    repository: Repository,
-    updates: readonly { readonly ref: RefName; readonly to: Oid | undefined }[],
-    head: RefName | undefined,
-  ): Promise<boolean> {
-    if (updates.length > 0) {
-      const { owner, identifier } = name;
-      const promised = updates.map(({ ref, to }) => ({ ref, to: to ?? null }));
-      const row = { owner, identifier, area: "main" as const, updates: promised, head: head ?? null };
-      const promise = await this.parts.store.transact(async (tx) => this.parts.journal.promise(tx, row));
-      const result = await repository.updateRefs(updates, { withhold: true });
-      this.parts.keeper.add(name, promise);
-      if (!result.ok) {
-        this.parts.problem(name, `its refs could not be written: ${result.reason}`);
-        return false;
-      }
-    }
-    if (head && (await repository.refs()).head !== head) await repository.setHead(head, { withhold: true });
-    return true;
+    return this.parts.writer.write(repository, alignment.updates, alignment.head);
   }
 
   private async placePullRequests(
-    names: readonly RepositoryName[],
+    names: readonly PlacedName[],
     plans: readonly RepositoryPlan[],
   ): Promise<PullRequestPlan[]> {
-    const { store } = this.parts;
+    const { store, writer, mirroring } = this.parts;
     const released = new Set(plans.filter((plan) => plan.governing).map((plan) => repositoryKey(plan.name)));
-    const mine = new Set(names.map(repositoryKey));
+    const mine = new Set(names.map(placeKey));
     const placed = new Map<string, PullRequestPlan>();
     for (const name of names) {
       for (const entry of await this.withCommitHere(name)) {
         if (placed.has(entry.id)) continue;
-        const plan = await planPullRequest(entry, store, this.open, (other) => released.has(repositoryKey(other)));
+        const contributor = contributorOf(entry);
+        const prs = contributor && mine.has(placeKey(underPrs(contributor))) ? underPrs(contributor) : undefined;
+        const willBeReleased = (other: RepositoryName): boolean => released.has(repositoryKey(other));
+        const plan = await planPullRequest(entry, store, this.open, willBeReleased, prs && this.open(prs));
         if (!plan) continue;
         let done = 0;
         for (const { name: target, repository, copyFrom } of plan.targets) {
           // Only repositories whose lock is held are written; another one it addresses is settled on its own turn.
-          if (!mine.has(repositoryKey(target))) continue;
-          if (copyFrom && !(await repository.copyObjectsFrom(copyFrom, [plan.tip]))) continue;
-          if (await this.writeRefs(target, repository, [{ ref: plan.ref, to: plan.tip }], undefined)) done++;
+          if (!mine.has(placeKey(target))) continue;
+          if (copyFrom && !(await mirroring.lend(target, repository, copyFrom, plan.tip))) continue;
+          if (await writer.write(repository, [{ ref: plan.ref, to: plan.tip }])) done++;
         }
         if (done > 0) placed.set(entry.id, plan);
       }
@@ -222,7 +220,7 @@ export class Settling {
   }
 
   /** One question to git however many wait: most of them wait for something that is not here. */
-  private async withCommitHere(name: RepositoryName): Promise<WaitingEntry[]> {
+  private async withCommitHere(name: PlacedName): Promise<WaitingEntry[]> {
     const waiting = await waitingPullRequests(this.parts.store, name);
     if (waiting.length === 0) return [];
     const types = await this.open(name).objectTypes(waiting.flatMap((entry) => tipOf(entry) ?? []));
@@ -233,19 +231,17 @@ export class Settling {
   }
 
   /** Their events are gone: so are their refs. */
-  async dropPullRequests(ids: readonly EventId[], name: RepositoryName): Promise<void> {
-    const { repositories } = this.parts;
+  async dropPullRequests(ids: readonly EventId[], name: PlacedName): Promise<void> {
+    const { repositories, writer } = this.parts;
     const address = diskAddress(name);
     if (!(await repositories.exists(address))) return;
     await repositories.withLocks([address], async () => {
       const repository = this.open(name);
       const { refs } = await repository.refs();
-      const gone = ids.map((id) => `refs/nostr/${id}` as RefName).filter((ref) => refs.has(ref));
-      await this.writeRefs(
-        name,
+      const gone = ids.map(pullRequestRef).filter((ref) => refs.has(ref));
+      await writer.write(
         repository,
         gone.map((ref) => ({ ref, to: undefined })),
-        undefined,
       );
       repository.publish();
     });

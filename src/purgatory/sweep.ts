@@ -2,19 +2,21 @@
 
 import { applyChange } from "../admission/apply.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow, withStatus } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
+import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { rememberId } from "../admission/remembered.js";
-import { dueEntries, type WaitingEntry, waitingEntry } from "../admission/waiting.js";
+import { contributorOf, dueEntries, type WaitingEntry, waitingEntry } from "../admission/waiting.js";
 import { putWaiting } from "../admission/waiting-writes.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { Filter } from "../nostr/filter.js";
 import type { Store, Transaction } from "../store/port.js";
+import type { Contributors } from "./contributors.js";
 import { clockJumpSeconds, type Expiry, expiryOf } from "./expiry.js";
 import { movePartial, partialPushes } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
-import { diskAddress } from "./repository-address.js";
+import { placesOf } from "./pull-requests.js";
+import { diskAddress, type PlacedName } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export interface SweepParts {
@@ -24,7 +26,9 @@ export interface SweepParts {
   readonly clock: Clock;
   readonly settings: () => PurgatorySettings;
   /** A push or fetch for it is running: it is not taken away under it. */
-  readonly isBusy: (name: RepositoryName) => boolean;
+  readonly isBusy: (name: PlacedName) => boolean;
+  /** Set while GRASP-06 is on: what lies under `/prs/` is kept while it is off. */
+  readonly contributors: Contributors | undefined;
   /** False: it must not end yet, though its time is over. */
   readonly mayExpire: (entry: WaitingEntry) => boolean;
   readonly expired: (entry: WaitingEntry, expiry: Expiry) => void;
@@ -60,6 +64,7 @@ export class Sweep {
     if (now - this.#choresAt < choresEverySeconds) return;
     this.#choresAt = now;
     await this.#removeGoneRepositories(now);
+    await this.parts.contributors?.sweep();
     await this.#forgetRemembered(now);
   }
 
@@ -95,13 +100,14 @@ export class Sweep {
 
   async #expire(entry: WaitingEntry, now: number): Promise<void> {
     const { store, settings, isBusy } = this.parts;
-    const names = entry.repositories.flatMap((text) => repositoryNamed(text) ?? []);
-    if (names.some(isBusy) || !this.parts.mayExpire(entry)) return;
+    if (placesOf(entry).some(isBusy) || !this.parts.mayExpire(entry)) return;
     const expiry = expiryOf(entry, now, settings().caps);
     const dropped = await store.transact((tx) => applyExpiry(tx, entry, expiry, now));
     if (dropped === undefined) return;
     this.parts.expired(entry, expiry);
     await this.#deleteFromDisk(dropped);
+    const contributor = contributorOf(entry);
+    if (contributor && expiry.to === "gone") await this.parts.contributors?.tidy(contributor);
   }
 
   async #deleteFromDisk(names: readonly RepositoryName[]): Promise<void> {

@@ -52,7 +52,12 @@ export function relayFacts(config: Config, serverKey: Pubkey, version: string): 
     software: softwareUrl,
     version,
     supportedNips,
-    supportedGrasps: ["GRASP-01", "GRASP-02", ...(isArchiving(config) ? ["GRASP-05"] : [])],
+    supportedGrasps: [
+      "GRASP-01",
+      "GRASP-02",
+      ...(isArchiving(config) ? ["GRASP-05"] : []),
+      ...(config.grasp06Enable ? ["GRASP-06"] : []),
+    ],
     repoAcceptanceCriteria: acceptanceCriteria(config),
     ...(curated === undefined ? {} : { curation: curated }),
     ...(config.relayPostingPolicy === undefined ? {} : { postingPolicy: config.relayPostingPolicy }),

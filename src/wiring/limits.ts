@@ -73,6 +73,7 @@ export const purgatorySettings = (config: Config): PurgatorySettings => ({
   startGraceSeconds: config.purgatoryStartGraceSecs,
   clockJumpSeconds: config.purgatoryClockJumpSecs,
   placeholderSeconds: config.placeholderExpirySecs,
+  prsPlaceholderSeconds: config.placeholderPrsExpirySecs,
   pushStrict: config.pushStrict,
   archiveReadOnly: config.archiveReadOnly,
   unhostGraceSeconds: config.unhostGraceDays * 86_400,
@@ -86,6 +87,7 @@ export const purgatorySettings = (config: Config): PurgatorySettings => ({
   },
   unclaimed: {
     bytesEach: config.unclaimedMaxBytes,
+    prsBytesEach: config.unclaimedPrsMaxBytes,
     perIpAndHour: config.unclaimedPerHourPerIp,
     bytesInAll: config.unclaimedTotalMaxBytes,
   },

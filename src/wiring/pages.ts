@@ -14,6 +14,7 @@ import { assetRoutes } from "../web/assets.js";
 import { type LandingFacts, landingRoute } from "../web/landing.js";
 import type { Site } from "../web/layout.js";
 import { missingPage, tryLaterPage } from "../web/missing-page.js";
+import { prsRoutes } from "../web/prs-page.js";
 import { RelayHistory, sampleEveryMs } from "../web/relay-history.js";
 import { repositoryRoutes } from "../web/repository-routes.js";
 import { nothingFollowed, type StatusSources } from "../web/status-facts.js";
@@ -109,6 +110,7 @@ export function createPages(parts: PagesParts): Pages {
     routes: [
       limited(landing),
       limited(statusRoute),
+      ...(live.current.grasp06Enable ? prsRoutes(site, sources, rates) : []),
       ...repositoryRoutes(site, sources, rates),
       ...assetRoutes(),
       nothing,

@@ -24,16 +24,15 @@ import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { NegentropyRecords } from "../nostr/negentropy/records.js";
 import { NegentropyServer } from "../nostr/negentropy/server.js";
-import { parseNpub } from "../nostr/nip19.js";
 import { refuse } from "../nostr/refusals.js";
 import type { Verifier } from "../nostr/verify/port.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import { diskAddress } from "../purgatory/repository-address.js";
 import type { RelayMetrics } from "../relay/metrics.js";
 import { createRelay } from "../relay/relay.js";
 import type { Store } from "../store/port.js";
 import type { StatusSources } from "../web/status-facts.js";
 import type { Admin } from "./admin.js";
+import { repositoryLookUp } from "./contributors.js";
 import { publicUrls, relayFacts } from "./facts.js";
 import type { GitHost } from "./git-host.js";
 import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
@@ -138,12 +137,7 @@ function gitHttp(
     repositories: gitHost.repositories,
     capabilities: gitHost.capabilities,
     clock,
-    lookUp: async (npub, identifier, area) => {
-      const owner = parseNpub(npub);
-      if (!owner || area !== "main") return undefined;
-      const name = { owner, identifier };
-      return (await purgatory.lookUp(name)) ? { address: diskAddress(name) } : undefined;
-    },
+    lookUp: repositoryLookUp(purgatory, live.current.grasp06Enable),
     authority: (address, commands, { ip }) => purgatory.authority(address, commands, ip),
     begins: (address) => purgatory.pushBegins(address),
     journal: (entry) => purgatory.journal(entry),
@@ -157,7 +151,7 @@ function gitHttp(
     observe(done) {
       gitMetrics.observe(done);
       const { operation, status, code, durationMs, fault } = done;
-      const repo = done.address && `${done.address.npub}/${done.address.identifier}`;
+      const repo = done.address?.label;
       if (fault !== undefined && status !== "aborted")
         logger.error({ err: fault, operation, repo }, "a git request failed");
       else logger.debug({ operation, status, code, repo, ms: Math.round(durationMs) }, "git");

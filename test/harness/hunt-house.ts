@@ -28,11 +28,12 @@ import { createVerifierPool, type VerifierPool } from "../../src/nostr/verify/po
 import type { Expiry } from "../../src/purgatory/expiry.js";
 import type { Released } from "../../src/purgatory/finish.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
-import { diskAddress } from "../../src/purgatory/repository-address.js";
+import { diskAddress, type PlacedName } from "../../src/purgatory/repository-address.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
 import { createMemoryStore } from "../../src/store/memory/create.js";
 import type { Store } from "../../src/store/port.js";
 import { buildAdmin } from "../../src/wiring/admin.js";
+import { contributorRules } from "../../src/wiring/contributors.js";
 import { type GitHost, openGitHost } from "../../src/wiring/git-host.js";
 import { type HuntingRoom, startHunting } from "../../src/wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "../../src/wiring/limits.js";
@@ -111,6 +112,9 @@ export class HuntHouse {
       clock,
       settings: () => purgatorySettings(live.current),
       diskShareUsed: async () => 0,
+      ...(live.current.grasp06Enable && {
+        contributors: contributorRules(store, [serviceName(domain) as ServiceName], () => admissionLists(live.current)),
+      }),
       observer: {
         released: (released) => void this.released.push(released),
         expired: (_entry, expiry) => void this.expired.push(expiry),
@@ -128,7 +132,7 @@ export class HuntHouse {
         adminKeys: () => new Set(),
         lists: () => admissionLists(live.current),
         archive: () => archiveSettings(live.current),
-        grasp06: false,
+        grasp06: live.current.grasp06Enable,
         caps: () => admissionCaps(live.current),
         newAnnouncements: hourlyCounter(),
         graspLists: hourlyCounter(),
@@ -282,11 +286,11 @@ export class HuntHouse {
     if (!answer.ok) throw new Error(answer.message);
   }
 
-  repository(name: RepositoryName): GitRepository {
+  repository(name: PlacedName): GitRepository {
     return this.gitHost.repositories.open(diskAddress(name));
   }
 
-  async refs(name: RepositoryName): Promise<Record<string, string>> {
+  async refs(name: PlacedName): Promise<Record<string, string>> {
     const { refs } = await this.repository(name).refs();
     return Object.fromEntries([...refs].map(([ref, { oid }]) => [ref, oid]));
   }
@@ -296,7 +300,7 @@ export class HuntHouse {
   }
 
   /** Nothing of a fetch is left: no quarantine, no temporary file, no scratch directory, no process. */
-  async leftovers(name: RepositoryName): Promise<string[]> {
+  async leftovers(name: PlacedName): Promise<string[]> {
     const objects = join(this.repository(name).directory, "objects");
     const found: string[] = [];
     for (const folder of [objects, join(objects, "pack")]) {

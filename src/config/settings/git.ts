@@ -100,6 +100,6 @@ export const archiveSettings = {
   ),
   NGIT_GRASP06_ENABLE: setting(onOff(), {
     fallback: "false",
-    help: "GRASP-06: contributors may push pull requests under /prs/.",
+    help: "GRASP-06: contributors may push pull requests under /prs/, also for repositories that are hosted elsewhere.",
   }),
 } satisfies SettingTable;

@@ -1,0 +1,39 @@
+// One fetch for a pull request that only GRASP-06 lets in: into its signer's `/prs/` repository, within the signer's
+// quota. The repository is made for it and goes again if nothing came.
+
+import type { RepositoryName } from "../admission/names.js";
+import { LauncherError } from "../git/launcher.js";
+import { diskAddress, underPrs } from "../purgatory/repository-address.js";
+import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
+import { fetchFromServer, type ServerFetchResult } from "./fetch-server.js";
+import type { RunFetchParts } from "./run-fetch.js";
+
+const nothing: ServerFetchResult = { arrived: [], refused: [], failure: "cancelled", bytes: 0 };
+
+export async function runContributorFetch(
+  { repositories, purgatory, server }: RunFetchParts,
+  { url, ids, maxBytes }: FetchCommand,
+  leave: FetchLeave,
+  name: RepositoryName,
+): Promise<EndedFetch> {
+  const address = diskAddress(underPrs(name));
+  const done = purgatory.pushBegins(address);
+  try {
+    const left = await purgatory.contributionLeft(name.owner);
+    const result = await repositories
+      .whileUsed(address, async () => {
+        const repository = await repositories.create(address);
+        const limits = { maxBytes: Math.min(maxBytes, left), trustRefs: true };
+        return fetchFromServer(server, { url, ids, repository, ...limits, ...leave });
+      })
+      .catch((error: unknown) => {
+        if (error instanceof LauncherError) return nothing;
+        throw error;
+      });
+    const { arrived, bytes } = result;
+    return { result, release: () => purgatory.contributed(name, arrived.length > 0 ? bytes : undefined, done) };
+  } catch (error) {
+    done();
+    throw error;
+  }
+}

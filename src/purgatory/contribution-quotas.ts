@@ -1,0 +1,43 @@
+// What authors have under `/prs/` (git-http.md, "Budgets"; threats.md row 19): counted until the repository goes, and
+// together with what they have in other people's repositories. Table "meta", `prs-bytes:<owner>:<identifier>`.
+
+import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import type { Pubkey } from "../nostr/ids.js";
+import type { TableReader, Transaction } from "../store/port.js";
+import { contributorsQuotaLeft, type QuotaLeft } from "./quotas.js";
+import type { PurgatorySettings } from "./settings.js";
+
+interface Contribution extends RepositoryName {
+  readonly bytes: number;
+}
+
+const prefix = "prs-bytes:";
+const keyOf = (name: RepositoryName): string => `${prefix}${repositoryKey(name)}`;
+
+export async function bookContribution(tx: Transaction, name: RepositoryName, bytes: number): Promise<void> {
+  const { owner, identifier } = name;
+  const before = (await tx.row<Contribution>("meta", keyOf(name)))?.bytes ?? 0;
+  tx.setRow<Contribution>("meta", keyOf(name), { owner, identifier, bytes: before + bytes });
+}
+
+export const forgetContribution = (tx: Transaction, name: RepositoryName): void => tx.deleteRow("meta", keyOf(name));
+
+/** All of them, or one author's. */
+export async function contributions(reader: TableReader, author?: Pubkey): Promise<Contribution[]> {
+  const range = { prefix: author === undefined ? prefix : `${prefix}${author}:` };
+  const found: Contribution[] = [];
+  for await (const [, row] of reader.rows<Contribution>("meta", range)) found.push(row);
+  return found;
+}
+
+/** How much more one author may bring, here or into any repository. */
+export async function contributionLeft(
+  reader: TableReader,
+  author: Pubkey,
+  settings: PurgatorySettings,
+): Promise<QuotaLeft> {
+  // No repository has an empty identifier: what is asked is the author's account alone.
+  const elsewhere = await contributorsQuotaLeft(reader, { owner: author, identifier: "" }, [author], settings);
+  const here = (await contributions(reader, author)).reduce((sum, { bytes }) => sum + bytes, 0);
+  return { ...elsewhere, maxBytes: Math.max(0, elsewhere.maxBytes - here) };
+}

@@ -1,0 +1,105 @@
+// The repositories under `/prs/` (grasp.md, GRASP-06): made by a push or a hunt, gone when nothing is left in them. They
+// have no row in the catalogue: what lies in one is what its refs and its placeholders say.
+
+import { catalogueRow, isReleased } from "../admission/catalogue.js";
+import { type RepositoryName, repositoryAddress, repositoryKey } from "../admission/names.js";
+import { type PlaceholderRow, placeholders, waitingEntry } from "../admission/waiting.js";
+import type { RepositoryStore } from "../git/types.js";
+import type { ServiceName } from "../net/url.js";
+import { type EventId, isEventId, isPubkey } from "../nostr/ids.js";
+import { repositoriesTagged } from "../nostr/nip34.js";
+import type { RefName } from "../nostr/ref-name.js";
+import type { Store } from "../store/port.js";
+import { contributions, forgetContribution } from "./contribution-quotas.js";
+import { diskAddress, type PlacedName, underPrs } from "./repository-address.js";
+
+/** GRASP-06 as the operator switched it on. */
+export interface ContributorRules {
+  readonly services: readonly ServiceName[];
+  /** Lists and bans: nothing is pushed there. */
+  isBlocked(name: RepositoryName): Promise<boolean>;
+}
+
+export interface ContributorsParts {
+  readonly store: Store;
+  readonly repositories: RepositoryStore;
+  readonly isBusy: (name: PlacedName) => boolean;
+  readonly dropPullRequests: (ids: readonly EventId[], name: PlacedName) => Promise<void>;
+  readonly mirrorInto: (name: RepositoryName) => Promise<void>;
+}
+
+const eventIdOf = (ref: RefName): EventId | undefined => {
+  const id = ref.startsWith("refs/nostr/") ? ref.slice("refs/nostr/".length) : "";
+  return isEventId(id) ? id : undefined;
+};
+
+export class Contributors {
+  constructor(private readonly parts: ContributorsParts) {}
+
+  /** If nothing is left in it, its directory goes, and its bytes are its author's no more. */
+  async tidy(name: RepositoryName): Promise<void> {
+    const { store, repositories, isBusy } = this.parts;
+    if (isBusy(underPrs(name))) return;
+    if (await repositories.removeIfEmpty(diskAddress(underPrs(name)))) {
+      await store.transact(async (tx) => forgetContribution(tx, name));
+    }
+  }
+
+  /** At start and hourly: what a crash, a moderator or an expiry left without an owner goes; lost mirrors are made. */
+  async sweep(): Promise<void> {
+    const { store, repositories } = this.parts;
+    const found: RepositoryName[] = [];
+    for await (const { npubOrOwner, identifier, area } of repositories.list()) {
+      if (area === "prs" && isPubkey(npubOrOwner)) found.push({ owner: npubOrOwner, identifier });
+    }
+    const unmirrored = new Map<string, RepositoryName>();
+    for (const name of found) {
+      if (this.parts.isBusy(underPrs(name))) continue;
+      for (const target of await this.#sweepOne(name)) unmirrored.set(repositoryKey(target), target);
+      await this.tidy(name);
+    }
+    for (const name of unmirrored.values()) await this.parts.mirrorInto(name);
+    for (const name of await contributions(store)) {
+      if (await repositories.exists(diskAddress(underPrs(name)))) continue;
+      await store.transact(async (tx) => forgetContribution(tx, name));
+    }
+  }
+
+  /** Answers the repositories that lack a pull request of this one. */
+  async #sweepOne(name: RepositoryName): Promise<RepositoryName[]> {
+    const { store, repositories } = this.parts;
+    const repository = repositories.open(diskAddress(underPrs(name)));
+    const unmirrored: RepositoryName[] = [];
+    const orphans: EventId[] = [];
+    for (const ref of (await repository.refs()).refs.keys()) {
+      const id = eventIdOf(ref);
+      // In this order: a release between the two looks must not make an orphan of it.
+      const waiting = id && (await waitingEntry(store, id));
+      const stored = id && (await store.event(id));
+      if (id && !waiting && !stored) orphans.push(id);
+      if (!stored) continue;
+      for (const { pubkey: owner, identifier } of repositoriesTagged(stored.event)) {
+        const target = { owner, identifier };
+        if (identifier === name.identifier && (await this.#lacks(target, ref))) unmirrored.push(target);
+      }
+    }
+    if (orphans.length > 0) await this.parts.dropPullRequests(orphans, underPrs(name));
+    for (const { eventId } of await repository.unclaimed()) {
+      if (!(await placeholders(store, eventId)).some(isFor(name))) await repository.dropUnclaimed(eventId);
+    }
+    return unmirrored;
+  }
+
+  async #lacks(target: RepositoryName, ref: RefName): Promise<boolean> {
+    const { store, repositories } = this.parts;
+    if (!isReleased(await catalogueRow(store, target))) return false;
+    const address = diskAddress(target);
+    if (!(await repositories.exists(address))) return false;
+    return !(await repositories.open(address).refs()).refs.has(ref);
+  }
+}
+
+const isFor =
+  (name: RepositoryName) =>
+  ({ area, repository }: PlaceholderRow): boolean =>
+    area === "prs" && repository === repositoryAddress(name);

@@ -1,0 +1,96 @@
+// Pull requests from one repository to another: what lies under `/prs/` is also placed in the repositories it is for,
+// never the other way (grasp.md, GRASP-06). Copies are the receiving repository's share for pull requests, not its
+// owner's; their author's share they were when they came (git-http.md, "Budgets").
+
+import { catalogueRow, isReleased, setCatalogueRow } from "../admission/catalogue.js";
+import { type RepositoryName, repositoryAddress } from "../admission/names.js";
+import type { Repository, RepositoryStore } from "../git/types.js";
+import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { Store } from "../store/port.js";
+import { pullRequestRef } from "./pull-requests.js";
+import { contributorsQuotaLeft } from "./quotas.js";
+import type { RefWriter } from "./ref-writer.js";
+import { diskAddress, underPrs } from "./repository-address.js";
+import type { PurgatorySettings } from "./settings.js";
+
+export interface MirroringParts {
+  readonly store: Store;
+  readonly repositories: RepositoryStore;
+  readonly settings: () => PurgatorySettings;
+  readonly writer: RefWriter;
+  readonly problem: (name: RepositoryName, what: string) => void;
+}
+
+interface Lacking {
+  readonly id: EventId;
+  readonly author: Pubkey;
+}
+
+/** What a pack has that brings nothing. */
+const emptyPackBytes = 32;
+const maxPullRequestsLookedAt = 10_000;
+
+export class Mirroring {
+  constructor(private readonly parts: MirroringParts) {}
+
+  /** Under both locks: the commit and all it reaches, from the one to the other. */
+  async lend(name: RepositoryName, repository: Repository, lender: Repository, tip: Oid): Promise<boolean> {
+    const { store, settings, problem } = this.parts;
+    if ((await repository.missingObjects([tip])).size === 0) return true;
+    if ((await contributorsQuotaLeft(store, name, [], settings())).maxBytes <= emptyPackBytes) {
+      problem(name, "its share for pull requests is full: one was not copied into it");
+      return false;
+    }
+    const before = await repository.sizeBytes();
+    if (!(await repository.copyObjectsFrom(lender, [tip]))) return false;
+    const copied = (await repository.sizeBytes()) - before;
+    await store.transact(async (tx) => {
+      const row = await catalogueRow(tx, name);
+      const counters = row && { ...row.counters, pullRequestBytes: row.counters.pullRequestBytes + copied };
+      if (row && counters) setCatalogueRow(tx, { ...row, counters });
+    });
+    return true;
+  }
+
+  /** Served pull requests for this repository that lie under `/prs/` and have no ref in it get one. */
+  async into(name: RepositoryName): Promise<void> {
+    const { store, repositories, writer } = this.parts;
+    if (!isReleased(await catalogueRow(store, name))) return;
+    const main = diskAddress(name);
+    if (!(await repositories.exists(main))) return;
+    for (const { id, author } of await this.#lacking(name)) {
+      const prs = diskAddress(underPrs({ owner: author, identifier: name.identifier }));
+      if (!(await repositories.exists(prs))) continue;
+      await repositories.withLocks([main, prs], async () => {
+        const ref = pullRequestRef(id);
+        const lender = repositories.open(prs);
+        const tip = (await lender.refs()).refs.get(ref)?.oid;
+        // Deleted meanwhile: then its ref has no business here either.
+        if (!tip || !(await store.has(id))) return;
+        const repository = repositories.open(main);
+        try {
+          if (await this.lend(name, repository, lender, tip)) await writer.write(repository, [{ ref, to: tip }]);
+        } finally {
+          repository.publish();
+        }
+      });
+    }
+  }
+
+  async #lacking(name: RepositoryName): Promise<Lacking[]> {
+    const { store, repositories } = this.parts;
+    const { refs } = await repositories.open(diskAddress(name)).refs();
+    const filter = {
+      kinds: [kinds.pullRequest, kinds.pullRequestUpdate],
+      tags: new Map([["a", [repositoryAddress(name)]]]),
+    };
+    const lacking: Lacking[] = [];
+    for await (const page of store.query([filter], { limit: maxPullRequestsLookedAt })) {
+      for (const { id, event } of page) {
+        if (!refs.has(pullRequestRef(id))) lacking.push({ id, author: event.pubkey });
+      }
+    }
+    return lacking;
+  }
+}

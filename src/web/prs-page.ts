@@ -1,0 +1,136 @@
+// The page at `/prs/<npub>/<identifier>.git` (grasp.md, GRASP-06): whose pull requests these are, what for, and which are
+// here. An empty one is a page as well, not a 404: to git it is an empty repository, and one URL must not be both.
+// Served pull requests only; what waits is not shown (threats.md row 31).
+
+import { catalogueRow, isReleased } from "../admission/catalogue.js";
+import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import { parseGitPath } from "../git/url-path.js";
+import { type Document, sendDocument } from "../http/page.js";
+import type { Route, RouteRequest } from "../http/routes.js";
+import type { NostrEvent } from "../nostr/event.js";
+import { type EventId, isEventId } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import { npubOf, parseNpub } from "../nostr/nip19.js";
+import { pullRequestOf } from "../nostr/nip34.js";
+import { diskAddress, underPrs } from "../purgatory/repository-address.js";
+import { foreign, type Html, html } from "./html.js";
+import { copyLine, pageDocument, type Site } from "./layout.js";
+import { tryLaterPage } from "./missing-page.js";
+import { type Person, peopleOf, personLink } from "./people.js";
+import type { RepositorySources } from "./repository-facts.js";
+import { repositoryPath, threadUrl } from "./repository-urls.js";
+import { titleOf } from "./threads.js";
+import { retryAfterSeconds, type VisitorRates } from "./visitor-rates.js";
+import { shortOid, time } from "./words.js";
+
+interface Target {
+  readonly name: RepositoryName;
+  readonly owner: Person | undefined;
+  readonly isHostedHere: boolean;
+}
+
+interface PrsFacts {
+  readonly name: RepositoryName;
+  readonly signer: Person | undefined;
+  readonly pullRequests: readonly NostrEvent[];
+  readonly targets: readonly Target[];
+  /** There are more than are shown. */
+  readonly isCut: boolean;
+}
+
+const shownPullRequests = 100;
+const shownTargets = 20;
+
+export function prsRoutes(site: () => Site, sources: RepositorySources, rates: VisitorRates): Route[] {
+  const nameIn = (request: RouteRequest): RepositoryName | undefined => {
+    const path = parseGitPath(request.path, site().basePath);
+    const owner = path?.area === "prs" && path.rest === "" && path.identifier !== "" ? parseNpub(path.npub) : undefined;
+    return path && owner && { owner, identifier: path.identifier };
+  };
+  return [
+    {
+      matches: (request) => (request.method === "GET" || request.method === "HEAD") && nameIn(request) !== undefined,
+      async handle(request, response) {
+        const name = nameIn(request);
+        const page =
+          name && rates.takePage(request.ip)
+            ? prsPage(site(), await factsOf(sources, name))
+            : tryLaterPage(site(), 429, retryAfterSeconds);
+        sendDocument(request, response, page);
+      },
+    },
+  ];
+}
+
+async function factsOf({ store, repositories }: RepositorySources, name: RepositoryName): Promise<PrsFacts> {
+  const address = diskAddress(underPrs(name));
+  const refs = (await repositories.exists(address)) ? (await repositories.open(address).shownRefs()).refs : new Map();
+  const ids = [...refs.keys()].map((ref) => ref.slice("refs/nostr/".length)).filter(isEventId) as EventId[];
+  const pullRequests: NostrEvent[] = [];
+  const targets = new Map<string, RepositoryName>();
+  for (const id of ids.slice(0, shownPullRequests)) {
+    const stored = await store.event(id);
+    if (!stored) continue;
+    pullRequests.push(stored.event);
+    for (const { pubkey: owner, identifier } of pullRequestOf(stored.event)?.repositories ?? []) {
+      if (identifier === name.identifier) targets.set(repositoryKey({ owner, identifier }), { owner, identifier });
+    }
+  }
+  const shown = [...targets.values()].slice(0, shownTargets);
+  const people = await peopleOf(store, [name.owner, ...shown.map(({ owner }) => owner)]);
+  return {
+    name,
+    signer: people.get(name.owner),
+    pullRequests: pullRequests.sort((a, b) => b.created_at - a.created_at),
+    targets: await Promise.all(
+      shown.map(async (target) => ({
+        name: target,
+        owner: people.get(target.owner),
+        isHostedHere: isReleased(await catalogueRow(store, target)),
+      })),
+    ),
+    isCut: ids.length > shownPullRequests,
+  };
+}
+
+function prsPage(site: Site, facts: PrsFacts): Document {
+  const { name, signer, pullRequests } = facts;
+  const url = `${site.httpUrl}/prs/${npubOf(name.owner)}/${encodeURIComponent(name.identifier)}.git`;
+  return pageDocument(site, {
+    title: `Pull requests for ${name.identifier.slice(0, 100)} · ${site.name}`,
+    main: html`<h1>Pull requests for ${foreign(name.identifier, 120)}</h1>
+<p class="lead">By ${signer && personLink(signer)}. Contributors may push their pull requests here, also for repositories this server does not host.</p>
+<section aria-labelledby="held"><h2 id="held">Here</h2>
+${
+  pullRequests.length === 0
+    ? html`<p>Nothing here yet: no pull request of this contributor for this name has its data on this server.</p>`
+    : html`<ul>${pullRequests.map((event) => line(site, event))}</ul>${facts.isCut && html`<p class="quiet">and more</p>`}`
+}
+</section>
+${
+  facts.targets.length > 0 &&
+  html`<section aria-labelledby="for"><h2 id="for">For</h2><ul>${facts.targets.map((target) => targetLine(site, target))}</ul></section>`
+}
+<section aria-labelledby="fetch"><h2 id="fetch">Fetch</h2>
+${copyLine("Address for the clone tag of a pull request", url)}
+${copyLine("Fetch a pull request with git", `git fetch ${url} refs/nostr/${pullRequests[0]?.id ?? "<event id>"}`)}
+</section>`,
+  });
+}
+
+function line(site: Site, event: NostrEvent): Html {
+  const url = threadUrl(site, { id: event.id, author: event.pubkey, kind: event.kind });
+  const title = foreign(titleOf(event), 120);
+  const tip = pullRequestOf(event)?.tip ?? "";
+  return html`<li>${url === undefined ? title : html`<a href="${url}">${title}</a>`}${
+    event.kind === kinds.pullRequestUpdate && html` <span class="tag">update</span>`
+  } <code>${shortOid(tip)}</code> ${time(event.created_at)}</li>`;
+}
+
+function targetLine(site: Site, { name, owner, isHostedHere }: Target): Html {
+  const by = owner && html` by ${personLink(owner)}`;
+  const label = foreign(name.identifier, 120);
+  return isHostedHere
+    ? html`<li><a href="${repositoryPath(site, name)}">${label}</a>${by}, hosted here</li>`
+    : html`<li>${label}${by}, not hosted here</li>`;
+}
