@@ -187,7 +187,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
       services: [service],
       version: parts.build.version,
       askedServers: (name) =>
-        (hunt.hunting.knownOf(name)?.servers ?? []).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })),
+        hunt.hunting.askedServers(name).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })),
+      askNow: (name) => hunt.hunting.askNow(name),
+      relays: { status: () => syncing?.status().relays ?? [], reconnect: (key) => syncing?.reconnect(key) ?? false },
       ...{ store, gitHost, purgatory, verifier, clock },
     });
     const started = await startService({
@@ -220,8 +222,13 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const { version } = parts.build;
     const services = [service];
     const sync = { live, logger, clock, version, services, serverKey: secret, store, intake, purgatory, registry };
-    if (!parts.policy) syncing = await startSyncing({ ...sync, onFault });
-    closing.add("sync", async () => syncing?.close());
+    const ignoredRelays = (): ReadonlySet<string> => new Set(rules.ignoredRelays.keys());
+    if (!parts.policy) syncing = await startSyncing({ ...sync, ignoredRelays: ignoredRelays(), onFault });
+    const stopTelling = rules.onRefresh(() => syncing?.rulesChanged(ignoredRelays()));
+    closing.add("sync", async () => {
+      stopTelling();
+      await syncing?.close();
+    });
     return { address: started.address, close: () => closing.close() };
   } catch (error) {
     await closing.close();

@@ -6,6 +6,7 @@ import type { Config } from "../config/config.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
+import type { RelayStatus } from "../sync/status.js";
 import type { LoginLinks } from "./login-links.js";
 import type { RunTimeRules } from "./rules.js";
 
@@ -27,11 +28,20 @@ export interface AskedServer {
   readonly answer: string;
 }
 
+export interface FollowedRelays {
+  status(): readonly RelayStatus[];
+  /** False: it is not followed, or left alone. */
+  reconnect(key: string): boolean;
+}
+
 export interface RunningParts {
   facts(): RunningFacts;
   /** Its directory was removed: what is remembered of it elsewhere goes. */
   repositoryGone(name: RepositoryName): Promise<void>;
   askedServers(name: RepositoryName): readonly AskedServer[];
+  /** Asks the git servers again at once. False: nothing of it is missing. */
+  askNow(name: RepositoryName): boolean;
+  readonly relays: FollowedRelays;
   readonly links: LoginLinks;
   /** `https://host/base`. */
   readonly publicUrl: string;

@@ -18,7 +18,7 @@ export function cliPage(): string {
     "Every command knows `--help` and `--json`. Exit codes: 0 done, 1 failed, 2 wrong arguments or configuration.",
     "Answers go to standard output, everything else (log, warnings, progress bars) to standard error.",
     "",
-    "`purgatory`, `repos`, `why`, `lists`, `ban`, `unban` and `admin` ask the running server over `admin.sock` in its relay",
+    "`purgatory`, `relays`, `repos`, `why`, `lists`, `ban`, `unban` and `admin` ask the running server over `admin.sock` in its relay",
     "data directory; when none runs they open the data themselves.",
     "",
     "`events` and `compact` open the data directory themselves and need the server to be stopped: the directory has one",
@@ -138,7 +138,8 @@ export function managementPage(): string {
     ...rows,
     "",
     "GET with such a token, or with the session of `holdfast admin link`: `/api/status`, `/api/purgatory`, `/api/repos`,",
-    "`/api/repos/<npub>/<identifier>`, `/api/why/<event id or npub/identifier>`, `/api/lists`, `/api/bans`, `/api/audit`.",
+    "`/api/repos/<npub>/<identifier>`, `/api/why/<event id or npub/identifier>`, `/api/relays`, `/api/lists`, `/api/bans`,",
+    "`/api/audit`.",
     "Everybody else gets 401, and from `/api/status` counts.",
   ].join("\n")}\n`;
 }

@@ -10,6 +10,7 @@ import { doctor } from "./verbs/doctor.js";
 import { events } from "./verbs/events.js";
 import { lists } from "./verbs/lists.js";
 import { purgatory } from "./verbs/purgatory.js";
+import { relays } from "./verbs/relays.js";
 import { repos } from "./verbs/repos.js";
 import { serve } from "./verbs/serve.js";
 import { status } from "./verbs/status.js";
@@ -24,6 +25,7 @@ export const verbs: readonly Verb[] = [
   status,
   repos,
   purgatory,
+  relays,
   why,
   lists,
   ban,

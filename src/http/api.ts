@@ -116,6 +116,7 @@ function questionOf(request: RouteRequest): Question | undefined {
   if (word === "repos") return { operation: "repos.show", parameters: { repository: name } };
   if (word === "why" && name !== "") return { operation: "why", parameters: { subject: name, ...chosen("limit") } };
   if (word === "bans" && name === "") return { operation: "bans.list", parameters: chosen("type") };
+  if (word === "relays" && name === "") return { operation: "relays.list", parameters: {} };
   if (word === "lists" && name === "") return { operation: "lists.show", parameters: chosen("list") };
   if (word === "audit" && name === "") return { operation: "audit.list", parameters: chosen("limit") };
   return undefined;

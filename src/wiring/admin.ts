@@ -34,6 +34,8 @@ export interface AdminRooms {
   readonly clock: Clock;
   /** What other git servers answered when its data was hunted. */
   readonly askedServers: RunningParts["askedServers"];
+  readonly askNow: RunningParts["askNow"];
+  readonly relays: RunningParts["relays"];
 }
 
 type Traffic = () => { readonly connections: number; readonly subscriptions: number };
@@ -66,6 +68,8 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     }),
     repositoryGone: (name) => purgatory.placeholders.repositoryGone(name),
     askedServers: rooms.askedServers,
+    askNow: rooms.askNow,
+    relays: rooms.relays,
     links,
     publicUrl,
   };

@@ -182,6 +182,8 @@ export class HuntHouse {
         services: [serviceName(this.domain) as ServiceName],
         version: "0",
         askedServers: () => [],
+        askNow: () => false,
+        relays: { status: () => [], reconnect: () => false },
         ...{ store, gitHost, purgatory, verifier: this.#verifier, clock },
       }),
       syncStatus: () => undefined,

@@ -23,6 +23,8 @@ export interface SyncState {
   readonly byOwner: Map<string, Map<number, number>>;
   /** Coordinates some of whose listed relays found no place under the caps. */
   readonly unplaced: Set<string>;
+  /** The operator wants nothing to do with these. */
+  ignored: ReadonlySet<RelayKey>;
   waitingOnlyRelays: number;
   bootstrapNamesStates: boolean;
   /** Relays that targets changed in this step. */
@@ -58,6 +60,7 @@ export function newState(
     byHost: new Map(),
     byOwner: new Map(),
     unplaced: new Set(),
+    ignored: new Set(),
     waitingOnlyRelays: 0,
     bootstrapNamesStates: true,
     touched: new Set(),
