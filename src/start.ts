@@ -21,6 +21,7 @@ import type { Clock } from "./base/clock.js";
 import { lockDataDirectory } from "./cli/data-lock.js";
 import type { Config } from "./config/config.js";
 import type { LiveConfig } from "./config/live-config.js";
+import type { LogRing } from "./config/log-ring.js";
 import type { Logger } from "./config/logging.js";
 import { problemText } from "./config/problem.js";
 import { loadServerKey } from "./config/server-key.js";
@@ -67,6 +68,8 @@ export interface StartParts {
   readonly build: { readonly version: string; readonly commit: string };
   readonly cores: number;
   readonly onFault: (error: unknown) => void;
+  /** What the admin page shows of the log; nothing when not given. */
+  readonly recentLog?: LogRing;
   /** Instead of the one the settings ask for, and not closed here; for tests that look into it or start again on it. */
   readonly store?: Store;
   /** Instead of GRASP's rules; for tests and benchmarks of the relay alone. No setting reaches it. */
@@ -209,8 +212,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
       relayMetrics,
       gitMetrics,
       repositoryCount: () => repositoryCount.count,
+      ...(parts.recentLog && { recentLog: parts.recentLog }),
       syncStatus: () => syncing?.status(),
-      status: statusSources(hunt.hunting, () => syncing?.status()),
+      status: statusSources(hunt.hunting, () => syncing?.status(), [service]),
       onFault,
     });
     closing.add("service", () => started.close());

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { LogRing, withoutSecrets } from "./log-ring.js";
 
 test("the newest lines are kept, numbered, and cut when they are long", () => {
-  const ring = new LogRing();
+  const ring = new LogRing((raw) => raw);
   for (let number = 1; number <= 600; number++) ring.add(`line ${number}`);
   const kept = ring.after();
   assert.equal(kept.length, 500);
@@ -17,7 +17,7 @@ test("the newest lines are kept, numbered, and cut when they are long", () => {
 });
 
 test("listeners hear each new line until they stop", () => {
-  const ring = new LogRing();
+  const ring = new LogRing((raw) => raw);
   const heard: string[] = [];
   const stop = ring.onLine(({ text }) => heard.push(text));
   ring.add("one");

@@ -1,8 +1,9 @@
 // The last lines of the log, kept in memory for the operator's page. Bounded in lines and in their length; what looks
-// like a secret is taken out before it is kept, although nothing here logs one on purpose.
+// like a secret is never shown, although nothing here logs one on purpose.
 
 const maxLines = 500;
 const maxLineChars = 2_000;
+const maxRawChars = 20_000;
 
 export interface RecentLine {
   /** Counts from 1 since the start. */
@@ -23,21 +24,31 @@ export const withoutSecrets = (text: string): string =>
   secrets.reduce((left, [pattern, instead]) => left.replace(pattern, instead), text);
 
 export class LogRing {
-  readonly #lines: RecentLine[] = [];
+  readonly #textOf: (raw: string) => string;
+  readonly #lines: { readonly number: number; readonly raw: string }[] = [];
   readonly #listeners = new Set<(line: RecentLine) => void>();
   #count = 0;
 
-  add(text: string): void {
-    const cut = text.length > maxLineChars ? `${text.slice(0, maxLineChars)}…` : text;
-    const line = { number: ++this.#count, text: withoutSecrets(cut) };
+  /** `textOf` makes a line for people of one as it was logged; asked only when somebody looks. */
+  constructor(textOf: (raw: string) => string) {
+    this.#textOf = textOf;
+  }
+
+  add(raw: string): void {
+    const line = { number: ++this.#count, raw: raw.length > maxRawChars ? "" : raw };
     this.#lines.push(line);
     if (this.#lines.length > maxLines) this.#lines.shift();
-    for (const listener of this.#listeners) listener(line);
+    for (const listener of this.#listeners) listener(this.#shown(line));
   }
 
   /** Oldest first; those after a number, if one is given. */
   after(number = 0): readonly RecentLine[] {
-    return this.#lines.filter((line) => line.number > number);
+    return this.#lines.filter((line) => line.number > number).map((line) => this.#shown(line));
+  }
+
+  #shown({ number, raw }: { readonly number: number; readonly raw: string }): RecentLine {
+    const text = withoutSecrets(raw === "" ? "(a line too long to be kept)" : this.#textOf(raw));
+    return { number, text: text.length > maxLineChars ? `${text.slice(0, maxLineChars)}…` : text };
   }
 
   /** Answers how to stop. A listener must not log. */

@@ -29,13 +29,13 @@ export function createLog(options: LogOptions): Log {
   const destination = pino.destination({ fd: options.descriptor ?? 2, sync: false, maxLength: maxWaitingBytes });
   // A log whose reader has gone away must not end the server.
   destination.on("error", () => undefined);
-  const recent = new LogRing();
+  const recent = new LogRing((line) => textLine(line, false).trimEnd());
   const writeOut =
     options.format === "text"
       ? (line: string) => destination.write(textLine(line, options.colour ?? false))
       : (line: string) => destination.write(escapeControls(line));
   const write = (line: string): void => {
-    recent.add(textLine(line, false).trimEnd());
+    recent.add(line);
     writeOut(line);
   };
   const logger = pino(

@@ -64,8 +64,7 @@ export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus
         : null,
       ignored: relay.ignored,
       inStep: relay.inStep,
-      lastInStep:
-        relay.inStep || relay.inStepUntilMs === undefined ? null : Math.floor(relay.inStepUntilMs / 1_000),
+      lastInStep: relay.inStep || relay.inStepUntilMs === undefined ? null : Math.floor(relay.inStepUntilMs / 1_000),
       nextAttemptSeconds: waits ? Math.max(0, Math.ceil((relay.nextDialMs - nowMs) / 1_000)) : null,
       wantedItems: relay.items,
       confirmedItems: relay.confirmedItems,

@@ -15,6 +15,7 @@ import type { Logger } from "../config/logging.js";
 import type { ApiParts } from "../http/api.js";
 import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
+import { parseNpub } from "../nostr/nip19.js";
 import type { Verifier } from "../nostr/verify/port.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
@@ -89,8 +90,13 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     api: (servedRepositories) => ({
       nip98,
       links,
+      sessionOwner(session) {
+        const who = links.whoOf(session);
+        const key = who === undefined ? undefined : parseNpub(who);
+        // A key that is no admin's any more opens nothing, however young its session.
+        return key && !adminKeys().has(key) ? undefined : who;
+      },
       publicUrl,
-      afterLogin: "/api/status",
       publicStatus: () => publicStatus(parts, running.facts(), servedRepositories()),
       run: (operation, parameters, caller) =>
         runOperation(

@@ -1,13 +1,22 @@
-// What the public status page may say of sync and hunt (threats.md row 31).
+// What public pages may say of sync and hunt (threats.md row 31).
 
 import type { Hunting } from "../hunt/hunting.js";
-import type { SyncStatus } from "../sync/status.js";
-import type { StatusSources } from "../web/status-facts.js";
+import { pathBelowService, type ServiceName, servicePart } from "../net/url.js";
+import type { Announcement } from "../nostr/nip34.js";
+import { relaysOf } from "../sync/core/relays-of.js";
+import type { RelayStatus, SyncStatus } from "../sync/status.js";
+import type { PeerStatus, StatusSources } from "../web/status-facts.js";
 
-export const statusSources = (hunting: Hunting, sync: () => SyncStatus | undefined): StatusSources => ({
+const maxPeers = 20;
+
+export const statusSources = (
+  hunting: Hunting,
+  sync: () => SyncStatus | undefined,
+  services: readonly ServiceName[],
+): StatusSources => ({
   syncStatus: () =>
     (sync()?.relays ?? [])
-      .filter((relay) => !relay.waitingOnly)
+      .filter((relay) => !relay.waitingOnly && !relay.ignored)
       .map((relay) => ({
         url: relay.url ?? relay.relay,
         health: relay.health,
@@ -16,4 +25,32 @@ export const statusSources = (hunting: Hunting, sync: () => SyncStatus | undefin
         gapEvents: relay.gapEvents,
       })),
   huntingQueue: () => hunting.queueSize,
+  peersOf(announcement) {
+    const followed = new Map((sync()?.relays ?? []).map((relay) => [relay.relay, relay]));
+    const relays = relaysOf(announcement, services, maxPeers).map(({ key, url }) => relayPeer(url, followed.get(key)));
+    return [...relays, ...gitServers(hunting, announcement, services)];
+  },
 });
+
+function relayPeer(url: string, relay: RelayStatus | undefined): PeerStatus {
+  const type = "relay";
+  if (!relay || relay.ignored) return { url, type, at: undefined, result: "not followed" };
+  if (relay.inStep) return { url, type, at: undefined, result: "in step" };
+  const at = relay.lastInStep ?? relay.lastFailure?.at;
+  if (relay.state === "disconnected" && relay.failures > 0) return { url, type, at, result: "failed" };
+  return { url, type, at: relay.lastInStep ?? undefined, result: relay.lastInStep === null ? "not yet" : "ok" };
+}
+
+function gitServers(hunting: Hunting, announcement: Announcement, services: readonly ServiceName[]): PeerStatus[] {
+  const { owner, identifier, clone } = announcement;
+  const asked = new Map(hunting.askedServers({ owner, identifier }).map((server) => [servicePart(server.url), server]));
+  const isOurs = (url: string): boolean => services.some((service) => pathBelowService(url, service) !== undefined);
+  return clone
+    .filter((url) => servicePart(url) !== undefined && !isOurs(url))
+    .slice(0, maxPeers)
+    .map((url): PeerStatus => {
+      const server = asked.get(servicePart(url));
+      if (!server) return { url, type: "git server", at: undefined, result: "not yet" };
+      return { url, type: "git server", at: server.askedAt, result: server.answer === "ok" ? "ok" : "failed" };
+    });
+}
