@@ -58,10 +58,13 @@ export class OperatorServer {
   #child: ChildProcess | undefined;
   #log = "";
 
-  private constructor(readonly port: number) {}
+  private constructor(
+    readonly port: number,
+    readonly settings: Readonly<Record<string, string>>,
+  ) {}
 
-  static async start(): Promise<OperatorServer> {
-    const server = new OperatorServer(await freePort());
+  static async start(settings: Readonly<Record<string, string>> = {}): Promise<OperatorServer> {
+    const server = new OperatorServer(await freePort(), settings);
     await server.start();
     return server;
   }
@@ -77,6 +80,7 @@ export class OperatorServer {
       NGIT_DATA_PATH: join(this.folder, "data"),
       NGIT_ADMIN_NPUBS: npubOf(this.admin.pubkey),
       NGIT_TEST: "1",
+      ...this.settings,
     });
   }
 
@@ -134,8 +138,9 @@ export class OperatorServer {
     return RelayClient.connect(`ws://127.0.0.1:${this.port}`);
   }
 
-  announcement(key: SecretKey, identifier: string, at?: number): NostrEvent {
+  announcement(key: SecretKey, identifier: string, at?: number, more: readonly Tag[] = []): NostrEvent {
     const tags = [
+      ...more,
       ["d", identifier],
       ["clone", `${this.httpUrl}/${npubOf(key.pubkey)}/${identifier}.git`],
       ["relays", `ws://localhost:${this.port}`],

@@ -37,7 +37,8 @@ export async function logIn(
   if (request.method === "POST") return logInSigned(parts, request, response);
   const token = request.query.get("token");
   // A HEAD, as link previews send it, uses nothing up.
-  const session = token !== null && request.method === "GET" ? parts.links.redeem(token) : undefined;
+  if (request.method !== "GET") return sendPlain(response, 405, "open this link in a browser");
+  const session = token === null ? undefined : parts.links.redeem(token);
   if (session === undefined) {
     const said = token === null ? undefined : "This link was used or is too old: ask for a new one.";
     return sendDocument(request, response, loginPage(site, 401, said));
