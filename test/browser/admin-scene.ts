@@ -1,6 +1,9 @@
 // A server with something to look after: a relay that works and one that does not, repositories in every condition,
 // events that wait, bans, and a log. The real program in a process of its own.
 
+import { randomBytes } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { SecretKey } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { newKey, OperatorServer, signed } from "../harness/operator-server.js";
@@ -21,6 +24,31 @@ export interface AdminScene {
   close(): Promise<void>;
 }
 
+/** A repository with so many bytes in it. */
+async function hostLarge(
+  server: OperatorServer,
+  client: RelayClient,
+  key: SecretKey,
+  identifier: string,
+  bytes: number,
+): Promise<void> {
+  const { folder } = server.commit();
+  await writeFile(join(folder, "soundings.bin"), randomBytes(bytes));
+  await server.git("-C", folder, "add", "--all");
+  await server.git("-C", folder, "commit", "--quiet", "-m", "Soundings of the outer harbour");
+  const oid = (await server.git("-C", folder, "rev-parse", "HEAD")).stdout.trim();
+  await client.publish(server.announcement(key, identifier));
+  await client.publish(
+    signed(key, 30618, [
+      ["d", identifier],
+      ["refs/heads/main", oid],
+      ["HEAD", "ref: refs/heads/main"],
+    ]),
+  );
+  const pushed = await server.git("-C", folder, "push", server.repositoryUrl(key, identifier), "main");
+  if (pushed.code !== 0) throw new Error(pushed.stderr);
+}
+
 const deadRelay = "ws://127.0.0.1:9";
 
 export async function setAdminScene(): Promise<AdminScene> {
@@ -33,11 +61,13 @@ export async function setAdminScene(): Promise<AdminScene> {
     NGIT_GIT_HUNT_DIRECT_DELAY_MS: "200",
     NGIT_PARTIAL_STATE_GRACE_SECS: "1",
     NGIT_REPOSITORY_BLACKLIST: "lottery-tickets",
+    NGIT_REPOSITORY_MAX_BYTES: String(8 * 2 ** 20),
+    NGIT_NPUB_MAX_BYTES: String(16 * 2 ** 20),
   });
   const client = await server.connect();
   const [owner, second] = [newKey(), newKey()];
-  await server.host(client, owner, "tidewater");
-  await server.host(client, owner, "charts");
+  await hostLarge(server, client, owner, "tidewater", 3 * 2 ** 20);
+  await hostLarge(server, client, owner, "charts", 2 ** 20);
   await server.host(client, second, "knots");
   const newer = server.announcement(owner, "charts", Math.floor(Date.now() / 1000) + 1, [["relays", deadRelay]]);
   await client.publish(newer);

@@ -68,7 +68,7 @@ const tabRow = ({ site, who, formToken }: View, current: Tab): Html => html`<div
   ([path, label]) =>
     html`<a href="${site.basePath}/admin${path}"${path === current && html` aria-current="page"`}>${label}</a>`,
 )}</nav>
-<form method="post" action="${site.basePath}/admin/logout">${hidden("form", formToken)}<span class="quiet small">${who.startsWith("npub1") ? shortNpub(who) : who}</span> <button class="small" type="submit">Log out</button></form>
+<form method="post" action="${site.basePath}/admin/logout">${hidden("form", formToken)}<span class="quiet small">${who.startsWith("npub1") ? html`<span title="${who}">${who.slice(0, 9)}…${who.slice(-4)}</span>` : who}</span> <button class="small" type="submit">Log out</button></form>
 </div>`;
 
 export const hidden = (name: string, value: string): Html =>

@@ -3,14 +3,16 @@
 export const adminStyle = `
 .tabs {
   width: min(58rem, 100% - 2.5rem); margin: 0 auto; display: flex; flex-wrap: wrap; align-items: center;
-  justify-content: space-between; gap: 0.25rem 1.5rem; padding: 0.5rem 0; border-bottom: 1px solid var(--line);
+  justify-content: space-between; gap: 0.25rem 1rem; padding: 0.5rem 0; border-bottom: 1px solid var(--line);
 }
-.tabs nav { display: flex; flex-wrap: wrap; gap: 0 1.1rem; }
+.tabs nav { display: flex; flex-wrap: wrap; gap: 0 1rem; font-size: 0.9375rem; }
 .tabs nav a { color: var(--quiet); text-decoration: none; padding: 0.4rem 0; }
 .tabs nav a:hover { color: var(--ink); text-decoration: underline; }
 .tabs nav [aria-current] { color: var(--ink); font-weight: 600; box-shadow: inset 0 -2px 0 var(--link); }
-.tabs form { display: flex; align-items: baseline; gap: 0.6rem; margin-left: auto; }
-button.small { padding: 0.2rem 0.7rem; font-size: 0.9rem; }
+.tabs form { display: flex; align-items: baseline; gap: 0.6rem; margin-left: auto; white-space: nowrap; }
+button.small { padding: 0.2rem 0.7rem; font-size: 0.875rem; }
+table + p { margin-top: 0.75rem; }
+td .quiet { overflow-wrap: normal; }
 
 .said { padding: 0.6rem 0.9rem; border-radius: 6px; margin: 1rem 0; max-width: none; }
 .said.good { background: var(--good-soft); color: var(--good); }
@@ -49,8 +51,9 @@ form.row { display: flex; flex-wrap: wrap; gap: 0.6rem 0.9rem; align-items: flex
 .field label { font-size: 0.9rem; color: var(--quiet); }
 .field input, .field select {
   font: inherit; color: inherit; background: var(--raised); padding: 0.45rem 0.6rem; border: 1px solid var(--quiet);
-  border-radius: 6px; min-width: 0; width: 100%;
+  border-radius: 6px; min-width: 0; width: 100%; height: 2.6rem;
 }
+form.row > button { height: 2.6rem; padding-block: 0; }
 .field input::placeholder { color: var(--quiet); opacity: 1; }
 td form { margin: 0; }
 .chips { list-style: none; padding: 0; margin: 0; display: flex; flex-wrap: wrap; gap: 0.5rem 1.25rem; }
@@ -72,7 +75,8 @@ dd > .meter { display: flex; }
 @media (max-width: 40rem) {
   .tabs { padding: 0.25rem 0 0.5rem; }
   .tabs form { margin-left: 0; }
-  .facts.tight dd { margin-bottom: 0.35rem; }
+  .facts.tight { grid-template-columns: 5.5rem 1fr; gap: 0.15rem 0.75rem; }
+  .facts.tight dd { margin: 0; }
   .field { flex-basis: 100%; }
   .log { max-height: 60vh; padding: 0.5rem 0.6rem; }
 }
