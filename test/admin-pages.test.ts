@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { Agent, get as httpGet } from "node:http";
+import { connect } from "node:net";
 import { after, before, test } from "node:test";
 import type { AuditRow } from "../src/admin/audit.js";
 import type { RelayList } from "../src/admin/relays.js";
@@ -12,7 +13,8 @@ import { AdminVisitor, authorization } from "./harness/admin-visitor.js";
 import { newKey, nowSeconds, OperatorServer, signed } from "./harness/operator-server.js";
 import { RelayClient } from "./harness/relay-client.js";
 import { PlainRelay } from "./harness/sync-plain-relay.js";
-import { until } from "./harness/sync-server.js";
+import { PushedClock } from "./harness/sync-clock.js";
+import { startSyncServer, until } from "./harness/sync-server.js";
 
 const withinMs = 30_000;
 let server: OperatorServer;
@@ -172,6 +174,27 @@ test("a form too long is refused, and it sends nobody elsewhere", async () => {
   }
 });
 
+test("a session is over after twelve hours, whatever it is used for", async () => {
+  const clock = new PushedClock();
+  const admin = newKey();
+  const other = await startSyncServer({ clock, settings: { NGIT_ADMIN_NPUBS: npubOf(admin.pubkey) } });
+  try {
+    const origin = `http://${other.domain}`;
+    const visitor = new AdminVisitor(origin);
+    visitor.keepCookie(await visitor.signIn(authorization(admin, { url: `${origin}/admin/login` })));
+    const form = await visitor.formToken();
+    const almost = 12 * 3_600_000 - 600_000;
+    await clock.push(almost, almost);
+    assert.equal((await visitor.fetch("/admin")).status, 200);
+    await clock.push(600_000, 600_000);
+    assert.equal((await visitor.fetch("/admin")).status, 401);
+    assert.equal((await visitor.fetch("/api/bans")).status, 401);
+    assert.equal((await visitor.post("ban", { form, type: "ip", target: "192.0.2.1" })).status, 401);
+  } finally {
+    await other.close();
+  }
+});
+
 test("logging out ends the session everywhere", async () => {
   const visitor = new AdminVisitor(server.httpUrl);
   await visitor.logInByLink(await newLink());
@@ -260,6 +283,43 @@ test("what waits is shown with what is missing; its servers are asked now; it is
   assert.match(await operator.act("purgatory.drop", { event: state.id }, "/admin/purgatory"), /^bad: /);
   // It may come again.
   assert.match(String((await client.publish(state))[3]), /^purgatory:/);
+});
+
+test("a repository's public page says when its relays and git servers were in step, in our words only", async () => {
+  const key = newKey();
+  const name = `${npubOf(key.pubkey)}/peered`;
+  const url = server.repositoryUrl(key, "peered");
+  await server.host(client, key, "peered");
+  const more = [
+    ["relays", relay.url],
+    ["clone", "http://127.0.0.1:9/gone/peered.git"],
+  ];
+  await client.publish(server.announcement(key, "peered", nowSeconds() + 1, more));
+  const tags = [
+    ["d", "peered"],
+    ["refs/heads/main", "34".repeat(20)],
+  ];
+  await client.publish(signed(key, 30618, tags, "", nowSeconds() + 2));
+  const row = async (place: string): Promise<string> =>
+    (await (await fetch(url)).text()).split("<tr>").find((part) => part.includes(`<bdi>${place}`)) ?? "";
+  await until("the relay is in step", async () => (await row(relay.url)).includes(">in step<"), withinMs);
+  assert.match(await row("http://127.0.0.1:9"), />not yet</);
+  await until(
+    "the git server was asked",
+    async () => {
+      await server.operate("purgatory.ask", { repository: name }).catch(() => undefined);
+      return (await row("http://127.0.0.1:9")).includes(">failed<");
+    },
+    withinMs,
+  );
+  await relay.stop();
+  await until("the relay failed", async () => (await row(relay.url)).includes(">failed<"), withinMs);
+  const page = await (await fetch(url)).text();
+  assert.match(page, /<dt>Storage<\/dt><dd>[\d.]+ (?:bytes|KiB) of 10 GiB; its owner uses/);
+  assert.doesNotMatch(page, /refused|ECONN|connect-failed/);
+  await relay.listen();
+  await server.operate("relays.reconnect", { relay: relay.url });
+  await until("the relay is back", async () => (await row(relay.url)).includes(">in step<"), withinMs);
 });
 
 test("a repository is shown, checked, tidied, un-hosted, restored and banned", async () => {
@@ -401,6 +461,18 @@ test("the log is shown, streamed to who is logged in, and ends with the session"
   assert.equal(heard, known);
 });
 
+test("a client that goes away in the middle of a body costs nobody anything", async () => {
+  for (const path of ["/", "/admin/login", "/api/status"]) {
+    const socket = connect(server.port, "127.0.0.1");
+    socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n`);
+    socket.write("Content-Type: application/nostr+json+rpc\r\n\r\n{");
+    await fetch(`${server.httpUrl}/healthz`);
+    socket.destroy();
+    await once(socket, "close");
+  }
+  assert.match(await operator.page("/admin/log"), /listening/);
+});
+
 test("blocking a network ends its open connections at once, and nobody else's", async () => {
   const address = { "x-forwarded-for": "203.0.113.7" };
   const blocked = await RelayClient.connect(`ws://127.0.0.1:${server.port}`, { headers: address });
@@ -414,12 +486,20 @@ test("blocking a network ends its open connections at once, and nobody else's", 
   answer.resume();
   await once(answer, "end");
   const gone = once(blocked.socket, "close");
+  const busy = connect(server.port, "127.0.0.1");
+  busy.write("POST / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.7\r\nContent-Length: 1000\r\n");
+  busy.write("Content-Type: application/nostr+json+rpc\r\n\r\n{");
+  const cut = once(busy, "close");
+  busy.on("error", () => undefined).resume();
+  // Answered in order after it: the server has read the busy one's headers by then.
+  await fetch(`${server.httpUrl}/healthz`);
   assert.match(
     await operator.act("ban", { type: "ip", target: "203.0.113.0/24", reason: "scan" }, "/admin/bans"),
     /^good/,
   );
   await gone;
   await closed;
+  await cut;
   agent.destroy();
   const { end } = await bystander.ask("still-here", { kinds: [30617], limit: 1 });
   assert.equal(end[0], "EOSE");

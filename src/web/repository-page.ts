@@ -17,7 +17,6 @@ import { bytes, count, counted, shortOid, time } from "./words.js";
 
 const shownRefs = 60;
 const shownThreads = 20;
-const shownServers = 10;
 
 const overallTags: Readonly<Record<OverallStanding, Html>> = {
   "in line": html`<span class="tag good">state: in line</span>`,
@@ -97,7 +96,6 @@ function aboutList(site: Site, facts: RepositoryFacts): Html {
   const { announcement, name, maintainers, state, people } = facts;
   const signer = state && people.get(state.author);
   const web = announcement.web.flatMap((text) => webUrl(text) ?? []).slice(0, 5);
-  const elsewhere = announcement.clone.filter((url) => url !== cloneUrl(site, name)).slice(0, shownServers);
   const client = clientUrl(site, name);
   const address = naddr(site, name);
   return html`<dl class="facts">
@@ -115,7 +113,6 @@ function aboutList(site: Site, facts: RepositoryFacts): Html {
 <dt>Identifier</dt><dd><code>${foreign(name.identifier, 300)}</code></dd>
 ${announcement.hashtags.length > 0 && html`<dt>Topics</dt><dd>${announcement.hashtags.slice(0, 12).map((topic) => html`<span class="tag">${foreign(topic, 40)}</span> `)}</dd>`}
 ${web.length > 0 && html`<dt>Web</dt><dd><ul>${web.map((url) => html`<li>${foreignLink(url, foreign(url, 100))}</li>`)}</ul></dd>`}
-${elsewhere.length > 0 && html`<dt>Also at</dt><dd><ul>${elsewhere.map((url) => html`<li><code>${foreign(url, 200)}</code></li>`)}</ul></dd>`}
 ${client !== undefined && html`<dt>Open in</dt><dd><a href="${client}">gitworkshop.dev</a> or <a href="nostr:${address}">a Nostr client</a></dd>`}
 <dt>Badge</dt><dd><a href="${site.basePath}${badgePath(name)}"><img src="${site.basePath}${badgePath(name)}" alt="Badge, state: ${facts.comparison.overall}" height="20"></a></dd>
 </dl>`;
