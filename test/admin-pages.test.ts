@@ -12,8 +12,8 @@ import { npubOf } from "../src/nostr/nip19.js";
 import { AdminVisitor, authorization } from "./harness/admin-visitor.js";
 import { newKey, nowSeconds, OperatorServer, signed } from "./harness/operator-server.js";
 import { RelayClient } from "./harness/relay-client.js";
-import { PlainRelay } from "./harness/sync-plain-relay.js";
 import { PushedClock } from "./harness/sync-clock.js";
+import { PlainRelay } from "./harness/sync-plain-relay.js";
 import { startSyncServer, until } from "./harness/sync-server.js";
 
 const withinMs = 30_000;
@@ -248,6 +248,20 @@ test("relays are reconnected, left alone and followed again without a restart, a
   await relay.listen();
   await operator.act("relays.reconnect", { relay: relay.url }, "/admin/relays");
   await until("it is back", () => relay.openConnections === 1, withinMs);
+});
+
+test("the command line does the same to relays", async () => {
+  const list = await server.verb("relays", "list");
+  assert.match(list.stdout, new RegExp(`^RELAY[^\\n]*\\n${relay.url} +live`));
+  assert.match((await server.verb("relays", "reconnect", relay.url)).stdout, /is dialled now/);
+  assert.match((await server.verb("relays", "ignore", relay.url, "--reason", "cli")).stdout, /is left alone/);
+  assert.match((await server.verb("relays", "list")).stdout, /ignored .* cli/);
+  assert.match((await server.verb("relays", "unignore", relay.url)).stdout, /is followed again/);
+  assert.equal((await server.verb("relays", "unignore", relay.url)).code, 1);
+  assert.equal((await server.verb("relays", "ignore", "not a relay")).code, 2);
+  assert.equal((await server.verb("purgatory", "ask", `${npubOf(newKey().pubkey)}/x`)).code, 1);
+  assert.equal((await server.verb("purgatory", "drop", "ab".repeat(32))).code, 1);
+  await until("the relay is back", () => relay.openConnections === 1, withinMs);
 });
 
 test("what waits is shown with what is missing; its servers are asked now; it is deleted", async () => {
