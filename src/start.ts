@@ -214,7 +214,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       repositoryCount: () => repositoryCount.count,
       ...(parts.recentLog && { recentLog: parts.recentLog }),
       syncStatus: () => syncing?.status(),
-      status: statusSources(hunt.hunting, () => syncing?.status(), [service]),
+      status: statusSources(hunt.hunting, () => syncing?.status(), [service], clock),
       onFault,
     });
     closing.add("service", () => started.close());

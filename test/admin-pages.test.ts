@@ -15,6 +15,7 @@ import { RelayClient } from "./harness/relay-client.js";
 import { PushedClock } from "./harness/sync-clock.js";
 import { PlainRelay } from "./harness/sync-plain-relay.js";
 import { startSyncServer, until } from "./harness/sync-server.js";
+import { startPagesWorld } from "./pages-world.js";
 
 const withinMs = 30_000;
 let server: OperatorServer;
@@ -192,6 +193,26 @@ test("a session is over after twelve hours, whatever it is used for", async () =
     assert.equal((await visitor.post("ban", { form, type: "ip", target: "192.0.2.1" })).status, 401);
   } finally {
     await other.close();
+  }
+});
+
+test("below a base path the pages, the login and the forms work the same", async () => {
+  const admin = newKey();
+  const world = await startPagesWorld({ NGIT_ADMIN_NPUBS: npubOf(admin.pubkey) }, "/grasp");
+  try {
+    const url = `${world.origin}/grasp/admin/login`;
+    const headers = { origin: world.origin, authorization: authorization(admin, { url }) };
+    const visitor = new AdminVisitor(world.origin);
+    visitor.keepCookie(await fetch(url, { method: "POST", headers }));
+    const page = await visitor.page("/grasp/admin/bans");
+    assert.match(page, /action="\/grasp\/admin\/do\/ban"/);
+    const form = /name="form" value="([^"]+)"/.exec(page)?.[1] ?? "";
+    const fields = { form, back: "/admin/bans", type: "ip", target: "192.0.2.1" };
+    const done = await visitor.post("/grasp/admin/do/ban", fields);
+    assert.deepEqual([done.status, done.headers.get("location")], [303, "/grasp/admin/bans"]);
+    assert.match(await visitor.page("/grasp/admin/bans"), /192\.0\.2\.1 is banned/);
+  } finally {
+    await world.close();
   }
 });
 
