@@ -18,7 +18,7 @@ export interface LifeParts {
   readonly load: () => LoadResult;
   readonly clock: Clock;
   /** Builds the server; a test may build a smaller one. */
-  readonly start: (parts: Pick<StartParts, "live" | "logger" | "onFault">) => Promise<Server>;
+  readonly start: (parts: Pick<StartParts, "live" | "logger" | "recentLog" | "onFault">) => Promise<Server>;
   /** Rejections that their owner has dealt with although Node believes otherwise (LMDB's second promise). */
   readonly isHandledElsewhere: (reason: unknown) => boolean;
   readonly version: string;
@@ -61,7 +61,7 @@ export async function runServer(parts: LifeParts): Promise<number> {
 
   let server: Server;
   try {
-    server = await parts.start({ live, logger, onFault: fault });
+    server = await parts.start({ live, logger, recentLog: log.recent, onFault: fault });
   } catch (error) {
     if (error instanceof Error && error.name === "StartRefusal") logger.fatal(error.message);
     else logger.fatal({ err: error }, "the start failed");

@@ -23,6 +23,7 @@ import type { Clock } from "./base/clock.js";
 import { lockDataDirectory } from "./cli/data-lock.js";
 import type { Config } from "./config/config.js";
 import type { LiveConfig } from "./config/live-config.js";
+import type { LogRing } from "./config/log-ring.js";
 import type { Logger } from "./config/logging.js";
 import { problemText } from "./config/problem.js";
 import { loadServerKey } from "./config/server-key.js";
@@ -71,6 +72,8 @@ export interface StartParts {
   readonly build: { readonly version: string; readonly commit: string };
   readonly cores: number;
   readonly onFault: (error: unknown) => void;
+  /** What the admin page shows of the log; nothing when not given. */
+  readonly recentLog?: LogRing;
   /** Instead of the one the settings ask for, and not closed here; for tests that look into it or start again on it. */
   readonly store?: Store;
   /** Instead of GRASP's rules; for tests and benchmarks of the relay alone. No setting reaches it. */
@@ -207,12 +210,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
       services: [service],
       version: parts.build.version,
       askedServers: (name) =>
-        (hunt.hunting.knownOf(name)?.servers ?? []).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })),
+        hunt.hunting.askedServers(name).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })),
       isFetching: (name) => hunt.hunting.isAtWork(name),
-      listsChanged: () => {
-        syncing?.listsChanged();
-        archive.start();
-      },
+      askNow: (name) => hunt.hunting.askNow(name),
+      relays: { status: () => syncing?.status().relays ?? [], reconnect: (key) => syncing?.reconnect(key) ?? false },
       ...{ store, gitHost, purgatory, verifier, intake, clock, decisions },
     });
     const started = await startService({
@@ -232,8 +233,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
       relayMetrics,
       gitMetrics,
       repositoryCount: () => repositoryCount.count,
+      ...(parts.recentLog && { recentLog: parts.recentLog }),
       syncStatus: () => syncing?.status(),
-      status: statusSources(hunt.hunting, () => syncing?.status()),
+      status: statusSources(hunt.hunting, () => syncing?.status(), [service], clock),
       onFault,
     });
     closing.add("service", () => started.close());
@@ -257,8 +259,16 @@ export async function startServer(parts: StartParts): Promise<Server> {
       purgatory,
       registry,
     };
-    if (!parts.policy) syncing = await startSyncing({ ...sync, onFault });
-    closing.add("sync", async () => syncing?.close());
+    const ignoredRelays = (): ReadonlySet<string> => new Set(rules.ignoredRelays.keys());
+    if (!parts.policy) syncing = await startSyncing({ ...sync, ignoredRelays: ignoredRelays(), onFault });
+    const stopTelling = rules.onRefresh(() => {
+      syncing?.rulesChanged(ignoredRelays());
+      archive.start();
+    });
+    closing.add("sync", async () => {
+      stopTelling();
+      await syncing?.close();
+    });
     archive.start();
     return { address: started.address, close: () => closing.close() };
   } catch (error) {

@@ -26,7 +26,7 @@ const landingFacts = {
   },
   description: "Here be 'dragons' & repositories",
   supportedNips: [1],
-  maxEventBytes: 1_048_576,
+  budgets: { event: 1_048_576, push: 2 ** 30, object: 2 ** 28, repository: 2 ** 31, owner: 2 ** 33 },
   activity: [],
   repositories: 1_234,
   events: 5,

@@ -92,6 +92,10 @@ const relayOf = (index: number, more: Partial<RelaySnapshot> = {}): RelaySnapsho
   connected: true,
   status: 1,
   failures: 0,
+  lastFailure: undefined,
+  ignored: false,
+  inStep: true,
+  inStepUntilMs: undefined,
   nextDialMs: 0,
   items: 0,
   confirmedItems: 0,
@@ -181,7 +185,11 @@ test("the status page is for this machine and names state, health, items and gap
   t.after(() => relay.stop());
   const server = await startSyncServer({ bootstrap: [relay.url] });
   t.after(() => server.close());
-  await until("live", async () => (await server.status()).relays[0]?.state === "live");
+  const isInStep = async () => {
+    const [first] = (await server.status()).relays;
+    return first?.state === "live" && first.inStep;
+  };
+  await until("live", isInStep);
   const status = await server.status();
   assert.deepEqual(
     { ...status.relays[0], bytesIn: 0, bytesOut: 0, liveFilters: 0 },
@@ -193,6 +201,10 @@ test("the status page is for this machine and names state, health, items and gap
       state: "live",
       health: "healthy",
       failures: 0,
+      lastFailure: null,
+      ignored: false,
+      inStep: true,
+      lastInStep: null,
       nextAttemptSeconds: null,
       wantedItems: 1,
       confirmedItems: 1,

@@ -7,7 +7,7 @@ import type { TableReader, Transaction } from "../store/port.js";
 /** Who asks: an npub, or `operator` for whoever may open the data directory's socket. */
 export interface Caller {
   readonly who: string;
-  readonly via: "socket" | "offline" | "nip-86" | "api";
+  readonly via: "socket" | "offline" | "nip-86" | "api" | "page";
 }
 
 export interface AuditRow {

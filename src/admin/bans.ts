@@ -156,7 +156,6 @@ async function banRepository(
     return row && row.status !== "deleted" ? takeDown(parts, tx, row, "ban", reason) : undefined;
   });
   await parts.rules.refresh();
-  parts.running?.listsChanged();
   if (withdrawn) await followInGit(parts, withdrawn);
   return { target, removedEvents: withdrawn?.events.length ?? 0 };
 }
@@ -188,7 +187,6 @@ export async function unban(
     return true;
   });
   await parts.rules.refresh();
-  if (lifted) parts.running?.listsChanged();
   return lifted ? done({ target: place.target }) : refusal("unknown", `${place.target} is not banned`);
 }
 

@@ -98,7 +98,6 @@ export async function addToList(
     return true;
   });
   await parts.rules.refresh();
-  if (added) parts.running?.listsChanged();
   return done({ added, entry: entryText(entry) });
 }
 
@@ -117,10 +116,7 @@ export async function removeFromList(
     return true;
   });
   await parts.rules.refresh();
-  if (removed) {
-    parts.running?.listsChanged();
-    return done({ removed, entry: entryText(entry) });
-  }
+  if (removed) return done({ removed, entry: entryText(entry) });
   const isConfigured = configuredEntries(parts.config(), list).some((one) => listRowKey(list, one) === key);
   return refusal(
     isConfigured ? "not-possible" : "unknown",

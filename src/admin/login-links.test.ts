@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import { seededBytes } from "../nostr/testing/signed.js";
-import { LoginLinks, linkLifeMs, sessionLifeMs } from "./login-links.js";
+import { formToken, isFormToken, LoginLinks, linkLifeMs, sessionLifeMs } from "./login-links.js";
 
 const fresh = (): { links: LoginLinks; clock: ManualClock } => {
   const clock = new ManualClock();
@@ -44,4 +44,37 @@ test("however many links are asked for, only the newest twenty work", () => {
     tokens.map((token) => links.redeem(token) !== undefined),
     tokens.map((_, index) => index >= 10),
   );
+});
+
+test("a session knows who opened it, and says what its last action came to once", () => {
+  const { links } = fresh();
+  const [byLink, byKey] = [links.redeem(links.issue()) ?? "", links.open("npub1somebody")];
+  assert.deepEqual(
+    [links.whoOf(byLink), links.whoOf(byKey), links.whoOf("x")],
+    ["operator", "npub1somebody", undefined],
+  );
+  links.notice(byKey, { isGood: true, text: "done" });
+  assert.equal(links.takeNotice(byLink), undefined);
+  assert.deepEqual(links.takeNotice(byKey), { isGood: true, text: "done" });
+  assert.equal(links.takeNotice(byKey), undefined);
+});
+
+test("however many sessions are opened, only the newest hundred live", () => {
+  const { links } = fresh();
+  const sessions = Array.from({ length: 120 }, () => links.open("operator"));
+  assert.deepEqual(
+    sessions.map((session) => links.isSession(session)),
+    sessions.map((_, index) => index >= 20),
+  );
+});
+
+test("a form's token belongs to one session and does not give it away", () => {
+  const { links } = fresh();
+  const [one, other] = [links.open("operator"), links.open("operator")];
+  const token = formToken(one);
+  assert.ok(isFormToken(token, one));
+  for (const wrong of ["", one, formToken(other), token.slice(1), `${token}=`]) {
+    assert.equal(isFormToken(wrong, one), false);
+  }
+  assert.equal(links.isSession(token), false);
 });

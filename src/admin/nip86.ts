@@ -139,6 +139,27 @@ export const methods: Readonly<Record<string, Method>> = {
   unblockip: { parameters: "IP address or CIDR network", does: "lifts that", call: unbanning("ip") },
   listblockedips: listing("ip", "ip", same),
   stats: { parameters: "none", does: "counts of everything", call: (_, run) => run("status", {}) },
+  listrelays: {
+    parameters: "none",
+    does: "the relays sync follows with state, last failure and next attempt, and those that are ignored",
+    call: (_, run) => run("relays.list", {}),
+  },
+  reconnectrelay: {
+    parameters: "relay URL",
+    does: "dials a followed relay now, whatever its back-off",
+    call: (parameters, run) => asTrue(run("relays.reconnect", { relay: text(parameters[0]) })),
+  },
+  ignorerelay: {
+    parameters: "relay URL, reason",
+    does: "has sync leave a relay alone: closed at once and not dialled until that is taken back",
+    call: (parameters, run) =>
+      asTrue(run("relays.ignore", { relay: text(parameters[0]), reason: text(parameters[1]) })),
+  },
+  unignorerelay: {
+    parameters: "relay URL",
+    does: "takes that back",
+    call: (parameters, run) => lifted(run("relays.unignore", { relay: text(parameters[0]) })),
+  },
   listrepositories: {
     parameters: "status (optional)",
     does: "repositories with their status, mark and governing state",

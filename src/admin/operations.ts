@@ -12,8 +12,10 @@ import { keyNamed, repositoryNamedBy } from "./naming.js";
 import { done, type Outcome, refusal } from "./outcome.js";
 import type { AdminParts, Progress } from "./parts.js";
 import { changeProfile, setKindTaken } from "./profile.js";
+import { askNow, dropWaiting } from "./purgatory-changes.js";
 import { listWaiting } from "./purgatory-view.js";
 import { syncNamedRelay } from "./relay-sync.js";
+import { ignoreRelay, listRelays, reconnectRelay, unignoreRelay } from "./relays.js";
 import { listRepositories, showRepository } from "./repository-view.js";
 import { listNames, profileFields } from "./rules.js";
 import { beginSnapshot } from "./snapshot.js";
@@ -61,6 +63,22 @@ export const operations = {
   "purgatory.list": operation(
     z.object({ repository: repository.optional(), limit: limit.default(100) }),
     async (parts, question) => done(await listWaiting(parts, given(question))),
+  ),
+  "purgatory.ask": operation(z.object({ repository }), (parts, asked, { caller }) =>
+    askNow(parts, caller, asked.repository),
+  ),
+  "purgatory.drop": operation(z.object({ event: name }), (parts, asked, { caller }) =>
+    dropWaiting(parts, caller, asked.event),
+  ),
+  "relays.list": operation(z.object({}), async (parts) => done(listRelays(parts))),
+  "relays.reconnect": operation(z.object({ relay: name }), (parts, asked, { caller }) =>
+    reconnectRelay(parts, caller, asked.relay),
+  ),
+  "relays.ignore": operation(z.object({ relay: name, reason }), (parts, asked, { caller }) =>
+    ignoreRelay(parts, caller, asked),
+  ),
+  "relays.unignore": operation(z.object({ relay: name }), (parts, asked, { caller }) =>
+    unignoreRelay(parts, caller, asked.relay),
   ),
   "repos.list": operation(
     z.object({ status: status.optional(), owner: owner.optional(), limit: limit.default(1_000) }),

@@ -8,6 +8,7 @@ import type { Intake } from "../intake/intake.js";
 import type { Reach } from "../net/address.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
+import type { RelayStatus } from "../sync/status.js";
 import type { LoginLinks } from "./login-links.js";
 import type { RunTimeRules } from "./rules.js";
 
@@ -29,6 +30,12 @@ export interface AskedServer {
   readonly answer: string;
 }
 
+export interface FollowedRelays {
+  status(): readonly RelayStatus[];
+  /** False: it is not followed, or left alone. */
+  reconnect(key: string): boolean;
+}
+
 export interface RunningParts {
   facts(): RunningFacts;
   /** Its directory was removed: what is remembered of it elsewhere goes. */
@@ -38,8 +45,9 @@ export interface RunningParts {
   decisionsWritten(): Promise<void>;
   /** Its missing data is being fetched at this moment. */
   isFetching(name: RepositoryName): boolean;
-  /** White, black or archive lists have changed: what is here, and what was refused, is looked at again. */
-  listsChanged(): void;
+  /** Asks the git servers again at once. False: nothing of it is missing. */
+  askNow(name: RepositoryName): boolean;
+  readonly relays: FollowedRelays;
   readonly links: LoginLinks;
   /** `https://host/base`. */
   readonly publicUrl: string;

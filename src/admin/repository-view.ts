@@ -76,6 +76,12 @@ export interface RepositoryDetails extends RepositoryLine {
     readonly head: string;
     readonly unclaimedPushes: number;
   } | null;
+  /** What the counters are held against. */
+  readonly quota: {
+    readonly repositoryBytes: number;
+    readonly ownerUsedBytes: number;
+    readonly ownerBytes: number;
+  };
   /** Where refs and the governing state disagree; null when there is nothing to compare. */
   readonly differences: readonly RefDifference[] | null;
   readonly latestDecisions: readonly DecisionRecord[];
@@ -112,9 +118,21 @@ export async function showRepository(parts: AdminParts, name: RepositoryName): P
             unclaimedPushes: (await repository.unclaimed()).length,
           }
         : null,
+    quota: {
+      repositoryBytes: parts.config().repositoryMaxBytes,
+      ownerUsedBytes: await receivedBytesOf(store, name.owner),
+      ownerBytes: parts.config().npubMaxBytes,
+    },
     differences: table && state ? refDifferences(table, state, row.partial) : null,
     latestDecisions: await decisionsAbout(store, name, decisionsShown),
   });
+}
+
+/** What pushes and hunts brought for all repositories of one key. */
+async function receivedBytesOf(reader: Reader, owner: Pubkey): Promise<number> {
+  let bytes = 0;
+  for await (const row of catalogueRows(reader, owner)) bytes += row.counters.bytes;
+  return bytes;
 }
 
 export async function governingState(reader: Reader, id: EventId): Promise<ReturnType<typeof stateOf>> {

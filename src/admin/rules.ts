@@ -1,7 +1,7 @@
 // The rules an operator set at run time, read from the store and kept in memory for look-up: entries of white- and
-// blacklists, blocked networks, kinds that are not taken, the relay's name. Laid over the configuration; no file is
-// changed. Whoever writes one of these rows calls `refresh` afterwards; then it is in force.
-//   lists: <list>:<a|r|i|s>:<key> → ListRow      bans: ip:<network>, kind:<number> → BanRow
+// blacklists, blocked networks, kinds that are not taken, relays left alone, the relay's name. Laid over the configuration;
+// no file is changed. Whoever writes one of these rows calls `refresh` afterwards; then it is in force.
+//   lists: <list>:<a|r|i|s>:<key> → ListRow      bans: ip:<network>, kind:<number>, relay:<key> → BanRow
 //   meta:  profile:<field>        → text
 
 import { BlockList, isIP, isIPv6 } from "node:net";
@@ -33,6 +33,7 @@ export const profileKey = (field: ProfileField): string => `profile:${field}`;
 
 export const networkPrefix = "ip:";
 export const kindPrefix = "kind:";
+export const relayPrefix = "relay:";
 
 export class RunTimeRules {
   readonly #reader: TableReader;
@@ -40,6 +41,8 @@ export class RunTimeRules {
   #profile: Partial<Record<ProfileField, string>> = {};
   #networks = new BlockList();
   #kinds: ReadonlySet<number> = new Set();
+  #ignoredRelays: ReadonlyMap<string, BanRow> = new Map();
+  readonly #listeners = new Set<() => void>();
   #laidOver: { readonly from: Config; readonly config: Config } | undefined;
 
   constructor(reader: TableReader) {
@@ -61,6 +64,10 @@ export class RunTimeRules {
     for await (const [key] of this.#reader.rows<BanRow>("bans", { prefix: kindPrefix })) {
       kinds.add(Number(key.slice(kindPrefix.length)));
     }
+    const ignoredRelays = new Map<string, BanRow>();
+    for await (const [key, row] of this.#reader.rows<BanRow>("bans", { prefix: relayPrefix })) {
+      ignoredRelays.set(key.slice(relayPrefix.length), row);
+    }
     const profile: Partial<Record<ProfileField, string>> = {};
     for (const field of profileFields) {
       const text = await this.#reader.row<string>("meta", profileKey(field));
@@ -69,8 +76,16 @@ export class RunTimeRules {
     this.#lists = lists;
     this.#networks = networks;
     this.#kinds = kinds;
+    this.#ignoredRelays = ignoredRelays;
     this.#profile = profile;
     this.#laidOver = undefined;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Called after every refresh: something may be in force that was not before. Answers how to stop. */
+  onRefresh(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   rowsOf(list: ListName): readonly ListRow[] {
@@ -79,6 +94,11 @@ export class RunTimeRules {
 
   get refusedKinds(): ReadonlySet<number> {
     return this.#kinds;
+  }
+
+  /** By key: host, port and path. */
+  get ignoredRelays(): ReadonlyMap<string, BanRow> {
+    return this.#ignoredRelays;
   }
 
   isBlocked(ip: string): boolean {

@@ -18,8 +18,8 @@ export function cliPage(): string {
     "Every command knows `--help` and `--json`. Exit codes: 0 done, 1 failed, 2 wrong arguments or configuration.",
     "Answers go to standard output, everything else (log, warnings, progress bars) to standard error.",
     "",
-    "`purgatory`, `repos`, `why`, `lists`, `ban`, `unban`, `admin`, `sync`, `mirror` and `backup` ask the running server",
-    "over `admin.sock` in its relay data directory; when none runs they open the data themselves.",
+    "`purgatory`, `relays`, `repos`, `why`, `lists`, `ban`, `unban`, `admin`, `sync`, `mirror` and `backup` ask the running",
+    "server over `admin.sock` in its relay data directory; when none runs they open the data themselves.",
     "",
     "`events`, `compact`, `restore` and `repos import` open the data directory themselves and need the server to be stopped:",
     "the directory has one user at a time, guarded by the file `holdfast.lock` in it. The lock of a process that died is",
@@ -141,7 +141,8 @@ export function managementPage(): string {
     ...rows,
     "",
     "GET with such a token, or with the session of `holdfast admin link`: `/api/status`, `/api/purgatory`, `/api/repos`,",
-    "`/api/repos/<npub>/<identifier>`, `/api/why/<event id or npub/identifier>`, `/api/lists`, `/api/bans`, `/api/audit`.",
+    "`/api/repos/<npub>/<identifier>`, `/api/why/<event id or npub/identifier>`, `/api/relays`, `/api/lists`, `/api/bans`,",
+    "`/api/audit`.",
     "Everybody else gets 401, and from `/api/status` counts.",
   ].join("\n")}\n`;
 }

@@ -13,6 +13,7 @@ import { events } from "./verbs/events.js";
 import { lists } from "./verbs/lists.js";
 import { mirror } from "./verbs/mirror.js";
 import { purgatory } from "./verbs/purgatory.js";
+import { relays } from "./verbs/relays.js";
 import { repos } from "./verbs/repos.js";
 import { restore } from "./verbs/restore.js";
 import { serve } from "./verbs/serve.js";
@@ -28,6 +29,7 @@ export const verbs: readonly Verb[] = [
   status,
   repos,
   purgatory,
+  relays,
   why,
   lists,
   ban,

@@ -2,11 +2,14 @@
 // a terminal, one JSON object a line otherwise. Writing never blocks the server; what waits is bounded, and flushed at exit.
 
 import pino from "pino";
+import { LogRing } from "./log-ring.js";
 
 export type Logger = pino.Logger;
 
 export interface Log {
   readonly logger: Logger;
+  /** The last lines, for the admin page. */
+  readonly recent: LogRing;
   setLevel(level: string): void;
   /** Writes out what waits; for the very end of the process. */
   flush(): void;
@@ -26,16 +29,22 @@ export function createLog(options: LogOptions): Log {
   const destination = pino.destination({ fd: options.descriptor ?? 2, sync: false, maxLength: maxWaitingBytes });
   // A log whose reader has gone away must not end the server.
   destination.on("error", () => undefined);
-  const write =
+  const recent = new LogRing((line) => textLine(line, false).trimEnd());
+  const writeOut =
     options.format === "text"
       ? (line: string) => destination.write(textLine(line, options.colour ?? false))
       : (line: string) => destination.write(escapeControls(line));
+  const write = (line: string): void => {
+    recent.add(line);
+    writeOut(line);
+  };
   const logger = pino(
     { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "message" },
     { write },
   );
   return {
     logger,
+    recent,
     setLevel(level) {
       logger.level = level;
     },

@@ -1,32 +1,32 @@
 // What operators see over HTTP: relay management (NIP-86, POST at `/`) and `/api/*` (JSON). For admins only, by a
-// NIP-98 token or the session of a one-time link; strangers get 401 with nothing in it, and counts (threats row 31).
+// NIP-98 token or the session of a browser; strangers get 401 with nothing in it, and counts (threats row 31).
 
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { Caller } from "../admin/audit.js";
-import { type LoginLinks, sessionLifeMs } from "../admin/login-links.js";
+import type { LoginLinks } from "../admin/login-links.js";
 import { manage } from "../admin/nip86.js";
 import type { Authorised, Nip98 } from "../admin/nip98.js";
 import type { OperationName } from "../admin/operations.js";
 import type { Outcome } from "../admin/outcome.js";
 import type { PublicStatus } from "../admin/status.js";
 import { npubOf } from "../nostr/nip19.js";
+import { bodyOf, maxBodyBytes } from "./body.js";
 import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
+import { sessionOf } from "./session-cookie.js";
 
 export interface ApiParts {
   readonly nip98: Nip98;
   readonly links: LoginLinks;
+  /** Who a browser's session belongs to, if he is an admin still. */
+  readonly sessionOwner: (session: string) => string | undefined;
   readonly run: (operation: OperationName, parameters: object, caller: Caller) => Promise<Outcome<unknown>>;
   readonly publicStatus: () => Promise<PublicStatus>;
-  /** Where a browser goes after a one-time link; below the base path. */
-  readonly afterLogin: string;
   /** `https://host/base`. */
   readonly publicUrl: string;
 }
 
 const managementType = "application/nostr+json+rpc";
 const json = "application/json; charset=utf-8";
-const cookieName = "holdfast-admin";
-const maxBodyBytes = 64 * 1024;
 
 /** Before every other route: a blocked network gets nothing but this. */
 export function blockedRoute(isBlocked: (ip: string) => boolean): Route {
@@ -63,10 +63,6 @@ export function managementRoute(parts: ApiParts): Route {
 
 export function apiRoutes(parts: ApiParts): Route[] {
   return [
-    {
-      matches: (request) => isRead(request, "/admin/login"),
-      handle: (request, response) => logIn(parts, request, response),
-    },
     {
       matches: (request) => isRead(request, "/api/status"),
       async handle(request, response) {
@@ -116,6 +112,7 @@ function questionOf(request: RouteRequest): Question | undefined {
   if (word === "repos") return { operation: "repos.show", parameters: { repository: name } };
   if (word === "why" && name !== "") return { operation: "why", parameters: { subject: name, ...chosen("limit") } };
   if (word === "bans" && name === "") return { operation: "bans.list", parameters: chosen("type") };
+  if (word === "relays" && name === "") return { operation: "relays.list", parameters: {} };
   if (word === "lists" && name === "") return { operation: "lists.show", parameters: chosen("list") };
   if (word === "audit" && name === "") return { operation: "audit.list", parameters: chosen("limit") };
   return undefined;
@@ -155,17 +152,21 @@ async function callerOf(
   parts: ApiParts,
   request: RouteRequest,
 ): Promise<{ readonly ok: true; readonly caller: Caller } | { readonly ok: false; readonly reason: string }> {
-  const session = sessionOf(request.message);
-  if (session !== undefined && parts.links.isSession(session) && isReading(request)) {
-    return { ok: true, caller: { who: "operator", via: "api" } };
-  }
+  const session = isReading(request) ? sessionOf(request.message) : undefined;
+  const who = session === undefined ? undefined : parts.sessionOwner(session);
+  if (who !== undefined) return { ok: true, caller: { who, via: "api" } };
   const body = await bodyOf(request.message);
   if (!body) return { ok: false, reason: `a request may have at most ${maxBodyBytes} bytes` };
   const authorised = await tokenOf(parts, request, body, false);
   return authorised.ok ? { ok: true, caller: { who: npubOf(authorised.pubkey), via: "api" } } : authorised;
 }
 
-function tokenOf(parts: ApiParts, request: RouteRequest, body: Buffer, needsPayload: boolean): Promise<Authorised> {
+export function tokenOf(
+  parts: Pick<ApiParts, "nip98">,
+  request: RouteRequest,
+  body: Buffer,
+  needsPayload: boolean,
+): Promise<Authorised> {
   const target = request.message.url ?? "";
   const mark = target.indexOf("?");
   return parts.nip98.authorise({
@@ -178,47 +179,4 @@ function tokenOf(parts: ApiParts, request: RouteRequest, body: Buffer, needsPayl
   });
 }
 
-function logIn(parts: ApiParts, request: RouteRequest, response: ServerResponse): void {
-  response.setHeader("Cache-Control", "no-store");
-  response.setHeader("Referrer-Policy", "no-referrer");
-  // A HEAD, as link previews send it, uses nothing up.
-  if (request.method !== "GET") {
-    sendPlain(response, 405, "open this link in a browser");
-    return;
-  }
-  const session = parts.links.redeem(request.query.get("token") ?? "");
-  if (session === undefined) {
-    sendPlain(response, 401, "this link was used or is too old: ask for a new one with `holdfast admin link`");
-    return;
-  }
-  const secure = parts.publicUrl.startsWith("https:") ? "; Secure" : "";
-  const seconds = Math.floor(sessionLifeMs / 1000);
-  response.writeHead(303, {
-    Location: `${parts.publicUrl}${parts.afterLogin}`,
-    "Set-Cookie": `${cookieName}=${session}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${seconds}${secure}`,
-  });
-  response.end();
-}
-
-function sessionOf(message: IncomingMessage): string | undefined {
-  for (const part of (message.headers.cookie ?? "").split(";")) {
-    const [name, value] = part.trim().split("=");
-    if (name === cookieName) return value;
-  }
-  return undefined;
-}
-
 const mediaType = (header: string | undefined): string => (header ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
-
-/** Undefined when it is too long; the rest is not read. */
-async function bodyOf(message: IncomingMessage): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  // Not destroyed when left early: the refusal must still go out.
-  for await (const chunk of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > maxBodyBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}

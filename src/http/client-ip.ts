@@ -33,7 +33,7 @@ function plainIp(text: string): string | undefined {
 
 const isIn = (list: BlockList, ip: string): boolean => list.check(ip, isIPv6(ip) ? "ipv6" : "ipv4");
 
-export function peerIp(request: IncomingMessage): string {
+export function peerIp(request: { readonly socket: { readonly remoteAddress?: string | undefined } }): string {
   return plainIp(request.socket.remoteAddress ?? "") ?? "unknown";
 }
 

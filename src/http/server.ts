@@ -2,10 +2,10 @@
 // Sets time-outs and CORS, answers what the parser refuses, closes gracefully. No logic of any room.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.js";
-import { clientIp, type TrustedProxies } from "./client-ip.js";
+import { clientIp, peerIp, type TrustedProxies } from "./client-ip.js";
 import { answerPreflight, corsHeaderLines, setCorsHeaders } from "./cors.js";
 import { type Route, type RouteRequest, sendPlain } from "./routes.js";
 import { handshakeFault, refuseUpgrade, type UpgradeTarget } from "./upgrade.js";
@@ -26,6 +26,8 @@ export interface HttpParts {
 
 export interface HttpServer {
   listen(address: { readonly host: string; readonly port: number }): Promise<AddressInfo>;
+  /** Ends every connection, idle or busy, WebSocket or not, whose client has such an address. */
+  endConnections(isUnwanted: (ip: string) => boolean): void;
   /** Stops accepting, lets requests under way end, cuts the rest. */
   close(withinMs: number): Promise<void>;
 }
@@ -45,13 +47,26 @@ export function createHttpServer(parts: HttpParts): HttpServer {
     // Node looks only this often: its own 30 s would let a handshake live that much longer.
     connectionsCheckingInterval: Math.ceil(headersTimeoutMs / 5),
   });
+  // Whose each open connection is: its peer's until a request names a client behind a trusted proxy. WebSockets too.
+  const clients = new Map<Socket, string>();
+  const noteClient = (message: IncomingMessage): void => {
+    if (clients.has(message.socket)) clients.set(message.socket, clientIp(message, parts.trustedProxies()));
+  };
+  server.on("connection", (socket: Socket) => {
+    clients.set(socket, peerIp({ socket }));
+    socket.once("close", () => clients.delete(socket));
+  });
   let requests = 0;
   server.on("request", (message, response) => {
     requests++;
+    noteClient(message);
     response.once("close", () => requests--);
     answer(parts, message, response).catch(parts.onFault);
   });
-  server.on("upgrade", (message, socket, head) => upgrade(parts, message, socket, head));
+  server.on("upgrade", (message, socket, head) => {
+    noteClient(message);
+    upgrade(parts, message, socket, head);
+  });
   server.on("clientError", refuseBadRequest);
 
   return {
@@ -63,6 +78,9 @@ export function createHttpServer(parts: HttpParts): HttpServer {
           resolve(server.address() as AddressInfo);
         });
       }),
+    endConnections(isUnwanted) {
+      for (const [socket, ip] of clients) if (isUnwanted(ip)) socket.destroy();
+    },
     close: (withinMs) => closeServer(server, parts.clock, () => requests, withinMs),
   };
 }

@@ -18,15 +18,24 @@ export interface FollowedRepository {
   readonly soughtInVain: Set<EventId>;
 }
 
+const maxRemembered = 5_000;
+
 export class Followed {
   readonly #repositories = new Map<Coordinate, FollowedRepository>();
   readonly #byIdentifier = new Map<string, Set<Coordinate>>();
   readonly #byItem = new Map<string, Set<Coordinate>>();
+  /** Kept when nothing is missing any more: when its servers were asked last is worth knowing. */
+  readonly #servers = new Map<Coordinate, AskedServers>();
 
   constructor(private readonly tell: (input: HuntInput) => void) {}
 
   get(coordinate: Coordinate): FollowedRepository | undefined {
     return this.#repositories.get(coordinate);
+  }
+
+  /** Who was asked for it since the start, also when nothing is missing now. */
+  serversOf(coordinate: Coordinate): AskedServers | undefined {
+    return this.#servers.get(coordinate);
   }
 
   all(): IterableIterator<[Coordinate, FollowedRepository]> {
@@ -93,10 +102,16 @@ export class Followed {
   }
 
   #begin(coordinate: Coordinate, name: PlacedName): FollowedRepository {
+    const servers = this.#servers.get(coordinate) ?? new AskedServers();
+    // The newest last: the first goes when there are too many.
+    this.#servers.delete(coordinate);
+    this.#servers.set(coordinate, servers);
+    const [oldest] = this.#servers.keys();
+    if (this.#servers.size > maxRemembered && oldest !== undefined) this.#servers.delete(oldest);
     const followed: FollowedRepository = {
       name,
       items: new Map(),
-      servers: new AskedServers(),
+      servers,
       announcements: "",
       softStates: new Set(),
       pullRequests: new Map(),

@@ -176,6 +176,20 @@ export class Hunting {
     return known !== undefined && known.nextAttempt === undefined;
   }
 
+  /** Who was asked for its data since the start, and what came of it. */
+  askedServers(name: RepositoryName): readonly AskedServer[] {
+    return this.#followed.serversOf(placeText(name))?.list() ?? [];
+  }
+
+  /** Its servers are asked again at once. False: nothing of it is missing. */
+  askNow(name: RepositoryName): boolean {
+    const address = placeText(name);
+    const followed = this.#followed.get(address);
+    if (!followed) return false;
+    for (const job of [address, ...followed.pullRequests.keys()]) this.#driver.input({ type: "ask-now", job });
+    return true;
+  }
+
   #tell(address: string, followed: FollowedRepository): HuntedRepository {
     const dueMs = this.#core.dueMs(address);
     const inSeconds = dueMs === undefined ? undefined : (dueMs - this.#parts.clock.monotonicMs()) / 1_000;

@@ -14,6 +14,13 @@ export interface RelayStatus extends RelayCounts {
   readonly state: RelayStateName;
   readonly health: (typeof healthNames)[keyof typeof healthNames];
   readonly failures: number;
+  /** In our words, with the second at which it happened. */
+  readonly lastFailure: { readonly kind: string; readonly at: number } | null;
+  /** The operator has it left alone. */
+  readonly ignored: boolean;
+  readonly inStep: boolean;
+  /** Unix seconds at which it was in step last; null when it never was, or is now. */
+  readonly lastInStep: number | null;
   /** Seconds until it may be dialled; null while connected or connecting. */
   readonly nextAttemptSeconds: number | null;
   readonly wantedItems: number;
@@ -43,7 +50,7 @@ export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus
   const nowMs = engine.now().monotonicMs;
   const relays = snapshot.relays.map((relay): RelayStatus => {
     const lastMs = engine.lastEventMs(relay.relay);
-    const waits = relay.state === "disconnected";
+    const waits = relay.state === "disconnected" && !relay.ignored;
     return {
       relay: relay.relay,
       url: relay.url ?? null,
@@ -52,6 +59,12 @@ export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus
       state: relay.state,
       health: healthNames[relay.status],
       failures: relay.failures,
+      lastFailure: relay.lastFailure
+        ? { kind: relay.lastFailure.kind, at: Math.floor(relay.lastFailure.wallMs / 1_000) }
+        : null,
+      ignored: relay.ignored,
+      inStep: relay.inStep,
+      lastInStep: relay.inStep || relay.inStepUntilMs === undefined ? null : Math.floor(relay.inStepUntilMs / 1_000),
       nextAttemptSeconds: waits ? Math.max(0, Math.ceil((relay.nextDialMs - nowMs) / 1_000)) : null,
       wantedItems: relay.items,
       confirmedItems: relay.confirmedItems,

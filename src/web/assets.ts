@@ -4,6 +4,8 @@
 import { createHash } from "node:crypto";
 import { sendDocument } from "../http/page.js";
 import { isRead, type Route } from "../http/routes.js";
+import { adminScript } from "./admin/script.js";
+import { adminStyle } from "./admin/style.js";
 import { script } from "./script.js";
 import { styleSheet } from "./style.js";
 
@@ -12,6 +14,8 @@ const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect 
 const assets = {
   style: { path: "/assets/holdfast.css", contentType: "text/css; charset=utf-8", body: styleSheet },
   script: { path: "/assets/holdfast.js", contentType: "text/javascript; charset=utf-8", body: script },
+  adminStyle: { path: "/assets/admin.css", contentType: "text/css; charset=utf-8", body: adminStyle },
+  adminScript: { path: "/assets/admin.js", contentType: "text/javascript; charset=utf-8", body: adminScript },
   icon: { path: "/assets/icon.svg", contentType: "image/svg+xml", body: icon },
 } as const;
 

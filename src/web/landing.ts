@@ -9,7 +9,7 @@ import { foreign, type Html, html, webUrl } from "./html.js";
 import { copyLine, pageDocument, type Site } from "./layout.js";
 import { personLink } from "./people.js";
 import { clientUrl, repositoryPath, threadUrl } from "./repository-urls.js";
-import { count, counted, personUrl, shortNpub, time } from "./words.js";
+import { bytes, count, counted, personUrl, shortNpub, time } from "./words.js";
 
 export interface LandingFacts {
   readonly site: Site;
@@ -23,7 +23,14 @@ export interface LandingFacts {
   readonly contact?: string;
   readonly postingPolicy?: string;
   readonly curation?: string;
-  readonly maxEventBytes: number;
+  /** Bytes. */
+  readonly budgets: {
+    readonly event: number;
+    readonly push: number;
+    readonly object: number;
+    readonly repository: number;
+    readonly owner: number;
+  };
   readonly activity: readonly Activity[];
   readonly search?: { readonly words: string; readonly found: readonly RepositoryEntry[] };
 }
@@ -123,13 +130,16 @@ function operatorsLink(text: string): Html {
   return url === undefined ? html`${text}` : html`<a href="${url}">${text.replace(/^mailto:/, "")}</a>`;
 }
 
+const budgetText = ({ event, push, object, repository, owner }: LandingFacts["budgets"]): string =>
+  `${bytes(repository)} a repository, ${bytes(owner)} for all of one key; ${bytes(push)} a push, ${bytes(object)} a file, ${bytes(event)} an event`;
+
 const aboutSection = (
   facts: LandingFacts,
 ): Html => html`<section aria-labelledby="server"><h2 id="server">About this server</h2>
 <dl class="facts">
 <dt>Relay</dt><dd><code>${facts.site.relayUrl}</code></dd>
 <dt>Supports</dt><dd>${facts.supportedGrasps.join(", ")}; NIPs ${facts.supportedNips.join(", ")}</dd>
-<dt>Largest event</dt><dd>${count(Math.floor(facts.maxEventBytes / 1024))} KiB</dd>
+<dt>Budgets</dt><dd>${budgetText(facts.budgets)}</dd>
 ${facts.operator !== undefined && html`<dt>Operator</dt><dd><a class="mono" href="${personUrl(facts.operator)}">${shortNpub(npubOf(facts.operator))}</a></dd>`}
 ${facts.contact !== undefined && html`<dt>Contact</dt><dd>${operatorsLink(facts.contact)}</dd>`}
 ${facts.postingPolicy !== undefined && html`<dt>Policy</dt><dd>${operatorsLink(facts.postingPolicy)}</dd>`}

@@ -21,7 +21,12 @@ export interface PageParts {
   readonly title: string;
   readonly description?: string;
   readonly main: Html;
-  readonly current?: "home" | "status";
+  readonly current?: "home" | "status" | "admin";
+  /** A second row of the header. */
+  readonly below?: Html;
+  readonly footer?: string;
+  /** Style and script of the admin pages, beside those of all. */
+  readonly isAdmins?: boolean;
   /** A Nostr filter: elements marked `data-live` (each with an id) are renewed when the relay sends a match. */
   readonly listenFor?: Readonly<Record<string, unknown>>;
   /** Instead: they are renewed as time goes by. */
@@ -43,19 +48,22 @@ export function pageDocument(site: Site, page: PageParts): Document {
 ${page.description !== undefined && html`<meta name="description" content="${page.description.slice(0, 300)}">\n`}<link rel="stylesheet" href="${assetUrl("style", basePath)}">
 <link rel="icon" type="image/svg+xml" href="${assetUrl("icon", basePath)}">
 <script src="${assetUrl("script", basePath)}" defer></script>
-</head>
+${page.isAdmins && html`<link rel="stylesheet" href="${assetUrl("adminStyle", basePath)}">\n<script src="${assetUrl("adminScript", basePath)}" defer></script>\n`}</head>
 <body data-base="${basePath}"${page.listenFor && html` data-listen-for="${JSON.stringify(page.listenFor)}"`}${
     page.everySeconds !== undefined && html` data-every-seconds="${page.everySeconds}"`
   }>
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <a class="brand" href="${home}">${site.name}</a>
-<nav aria-label="Pages"><a href="${home}"${marked("home")}>Home</a><a href="${basePath}/status"${marked("status")}>Status</a></nav>
+<nav aria-label="Pages"><a href="${home}"${marked("home")}>Home</a><a href="${basePath}/status"${marked("status")}>Status</a>${
+    page.current === "admin" && html`<a href="${basePath}/admin"${marked("admin")}>Admin</a>`
+  }</nav>
 </header>
+${page.below}
 <main id="main">
 ${page.main}
 </main>
-<footer class="bottom"><p>Holdfast ${site.version}: a Nostr relay and git host. No cookies, no tracking.</p></footer>
+<footer class="bottom"><p>Holdfast ${site.version}: a Nostr relay and git host. ${page.footer ?? "No cookies, no tracking."}</p></footer>
 <div id="said" role="status" class="skip"></div>
 </body>
 </html>

@@ -1,7 +1,7 @@
 // What a repository's page says, read from the store and from git. Public facts only: what waits (announcements,
 // states, people only a waiting announcement lists) is never read here (purgatory.md "Visible"; threats row 31).
 
-import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
+import { type CatalogueRow, catalogueRow, catalogueRows } from "../admission/catalogue.js";
 import { maintainerSet } from "../admission/maintainers.js";
 import { type RepositoryName, repositoryAddress } from "../admission/names.js";
 import type { Browser, CommitView } from "../git/browse.js";
@@ -15,6 +15,7 @@ import { diskAddress } from "../purgatory/repository-address.js";
 import type { Reader } from "../store/port.js";
 import { type Person, peopleOf } from "./people.js";
 import { type Comparison, compareRefs } from "./ref-comparison.js";
+import type { PeerStatus, StatusSources } from "./status-facts.js";
 import { type Threads, threadsOf } from "./threads.js";
 
 export interface Maintainer extends Person {
@@ -36,6 +37,14 @@ export interface RepositoryFacts {
   readonly partialSince: number | undefined;
   readonly headBranch: string;
   readonly pushes: number;
+  readonly storage: {
+    /** Received by pushes and hunts, as budgets count it. */
+    readonly usedBytes: number;
+    readonly repositoryBytes: number;
+    readonly ownerUsedBytes: number;
+    readonly ownerBytes: number;
+  };
+  readonly peers: readonly PeerStatus[];
   readonly threads: Threads;
   /** Undefined: no commit is there to look at. */
   readonly view: CommitView | undefined;
@@ -52,6 +61,8 @@ export interface RepositorySources {
   readonly browser: Browser;
   /** NGIT_ARCHIVE_READ_ONLY. */
   readonly archiveReadOnly: () => boolean;
+  readonly quotas: () => { readonly repositoryBytes: number; readonly ownerBytes: number };
+  readonly peersOf: StatusSources["peersOf"];
 }
 
 /** Asks before a process is started; false ends the look. */
@@ -124,10 +135,25 @@ export async function lookAtRepository(
       partialSince: row.partial?.since,
       headBranch: table.head,
       pushes: row.counters.pushes,
+      storage: {
+        usedBytes: row.counters.bytes,
+        ownerUsedBytes: await servedBytesOf(store, name.owner),
+        ...sources.quotas(),
+      },
+      peers: sources.peersOf(announcement),
       threads,
       view,
     },
   };
+}
+
+/** Of released repositories alone: how much a waiting one was sent is not for strangers. */
+async function servedBytesOf(store: Reader, owner: Pubkey): Promise<number> {
+  let bytes = 0;
+  for await (const { status, counters } of catalogueRows(store, owner)) {
+    if (status === "served" || status === "archived" || status === "leaving") bytes += counters.bytes;
+  }
+  return bytes;
 }
 
 /** The commit a reader sees: the head's, or that of any branch while the head has none. */

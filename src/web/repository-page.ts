@@ -11,12 +11,12 @@ import { personLink } from "./people.js";
 import type { ComparedRef, OverallStanding, Standing } from "./ref-comparison.js";
 import type { RepositoryFacts } from "./repository-facts.js";
 import { badgePath, clientUrl, cloneUrl, naddr, nostrUrl, repositoryPath, threadUrl } from "./repository-urls.js";
+import type { PeerStatus } from "./status-facts.js";
 import { statusKinds, type Thread } from "./threads.js";
-import { count, counted, shortOid, time } from "./words.js";
+import { bytes, count, counted, shortOid, time } from "./words.js";
 
 const shownRefs = 60;
 const shownThreads = 20;
-const shownServers = 10;
 
 const overallTags: Readonly<Record<OverallStanding, Html>> = {
   "in line": html`<span class="tag good">state: in line</span>`,
@@ -56,6 +56,7 @@ ${copyLine("Clone with ngit", `git clone ${nostrUrl(site, name)}`)}
 ${aboutList(site, facts)}
 </section>
 ${refSection(facts)}
+${peerSection(facts)}
 <div id="threads" data-live>
 ${threadSection(site, facts, "issues", "Open issues", facts.threads.issues)}
 ${threadSection(site, facts, "proposals", "Open pull requests and patches", facts.threads.proposals)}
@@ -95,7 +96,6 @@ function aboutList(site: Site, facts: RepositoryFacts): Html {
   const { announcement, name, maintainers, state, people } = facts;
   const signer = state && people.get(state.author);
   const web = announcement.web.flatMap((text) => webUrl(text) ?? []).slice(0, 5);
-  const elsewhere = announcement.clone.filter((url) => url !== cloneUrl(site, name)).slice(0, shownServers);
   const client = clientUrl(site, name);
   const address = naddr(site, name);
   return html`<dl class="facts">
@@ -109,13 +109,36 @@ function aboutList(site: Site, facts: RepositoryFacts): Html {
         }</li>`,
     )}${maintainers.length > 20 && html`<li class="quiet">and ${count(maintainers.length - 20)} more</li>`}</ul></dd>
 <dt>Last push</dt><dd>${state ? html`${time(state.event.created_at)}${signer && html`, signed by ${personLink(signer)}`}` : "none yet"}</dd>
+<dt>Storage</dt><dd>${storageText(facts.storage)}</dd>
 <dt>Identifier</dt><dd><code>${foreign(name.identifier, 300)}</code></dd>
 ${announcement.hashtags.length > 0 && html`<dt>Topics</dt><dd>${announcement.hashtags.slice(0, 12).map((topic) => html`<span class="tag">${foreign(topic, 40)}</span> `)}</dd>`}
 ${web.length > 0 && html`<dt>Web</dt><dd><ul>${web.map((url) => html`<li>${foreignLink(url, foreign(url, 100))}</li>`)}</ul></dd>`}
-${elsewhere.length > 0 && html`<dt>Also at</dt><dd><ul>${elsewhere.map((url) => html`<li><code>${foreign(url, 200)}</code></li>`)}</ul></dd>`}
 ${client !== undefined && html`<dt>Open in</dt><dd><a href="${client}">gitworkshop.dev</a> or <a href="nostr:${address}">a Nostr client</a></dd>`}
 <dt>Badge</dt><dd><a href="${site.basePath}${badgePath(name)}"><img src="${site.basePath}${badgePath(name)}" alt="Badge, state: ${facts.comparison.overall}" height="20"></a></dd>
 </dl>`;
+}
+
+const storageText = ({ usedBytes, repositoryBytes, ownerUsedBytes, ownerBytes }: RepositoryFacts["storage"]): string =>
+  `${bytes(usedBytes)} of ${bytes(repositoryBytes)}; its owner uses ${bytes(ownerUsedBytes)} of ${bytes(ownerBytes)}`;
+
+const peerTags: Readonly<Record<PeerStatus["result"], Html>> = {
+  "in step": html`<span class="tag good">in step</span>`,
+  ok: html`<span class="tag good">ok</span>`,
+  failed: html`<span class="tag bad">failed</span>`,
+  "not yet": html`<span class="tag">not yet</span>`,
+  "not followed": html`<span class="tag">not followed</span>`,
+};
+
+/** When each place the announcement lists was last in step with us, or asked: our words only, never theirs. */
+function peerSection({ peers }: RepositoryFacts): Html | undefined {
+  if (peers.length === 0) return undefined;
+  return html`<section aria-labelledby="peers"><h2 id="peers">Kept in step with</h2>
+<p class="quiet">Relays and git servers the announcement lists. A git server is asked when something is missing here.</p>
+<table class="stack"><thead><tr><th scope="col">Where</th><th scope="col">What</th><th scope="col">Last sync</th><th scope="col">Result</th></tr></thead>
+<tbody>${peers.map(
+    ({ url, type, at, result }) => html`<tr><th scope="row">${foreign(url.replace(/^(?:wss|https):\/\//, ""), 100)}</th>
+<td data-label="What"><span>${type}</span></td><td data-label="Last sync"><span>${at === undefined ? html`<span class="quiet">${result === "in step" ? "now" : "none"}</span>` : time(at)}</span></td><td data-label="Result"><span>${peerTags[result]}</span></td></tr>`,
+  )}</tbody></table></section>`;
 }
 
 function refSection({ comparison, state }: RepositoryFacts): Html {

@@ -10,7 +10,7 @@ export const script = `"use strict";
     for (const [unit, length] of steps) {
       if (Math.abs(seconds) >= length) return words.format(Math.trunc(seconds / length), unit);
     }
-    return "just now";
+    return seconds > 1 ? "in less than a minute" : "just now";
   };
   const tellTimes = () => {
     for (const element of document.querySelectorAll("time[datetime]")) {

@@ -1,6 +1,8 @@
 // What `/status` asks of the rooms that know. Public data only (threats row 31): no held event, no answer or error of
 // a remote server, nothing that names what waits.
 
+import type { Announcement } from "../nostr/nip34.js";
+
 export interface RelayStatus {
   readonly url: string;
   readonly health: "healthy" | "degraded" | "dead" | "rate-limited";
@@ -11,7 +13,18 @@ export interface RelayStatus {
   readonly gapEvents: number;
 }
 
+/** A relay or git server of one repository: when it was in step, or asked, last; never what it said. */
+export interface PeerStatus {
+  readonly url: string;
+  readonly type: "relay" | "git server";
+  /** Unix seconds; undefined: not yet, or it is in step right now. */
+  readonly at: number | undefined;
+  readonly result: "in step" | "ok" | "failed" | "not yet" | "not followed";
+}
+
 export interface StatusSources {
+  /** Of what its served announcement lists: relays, then git servers, without ourselves. */
+  peersOf(announcement: Announcement): readonly PeerStatus[];
   /** Without relays that only waiting announcements name: who is followed for them would tell of them. */
   syncStatus(): readonly RelayStatus[];
   /** Jobs that look for git data; undefined when nothing hunts. */
@@ -19,6 +32,7 @@ export interface StatusSources {
 }
 
 export const nothingFollowed: StatusSources = {
+  peersOf: () => [],
   syncStatus: () => [],
   huntingQueue: () => undefined,
 };

@@ -141,6 +141,7 @@ td { overflow-wrap: anywhere; }
   table.stack th, table.stack td { display: flex; gap: 0.75rem; justify-content: space-between; border: 0; padding: 0.1rem 0; }
   table.stack th[scope="row"] { font-weight: 500; }
   table.stack td::before { content: attr(data-label); color: var(--quiet); font-size: 0.9rem; flex: none; }
+  table.stack th > *, table.stack td > * { min-width: 0; overflow-wrap: anywhere; }
   table.stack td > * { text-align: right; }
   .copy { flex-direction: column; align-items: flex-start; }
   .copy pre { width: 100%; }

@@ -17,6 +17,7 @@ import type { ApiParts } from "../http/api.js";
 import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
+import { parseNpub } from "../nostr/nip19.js";
 import type { Verifier } from "../nostr/verify/port.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
@@ -40,7 +41,8 @@ export interface AdminRooms {
   readonly decisions: DecisionLog;
   readonly intake: Intake;
   readonly isFetching?: RunningParts["isFetching"];
-  readonly listsChanged?: RunningParts["listsChanged"];
+  readonly askNow: RunningParts["askNow"];
+  readonly relays: RunningParts["relays"];
 }
 
 type Traffic = () => { readonly connections: number; readonly subscriptions: number };
@@ -75,7 +77,8 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     askedServers: rooms.askedServers,
     decisionsWritten: () => rooms.decisions.written(),
     isFetching: (name) => rooms.isFetching?.(name) ?? false,
-    listsChanged: () => rooms.listsChanged?.(),
+    askNow: rooms.askNow,
+    relays: rooms.relays,
     links,
     publicUrl,
   };
@@ -97,8 +100,13 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     api: (servedRepositories) => ({
       nip98,
       links,
+      sessionOwner(session) {
+        const who = links.whoOf(session);
+        const key = who === undefined ? undefined : parseNpub(who);
+        // A key that is no admin's any more opens nothing, however young its session.
+        return key && !adminKeys().has(key) ? undefined : who;
+      },
       publicUrl,
-      afterLogin: "/api/status",
       publicStatus: () => publicStatus(parts, running.facts(), servedRepositories()),
       run: (operation, parameters, caller) =>
         runOperation(

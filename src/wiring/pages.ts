@@ -4,12 +4,15 @@
 import { waitingTotals } from "../admission/waiting.js";
 import type { Clock } from "../base/clock.js";
 import type { LiveConfig } from "../config/live-config.js";
+import type { LogRing } from "../config/log-ring.js";
 import { Browser } from "../git/browse.js";
+import type { ApiParts } from "../http/api.js";
 import type { RelayFacts } from "../http/nip11.js";
 import { sendDocument } from "../http/page.js";
 import { isRead, type Route, type RouteRequest } from "../http/routes.js";
 import type { Store } from "../store/port.js";
 import { type Activity, recentActivity, searchRepositories } from "../web/activity.js";
+import { createAdminPages } from "../web/admin/routes.js";
 import { assetRoutes } from "../web/assets.js";
 import { type LandingFacts, landingRoute } from "../web/landing.js";
 import type { Site } from "../web/layout.js";
@@ -35,11 +38,16 @@ export interface PagesParts {
   /** What NIP-11 says: the landing page says the same. */
   readonly relayFacts: () => RelayFacts;
   readonly status?: StatusSources;
+  readonly api: ApiParts;
+  /** The last lines of the log. */
+  readonly recentLog: LogRing;
   readonly onFault: (error: unknown) => void;
 }
 
 export interface Pages {
   readonly routes: readonly Route[];
+  /** Ends what would go on for ever; before the server waits for its requests. */
+  endStreams(): void;
   close(): Promise<void>;
 }
 
@@ -58,13 +66,27 @@ export function createPages(parts: PagesParts): Pages {
   );
   const site = (): Site => {
     const urls = publicUrls(live.current);
-    return { name: live.current.relayName, basePath, httpUrl: urls.http, relayUrl: urls.relay, version };
+    // The operator may have given it another name at run time.
+    return { name: parts.relayFacts().name, basePath, httpUrl: urls.http, relayUrl: urls.relay, version };
   };
   const activity = keptUntilChange(store, () => recentActivity(store, shownActivity));
   const sources = {
-    ...{ store, repositories: gitHost.repositories, browser: new Browser() },
+    store,
+    repositories: gitHost.repositories,
+    browser: new Browser(),
+    quotas: () => ({ repositoryBytes: live.current.repositoryMaxBytes, ownerBytes: live.current.npubMaxBytes }),
+    peersOf: status.peersOf,
     archiveReadOnly: () => live.current.archiveReadOnly,
   };
+
+  const admin = createAdminPages({
+    api: parts.api,
+    site,
+    clock,
+    log: parts.recentLog,
+    rates,
+    ownerQuotaBytes: () => live.current.npubMaxBytes,
+  });
 
   const limited = (route: Route): Route => ({
     matches: (request) => route.matches(request),
@@ -108,6 +130,7 @@ export function createPages(parts: PagesParts): Pages {
   };
   return {
     routes: [
+      admin.route,
       limited(landing),
       limited(statusRoute),
       ...(live.current.grasp06Enable ? prsRoutes(site, sources, rates) : []),
@@ -115,6 +138,7 @@ export function createPages(parts: PagesParts): Pages {
       ...assetRoutes(),
       nothing,
     ],
+    endStreams: () => admin.close(),
     close: () => sampling.close(),
   };
 }
@@ -138,7 +162,13 @@ function landingFacts(
     ...(facts.contact !== undefined && { contact: facts.contact }),
     ...(facts.postingPolicy !== undefined && { postingPolicy: facts.postingPolicy }),
     ...(facts.curation !== undefined && { curation: facts.curation }),
-    maxEventBytes: live.current.maxEventBytes,
+    budgets: {
+      event: live.current.maxEventBytes,
+      push: live.current.pushMaxBytes,
+      object: live.current.maxObjectBytes,
+      repository: live.current.repositoryMaxBytes,
+      owner: live.current.npubMaxBytes,
+    },
   };
 }
 

@@ -5,11 +5,12 @@ import { statfs } from "node:fs/promises";
 import type { Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
 import type { LiveConfig } from "../config/live-config.js";
+import { LogRing } from "../config/log-ring.js";
 import type { Logger } from "../config/logging.js";
 import { GitHttp } from "../git/http.js";
 import type { GitMetrics } from "../git/metrics.js";
 import { parseGitPath } from "../git/url-path.js";
-import { apiRoutes, blockedRoute, isAdmin, managementRoute } from "../http/api.js";
+import { type ApiParts, apiRoutes, blockedRoute, isAdmin, managementRoute } from "../http/api.js";
 import { clientIp, isLocalPeer, trustedProxies } from "../http/client-ip.js";
 import { healthRoutes } from "../http/health.js";
 import { metricsRoute } from "../http/metrics.js";
@@ -58,6 +59,7 @@ export interface ServiceParts {
   /** What the status page says of sync and hunt; nothing when not given. */
   readonly status?: StatusSources;
   readonly syncStatus: () => unknown;
+  readonly recentLog?: LogRing;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -91,17 +93,22 @@ export async function startService(parts: ServiceParts): Promise<Service> {
     onFault,
   });
   const common = { basePath, trustedProxies: () => proxies, clock, onFault };
+  const api = parts.admin.api(parts.repositoryCount);
   const pages = createPages({
     ...parts,
+    api,
+    recentLog: parts.recentLog ?? new LogRing((raw) => raw),
     basePath,
     relayFacts: () => relayFacts(parts.admin.parts.rules.over(live.current), parts.serverKey, parts.version),
   });
   const http = createHttpServer({
     ...common,
-    routes: [...routes(parts, git), ...pages.routes],
+    routes: [...routes(parts, git, api), ...pages.routes],
     webSocket: unlessBlocked(relay, parts.admin),
   });
   const listening = await http.listen(config.bindAddress);
+  const { rules } = parts.admin.parts;
+  const stopDropping = rules.onRefresh(() => http.endConnections((ip) => rules.isBlocked(ip)));
   const metricsServer = await ownMetricsServer(parts, common);
   return {
     address: `${listening.address}:${listening.port}`,
@@ -109,6 +116,8 @@ export async function startService(parts: ServiceParts): Promise<Service> {
       return { connections: relay.connections, subscriptions: relay.subscriptions };
     },
     async close() {
+      stopDropping();
+      pages.endStreams();
       const stopped = http.close(closeWithinMs);
       await relay.close(closeWithinMs);
       await stopped;
@@ -159,11 +168,10 @@ function gitHttp(
   });
 }
 
-function routes(parts: ServiceParts, git: GitHttp): Route[] {
+function routes(parts: ServiceParts, git: GitHttp, api: ApiParts): Route[] {
   const { live, admin, store, gitHost, registry, serverKey, version, onFault } = parts;
   const urls = publicUrls(live.current);
   const inForce = () => admin.parts.rules.over(live.current);
-  const api = admin.api(parts.repositoryCount);
   const gitRoute: Route = {
     matches: (request) => {
       const path = parseGitPath(request.path, git.options.basePath);

@@ -37,6 +37,8 @@ export interface SyncingParts {
   readonly intake: Intake;
   readonly purgatory: Purgatory;
   readonly registry: Registry;
+  /** Left alone from the start. */
+  readonly ignoredRelays: ReadonlySet<string>;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -44,10 +46,12 @@ export interface Syncing {
   /** A verdict was written: announcements that wait, or wait no more, are followed. */
   decided(verdict: Verdict): void;
   expired(entry: WaitingEntry, expiry: Expiry): void;
-  /** White, black, ban or archive lists changed by other means than settings. */
-  listsChanged(): void;
   /** A stored announcement became hosted, or is hosted no more, without being stored anew. */
   reviewed(event: NostrEvent, hosted: boolean): void;
+  /** The operator's rules changed at run time: what was refused may be welcome, relays are left alone or not. */
+  rulesChanged(ignoredRelays: ReadonlySet<string>): void;
+  /** False: it is not followed, or left alone. */
+  reconnect(relay: string): boolean;
   status(): SyncStatus;
   close(): Promise<void>;
 }
@@ -93,6 +97,7 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   });
   const waiting = new WaitingAnnouncements(store, (input) => engine.tell(input));
   const search = new PlaceholderSearch(clock, (ids, coordinate) => engine.wantIds(ids, coordinate));
+  engine.tell({ type: "ignoredRelays", relays: parts.ignoredRelays });
   await waiting.open();
   await engine.start();
 
@@ -122,8 +127,17 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
     expired(entry, expiry) {
       if (expiry.to === "gone") waiting.expired(entry);
     },
-    listsChanged: () => followSettings(true),
     reviewed: (event, hosted) => engine.tell({ type: "accepted", event, hosted }),
+    rulesChanged(ignoredRelays) {
+      engine.tell({ type: "ignoredRelays", relays: ignoredRelays });
+      followSettings(true);
+    },
+    reconnect(relay) {
+      const followed = engine.snapshot().relays.find((one) => one.relay === relay);
+      if (!followed || followed.ignored) return false;
+      engine.tell({ type: "reconnect", relay });
+      return true;
+    },
     status: () => syncStatus(engine, metrics),
     async close() {
       stopListening();

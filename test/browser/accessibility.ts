@@ -40,8 +40,12 @@ export function checkInPage(): string[] {
 
   if (!document.documentElement.getAttribute("lang")) wrong.push("the page has no language");
   if (document.title.trim() === "") wrong.push("the page has no title");
-  for (const landmark of ["header", "main", "nav", "footer"]) {
+  for (const landmark of ["header", "main", "footer"]) {
     if (all(landmark).length !== 1) wrong.push(`${all(landmark).length} ${landmark} elements`);
+  }
+  const navigations = all("nav").map((element) => element.getAttribute("aria-label") ?? "");
+  if (navigations.length === 0 || navigations.includes("") || new Set(navigations).size !== navigations.length) {
+    wrong.push("navigation is missing or cannot be told apart");
   }
 
   let level = 0;
@@ -60,7 +64,7 @@ export function checkInPage(): string[] {
     if (!document.querySelector(`[id="${element.getAttribute("aria-labelledby")}"]`))
       wrong.push(`a label is missing for ${said(element)}`);
   }
-  for (const element of all("input, select, textarea")) {
+  for (const element of all("input:not([type=hidden]), select, textarea")) {
     if (!document.querySelector(`label[for="${element.id}"]`)) wrong.push("a field without a label");
   }
   for (const element of all("a, button")) {
@@ -69,6 +73,7 @@ export function checkInPage(): string[] {
     if (name.trim() === "") wrong.push("a link or button without a name");
   }
   for (const element of all("img")) if (!element.hasAttribute("alt")) wrong.push("a picture without a text");
+  for (const element of all("meter")) if (!element.getAttribute("aria-label")) wrong.push("a meter without a label");
   for (const element of all("svg")) if (!element.getAttribute("aria-label")) wrong.push("a drawing without a label");
   for (const element of all("table")) {
     if ([...document.querySelectorAll("th")].some((cell) => !cell.hasAttribute("scope")))
@@ -109,7 +114,7 @@ export function checkInPage(): string[] {
   // Nothing may stick out; what scrolls inside itself can be reached by keyboard.
   const { scrollWidth, clientWidth } = document.documentElement;
   if (scrollWidth > clientWidth) wrong.push(`the page is ${scrollWidth} wide in ${clientWidth}`);
-  for (const element of all("pre, .scroll")) {
+  for (const element of all("pre, .scroll, .log")) {
     if (element.scrollWidth > element.clientWidth && element.getAttribute("tabindex") !== "0")
       wrong.push(`cannot be scrolled by keyboard: ${said(element)}`);
   }

@@ -1,6 +1,7 @@
 // A server that looks lived in, for the pictures and checks of its pages.
 
 import type { SecretKey } from "../../src/nostr/keys.js";
+import { PlainRelay } from "../harness/sync-plain-relay.js";
 import { newKey, type PagesWorld, startPagesWorld, until } from "../pages-world.js";
 
 const readme = `# Tidewater
@@ -43,7 +44,12 @@ export interface Scene {
 export const hostileName = `<img src=x onerror="document.title='owned'">`;
 
 export async function setScene(): Promise<Scene> {
+  const relay = await PlainRelay.start();
   const world = await startPagesWorld({
+    // Peers on this machine: one relay that works, one relay and one git server that do not.
+    NGIT_TEST: "1",
+    NGIT_SYNC_BATCH_WINDOW_MS: "50",
+    NGIT_GIT_HUNT_DIRECT_DELAY_MS: "200",
     NGIT_RELAY_NAME: "harbour.example",
     // A state is served although something it lists is missing, after the shortest wait there is.
     NGIT_PARTIAL_STATE_GRACE_SECS: "1",
@@ -56,7 +62,8 @@ export async function setScene(): Promise<Scene> {
     ["description", "Predicts tides from a handful of harmonic constants, without dependencies."],
     ["maintainers", second.pubkey],
     ["web", "https://example.com/tidewater", "javascript:alert(1)"],
-    ["clone", "https://git.example.org/npub1example/tidewater.git"],
+    ["clone", "http://127.0.0.1:9/npub1example/tidewater.git"],
+    ["relays", relay.url, "ws://127.0.0.1:9"],
     ["t", "tides"],
     ["t", "typescript"],
   ]);
@@ -82,7 +89,11 @@ export async function setScene(): Promise<Scene> {
   ]);
   const full = world.url(owner, identifier);
   await world.git(copy.folder, "push", "--quiet", full, "main", "stations", "v1.0.0");
-  await until(async () => (await (await fetch(full)).text()).includes("Tidewater"));
+  const results = ["in step", "failed"].map((word) => new RegExp(`<span class="tag \\w+">${word}<`));
+  await until(async () => {
+    const page = await (await fetch(full)).text();
+    return page.includes("Tidewater") && results.every((result) => result.test(page));
+  });
   const about: [string, string] = ["a", `30617:${owner.pubkey}:${identifier}`];
   await world.publish(owner, 0, [], JSON.stringify({ name: "Ada of the Harbour" }));
   await world.publish(
@@ -121,5 +132,18 @@ export async function setScene(): Promise<Scene> {
       ["description", `"><script>document.title='owned'</script> ${"wide".repeat(60)} \u202Ereversed`],
     ],
   );
-  return { world, owner, full, waiting: world.url(waiter, "secret-plans"), hostile: world.url(attacker, hostileName) };
+  const closing: PagesWorld = {
+    ...world,
+    async close() {
+      await world.close();
+      await relay.stop();
+    },
+  };
+  return {
+    world: closing,
+    owner,
+    full,
+    waiting: world.url(waiter, "secret-plans"),
+    hostile: world.url(attacker, hostileName),
+  };
 }

@@ -187,6 +187,8 @@ export class HuntHouse {
         services: [serviceName(this.domain) as ServiceName],
         version: "0",
         askedServers: () => [],
+        askNow: () => false,
+        relays: { status: () => [], reconnect: () => false },
         ...{ store, gitHost, purgatory, verifier: this.#verifier, intake, clock },
         decisions: new DecisionLog({ store, clock, failed: (error) => void this.faults.push(error) }),
       }),

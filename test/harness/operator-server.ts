@@ -143,8 +143,9 @@ export class OperatorServer {
     return RelayClient.connect(`ws://127.0.0.1:${this.port}`);
   }
 
-  announcement(key: SecretKey, identifier: string, at?: number): NostrEvent {
+  announcement(key: SecretKey, identifier: string, at?: number, more: readonly Tag[] = []): NostrEvent {
     const tags = [
+      ...more,
       ["d", identifier],
       ["clone", `${this.httpUrl}/${npubOf(key.pubkey)}/${identifier}.git`],
       ["relays", `ws://localhost:${this.port}`],

@@ -22,6 +22,24 @@ export const purgatory: Verb = (program, abilities) => {
   })
     .option("--repository <npub/identifier>", "only what concerns this repository")
     .addOption(wholeNumberOption("--limit <count>", "at most so many; 100 if left out"));
+
+  operatorCommand<{ repository: string }>(parent, abilities, {
+    name: "ask",
+    description: "ask the git servers of a repository again now for what is missing",
+    examples: ["holdfast purgatory ask npub1…/my-project"],
+    operation: "purgatory.ask",
+    parameters: ([repository]) => ({ repository }),
+    text: ({ repository }) => `the git servers of ${repository} are asked again`,
+  }).argument("<npub/identifier>", "the repository");
+
+  operatorCommand<{ event: string }>(parent, abilities, {
+    name: "drop",
+    description: "take a waiting event out; it may come again (to keep it away: ban event)",
+    examples: ["holdfast purgatory drop nevent1…"],
+    operation: "purgatory.drop",
+    parameters: ([event]) => ({ event }),
+    text: ({ event }) => `${event} waits no more`,
+  }).argument("<event>", "event id, note or nevent");
 };
 
 function waitingText({ totals, waiting, more }: WaitingList): string {

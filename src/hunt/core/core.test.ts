@@ -758,3 +758,20 @@ test("servers that drip bytes take at most the slow places; a fresh fetch still 
   driver.advance(31 * second);
   assert.equal(driver.fetches.at(-1)?.job, "r");
 });
+
+test("the operator does not wait for the next attempt; a job that lacks nothing is not asked for", () => {
+  const driver = new DrivenCore();
+  deadServers(driver);
+  driver.announce("r", "https://a.test/1");
+  driver.waiting("r", { id: "s", ids: [oid(1)] });
+  driver.advance(500);
+  const [first = 0] = startsOf(driver, "r");
+  driver.advance(second);
+  driver.send({ type: "ask-now", job: "r" });
+  driver.send({ type: "ask-now", job: "unknown" });
+  assert.deepEqual(startsOf(driver, "r"), [first, first + second]);
+  driver.send({ type: "removed", repository: "r", id: "s" });
+  driver.send({ type: "ask-now", job: "r" });
+  driver.advance(10 * minute);
+  assert.equal(startsOf(driver, "r").length, 2);
+});

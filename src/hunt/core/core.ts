@@ -79,6 +79,9 @@ export class HuntCore {
       case "arrived":
         this.#change(input.repository, (job) => job.take(input.ids, nowMs));
         break;
+      case "ask-now":
+        this.#change(input.job, (job) => job.askNow(nowMs));
+        break;
       case "connection-wanted":
         this.#servers.wantConnection(input.fetch, domainOf(input.host));
         break;

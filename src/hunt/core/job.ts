@@ -130,6 +130,12 @@ export class HuntJob {
     this.dueMs = Math.min(this.dueMs ?? atMs, atMs);
   }
 
+  askNow(nowMs: number): void {
+    if (!this.lacksAnything || this.attempt) return;
+    this.#refusedBy.clear();
+    this.wantAt(nowMs);
+  }
+
   beginAttempt(): void {
     this.dueMs = undefined;
     this.attempt = new Set();

@@ -77,6 +77,8 @@ export type HuntInput =
       readonly soft: boolean;
     }
   | { readonly type: "pull-request-removed"; readonly event: EventId }
+  /** The operator does not want to wait for the next attempt: a coordinate, or a pull request's event id. */
+  | { readonly type: "ask-now"; readonly job: string }
   /** Objects came another way, usually by a push. */
   | { readonly type: "arrived"; readonly repository: Coordinate; readonly ids: readonly Oid[] }
   /**

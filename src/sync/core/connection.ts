@@ -14,6 +14,7 @@ import { urlOf } from "./targets.js";
 
 export function tryDial(state: SyncState, relay: Relay, step: Step): void {
   if (relay.status !== "disconnected" || relay.awaitsDial || relay.forgotten || !hasTargets(relay)) return;
+  if (state.ignored.has(relay.key)) return;
   if (relay.notBeforeMs > step.now.monotonicMs || !state.health.mayDial(relay.key, step.now)) return;
   if (state.dialing.size >= state.config.maxDials) {
     relay.awaitsDial = true;
@@ -176,6 +177,7 @@ export function onConnectFailed(state: SyncState, relay: Relay, kind: ConnectFai
 
 function noteFailure(state: SyncState, relay: Relay, code: string, kind: string, step: Step): void {
   const { waitMs, died } = state.health.fail(relay.key, step.now, step.random);
+  state.health.of(relay.key).lastFailure = { kind, wallMs: step.now.wallMs };
   const { failures, firstFailureMs } = state.health.of(relay.key);
   step.out.push({
     type: "log",

@@ -22,6 +22,7 @@ import { Remembered } from "./remembered.js";
 import { rotate } from "./rotation.js";
 import { type CoreSnapshot, snapshotOf } from "./snapshot.js";
 import { newState, type Step, type SyncState } from "./state.js";
+import { onSteering } from "./steering.js";
 import { applyWindow, followBootstrap } from "./targets.js";
 import { tidy } from "./tidying.js";
 import { Wanted } from "./wanted.js";
@@ -79,6 +80,10 @@ export class SyncCore {
       case "wantIds":
         onOwnServer(state, input, step);
         this.#openWindow(step);
+        break;
+      case "ignoredRelays":
+      case "reconnect":
+        onSteering(state, input, step);
         break;
       case "rememberedLoaded":
         for (const entry of input.entries) state.remembered.cold.add(entry);

@@ -35,6 +35,7 @@ export function nextDueMs(state: SyncState, relay: Relay, now: Time): number {
     case "connecting":
       return relay.dialedMs + state.config.dialTimeoutMs * 1.5;
     case "disconnected": {
+      if (state.ignored.has(relay.key)) return never;
       if (!hasTargets(relay) || relay.awaitsDial || (relay.wssUrl ?? relay.wsUrl) === undefined) return never;
       const dialMs = Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, now));
       return dialMs > nowMs ? dialMs : nowMs + 1000;

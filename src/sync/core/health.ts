@@ -18,6 +18,8 @@ export interface Health {
   lastingKind: NaughtyKind | undefined;
   lastingCount: number;
   lastingSinceMs: number;
+  /** The last dial or link that ended badly, in our words; kept when things are well again. */
+  lastFailure: { readonly kind: string; readonly wallMs: number } | undefined;
 }
 
 export type HealthStatus = 1 | 2 | 3 | 4;
@@ -36,6 +38,7 @@ const newHealth = (): Health => ({
   lastingKind: undefined,
   lastingCount: 0,
   lastingSinceMs: 0,
+  lastFailure: undefined,
 });
 
 export class HealthBook {
@@ -93,6 +96,12 @@ export class HealthBook {
 
   reset(relay: RelayKey): void {
     Object.assign(this.of(relay), { failures: 0, dead: false, lastingCount: 0, lastingKind: undefined });
+  }
+
+  /** Nothing of its past stands against a dial or a question now. */
+  forgive(relay: RelayKey): void {
+    this.reset(relay);
+    Object.assign(this.of(relay), { nextDialMs: 0, askAgainMs: 0, pausedUntilMs: 0, naughtyKind: undefined });
   }
 
   /** Counts failures that will not pass by themselves. Returns the kind when the relay has become naughty. */

@@ -90,6 +90,11 @@ export type Input =
   | { readonly type: "listsChanged"; readonly archive?: boolean }
   /** Somebody here needs these events (a git-first placeholder): asked at the repository's relays and bootstrap. */
   | { readonly type: "wantIds"; readonly ids: readonly EventId[]; readonly coordinate: string }
+  // The operator
+  /** All that are to be left alone; replaces what was said before. */
+  | { readonly type: "ignoredRelays"; readonly relays: ReadonlySet<RelayKey> }
+  /** Now, whatever its past. */
+  | { readonly type: "reconnect"; readonly relay: RelayKey }
   // Kept over restarts, given once at the start
   | { readonly type: "rememberedLoaded"; readonly entries: readonly RememberedId[] }
   | {

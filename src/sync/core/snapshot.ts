@@ -16,6 +16,12 @@ export interface RelaySnapshot {
   readonly connected: boolean;
   readonly status: HealthStatus;
   readonly failures: number;
+  readonly lastFailure: { readonly kind: string; readonly wallMs: number } | undefined;
+  readonly ignored: boolean;
+  /** Everything it has for us was here, and still is as far as the link tells. */
+  readonly inStep: boolean;
+  /** Wall time at which it was last in step; undefined when it never was, or is now. */
+  readonly inStepUntilMs: number | undefined;
   /** Monotonic time before which it is not dialled. */
   readonly nextDialMs: number;
   readonly items: number;
@@ -65,6 +71,10 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
       connected,
       status: state.health.status(relay.key, now, linkMs),
       failures: state.health.of(relay.key).failures,
+      lastFailure: state.health.of(relay.key).lastFailure,
+      ignored: state.ignored.has(relay.key),
+      inStep: connected && relay.good,
+      inStepUntilMs: relay.goodMoment?.wallMs,
       nextDialMs: Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, now)),
       items: relay.items.size,
       confirmedItems: relay.confirmedItems,

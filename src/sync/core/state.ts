@@ -23,6 +23,8 @@ export interface SyncState {
   readonly byOwner: Map<string, Map<number, number>>;
   /** Coordinates some of whose listed relays found no place under the caps. */
   readonly unplaced: Set<string>;
+  /** The operator wants nothing to do with these. */
+  ignored: ReadonlySet<RelayKey>;
   waitingOnlyRelays: number;
   /** Few, and walked for every repo that changes. */
   readonly bootstrap: Set<Relay>;
@@ -60,6 +62,7 @@ export function newState(
     byHost: new Map(),
     byOwner: new Map(),
     unplaced: new Set(),
+    ignored: new Set(),
     waitingOnlyRelays: 0,
     bootstrap: new Set(),
     bootstrapNamesStates: true,

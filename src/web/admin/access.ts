@@ -1,0 +1,101 @@
+// Who may see the admin pages: a browser with a session, opened by a one-time link or by a signed request (NIP-98,
+// made by the browser's extension), and a form only when it was made for that session and sent by our own page.
+
+import type { ServerResponse } from "node:http";
+import { isFormToken, type LoginLinks } from "../../admin/login-links.js";
+import { type ApiParts, tokenOf } from "../../http/api.js";
+import { bodyOf } from "../../http/body.js";
+import { type Document, sendDocument } from "../../http/page.js";
+import { type RouteRequest, sendPlain } from "../../http/routes.js";
+import { sessionOf, setSessionCookie } from "../../http/session-cookie.js";
+import { npubOf } from "../../nostr/nip19.js";
+import type { Site } from "../layout.js";
+import type { Fields } from "./actions.js";
+import { loginPage } from "./login-page.js";
+
+export type AccessParts = Pick<ApiParts, "nip98" | "links" | "sessionOwner" | "publicUrl">;
+
+export interface Session {
+  readonly token: string;
+  readonly who: string;
+  readonly links: LoginLinks;
+}
+
+export function sessionIn(parts: AccessParts, request: RouteRequest): Session | undefined {
+  const token = sessionOf(request.message);
+  const who = token === undefined ? undefined : parts.sessionOwner(token);
+  return token === undefined || who === undefined ? undefined : { token, who, links: parts.links };
+}
+
+/** GET with a link's token, POST with a signed event; anything else is told what to do. */
+export async function logIn(
+  parts: AccessParts,
+  site: Site,
+  request: RouteRequest,
+  response: ServerResponse,
+): Promise<void> {
+  if (request.method === "POST") return logInSigned(parts, request, response);
+  const token = request.query.get("token");
+  // A HEAD, as link previews send it, uses nothing up.
+  if (request.method !== "GET") return sendPlain(response, 405, "open this link in a browser");
+  const session = token === null ? undefined : parts.links.redeem(token);
+  if (session === undefined) {
+    const said = token === null ? undefined : "This link was used or is too old: ask for a new one.";
+    return sendDocument(request, response, loginPage(site, 401, said));
+  }
+  setSessionCookie(response, parts.publicUrl, session);
+  redirect(response, `${site.basePath}/admin`);
+}
+
+async function logInSigned(parts: AccessParts, request: RouteRequest, response: ServerResponse): Promise<void> {
+  const body = await bodyOf(request.message);
+  if (!body || !isOurOrigin(parts, request)) return sendPlain(response, 403, "the request does not come from our page");
+  const authorised = await tokenOf(parts, request, body, false);
+  if (!authorised.ok) {
+    response.setHeader("WWW-Authenticate", "Nostr");
+    return sendPlain(response, 401, authorised.reason);
+  }
+  setSessionCookie(response, parts.publicUrl, parts.links.open(npubOf(authorised.pubkey)));
+  sendPlain(response, 200, "logged in");
+}
+
+export function logOut(parts: AccessParts, site: Site, { token }: Session, response: ServerResponse): void {
+  parts.links.end(token);
+  setSessionCookie(response, parts.publicUrl, undefined);
+  redirect(response, `${site.basePath}/admin`);
+}
+
+export type CheckedForm =
+  | { readonly ok: true; readonly fields: Fields }
+  | { readonly ok: false; readonly status: 403 | 413; readonly message: string };
+
+/** Browsers tell where a form was sent from; the token inside it only our own pages have. */
+export async function formOf(parts: AccessParts, request: RouteRequest, session: Session): Promise<CheckedForm> {
+  const body = await bodyOf(request.message);
+  if (!body) return { ok: false, status: 413, message: "The form is too long." };
+  if (!isOurOrigin(parts, request)) {
+    return { ok: false, status: 403, message: `Nothing was done: open these pages at ${parts.publicUrl}/admin.` };
+  }
+  const { form = "", ...fields } = Object.fromEntries(new URLSearchParams(body.toString("utf8")));
+  if (isFormToken(form, session.token)) return { ok: true, fields };
+  return { ok: false, status: 403, message: "Nothing was done: the form is of another login. Load the page again." };
+}
+
+const isOurOrigin = (parts: AccessParts, { message }: RouteRequest): boolean =>
+  message.headers.origin === new URL(parts.publicUrl).origin;
+
+export function redirect(response: ServerResponse, location: string): void {
+  response.writeHead(303, { Location: location, "Cache-Control": "no-store" });
+  response.end();
+}
+
+/** Nothing of these pages is for other origins, and nothing of them is kept. */
+export function closeToOthers(response: ServerResponse): void {
+  for (const name of response.getHeaderNames()) {
+    if (name.startsWith("access-control-")) response.removeHeader(name);
+  }
+  response.setHeader("Cache-Control", "no-store");
+  response.setHeader("Referrer-Policy", "same-origin");
+}
+
+export const refusedForm = (site: Site, status: 403 | 413, said: string): Document => loginPage(site, status, said);

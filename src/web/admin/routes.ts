@@ -1,0 +1,195 @@
+// Everything below /admin: who is not logged in gets the login page, whatever he asks for; who is gets the page, or
+// what his form asks for is done through the one table of operations and he is sent back to where he was.
+
+import type { ServerResponse } from "node:http";
+import type { AuditRow, Caller } from "../../admin/audit.js";
+import type { Banned } from "../../admin/bans.js";
+import type { ListedEntry } from "../../admin/lists.js";
+import { formToken } from "../../admin/login-links.js";
+import type { OperationName } from "../../admin/operations.js";
+import type { Outcome } from "../../admin/outcome.js";
+import type { WaitingList } from "../../admin/purgatory-view.js";
+import type { RelayList } from "../../admin/relays.js";
+import type { RepositoryDetails, RepositoryLines } from "../../admin/repository-view.js";
+import type { Status } from "../../admin/status.js";
+import type { Explanation } from "../../admin/why.js";
+import { type Clock, unixSeconds } from "../../base/clock.js";
+import type { LogRing } from "../../config/log-ring.js";
+import type { ApiParts } from "../../http/api.js";
+import { type Document, sendDocument } from "../../http/page.js";
+import { type Route, type RouteRequest, sendPlain } from "../../http/routes.js";
+import { html } from "../html.js";
+import type { Site } from "../layout.js";
+import { tryLaterPage } from "../missing-page.js";
+import { retryAfterSeconds, type VisitorRates } from "../visitor-rates.js";
+import { closeToOthers, formOf, logIn, logOut, redirect, refusedForm, type Session, sessionIn } from "./access.js";
+import { actionNamed } from "./actions.js";
+import { auditPage } from "./audit.js";
+import { bansPage } from "./bans.js";
+import { decisionsPage } from "./decisions.js";
+import { adminPage, type View } from "./frame.js";
+import { isTrouble, logPage } from "./log.js";
+import { LogStreams } from "./log-stream.js";
+import { loginPage } from "./login-page.js";
+import { overviewPage } from "./overview.js";
+import { purgatoryPage } from "./purgatory.js";
+import { relaysPage } from "./relays.js";
+import { repositoriesPage, repositoryStatuses } from "./repositories.js";
+import { repositoryAdminPage } from "./repository.js";
+
+export interface AdminPagesParts {
+  readonly api: ApiParts;
+  readonly site: () => Site;
+  readonly clock: Clock;
+  readonly log: LogRing;
+  readonly rates: VisitorRates;
+  readonly ownerQuotaBytes: () => number;
+}
+
+export interface AdminPages {
+  readonly route: Route;
+  /** Ends streams of the log; before the server waits for its requests. */
+  close(): void;
+}
+
+type Ask = <Result>(operation: OperationName, parameters: object) => Promise<Outcome<Result>>;
+
+export function createAdminPages(parts: AdminPagesParts): AdminPages {
+  const streams = new LogStreams(parts.log, parts.clock);
+  return {
+    route: {
+      matches: ({ localPath }) => localPath === "/admin" || localPath.startsWith("/admin/"),
+      handle: (request, response) => answer(parts, streams, request, response),
+    },
+    close: () => streams.close(),
+  };
+}
+
+async function answer(
+  parts: AdminPagesParts,
+  streams: LogStreams,
+  request: RouteRequest,
+  response: ServerResponse,
+): Promise<void> {
+  closeToOthers(response);
+  const { api, rates } = parts;
+  const site = parts.site();
+  const session = sessionIn(api, request);
+  if (!session && !rates.takePage(request.ip)) {
+    return sendDocument(request, response, tryLaterPage(site, 429, retryAfterSeconds));
+  }
+  const path = request.localPath.slice("/admin".length).replace(/\/$/, "");
+  if (path === "/login") return logIn(api, site, request, response);
+  if (!session) return sendDocument(request, response, loginPage(site, 401));
+  if (request.method === "POST") return act(parts, site, session, path, request, response);
+  if (request.method !== "GET" && request.method !== "HEAD") return sendPlain(response, 405, "GET or POST");
+  if (path === "/log/stream") {
+    const after = Number(request.message.headers["last-event-id"] ?? request.query.get("after")) || 0;
+    return streams.serve(response, after, () => api.sessionOwner(session.token) !== undefined);
+  }
+  sendDocument(request, response, await pageOf(parts, viewOf(parts, site, session, request), session, path, request));
+}
+
+function viewOf(parts: AdminPagesParts, site: Site, session: Session, request: RouteRequest): View {
+  const query = request.query.toString();
+  return {
+    site,
+    who: session.who,
+    formToken: formToken(session.token),
+    notice: session.links.takeNotice(session.token),
+    here: `${request.localPath}${query === "" ? "" : `?${query}`}`,
+    nowSeconds: unixSeconds(parts.clock),
+  };
+}
+
+const callerOf = ({ who }: Session): Caller => ({ who, via: "page" });
+
+async function act(
+  { api }: AdminPagesParts,
+  site: Site,
+  session: Session,
+  path: string,
+  request: RouteRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const form = await formOf(api, request, session);
+  if (!form.ok) return sendDocument(request, response, refusedForm(site, form.status, form.message));
+  if (path === "/logout") return logOut(api, site, session, response);
+  const action = path.startsWith("/do/") ? actionNamed(path.slice("/do/".length)) : undefined;
+  if (!action) return sendPlain(response, 404, "there is no such action");
+  const { back = "/admin", ...fields } = form.fields;
+  const outcome = await api.run(action.operation, action.parameters(fields), callerOf(session));
+  const text = outcome.ok ? action.said(outcome.result) : `Not done: ${outcome.message}.`;
+  session.links.notice(session.token, { isGood: outcome.ok, text });
+  // Only to a page of ours: the field came with the request.
+  redirect(response, site.basePath + (/^\/admin(?:[/?][\w/?&=.%~+!*'():@-]*)?$/.test(back) ? back : "/admin"));
+}
+
+async function pageOf(
+  parts: AdminPagesParts,
+  view: View,
+  session: Session,
+  path: string,
+  { query }: RouteRequest,
+): Promise<Document> {
+  const ask: Ask = async <Result>(operation: OperationName, parameters: object) =>
+    (await parts.api.run(operation, parameters, callerOf(session))) as Outcome<Result>;
+  const asked = (name: string): string => query.get(name)?.trim() ?? "";
+  switch (path) {
+    case "": {
+      const [status, relays, audit] = [
+        await sure<Status>(ask, "status", {}),
+        await sure<RelayList>(ask, "relays.list", {}),
+        await sure<{ changes: AuditRow[] }>(ask, "audit.list", { limit: 5 }),
+      ];
+      const trouble = parts.log.after().filter(isTrouble).slice(-5);
+      return overviewPage(view, { status, relays, changes: audit.changes, trouble });
+    }
+    case "/purgatory": {
+      const repository = asked("repository");
+      const list = await ask<WaitingList>("purgatory.list", repository === "" ? {} : { repository });
+      return list.ok ? purgatoryPage(view, list.result, { repository }) : refusedPage(view, list.message);
+    }
+    case "/relays":
+      return relaysPage(view, await sure<RelayList>(ask, "relays.list", {}));
+    case "/repositories": {
+      const [owner, word] = [asked("owner"), asked("status")];
+      const status = repositoryStatuses.find((one) => one === word) ?? "";
+      const question = { ...(owner !== "" && { owner }), ...(status !== "" && { status }) };
+      const lines = await ask<RepositoryLines>("repos.list", question);
+      if (!lines.ok) return refusedPage(view, lines.message);
+      const shown = { status, owner, onlyPartial: asked("show") === "partial" };
+      return repositoriesPage(view, lines.result, shown, parts.ownerQuotaBytes());
+    }
+    case "/repository": {
+      const details = await ask<RepositoryDetails>("repos.show", { repository: asked("name") });
+      return details.ok ? repositoryAdminPage(view, details.result) : refusedPage(view, details.message);
+    }
+    case "/bans": {
+      const { bans } = await sure<{ bans: Banned[] }>(ask, "bans.list", {});
+      const { entries } = await sure<{ entries: ListedEntry[] }>(ask, "lists.show", {});
+      const { refusedKinds } = await sure<{ refusedKinds: number[] }>(ask, "kinds.refused", {});
+      return bansPage(view, { bans, entries, refusedKinds });
+    }
+    case "/decisions": {
+      const subject = asked("subject");
+      return decisionsPage(view, subject, subject === "" ? undefined : await ask<Explanation>("why", { subject }));
+    }
+    case "/audit":
+      return auditPage(view, (await sure<{ changes: AuditRow[] }>(ask, "audit.list", { limit: 200 })).changes);
+    case "/log":
+      return logPage(view, parts.log.after());
+    default:
+      return refusedPage(view, "there is no such page");
+  }
+}
+
+/** Questions without parameters are always answered. */
+async function sure<Result>(ask: Ask, operation: OperationName, parameters: object): Promise<Result> {
+  const outcome = await ask<Result>(operation, parameters);
+  if (!outcome.ok) throw new Error(`${operation}: ${outcome.message}`);
+  return outcome.result;
+}
+
+const refusedPage = (view: View, message: string): Document =>
+  adminPage(view, "", { status: 404, title: "Not found", main: html`<p class="note">${message}.</p>` });

@@ -1,0 +1,64 @@
+// What the admin pages do beyond forms: signing in with a browser extension (NIP-07) and the log as it is written.
+// Served as a file (assets.ts). What the server sends is put into the page as text only.
+
+export const adminScript = `"use strict";
+(() => {
+  const login = document.getElementById("nip07");
+  if (login) {
+    const said = login.querySelector("[role=status]");
+    const button = login.querySelector("button");
+    const tell = (text) => { said.textContent = text; };
+    const base64 = (text) => btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
+    const offer = () => {
+      login.hidden = false;
+      if (!window.nostr) tell("No extension for Nostr (NIP-07) was found in this browser.");
+    };
+    button.addEventListener("click", async () => {
+      if (!window.nostr) return tell("No extension for Nostr (NIP-07) was found in this browser.");
+      button.disabled = true;
+      try {
+        tell("Waiting for your extension to sign…");
+        const url = login.dataset.url;
+        const event = await window.nostr.signEvent({
+          kind: 27235,
+          created_at: Math.floor(Date.now() / 1000),
+          tags: [["u", url], ["method", "POST"]],
+          content: "",
+        });
+        const answer = await fetch(login.dataset.path, {
+          method: "POST",
+          headers: { Authorization: "Nostr " + base64(JSON.stringify(event)) },
+        });
+        if (answer.ok) return location.reload();
+        tell("Not let in: " + (await answer.text()).trim() + ".");
+      } catch (error) {
+        tell("The extension did not sign: " + (error && error.message ? error.message : "no reason was given") + ".");
+      }
+      button.disabled = false;
+    });
+    // Extensions may put window.nostr there a little later than this runs.
+    setTimeout(offer, window.nostr ? 0 : 300);
+  }
+
+  const log = document.getElementById("log");
+  if (log) {
+    const state = document.getElementById("log-state");
+    const most = 500;
+    const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+    log.scrollTop = log.scrollHeight;
+    const stream = new EventSource(log.dataset.stream);
+    stream.onopen = () => { state.textContent = "Live: new lines appear by themselves."; };
+    stream.onerror = () => { state.textContent = "Not connected: trying again."; };
+    stream.onmessage = ({ data }) => {
+      const follow = isAtEnd();
+      const line = document.createElement("li");
+      line.textContent = data;
+      const level = / (WARN|ERROR|FATAL) /.exec(data.slice(0, 40));
+      if (level) line.className = level[1] === "WARN" ? "warn" : "bad";
+      log.append(line);
+      while (log.children.length > most) log.firstElementChild.remove();
+      if (follow) log.scrollTop = log.scrollHeight;
+    };
+  }
+})();
+`;
