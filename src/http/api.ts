@@ -9,6 +9,7 @@ import type { Authorised, Nip98 } from "../admin/nip98.js";
 import type { OperationName } from "../admin/operations.js";
 import type { Outcome } from "../admin/outcome.js";
 import type { PublicStatus } from "../admin/status.js";
+import type { Clock } from "../base/clock.js";
 import { npubOf } from "../nostr/nip19.js";
 import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
 
@@ -21,12 +22,15 @@ export interface ApiParts {
   readonly afterLogin: string;
   /** `https://host/base`. */
   readonly publicUrl: string;
+  readonly clock: Clock;
 }
 
 const managementType = "application/nostr+json+rpc";
 const json = "application/json; charset=utf-8";
 const cookieName = "holdfast-admin";
 const maxBodyBytes = 64 * 1024;
+/** Nobody needs longer for so little: a body that was promised and does not come would hold a socket for an hour. */
+const maxBodyMs = 10_000;
 
 /** Before every other route: a blocked network gets nothing but this. */
 export function blockedRoute(isBlocked: (ip: string) => boolean): Route {
@@ -46,7 +50,7 @@ export function managementRoute(parts: ApiParts): Route {
       request.localPath === "/" &&
       mediaType(request.message.headers["content-type"]) === managementType,
     async handle(request, response) {
-      const body = await bodyOf(request.message);
+      const body = await bodyOf(request.message, parts.clock);
       if (!body) {
         response.setHeader("Connection", "close");
         return sendPlain(response, 413, `a request may have at most ${maxBodyBytes} bytes`);
@@ -159,7 +163,7 @@ async function callerOf(
   if (session !== undefined && parts.links.isSession(session) && isReading(request)) {
     return { ok: true, caller: { who: "operator", via: "api" } };
   }
-  const body = await bodyOf(request.message);
+  const body = await bodyOf(request.message, parts.clock);
   if (!body) return { ok: false, reason: `a request may have at most ${maxBodyBytes} bytes` };
   const authorised = await tokenOf(parts, request, body, false);
   return authorised.ok ? { ok: true, caller: { who: npubOf(authorised.pubkey), via: "api" } } : authorised;
@@ -211,14 +215,19 @@ function sessionOf(message: IncomingMessage): string | undefined {
 const mediaType = (header: string | undefined): string => (header ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
 
 /** Undefined when it is too long; the rest is not read. */
-async function bodyOf(message: IncomingMessage): Promise<Buffer | undefined> {
+async function bodyOf(message: IncomingMessage, clock: Clock): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // Not destroyed when left early: the refusal must still go out.
-  for await (const chunk of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > maxBodyBytes) return undefined;
-    chunks.push(chunk);
+  const cancel = clock.after(maxBodyMs, () => message.destroy(new Error("the body did not come in time")));
+  try {
+    // Not destroyed when left early: the refusal must still go out.
+    for await (const chunk of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > maxBodyBytes) return undefined;
+      chunks.push(chunk);
+    }
+  } finally {
+    cancel();
   }
   return Buffer.concat(chunks);
 }

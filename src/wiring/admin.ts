@@ -85,6 +85,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     api: (servedRepositories) => ({
       nip98,
       links,
+      clock,
       publicUrl,
       afterLogin: "/api/status",
       publicStatus: () => publicStatus(parts, running.facts(), servedRepositories()),
