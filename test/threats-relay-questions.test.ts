@@ -40,7 +40,7 @@ function naive(all: readonly ToolEvent[], filters: readonly Filter[]): string[] 
   return newestFirst.map(({ id }) => id).filter((id) => wanted.has(id));
 }
 
-describe("threats 23 and 26", { timeout: 180_000 }, () => {
+describe("threats 23 and 26", { timeout: 180_000, concurrency: 2 }, () => {
   test("threat 23: costly and odd filters get the answer of a naive scan, on REQ and COUNT, in bounded time and memory", async (t) => {
     const world = await RelayWorld.start(t);
     const keys = someKeys(40);

@@ -38,7 +38,7 @@ async function isServed(world: RelayWorld): Promise<void> {
   assert.ok(performance.now() - started < 5_000, "an honest client waits");
 }
 
-describe("threat 25", { timeout: 180_000 }, () => {
+describe("threat 25", { timeout: 180_000, concurrency: 2 }, () => {
   test("threat 25: slow readers hold little, half-open and unfinished ones are ended, others are served meanwhile", async (t) => {
     const world = await RelayWorld.start(t, { NGIT_SEND_STALL_SECS: "3", NGIT_PING_INTERVAL_SECS: "2" });
     const author = keyOf("author");
