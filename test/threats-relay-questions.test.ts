@@ -7,12 +7,13 @@ import type { Filter, Event as ToolEvent } from "nostr-tools";
 import { NegentropyClient } from "../src/nostr/negentropy/client.js";
 import { NegentropyRecords } from "../src/nostr/negentropy/records.js";
 import { Random } from "../src/store/testing/random.js";
+import { runs } from "./fuzz-runs.js";
 import { RelayClient } from "./harness/relay-client.js";
 import { keyOf } from "./harness/relay-events.js";
 import { eventually, mebibyte, RelayWorld, someKeys } from "./threats-relay-world.js";
 
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 1_000_000);
-const randomMessages = Number(process.env.FUZZ_RUNS ?? 1_500);
+const randomMessages = runs(1_500);
 const hexOf = (index: number, letter = "0"): string => index.toString(16).padStart(64, letter);
 const manyHex = (count: number, letter?: string): string[] => Array.from({ length: count }, (_, i) => hexOf(i, letter));
 

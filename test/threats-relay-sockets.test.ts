@@ -35,7 +35,7 @@ async function isServed(world: RelayWorld): Promise<void> {
   assert.equal((await client.ask("q", { limit: 3 })).end[0], "EOSE");
   assert.equal((await fetch(`${world.server.origin}/healthz`)).status, 200);
   await client.close();
-  assert.ok(performance.now() - started < 5_000, "an honest client waits");
+  assert.ok(performance.now() - started < 20_000, "an honest client waits");
 }
 
 describe("threat 25", { timeout: 180_000, concurrency: 2 }, () => {
