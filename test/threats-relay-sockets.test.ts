@@ -2,10 +2,13 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { rm } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
 import { keyOf } from "./harness/relay-events.js";
+import { startChild } from "./harness/server.js";
 import { eventually, mebibyte, RelayWorld } from "./threats-relay-world.js";
 
 const upgrade =
@@ -137,6 +140,34 @@ describe("threat 25", { timeout: 180_000, concurrency: 2 }, () => {
     await isServed(world);
     await eventually("no socket is left", async () => (await world.openFiles()) <= filesBefore + 5);
     await world.isUnharmed(await world.rssBytes(), 10 * mebibyte);
+  });
+
+  test("threat 25: asking for a damaged repository costs its own answers, not the server, also after a restart", async (t) => {
+    const world = await RelayWorld.start(t);
+    const asks = async (origin: string) => {
+      const repository = `${origin}/${world.owner.npub}/target.git`;
+      const pages = [
+        repository,
+        `${origin}/badge/${world.owner.npub}/target.svg`,
+        `${repository}/info/refs?service=git-upload-pack`,
+      ];
+      for (const page of pages) {
+        const { status } = await fetch(page, { headers: { accept: "text/html" } });
+        assert.ok([200, 404, 500, 503].includes(status), `${page}: ${status}`);
+      }
+      assert.equal((await fetch(`${origin}/healthz`)).status, 200);
+    };
+    const directory = world.story.directory(world.owner, "target");
+    for (const part of ["objects", "HEAD", "refs", "config", ""]) {
+      await rm(join(directory, part), { recursive: true, force: true });
+      await asks(world.server.origin);
+    }
+    assert.equal(world.server.child.exitCode, null, world.server.log().slice(-2_000));
+    await world.server.stop();
+    const again = await startChild({ backend: "lmdb", folder: world.server.folder });
+    t.after(() => again.stop());
+    await asks(again.origin);
+    assert.equal(again.child.exitCode, null, again.log().slice(-2_000));
   });
 
   for (const { name, perIp, opened } of [

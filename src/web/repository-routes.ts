@@ -3,6 +3,8 @@
 
 import type { ServerResponse } from "node:http";
 import type { RepositoryName } from "../admission/names.js";
+import { LauncherError } from "../git/launcher.js";
+import { GitError } from "../git/run.js";
 import { type GitPath, parseGitPath } from "../git/url-path.js";
 import { type Document, sendDocument } from "../http/page.js";
 import type { Route, RouteRequest } from "../http/routes.js";
@@ -28,7 +30,31 @@ function nameOf(path: GitPath | undefined): RepositoryName | undefined {
   return path && owner && path.identifier.isWellFormed() ? { owner, identifier: path.identifier } : undefined;
 }
 
-export function repositoryRoutes(site: () => Site, sources: RepositorySources, rates: VisitorRates): Route[] {
+export function repositoryRoutes(
+  site: () => Site,
+  sources: RepositorySources,
+  rates: VisitorRates,
+  unreadable: (error: Error) => void,
+): Route[] {
+  return pageRoutes(site, sources, rates).map((route) => ({
+    matches: (request) => route.matches(request),
+    async handle(request, response) {
+      try {
+        await route.handle(request, response);
+      } catch (error) {
+        if (!isUnreadable(error)) throw error;
+        unreadable(error);
+        sendDocument(request, response, tryLaterPage(site(), 503, retryAfterSeconds));
+      }
+    },
+  }));
+}
+
+/** A repository that is damaged, or that git had no time or files for, costs its own page and not the server. */
+const isUnreadable = (error: unknown): error is Error =>
+  error instanceof GitError || error instanceof LauncherError || (error instanceof Error && "syscall" in error);
+
+function pageRoutes(site: () => Site, sources: RepositorySources, rates: VisitorRates): Route[] {
   const pagePath = (request: RouteRequest): GitPath | undefined => {
     const path = parseGitPath(request.path, site().basePath);
     return path?.rest === "" ? path : undefined;

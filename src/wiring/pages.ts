@@ -4,6 +4,7 @@
 import { waitingTotals } from "../admission/waiting.js";
 import type { Clock } from "../base/clock.js";
 import type { LiveConfig } from "../config/live-config.js";
+import type { Logger } from "../config/logging.js";
 import { Browser } from "../git/browse.js";
 import type { RelayFacts } from "../http/nip11.js";
 import { sendDocument } from "../http/page.js";
@@ -34,6 +35,7 @@ export interface PagesParts {
   /** What NIP-11 says: the landing page says the same. */
   readonly relayFacts: () => RelayFacts;
   readonly status?: StatusSources;
+  readonly logger: Logger;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -45,7 +47,7 @@ export interface Pages {
 const shownActivity = 15;
 
 export function createPages(parts: PagesParts): Pages {
-  const { live, clock, store, gitHost, basePath, version, onFault, status = nothingFollowed } = parts;
+  const { live, clock, store, gitHost, basePath, version, logger, onFault, status = nothingFollowed } = parts;
   const rates = new VisitorRates(clock);
   const history = new RelayHistory();
   const startedSeconds = Math.floor(clock.nowMs() / 1000);
@@ -106,7 +108,7 @@ export function createPages(parts: PagesParts): Pages {
     routes: [
       limited(landing),
       limited(statusRoute),
-      ...repositoryRoutes(site, sources, rates),
+      ...repositoryRoutes(site, sources, rates, (err) => logger.error({ err }, "a repository cannot be read")),
       ...assetRoutes(),
       nothing,
     ],
