@@ -36,7 +36,7 @@ async function reconciledIds(client: RelayClient, filter: object): Promise<strin
   return found.sort();
 }
 
-describe("threats 21 to 27", { timeout: 120_000, concurrency: 2 }, () => {
+describe("threats 21 to 27", { timeout: 500_000, concurrency: 2 }, () => {
   test("threat 21: a forged copy of an accepted event is refused before, beside and after the good one, and served nowhere", async (t) => {
     const world = await RelayWorld.start(t);
     const live = await world.client();

@@ -41,7 +41,7 @@ function naive(all: readonly ToolEvent[], filters: readonly Filter[]): string[] 
   return newestFirst.map(({ id }) => id).filter((id) => wanted.has(id));
 }
 
-describe("threats 23 and 26", { timeout: 180_000, concurrency: 2 }, () => {
+describe("threats 23 and 26", { timeout: 500_000, concurrency: 2 }, () => {
   test("threat 23: costly and odd filters get the answer of a naive scan, on REQ and COUNT, in bounded time and memory", async (t) => {
     const world = await RelayWorld.start(t);
     const keys = someKeys(40);
@@ -92,7 +92,7 @@ describe("threats 23 and 26", { timeout: 180_000, concurrency: 2 }, () => {
       Array.from({ length: 100 }, (_, at) => ({ authors: crowd(at).slice(-500), limit: 1 })),
       Array.from({ length: 100 }, () => ({})),
     ];
-    const started = performance.now();
+    const workedBefore = await world.cpuSeconds();
     for (const filters of odd) {
       const name = JSON.stringify(filters).slice(0, 100);
       const { events, end } = await world.story.relay.ask("odd", ...filters);
@@ -107,7 +107,8 @@ describe("threats 23 and 26", { timeout: 180_000, concurrency: 2 }, () => {
         assert.equal(await world.count(only), naive(all, filters).length, `COUNT ${name}`);
       }
     }
-    assert.ok(performance.now() - started < 30_000, "all of them together take seconds");
+    const worked = (await world.cpuSeconds()) - workedBefore;
+    assert.ok(worked < 15, `all of them together took the server ${worked} s of work`);
     // Beyond the limits: 100 filters of 1,000 authors are over 5 MiB, 200 of them over twice that.
     const abuser = await world.client();
     const refusal = abuser.next(([verb]) => verb === "NOTICE");

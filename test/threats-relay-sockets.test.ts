@@ -38,10 +38,10 @@ async function isServed(world: RelayWorld): Promise<void> {
   assert.equal((await client.ask("q", { limit: 3 })).end[0], "EOSE");
   assert.equal((await fetch(`${world.server.origin}/healthz`)).status, 200);
   await client.close();
-  assert.ok(performance.now() - started < 20_000, "an honest client waits");
+  assert.ok(performance.now() - started < 60_000, "an honest client waits");
 }
 
-describe("threat 25", { timeout: 180_000, concurrency: 2 }, () => {
+describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
   test("threat 25: slow readers hold little, half-open and unfinished ones are ended, others are served meanwhile", async (t) => {
     const world = await RelayWorld.start(t, { NGIT_SEND_STALL_SECS: "3", NGIT_PING_INTERVAL_SECS: "2" });
     const author = keyOf("author");

@@ -17,7 +17,7 @@ import { eventually, nowSeconds, RelayWorld } from "./threats-relay-world.js";
 const alice = keyOf("alice");
 const mallory = keyOf("mallory");
 
-describe("threat 28", { timeout: 120_000 }, () => {
+describe("threat 28", { timeout: 500_000 }, () => {
   test("threat 28: a challenge of another connection, stale, for another relay, replayed: a protected event stays unseen on REQ, live, COUNT and NEG", async (t) => {
     const world = await RelayWorld.start(t);
     const watcher = await world.client();
@@ -208,7 +208,7 @@ function ask(port: number, path: string, headers: Record<string, string>, method
   });
 }
 
-describe("threat 31", { timeout: 120_000 }, () => {
+describe("threat 31", { timeout: 500_000 }, () => {
   test("threat 31: strangers learn nothing about held events, remote errors or waiting repositories from any address, through any proxy", async (t) => {
     const server = await OperatorServer.start();
     t.after(() => server.close());

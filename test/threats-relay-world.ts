@@ -102,6 +102,13 @@ export class RelayWorld {
     return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) * 1024;
   }
 
+  /** What the server itself has worked: a bound that a busy machine does not move. */
+  async cpuSeconds(): Promise<number> {
+    const text = await readFile(`/proc/${this.server.child.pid}/stat`, "utf8");
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  }
+
   async openFiles(): Promise<number> {
     return (await readdir(`/proc/${this.server.child.pid}/fd`)).length;
   }
