@@ -9,6 +9,7 @@ import type { Authorised, Nip98 } from "../admin/nip98.js";
 import type { OperationName } from "../admin/operations.js";
 import type { Outcome } from "../admin/outcome.js";
 import type { PublicStatus } from "../admin/status.js";
+import type { Clock } from "../base/clock.js";
 import { npubOf } from "../nostr/nip19.js";
 import { bodyOf, maxBodyBytes } from "./body.js";
 import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
@@ -23,6 +24,7 @@ export interface ApiParts {
   readonly publicStatus: () => Promise<PublicStatus>;
   /** `https://host/base`. */
   readonly publicUrl: string;
+  readonly clock: Clock;
 }
 
 const managementType = "application/nostr+json+rpc";
@@ -46,7 +48,7 @@ export function managementRoute(parts: ApiParts): Route {
       request.localPath === "/" &&
       mediaType(request.message.headers["content-type"]) === managementType,
     async handle(request, response) {
-      const body = await bodyOf(request.message);
+      const body = await bodyOf(request.message, parts.clock);
       if (!body) {
         response.setHeader("Connection", "close");
         return sendPlain(response, 413, `a request may have at most ${maxBodyBytes} bytes`);
@@ -155,7 +157,7 @@ async function callerOf(
   const session = isReading(request) ? sessionOf(request.message) : undefined;
   const who = session === undefined ? undefined : parts.sessionOwner(session);
   if (who !== undefined) return { ok: true, caller: { who, via: "api" } };
-  const body = await bodyOf(request.message);
+  const body = await bodyOf(request.message, parts.clock);
   if (!body) return { ok: false, reason: `a request may have at most ${maxBodyBytes} bytes` };
   const authorised = await tokenOf(parts, request, body, false);
   return authorised.ok ? { ok: true, caller: { who: npubOf(authorised.pubkey), via: "api" } } : authorised;

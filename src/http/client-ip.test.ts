@@ -48,3 +48,20 @@ test("a local peer is a loopback address that nobody forwarded", () => {
   assert.equal(isLocalPeer(from("127.0.0.1", "127.0.0.1")), false);
   assert.equal(isLocalPeer(from("192.0.2.1")), false);
 });
+
+test("threat 31: a proxy that says so in another way, and a web page in the operator's browser, are no local peer", () => {
+  const withHeaders = (headers: Record<string, string>) => {
+    const request = from("127.0.0.1");
+    Object.assign(request.headers, headers);
+    return isLocalPeer(request);
+  };
+  for (const host of ["localhost", "LOCALHOST:7334", "127.0.0.1:7334", "[::1]:7334", "127.3.2.1"]) {
+    assert.equal(withHeaders({ host }), true, host);
+  }
+  for (const host of ["git.example.com", "localhost.evil.example", "192.0.2.1:80", "", "127.0.0.1.nip.io"]) {
+    assert.equal(withHeaders({ host }), false, host);
+  }
+  for (const name of ["x-real-ip", "forwarded", "via", "origin", "x-forwarded-host"]) {
+    assert.equal(withHeaders({ host: "localhost", [name]: "x" }), false, name);
+  }
+});

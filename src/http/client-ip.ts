@@ -37,10 +37,20 @@ export function peerIp(request: { readonly socket: { readonly remoteAddress?: st
   return plainIp(request.socket.remoteAddress ?? "") ?? "unknown";
 }
 
-/** A program on this machine that nobody forwarded. */
+/** What proxies add, and what a browser adds that asks for another site's page: every answer allows that (CORS). */
+const signsOfOthers = ["x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via", "origin"];
+
+/**
+ * A program on this machine that nobody forwarded (threats row 31). It calls us by a local name: a proxy that adds no
+ * header passes the public one on, and a stranger's page reaches us under a name of his that resolves to loopback.
+ */
 export const isLocalPeer = (request: IncomingMessage): boolean => {
   const ip = peerIp(request);
-  return isIP(ip) !== 0 && isIn(loopback, ip) && request.headers["x-forwarded-for"] === undefined;
+  if (isIP(ip) === 0 || !isIn(loopback, ip)) return false;
+  if (signsOfOthers.some((name) => request.headers[name] !== undefined)) return false;
+  const host = (request.headers.host ?? "localhost").replace(/:\d*$/, "").toLowerCase();
+  const literal = plainIp(host);
+  return host === "localhost" || (literal !== undefined && isIn(loopback, literal));
 };
 
 /** Each trusted proxy vouches for the entry before it: from the right, the first that is not trusted is the client. */

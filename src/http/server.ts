@@ -113,10 +113,20 @@ async function answer(parts: HttpParts, message: IncomingMessage, response: Serv
   try {
     await route.handle(request, response);
   } catch (error) {
+    if (isClientLeaving(error, message, response)) return void response.destroy();
     if (response.headersSent) response.destroy();
     else sendPlain(response, 500, "the server failed at this: it was logged");
     parts.onFault(error);
   }
+}
+
+/**
+ * Who goes away in the middle of his request is no fault of ours, and must not end the server (threats row 25): his body
+ * breaks off, or what was being done for him is called off.
+ */
+function isClientLeaving(error: unknown, message: IncomingMessage, response: ServerResponse): boolean {
+  if (error === message.errored) return true;
+  return response.destroyed && !response.writableFinished && error instanceof Error && error.name === "AbortError";
 }
 
 function upgrade(parts: HttpParts, message: IncomingMessage, socket: Duplex, head: Buffer): void {

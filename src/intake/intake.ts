@@ -68,11 +68,13 @@ export function createIntake(parts: IntakeParts): Intake {
     if (expiration !== undefined && expiration <= nowSeconds) {
       return refuse("expired", "the event's expiration time has passed");
     }
-    // A duplicate costs a look-up, a signature fifty times that. The stored copy was verified; a forged copy has the
-    // same id only with the same content, and nothing of it is used.
-    if (await store.has(event.id)) return duplicate;
+    // A duplicate costs a look-up, a signature fifty times that. Only the very copy that was verified is known: one with
+    // another signature is judged like any other (threats row 21).
+    const held = await store.event(event.id);
+    if (held?.event.sig === event.sig) return duplicate;
     const verified = await verifier.verify(event);
     if (!verified) return refuse("bad-signature", "the signature does not belong to this pubkey and id");
+    if (held) return duplicate;
     const { verdict, answer } = await store.transact((tx) => decideAndWrite(tx, verified, source, nowSeconds));
     parts.decisions?.note(decisionRecord(verified, source, verdict, nowSeconds));
     if (!verdict.ok || !answer.ok) return answer;

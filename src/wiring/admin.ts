@@ -106,6 +106,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
         // A key that is no admin's any more opens nothing, however young its session.
         return key && !adminKeys().has(key) ? undefined : who;
       },
+      clock,
       publicUrl,
       publicStatus: () => publicStatus(parts, running.facts(), servedRepositories()),
       run: (operation, parameters, caller) =>

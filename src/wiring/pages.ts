@@ -5,6 +5,7 @@ import { waitingTotals } from "../admission/waiting.js";
 import type { Clock } from "../base/clock.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { LogRing } from "../config/log-ring.js";
+import type { Logger } from "../config/logging.js";
 import { Browser } from "../git/browse.js";
 import type { ApiParts } from "../http/api.js";
 import type { RelayFacts } from "../http/nip11.js";
@@ -14,6 +15,7 @@ import type { Store } from "../store/port.js";
 import { type Activity, recentActivity, searchRepositories } from "../web/activity.js";
 import { createAdminPages } from "../web/admin/routes.js";
 import { assetRoutes } from "../web/assets.js";
+import { despiteDamage } from "../web/damage.js";
 import { type LandingFacts, landingRoute } from "../web/landing.js";
 import type { Site } from "../web/layout.js";
 import { missingPage, tryLaterPage } from "../web/missing-page.js";
@@ -41,6 +43,7 @@ export interface PagesParts {
   readonly api: ApiParts;
   /** The last lines of the log. */
   readonly recentLog: LogRing;
+  readonly logger: Logger;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -54,7 +57,7 @@ export interface Pages {
 const shownActivity = 15;
 
 export function createPages(parts: PagesParts): Pages {
-  const { live, clock, store, gitHost, basePath, version, onFault, status = nothingFollowed } = parts;
+  const { live, clock, store, gitHost, basePath, version, logger, onFault, status = nothingFollowed } = parts;
   const rates = new VisitorRates(clock);
   const history = new RelayHistory();
   const startedSeconds = Math.floor(clock.nowMs() / 1000);
@@ -128,13 +131,16 @@ export function createPages(parts: PagesParts): Pages {
     matches: (request) => (request.method === "GET" || request.method === "HEAD") && wantsPage(request),
     handle: (request, response) => sendDocument(request, response, missingPage(site())),
   };
+  const ofRepositories = [
+    ...(live.current.grasp06Enable ? prsRoutes(site, sources, rates) : []),
+    ...repositoryRoutes(site, sources, rates),
+  ];
   return {
     routes: [
       admin.route,
       limited(landing),
       limited(statusRoute),
-      ...(live.current.grasp06Enable ? prsRoutes(site, sources, rates) : []),
-      ...repositoryRoutes(site, sources, rates),
+      ...despiteDamage(ofRepositories, site, (err) => logger.error({ err }, "a repository cannot be read")),
       ...assetRoutes(),
       nothing,
     ],

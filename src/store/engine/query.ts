@@ -14,6 +14,8 @@ import { MergedStreams } from "./streams.js";
 import { severalIdentifiers, tagText } from "./terms.js";
 
 export const defaultPageRows = 200;
+/** A page ends early here: who takes it slowly would hold 200 MiB of large events otherwise (threats row 25). */
+const maxPageBytes = 256 * 1024;
 
 /** What a reader may see. */
 export interface Sight {
@@ -169,6 +171,7 @@ export async function* queryPages(
   signal?.throwIfAborted();
   const cursors = filters.filter((filter) => !matchesNothing(filter)).map((filter) => new FilterCursor(sight, filter));
   let page: StoredRow[] = [];
+  let pageBytes = 0;
   let left = limit;
   while (left > 0) {
     const row = nextRow(cursors, slice);
@@ -178,10 +181,13 @@ export async function* queryPages(
     }
     if (!row) break;
     page.push(row);
+    // What is in memory anyway costs nothing more.
+    if (!(row instanceof Row)) pageBytes += row.json.length;
     left--;
-    if (page.length === pageRows) {
+    if (page.length === pageRows || pageBytes >= maxPageBytes) {
       yield page;
       page = [];
+      pageBytes = 0;
       if (left > 0) await slice.rest(signal);
     }
   }

@@ -13,7 +13,7 @@ import type { Site } from "../layout.js";
 import type { Fields } from "./actions.js";
 import { loginPage } from "./login-page.js";
 
-export type AccessParts = Pick<ApiParts, "nip98" | "links" | "sessionOwner" | "publicUrl">;
+export type AccessParts = Pick<ApiParts, "nip98" | "links" | "sessionOwner" | "publicUrl" | "clock">;
 
 export interface Session {
   readonly token: string;
@@ -48,7 +48,7 @@ export async function logIn(
 }
 
 async function logInSigned(parts: AccessParts, request: RouteRequest, response: ServerResponse): Promise<void> {
-  const body = await bodyOf(request.message);
+  const body = await bodyOf(request.message, parts.clock);
   if (!body || !isOurOrigin(parts, request)) return sendPlain(response, 403, "the request does not come from our page");
   const authorised = await tokenOf(parts, request, body, false);
   if (!authorised.ok) {
@@ -71,7 +71,7 @@ export type CheckedForm =
 
 /** Browsers tell where a form was sent from; the token inside it only our own pages have. */
 export async function formOf(parts: AccessParts, request: RouteRequest, session: Session): Promise<CheckedForm> {
-  const body = await bodyOf(request.message);
+  const body = await bodyOf(request.message, parts.clock);
   if (!body) return { ok: false, status: 413, message: "The form is too long." };
   if (!isOurOrigin(parts, request)) {
     return { ok: false, status: 403, message: `Nothing was done: open these pages at ${parts.publicUrl}/admin.` };

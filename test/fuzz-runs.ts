@@ -1,0 +1,25 @@
+// How long the fuzz tests run. FUZZ_RUNS=50 tries fifty times as many cases; a failure prints its seed and path, and
+// FUZZ_SEED repeats the run.
+
+import fc from "fast-check";
+
+const factor = Number(process.env.FUZZ_RUNS ?? 1);
+
+export const runs = (few: number): number => Math.ceil(few * factor);
+
+/** For fc.assert: few cases by default, the same ones again with FUZZ_SEED. */
+export const parameters = (few: number) => ({
+  numRuns: runs(few),
+  ...(process.env.FUZZ_SEED === undefined ? {} : { seed: Number(process.env.FUZZ_SEED) }),
+});
+
+/** Text of the pieces that parsers trip over, and of anything at all. */
+export const spiced = (pieces: readonly string[], maxLength = 8): fc.Arbitrary<string> =>
+  fc
+    .array(
+      fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...pieces) }, fc.string({ unit: "binary", maxLength: 3 })),
+      {
+        maxLength,
+      },
+    )
+    .map((parts) => parts.join(""));
