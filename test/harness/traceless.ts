@@ -173,8 +173,9 @@ export async function traceless<T>(
   attack: (cost: Cost) => Promise<T>,
   wish: Wish = {},
 ): Promise<T> {
-  await scrape(server);
   const pid = server.child.pid ?? 0;
+  // What was done before the attack must not be taken for its trace: only the launcher is left when nothing is at work.
+  await until(() => processesOf(server).length <= 1, 10_000);
   const before = await traceOf(server, wish);
   const residentBefore = residentBytes(pid);
   // From here the high-water mark of the server is the attack's.
