@@ -34,10 +34,10 @@ import { countEntries } from "./purgatory/counts.js";
 import { createPurgatoryMetrics } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
-import type { Store } from "./store/port.js";
+import { isTemporary, type Store } from "./store/port.js";
 import { buildAdmin, openSocket } from "./wiring/admin.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
-import { openGitHost } from "./wiring/git-host.js";
+import { diskWatch, openGitHost } from "./wiring/git-host.js";
 import { startHunting } from "./wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
@@ -116,7 +116,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       clock,
       () => live.current.purgatorySweepIntervalMs,
       () => purgatory.sweep(),
-      onFault,
+      (error) => (isTemporary(error) ? logger.warn({ err: error }, "the sweep could not write") : onFault(error)),
     );
     closing.add("sweeping", () => sweeping.close());
 
@@ -141,7 +141,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
       graspLists: hourlyCounter(),
     });
     const policy = parts.policy ?? refusingKinds(admission, rules);
+    const storeDisk = diskWatch(config.databaseBackend === "memory" ? config.gitDataPath : config.relayDataPath, clock);
     const intake = createIntake({
+      hasRoom: async () => (await storeDisk()) * 100 < live.current.diskEventsMaxPercent,
       store,
       verifier,
       policy,

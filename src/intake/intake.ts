@@ -49,6 +49,8 @@ export interface IntakeParts {
   readonly clock: Clock;
   readonly observer: IntakeObserver;
   readonly maxFutureSeconds: number;
+  /** False: the disk is so full that what is left is for what was accepted before. Always room if not given. */
+  readonly hasRoom?: () => Promise<boolean>;
 }
 
 const duplicate: IntakeAnswer = { ok: true, stored: false, message: "duplicate: this event is stored already" };
@@ -70,6 +72,7 @@ export function createIntake(parts: IntakeParts): Intake {
     // A duplicate costs a look-up, a signature fifty times that. The stored copy was verified; a forged copy has the
     // same id only with the same content, and nothing of it is used.
     if (await store.has(event.id)) return duplicate;
+    if (parts.hasRoom && !(await parts.hasRoom())) return diskFull;
     const verified = await verifier.verify(event);
     if (!verified) return refuse("bad-signature", "the signature does not belong to this pubkey and id");
     const { verdict, answer } = await store.transact((tx) => decideAndWrite(tx, verified, source, nowSeconds));
@@ -127,8 +130,10 @@ export function createIntake(parts: IntakeParts): Intake {
   };
 }
 
+const diskFull = refuse("disk-full", "the server's disk is full: try again later");
+
 function failureOf(error: unknown): Refusal {
-  if (error instanceof StoreFullError) return refuse("disk-full", "the server's disk is full: try again later");
+  if (error instanceof StoreFullError) return diskFull;
   if (error instanceof StoreBusyError || error instanceof VerifierBusyError) {
     return refuse("rate-limited", "the server is busy: try again in a few seconds");
   }

@@ -16,7 +16,7 @@ import { naughtyDefaults } from "../net/naughty.js";
 import { type Resolve, systemResolver } from "../net/resolve.js";
 import type { ServiceName } from "../net/url.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import { type Store, StoreBusyError, StoreClosedError, StoreFullError } from "../store/port.js";
+import { isTemporary, type Store } from "../store/port.js";
 import type { GitHost } from "./git-host.js";
 import { reachOf } from "./reach.js";
 
@@ -101,9 +101,7 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
 const survivable =
   (logger: Logger, onFault: (error: unknown) => void) =>
   (error: unknown): void => {
-    const isTemporary =
-      error instanceof StoreFullError || error instanceof StoreBusyError || error instanceof StoreClosedError;
-    if (isTemporary) logger.warn({ err: error }, "the hunt could not write");
+    if (isTemporary(error)) logger.warn({ err: error }, "the hunt could not write");
     else if (error instanceof GitError)
       logger.error({ err: error }, "git cannot work with a repository: see repos fsck");
     else onFault(error);

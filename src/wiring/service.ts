@@ -31,7 +31,7 @@ import type { Purgatory } from "../purgatory/purgatory.js";
 import { diskAddress } from "../purgatory/repository-address.js";
 import type { RelayMetrics } from "../relay/metrics.js";
 import { createRelay } from "../relay/relay.js";
-import type { Store } from "../store/port.js";
+import { isTemporary, type Store } from "../store/port.js";
 import type { StatusSources } from "../web/status-facts.js";
 import type { Admin } from "./admin.js";
 import { publicUrls, relayFacts } from "./facts.js";
@@ -220,8 +220,14 @@ async function ownMetricsServer(
 }
 
 async function isWritable(store: Store): Promise<boolean> {
-  await store.transact(async (tx) => tx.setRow("meta", "ready", 1));
-  return true;
+  try {
+    await store.transact(async (tx) => tx.setRow("meta", "ready", 1));
+    return true;
+  } catch (error) {
+    // A probe of a full disk must hear "not ready", not end the server.
+    if (isTemporary(error)) return false;
+    throw error;
+  }
 }
 
 async function diskShare(live: LiveConfig): Promise<number> {
