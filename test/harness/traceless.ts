@@ -202,7 +202,7 @@ export async function traceless<T>(
   };
   if (!(await until(isAsBefore, 30_000))) {
     assert.deepEqual(after.files, before.files, "files, refs, objects");
-    assert.deepEqual(after.processes, before.processes, "processes");
+    assert.deepEqual(left(before.processes, after.processes), [], "processes");
     assert.deepEqual(after.waiting, before.waiting, "waiting events");
     assert.deepEqual(added(before.sockets, after.sockets), [], "sockets and other descriptors");
   }
@@ -219,5 +219,11 @@ const added = (before: Trace["sockets"], after: Trace["sockets"]): string[] =>
     count > (before[kind] ?? 0) ? [`${kind}: ${count}, before ${before[kind] ?? 0}`] : [],
   );
 
-const same = ({ sockets: before, ...one }: Trace, { sockets: after, ...other }: Trace): boolean =>
-  JSON.stringify(one) === JSON.stringify(other) && added(before, after).length === 0;
+/** Processes that were not there before; one that was and has ended is no trace. */
+const left = (before: readonly string[], after: readonly string[]): string[] =>
+  after.filter((process) => !before.includes(process));
+
+const same = (one: Trace, other: Trace): boolean =>
+  JSON.stringify([one.files, one.waiting]) === JSON.stringify([other.files, other.waiting]) &&
+  left(one.processes, other.processes).length === 0 &&
+  added(one.sockets, other.sockets).length === 0;
