@@ -37,12 +37,12 @@ import { countEntries } from "./purgatory/counts.js";
 import { createPurgatoryMetrics } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
-import type { Store } from "./store/port.js";
+import { isTemporary, type Store } from "./store/port.js";
 import { buildAdmin, openSocket } from "./wiring/admin.js";
 import { ArchiveReview } from "./wiring/archive-review.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
 import { contributorRules } from "./wiring/contributors.js";
-import { openGitHost } from "./wiring/git-host.js";
+import { diskWatch, openGitHost } from "./wiring/git-host.js";
 import { startHunting } from "./wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
@@ -132,7 +132,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       clock,
       () => live.current.purgatorySweepIntervalMs,
       () => purgatory.sweep(),
-      onFault,
+      (error) => (isTemporary(error) ? logger.warn({ err: error }, "the sweep could not write") : onFault(error)),
     );
     closing.add("sweeping", () => sweeping.close());
 
@@ -158,7 +158,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
       graspLists: hourlyCounter(),
     };
     const policy = parts.policy ?? refusingKinds(createAdmissionPolicy(admissionSettings), rules);
+    const storeDisk = diskWatch(config.databaseBackend === "memory" ? config.gitDataPath : config.relayDataPath, clock);
     const intake = createIntake({
+      hasRoom: async () => (await storeDisk()) * 100 < live.current.diskEventsMaxPercent,
       store,
       verifier,
       policy,

@@ -20,6 +20,9 @@ const expectedEntries = new Set([
   unclaimedFolder,
 ]);
 
+/** Nothing here writes them, and git would obey them: other objects, another history, programs to run on content. */
+const plantedFiles = ["objects/info/alternates", "objects/info/http-alternates", "info/attributes", "info/grafts"];
+
 export async function checkRepository({ git, directory }: ObjectPlace): Promise<string[]> {
   const problems: string[] = [];
   const names = await ifPresent(readdir(directory));
@@ -32,7 +35,7 @@ export async function checkRepository({ git, directory }: ObjectPlace): Promise<
     if (name === "hooks" || expectedEntries.has(name) || name.startsWith("tmp_") || name.endsWith(".lock")) continue;
     problems.push(`${printable(name)} does not belong in a repository`);
   }
-  for (const file of ["objects/info/alternates", "objects/info/http-alternates"]) {
+  for (const file of plantedFiles) {
     if (await ifPresent(lstat(join(directory, file)))) problems.push(`${file} is planted`);
   }
   for (const link of await symbolicLinks(directory)) {
@@ -40,7 +43,9 @@ export async function checkRepository({ git, directory }: ObjectPlace): Promise<
   }
   const result = await git.run(["fsck", "--no-dangling", "--no-progress"], { directory });
   if (result.code !== 0) {
-    const lines = (result.stdout.toString("utf8") + result.stderr).split("\n").filter((line) => line !== "");
+    const lines = (result.stdout.toString("utf8") + result.stderr)
+      .split("\n")
+      .filter((line) => !/^(?:hint:|$)/.test(line));
     problems.push(...lines.slice(0, 20).map(printable));
   }
   return problems;

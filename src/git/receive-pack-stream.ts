@@ -21,6 +21,11 @@ const indexPackMemoryBytes = 512 << 20;
 /** What index-pack --strict keeps for each object. */
 const indexPackBytesAnObject = 256;
 const indexPackCpuSeconds = 600;
+/**
+ * How long a pack that came completely may be looked at. A few kilobytes of deltas can stand for gigabytes that git
+ * would hash for minutes; honest packs need a fraction of this.
+ */
+const checkingMs = (packBytes: number): number => 30_000 + Math.ceil(packBytes / 2 ** 20) * 1_000;
 
 const refused = (code: PushRefusalCode, reason: string): Refused => ({ ok: false, code, reason });
 
@@ -105,8 +110,15 @@ export async function receivePack(
     return tooLarge;
   }
   stdin?.end();
+  let tookTooLong = false;
+  const cancel = quarantine.clock.after(checkingMs(quarantine.packBytes), () => {
+    tookTooLong = true;
+    job.end();
+  });
   const exit = await job.exit;
-  if (exit.timedOut) return refused("timeout", "checking the objects took too long: push in smaller steps");
+  cancel();
+  if (exit.timedOut || tookTooLong)
+    return refused("timeout", "checking the objects took too long: push in smaller steps");
   // --strict also wants what the objects link to.
   const lacking = /did not receive expected object ([0-9a-f]{40})/.exec(exit.stderr)?.[1];
   if (lacking) {

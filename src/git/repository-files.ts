@@ -2,7 +2,7 @@
 // is removed. Starts no process. Nothing here judges who may have a repository.
 
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { ifPresent, isMissing, makeDirectory, replaceFile, syncPath, writeSynced } from "./durable-files.js";
 
@@ -60,6 +60,13 @@ export async function removeRepositoryFiles(directory: string): Promise<void> {
   }
   await syncPath(parent);
   await rm(beside, { recursive: true, force: true });
+  // Keys cost nothing: an empty directory for each that ever announced something would pile up for ever.
+  await rmdir(parent).catch(ignoreInUse);
+}
+
+/** Another repository of the same owner is there, or just being made. */
+function ignoreInUse(error: NodeJS.ErrnoException): void {
+  if (!["ENOTEMPTY", "EEXIST", "ENOENT"].includes(error.code ?? "")) throw error;
 }
 
 /** Removes what a killed process left: locks, quarantines, temporary files. Only when no process of ours works there. */

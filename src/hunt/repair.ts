@@ -33,6 +33,7 @@ export interface RepositoryReport {
 
 const cursorKey = "repair:after";
 const shortestPauseMs = 1_000;
+const pauseAfterFaultMs = 60_000;
 
 export class Repair {
   readonly #parts: RepairParts;
@@ -60,7 +61,8 @@ export class Repair {
     const { store } = this.#parts;
     for await (const row of catalogueRows(store)) {
       if (this.#closed) return;
-      if (isReleased(row)) await this.realign(row);
+      // One that is broken must not keep the others from being looked at.
+      if (isReleased(row)) await this.realign(row).catch(this.#parts.onFault);
     }
   }
 
@@ -116,7 +118,7 @@ export class Repair {
       this.#working = this.#checkNext()
         .catch((error: unknown) => {
           this.#parts.onFault(error);
-          return this.#parts.intervalMs();
+          return pauseAfterFaultMs;
         })
         .then((nextMs) => this.#plan(nextMs));
     });
@@ -137,8 +139,9 @@ export class Repair {
     }
     const chosen = next ?? first;
     if (!chosen) return intervalMs();
-    await this.check(chosen);
+    // First: a repository that cannot be checked must not be chosen for ever.
     await store.transact(async (tx) => tx.setRow("meta", cursorKey, repositoryKey(chosen)));
+    await this.check(chosen);
     return Math.max(shortestPauseMs, intervalMs() / count);
   }
 

@@ -50,6 +50,8 @@ export interface IntakeParts {
   readonly clock: Clock;
   readonly observer: IntakeObserver;
   readonly maxFutureSeconds: number;
+  /** False: the disk is so full that what is left is for what was accepted before. Always room if not given. */
+  readonly hasRoom?: () => Promise<boolean>;
 }
 
 const duplicate: IntakeAnswer = { ok: true, stored: false, message: "duplicate: this event is stored already" };
@@ -72,6 +74,7 @@ export function createIntake(parts: IntakeParts): Intake {
     // another signature is judged like any other (threats row 21).
     const held = await store.event(event.id);
     if (held?.event.sig === event.sig) return duplicate;
+    if (parts.hasRoom && !(await parts.hasRoom())) return diskFull;
     const verified = await verifier.verify(event);
     if (!verified) return refuse("bad-signature", "the signature does not belong to this pubkey and id");
     if (held) return duplicate;
@@ -130,8 +133,10 @@ export function createIntake(parts: IntakeParts): Intake {
   };
 }
 
+const diskFull = refuse("disk-full", "the server's disk is full: try again later");
+
 function failureOf(error: unknown): Refusal {
-  if (error instanceof StoreFullError) return refuse("disk-full", "the server's disk is full: try again later");
+  if (error instanceof StoreFullError) return diskFull;
   if (error instanceof StoreBusyError || error instanceof VerifierBusyError) {
     return refuse("rate-limited", "the server is busy: try again in a few seconds");
   }

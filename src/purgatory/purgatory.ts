@@ -24,6 +24,7 @@ import {
 import { putWaiting } from "../admission/waiting-writes.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryAddress } from "../git/address.js";
+import { GitError } from "../git/run.js";
 import type { JournalEntry, PushAuthority, PushCommand, PushOutcome, RepositoryStore } from "../git/types.js";
 import { addressOf } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
@@ -187,18 +188,32 @@ export class Purgatory {
 
   /** Ends what a crash interrupted: promised refs, repositories that should be on disk, releases that had begun. */
   async resume(): Promise<void> {
-    const { store, repositories } = this.#parts;
+    const { store, repositories, observer } = this.#parts;
     await this.placeholders.open();
-    await replayPromises(await this.#journal.open(), repositories, this.#journal);
+    // One repository that git cannot work with must not keep the server from starting.
+    const unlessBroken = async (what: string, work: () => Promise<unknown>): Promise<boolean> => {
+      try {
+        await work();
+        return true;
+      } catch (error) {
+        if (!(error instanceof GitError)) throw error;
+        observer.failed(what, error);
+        return false;
+      }
+    };
+    await replayPromises(await this.#journal.open(), repositories, this.#journal, (work) =>
+      unlessBroken("keeping a promise", work),
+    );
     const unsettled: RepositoryName[] = [];
     for await (const row of catalogueRows(store)) {
       if (row.status === "waiting") await repositories.create(diskAddress(row));
       if (row.status === "soft" && row.governing === null) await repositories.delete(diskAddress(row));
       if (row.status === "waiting" || row.status === "served" || row.status === "archived") unsettled.push(row);
     }
-    for (const id of this.placeholders.ids) await this.#claim(id);
+    for (const id of this.placeholders.ids) await unlessBroken("claiming", () => this.#claim(id));
     for (const name of unsettled) {
-      if (await this.#hasWaiting(name)) await this.#settling.settle([name], "present");
+      if (!(await this.#hasWaiting(name))) continue;
+      await unlessBroken("settling at start", () => this.#settling.settle([name], "present"));
     }
     if (this.#parts.contributors) await this.#resumeContributors();
     await this.#partials.open();

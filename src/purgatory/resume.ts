@@ -9,13 +9,15 @@ export async function replayPromises(
   left: readonly (PromisedRefs & { readonly key: string })[],
   repositories: RepositoryStore,
   journal: Journal,
+  /** False: git could not work with that repository; its promise stands until the next start. */
+  attempt: (work: () => Promise<void>) => Promise<boolean>,
 ): Promise<void> {
   const kept: string[] = [];
   for (const promised of left) {
     const address = diskAddress(promised, promised.area);
     if (await repositories.exists(address)) {
       const repository = repositories.open(address);
-      await repositories.withLocks([address], async () => {
+      const keep = async (): Promise<void> => {
         const wanted = promised.updates.flatMap(({ to }) => (isOid(to) ? [to] : []));
         // Objects are synced before a promise is made; if some are gone all the same, the hunt brings them back.
         const missing = await repository.missingObjects(wanted);
@@ -25,7 +27,8 @@ export async function replayPromises(
         await repository.updateRefs(updates);
         if (promised.head) await repository.setHead(promised.head);
         await repository.syncRefs();
-      });
+      };
+      if (!(await attempt(() => repositories.withLocks([address], keep)))) continue;
     }
     kept.push(promised.key);
   }

@@ -39,8 +39,8 @@ export async function openGitHost(config: Config, clock: Clock, started: (stallM
   }
 }
 
-/** Asked at each push; the disk is looked at every two seconds at most. A folder that is not there yet is not full. */
-function diskWatch(folder: string, clock: Clock): () => Promise<number> {
+/** Asked at each push and event; the disk is looked at every two seconds at most. A folder not there yet is not full. */
+export function diskWatch(folder: string, clock: Clock): () => Promise<number> {
   let share = 0;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
   return async () => {

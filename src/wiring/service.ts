@@ -30,7 +30,7 @@ import type { Verifier } from "../nostr/verify/port.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { RelayMetrics } from "../relay/metrics.js";
 import { createRelay } from "../relay/relay.js";
-import { type Store, StoreBusyError, StoreClosedError, StoreFullError } from "../store/port.js";
+import { isTemporary, type Store } from "../store/port.js";
 import type { StatusSources } from "../web/status-facts.js";
 import type { Admin } from "./admin.js";
 import { repositoryLookUp } from "./contributors.js";
@@ -226,9 +226,8 @@ async function isWritable(store: Store): Promise<boolean> {
     await store.transact(async (tx) => tx.setRow("meta", "ready", 1));
     return true;
   } catch (error) {
-    // Not ready is an answer, not a fault: whoever asks during a full disk must not end the server.
-    if (error instanceof StoreFullError || error instanceof StoreBusyError || error instanceof StoreClosedError)
-      return false;
+    // A probe of a full disk must hear "not ready", not end the server.
+    if (isTemporary(error)) return false;
     throw error;
   }
 }

@@ -1,0 +1,229 @@
+// What an attack leaves behind: files (refs and objects among them), processes, sockets, waiting events and memory of a
+// started server, before and after. `traceless` runs the attack and fails unless everything is as it was.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { Story } from "./grasp-story.js";
+import { type Answer, ask } from "./raw-http.js";
+import { type ChildServer, newFolder, type ServerOptions, startChild, until } from "./server.js";
+
+/** A story on a real process whose every file, temporary ones included, is inside its folder. */
+export async function beginWatched(
+  settings: Readonly<Record<string, string>> = {},
+  more: ServerOptions & { readonly program?: string; readonly args?: readonly string[] } = {},
+): Promise<{ readonly server: ChildServer; readonly story: Story }> {
+  const folder = more.folder ?? (await newFolder());
+  mkdirSync(join(folder, "tmp"), { recursive: true });
+  const server = await startChild({ ...more, folder, settings: { TMPDIR: join(folder, "tmp"), ...settings } });
+  return { server, story: await Story.on(server) };
+}
+
+/** Each entry below the folder: small files by content, large ones by size, links by where they point. */
+export function filesBelow(folder: string): Record<string, string> {
+  const found: Record<string, string> = {};
+  const look = (path: string): void => {
+    let names: string[];
+    try {
+      names = readdirSync(path);
+    } catch {
+      return;
+    }
+    for (const name of names) {
+      const entry = join(path, name);
+      const stat = lstatSync(entry, { throwIfNoEntry: false });
+      if (!stat) continue;
+      const shown = relative(folder, entry);
+      if (stat.isDirectory()) {
+        found[`${shown}/`] = "";
+        look(entry);
+      } else if (stat.isSymbolicLink()) found[shown] = `-> ${readlinkSync(entry)}`;
+      else if (stat.isFile() && stat.size < 65_536) found[shown] = contentOf(entry);
+      else found[shown] = `${stat.size} bytes`;
+    }
+  };
+  look(folder);
+  return found;
+}
+
+function contentOf(path: string): string {
+  try {
+    return createHash("sha256").update(readFileSync(path)).digest("hex").slice(0, 16);
+  } catch {
+    return "gone";
+  }
+}
+
+const pids = (): number[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+
+const proc = (pid: number, file: string): string => {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "utf8");
+  } catch {
+    return "";
+  }
+};
+
+/** The parent is the second field after the name, which may itself hold blanks and brackets. */
+const parentOf = (pid: number): number => Number(proc(pid, "stat").split(") ").at(-1)?.split(" ")[1] ?? 0);
+
+export function descendantsOf(pid: number): number[] {
+  const parents = new Map(pids().map((each) => [each, parentOf(each)]));
+  const isBelow = (each: number): boolean => {
+    const parent = parents.get(each) ?? 0;
+    return parent === pid || (parent > 1 && isBelow(parent));
+  };
+  return [...parents.keys()].filter(isBelow);
+}
+
+const commandLine = (pid: number): string => proc(pid, "cmdline").replaceAll("\0", " ").trim();
+
+/** Children of the server, and whoever else works in its data: what lost its parent is found by its arguments. */
+export function processesOf(server: ChildServer): string[] {
+  const below = new Set(descendantsOf(server.child.pid ?? 0));
+  const data = `${server.folder}/git/`;
+  return pids()
+    .filter((pid) => below.has(pid) || commandLine(pid).includes(data))
+    .map(commandLine)
+    .filter((text) => text !== "")
+    .sort();
+}
+
+/** Open descriptors of the server and its launcher, by kind: sockets, pipes, files by name. */
+export function descriptorsOf(server: ChildServer): Record<string, number> {
+  const found: Record<string, number> = {};
+  const pid = server.child.pid ?? 0;
+  for (const each of [pid, ...descendantsOf(pid)]) {
+    let names: string[] = [];
+    try {
+      names = readdirSync(`/proc/${each}/fd`);
+    } catch {
+      // It ended meanwhile.
+    }
+    for (const name of names) {
+      try {
+        const kind = readlinkSync(`/proc/${each}/fd/${name}`).replace(/:\[.*/, "");
+        // A shared answer is kept open for whoever asks for the same next; the cache has a bound of its own.
+        if (kind.includes("/answers/")) continue;
+        found[kind] = (found[kind] ?? 0) + 1;
+      } catch {
+        // Closed meanwhile.
+      }
+    }
+  }
+  return found;
+}
+
+const statusBytes = (pid: number, field: string): number =>
+  Number(new RegExp(`${field}:\\s+(\\d+)`).exec(proc(pid, "status"))?.[1] ?? 0) * 1024;
+
+export const residentBytes = (pid: number): number => statusBytes(pid, "VmRSS");
+
+const scrape = (server: ChildServer): Promise<Answer> => ask(`${server.origin}/metrics`);
+
+/** Waiting entries, by the server's own count. */
+export async function waitingIn(server: ChildServer): Promise<Record<string, string>> {
+  const { text } = await scrape(server);
+  return Object.fromEntries([...text.matchAll(/^ngit_purgatory_entries(\{.*\}) (\d+)$/gm)].map((m) => [m[1], m[2]]));
+}
+
+export interface Trace {
+  readonly files: Record<string, string>;
+  readonly processes: readonly string[];
+  readonly sockets: Readonly<Record<string, number>>;
+  readonly waiting: Readonly<Record<string, string>>;
+}
+
+export interface Wish {
+  /** Entries of the folder that may differ: what the test itself planted or expects. */
+  readonly besides?: RegExp;
+  /** Events may wait: they are gone when they expire, which the test looks at itself. */
+  readonly mayWait?: boolean;
+  readonly maxServerGrowthBytes?: number;
+  readonly maxGitBytes?: number;
+}
+
+export async function traceOf(server: ChildServer, { besides, mayWait }: Wish = {}): Promise<Trace> {
+  const files = Object.entries(filesBelow(server.folder)).filter(
+    // Not: working copies of the people in the story; the store, which tests look at by asking; the answers that equal
+    // fetches share, a cache with a bound of its own.
+    ([path]) => /^(git|tmp)\//.test(path) && !/^tmp\/[^/]+\/answers\//.test(path) && !besides?.test(path),
+  );
+  const waiting = mayWait ? {} : await waitingIn(server);
+  return {
+    files: Object.fromEntries(files),
+    processes: processesOf(server),
+    sockets: descriptorsOf(server),
+    waiting,
+  };
+}
+
+export interface Cost {
+  /** The most the server held above what it had before. */
+  serverBytes: number;
+  /** The most one git process held. */
+  gitBytes: number;
+}
+
+/** Runs it and proves that nothing stayed; what it cost is measured on the way. */
+export async function traceless<T>(
+  server: ChildServer,
+  attack: (cost: Cost) => Promise<T>,
+  wish: Wish = {},
+): Promise<T> {
+  const pid = server.child.pid ?? 0;
+  // What was done before the attack must not be taken for its trace: only the launcher is left when nothing is at work.
+  await until(() => processesOf(server).length <= 1, 10_000);
+  const before = await traceOf(server, wish);
+  const residentBefore = residentBytes(pid);
+  // From here the high-water mark of the server is the attack's.
+  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+  const cost: Cost = { serverBytes: 0, gitBytes: 0 };
+  const sampling = setInterval(() => {
+    for (const each of descendantsOf(pid)) {
+      if (/(^|\/)git /.test(commandLine(each))) cost.gitBytes = Math.max(cost.gitBytes, statusBytes(each, "VmHWM"));
+    }
+  }, 25);
+  let result: T;
+  try {
+    result = await attack(cost);
+  } finally {
+    clearInterval(sampling);
+  }
+  cost.serverBytes = statusBytes(pid, "VmHWM") - residentBefore;
+  let after = before;
+  const isAsBefore = async (): Promise<boolean> => {
+    after = await traceOf(server, wish);
+    return same(before, after);
+  };
+  if (!(await until(isAsBefore, 30_000))) {
+    assert.deepEqual(after.files, before.files, "files, refs, objects");
+    assert.deepEqual(left(before.processes, after.processes), [], "processes");
+    assert.deepEqual(after.waiting, before.waiting, "waiting events");
+    assert.deepEqual(added(before.sockets, after.sockets), [], "sockets and other descriptors");
+  }
+  const { maxServerGrowthBytes = 100 << 20, maxGitBytes = 512 << 20 } = wish;
+  assert.ok(cost.serverBytes < maxServerGrowthBytes, `the server grew by ${cost.serverBytes >> 20} MiB`);
+  assert.ok(cost.gitBytes < maxGitBytes, `git took ${cost.gitBytes >> 20} MiB`);
+  assert.equal(server.child.exitCode, null, "the server lives");
+  return result;
+}
+
+/** Kinds of descriptors there are more of; fewer is no trace (a worker that was still loading has read its files). */
+const added = (before: Trace["sockets"], after: Trace["sockets"]): string[] =>
+  Object.entries(after).flatMap(([kind, count]) =>
+    count > (before[kind] ?? 0) ? [`${kind}: ${count}, before ${before[kind] ?? 0}`] : [],
+  );
+
+/** Processes that were not there before; one that was and has ended is no trace. */
+const left = (before: readonly string[], after: readonly string[]): string[] =>
+  after.filter((process) => !before.includes(process));
+
+const same = (one: Trace, other: Trace): boolean =>
+  JSON.stringify([one.files, one.waiting]) === JSON.stringify([other.files, other.waiting]) &&
+  left(one.processes, other.processes).length === 0 &&
+  added(one.sockets, other.sockets).length === 0;
