@@ -41,6 +41,7 @@ import { openGitHost } from "./wiring/git-host.js";
 import { startHunting } from "./wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
+import { survivable } from "./wiring/passing-faults.js";
 import { watchProcess } from "./wiring/process-metrics.js";
 import { purgatoryObserver } from "./wiring/purgatory-observer.js";
 import { repeatedly } from "./wiring/repeatedly.js";
@@ -74,7 +75,8 @@ export interface StartParts {
 }
 
 export async function startServer(parts: StartParts): Promise<Server> {
-  const { live, logger, clock, onFault } = parts;
+  const { live, logger, clock } = parts;
+  const onFault = survivable(logger, parts.onFault);
   const config = live.current;
   const closing = new ClosingOrder(logger);
   try {

@@ -112,14 +112,9 @@ export class Settling {
   ): Promise<readonly Released[]> {
     const { store, clock } = this.parts;
     const nowSeconds = unixSeconds(clock);
-    const plans: RepositoryPlan[] = [];
     const copied = new Map<string, number>();
-    const planning = this.planning(nowSeconds, partial);
     try {
-      for (const name of names) {
-        const plan = await planFor(name, this.open(name), planning);
-        if (plan && (await this.align(plan, copied))) plans.push(plan);
-      }
+      const plans = await this.planAndAlign(names, this.planning(nowSeconds, partial), copied);
       const pullRequests = await this.placePullRequests(names, plans);
       const entries = pullRequests.map(({ entry }) => entry);
       if (entries.length === 0 && copied.size === 0 && plans.every(isQuiet)) return [];
@@ -131,6 +126,26 @@ export class Settling {
       return released;
     } finally {
       this.publish(names);
+    }
+  }
+
+  /** A state that turns out to be released as partial in one repository decides in the others too: they are planned again. */
+  private async planAndAlign(
+    names: readonly RepositoryName[],
+    planning: PlanParts,
+    copied: Map<string, number>,
+  ): Promise<RepositoryPlan[]> {
+    for (;;) {
+      const plans: RepositoryPlan[] = [];
+      const known = planning.servedPartly.size;
+      for (const name of names) {
+        const plan = await planFor(name, this.open(name), planning);
+        if (!plan || !(await this.align(plan, copied))) continue;
+        plans.push(plan);
+        const { governing } = plan;
+        if (governing && governing.alignment.missing.length > 0) planning.servedPartly.add(governing.state.event.id);
+      }
+      if (planning.servedPartly.size === known || names.length === 1) return plans;
     }
   }
 
@@ -146,6 +161,7 @@ export class Settling {
       nowSeconds,
       partialGraceSeconds: this.parts.partialGraceSeconds(),
       partial,
+      servedPartly: new Set(),
       missingIn: (repository, state) => {
         const key = `${state.event.id} ${repository.address.key}`;
         const known = asked.get(key) ?? repository.missingObjects([...new Set(state.refs.values())]);
@@ -160,15 +176,16 @@ export class Settling {
   private async align(plan: RepositoryPlan, copied: Map<string, number>): Promise<boolean> {
     const { governing, repository, name } = plan;
     if (!governing) return true;
-    const { alignment, state, copyFrom } = governing;
-    if (copyFrom) {
+    const { alignment, copy } = governing;
+    if (copy) {
       if (!(await this.parts.mayCopyInto(name))) {
         this.parts.problem(name, "its quota is full: objects of its maintainers' repositories were not copied");
         return false;
       }
       const before = await repository.sizeBytes();
-      if (!(await repository.copyObjectsFrom(copyFrom, [...new Set(state.refs.values())]))) return false;
-      copied.set(repositoryKey(name), (await repository.sizeBytes()) - before);
+      if (!(await repository.copyObjectsFrom(copy.from, copy.oids))) return false;
+      const bytes = (await repository.sizeBytes()) - before;
+      copied.set(repositoryKey(name), (copied.get(repositoryKey(name)) ?? 0) + bytes);
     }
     return this.writeRefs(name, repository, alignment.updates, alignment.head);
   }

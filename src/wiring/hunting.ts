@@ -15,8 +15,9 @@ import { naughtyDefaults } from "../net/naughty.js";
 import { type Resolve, systemResolver } from "../net/resolve.js";
 import type { ServiceName } from "../net/url.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import { type Store, StoreBusyError, StoreClosedError, StoreFullError } from "../store/port.js";
+import type { Store } from "../store/port.js";
 import type { GitHost } from "./git-host.js";
+import { survivable } from "./passing-faults.js";
 import { reachOf } from "./reach.js";
 
 export interface HuntingRoomParts {
@@ -92,16 +93,6 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
     },
   };
 }
-
-/** A full disk or a store that is closing ends one look or fetch, not the server: it is done again later. */
-const survivable =
-  (logger: Logger, onFault: (error: unknown) => void) =>
-  (error: unknown): void => {
-    const isTemporary =
-      error instanceof StoreFullError || error instanceof StoreBusyError || error instanceof StoreClosedError;
-    if (isTemporary) logger.warn({ err: error }, "the hunt could not write");
-    else onFault(error);
-  };
 
 export function huntConfig(config: Config, ours: readonly ServiceName[]): HuntConfig {
   const { lanes } = huntDefaults;

@@ -34,8 +34,8 @@ export async function runRounds(wish: RoundsWish): Promise<RoundResult[]> {
   const plan = wish.plan[Symbol.iterator]();
   while (results.length < wish.rounds) {
     const world = await World.make(random);
+    const house = new Rounds(world);
     try {
-      const house = new Rounds(world);
       await house.settle();
       const end = Math.min(wish.rounds, results.length + roundsAWorld);
       while (results.length < end) {
@@ -46,6 +46,7 @@ export async function runRounds(wish: RoundsWish): Promise<RoundResult[]> {
         wish.onRound?.(result);
       }
     } finally {
+      await house.end();
       await world.end();
     }
   }
@@ -53,6 +54,9 @@ export async function runRounds(wish: RoundsWish): Promise<RoundResult[]> {
 }
 
 class Rounds {
+  /** The server that was looked at last, an ordinary one: the next round goes on with it if it can. */
+  #standing: Victim | undefined;
+
   constructor(readonly world: World) {}
 
   /** People and repositories that are there from the beginning. */
@@ -85,11 +89,19 @@ class Rounds {
     shared.released(0);
     relay.socket.terminate();
     peerRelay.socket.terminate();
-    await victim.end("SIGTERM");
+    this.#standing = victim;
   }
 
-  #start(isFaulty: boolean, settings: Readonly<Record<string, string>>): Promise<Victim> {
-    return Victim.start(this.world.place, { isFaulty, settings: { ...usualSettings, ...settings } });
+  async end(): Promise<void> {
+    await this.#standing?.end("SIGTERM");
+  }
+
+  async #start(isFaulty: boolean, settings: Readonly<Record<string, string>>): Promise<Victim> {
+    const standing = this.#standing;
+    this.#standing = undefined;
+    if (standing?.isAlive && !isFaulty && Object.keys(settings).length === 0) return standing;
+    await standing?.end("SIGTERM");
+    return await Victim.start(this.world.place, { isFaulty, settings: { ...usualSettings, ...settings } });
   }
 
   async round(fault: Fault, round: number): Promise<RoundResult> {
@@ -103,10 +115,8 @@ class Rounds {
         violations.push(...(struck.violations ?? []));
         // What it left is looked at by an ordinary server, started in the ordinary way.
         this.world.ledger.expiryIs(false);
-        const again = await this.#start(false, {});
-        violations.push(...(await check(this.world, again)));
-        await again.end("SIGTERM");
-        violations.push(...(await this.#orphans()));
+        this.#standing = await this.#start(false, {});
+        violations.push(...(await check(this.world, this.#standing)));
       } catch (error) {
         violations.push(`the round broke off: ${error instanceof Error ? error.stack : String(error)}`);
       }
