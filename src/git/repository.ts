@@ -18,7 +18,7 @@ import { claimUnclaimed, dropUnclaimed, QuarantineDirectory, readUnclaimed } fro
 import { mayBePeeled, readRefFiles, sortRefs } from "./ref-files.js";
 import type { RefTables } from "./ref-tables.js";
 import { type RefChange, writeRefs } from "./ref-transaction.js";
-import { bytesBelow, sweepRepositoryFiles, unclaimedFolder } from "./repository-files.js";
+import { bytesBelow, sweepRefLocks, sweepRepack, sweepRepositoryFiles, unclaimedFolder } from "./repository-files.js";
 import type { Git } from "./run.js";
 import type {
   ObjectType,
@@ -156,8 +156,8 @@ export class GitRepository implements Repository {
       if (result.status === "vetoed") return { ok: false, code: "vetoed", reason: "" };
       if (result.status === "failed") {
         this.context.tables.delete(this.#key);
-        // A killed update-ref leaves its locks, and every later update would fail.
-        if (result.exit.signal) await sweepRepositoryFiles(this.directory);
+        // A killed update-ref leaves its locks, and every later update would fail. Other pushes' quarantines stay.
+        if (result.exit.signal) await sweepRefLocks(this.directory);
         return { ok: false, code: "conflict", reason: result.exit.stderr.trim() };
       }
       const isReordered = changes.some(({ from }) => from === undefined);
@@ -239,11 +239,21 @@ export class GitRepository implements Repository {
     return await workLocks.run(this.#key, async () => {
       if (isBusy()) return false;
       await this.refs();
-      return await housekeep(this.place, options, async (packRefs) => {
-        await refLocks.run(this.#key, packRefs);
-        tables.touch(this.#key);
-      });
+      try {
+        return await housekeep(this.place, options, async (packRefs) => {
+          await refLocks.run(this.#key, () => packRefs().catch((error) => this.#afterFailure(error, sweepRefLocks)));
+          tables.touch(this.#key);
+        });
+      } catch (error) {
+        return await this.#afterFailure(error, sweepRepack);
+      }
     });
+  }
+
+  /** A killed git leaves locks, and every later one would fail. */
+  async #afterFailure(error: unknown, sweep: (directory: string) => Promise<void>): Promise<never> {
+    await sweep(this.directory);
+    throw error;
   }
 
   /** While a push runs, housekeeping stays away: its quarantine may rest on objects that no ref holds. */

@@ -40,6 +40,9 @@ const maxWaitingStatesLookedAt = 200;
 const maxSiblings = 20;
 
 export class Settling {
+  /** Where a release failed half way (a full disk, a killed git): at most the repositories there are. */
+  readonly #unfinished = new Map<string, RepositoryName>();
+
   constructor(private readonly parts: SettleParts) {}
 
   /** Releases what can be released around these repositories; resolves when it is done and stored. */
@@ -51,7 +54,20 @@ export class Settling {
     const concerned = await this.concerned(names);
     if (concerned.length === 0) return [];
     const addresses = concerned.map((name) => diskAddress(name));
-    return this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via, partial));
+    try {
+      return await this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via, partial));
+    } catch (error) {
+      for (const name of names) this.#unfinished.set(repositoryKey(name), name);
+      throw error;
+    }
+  }
+
+  /** Refs may be written whose events still wait: tried again until it is done, not at the next start only. */
+  async settleUnfinished(): Promise<void> {
+    for (const [key, name] of [...this.#unfinished]) {
+      this.#unfinished.delete(key);
+      await this.settle([name], "present");
+    }
   }
 
   private open = (name: RepositoryName): Repository => this.parts.repositories.open(diskAddress(name));

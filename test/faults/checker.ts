@@ -61,11 +61,14 @@ async function look(world: World, victim: Victim, relay: RelayClient): Promise<s
   }
   const list = await victim.operate<WaitingList>("purgatory.list", { limit: 10_000 });
   const waiting = new Set<string>(list.waiting.filter(({ kind }) => kind !== "placeholder").map(({ id }) => id));
+  const claimable = new Set<string>(list.waiting.filter(({ kind }) => kind === "placeholder").map(({ id }) => id));
   const rows = await victim.operate<RepositoryLines>("repos.list", { limit: 10_000 });
   const partials = new Map(rows.repositories.map(({ repository, partial }) => [repository, partial as Partial]));
   const identifiers = world.sets.map(({ identifier }) => identifier);
   const states = await asked(relay, { kinds: [30618], "#d": identifiers });
   const problems = world.ledger.broken({ served, waiting });
+  const unclaimed = filesBelow(world).flatMap((path) => /\/unclaimed\/([^/]+)$/.exec(path)?.[1] ?? []);
+  for (const id of unclaimed) if (!claimable.has(id)) problems.push(`unclaimed data for ${id} that nobody knows of`);
   for (const set of world.sets) {
     for (const owner of set.owners) {
       problems.push(...(await repositoryProblems(world, owner, set, { served, waiting, states, partials }, relay)));
@@ -186,6 +189,15 @@ async function unsoundness(world: World, owner: Person, set: Hosted): Promise<st
   return [...problems, ...kept.map((line) => `${set.identifier}: a refused push left ${line}`)];
 }
 
+function filesBelow(world: World): string[] {
+  try {
+    return readdirSync(world.path("git"), { recursive: true }).map(String);
+  } catch {
+    // A directory went while it was being read.
+    return filesBelow(world);
+  }
+}
+
 const isLeftover = (path: string): boolean =>
   /(^|\/)(tmp_|\.tmp-|\.holdfast-)|\.lock$|packed-refs\.new$/.test(path) || /\/unclaimed\/[^/]+\/tmp_/.test(path);
 
@@ -193,15 +205,11 @@ const isLeftover = (path: string): boolean =>
 async function leftovers(world: World): Promise<string[]> {
   let found: string[] = [];
   await until(() => {
-    try {
-      const inGit = readdirSync(world.path("git"), { recursive: true }).map(String).filter(isLeftover);
-      const scratch = readdirSync(join(world.place.folder, "tmp")).filter((name) => name.startsWith("holdfast-"));
-      found = [...inGit, ...scratch.slice(1)];
-      return found.length === 0;
-    } catch {
-      // A directory went while it was being read.
-      return false;
-    }
+    const files = new Set(filesBelow(world));
+    const invisible = [...files].filter((path) => path.endsWith(".pack") && !files.has(path.replace(/pack$/, "idx")));
+    const scratch = readdirSync(join(world.place.folder, "tmp")).filter((name) => name.startsWith("holdfast-"));
+    found = [...[...files].filter(isLeftover), ...invisible, ...scratch.slice(1)];
+    return found.length === 0;
   }, settleWithinMs / 3);
   return found.map((path) => `left over: ${path}`);
 }

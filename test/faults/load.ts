@@ -30,7 +30,7 @@ export class Load {
   failedReads = 0;
   answers = 0;
   #going = true;
-  readonly #clients: RelayClient[] = [];
+  readonly #clients = new Map<RelayClient, Promise<never>>();
   readonly #actors: Promise<void>[] = [];
   readonly #issues: { readonly person: Person; readonly id: string }[] = [];
 
@@ -61,7 +61,7 @@ export class Load {
   async stop(): Promise<void> {
     this.#going = false;
     await Promise.all(this.#actors);
-    for (const client of this.#clients) client.socket.terminate();
+    for (const client of this.#clients.keys()) client.socket.terminate();
   }
 
   get #goesOn(): boolean {
@@ -72,18 +72,24 @@ export class Load {
     const client = await RelayClient.connect(url).catch(() => {
       throw new Gone();
     });
-    this.#clients.push(client);
+    const gone = new Promise<never>((_, reject) => {
+      client.socket.once("close", () => reject(new Gone()));
+      if (client.closeCode !== undefined) reject(new Gone());
+    });
+    gone.catch(() => undefined);
+    this.#clients.set(client, gone);
     return client;
   }
 
   async #ask(client: RelayClient, event: SignedEvent): Promise<Answer> {
-    const gone = new Promise<never>((_, reject) => {
-      client.socket.once("close", () => reject(new Gone()));
-      if (client.closeCode !== undefined) reject(new Gone());
-      setTimeout(() => reject(new Error(`no answer to event ${event.id}`)), answerWithinMs).unref();
+    const gone = this.#clients.get(client) as Promise<never>;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no answer to event ${event.id}`)), answerWithinMs);
     });
-    gone.catch(() => undefined);
-    const [, , ok, message] = await Promise.race([client.publish(event), gone]);
+    const [, , ok, message] = await Promise.race([client.publish(event), gone, late]).finally(() =>
+      clearTimeout(timer),
+    );
     this.answers++;
     return { ok: ok === true, message: String(message) };
   }

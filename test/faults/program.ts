@@ -52,8 +52,11 @@ function signal(pid: number, name: NodeJS.Signals): boolean {
 function hit({ target, signal: name }: NonNullable<typeof strike>): boolean {
   if (target === "server") return signal(process.pid, name);
   if (target === "launcher") return launchers().map((pid) => signal(pid, name)).includes(true);
-  // Each git process leads a group of its own, with the children it may have.
-  const groups = launchers().flatMap(childrenOf);
+  // Each git process leads a group of its own, with the children it may have. One that is still the launcher's copy,
+  // between fork and exec, is not git yet.
+  const groups = launchers()
+    .flatMap(childrenOf)
+    .filter((pid) => !commandOf(pid).includes("holdfast-launcher"));
   return groups.map((pid) => signal(-pid, name)).includes(true);
 }
 

@@ -57,6 +57,7 @@ function tableOf(results: readonly RoundResult[]): Line[] {
   return [...lines.values()].sort((a, b) => a.fault.localeCompare(b.fault));
 }
 
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 if (!values.json) out(`seed ${seed}, ${rounds} rounds`);
 const begunMs = performance.now();
 const results = await runRounds({ seed, rounds, plan: planned(), ...(values.json ? {} : { onRound: progress }) });

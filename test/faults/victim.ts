@@ -58,6 +58,10 @@ export class Victim {
       },
     );
     const victim = new Victim(place, child);
+    // A harness that is stopped leaves nothing running.
+    const endWithUs = (): boolean => child.kill("SIGKILL");
+    process.once("exit", endWithUs);
+    void victim.ended.then(() => process.off("exit", endWithUs));
     await until(() => victim.#log.includes('"listening"') || !victim.isAlive, 30_000);
     if (!victim.isAlive || !victim.#log.includes('"listening"')) {
       child.kill("SIGKILL");
@@ -108,9 +112,10 @@ export class Victim {
     return childrenOf(this.pid).filter((pid) => commandOf(pid).includes("holdfast-launcher"));
   }
 
-  /** git processes it has running. */
+  /** git processes it has running; a copy of the launcher between fork and exec is none yet. */
   gitProcesses(): number[] {
-    return this.launchers().flatMap(childrenOf);
+    const children = this.launchers().flatMap(childrenOf);
+    return children.filter((pid) => !commandOf(pid).includes("holdfast-launcher"));
   }
 
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {

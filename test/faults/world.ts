@@ -56,6 +56,7 @@ export class World {
     const peer = await startChild({ backend: "memory", settings: { ...quickSync, NGIT_GIT_HUNT_DIRECT_DELAY_MS: "600000" } });
     const world = new World(random, place, peer);
     for (const volume of ["git", "relay"] as const) world.#mount(volume);
+    process.once("exit", world.#leave);
     return world;
   }
 
@@ -129,10 +130,16 @@ export class World {
     return new Person();
   }
 
-  async end(): Promise<void> {
+  /** Also when the harness itself is stopped. */
+  readonly #leave = (): void => {
     this.peer.child.kill("SIGKILL");
-    await this.peer.ended;
     for (const path of this.#mounted) spawnSync("umount", ["--lazy", path]);
+  };
+
+  async end(): Promise<void> {
+    process.off("exit", this.#leave);
+    this.#leave();
+    await this.peer.ended;
     await removeFolder(this.peer.folder);
     await removeFolder(this.place.folder);
   }
