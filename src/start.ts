@@ -190,6 +190,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       version: parts.build.version,
       askedServers: (name) =>
         (hunt.hunting.knownOf(name)?.servers ?? []).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })),
+      damaged: (name) => hunt.repair.damaged(name),
       ...{ store, gitHost, purgatory, verifier, clock },
     });
     const started = await startService({

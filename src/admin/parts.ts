@@ -32,6 +32,8 @@ export interface RunningParts {
   /** Its directory was removed: what is remembered of it elsewhere goes. */
   repositoryGone(name: RepositoryName): Promise<void>;
   askedServers(name: RepositoryName): readonly AskedServer[];
+  /** Some of its objects cannot be read: they are brought back from other servers. */
+  damaged(name: RepositoryName): Promise<void>;
   readonly links: LoginLinks;
   /** `https://host/base`. */
   readonly publicUrl: string;

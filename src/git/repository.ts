@@ -9,6 +9,7 @@ import { type EventId, isEventId, type Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { RepositoryAddress } from "./address.js";
 import { copyObjects } from "./copy-objects.js";
+import { dropDamagedPacks } from "./damaged-packs.js";
 import { ifPresent, replaceFile, syncBelow, syncPath } from "./durable-files.js";
 import { checkRepository } from "./fsck.js";
 import { housekeep } from "./housekeeping.js";
@@ -230,6 +231,19 @@ export class GitRepository implements Repository {
 
   fsck(): Promise<readonly string[]> {
     return checkRepository(this.place);
+  }
+
+  /** Removes packs that cannot be read where nothing needs them any more; true when none is left. */
+  async dropDamagedPacks(): Promise<boolean> {
+    return await this.context.workLocks.run(this.#key, async () => {
+      const tips = [...new Set([...(await this.refs()).refs.values()].map(({ oid }) => oid))];
+      const trial = await this.quarantine();
+      try {
+        return await dropDamagedPacks(trial, tips);
+      } finally {
+        await trial.drop();
+      }
+    });
   }
 
   async housekeep(options: { readonly cruft?: boolean; readonly signal?: AbortSignal } = {}): Promise<boolean> {

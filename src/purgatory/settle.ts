@@ -54,8 +54,11 @@ export class Settling {
     const concerned = await this.concerned(names);
     if (concerned.length === 0) return [];
     const addresses = concerned.map((name) => diskAddress(name));
+    const attempt = (): Promise<readonly Released[]> =>
+      this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via, partial));
     try {
-      return await this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via, partial));
+      // Every step may be done twice. A git process that was killed is most likely not killed again.
+      return await attempt().catch(attempt);
     } catch (error) {
       for (const name of names) this.#unfinished.set(repositoryKey(name), name);
       throw error;
@@ -129,20 +132,17 @@ export class Settling {
     const { store, clock } = this.parts;
     const nowSeconds = unixSeconds(clock);
     const copied = new Map<string, number>();
-    try {
-      const plans = await this.planAndAlign(names, this.planning(nowSeconds, partial), copied);
-      const pullRequests = await this.placePullRequests(names, plans);
-      const entries = pullRequests.map(({ entry }) => entry);
-      if (entries.length === 0 && copied.size === 0 && plans.every(isQuiet)) return [];
-      const finishing = { plans, pullRequests: entries, copied, via, nowSeconds };
-      const released = await store.transact((tx) => finish(tx, finishing));
-      // In the same turn as the commit: clients see the events and the refs they speak of at once.
-      this.publish(names);
-      this.parts.released(released);
-      return released;
-    } finally {
-      this.publish(names);
-    }
+    const plans = await this.planAndAlign(names, this.planning(nowSeconds, partial), copied);
+    const pullRequests = await this.placePullRequests(names, plans);
+    const entries = pullRequests.map(({ entry }) => entry);
+    const isQuietEverywhere = entries.length === 0 && copied.size === 0 && plans.every(isQuiet);
+    const finishing = { plans, pullRequests: entries, copied, via, nowSeconds };
+    const released = isQuietEverywhere ? [] : await store.transact((tx) => finish(tx, finishing));
+    // In the same turn as the commit: clients see the events and the refs they speak of at once. After a failure they
+    // see neither until it is made good.
+    this.publish(names);
+    if (released.length > 0) this.parts.released(released);
+    return released;
   }
 
   /** A state that turns out to be released as partial in one repository decides in the others too: they are planned again. */

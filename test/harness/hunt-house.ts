@@ -182,6 +182,7 @@ export class HuntHouse {
         services: [serviceName(this.domain) as ServiceName],
         version: "0",
         askedServers: () => [],
+        damaged: async () => undefined,
         ...{ store, gitHost, purgatory, verifier: this.#verifier, clock },
       }),
       syncStatus: () => undefined,
