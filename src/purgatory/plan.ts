@@ -65,7 +65,9 @@ async function completenessOf(
     const oids = [...missing].filter((oid) => !lacking.has(oid));
     if (oids.length > (copy?.oids.length ?? 0)) copy = { from: lender, oids };
     if (oids.length < missing.size) continue;
-    return (await headsAreCommits(state, lender)) ? { complete: true, copy: { from: lender, oids } } : incomplete(state);
+    return (await headsAreCommits(state, lender))
+      ? { complete: true, copy: { from: lender, oids } }
+      : incomplete(state);
   }
   return { complete: false, missing, ...(copy ? { copy } : {}) };
 }

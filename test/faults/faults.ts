@@ -18,8 +18,10 @@ export interface Scene {
 }
 
 export interface Struck {
-  /** What exactly happened; undefined when it could not be brought about. */
-  readonly what: string | undefined;
+  /** What exactly was tried. */
+  readonly what: string;
+  /** False: it could not be brought about (a point was not reached). */
+  readonly isDone: boolean;
   readonly violations?: readonly string[];
 }
 
@@ -57,7 +59,7 @@ export const killServer: Fault = {
   async strike({ victim, random }) {
     await last(50 + random.below(1_000));
     await victim.end("SIGKILL");
-    return { what: "killed" };
+    return { what: "killed", isDone: true };
   },
 };
 
@@ -69,7 +71,7 @@ export const killLauncher: Fault = {
     await last(50 + random.below(500));
     const killed = victim.launchers().map((pid) => signal(pid, "SIGKILL"));
     await last(goOnMs);
-    return { what: killed.includes(true) ? "killed" : undefined };
+    return { what: "killed", isDone: killed.includes(true) };
   },
 };
 
@@ -85,7 +87,7 @@ export const killGit: Fault = {
       const found = victim.gitProcesses();
       if (found.length > 0 && signal(-random.pick(found), "SIGKILL")) killed++;
     }
-    return { what: killed > 0 ? `${killed} killed` : undefined };
+    return { what: `${killed} killed`, isDone: killed > 0 };
   },
 };
 
@@ -98,8 +100,7 @@ async function strikeAt(
   const order: Order = { type: "strike", point, pass: 1 + random.below(3), target, signal: how };
   await victim.order(order);
   await until(() => victim.hasStruck || !victim.isAlive, reachWithinMs);
-  const hasStruck = target === "server" ? !victim.isAlive : victim.hasStruck;
-  return { what: hasStruck ? point : undefined };
+  return { what: point, isDone: target === "server" ? !victim.isAlive : victim.hasStruck };
 }
 
 const expiringSettings = { NGIT_PURGATORY_EXPIRY_SECS: "1", NGIT_PLACEHOLDER_EXPIRY_SECS: "1" };
@@ -127,7 +128,7 @@ export const killWhileExpiring: Fault = {
   async strike({ victim, random }) {
     await last(900 + random.below(1_200));
     await victim.end("SIGKILL");
-    return { what: "killed" };
+    return { what: "killed", isDone: true };
   },
 };
 
@@ -140,12 +141,16 @@ const stoppedProcesses = (victim: Victim): number[] =>
     }
   });
 
-/** Readers must have got something since, and nothing else. */
-function readsWentOn(load: Load, before: { readonly reads: number; readonly failedReads: number }): string[] {
-  const problems: string[] = [];
-  if (load.reads === before.reads) problems.push("nobody could read while it lasted");
-  if (load.failedReads > before.failedReads) problems.push("a read failed while it lasted");
-  return problems;
+/** What must work for everybody else while a fault lasts. */
+async function canRead({ world, victim }: Scene): Promise<string[]> {
+  const [set] = world.sets;
+  if (!set) return [];
+  const relay = await victim.connect();
+  const { end } = await relay.ask("reading", { kinds: [30617], limit: 1 });
+  relay.socket.terminate();
+  const refs = await fetch(`${world.url(set.owners[0], set)}/info/refs?service=git-upload-pack`);
+  await refs.arrayBuffer();
+  return end[0] === "EOSE" && refs.status === 200 ? [] : [`nobody could read while it lasted (${refs.status})`];
 }
 
 export const stopGit = (verb: (typeof gitVerbs)[number]): Fault => ({
@@ -153,14 +158,13 @@ export const stopGit = (verb: (typeof gitVerbs)[number]): Fault => ({
   isFaulty: true,
   ends: "no",
   async strike(scene) {
-    const { victim, load } = scene;
+    const { victim } = scene;
     await victim.order({ type: "hurry", wallClockMs: 1_500 });
     const struck = await strikeAt(scene, verbPoint(verb), "git", "SIGSTOP");
-    const before = { reads: load.reads, failedReads: load.failedReads };
+    const violations = await canRead(scene);
     const areOver = await until(() => stoppedProcesses(victim).length === 0, 30_000);
+    if (!areOver) violations.push("a stopped git process was never ended");
     await last(goOnMs);
-    const violations = areOver ? [] : ["a stopped git process was never ended"];
-    if (load.reads === before.reads) violations.push("nobody could read while git stood still");
     await victim.order({ type: "hurry", wallClockMs: 3_600_000 });
     return { ...struck, violations };
   },
@@ -170,14 +174,15 @@ export const stallStore: Fault = {
   family: "a store that stalls 200 ms at each commit",
   isFaulty: true,
   ends: "no",
-  async strike({ victim, load }) {
-    const before = { reads: load.reads, failedReads: load.failedReads, answers: load.answers };
+  async strike(scene) {
+    const { victim, load } = scene;
+    const before = load.answers;
     await victim.order({ type: "store", stallMs: 200, failing: 0 });
-    await last(2 * goOnMs);
+    const violations = await canRead(scene);
+    const isAnswered = await until(() => load.answers > before + 3, 30_000);
+    if (!isAnswered) violations.push("nothing was answered while the store was slow");
     await victim.order({ type: "store", stallMs: 0, failing: 0 });
-    const violations = readsWentOn(load, before);
-    if (load.answers === before.answers) violations.push("nothing was answered while the store was slow");
-    return { what: "stalled", violations };
+    return { what: "stalled", isDone: true, violations };
   },
 };
 
@@ -189,7 +194,7 @@ export const failStore: Fault = {
     await victim.order({ type: "store", stallMs: 0, failing: 1 + random.below(3) });
     await until(() => victim.hasStruck || !victim.isAlive, reachWithinMs);
     await last(goOnMs);
-    return { what: victim.hasStruck ? "failed" : undefined };
+    return { what: "failed", isDone: victim.hasStruck };
   },
 };
 
@@ -198,18 +203,20 @@ export const fillDisk = (volume: Volume): Fault => ({
   isFaulty: false,
   ends: "no",
   needsVolumes: true,
-  async strike({ world, victim, load, random }) {
+  async strike(scene) {
+    const { world, victim, load, random } = scene;
     const [set] = world.sets;
     await last(random.below(400));
     world.fill(volume, random.below(200_000));
-    const before = { reads: load.reads, failedReads: load.failedReads };
-    await last(1_500);
-    const violations = readsWentOn(load, before);
+    const { failedReads } = load;
+    const violations = await canRead(scene);
+    await last(2 * goOnMs);
+    if (load.failedReads > failedReads) violations.push("a read failed while the disk was full");
     world.giveRoom(volume);
     const floor = set?.floor ?? -1;
     const recovers = await until(() => (set?.floor ?? 0) > floor || !victim.isAlive, 30_000);
     if (!recovers) violations.push("no push was accepted after there was room again");
-    return { what: "filled", violations };
+    return { what: "filled", isDone: true, violations };
   },
 });
 
@@ -222,7 +229,7 @@ export const jumpClock = (hours: 1 | -1): Fault => ({
     await last(goOnMs);
     await victim.order({ type: "clock", jumpMs: 0 });
     await last(goOnMs);
-    return { what: `${hours} h and back` };
+    return { what: `${hours} h and back`, isDone: true };
   },
 });
 
@@ -238,7 +245,7 @@ export const exhaustDescriptors: Fault = {
     const isLimited = limit(String(open + random.below(4)));
     await last(goOnMs);
     const isLifted = limit("4096");
-    return { what: isLimited && isLifted ? "limited" : undefined };
+    return { what: "limited", isDone: isLimited && isLifted };
   },
 };
 
@@ -251,10 +258,10 @@ export const crashWorker: Fault = {
       const before = load.answers;
       await victim.order({ type: "crash worker" });
       if (!(await until(() => load.answers > before + 1, 30_000))) {
-        return { what: "crashed", violations: ["nothing was answered after the threads crashed"] };
+        return { what: "crashed", isDone: true, violations: ["nothing was answered after the threads crashed"] };
       }
     }
-    return { what: "crashed" };
+    return { what: "crashed", isDone: true };
   },
 };
 
@@ -270,11 +277,15 @@ export const rejectPromise: Fault = {
     const { code } = await victim.ended;
     const violations = code === 1 ? [] : [`it ended with ${code}`];
     if (!/"level":60.*planted fault/.test(victim.log)) violations.push("the reason is not in the log");
-    return { what: "rejected", violations };
+    return { what: "rejected", isDone: true, violations };
   },
 };
 
-const atPoints: readonly string[] = [...Object.keys(methodPoints), ...Object.keys(renamePoints), ...gitVerbs.map(verbPoint)];
+const atPoints: readonly string[] = [
+  ...Object.keys(methodPoints),
+  ...Object.keys(renamePoints),
+  ...gitVerbs.map(verbPoint),
+];
 
 /** Points at which a git process is at work. */
 const gitPoints: readonly string[] = [
@@ -304,7 +315,8 @@ export function* faultPlan(random: Random): Generator<Fault, never> {
   const launcherPoints = dealt(gitPoints, random);
   const childPoints = dealt(gitPoints, random);
   const stopped = dealt(gitVerbs, random);
-  const take = <T>(from: Generator<T, never>, count: number): T[] => Array.from({ length: count }, () => from.next().value);
+  const take = <T>(from: Generator<T, never>, count: number): T[] =>
+    Array.from({ length: count }, () => from.next().value);
   for (;;) {
     yield* shuffled(
       [

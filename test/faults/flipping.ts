@@ -12,11 +12,11 @@ const trailerBytes = 20;
 
 export async function flipByte({ world, victim, random }: Scene): Promise<Struck> {
   const { shared } = world;
-  if (!shared) return { what: undefined };
+  if (!shared) return { what: "no pack is there", isDone: false };
   const [owner] = shared.owners;
   const folder = join(world.directory(owner, shared), "objects/pack");
   const packs = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith(".pack"));
-  if (packs.length === 0) return { what: undefined };
+  if (packs.length === 0) return { what: "no pack is there", isDone: false };
   const path = join(folder, random.pick(packs));
   const { size } = await stat(path);
   const file = await open(path, "r+");
@@ -34,5 +34,5 @@ export async function flipByte({ world, victim, random }: Scene): Promise<Struck
   if (!(await until(async () => !(await unsound()), 30_000))) {
     violations.push("a repository with a flipped byte was not repaired from the peer");
   }
-  return { what: `byte ${position} of ${size}`, violations };
+  return { what: `byte ${position} of ${size}`, isDone: true, violations };
 }

@@ -98,7 +98,8 @@ export class Ledger {
     const address = addressOf(event);
     if (address) this.#byAddress.set(address, [...(this.#byAddress.get(address) ?? []), event]);
     if (event.kind !== 5) return;
-    for (const [name, target] of event.tags) if (name === "e" && target) this.#deletions.push({ request: event, target });
+    for (const [name, target] of event.tags)
+      if (name === "e" && target) this.#deletions.push({ request: event, target });
   }
 
   answered(event: SignedEvent, answer: Answer): void {

@@ -211,7 +211,19 @@ export class Load {
         if ((await this.#publish(client, issue)).ok) this.#issues.push({ person, id: issue.id });
       } else if (chosen < 6) {
         const victim = this.#issues.shift();
-        if (victim) await this.#publish(client, victim.person.sign(5, [["e", victim.id], ["k", "1621"]], "", at));
+        if (victim)
+          await this.#publish(
+            client,
+            victim.person.sign(
+              5,
+              [
+                ["e", victim.id],
+                ["k", "1621"],
+              ],
+              "",
+              at,
+            ),
+          );
       } else if (chosen < 7) await this.#publish(client, this.world.announcement(random.pick(set.owners), set));
       else await this.#requestPull(client, set, owner, person, chosen < 8);
     }
@@ -226,7 +238,12 @@ export class Load {
   ): Promise<void> {
     const tip = await set.source.stray();
     const url = this.world.url(owner, set);
-    const tags = [["a", owner.coordinate(set.identifier)], ["c", tip], ["clone", url], ["subject", "please"]];
+    const tags = [
+      ["a", owner.coordinate(set.identifier)],
+      ["c", tip],
+      ["clone", url],
+      ["subject", "please"],
+    ];
     const event = person.sign(1618, tags, "", set.nextSecond());
     if (!isGitFirst && !(await this.#publish(client, event)).ok) return;
     const record = { event, tip, isPushed: false };

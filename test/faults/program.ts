@@ -1,5 +1,6 @@
-// The real server, in which faults can be ordered from outside (orders.ts) by messages over Node's channel.
-//   node program.js serve
+// The real server, in which faults can be ordered from outside (orders.ts): by messages over Node's channel, or one
+// order as an argument, obeyed at SIGUSR2.
+//   node program.js serve [order as JSON]
 // The product knows nothing of it: methods of its classes, two functions of Node and the clock's object are wrapped
 // here before the server starts. Without an order every wrapper only passes on.
 
@@ -11,7 +12,15 @@ import { systemClock } from "../../src/base/clock.js";
 import { type JobRequest, Launcher } from "../../src/git/launcher.js";
 import { Git } from "../../src/git/run.js";
 import { LmdbBackend } from "../../src/store/lmdb/lmdb-backend.js";
-import { armedText, type MethodPoint, methodPoints, type Order, renamePoints, struckText, verbPoint } from "./orders.js";
+import {
+  armedText,
+  type MethodPoint,
+  methodPoints,
+  type Order,
+  renamePoints,
+  struckText,
+  verbPoint,
+} from "./orders.js";
 
 type Method = (...args: never[]) => unknown;
 
@@ -51,7 +60,10 @@ function signal(pid: number, name: NodeJS.Signals): boolean {
 /** Whether anybody was there to be hit. */
 function hit({ target, signal: name }: NonNullable<typeof strike>): boolean {
   if (target === "server") return signal(process.pid, name);
-  if (target === "launcher") return launchers().map((pid) => signal(pid, name)).includes(true);
+  if (target === "launcher")
+    return launchers()
+      .map((pid) => signal(pid, name))
+      .includes(true);
   // Each git process leads a group of its own, with the children it may have. One that is still the launcher's copy,
   // between fork and exec, is not git yet.
   const groups = launchers()
@@ -158,6 +170,8 @@ function obey(order: Order): void {
 }
 
 process.on("message", (order: Order) => obey(order));
+const [given] = process.argv.splice(3);
+if (given !== undefined) process.once("SIGUSR2", () => obey(JSON.parse(given) as Order));
 // A server that was asked to stop must be able to end.
 process.channel?.unref();
 

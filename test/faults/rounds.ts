@@ -12,8 +12,9 @@ import { usualSettings, World } from "./world.js";
 export interface RoundResult {
   readonly round: number;
   readonly family: string;
-  /** What happened exactly; undefined: it could not be brought about. */
-  readonly what: string | undefined;
+  readonly what: string;
+  /** False: it could not be brought about. */
+  readonly isDone: boolean;
   readonly violations: readonly string[];
   readonly ms: number;
 }
@@ -53,7 +54,7 @@ export async function runRounds(wish: RoundsWish): Promise<RoundResult[]> {
   return results;
 }
 
-class Rounds {
+export class Rounds {
   /** The server that was looked at last, an ordinary one: the next round goes on with it if it can. */
   #standing: Victim | undefined;
 
@@ -107,8 +108,9 @@ class Rounds {
   async round(fault: Fault, round: number): Promise<RoundResult> {
     const begunMs = performance.now();
     const violations: string[] = [];
-    let struck: Struck = { what: undefined };
-    if (fault.needsVolumes && !this.world.hasVolumes) struck = { what: "skipped: no small disk can be mounted here" };
+    let struck: Struck = { what: "nothing", isDone: false };
+    if (fault.needsVolumes && !this.world.hasVolumes)
+      struck = { what: "skipped: no small disk can be mounted here", isDone: false };
     else {
       try {
         struck = await this.#live(fault, violations);
@@ -122,7 +124,7 @@ class Rounds {
       }
     }
     const ms = Math.round(performance.now() - begunMs);
-    return { round, family: fault.family, what: struck.what, violations, ms };
+    return { round, family: fault.family, what: struck.what, isDone: struck.isDone, violations, ms };
   }
 
   async #live(fault: Fault, violations: string[]): Promise<Struck> {

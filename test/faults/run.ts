@@ -18,7 +18,8 @@ const { values } = parseArgs({
 });
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
 const rounds = Number(values.rounds);
-if (!Number.isInteger(seed) || !Number.isInteger(rounds) || rounds < 1) throw new Error("--rounds and --seed are numbers");
+if (!Number.isInteger(seed) || !Number.isInteger(rounds) || rounds < 1)
+  throw new Error("--rounds and --seed are numbers");
 
 const out = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -32,9 +33,9 @@ function* planned(): Generator<Fault> {
   }
 }
 
-function progress({ round, family, what, violations, ms }: RoundResult): void {
-  const sign = violations.length > 0 ? "BROKEN" : what === undefined ? "missed" : "ok";
-  out(`${String(round).padStart(4)} ${sign.padEnd(6)} ${String(ms).padStart(6)} ms  ${family}: ${what ?? "not reached"}`);
+function progress({ round, family, what, isDone, violations, ms }: RoundResult): void {
+  const sign = violations.length > 0 ? "BROKEN" : isDone ? "ok" : "missed";
+  out(`${String(round).padStart(4)} ${sign.padEnd(6)} ${String(ms).padStart(6)} ms  ${family}: ${what}`);
   for (const violation of violations) out(`     ! ${violation}`);
 }
 
@@ -47,10 +48,10 @@ interface Line {
 
 function tableOf(results: readonly RoundResult[]): Line[] {
   const lines = new Map<string, Line>();
-  for (const { family, what, violations } of results) {
+  for (const { family, isDone, violations } of results) {
     const line = lines.get(family) ?? { fault: family, rounds: 0, struck: 0, violations: 0 };
     line.rounds++;
-    if (what !== undefined && !what.startsWith("skipped")) line.struck++;
+    if (isDone) line.struck++;
     line.violations += violations.length;
     lines.set(family, line);
   }
@@ -68,7 +69,9 @@ if (values.json) out(JSON.stringify({ seed, rounds: results.length, seconds, vio
 else {
   out(`\n${"rounds".padStart(6)} ${"struck".padStart(6)} ${"broken".padStart(6)}  fault`);
   for (const line of table) {
-    out(`${[line.rounds, line.struck, line.violations].map((count) => String(count).padStart(6)).join(" ")}  ${line.fault}`);
+    out(
+      `${[line.rounds, line.struck, line.violations].map((count) => String(count).padStart(6)).join(" ")}  ${line.fault}`,
+    );
   }
   out(`${results.length} rounds in ${seconds} s, ${violations} violations, seed ${seed}`);
 }

@@ -107,7 +107,11 @@ export class Source {
   }
 
   /** Pushes; says for each ref what the server said, and nothing about those it said nothing of. */
-  async push(url: string, refs: Readonly<Record<string, string | undefined>>, ...options: string[]): Promise<PushReport> {
+  async push(
+    url: string,
+    refs: Readonly<Record<string, string | undefined>>,
+    ...options: string[]
+  ): Promise<PushReport> {
     const specs = Object.entries(refs).map(([ref, oid]) => `+${oid ?? ""}:${ref}`.replace(/^\+:/, ":"));
     const result: ClientResult = await runProgram("git", ["push", "--porcelain", ...options, url, ...specs], {
       cwd: this.directory,

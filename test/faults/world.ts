@@ -6,13 +6,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Random } from "../../src/store/testing/random.js";
 import { Person, type SignedEvent } from "../harness/grasp-people.js";
-import {
-  type ChildServer,
-  freePort,
-  newFolder,
-  removeFolder,
-  startChild,
-} from "../harness/server.js";
+import { type ChildServer, freePort, newFolder, removeFolder, startChild } from "../harness/server.js";
 import { Hosted, Ledger } from "./ledger.js";
 import { Source } from "./source.js";
 import type { Place } from "./victim.js";
@@ -53,7 +47,10 @@ export class World {
 
   static async make(random: Random): Promise<World> {
     const place = { folder: await newFolder(), port: await freePort() };
-    const peer = await startChild({ backend: "memory", settings: { ...quickSync, NGIT_GIT_HUNT_DIRECT_DELAY_MS: "600000" } });
+    const peer = await startChild({
+      backend: "memory",
+      settings: { ...quickSync, NGIT_GIT_HUNT_DIRECT_DELAY_MS: "600000" },
+    });
     const world = new World(random, place, peer);
     for (const volume of ["git", "relay"] as const) world.#mount(volume);
     process.once("exit", world.#leave);
@@ -87,7 +84,9 @@ export class World {
   }
 
   #resize(volume: Volume, bytes: number): void {
-    const { status, stderr } = spawnSync("mount", ["-o", `remount,size=${bytes}`, this.path(volume)], { encoding: "utf8" });
+    const { status, stderr } = spawnSync("mount", ["-o", `remount,size=${bytes}`, this.path(volume)], {
+      encoding: "utf8",
+    });
     if (status !== 0) throw new Error(`remounting ${volume}: ${stderr}`);
   }
 
