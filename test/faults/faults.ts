@@ -150,6 +150,8 @@ async function canRead({ world, victim }: Scene): Promise<string[]> {
   relay.socket.terminate();
   const refs = await fetch(`${world.url(set.owners[0], set)}/info/refs?service=git-upload-pack`);
   await refs.arrayBuffer();
+  // Whoever watches over the server asks this; it must not be what ends it.
+  await (await fetch(`${world.origin}/readyz`)).arrayBuffer();
   return end[0] === "EOSE" && refs.status === 200 ? [] : [`nobody could read while it lasted (${refs.status})`];
 }
 
