@@ -17,6 +17,9 @@ import { survivable } from "../src/wiring/passing-faults.js";
 import { npub, owner } from "./harness/git-server.js";
 import { Person } from "./harness/grasp-people.js";
 import { Story, stateEvent } from "./harness/grasp-story.js";
+import { HuntGitServer, WorkingClone } from "./harness/hunt-git-server.js";
+import { HuntHouse } from "./harness/hunt-house.js";
+import { keyOf } from "./harness/relay-events.js";
 import { newFolder, removeFolder, until } from "./harness/server.js";
 
 const killedGit = (): GitError =>
@@ -125,12 +128,42 @@ describe("what killed git leaves", () => {
   });
 });
 
+describe("a hunt", () => {
+  it("that is cancelled just before git starts ends quietly", async () => {
+    const house = await HuntHouse.start();
+    const work = await WorkingClone.make();
+    const remote = await HuntGitServer.start();
+    const { quarantine } = GitRepository.prototype;
+    try {
+      const tip = await work.commitFile("a", "one");
+      await remote.publish("demo", work.path, { "refs/heads/main": tip });
+      let closing: Promise<void> | undefined;
+      GitRepository.prototype.quarantine = async function () {
+        closing ??= house.room.hunting.close();
+        return quarantine.call(this);
+      };
+      const key = keyOf("cancelled");
+      await house.announce(key, "demo", [remote.url("demo")], { created_at: house.now - 3 });
+      await house.state(key, "demo", { "refs/heads/main": tip }, { created_at: house.now - 2 });
+      assert.ok(await until(() => closing !== undefined, 30_000));
+      await closing;
+      assert.deepEqual(house.faults, []);
+    } finally {
+      GitRepository.prototype.quarantine = quarantine;
+      await house.close();
+      await work.remove();
+      await remote.close();
+    }
+  });
+});
+
 describe("a fault that passes", () => {
   it("does not reach the end of the process; any other does", () => {
     const reached: unknown[] = [];
     const onFault = survivable({ warn: () => undefined }, (error) => reached.push(error));
     const noDescriptors = Object.assign(new Error("no"), { code: "EMFILE" });
-    for (const error of [new StoreFullError("full"), killedGit(), new LauncherError("gone"), noDescriptors]) onFault(error);
+    for (const error of [new StoreFullError("full"), killedGit(), new LauncherError("gone"), noDescriptors])
+      onFault(error);
     assert.deepEqual(reached, []);
     const bug = new TypeError("a bug");
     onFault(bug);

@@ -7,7 +7,6 @@ import { Random } from "../src/store/testing/random.js";
 import {
   crashWorker,
   exhaustDescriptors,
-  type Fault,
   failStore,
   fillDisk,
   flipBytes,
@@ -23,6 +22,7 @@ import {
 } from "./faults/faults.js";
 import { verbPoint } from "./faults/orders.js";
 import { Rounds } from "./faults/rounds.js";
+import type { Fault } from "./faults/scene.js";
 import { World } from "./faults/world.js";
 
 const seed = Number(process.env.HOLDFAST_FAULT_SEED ?? Math.floor(Math.random() * 2 ** 31));

@@ -34,8 +34,13 @@ export async function runFetch(
     const row = await catalogueRow(parts.store, name);
     if (!row || !takesStates(row)) return { result: nothing, release: async () => done() };
     const result = await intoRepository(parts, command, leave, row, trustRefs).catch(async (error: unknown) => {
-      // Deleted by its owner in the middle of it, or git's launcher died: nothing came, nobody is to blame.
-      if (error instanceof LauncherError || !(await parts.repositories.exists(diskAddress(name)))) return nothing;
+      // Cancelled, deleted by its owner in the middle of it, or git's launcher died: nothing came, nobody is to blame.
+      if (
+        leave.signal.aborted ||
+        error instanceof LauncherError ||
+        !(await parts.repositories.exists(diskAddress(name)))
+      )
+        return nothing;
       throw error;
     });
     return { result, release: () => release(parts, command, row, result).finally(done) };

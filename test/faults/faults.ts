@@ -5,39 +5,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { Random } from "../../src/store/testing/random.js";
 import { until } from "../harness/server.js";
 import { flipByte } from "./flipping.js";
-import type { Load } from "./load.js";
 import { gitVerbs, methodPoints, type Order, renamePoints, type Target, verbPoint } from "./orders.js";
+import type { Fault, Scene, Struck } from "./scene.js";
 import type { Victim } from "./victim.js";
-import type { Volume, World } from "./world.js";
+import type { Volume } from "./world.js";
 
-export interface Scene {
-  readonly world: World;
-  readonly victim: Victim;
-  readonly load: Load;
-  readonly random: Random;
-}
-
-export interface Struck {
-  /** What exactly was tried. */
-  readonly what: string;
-  /** False: it could not be brought about (a point was not reached). */
-  readonly isDone: boolean;
-  readonly violations?: readonly string[];
-}
-
-export interface Fault {
-  readonly family: string;
-  /** Whether program.ts is needed around the server. */
-  readonly isFaulty: boolean;
-  readonly settings?: Readonly<Record<string, string>>;
-  /** Waiting is short in this life. */
-  readonly isExpiring?: boolean;
-  /** Whether the server is gone afterwards; "perhaps": it may end by itself, with the reason in its log. */
-  readonly ends: "yes" | "no" | "perhaps";
-  readonly needsVolumes?: boolean;
-  strike(scene: Scene): Promise<Struck>;
-}
-
+/** Of util-linux. */
+const limitProgram = "prlimit";
 const reachWithinMs = 8_000;
 const goOnMs = 700;
 
@@ -243,7 +217,7 @@ export const exhaustDescriptors: Fault = {
     await last(random.below(400));
     const open = readdirSync(`/proc/${victim.pid}/fd`).length;
     const limit = (value: string): boolean =>
-      spawnSync("prlimit", ["--pid", String(victim.pid), `--nofile=${value}:`]).status === 0;
+      spawnSync(limitProgram, ["--pid", String(victim.pid), `--nofile=${value}:`]).status === 0;
     const isLimited = limit(String(open + random.below(4)));
     await last(goOnMs);
     const isLifted = limit("4096");

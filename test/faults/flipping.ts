@@ -5,7 +5,7 @@ import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { CheckResult } from "../../src/admin/checking.js";
 import { until } from "../harness/server.js";
-import type { Scene, Struck } from "./faults.js";
+import type { Scene, Struck } from "./scene.js";
 
 const headerBytes = 12;
 const trailerBytes = 20;

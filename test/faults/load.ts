@@ -289,7 +289,7 @@ export class Load {
     while (this.#goesOn) {
       const cruft = this.world.random.chance(0.3);
       await this.victim.operate("repos.gc", { cruft }).catch(() => undefined);
-      await pause(20);
+      await pause(100);
     }
   }
 }

@@ -4,8 +4,8 @@
 import { Random } from "../../src/store/testing/random.js";
 import { until } from "../harness/server.js";
 import { check } from "./checker.js";
-import type { Fault, Struck } from "./faults.js";
 import { Load } from "./load.js";
+import type { Fault, Struck } from "./scene.js";
 import { orphansOf, Victim } from "./victim.js";
 import { usualSettings, World } from "./world.js";
 

@@ -4,8 +4,9 @@
 
 import { parseArgs } from "node:util";
 import { Random } from "../../src/store/testing/random.js";
-import { type Fault, faultPlan } from "./faults.js";
+import { faultPlan } from "./faults.js";
 import { type RoundResult, runRounds } from "./rounds.js";
+import type { Fault } from "./scene.js";
 
 const { values } = parseArgs({
   options: {

@@ -2,7 +2,7 @@
 // that a run of rounds happens in. Made anew every so many rounds, so that looking through all of it stays quick.
 
 import { spawnSync } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { Random } from "../../src/store/testing/random.js";
 import { Person, type SignedEvent } from "../harness/grasp-people.js";
@@ -75,8 +75,8 @@ export class World {
 
   /** The disk is only that much larger than what is on it. */
   fill(volume: Volume, spareBytes: number): void {
-    const used = spawnSync("du", ["-s", "-B1", this.path(volume)], { encoding: "utf8" }).stdout;
-    this.#resize(volume, Number.parseInt(used, 10) + spareBytes);
+    const { blocks, bfree, bsize } = statfsSync(this.path(volume));
+    this.#resize(volume, (blocks - bfree) * bsize + spareBytes);
   }
 
   giveRoom(volume: Volume): void {
