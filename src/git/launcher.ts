@@ -346,7 +346,7 @@ function runHelper(socketPath: string): void {
       const text = note + Buffer.concat(stderr).toString("utf8");
       const exit = { code: code ?? undefined, signal: signal ?? undefined, timedOut, stderr: text };
       tell({ type: "exit", id: job.id, exit });
-      if (leaving && running.size === 0) process.exit(0);
+      if (leaving && running.size === 0) leave();
     };
     const end = (): void => {
       if (pid === undefined || kill) return;
@@ -410,16 +410,23 @@ function runHelper(socketPath: string): void {
   process.on("disconnect", () => {
     leaving = true;
     server.close();
-    // Main removes it when it leaves in order; killed, it cannot.
-    rmSync(dirname(socketPath), { recursive: true, force: true });
-    if (running.size === 0) process.exit(0);
+    if (running.size === 0) leave();
     for (const job of running.values()) job.end();
     // Whoever is still there after a moment holds no lock worth waiting for.
     setTimeout(() => {
       for (const { pid } of running.values()) signalGroup(pid, "SIGKILL");
-      process.exit(0);
+      leave();
     }, 1_000);
   });
+
+  /** Main removes the directory when it leaves in order; killed, it cannot. Not before git, which may write there, is gone. */
+  function leave(): never {
+    try {
+      rmSync(dirname(socketPath), { recursive: true, force: true, maxRetries: 5 });
+    } finally {
+      process.exit(0);
+    }
+  }
   // Main ends us by closing the channel; a stray signal to the terminal's group must not.
   process.on("SIGINT", () => undefined);
   process.on("SIGTERM", () => undefined);
