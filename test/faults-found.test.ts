@@ -1,9 +1,12 @@
 // What the fault harness found, told as stories that need no luck.
 
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
 import { systemClock } from "../src/base/clock.js";
 import { ManualClock } from "../src/base/testing/manual-clock.js";
 import { RepositoryAddress } from "../src/git/address.js";
@@ -154,6 +157,26 @@ describe("a hunt", () => {
       await work.remove();
       await remote.close();
     }
+  });
+});
+
+describe("a killed server", () => {
+  it("leaves neither its launcher's directory nor the process that writes there", async () => {
+    const program = fileURLToPath(new URL("./faults/launcher-owner.js", import.meta.url));
+    const child = spawn(process.execPath, [program], { stdio: ["ignore", "pipe", "inherit"] });
+    const [said] = (await once(child.stdout, "data")) as [Buffer];
+    const folder = said.toString("utf8").trim();
+    assert.ok(await until(() => existsSync(join(folder, "busy/100")), 30_000), "it writes");
+    child.kill("SIGKILL");
+    const isLeft = (): boolean =>
+      readdirSync("/proc").some((pid) => {
+        try {
+          return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(folder);
+        } catch {
+          return false;
+        }
+      });
+    assert.ok(await until(() => !isLeft() && !existsSync(folder), 30_000));
   });
 });
 
