@@ -46,6 +46,7 @@ import { diskWatch, openGitHost } from "./wiring/git-host.js";
 import { startHunting } from "./wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
+import { survivable } from "./wiring/passing-faults.js";
 import { watchProcess } from "./wiring/process-metrics.js";
 import { purgatoryObserver } from "./wiring/purgatory-observer.js";
 import { repeatedly } from "./wiring/repeatedly.js";
@@ -81,7 +82,8 @@ export interface StartParts {
 }
 
 export async function startServer(parts: StartParts): Promise<Server> {
-  const { live, logger, clock, onFault } = parts;
+  const { live, logger, clock } = parts;
+  const onFault = survivable(logger, parts.onFault);
   const config = live.current;
   const closing = new ClosingOrder(logger);
   try {
@@ -214,6 +216,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       askedServers: (name) =>
         hunt.hunting.askedServers(name).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })),
       isFetching: (name) => hunt.hunting.isAtWork(name),
+      damaged: (name) => hunt.repair.damaged(name),
       askNow: (name) => hunt.hunting.askNow(name),
       relays: { status: () => syncing?.status().relays ?? [], reconnect: (key) => syncing?.reconnect(key) ?? false },
       ...{ store, gitHost, purgatory, verifier, intake, clock, decisions },

@@ -48,6 +48,8 @@ export interface RunningParts {
   /** Asks the git servers again at once. False: nothing of it is missing. */
   askNow(name: RepositoryName): boolean;
   readonly relays: FollowedRelays;
+  /** Some of its objects cannot be read: they are brought back from other servers. */
+  damaged(name: RepositoryName): Promise<void>;
   readonly links: LoginLinks;
   /** `https://host/base`. */
   readonly publicUrl: string;

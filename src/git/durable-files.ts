@@ -1,7 +1,7 @@
 // Files that are on disk when the call returns: written beside, synced, renamed into place, directory synced.
 
 import { randomBytes } from "node:crypto";
-import { mkdir, open, readdir, rename } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
 /** A file or a directory. */
@@ -26,8 +26,13 @@ export async function writeSynced(path: string, text: string): Promise<void> {
 
 export async function replaceFile(path: string, text: string): Promise<void> {
   const beside = join(dirname(path), `tmp_${basename(path)}_${randomBytes(6).toString("hex")}`);
-  await writeSynced(beside, text);
-  await rename(beside, path);
+  try {
+    await writeSynced(beside, text);
+    await rename(beside, path);
+  } catch (error) {
+    await rm(beside, { force: true });
+    throw error;
+  }
   await syncPath(dirname(path));
 }
 

@@ -81,7 +81,8 @@ async function throughQuarantine(
   }
   // The watch looks now and then; a quick server may have been quicker.
   if (bytes > limits.maxBytes || objects > limits.maxObjects) return { outcome: "failed", code: "too-large", bytes };
-  if ((await missingObjects(quarantine.place, ids, { deep: !trustRefs })).size > 0) {
+  const place = trustRefs ? quarantine.place : { ...quarantine.place, env: quarantine.aloneEnvironment };
+  if ((await missingObjects(place, ids, { deep: !trustRefs })).size > 0) {
     return { outcome: "failed", code: "bad-objects", bytes };
   }
   await quarantine.migrate();
@@ -108,7 +109,8 @@ async function runFetch(
     ],
     {
       directory: scratch,
-      env: quarantine.writingEnvironment,
+      // Damaged objects of the repository would count as here.
+      env: fetch.trustRefs ? quarantine.writingEnvironment : quarantine.aloneEnvironment,
       settings: fetchSettings(url, limits),
       limits: { wallClockMs: limits.totalMs, memoryBytes },
       signal,

@@ -65,6 +65,8 @@ type Role = "i" | "o";
 const maxStderrBytes = 64 * 1024;
 const gentleMs = 5_000;
 const socketBufferBytes = 256 * 1024;
+/** A connection whose token or job does not come is dropped. */
+const waitForJobMs = 10_000;
 
 type ToHelper =
   | {
@@ -230,6 +232,11 @@ export class Launcher {
       stdin: stdin !== undefined,
     });
     const startMs = performance.now() - begun;
+    // Without descriptors left a connection fails and the helper would wait for it for ever: it is told not to.
+    const giveUp = (): void => {
+      if (this.#pending.get(id)?.pid === undefined) this.#send({ type: "end", id });
+    };
+    for (const socket of sockets) socket.once("error", giveUp);
     try {
       await started;
     } catch (error) {
@@ -253,7 +260,8 @@ export class Launcher {
   }
 
   #send(message: ToHelper): void {
-    if (this.#helper.connected) this.#helper.send(message);
+    // A helper that has just died is still connected: its exit, not this, is what its jobs hear of.
+    if (this.#helper.connected) this.#helper.send(message, () => undefined);
   }
 
   /** Ends every job and the helper; resolves when they are gone. */
@@ -313,7 +321,6 @@ function runHelper(socketPath: string): void {
   const running = new Map<number, Running>();
   const sockets = new Map<string, Partial<Record<Role, Socket>>>();
   const waiting = new Map<string, Extract<ToHelper, { type: "start" }>>();
-  const endedEarly = new Set<number>();
   let leaving = false;
 
   const tell = (message: FromHelper): void => {
@@ -359,7 +366,7 @@ function runHelper(socketPath: string): void {
       const text = note + Buffer.concat(stderr).toString("utf8");
       const exit = { code: code ?? undefined, signal: signal ?? undefined, timedOut, stderr: text };
       tell({ type: "exit", id: job.id, exit });
-      if (leaving && running.size === 0) process.exit(0);
+      if (leaving && running.size === 0) leave();
     };
     const end = (): void => {
       if (pid === undefined || kill) return;
@@ -377,20 +384,29 @@ function runHelper(socketPath: string): void {
     if (pid === undefined) return;
     running.set(job.id, { pid, end });
     tell({ type: "go", id: job.id, pid });
-    if (endedEarly.delete(job.id)) end();
+  }
+
+  /** Ended before all its connections were here: one of them may never come. */
+  function forget({ id, token }: Extract<ToHelper, { type: "start" }>): void {
+    waiting.delete(token);
+    for (const socket of Object.values(sockets.get(token) ?? {})) socket.destroy();
+    sockets.delete(token);
+    const exit = { code: undefined, signal: undefined, timedOut: false, stderr: "it was ended before it began" };
+    tell({ type: "exit", id, exit });
   }
 
   const server = createServer({ pauseOnConnect: true }, (socket) => {
     let token = "";
-    socket.setTimeout(10_000, () => socket.destroy());
+    socket.setTimeout(waitForJobMs, () => socket.destroy());
     socket.on("error", () => undefined);
     socket.on("data", (chunk: Buffer) => {
       token += chunk.toString("latin1");
       if (token.length <= tokenBytes) return;
       socket.pause();
       socket.removeAllListeners("data");
-      socket.setTimeout(0);
+      socket.setTimeout(waitForJobMs);
       const name = token.slice(0, tokenBytes);
+      socket.once("timeout", () => sockets.delete(name));
       const role: Role = token[tokenBytes] === "i" ? "i" : "o";
       // The job message may still be on its way; tokens that nobody sends are bounded.
       if (sockets.size >= 1024 && !sockets.has(name)) socket.destroy();
@@ -402,9 +418,9 @@ function runHelper(socketPath: string): void {
 
   process.on("message", (message: ToHelper) => {
     if (message.type === "end") {
-      const job = running.get(message.id);
-      if (job) job.end();
-      else if ([...waiting.values()].some(({ id }) => id === message.id)) endedEarly.add(message.id);
+      running.get(message.id)?.end();
+      const early = [...waiting.values()].find(({ id }) => id === message.id);
+      if (early) forget(early);
       return;
     }
     waiting.set(message.token, message);
@@ -414,16 +430,23 @@ function runHelper(socketPath: string): void {
   process.on("disconnect", () => {
     leaving = true;
     server.close();
-    // Main removes it when it leaves in order; killed, it cannot.
-    rmSync(dirname(socketPath), { recursive: true, force: true });
-    if (running.size === 0) process.exit(0);
+    if (running.size === 0) leave();
     for (const job of running.values()) job.end();
     // Whoever is still there after a moment holds no lock worth waiting for.
     setTimeout(() => {
       for (const { pid } of running.values()) signalGroup(pid, "SIGKILL");
-      process.exit(0);
+      leave();
     }, 1_000);
   });
+
+  /** Main removes the directory when it leaves in order; killed, it cannot. Not before git, which may write there, is gone. */
+  function leave(): never {
+    try {
+      rmSync(dirname(socketPath), { recursive: true, force: true, maxRetries: 5 });
+    } finally {
+      process.exit(0);
+    }
+  }
   // Main ends us by closing the channel; a stray signal to the terminal's group must not.
   process.on("SIGINT", () => undefined);
   process.on("SIGTERM", () => undefined);

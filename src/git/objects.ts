@@ -3,7 +3,7 @@
 
 import type { Oid } from "../nostr/ids.js";
 import { isOid } from "../nostr/ids.js";
-import { checkedOid, type Git, type GitEnvironment } from "./run.js";
+import { checkedOid, type Git, type GitEnvironment, GitError } from "./run.js";
 import type { ObjectType } from "./types.js";
 
 /** A repository to ask, with the environment that adds a quarantine's objects to it. */
@@ -96,6 +96,8 @@ async function isConnected(
     env,
     input: tips.map((oid) => `${checkedOid(oid)}\n`).join(""),
   });
+  // Killed, it has said nothing about the objects.
+  if (result.code === undefined) throw new GitError("rev-list", result);
   return result.code === 0;
 }
 

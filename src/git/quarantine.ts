@@ -73,14 +73,7 @@ export class QuarantineDirectory implements Quarantine {
   async keepUnclaimed(eventId: EventId, tip: Oid): Promise<UnclaimedData> {
     const folder = join(this.repositoryDirectory, unclaimedFolder, eventId);
     await makeDirectory(join(folder, "pack"));
-    for (const pack of await this.#packs()) {
-      for (const suffix of packSuffixes) {
-        await ifPresent(
-          link(join(this.directory, "pack", pack + suffix), join(folder, "pack", pack + suffix)).catch(ignoreExisting),
-        );
-      }
-    }
-    await syncPath(join(folder, "pack"));
+    await linkPacks(join(this.directory, "pack"), join(folder, "pack"), await this.#packs());
     const before = await readUnclaimed(this.repositoryDirectory, eventId);
     const sinceMs = before?.sinceMs ?? this.clock.nowMs();
     await replaceFile(join(folder, "tip"), JSON.stringify({ tip, sinceMs }));
@@ -94,6 +87,16 @@ export class QuarantineDirectory implements Quarantine {
 
 function ignoreExisting(error: unknown): void {
   if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+}
+
+/** They stay where they are as well: whoever is interrupted can begin again. */
+async function linkPacks(from: string, to: string, packs: readonly string[]): Promise<void> {
+  for (const pack of packs) {
+    for (const suffix of packSuffixes) {
+      await ifPresent(link(join(from, pack + suffix), join(to, pack + suffix)).catch(ignoreExisting));
+    }
+  }
+  await syncPath(to);
 }
 
 async function movePacks(from: string, to: string, packs: readonly string[]): Promise<void> {
@@ -136,7 +139,8 @@ export async function claimUnclaimed(place: ObjectPlace, eventId: EventId, tip: 
     return false;
   }
   const packs = names.filter((name) => name.endsWith(".idx")).map((name) => name.slice(0, -".idx".length));
-  await movePacks(join(folder, "pack"), join(repositoryDirectory, "objects/pack"), packs);
+  // Not moved: killed in the middle, a pack here and its index there would be neither's.
+  await linkPacks(join(folder, "pack"), join(repositoryDirectory, "objects/pack"), packs);
   await rm(folder, { recursive: true, force: true });
   return true;
 }

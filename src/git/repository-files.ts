@@ -29,14 +29,14 @@ export async function createRepositoryFiles(directory: string, identifier: strin
     return false;
   }
   const beside = join(parent, `${leftoverPrefix}new-${randomBytes(6).toString("hex")}`);
-  for (const folder of ["objects/info", "objects/pack", "refs/heads", "refs/tags"]) {
-    await mkdir(join(beside, folder), { recursive: true });
-  }
-  await writeSynced(join(beside, "HEAD"), `ref: ${unbornBranch}\n`);
-  await writeSynced(join(beside, "config"), repositoryConfig);
-  await writeSynced(join(beside, identifierFile), identifier);
-  for (const folder of ["objects", "refs", "."]) await syncPath(join(beside, folder));
   try {
+    for (const folder of ["objects/info", "objects/pack", "refs/heads", "refs/tags"]) {
+      await mkdir(join(beside, folder), { recursive: true });
+    }
+    await writeSynced(join(beside, "HEAD"), `ref: ${unbornBranch}\n`);
+    await writeSynced(join(beside, "config"), repositoryConfig);
+    await writeSynced(join(beside, identifierFile), identifier);
+    for (const folder of ["objects", "refs", "."]) await syncPath(join(beside, folder));
     await rename(beside, directory);
   } catch (error) {
     await rm(beside, { recursive: true, force: true });
@@ -69,31 +69,50 @@ function ignoreInUse(error: NodeJS.ErrnoException): void {
   if (!["ENOTEMPTY", "EEXIST", "ENOENT"].includes(error.code ?? "")) throw error;
 }
 
-/** Removes what a killed process left: locks, quarantines, temporary files. Only when no process of ours works there. */
+/** Removes what an earlier life of the server left. Only when no process of ours works there. */
 export async function sweepRepositoryFiles(directory: string): Promise<void> {
   const config = await ifPresent(readFile(join(directory, "config"), "utf8"));
   if (config === undefined) return;
   if (config !== repositoryConfig) await replaceFile(join(directory, "config"), repositoryConfig);
-  await removeWhere(directory, (name) => name.endsWith(".lock") || name.startsWith("tmp_"));
+  await removeWhere(directory, (name) => name.startsWith("tmp_"));
   await removeWhere(join(directory, "objects"), (name) => name.startsWith("tmp_"));
-  await removeWhere(join(directory, "objects/pack"), (name) => name.startsWith("tmp_") || name.startsWith(".tmp-"));
-  await removeWhere(join(directory, "objects/info"), (name) => name.endsWith(".lock"));
-  await removeHalfKept(join(directory, unclaimedFolder));
+  await sweepRefLocks(directory);
+  await sweepRepack(directory);
+  await removePacksWithoutIndex(join(directory, "objects/pack"));
+  await sweepUnclaimed(join(directory, unclaimedFolder));
+}
+
+/** What a killed update-ref or pack-refs left: with it there every later one fails. Under the ref lock only. */
+export async function sweepRefLocks(directory: string): Promise<void> {
+  await removeWhere(directory, (name) => name.endsWith(".lock") || name === "packed-refs.new");
   await removeLocksBelow(join(directory, "refs"));
+}
+
+/** What killed housekeeping left. Pushes and fetches write into quarantines, never here. */
+export async function sweepRepack(directory: string): Promise<void> {
+  const isLeftover = (name: string): boolean => /^(?:tmp_|\.tmp-)|\.lock$/.test(name);
+  await removeWhere(join(directory, "objects/pack"), isLeftover);
+  await removeWhere(join(directory, "objects/info"), (name) => name.endsWith(".lock"));
+}
+
+/** Moved into place when the server was killed; the index, without which git does not see them, is gone. */
+async function removePacksWithoutIndex(folder: string): Promise<void> {
+  const names = new Set((await ifPresent(readdir(folder))) ?? []);
+  await removeWhere(folder, (name) => /\.(?:pack|rev)$/.test(name) && !names.has(name.replace(/\.\w+$/, ".idx")));
+}
+
+/** Data is unclaimed from the moment its tip is written; what is there without one was never acknowledged. */
+async function sweepUnclaimed(folder: string): Promise<void> {
+  for (const name of (await ifPresent(readdir(folder))) ?? []) {
+    const names = (await ifPresent(readdir(join(folder, name)))) ?? [];
+    if (!names.includes("tip")) await rm(join(folder, name), { recursive: true, force: true });
+    else await removeWhere(join(folder, name), (file) => file.startsWith("tmp_"));
+  }
 }
 
 async function removeWhere(folder: string, isLeftover: (name: string) => boolean): Promise<void> {
   for (const name of (await ifPresent(readdir(folder))) ?? []) {
     if (isLeftover(name)) await rm(join(folder, name), { recursive: true, force: true });
-  }
-}
-
-/** Data that was being put aside for an unknown event, or was being taken away: its `tip` comes last. */
-async function removeHalfKept(folder: string): Promise<void> {
-  for (const name of (await ifPresent(readdir(folder))) ?? []) {
-    if ((await ifPresent(stat(join(folder, name, "tip")))) === undefined) {
-      await rm(join(folder, name), { recursive: true, force: true });
-    }
   }
 }
 

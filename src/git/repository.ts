@@ -9,6 +9,7 @@ import { type EventId, isEventId, type Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { RepositoryAddress } from "./address.js";
 import { copyObjects } from "./copy-objects.js";
+import { dropDamagedPacks } from "./damaged-packs.js";
 import { ifPresent, replaceFile, syncBelow, syncPath } from "./durable-files.js";
 import { checkRepository } from "./fsck.js";
 import { housekeep } from "./housekeeping.js";
@@ -19,7 +20,7 @@ import { mayBePeeled, readRefFiles, sortRefs } from "./ref-files.js";
 import type { RefTables } from "./ref-tables.js";
 import { type RefChange, writeRefs } from "./ref-transaction.js";
 import type { RefsKept } from "./refs-kept.js";
-import { bytesBelow, sweepRepositoryFiles, unclaimedFolder } from "./repository-files.js";
+import { bytesBelow, sweepRefLocks, sweepRepack, sweepRepositoryFiles, unclaimedFolder } from "./repository-files.js";
 import type { Git } from "./run.js";
 import type {
   ObjectType,
@@ -162,8 +163,8 @@ export class GitRepository implements Repository {
       if (result.status === "vetoed") return { ok: false, code: "vetoed", reason: "" };
       if (result.status === "failed") {
         this.context.tables.delete(this.#key);
-        // A killed update-ref leaves its locks, and every later update would fail.
-        if (result.exit.signal) await sweepRepositoryFiles(this.directory);
+        // A killed update-ref leaves its locks, and every later update would fail. Other pushes' quarantines stay.
+        if (result.exit.signal) await sweepRefLocks(this.directory);
         return { ok: false, code: "conflict", reason: result.exit.stderr.trim() };
       }
       const isReordered = changes.some(({ from }) => from === undefined);
@@ -239,6 +240,19 @@ export class GitRepository implements Repository {
     return checkRepository(this.place);
   }
 
+  /** Removes packs that cannot be read where nothing needs them any more; true when none is left. */
+  async dropDamagedPacks(): Promise<boolean> {
+    return await this.context.workLocks.run(this.#key, async () => {
+      const tips = [...new Set([...(await this.refs()).refs.values()].map(({ oid }) => oid))];
+      const trial = await this.quarantine();
+      try {
+        return await dropDamagedPacks(trial, tips);
+      } finally {
+        await trial.drop();
+      }
+    });
+  }
+
   async housekeep(options: { readonly cruft?: boolean; readonly signal?: AbortSignal } = {}): Promise<boolean> {
     const { workLocks, pushesInFlight, refLocks, tables } = this.context;
     const isBusy = (): boolean => (pushesInFlight.get(this.#key) ?? 0) > 0;
@@ -246,11 +260,21 @@ export class GitRepository implements Repository {
     return await workLocks.run(this.#key, async () => {
       if (isBusy()) return false;
       await this.refs();
-      return await housekeep(this.place, options, async (packRefs) => {
-        await refLocks.run(this.#key, packRefs);
-        tables.touch(this.#key);
-      });
+      try {
+        return await housekeep(this.place, options, async (packRefs) => {
+          await refLocks.run(this.#key, () => packRefs().catch((error) => this.#afterFailure(error, sweepRefLocks)));
+          tables.touch(this.#key);
+        });
+      } catch (error) {
+        return await this.#afterFailure(error, sweepRepack);
+      }
     });
+  }
+
+  /** A killed git leaves locks, and every later one would fail. */
+  async #afterFailure(error: unknown, sweep: (directory: string) => Promise<void>): Promise<never> {
+    await sweep(this.directory);
+    throw error;
   }
 
   /** While a push runs, housekeeping stays away: its quarantine may rest on objects that no ref holds. */

@@ -92,7 +92,7 @@ export class Hunting {
       onFault,
     });
     this.#followed = new Followed((input) => this.#driver.input(input));
-    this.#lookAgain = new LookAgain((name) => this.#look(name), onFault);
+    this.#lookAgain = new LookAgain((name) => this.#look(name), onFault, clock);
     this.#startedMs = clock.monotonicMs();
     this.#startedSeconds = unixSeconds(clock);
   }

@@ -40,6 +40,8 @@ export class Repair {
   #cancel: () => void = () => undefined;
   #working: Promise<void> = Promise.resolve();
   #closed = false;
+  /** Repositories with objects that cannot be read, until one fetch of everything has come. */
+  readonly #damaged = new Set<string>();
 
   constructor(parts: RepairParts) {
     this.#parts = parts;
@@ -81,13 +83,26 @@ export class Repair {
     return adrift;
   }
 
-  /** Everything about one repository, realigned and hunted as far as needed. `repos fsck` calls this too. */
+  /** `repos fsck` found objects that cannot be read: all of it is fetched again, once, and the damaged packs go. */
+  async damaged(name: RepositoryName): Promise<void> {
+    const { store, repositories, found } = this.#parts;
+    const row = await catalogueRow(store, name);
+    if (!row || !isReleased(row)) return;
+    const repository = repositories.open(diskAddress(row));
+    if (await repository.dropDamagedPacks()) return;
+    this.#damaged.add(repositoryKey(row));
+    const tips = new Set([...(await repository.refs()).refs.values()].map(({ oid }) => oid));
+    found({ owner: row.owner, identifier: row.identifier }, { missing: [...tips], pullRequests: [] });
+  }
+
+  /** Everything about one repository, realigned and hunted as far as needed. */
   async check(name: RepositoryName): Promise<RepositoryReport | undefined> {
     const { store, repositories } = this.#parts;
     const row = await catalogueRow(store, name);
     if (!row || !isReleased(row)) return undefined;
     const adrift = await this.realign(row);
     const repository = repositories.open(diskAddress(row));
+    if (this.#damaged.delete(repositoryKey(row))) await repository.dropDamagedPacks();
     const missing = await brokenTips(repository);
     const pullRequests = await this.#placeThoseHere(row, await lostPullRequests(store, repository, row));
     const found: Found = { missing, pullRequests };

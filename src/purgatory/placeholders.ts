@@ -36,6 +36,14 @@ export class Placeholders {
     }
   }
 
+  /** Data whose push was never answered: the server was killed before the row was written. */
+  async dropUnknown(name: RepositoryName): Promise<void> {
+    const repository = this.repositories.open(diskAddress(name));
+    for (const { eventId } of await repository.unclaimed()) {
+      if (!this.#held.has(`main:${repositoryKey(name)}:${eventId}`)) await repository.dropUnclaimed(eventId);
+    }
+  }
+
   get count(): number {
     return this.#held.size;
   }

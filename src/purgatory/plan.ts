@@ -12,13 +12,19 @@ import { type Alignment, alignmentOf } from "./alignment.js";
 import { canDecide, type DecidingState, decidingStates } from "./deciding-states.js";
 import { partialPush } from "./journal.js";
 
+/** Objects of a state that another repository has and this one lacks. */
+export interface Loan {
+  readonly from: Repository;
+  readonly oids: readonly Oid[];
+}
+
 export interface RepositoryPlan {
   readonly name: RepositoryName;
   readonly repository: Repository;
   readonly row: CatalogueRow;
   /** The state that decides from now on, with what it changes; undefined when none can yet. */
   readonly governing:
-    | { readonly state: DecidingState; readonly alignment: Alignment; readonly copyFrom?: Repository }
+    | { readonly state: DecidingState; readonly alignment: Alignment; readonly copy?: Loan }
     | undefined;
   /** States that wait and whose objects are all here though a newer one decides: stored, nothing moved. */
   readonly superseded: readonly DecidingState[];
@@ -34,13 +40,16 @@ export interface PlanParts {
   readonly lendersTo: (name: RepositoryName, state: DecidingState) => Promise<readonly Repository[]>;
   /** States whose missing objects are on no server that could be asked: what is here of them may be released. */
   readonly partial: ReadonlySet<EventId>;
+  /** States that this release serves as partial, found so far. */
+  readonly servedPartly: Set<EventId>;
 }
 
 const currentOids = (table: RefTable): Set<Oid> => new Set([...table.refs.values()].map((value) => value.oid));
 
 type Completeness =
-  | { readonly complete: true; readonly copyFrom?: Repository }
-  | { readonly complete: false; readonly missing: ReadonlySet<Oid> };
+  | { readonly complete: true; readonly copy?: Loan }
+  /** `copy`: the best of what others have; it is not all. */
+  | { readonly complete: false; readonly missing: ReadonlySet<Oid>; readonly copy?: Loan };
 
 async function completenessOf(
   state: DecidingState,
@@ -50,12 +59,17 @@ async function completenessOf(
 ): Promise<Completeness> {
   const missing = await missingIn(repository, state);
   if (missing.size === 0) return (await headsAreCommits(state, repository)) ? { complete: true } : incomplete(state);
+  let copy: Loan | undefined;
   for (const lender of await lenders()) {
     const lacking = await missingIn(lender, state);
-    if ([...missing].some((oid) => lacking.has(oid))) continue;
-    return (await headsAreCommits(state, lender)) ? { complete: true, copyFrom: lender } : incomplete(state);
+    const oids = [...missing].filter((oid) => !lacking.has(oid));
+    if (oids.length > (copy?.oids.length ?? 0)) copy = { from: lender, oids };
+    if (oids.length < missing.size) continue;
+    return (await headsAreCommits(state, lender))
+      ? { complete: true, copy: { from: lender, oids } }
+      : incomplete(state);
   }
-  return { complete: false, missing };
+  return { complete: false, missing, ...(copy ? { copy } : {}) };
 }
 
 const incomplete = (state: DecidingState): Completeness => ({ complete: false, missing: new Set(state.refs.values()) });
@@ -110,12 +124,12 @@ async function governingBy(state: DecidingState, question: GoverningQuestion): P
   const align = (isHere: (oid: Oid) => boolean): Alignment =>
     alignmentOf(state.refs, state.headBranch, table.refs, isHere);
   if (completeness.complete) {
-    const alignment = align(() => true);
-    return { state, alignment, ...(completeness.copyFrom ? { copyFrom: completeness.copyFrom } : {}) };
+    return { state, alignment: align(() => true), ...(completeness.copy ? { copy: completeness.copy } : {}) };
   }
-  const { missing } = completeness;
+  const { copy } = completeness;
+  const missing = new Set([...completeness.missing].filter((oid) => !copy?.oids.includes(oid)));
   if (!(await mayBePartial(state, missing, question))) return undefined;
-  return { state, alignment: align((oid) => !missing.has(oid)) };
+  return { state, alignment: align((oid) => !missing.has(oid)), ...(copy ? { copy } : {}) };
 }
 
 /** A partial state that governs stays; one that waits may become one after its grace, if HEAD's branch is complete. */
@@ -126,8 +140,12 @@ async function mayBePartial(
 ): Promise<boolean> {
   if (row.governing === state.event.id) return true;
   if (parts.partial.has(state.event.id)) return [...state.refs.values()].some((oid) => !missing.has(oid));
-  const push = await partialPush(parts.reader, name, state.event.id);
-  if (!push || push.since + parts.partialGraceSeconds > parts.nowSeconds) return false;
+  // Served already, or by this very release in another repository: wherever it decides, its refs are held as far as
+  // they can be, and what is missing is recorded.
+  const isServed = state.entry === undefined || parts.servedPartly.has(state.event.id);
+  const push = isServed ? undefined : await partialPush(parts.reader, name, state.event.id);
+  const isOver = push !== undefined && push.since + parts.partialGraceSeconds <= parts.nowSeconds;
+  if (!isServed && !isOver) return false;
   const isHere = (oid: Oid): boolean => !missing.has(oid);
   const { head } = alignmentOf(state.refs, state.headBranch, new Map<RefName, { oid: Oid }>(), () => true);
   const headOid = head && state.refs.get(head);

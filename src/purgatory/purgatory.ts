@@ -209,6 +209,7 @@ export class Purgatory {
       if (row.status === "waiting") await repositories.create(diskAddress(row));
       if (row.status === "soft" && row.governing === null) await repositories.delete(diskAddress(row));
       if (row.status === "waiting" || row.status === "served" || row.status === "archived") unsettled.push(row);
+      await this.placeholders.dropUnknown(row);
     }
     for (const id of this.placeholders.ids) await unlessBroken("claiming", () => this.#claim(id));
     for (const name of unsettled) {
@@ -388,8 +389,10 @@ export class Purgatory {
     await repositories.create(diskAddress(name));
   }
 
-  sweep(): Promise<void> {
-    return this.#sweep.run();
+  async sweep(): Promise<void> {
+    const { observer } = this.#parts;
+    await this.#settling.settleUnfinished().catch((error: unknown) => observer.failed("ending a release", error));
+    await this.#sweep.run();
   }
 
   totals(): ReturnType<typeof waitingTotals> {

@@ -46,6 +46,9 @@ const maxWaitingStatesLookedAt = 200;
 const maxSiblings = 20;
 
 export class Settling {
+  /** Where a release failed half way (a full disk, a killed git): at most the repositories there are. */
+  readonly #unfinished = new Map<string, PlacedName>();
+
   constructor(private readonly parts: SettleParts) {}
 
   /** Releases what can be released around these repositories; resolves when it is done and stored. */
@@ -57,12 +60,28 @@ export class Settling {
     const concerned = await this.concerned(names);
     if (concerned.length === 0) return [];
     const addresses = concerned.map((name) => diskAddress(name));
-    const served: RepositoryName[] = [];
-    const released = await this.parts.repositories.withLocks(addresses, () =>
-      this.settleLocked(concerned, via, partial, served),
-    );
-    for (const name of served) await this.parts.mirroring.into(name);
-    return released;
+    let served: RepositoryName[] = [];
+    const attempt = (): Promise<readonly Released[]> => {
+      served = [];
+      return this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via, partial, served));
+    };
+    try {
+      // Every step may be done twice. A git process that was killed is most likely not killed again.
+      const released = await attempt().catch(attempt);
+      for (const name of served) await this.parts.mirroring.into(name);
+      return released;
+    } catch (error) {
+      for (const name of names) this.#unfinished.set(placeKey(name), name);
+      throw error;
+    }
+  }
+
+  /** Refs may be written whose events still wait: tried again until it is done, not at the next start only. */
+  async settleUnfinished(): Promise<void> {
+    for (const [key, name] of [...this.#unfinished]) {
+      this.#unfinished.delete(key);
+      await this.settle([name], "present");
+    }
   }
 
   private open = (name: PlacedName): Repository => this.parts.repositories.open(diskAddress(name));
@@ -128,26 +147,39 @@ export class Settling {
       if (name.area !== "prs" || (await repositories.exists(diskAddress(name)))) names.push(name);
     }
     const nowSeconds = unixSeconds(clock);
-    const plans: RepositoryPlan[] = [];
     const copied = new Map<string, number>();
-    const planning = this.planning(nowSeconds, partial);
-    try {
-      for (const name of names.filter(({ area }) => area !== "prs")) {
+    const hosted = names.filter(({ area }) => area !== "prs");
+    const plans = await this.planAndAlign(hosted, this.planning(nowSeconds, partial), copied);
+    const pullRequests = await this.placePullRequests(names, plans);
+    const entries = pullRequests.map(({ entry }) => entry);
+    const isQuietEverywhere = entries.length === 0 && copied.size === 0 && plans.every(isQuiet);
+    const finishing = { plans, pullRequests: entries, copied, via, nowSeconds };
+    const released = isQuietEverywhere ? [] : await store.transact((tx) => finish(tx, finishing));
+    served.push(...plans.filter(({ governing, row }) => governing && !isReleased(row)).map(({ name }) => name));
+    // In the same turn as the commit: clients see the events and the refs they speak of at once. After a failure they
+    // see neither until it is made good.
+    this.publish(names);
+    if (released.length > 0) this.parts.released(released);
+    return released;
+  }
+
+  /** A state that turns out to be released as partial in one repository decides in the others too: they are planned again. */
+  private async planAndAlign(
+    names: readonly RepositoryName[],
+    planning: PlanParts,
+    copied: Map<string, number>,
+  ): Promise<RepositoryPlan[]> {
+    for (;;) {
+      const plans: RepositoryPlan[] = [];
+      const known = planning.servedPartly.size;
+      for (const name of names) {
         const plan = await planFor(name, this.open(name), planning);
-        if (plan && (await this.align(plan, copied))) plans.push(plan);
+        if (!plan || !(await this.align(plan, copied))) continue;
+        plans.push(plan);
+        const { governing } = plan;
+        if (governing && governing.alignment.missing.length > 0) planning.servedPartly.add(governing.state.event.id);
       }
-      const pullRequests = await this.placePullRequests(names, plans);
-      const entries = pullRequests.map(({ entry }) => entry);
-      if (entries.length === 0 && copied.size === 0 && plans.every(isQuiet)) return [];
-      const finishing = { plans, pullRequests: entries, copied, via, nowSeconds };
-      const released = await store.transact((tx) => finish(tx, finishing));
-      served.push(...plans.filter(({ governing, row }) => governing && !isReleased(row)).map(({ name }) => name));
-      // In the same turn as the commit: clients see the events and the refs they speak of at once.
-      this.publish(names);
-      this.parts.released(released);
-      return released;
-    } finally {
-      this.publish(names);
+      if (planning.servedPartly.size === known || names.length === 1) return plans;
     }
   }
 
@@ -163,6 +195,7 @@ export class Settling {
       nowSeconds,
       partialGraceSeconds: this.parts.partialGraceSeconds(),
       partial,
+      servedPartly: new Set(),
       missingIn: (repository, state) => {
         const key = `${state.event.id} ${repository.address.key}`;
         const known = asked.get(key) ?? repository.missingObjects([...new Set(state.refs.values())]);
@@ -177,15 +210,16 @@ export class Settling {
   private async align(plan: RepositoryPlan, copied: Map<string, number>): Promise<boolean> {
     const { governing, repository, name } = plan;
     if (!governing) return true;
-    const { alignment, state, copyFrom } = governing;
-    if (copyFrom) {
+    const { alignment, copy } = governing;
+    if (copy) {
       if (!(await this.parts.mayCopyInto(name))) {
         this.parts.problem(name, "its quota is full: objects of its maintainers' repositories were not copied");
         return false;
       }
       const before = await repository.sizeBytes();
-      if (!(await repository.copyObjectsFrom(copyFrom, [...new Set(state.refs.values())]))) return false;
-      copied.set(repositoryKey(name), (await repository.sizeBytes()) - before);
+      if (!(await repository.copyObjectsFrom(copy.from, copy.oids))) return false;
+      const bytes = (await repository.sizeBytes()) - before;
+      copied.set(repositoryKey(name), (copied.get(repositoryKey(name)) ?? 0) + bytes);
     }
     return this.parts.writer.write(repository, alignment.updates, alignment.head);
   }

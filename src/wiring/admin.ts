@@ -43,6 +43,7 @@ export interface AdminRooms {
   readonly isFetching?: RunningParts["isFetching"];
   readonly askNow: RunningParts["askNow"];
   readonly relays: RunningParts["relays"];
+  readonly damaged: RunningParts["damaged"];
 }
 
 type Traffic = () => { readonly connections: number; readonly subscriptions: number };
@@ -79,6 +80,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     isFetching: (name) => rooms.isFetching?.(name) ?? false,
     askNow: rooms.askNow,
     relays: rooms.relays,
+    damaged: rooms.damaged,
     links,
     publicUrl,
   };

@@ -5,7 +5,6 @@ import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
-import { GitError } from "../git/run.js";
 import { type HuntConfig, huntDefaults } from "../hunt/core/config.js";
 import { Hunting } from "../hunt/hunting.js";
 import { createHuntMetrics } from "../hunt/metrics.js";
@@ -16,8 +15,9 @@ import { naughtyDefaults } from "../net/naughty.js";
 import { type Resolve, systemResolver } from "../net/resolve.js";
 import type { ServiceName } from "../net/url.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import { isTemporary, type Store } from "../store/port.js";
+import type { Store } from "../store/port.js";
 import type { GitHost } from "./git-host.js";
+import { survivable } from "./passing-faults.js";
 import { reachOf } from "./reach.js";
 
 export interface HuntingRoomParts {
@@ -93,19 +93,6 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
     },
   };
 }
-
-/**
- * A full disk or a store that is closing ends one look or fetch, not the server: it is done again later. So does a
- * repository git cannot work with (damaged, or somebody planted a config in it): every start would meet it again.
- */
-const survivable =
-  (logger: Logger, onFault: (error: unknown) => void) =>
-  (error: unknown): void => {
-    if (isTemporary(error)) logger.warn({ err: error }, "the hunt could not write");
-    else if (error instanceof GitError)
-      logger.error({ err: error }, "git cannot work with a repository: see repos fsck");
-    else onFault(error);
-  };
 
 export function huntConfig(config: Config, ours: readonly ServiceName[]): HuntConfig {
   const { lanes } = huntDefaults;

@@ -187,6 +187,7 @@ export class HuntHouse {
         services: [serviceName(this.domain) as ServiceName],
         version: "0",
         askedServers: () => [],
+        damaged: async () => undefined,
         askNow: () => false,
         relays: { status: () => [], reconnect: () => false },
         ...{ store, gitHost, purgatory, verifier: this.#verifier, intake, clock },

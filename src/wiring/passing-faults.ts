@@ -1,0 +1,28 @@
+// Faults that pass by themselves or with a little room: a full disk, a busy or closing store, a git process or its
+// launcher that was killed, no descriptor left. What met one is refused or done again later; the server goes on.
+// Everything else nobody expected, and it ends the process (process-life.ts).
+
+import type { Logger } from "../config/logging.js";
+import { LauncherError } from "../git/launcher.js";
+import { GitError } from "../git/run.js";
+import { StoreBusyError, StoreClosedError, StoreFullError } from "../store/port.js";
+
+const passingCodes: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENFILE"]);
+
+export function isPassing(error: unknown): boolean {
+  const isKnown =
+    error instanceof StoreFullError ||
+    error instanceof StoreBusyError ||
+    error instanceof StoreClosedError ||
+    error instanceof LauncherError ||
+    error instanceof GitError;
+  return isKnown || (error instanceof Error && "code" in error && passingCodes.has(error.code));
+}
+
+/** Only what does not pass reaches `onFault`. */
+export const survivable =
+  (logger: Pick<Logger, "warn">, onFault: (error: unknown) => void) =>
+  (error: unknown): void => {
+    if (isPassing(error)) logger.warn({ err: error }, "a fault that passes; the server goes on");
+    else onFault(error);
+  };

@@ -1,0 +1,94 @@
+// What the harness may ask of the faulty server (program.ts), and the named points at which it strikes.
+
+import { PushResponder } from "../../src/git/push-report.js";
+import { QuarantineDirectory } from "../../src/git/quarantine.js";
+import { Repositories } from "../../src/git/repositories.js";
+import { GitRepository } from "../../src/git/repository.js";
+import { Journal } from "../../src/purgatory/journal.js";
+import { Placeholders } from "../../src/purgatory/placeholders.js";
+import { Purgatory } from "../../src/purgatory/purgatory.js";
+import { Settling } from "../../src/purgatory/settle.js";
+import { EngineStore } from "../../src/store/engine/engine.js";
+import { LmdbBackend } from "../../src/store/lmdb/lmdb-backend.js";
+
+/** Whom a signal goes to: the server itself, the launcher, or the git processes that run at that moment. */
+export type Target = "server" | "launcher" | "git";
+
+export type Order =
+  /** At the `pass`-th time from now that the point is reached. */
+  | {
+      readonly type: "strike";
+      readonly point: string;
+      readonly pass: number;
+      readonly target: Target;
+      readonly signal: "SIGKILL" | "SIGSTOP";
+    }
+  /** Every git process started from now on has at most this long. */
+  | { readonly type: "hurry"; readonly wallClockMs: number }
+  | { readonly type: "store"; readonly stallMs: number; readonly failing: number }
+  | { readonly type: "clock"; readonly jumpMs: number }
+  | { readonly type: "crash worker" }
+  | { readonly type: "reject" };
+
+/** A method of one of the product's classes. */
+export interface MethodPoint {
+  readonly of: object;
+  readonly method: string;
+  readonly when: "before" | "after";
+}
+
+const before = (of: object, method: string): MethodPoint => ({ of, method, when: "before" });
+const after = (of: object, method: string): MethodPoint => ({ of, method, when: "after" });
+
+export const methodPoints: Readonly<Record<string, MethodPoint>> = {
+  "an event commit begins": before(LmdbBackend.prototype, "commit"),
+  "an event commit is on disk, nobody is answered": after(LmdbBackend.prototype, "commit"),
+  "a commit of the store is done": after(EngineStore.prototype, "transact"),
+  "a repository is about to be made": before(Repositories.prototype, "create"),
+  "a repository is made": after(Repositories.prototype, "create"),
+  "a state is held, git has not followed": before(Purgatory.prototype, "entered"),
+  "a quarantine is open": after(GitRepository.prototype, "quarantine"),
+  "refs are about to be locked": before(GitRepository.prototype, "updateRefs"),
+  "refs are locked, nothing is journaled": before(Purgatory.prototype, "journal"),
+  "the refs are promised, the packs are in quarantine": after(Purgatory.prototype, "journal"),
+  "the packs are in place, the refs are not": after(QuarantineDirectory.prototype, "migrate"),
+  "the refs are written, nothing is released": before(Purgatory.prototype, "pushed"),
+  "the release begins": before(Settling.prototype, "settleLocked"),
+  "a release promised its refs": after(Journal.prototype, "promise"),
+  "the siblings have objects, not refs": after(GitRepository.prototype, "copyObjectsFrom"),
+  "every repository's refs are written, no event is stored": after(Settling.prototype, "placePullRequests"),
+  "the events are stored, the refs are not shown": before(Settling.prototype, "publish"),
+  "everything is released, the report is not sent": before(PushResponder.prototype, "end"),
+  "refs are synced, their promises stand": before(Journal.prototype, "kept"),
+  "unclaimed data is kept, its row is not written": before(Placeholders.prototype, "pushed"),
+  "unclaimed data is about to be claimed": before(GitRepository.prototype, "claim"),
+  "unclaimed data is claimed, its row stands": after(GitRepository.prototype, "claim"),
+  "a hunt's objects are here, nothing is released": before(Purgatory.prototype, "fetched"),
+  "a repository's row is gone, its directory is not": before(Repositories.prototype, "delete"),
+};
+
+/** Points between two steps inside one function: a file got its new name. */
+export const renamePoints: Readonly<Record<string, RegExp>> = {
+  "a pack is in place, its index is not": /\/objects\/pack\/[^/]*\.pack$/,
+  "a new HEAD is in place": /\.git\/HEAD$/,
+  "unclaimed data has its tip": /\/unclaimed\/[^/]*\/tip$/,
+};
+
+/** Points at which a git process of that name has just been started. */
+export const gitVerbs = [
+  "index-pack",
+  "update-ref",
+  "rev-list",
+  "cat-file",
+  "pack-objects",
+  "upload-pack",
+  "fetch",
+  "repack",
+  "commit-graph",
+  "pack-refs",
+] as const;
+
+export const verbPoint = (verb: string): string => `git ${verb} runs`;
+
+export const armedText = "a fault is armed";
+export const struckText = "a fault has struck";

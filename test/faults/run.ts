@@ -1,0 +1,79 @@
+// The fault harness.
+//   node dist/test/faults/run.js [--rounds 200] [--seed N] [--only word] [--json]
+// Exit 1 when a promise was broken.
+
+import { parseArgs } from "node:util";
+import { Random } from "../../src/store/testing/random.js";
+import { faultPlan } from "./faults.js";
+import { type RoundResult, runRounds } from "./rounds.js";
+import type { Fault } from "./scene.js";
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "200" },
+    seed: { type: "string" },
+    /** Only faults whose name contains this. */
+    only: { type: "string", default: "" },
+    json: { type: "boolean", default: false },
+  },
+});
+const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+const rounds = Number(values.rounds);
+if (!Number.isInteger(seed) || !Number.isInteger(rounds) || rounds < 1)
+  throw new Error("--rounds and --seed are numbers");
+
+const out = (text: string): void => void process.stdout.write(`${text}\n`);
+
+function* planned(): Generator<Fault> {
+  let passedOver = 0;
+  for (const fault of faultPlan(new Random(seed))) {
+    if (fault.family.includes(values.only)) {
+      passedOver = 0;
+      yield fault;
+    } else if (++passedOver > 1_000) throw new Error(`no fault is called ${values.only}`);
+  }
+}
+
+function progress({ round, family, what, isDone, violations, ms }: RoundResult): void {
+  const sign = violations.length > 0 ? "BROKEN" : isDone ? "ok" : "missed";
+  out(`${String(round).padStart(4)} ${sign.padEnd(6)} ${String(ms).padStart(6)} ms  ${family}: ${what}`);
+  for (const violation of violations) out(`     ! ${violation}`);
+}
+
+interface Line {
+  readonly fault: string;
+  rounds: number;
+  struck: number;
+  violations: number;
+}
+
+function tableOf(results: readonly RoundResult[]): Line[] {
+  const lines = new Map<string, Line>();
+  for (const { family, isDone, violations } of results) {
+    const line = lines.get(family) ?? { fault: family, rounds: 0, struck: 0, violations: 0 };
+    line.rounds++;
+    if (isDone) line.struck++;
+    line.violations += violations.length;
+    lines.set(family, line);
+  }
+  return [...lines.values()].sort((a, b) => a.fault.localeCompare(b.fault));
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+if (!values.json) out(`seed ${seed}, ${rounds} rounds`);
+const begunMs = performance.now();
+const results = await runRounds({ seed, rounds, plan: planned(), ...(values.json ? {} : { onRound: progress }) });
+const seconds = Math.round((performance.now() - begunMs) / 100) / 10;
+const violations = results.reduce((sum, result) => sum + result.violations.length, 0);
+const table = tableOf(results);
+if (values.json) out(JSON.stringify({ seed, rounds: results.length, seconds, violations, table, results }, null, 2));
+else {
+  out(`\n${"rounds".padStart(6)} ${"struck".padStart(6)} ${"broken".padStart(6)}  fault`);
+  for (const line of table) {
+    out(
+      `${[line.rounds, line.struck, line.violations].map((count) => String(count).padStart(6)).join(" ")}  ${line.fault}`,
+    );
+  }
+  out(`${results.length} rounds in ${seconds} s, ${violations} violations, seed ${seed}`);
+}
+process.exitCode = violations > 0 ? 1 : 0;
