@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -63,6 +63,21 @@ describe("launcher", () => {
       await beside.close();
       await store.close();
       await rm(folder, { recursive: true });
+    }
+  });
+
+  it("removes what launchers of the same owner left behind when they were killed, and nobody else's", async () => {
+    const [mine, others] = [`${process.pid}-mine`, `${process.pid}-others`];
+    const gone = [new Launcher({ owner: mine }), new Launcher({ owner: others })];
+    const [left = "", kept = ""] = gone.map(({ scratchDirectory }) => scratchDirectory);
+    await Promise.all(gone.map((one) => one.close()));
+    for (const folder of [left, kept]) await mkdir(join(folder, "answers"), { recursive: true });
+    const next = new Launcher({ owner: mine });
+    try {
+      assert.deepEqual([left, kept, next.scratchDirectory].map(existsSync), [false, true, true]);
+    } finally {
+      await next.close();
+      await rm(kept, { recursive: true });
     }
   });
 

@@ -10,7 +10,7 @@
 // another; jobs in flight fail with a clear reason.
 
 import { type ChildProcess, fork, spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { closeSync, existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { createServer, type NetConnectOpts, connect as netConnect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -114,9 +114,17 @@ export class Launcher {
   readonly #pending = new Map<number, Pending>();
   readonly #removeDirectory = (): void => rmSync(this.#directory, { recursive: true, force: true });
 
-  constructor() {
+  /**
+   * `owner`: what only one server has at a time, its data directory. Directories that launchers of the same owner left
+   * behind, because they were killed together with their server, are removed.
+   */
+  constructor({ owner }: { readonly owner?: string } = {}) {
+    const place = tmpdir();
+    const name =
+      owner === undefined ? "holdfast-" : `holdfast-${createHash("sha256").update(owner).digest("hex").slice(0, 12)}-`;
+    if (owner !== undefined) removeStartingWith(place, name);
     // mkdtemp makes it 0700: only this user can reach the socket.
-    this.#directory = mkdtempSync(join(tmpdir(), "holdfast-"));
+    this.#directory = mkdtempSync(join(place, name));
     process.once("exit", this.#removeDirectory);
     [this.#helper, this.#ready] = this.#startHelper();
   }
@@ -279,6 +287,12 @@ export class Launcher {
     }
     process.removeListener("exit", this.#removeDirectory);
     this.#removeDirectory();
+  }
+}
+
+function removeStartingWith(place: string, beginning: string): void {
+  for (const name of readdirSync(place)) {
+    if (name.startsWith(beginning)) rmSync(join(place, name), { recursive: true, force: true });
   }
 }
 

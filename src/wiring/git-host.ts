@@ -20,7 +20,8 @@ export interface GitHost {
 const diskLookMs = 2_000;
 
 export async function openGitHost(config: Config, clock: Clock, started: (stallMs: number) => void): Promise<GitHost> {
-  const launcher = new Launcher();
+  // Without a lock on the data, as with the memory backend, somebody else may use the same directory.
+  const launcher = new Launcher(config.databaseBackend === "memory" ? {} : { owner: config.gitDataPath });
   try {
     const git = await Git.find(launcher, { onStart: (_verb, stallMs) => started(stallMs) });
     const repositories = new Repositories({ gitDataPath: config.gitDataPath, git, clock });

@@ -32,7 +32,7 @@ export async function operateOffline(
   let opening: Promise<Repositories> | undefined;
   let door: ReturnType<typeof openDoor> | undefined;
   const open = async (): Promise<Repositories> => {
-    launcher = new Launcher();
+    launcher = new Launcher({ owner: config.gitDataPath });
     const git = await Git.find(launcher);
     return new Repositories({ gitDataPath: config.gitDataPath, git, clock });
   };
