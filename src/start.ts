@@ -5,7 +5,7 @@
 //   4. git                         launcher, repositories
 //   5. purgatory                   ends what a crash interrupted before anything is served
 //   6. the verifier, and the door for events with its policy
-//   7. the hunt                    for git data that is missing; repair of what drifted
+//   7. the hunt                    for git data that is missing; repair of what drifted; housekeeping
 //   8. the service                 relay and HTTP server; from here on the port is open
 //   9. the admin socket            (not with the memory backend)
 //  10. sync                        follows our own feed and other relays
@@ -37,7 +37,9 @@ import { createRelayMetrics } from "./relay/metrics.js";
 import type { Store } from "./store/port.js";
 import { buildAdmin, openSocket } from "./wiring/admin.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
+import { Disks, type ReadDisk, refusedForDisk } from "./wiring/disk.js";
 import { openGitHost } from "./wiring/git-host.js";
+import { startHousekeeping } from "./wiring/housekeeping.js";
 import { startHunting } from "./wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
@@ -71,6 +73,8 @@ export interface StartParts {
   readonly store?: Store;
   /** Instead of GRASP's rules; for tests and benchmarks of the relay alone. No setting reaches it. */
   readonly policy?: AdmissionPolicy;
+  /** Instead of asking the system how full its disks are; for tests. */
+  readonly readDisk?: ReadDisk;
 }
 
 export async function startServer(parts: StartParts): Promise<Server> {
@@ -100,6 +104,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("git", () => gitHost.close());
     await gitHost.repositories.sweep();
 
+    const disks = await Disks.open(config, clock, parts.readDisk);
+    closing.add("disks", () => disks.close());
+    disks.measure(registry);
+
     let syncing: Syncing | undefined;
     const purgatoryMetrics = createPurgatoryMetrics(registry, () => countEntries(store));
     const purgatory = new Purgatory({
@@ -107,7 +115,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       repositories: gitHost.repositories,
       clock,
       settings: () => purgatorySettings(live.current),
-      diskShareUsed: () => gitHost.diskShareUsed(),
+      diskShareUsed: async () => disks.fullest,
       observer: purgatoryObserver(logger, purgatoryMetrics, (entry, expiry) => syncing?.expired(entry, expiry)),
     });
     await purgatory.resume();
@@ -153,6 +161,12 @@ export async function startServer(parts: StartParts): Promise<Server> {
         failed: (event, error) => logger.error({ err: error, id: event.id }, "git could not follow an accepted event"),
       },
       recordDecisions: parts.policy === undefined,
+      refusedAtOnce: (event) =>
+        refusedForDisk(
+          event,
+          { git: disks.shareUsed("git"), relay: disks.shareUsed("relay") },
+          live.current.diskEventsMaxPercent,
+        ),
       clock,
       observer: relayMetrics.intakeObserver,
       maxFutureSeconds: config.maxFutureSecs,
@@ -180,7 +194,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
       onFault,
     });
     closing.add("hunt", () => hunt.close());
+    const upkeep = await startHousekeeping({ live, logger, clock, store, gitHost, disks, registry });
+    closing.add("housekeeping", () => upkeep.close());
     const admin = buildAdmin({
+      housekeep: (address, kind, signal) => upkeep.run(address, kind, signal),
       live,
       rules,
       adminKeys,
@@ -202,6 +219,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       verifier,
       intake,
       gitHost,
+      isDiskFit: () => disks.fullest * 100 < live.current.diskEventsMaxPercent,
       purgatory,
       registry,
       relayMetrics,

@@ -3,8 +3,11 @@
 import type { RepositoryName } from "../admission/names.js";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
+import type { RepositoryAddress } from "../git/address.js";
+import type { HousekeepingKind } from "../git/housekeeping-due.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { Pubkey } from "../nostr/ids.js";
+import type { HousekeepingReport } from "../purgatory/housekeeping.js";
 import type { Store } from "../store/port.js";
 import type { LoginLinks } from "./login-links.js";
 import type { RunTimeRules } from "./rules.js";
@@ -32,6 +35,8 @@ export interface RunningParts {
   /** Its directory was removed: what is remembered of it elsewhere goes. */
   repositoryGone(name: RepositoryName): Promise<void>;
   askedServers(name: RepositoryName): readonly AskedServer[];
+  /** In its turn among what runs in the background. */
+  housekeep(address: RepositoryAddress, kind: HousekeepingKind, signal: AbortSignal): Promise<HousekeepingReport>;
   readonly links: LoginLinks;
   /** `https://host/base`. */
   readonly publicUrl: string;

@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
 import type { RepositoryAddress } from "./address.js";
 import { ifPresent } from "./durable-files.js";
+import { GivingWay } from "./giving-way.js";
 import { KeyedLock } from "./keyed-lock.js";
 import { RefTables } from "./ref-tables.js";
 import { GitRepository, type RepositoryContext } from "./repository.js";
@@ -30,6 +31,7 @@ export interface RepositoriesOptions {
 export class Repositories implements RepositoryStore {
   readonly #gitDataPath: string;
   readonly #context: RepositoryContext;
+  readonly #watchers = new Set<(address: RepositoryAddress) => void>();
 
   constructor({ gitDataPath, git, clock, maxRefsInMemory = 1_000_000 }: RepositoriesOptions) {
     // git runs in another working directory.
@@ -40,8 +42,11 @@ export class Repositories implements RepositoryStore {
       tables: new RefTables(maxRefsInMemory),
       refLocks: new KeyedLock(),
       workLocks: new KeyedLock(),
+      givingWay: new GivingWay(),
       swept: new Set(),
-      pushesInFlight: new Map(),
+      changed: (address) => {
+        for (const watcher of this.#watchers) watcher(address);
+      },
     };
   }
 
@@ -66,10 +71,11 @@ export class Repositories implements RepositoryStore {
   }
 
   async delete(address: RepositoryAddress): Promise<void> {
-    await this.#context.refLocks.run(address.key, async () => {
+    const remove = async (): Promise<void> => {
       this.#forget(address);
       await removeRepositoryFiles(this.open(address).directory);
-    });
+    };
+    await this.#context.givingWay.during([address.key], () => this.#context.refLocks.run(address.key, remove));
   }
 
   #forget({ key }: RepositoryAddress): void {
@@ -104,9 +110,12 @@ export class Repositories implements RepositoryStore {
   }
 
   withLocks<T>(addresses: readonly RepositoryAddress[], work: () => Promise<T>): Promise<T> {
-    return this.#context.workLocks.runAll(
-      addresses.map(({ key }) => key),
-      work,
-    );
+    const keys = addresses.map(({ key }) => key);
+    return this.#context.givingWay.during(keys, () => this.#context.workLocks.runAll(keys, work));
+  }
+
+  onChange(listener: (address: RepositoryAddress) => void): () => void {
+    this.#watchers.add(listener);
+    return () => this.#watchers.delete(listener);
   }
 }

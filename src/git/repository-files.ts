@@ -69,10 +69,24 @@ export async function sweepRepositoryFiles(directory: string): Promise<void> {
   if (config !== repositoryConfig) await replaceFile(join(directory, "config"), repositoryConfig);
   await removeWhere(directory, (name) => name.endsWith(".lock") || name.startsWith("tmp_"));
   await removeWhere(join(directory, "objects"), (name) => name.startsWith("tmp_"));
-  await removeWhere(join(directory, "objects/pack"), (name) => name.startsWith("tmp_") || name.startsWith(".tmp-"));
+  await removeWhere(join(directory, "objects/pack"), isPackLeftover);
   await removeWhere(join(directory, "objects/info"), (name) => name.endsWith(".lock"));
   await removeWhere(join(directory, unclaimedFolder), (name) => name.startsWith("tmp_"));
   await removeLocksBelow(join(directory, "refs"));
+}
+
+const isPackLeftover = (name: string): boolean => /^(?:tmp_|\.tmp-)|\.lock$/.test(name);
+
+/** What a repack that was ended leaves. A pack without its .idx is none. Only when nobody moves packs into place there. */
+export async function sweepPacks(directory: string): Promise<void> {
+  const folder = join(directory, "objects/pack");
+  const present = new Set((await ifPresent(readdir(folder))) ?? []);
+  const isOrphan = (name: string): boolean => {
+    const pack = /^(pack-[0-9a-f]+)\.(?!keep)/.exec(name)?.[1];
+    return pack !== undefined && !present.has(`${pack}.idx`);
+  };
+  await removeWhere(folder, (name) => isPackLeftover(name) || (present.has(name) && isOrphan(name)));
+  await removeWhere(join(directory, "objects/info"), (name) => name.endsWith(".lock"));
 }
 
 async function removeWhere(folder: string, isLeftover: (name: string) => boolean): Promise<void> {

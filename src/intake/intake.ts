@@ -49,6 +49,8 @@ export interface IntakeParts {
   readonly clock: Clock;
   readonly observer: IntakeObserver;
   readonly maxFutureSeconds: number;
+  /** Why nothing like it is taken now, whoever sent it (a disk that is nearly full). */
+  readonly refusedAtOnce?: (event: NostrEvent) => Refusal | undefined;
 }
 
 const duplicate: IntakeAnswer = { ok: true, stored: false, message: "duplicate: this event is stored already" };
@@ -70,6 +72,8 @@ export function createIntake(parts: IntakeParts): Intake {
     // A duplicate costs a look-up, a signature fifty times that. The stored copy was verified; a forged copy has the
     // same id only with the same content, and nothing of it is used.
     if (await store.has(event.id)) return duplicate;
+    const refusal = parts.refusedAtOnce?.(event);
+    if (refusal) return refusal;
     const verified = await verifier.verify(event);
     if (!verified) return refuse("bad-signature", "the signature does not belong to this pubkey and id");
     const { verdict, answer } = await store.transact((tx) => decideAndWrite(tx, verified, source, nowSeconds));

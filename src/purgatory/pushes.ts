@@ -19,7 +19,15 @@ import type { Placeholders } from "./placeholders.js";
 import type { PromiseKeeper } from "./promise-keeper.js";
 import { knownPullRequest } from "./pull-requests.js";
 import { pushAuthority } from "./push-authority.js";
-import { bookContributors, bookOwners, contributorsQuotaLeft, ownersQuotaLeft, type QuotaLeft } from "./quotas.js";
+import {
+  bookContributors,
+  bookOwners,
+  contributorsQuotaLeft,
+  ownersAccounts,
+  ownersQuotaLeft,
+  type QuotaLeft,
+  quotaRemarks,
+} from "./quotas.js";
 import type { PurgatorySettings } from "./settings.js";
 import type { Settling } from "./settle.js";
 
@@ -80,7 +88,7 @@ export class Pushes {
       archiveReadOnly,
       unclaimed: placeholders.allowance(ip, unknown, unixSeconds(clock)),
       quota: await this.#quotaLeft(address, ids.length === commands.length, [...events.values()]),
-      closedReason: isFull ? "the server's disk is nearly full: try again later" : undefined,
+      closedReason: isFull ? "the server's disk is nearly full, it takes no pushes now: try again later" : undefined,
     });
   }
 
@@ -174,6 +182,7 @@ export class Pushes {
     if (released.some(({ kind }) => kind === "announcement")) lines.push("the repository is served from now on");
     if (released.some(({ kind }) => kind === "state")) lines.push("the state event is served from now on");
     if (released.some(({ kind }) => kind === "pull-request")) lines.push("the pull request is served from now on");
+    lines.push(...quotaRemarks(await ownersAccounts(this.parts.store, name, this.parts.settings())));
     const row = await catalogueRow(this.parts.store, name);
     const missing = row?.partial?.missingRefs.length ?? 0;
     if (missing > 0) lines.push(`${missing} refs of the state are still missing: push them too`);

@@ -1,49 +1,129 @@
 // How much more data a repository may take, and who a push's bytes are booked to (git-http.md, "Budgets"): the owner's
 // for branches and tags, the contributor's own and the repository's share for pull requests, so that strangers cannot
-// use up what is the owner's (threats.md row 19).
+// use up what is the owner's (threats.md row 19). Housekeeping counts anew what is on disk, so that an account shrinks.
+// Table "meta", `pull-request-bytes:<author>:<repository>`: what a contributor has there.
 
 import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
+import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export interface QuotaLeft {
   readonly maxBytes: number;
+  /** For the pusher: limit, use, and what to do. */
   readonly reason: string;
 }
 
-const contributorKey = (author: Pubkey): string => `pull-request-bytes:${author}`;
+/** One account a push is booked to. */
+interface Account {
+  readonly whose: string;
+  readonly used: number;
+  readonly limit: number;
+  readonly advice: string;
+}
 
-export async function ownersQuotaLeft(
+type Limits = Pick<PurgatorySettings, "quotas">;
+
+/** A pack without objects, as git sends it for a tag on a commit that is here: it adds nothing. */
+const emptyPackBytes = 32;
+const remarkFromShare = 0.8;
+const contributorPrefix = "pull-request-bytes:";
+const contributorKey = (author: Pubkey, name: RepositoryName): string =>
+  `${contributorPrefix}${author}:${repositoryKey(name)}`;
+
+export function sizeText(bytes: number): string {
+  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+  const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
+  const value = bytes / 1024 ** step;
+  return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, "")} ${units[step]}`;
+}
+
+const useText = ({ whose, used, limit }: Account): string => `${whose} ${sizeText(used)} of ${sizeText(limit)}`;
+
+function tightest(accounts: readonly Account[]): QuotaLeft {
+  const left = ({ used, limit }: Account): number => limit - used;
+  const account = accounts.reduce((a, b) => (left(b) < left(a) ? b : a));
+  return { maxBytes: Math.max(emptyPackBytes, left(account)), reason: `${useText(account)}: ${account.advice}` };
+}
+
+/** What a pusher should know before the next push is refused. */
+export const quotaRemarks = (accounts: readonly Account[]): string[] =>
+  accounts
+    .filter(({ used, limit }) => used >= limit * remarkFromShare)
+    .map((account) => `note: ${useText(account)}; from there on pushes are refused`);
+
+const freeSome = "delete what is not needed and wait for housekeeping, or ask the operator of this server";
+
+export async function ownersAccounts(
   reader: TableReader,
   name: RepositoryName,
-  { quotas }: PurgatorySettings,
-): Promise<QuotaLeft> {
+  { quotas }: Limits,
+): Promise<readonly Account[]> {
   let owned = 0;
   let own = 0;
   for await (const row of catalogueRows(reader, name.owner)) {
     owned += row.counters.bytes;
     if (row.identifier === name.identifier) own = row.counters.bytes;
   }
-  const left = Math.min(quotas.repositoryBytes - own, quotas.ownerBytes - owned);
-  return { maxBytes: Math.max(0, left), reason: "the quota of this repository or its owner is used up" };
+  const accounts = [
+    { whose: "this repository uses", used: own, limit: quotas.repositoryBytes, advice: freeSome },
+    { whose: "all repositories of its owner use", used: owned, limit: quotas.ownerBytes, advice: freeSome },
+  ];
+  if (quotas.instanceBytes === undefined) return accounts;
+  let used = 0;
+  for await (const { counters } of catalogueRows(reader)) used += counters.bytes + counters.pullRequestBytes;
+  const advice = "only the operator of this server can make room";
+  return [...accounts, { whose: "all repositories of this server use", used, limit: quotas.instanceBytes, advice }];
 }
 
+export const ownersQuotaLeft = async (
+  reader: TableReader,
+  name: RepositoryName,
+  settings: Limits,
+): Promise<QuotaLeft> => tightest(await ownersAccounts(reader, name, settings));
+
 /** `authors`: of the pull requests that are pushed, as far as they are known. */
-export async function contributorsQuotaLeft(
+export async function contributorsAccounts(
   reader: TableReader,
   name: RepositoryName,
   authors: readonly Pubkey[],
-  { quotas }: PurgatorySettings,
-): Promise<QuotaLeft> {
+  { quotas }: Limits,
+): Promise<readonly Account[]> {
   const row = await catalogueRow(reader, name);
-  let left = quotas.pullRequestRepositoryBytes - (row?.counters.pullRequestBytes ?? 0);
+  const advice = "close or delete old ones, or push to a server of your own";
+  const accounts: Account[] = [
+    {
+      whose: "pull requests of this repository use",
+      used: row?.counters.pullRequestBytes ?? 0,
+      limit: quotas.pullRequestRepositoryBytes,
+      advice,
+    },
+  ];
   for (const author of authors) {
-    const used = (await reader.row<number>("meta", contributorKey(author))) ?? 0;
-    left = Math.min(left, quotas.pullRequestAuthorBytes - used);
+    let used = 0;
+    for await (const { bytes } of contributions(reader, author)) used += bytes;
+    accounts.push({ whose: "your pull requests use", used, limit: quotas.pullRequestAuthorBytes, advice });
   }
-  return { maxBytes: Math.max(0, left), reason: "the quota for pull requests of this author or repository is used up" };
+  return accounts;
+}
+
+export const contributorsQuotaLeft = async (
+  reader: TableReader,
+  name: RepositoryName,
+  authors: readonly Pubkey[],
+  settings: Limits,
+): Promise<QuotaLeft> => tightest(await contributorsAccounts(reader, name, authors, settings));
+
+/** Only where the repository is still here: with it the data went. */
+async function* contributions(
+  reader: TableReader,
+  author: Pubkey,
+): AsyncIterable<{ readonly key: string; readonly bytes: number }> {
+  const prefix = `${contributorPrefix}${author}:`;
+  for await (const [key, bytes] of reader.rows<number>("meta", { prefix })) {
+    if ((await reader.row("catalogue", key.slice(prefix.length))) !== undefined) yield { key, bytes };
+  }
 }
 
 export function bookOwners(tx: Transaction, row: CatalogueRow, bytes: number): CatalogueRow {
@@ -63,7 +143,26 @@ export async function bookContributors(
   const { counters } = row;
   const changed = { ...row, counters: { ...counters, pullRequestBytes: counters.pullRequestBytes + bytes } };
   setCatalogueRow(tx, changed);
-  const used = (await tx.row<number>("meta", contributorKey(author))) ?? 0;
-  tx.setRow("meta", contributorKey(author), used + bytes);
+  const key = contributorKey(author, row);
+  tx.setRow("meta", key, ((await tx.row<number>("meta", key)) ?? 0) + bytes);
   return changed;
+}
+
+/**
+ * After housekeeping: what is on disk, and what of it only pull requests reach (merged ones are the owner's by now).
+ * Contributors' accounts shrink in the same proportion; who freed what is not known.
+ */
+export async function recount(
+  tx: Transaction,
+  row: CatalogueRow,
+  disk: { readonly bytes: number; readonly pullRequestBytes: number },
+): Promise<void> {
+  const booked = row.counters.pullRequestBytes;
+  const pullRequestBytes = Math.min(booked, disk.pullRequestBytes);
+  const bytes = Math.max(0, disk.bytes - pullRequestBytes);
+  setCatalogueRow(tx, { ...row, counters: { ...row.counters, bytes, pullRequestBytes } });
+  if (pullRequestBytes === booked) return;
+  for await (const [key, used] of tx.rows<number>("meta", { prefix: contributorPrefix })) {
+    if (key.endsWith(`:${repositoryKey(row)}`)) tx.setRow("meta", key, Math.floor((used * pullRequestBytes) / booked));
+  }
 }

@@ -18,6 +18,8 @@ export interface PurgatorySettings {
   readonly quotas: {
     readonly repositoryBytes: number;
     readonly ownerBytes: number;
+    /** All repositories together; undefined: as much as the disk holds. */
+    readonly instanceBytes?: number | undefined;
     /** Strangers' pull requests: in one repository, and of one author everywhere. */
     readonly pullRequestRepositoryBytes: number;
     readonly pullRequestAuthorBytes: number;

@@ -34,6 +34,7 @@ export interface AdminRooms {
   readonly clock: Clock;
   /** What other git servers answered when its data was hunted. */
   readonly askedServers: RunningParts["askedServers"];
+  readonly housekeep: RunningParts["housekeep"];
 }
 
 type Traffic = () => { readonly connections: number; readonly subscriptions: number };
@@ -66,6 +67,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     }),
     repositoryGone: (name) => purgatory.placeholders.repositoryGone(name),
     askedServers: rooms.askedServers,
+    housekeep: rooms.housekeep,
     links,
     publicUrl,
   };

@@ -80,6 +80,7 @@ export const purgatorySettings = (config: Config): PurgatorySettings => ({
   quotas: {
     repositoryBytes: config.repositoryMaxBytes,
     ownerBytes: config.npubMaxBytes,
+    instanceBytes: config.instanceMaxBytes,
     pullRequestRepositoryBytes: config.prRepositoryMaxBytes,
     pullRequestAuthorBytes: config.prAuthorMaxBytes,
   },

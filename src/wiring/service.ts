@@ -1,7 +1,6 @@
 // Opens the port: the relay and the git host behind one HTTP server, and /metrics on its own address if asked for.
 
 import { randomBytes } from "node:crypto";
-import { statfs } from "node:fs/promises";
 import type { Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
 import type { LiveConfig } from "../config/live-config.js";
@@ -51,6 +50,8 @@ export interface ServiceParts {
   readonly verifier: Verifier;
   readonly intake: Intake;
   readonly gitHost: GitHost;
+  /** Events are taken. */
+  readonly isDiskFit: () => boolean;
   readonly purgatory: Purgatory;
   readonly registry: Registry;
   readonly relayMetrics: RelayMetrics;
@@ -150,7 +151,9 @@ function gitHttp(
     abandoned: (entry) => purgatory.abandoned(entry),
     released: (outcome) => purgatory.pushed(outcome),
     ipOf,
-    budgets: packBudgets(live.current),
+    get budgets() {
+      return packBudgets(live.current);
+    },
     limits: gitHttpLimits(live.current),
     cacheDirectory: `${gitHost.launcher.scratchDirectory}/answers`,
     basePath,
@@ -182,7 +185,7 @@ function routes(parts: ServiceParts, git: GitHttp): Route[] {
   const checks = [
     { name: "store", isReady: () => isWritable(store) },
     { name: "git", isReady: () => gitHost.git.version !== "" },
-    { name: "disk", isReady: async () => (await diskShare(live)) * 100 < live.current.diskEventsMaxPercent },
+    { name: "disk", isReady: parts.isDiskFit },
   ];
   return [
     blockedRoute((ip) => admin.parts.rules.isBlocked(ip)),
@@ -222,10 +225,4 @@ async function ownMetricsServer(
 async function isWritable(store: Store): Promise<boolean> {
   await store.transact(async (tx) => tx.setRow("meta", "ready", 1));
   return true;
-}
-
-async function diskShare(live: LiveConfig): Promise<number> {
-  const { databaseBackend, gitDataPath, relayDataPath } = live.current;
-  const disk = await statfs(databaseBackend === "memory" ? gitDataPath : relayDataPath).catch(() => undefined);
-  return disk && disk.blocks > 0 ? 1 - disk.bavail / disk.blocks : 0;
 }

@@ -26,6 +26,7 @@ import { npubOf } from "../../src/nostr/nip19.js";
 import { createVerifierPool, type VerifierPool } from "../../src/nostr/verify/pool.js";
 import type { Expiry } from "../../src/purgatory/expiry.js";
 import type { Released } from "../../src/purgatory/finish.js";
+import { keepHouse } from "../../src/purgatory/housekeeping.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
 import { diskAddress } from "../../src/purgatory/repository-address.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
@@ -170,6 +171,7 @@ export class HuntHouse {
       verifier: this.#verifier,
       intake,
       gitHost,
+      isDiskFit: () => true,
       purgatory,
       registry,
       relayMetrics: createRelayMetrics(registry, () => 10),
@@ -182,6 +184,8 @@ export class HuntHouse {
         services: [serviceName(this.domain) as ServiceName],
         version: "0",
         askedServers: () => [],
+        housekeep: (address, kind, signal) =>
+          keepHouse({ store, clock, repositories: gitHost.repositories, graceDays: () => 14 }, address, kind, signal),
         ...{ store, gitHost, purgatory, verifier: this.#verifier, clock },
       }),
       syncStatus: () => undefined,
