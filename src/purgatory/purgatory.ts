@@ -91,7 +91,7 @@ export class Purgatory {
       clock,
       partialGraceSeconds: () => settings().partialGraceSeconds,
       maxRepositoriesPerState: () => settings().caps.repositoriesPerState,
-      mayCopyInto: async (name) => (await ownersQuotaLeft(store, name, settings())).maxBytes > 0,
+      mayCopyInto: async (name) => !(await ownersQuotaLeft(store, name, settings())).isUsedUp,
       released: (released) => {
         for (const item of released) observer.released(item);
         this.#changed([], released);

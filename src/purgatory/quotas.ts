@@ -10,7 +10,9 @@ import type { TableReader, Transaction } from "../store/port.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export interface QuotaLeft {
+  /** Never less than a pack without objects has. */
   readonly maxBytes: number;
+  readonly isUsedUp: boolean;
   /** For the pusher: limit, use, and what to do. */
   readonly reason: string;
 }
@@ -44,7 +46,11 @@ const useText = ({ whose, used, limit }: Account): string => `${whose} ${sizeTex
 function tightest(accounts: readonly Account[]): QuotaLeft {
   const left = ({ used, limit }: Account): number => limit - used;
   const account = accounts.reduce((a, b) => (left(b) < left(a) ? b : a));
-  return { maxBytes: Math.max(emptyPackBytes, left(account)), reason: `${useText(account)}: ${account.advice}` };
+  return {
+    maxBytes: Math.max(emptyPackBytes, left(account)),
+    isUsedUp: left(account) <= 0,
+    reason: `${useText(account)}: ${account.advice}`,
+  };
 }
 
 /** What a pusher should know before the next push is refused. */
