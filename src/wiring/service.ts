@@ -37,6 +37,7 @@ import { publicUrls, relayFacts } from "./facts.js";
 import type { GitHost } from "./git-host.js";
 import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
 import { createPages } from "./pages.js";
+import { measureQueues } from "./queue-metrics.js";
 
 export interface ServiceParts {
   readonly live: LiveConfig;
@@ -80,6 +81,11 @@ export async function startService(parts: ServiceParts): Promise<Service> {
   ).list;
   const basePath = config.domain.includes("/") ? config.domain.slice(config.domain.indexOf("/")) : "";
   const git = gitHttp(parts, basePath, (request) => clientIp(request, proxies));
+  measureQueues(parts.registry, {
+    store: () => parts.store.stats.queuedWorks,
+    fetches: () => git.queued.fetches,
+    pushes: () => git.queued.pushes,
+  });
   const relay = createRelay({
     store: parts.store,
     intake: parts.intake,
