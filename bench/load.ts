@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Benchmark } from "./rows.js";
 import { loopRow, memoryRow, queueRow } from "./sampling.js";
-import { lossRow, operationRows, raised, runScene } from "./scene.js";
+import { lossRow, operationRows, processorRow, raised, runScene } from "./scene.js";
 
 const goal = "load";
 const seconds = Number(process.env.BENCH_SECONDS ?? 600);
@@ -54,6 +54,7 @@ export const loadBenchmark: Benchmark = {
         met: pushes >= pushesPerMinute * 0.95 && clones >= clonesPerMinute * 0.95,
       },
       ...operationRows(goal, result, seconds),
+      processorRow(goal, result),
       memoryRow(goal, result.samples),
       loopRow(goal, result.samples, result.loopP99Ms),
       queueRow(goal, result.samples),

@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import type { Benchmark } from "./rows.js";
 import { loopRow, memoryRow, queueRow } from "./sampling.js";
-import { lossRow, operationRows, raised, runScene } from "./scene.js";
+import { lossRow, operationRows, processorRow, raised, runScene } from "./scene.js";
 
 const goal = "mixed";
 const seconds = Number(process.env.BENCH_SECONDS ?? 300);
@@ -31,6 +31,7 @@ export const mixedBenchmark: Benchmark = {
     });
     return [
       ...operationRows(goal, result, seconds),
+      processorRow(goal, result),
       memoryRow(goal, result.samples),
       loopRow(goal, result.samples, result.loopP99Ms),
       queueRow(goal, result.samples),

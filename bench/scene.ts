@@ -25,6 +25,8 @@ export interface SceneResult {
   readonly traffic: readonly TrafficResult[];
   readonly samples: readonly Sample[];
   readonly loopP99Ms: number;
+  /** Share of one core, of all threads and of the one that runs the event loop. */
+  readonly processor: { readonly all: number; readonly mainThread: number };
   readonly missing: {
     readonly events: number;
     readonly refs: number;
@@ -77,27 +79,31 @@ export function runScene(scene: Scene): Promise<SceneResult> {
       await ready;
       children.push(child);
     }
-    await server.usage();
+    const before = await server.usage();
+    const began = performance.now();
     const sampling = new Sampling(port);
     const results = children.map((child) => nextMessage<TrafficResult>(child));
     for (const child of children) child.send("go");
     const traffic = await Promise.all(results);
     const samples = await sampling.stop();
-    const { loopP99Ms } = await server.usage();
+    const after = await server.usage();
+    const ms = performance.now() - began;
+    const mainThreadMs = (after.mainThreadMs ?? 0) - (before.mainThreadMs ?? 0);
+    const processor = { all: (after.cpuMs - before.cpuMs) / ms, mainThread: mainThreadMs / ms };
 
     const ids = traffic.flatMap(({ acknowledged }) => acknowledged);
     const refs = Object.assign({}, ...traffic.map((result) => result.refs)) as Record<string, string>;
     const events = await missingEvents(port, ids);
     const lostRefs = await missingRefs(port, repositories, refs);
-    const began = performance.now();
+    const ended = performance.now();
     let onPeer = await missingEvents(peerPort, ids);
     let peerRefs = await missingRefs(peerPort, repositories, refs);
-    while (onPeer + peerRefs > 0 && performance.now() - began < peerWaitMs) {
+    while (onPeer + peerRefs > 0 && performance.now() - ended < peerWaitMs) {
       await new Promise((resolve) => setTimeout(resolve, 1_000));
       onPeer = await missingEvents(peerPort, ids);
       if (onPeer === 0) peerRefs = await missingRefs(peerPort, repositories, refs);
     }
-    const peerSeconds = onPeer + peerRefs === 0 ? (performance.now() - began) / 1_000 : undefined;
+    const peerSeconds = onPeer + peerRefs === 0 ? (performance.now() - ended) / 1_000 : undefined;
     await peer.close();
     await server.close();
     const again = await start();
@@ -106,7 +112,8 @@ export function runScene(scene: Scene): Promise<SceneResult> {
     return {
       traffic,
       samples,
-      loopP99Ms,
+      loopP99Ms: after.loopP99Ms,
+      processor,
       missing: { events, refs: lostRefs, afterRestart, onPeer, peerRefs, peerSeconds },
     };
   });
@@ -200,6 +207,16 @@ export function operationRows(goal: string, { traffic }: SceneResult, seconds: n
       target: "none fails",
       met: failures === 0,
     }));
+}
+
+/** What does not depend on who else is at work on the machine. */
+export function processorRow(goal: string, { processor }: SceneResult): BenchRow {
+  const percent = (share: number): string => `${Math.round(share * 100)} %`;
+  return {
+    goal,
+    work: "server's processor time, all threads / event loop's thread",
+    measured: `${percent(processor.all)} / ${percent(processor.mainThread)} of a core`,
+  };
 }
 
 export function lossRow(goal: string, { traffic, missing }: SceneResult): BenchRow {
