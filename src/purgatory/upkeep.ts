@@ -44,7 +44,7 @@ export class Upkeep {
   readonly #changed = new Map<string, Changed>();
   readonly #lane = new KeyedLock();
   readonly #stop = new AbortController();
-  readonly #forgetTimers = new Map<string, () => void>();
+  readonly #timers = new Map<string, () => void>();
   #stopListening: () => void = () => undefined;
   #working: Promise<void> = Promise.resolve();
   #isWorking = false;
@@ -64,6 +64,11 @@ export class Upkeep {
       if (row.status !== "soft") this.#note(diskAddress(row));
     }
     this.#arm("weekly", weeklyLookMs, () => this.#turn(() => this.#weekly()));
+  }
+
+  /** Resolves when the look under way, and what it found to do, has ended. */
+  caughtUp(): Promise<void> {
+    return this.#working;
   }
 
   /** Now, whether it is due or not; waits for its turn. */
@@ -86,12 +91,12 @@ export class Upkeep {
   }
 
   #arm(name: string, delayMs: number, callback: () => void): void {
-    if (this.#stop.signal.aborted || this.#forgetTimers.has(name)) return;
+    if (this.#stop.signal.aborted || this.#timers.has(name)) return;
     const cancel = this.#parts.clock.after(delayMs, () => {
-      this.#forgetTimers.delete(name);
+      this.#timers.delete(name);
       callback();
     });
-    this.#forgetTimers.set(name, cancel);
+    this.#timers.set(name, cancel);
   }
 
   #ripeAtMs({ firstMs, lastMs }: Changed): number {
@@ -100,8 +105,11 @@ export class Upkeep {
   }
 
   #armLook(): void {
-    if (this.#isWorking || this.#changed.size === 0) return;
-    this.#arm("look", this.#parts.quietMs(), () => this.#turn(() => this.#lookAtRipe()));
+    if (this.#isWorking || this.#changed.size === 0 || this.#timers.has("look")) return;
+    let ripeAtMs = Number.POSITIVE_INFINITY;
+    for (const changed of this.#changed.values()) ripeAtMs = Math.min(ripeAtMs, this.#ripeAtMs(changed));
+    const delayMs = Math.max(0, ripeAtMs - this.#parts.clock.monotonicMs());
+    this.#arm("look", delayMs, () => this.#turn(() => this.#lookAtRipe()));
   }
 
   #turn(work: () => Promise<void>): void {
@@ -154,7 +162,7 @@ export class Upkeep {
   async close(): Promise<void> {
     this.#stop.abort();
     this.#stopListening();
-    for (const cancel of this.#forgetTimers.values()) cancel();
+    for (const cancel of this.#timers.values()) cancel();
     await this.#working;
     // One an operator asked for may still run.
     await this.#lane.run(theLane, async () => undefined);
