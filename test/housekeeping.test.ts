@@ -5,8 +5,11 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { chmod, mkdir, rm, writeFile } from "node:fs/promises";
+import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
+import { askServer } from "../src/admin/socket-client.js";
 import { runProgram } from "./harness/git-server.js";
 import { Person } from "./harness/grasp-people.js";
 import { Story, stateEvent, type WorkingCopy } from "./harness/grasp-story.js";
@@ -161,6 +164,36 @@ exec '${real}' "$@"
     assert.ok(await until(() => hasBitmap(directory) && processesIn(directory).length === 0, patienceMs));
     await sound(directory);
   });
+});
+
+it("a clone that has begun gets everything although its packs are replaced meanwhile", async () => {
+  const story = await Story.begin({ backend: "lmdb" });
+  try {
+    const owner = new Person();
+    const { work, url } = await story.hosted(owner, "slow");
+    await writeFile(join(work.folder, "large"), randomBytes(8 << 20));
+    const tip = await pushNext(story, owner, "slow", work, "large");
+    const old = packFiles(story.directory(owner, "slow")).filter((name) => name.endsWith(".pack"));
+    const body = `0032want ${tip}\n00000009done\n`;
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      const asked = request(`${url}/git-upload-pack`, { method: "POST" }, resolve);
+      asked.on("error", reject);
+      asked.end(body);
+    });
+    // Nothing is read: git stands still in the middle of its pack.
+    const gc = { operation: "repos.gc", parameters: { repository: `${owner.npub}/slow`, cruft: true } } as const;
+    const outcome = await askServer(join(story.server.folder, "relay"), gc, () => undefined);
+    assert.ok(outcome?.ok, JSON.stringify(outcome));
+    const now = packFiles(story.directory(owner, "slow"));
+    assert.ok(!old.some((name) => now.includes(name)), "the packs it was made from are gone");
+    const whole = await buffer(answer);
+    assert.equal(whole.toString("latin1", 0, 8), "0008NAK\n");
+    const clone = await story.workingCopy();
+    await writeFile(join(clone.folder, "got.pack"), whole.subarray(8));
+    await clone.must("index-pack", "--strict", "got.pack");
+  } finally {
+    await story.end();
+  }
 });
 
 const rounds = Number(process.env.HOUSEKEEPING_KILLS ?? 2);

@@ -32,7 +32,7 @@ import { Placeholders } from "./placeholders.js";
 import { PromiseKeeper } from "./promise-keeper.js";
 import { knownPullRequest } from "./pull-requests.js";
 import { Pushes } from "./pushes.js";
-import { ownersQuotaLeft } from "./quotas.js";
+import { ownersAccounts, quotaLeft } from "./quotas.js";
 import { diskAddress } from "./repository-address.js";
 import { replayPromises } from "./resume.js";
 import type { PurgatorySettings } from "./settings.js";
@@ -91,7 +91,7 @@ export class Purgatory {
       clock,
       partialGraceSeconds: () => settings().partialGraceSeconds,
       maxRepositoriesPerState: () => settings().caps.repositoriesPerState,
-      mayCopyInto: async (name) => !(await ownersQuotaLeft(store, name, settings())).isUsedUp,
+      mayCopyInto: async (name) => !quotaLeft(await ownersAccounts(store, name, settings())).isUsedUp,
       released: (released) => {
         for (const item of released) observer.released(item);
         this.#changed([], released);

@@ -20,12 +20,12 @@ import type { PromiseKeeper } from "./promise-keeper.js";
 import { knownPullRequest } from "./pull-requests.js";
 import { pushAuthority } from "./push-authority.js";
 import {
+  type Account,
   bookContributors,
   bookOwners,
-  contributorsQuotaLeft,
+  contributorsAccounts,
   ownersAccounts,
-  ownersQuotaLeft,
-  type QuotaLeft,
+  quotaLeft,
   quotaRemarks,
 } from "./quotas.js";
 import type { PurgatorySettings } from "./settings.js";
@@ -87,17 +87,29 @@ export class Pushes {
       strict: pushStrict,
       archiveReadOnly,
       unclaimed: placeholders.allowance(ip, unknown, unixSeconds(clock)),
-      quota: await this.#quotaLeft(address, ids.length === commands.length, [...events.values()]),
+      quota: quotaLeft(await this.#accounts(address, ids.length === commands.length, [...events.values()])),
       closedReason: isFull ? "the server's disk is nearly full, it takes no pushes now: try again later" : undefined,
     });
   }
 
-  #quotaLeft(name: RepositoryName, isForPullRequests: boolean, events: readonly NostrEvent[]): Promise<QuotaLeft> {
+  #accounts(
+    name: RepositoryName,
+    isForPullRequests: boolean,
+    events: readonly NostrEvent[],
+  ): Promise<readonly Account[]> {
     const { store, settings } = this.parts;
     const isOwners = events.length > 0 && events.every(({ pubkey }) => pubkey === name.owner);
-    if (!isForPullRequests || isOwners) return ownersQuotaLeft(store, name, settings());
+    if (!isForPullRequests || isOwners) return ownersAccounts(store, name, settings());
     const authors = [...new Set(events.map(({ pubkey }) => pubkey))].filter((author) => author !== name.owner);
-    return contributorsQuotaLeft(store, name, authors, settings());
+    return contributorsAccounts(store, name, authors, settings());
+  }
+
+  /** What the pusher should know of the accounts this push was booked to. */
+  async #remarks(name: RepositoryName, { updates }: PushOutcome): Promise<string[]> {
+    const ids = nostrIds(updates);
+    const known = await Promise.all(ids.map((id) => knownPullRequest(this.parts.store, id)));
+    const events = known.flatMap((one) => one?.event ?? []);
+    return quotaRemarks(await this.#accounts(name, ids.length === updates.length, events));
   }
 
   /** Between prepare and commit: the wanted values, the mark and a partial state's clock are on disk before the refs. */
@@ -161,7 +173,7 @@ export class Pushes {
     }
     const released = await settling.settle([name], "push");
     if (state) await partials.watch(name, state.id);
-    return this.#linesFor(name, released, state?.id);
+    return [...(await this.#linesFor(name, released, state?.id)), ...(await this.#remarks(name, outcome))];
   }
 
   async #book(tx: Transaction, name: RepositoryName, { updates, packBytes }: PushOutcome): Promise<void> {
@@ -182,7 +194,6 @@ export class Pushes {
     if (released.some(({ kind }) => kind === "announcement")) lines.push("the repository is served from now on");
     if (released.some(({ kind }) => kind === "state")) lines.push("the state event is served from now on");
     if (released.some(({ kind }) => kind === "pull-request")) lines.push("the pull request is served from now on");
-    lines.push(...quotaRemarks(await ownersAccounts(this.parts.store, name, this.parts.settings())));
     const row = await catalogueRow(this.parts.store, name);
     const missing = row?.partial?.missingRefs.length ?? 0;
     if (missing > 0) lines.push(`${missing} refs of the state are still missing: push them too`);

@@ -8,9 +8,10 @@ import type { Store } from "../store/port.js";
 import {
   bookContributors,
   bookOwners,
-  contributorsQuotaLeft,
+  contributorsAccounts,
   ownersAccounts,
-  ownersQuotaLeft,
+  type QuotaLeft,
+  quotaLeft,
   quotaRemarks,
   recount,
   sizeText,
@@ -31,6 +32,11 @@ const limits = {
     pullRequestAuthorBytes: 500,
   },
 };
+
+const ownersQuotaLeft = async (...asked: Parameters<typeof ownersAccounts>): Promise<QuotaLeft> =>
+  quotaLeft(await ownersAccounts(...asked));
+const contributorsQuotaLeft = async (...asked: Parameters<typeof contributorsAccounts>): Promise<QuotaLeft> =>
+  quotaLeft(await contributorsAccounts(...asked));
 
 async function storeWith(...names: readonly (typeof one)[]): Promise<Store> {
   const store = createMemoryStore();

@@ -18,7 +18,7 @@ export interface QuotaLeft {
 }
 
 /** One account a push is booked to. */
-interface Account {
+export interface Account {
   readonly whose: string;
   readonly used: number;
   readonly limit: number;
@@ -43,7 +43,8 @@ export function sizeText(bytes: number): string {
 
 const useText = ({ whose, used, limit }: Account): string => `${whose} ${sizeText(used)} of ${sizeText(limit)}`;
 
-function tightest(accounts: readonly Account[]): QuotaLeft {
+/** By the account that has least left. */
+export function quotaLeft(accounts: readonly Account[]): QuotaLeft {
   const left = ({ used, limit }: Account): number => limit - used;
   const account = accounts.reduce((a, b) => (left(b) < left(a) ? b : a));
   return {
@@ -83,12 +84,6 @@ export async function ownersAccounts(
   return [...accounts, { whose: "all repositories of this server use", used, limit: quotas.instanceBytes, advice }];
 }
 
-export const ownersQuotaLeft = async (
-  reader: TableReader,
-  name: RepositoryName,
-  settings: Limits,
-): Promise<QuotaLeft> => tightest(await ownersAccounts(reader, name, settings));
-
 /** `authors`: of the pull requests that are pushed, as far as they are known. */
 export async function contributorsAccounts(
   reader: TableReader,
@@ -113,13 +108,6 @@ export async function contributorsAccounts(
   }
   return accounts;
 }
-
-export const contributorsQuotaLeft = async (
-  reader: TableReader,
-  name: RepositoryName,
-  authors: readonly Pubkey[],
-  settings: Limits,
-): Promise<QuotaLeft> => tightest(await contributorsAccounts(reader, name, authors, settings));
 
 /** Only where the repository is still here: with it the data went. */
 async function* contributions(
