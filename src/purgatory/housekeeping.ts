@@ -61,9 +61,11 @@ export async function keepHouse(
   kind: HousekeepingKind,
   signal?: AbortSignal,
 ): Promise<HousekeepingReport> {
-  const { store, repositories, clock } = parts;
+  const { repositories, clock } = parts;
   const repository = repositories.open(address);
   const before = await repository.packFacts();
+  // Whatever ends it, a kill too: somebody comes back.
+  await remember(parts, address, (record) => ({ ...record, isUnfinished: true }));
   const beganMs = clock.monotonicMs();
   const options = { cruft: kind === "cruft", graceDays: parts.graceDays(), ...(signal ? { signal } : {}) };
   const { result, error } = await repository.housekeep(options).then(
@@ -73,15 +75,22 @@ export async function keepHouse(
   const seconds = (clock.monotonicMs() - beganMs) / 1_000;
   const after = await repository.packFacts();
   if (result !== "busy" && (await repositories.exists(address))) {
-    const { owner, identifier, area } = address;
-    await store.transact(async (tx) => {
-      const now = unixSeconds(clock);
-      const record = recordAfter((await housekeepingRecord(tx, address)) ?? newRecord(now), kind, result, after, now);
-      tx.setRow<HousekeepingRow>("meta", rowKey(address), { ...record, owner, identifier, area });
-    });
-    if (result === "done" && area === "main") await account(parts, address);
+    await remember(parts, address, (record) => recordAfter(record, kind, result, after, unixSeconds(clock)));
+    if (result === "done" && address.area === "main") await account(parts, address);
   }
   return { address, kind, result, seconds, before, after, ...(error === undefined ? {} : { error }) };
+}
+
+async function remember(
+  { store, clock }: HousekeepingParts,
+  address: RepositoryAddress,
+  change: (record: HousekeepingRecord) => HousekeepingRecord,
+): Promise<void> {
+  const { owner, identifier, area } = address;
+  await store.transact(async (tx) => {
+    const record = (await housekeepingRecord(tx, address)) ?? newRecord(unixSeconds(clock));
+    tx.setRow<HousekeepingRow>("meta", rowKey(address), { ...change(record), owner, identifier, area });
+  });
 }
 
 /** The disk is looked at first; if a push was booked meanwhile, what was seen is old and the next look counts. */
