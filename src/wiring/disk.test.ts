@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { Registry } from "prom-client";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import type { Config } from "../config/config.js";
-import { type DiskReading, Disks, refusedForDisk } from "./disk.js";
+import { type DiskReading, Disks, readDisk, refusedForDisk } from "./disk.js";
 
 describe("an event while the disk fills up", () => {
   const cases: readonly [string, number, { git: number; relay: number }, boolean][] = [
@@ -53,6 +53,11 @@ describe("disks", () => {
     assert.match(text, /ngit_disk_used_ratio\{volume="git"\} 0\.5/);
     assert.match(text, /ngit_disk_free_bytes\{volume="relay"\} 90/);
     await disks.close();
+  });
+
+  it("are known before the folder is there", async () => {
+    const { totalBytes = 0, freeBytes = 0 } = (await readDisk("/not/there/yet")) ?? {};
+    assert.ok(totalBytes > 0 && freeBytes <= totalBytes);
   });
 
   it("that cannot be read count as they were, and before that as empty", async () => {

@@ -3,6 +3,7 @@
 // soon as there is room. Deletes nothing to make room.
 
 import { statfs } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import { Gauge, type Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
@@ -17,16 +18,19 @@ export interface DiskReading {
   readonly freeBytes: number;
 }
 
-/** Undefined: it cannot be told, for instance because the folder is not there yet. */
+/** Undefined: it cannot be told. */
 export type ReadDisk = (folder: string) => Promise<DiskReading | undefined>;
 
 export type Volume = "git" | "relay";
 
 const lookEveryMs = 2_000;
 
+/** A folder that is not there yet will be where its parent is. */
 export const readDisk: ReadDisk = async (folder) => {
   const disk = await statfs(folder).catch(() => undefined);
-  return disk && { totalBytes: disk.blocks * disk.bsize, freeBytes: disk.bavail * disk.bsize };
+  if (disk) return { totalBytes: disk.blocks * disk.bsize, freeBytes: disk.bavail * disk.bsize };
+  const parent = dirname(resolve(folder));
+  return parent === resolve(folder) ? undefined : readDisk(parent);
 };
 
 const usedShare = ({ totalBytes, freeBytes }: DiskReading): number => (totalBytes > 0 ? 1 - freeBytes / totalBytes : 0);
