@@ -16,10 +16,13 @@ export interface Usage {
   readonly rssBytes: number;
   readonly heapBytes: number;
   readonly externalBytes: number;
+  /** Of the event loop's delay since the last time it was asked for, with the 10 ms at which it is looked at. */
+  readonly loopP99Ms: number;
 }
 
 export interface BenchServer {
   readonly port: number;
+  readonly pid: number;
   /** From starting the process to its listening. */
   readonly startMs: number;
   usage(): Promise<Usage>;
@@ -36,7 +39,7 @@ const raisedLimits = {
 
 export const programPath = (name: string): string => fileURLToPath(new URL(`./${name}.js`, import.meta.url));
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
   const { port } = probe.address() as AddressInfo;
@@ -62,8 +65,12 @@ const serverFlags = (process.env.BENCH_NODE_FLAGS ?? "").split(" ").filter((flag
 export async function startBenchServer(
   folder: string,
   settings: Readonly<Record<string, string>> = {},
+  port?: number,
 ): Promise<BenchServer> {
-  const port = await freePort();
+  return start(folder, settings, port ?? (await freePort()));
+}
+
+async function start(folder: string, settings: Readonly<Record<string, string>>, port: number): Promise<BenchServer> {
   const began = performance.now();
   const child = fork(programPath("server-program"), [], {
     env: {
@@ -80,6 +87,7 @@ export async function startBenchServer(
   await nextMessage(child);
   return {
     port,
+    pid: child.pid ?? 0,
     startMs: performance.now() - began,
     usage() {
       const answer = nextMessage<Usage>(child);

@@ -7,6 +7,8 @@ import { fanoutBenchmark } from "./fanout.js";
 import { gitBenchmark } from "./git.js";
 import { idleBenchmark } from "./idle.js";
 import { ingestBenchmark } from "./ingest.js";
+import { loadBenchmark } from "./load.js";
+import { mixedBenchmark } from "./mixed.js";
 import { negentropyBenchmark } from "./negentropy.js";
 import { requestsBenchmark } from "./requests.js";
 import type { Benchmark, BenchRow } from "./rows.js";
@@ -24,6 +26,8 @@ const benchmarks: Benchmark[] = [
   idleBenchmark,
   verifyBenchmark,
   storeBenchmark,
+  mixedBenchmark,
+  loadBenchmark,
 ];
 
 const wanted = process.argv.slice(2);

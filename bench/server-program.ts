@@ -1,6 +1,7 @@
 // The whole server in a process of its own, to be measured from outside. Takes settings from the environment; says by
 // message when it listens, and what it uses when asked. BENCH_POLICY: `all` takes every event, `grasp` is the real one.
 
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import pino from "pino";
 import type { AdmissionPolicy } from "../src/admission/policy.js";
 import { systemClock } from "../src/base/clock.js";
@@ -36,16 +37,23 @@ const server = await startServer({
   ...(process.env.BENCH_POLICY === "grasp" ? {} : { policy: takeAll }),
 });
 
+const loopDelay = monitorEventLoopDelay({ resolution: 10 });
+loopDelay.enable();
+
 function usage(): Usage {
+  const loopP99Ms = loopDelay.percentile(99) / 1e6;
   globalThis.gc?.();
   const { user, system } = process.cpuUsage();
   const { rss, heapUsed, external } = process.memoryUsage();
+  // What the collection just made stands still is not the server's.
+  setImmediate(() => loopDelay.reset());
   return {
     cpuMs: (user + system) / 1_000,
     mainThreadMs: mainThreadMs(),
     rssBytes: rss,
     heapBytes: heapUsed,
     externalBytes: external,
+    loopP99Ms,
   };
 }
 

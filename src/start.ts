@@ -5,7 +5,7 @@
 //   4. git                         launcher, repositories
 //   5. purgatory                   ends what a crash interrupted before anything is served
 //   6. the verifier, and the door for events with its policy
-//   7. the hunt                    for git data that is missing; repair of what drifted
+//   7. the hunt                    for git data that is missing; repair of what drifted; housekeeping
 //   8. the service                 relay and HTTP server; from here on the port is open
 //   9. the admin socket            (not with the memory backend)
 //  10. sync                        follows our own feed and other relays
@@ -42,7 +42,9 @@ import { buildAdmin, openSocket } from "./wiring/admin.js";
 import { ArchiveReview } from "./wiring/archive-review.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
 import { contributorRules } from "./wiring/contributors.js";
-import { diskWatch, openGitHost } from "./wiring/git-host.js";
+import { Disks, type ReadDisk, refusedForDisk } from "./wiring/disk.js";
+import { openGitHost } from "./wiring/git-host.js";
+import { startHousekeeping } from "./wiring/housekeeping.js";
 import { startHunting } from "./wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
@@ -79,6 +81,8 @@ export interface StartParts {
   readonly store?: Store;
   /** Instead of GRASP's rules; for tests and benchmarks of the relay alone. No setting reaches it. */
   readonly policy?: AdmissionPolicy;
+  /** Instead of asking the system how full its disks are; for tests. */
+  readonly readDisk?: ReadDisk;
 }
 
 export async function startServer(parts: StartParts): Promise<Server> {
@@ -115,6 +119,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("git", () => gitHost.close());
     await gitHost.repositories.sweep();
 
+    const disks = await Disks.open(config, clock, parts.readDisk);
+    closing.add("disks", () => disks.close());
+    disks.measure(registry);
+
     let syncing: Syncing | undefined;
     const purgatoryMetrics = createPurgatoryMetrics(registry, () => countEntries(store));
     const purgatory = new Purgatory({
@@ -122,7 +130,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       repositories: gitHost.repositories,
       clock,
       settings: () => purgatorySettings(live.current),
-      diskShareUsed: () => gitHost.diskShareUsed(),
+      diskShareUsed: async () => disks.fullest,
       observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock, (entry, expiry) =>
         syncing?.expired(entry, expiry),
       ),
@@ -160,9 +168,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       graspLists: hourlyCounter(),
     };
     const policy = parts.policy ?? refusingKinds(createAdmissionPolicy(admissionSettings), rules);
-    const storeDisk = diskWatch(config.databaseBackend === "memory" ? config.gitDataPath : config.relayDataPath, clock);
     const intake = createIntake({
-      hasRoom: async () => (await storeDisk()) * 100 < live.current.diskEventsMaxPercent,
       store,
       verifier,
       policy,
@@ -174,6 +180,12 @@ export async function startServer(parts: StartParts): Promise<Server> {
         failed: (event, error) => logger.error({ err: error, id: event.id }, "git could not follow an accepted event"),
       },
       ...(parts.policy ? {} : { decisions }),
+      refusedAtOnce: (event) =>
+        refusedForDisk(
+          event,
+          { git: disks.shareUsed("git"), relay: disks.shareUsed("relay") },
+          live.current.diskEventsMaxPercent,
+        ),
       clock,
       observer: relayMetrics.intakeObserver,
       maxFutureSeconds: config.maxFutureSecs,
@@ -207,7 +219,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("archive review", () => archive.close());
     const stopReviewing = live.onChange(() => archive.start());
     closing.add("archive settings", async () => stopReviewing());
+    const upkeep = await startHousekeeping({ live, logger, clock, store, gitHost, disks, registry });
+    closing.add("housekeeping", () => upkeep.close());
     const admin = buildAdmin({
+      housekeep: (address, kind, signal) => upkeep.run(address, kind, signal),
       live,
       rules,
       adminKeys,
@@ -233,6 +248,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       verifier,
       intake,
       gitHost,
+      isDiskFit: () => disks.fullest * 100 < live.current.diskEventsMaxPercent,
       purgatory,
       registry,
       relayMetrics,

@@ -32,7 +32,7 @@ const queries = [
 ];
 
 /** Made by Prometheus itself and by the exporters docs/how-to/monitor.md names. */
-const othersMetrics = new Set(["up", "probe_success", "node_filesystem_avail_bytes", "node_filesystem_size_bytes"]);
+const othersMetrics = new Set(["up", "probe_success"]);
 
 /** Labels Prometheus adds to everything it scrapes, and those of histograms. */
 const addedLabels = new Set(["job", "instance", "le"]);
@@ -113,6 +113,8 @@ describe("dashboard and alerts", { timeout: 60_000 }, () => {
       "ngit_events_rejected_total",
       "ngit_purgatory_entries",
       "ngit_purgatory_released_total",
+      "ngit_git_housekeeping_runs_total",
+      "ngit_disk_used_ratio",
     ]) {
       assert.ok((exposed.labels.get(metric)?.size ?? 0) > 0, metric);
     }

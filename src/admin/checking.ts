@@ -5,6 +5,7 @@ import type { RepositoryName } from "../admission/names.js";
 import type { RepositoryStore } from "../git/types.js";
 import { isPubkey } from "../nostr/ids.js";
 import { parseNpub } from "../nostr/nip19.js";
+import { keepHouse } from "../purgatory/housekeeping.js";
 import { diskAddress, type PlacedName, underPrs } from "../purgatory/repository-address.js";
 import { type Caller, noteChange } from "./audit.js";
 import { repositoryText } from "./naming.js";
@@ -101,8 +102,9 @@ async function straysOf(parts: AdminParts, repositories: RepositoryStore): Promi
 
 export interface HousekeepingResult {
   readonly done: number;
-  /** A push or other work was under way there. */
+  /** A push or other work was under way there, or came. */
   readonly busy: readonly string[];
+  readonly failed: readonly string[];
   readonly bytesBefore: number;
   readonly bytesAfter: number;
 }
@@ -120,16 +122,19 @@ export async function housekeepRepositories(
   if (!name) rows.push(...(await contributorRepositories(repositories)));
   const target = name ? repositoryText(name) : "all repositories";
   await parts.store.transact((tx) => noteChange(tx, parts.clock, caller, { what: "housekeeping", target }));
-  const result = { done: 0, busy: [] as string[], bytesBefore: 0, bytesAfter: 0 };
+  const result = { done: 0, busy: [] as string[], failed: [] as string[], bytesBefore: 0, bytesAfter: 0 };
+  const offline = { ...parts, repositories, graceDays: () => parts.config().gitCruftGraceDays };
   for (const [index, row] of rows.entries()) {
     signal.throwIfAborted();
     const address = diskAddress(row);
     if (await repositories.exists(address)) {
-      const repository = repositories.open(address);
-      result.bytesBefore += await repository.sizeBytes();
-      if (await repository.housekeep({ cruft, signal })) result.done++;
-      else result.busy.push(repositoryText(row));
-      result.bytesAfter += await repository.sizeBytes();
+      const kind = cruft ? "cruft" : "geometric";
+      const report = await (parts.running?.housekeep(address, kind, signal) ??
+        keepHouse(offline, address, kind, signal));
+      if (report.result === "done") result.done++;
+      else result[report.result === "failed" ? "failed" : "busy"].push(repositoryText(row));
+      result.bytesBefore += report.before.bytes;
+      result.bytesAfter += report.after.bytes;
     }
     progress(index + 1, rows.length, "housekeeping");
   }

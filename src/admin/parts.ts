@@ -3,10 +3,13 @@
 import type { RepositoryName } from "../admission/names.js";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
+import type { RepositoryAddress } from "../git/address.js";
+import type { HousekeepingKind } from "../git/housekeeping-due.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { Intake } from "../intake/intake.js";
 import type { Reach } from "../net/address.js";
 import type { Pubkey } from "../nostr/ids.js";
+import type { HousekeepingReport } from "../purgatory/housekeeping.js";
 import type { Store } from "../store/port.js";
 import type { RelayStatus } from "../sync/status.js";
 import type { LoginLinks } from "./login-links.js";
@@ -50,6 +53,8 @@ export interface RunningParts {
   readonly relays: FollowedRelays;
   /** Some of its objects cannot be read: they are brought back from other servers. */
   damaged(name: RepositoryName): Promise<void>;
+  /** In its turn among what runs in the background. */
+  housekeep(address: RepositoryAddress, kind: HousekeepingKind, signal: AbortSignal): Promise<HousekeepingReport>;
   readonly links: LoginLinks;
   /** `https://host/base`. */
   readonly publicUrl: string;

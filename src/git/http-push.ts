@@ -19,6 +19,11 @@ export class PushEndpoint {
     this.#limiter = new WorkLimiter(options.limits.pushes);
   }
 
+  /** Pushes that wait for their turn. */
+  get queued(): number {
+    return this.#limiter.queued;
+  }
+
   async serve(
     request: IncomingMessage,
     response: ServerResponse,

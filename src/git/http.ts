@@ -51,6 +51,11 @@ export class GitHttp {
     };
   }
 
+  /** Requests that wait for their turn. */
+  get queued(): { readonly fetches: number; readonly pushes: number } {
+    return { fetches: this.#upload.limiter.queued, pushes: this.#pushes.queued };
+  }
+
   close(): Promise<void> {
     return this.#upload.answers.close();
   }

@@ -30,8 +30,4 @@ export class KeyedLock {
     };
     return take(0);
   }
-
-  isHeld(key: string): boolean {
-    return this.#tails.has(key);
-  }
 }

@@ -106,6 +106,14 @@ describe("launcher", () => {
     assert.equal(await text(job.stdout), "early\n");
   });
 
+  it("lets a process stand back behind others, with and without other limits", async () => {
+    const own = Number(await text((await launcher.start({ argv: ["nice"], env, limits })).stdout));
+    for (const more of [{}, { memoryBytes: 2 ** 30 }]) {
+      const job = await launcher.start({ argv: ["nice"], env, limits: { ...limits, ...more, niceness: 3 } });
+      assert.equal(Number(await text(job.stdout)), own + 3);
+    }
+  });
+
   it("passes only the environment it is given", async () => {
     const job = await launcher.start({ argv: ["/usr/bin/env"], env: { ONLY: "this" }, limits });
     assert.equal((await text(job.stdout)).trim(), "ONLY=this");

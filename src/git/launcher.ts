@@ -25,6 +25,8 @@ export interface JobLimits {
   readonly memoryBytes?: number;
   /** `ulimit -t`. */
   readonly cpuSeconds?: number;
+  /** `nice`: how far it stands back behind others. */
+  readonly niceness?: number;
 }
 
 export interface JobRequest {
@@ -96,7 +98,8 @@ interface Pending {
 }
 
 /** ulimit has no exec form of its own: a constant script, the values as numbers, the command as "$@". */
-function underLimits(argv: readonly string[], { memoryBytes, cpuSeconds }: JobLimits): readonly string[] {
+function underLimits(command: readonly string[], { memoryBytes, cpuSeconds, niceness }: JobLimits): readonly string[] {
+  const argv = niceness === undefined ? command : ["nice", "-n", String(niceness), ...command];
   if (memoryBytes === undefined && cpuSeconds === undefined) return argv;
   const memory = memoryBytes === undefined ? "unlimited" : String(Math.ceil(memoryBytes / 1024));
   const cpu = cpuSeconds === undefined ? "unlimited" : String(Math.ceil(cpuSeconds));

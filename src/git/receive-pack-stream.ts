@@ -29,7 +29,9 @@ const checkingMs = (packBytes: number): number => 30_000 + Math.ceil(packBytes /
 
 const refused = (code: PushRefusalCode, reason: string): Refused => ({ ok: false, code, reason });
 
-const mebibytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB`;
+/** Exact where a budget is nearly used up. */
+const mebibytes = (bytes: number): string =>
+  bytes >= 2 ** 20 ? `${Math.round((bytes / 2 ** 20) * 10) / 10} MiB` : `${Math.round(bytes / 1024)} KiB`;
 
 export interface PackSource {
   /** What was read of the body already and belongs to the pack. */

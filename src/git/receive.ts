@@ -178,20 +178,20 @@ class Push {
     return { verdicts, candidate: stateMoves ? decision.candidate : undefined, moves: moving.length > 0 };
   }
 
-  #packBudgets(authority: PushAuthority, decision: PushDecision): PackBudgets & { readonly why?: string } {
+  #packBudgets(authority: PushAuthority, decision: PushDecision): PackBudgets & { readonly why: string } {
     const { budgets } = this.request;
     const onlyPlaceholders = decision.verdicts.every((verdict) => !verdict.ok || verdict.effect !== "move");
     const limits = [{ maxBytes: budgets.maxPackBytes, reason: "" }];
     if (authority.quota) limits.push(authority.quota);
     if (onlyPlaceholders && authority.unclaimed.ok) {
-      const reason = "data for an event this server does not know yet may not be larger: publish the event first";
+      const reason = "data for an event this server does not know yet: publish the event first";
       limits.push({ maxBytes: authority.unclaimed.maxBytes, reason });
     }
     const tightest = limits.reduce((a, b) => (b.maxBytes < a.maxBytes ? b : a));
     return {
       ...budgets,
       maxPackBytes: Math.max(0, tightest.maxBytes),
-      ...(tightest.reason ? { why: tightest.reason } : {}),
+      why: tightest.reason,
     };
   }
 
@@ -212,8 +212,8 @@ class Push {
       const source = { first, next: request.next };
       const received = await receivePack(quarantine, source, budgets, tips, request);
       if (!received.ok) {
-        const reason =
-          received.code === "too-large" && budgets.why ? `${received.reason} (${budgets.why})` : received.reason;
+        const isWhy = received.code === "too-large" && budgets.why !== "";
+        const reason = isWhy ? `${received.reason} (${budgets.why})` : received.reason;
         const verdicts = refuseAll(request.commands, { ...received, reason });
         return resultOf(verdicts, { unpack: reason, packBytes: quarantine.packBytes });
       }

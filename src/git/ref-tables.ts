@@ -69,12 +69,6 @@ export class RefTables {
     this.#weight -= table.refs.size + tableWeight;
   }
 
-  /** The packs behind the refs changed: answers made before must not be shared any more. */
-  touch(key: string): void {
-    const table = this.#tables.get(key);
-    if (table) this.set(key, table);
-  }
-
   /** While pinned a table stays: whoever asks for refs during an update must not need the update's lock. */
   pin(key: string): () => void {
     this.#pins.set(key, (this.#pins.get(key) ?? 0) + 1);

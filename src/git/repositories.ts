@@ -7,6 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
 import type { RepositoryAddress } from "./address.js";
 import { ifPresent } from "./durable-files.js";
+import { GivingWay } from "./giving-way.js";
 import { KeyedLock } from "./keyed-lock.js";
 import { readRefFiles } from "./ref-files.js";
 import { RefTables } from "./ref-tables.js";
@@ -35,6 +36,7 @@ export class Repositories implements RepositoryStore {
   readonly #gitDataPath: string;
   readonly #context: RepositoryContext;
   #snapshot: RepositoriesSnapshot | undefined;
+  readonly #watchers = new Set<(address: RepositoryAddress) => void>();
 
   constructor({ gitDataPath, git, clock, maxRefsInMemory = 1_000_000 }: RepositoriesOptions) {
     // git runs in another working directory.
@@ -46,8 +48,11 @@ export class Repositories implements RepositoryStore {
       refsKept: new RefsKept(),
       refLocks: new KeyedLock(),
       workLocks: new KeyedLock(),
+      givingWay: new GivingWay(),
       swept: new Set(),
-      pushesInFlight: new Map(),
+      changed: (address) => {
+        for (const watcher of this.#watchers) watcher(address);
+      },
     };
   }
 
@@ -81,23 +86,21 @@ export class Repositories implements RepositoryStore {
 
   /** `ownUses`: how many of those who use it now are the caller. */
   async removeIfEmpty(address: RepositoryAddress, ownUses = 0): Promise<boolean> {
-    const { workLocks, refLocks, pushesInFlight } = this.#context;
+    const { workLocks, refLocks, givingWay } = this.#context;
     const repository = this.open(address);
     const { directory } = repository;
-    const isUsed = (): boolean => (pushesInFlight.get(address.key) ?? 0) > ownUses;
-    if (isUsed() || !(await this.exists(address))) return false;
-    return workLocks.run(address.key, () =>
-      refLocks.run(address.key, async () => {
-        const { refs } = await readRefFiles(directory);
-        if (refs.size > 0 || (await repository.unclaimed()).length > 0) return false;
-        // Asked last: whoever begins to use it after this waits for the lock and makes it again.
-        if (isUsed()) return false;
-        this.#forget(address);
-        await removeRepositoryFiles(directory);
-        await this.#withFolder(directory, () => rmdir(dirname(directory)).catch(ignoreNotEmpty));
-        return true;
-      }),
-    );
+    if (givingWay.workersIn(address.key) > ownUses || !(await this.exists(address))) return false;
+    const remove = async (): Promise<boolean> => {
+      const { refs } = await readRefFiles(directory);
+      if (refs.size > 0 || (await repository.unclaimed()).length > 0) return false;
+      // Asked last: whoever begins to use it after this waits for the lock and makes it again. One is this removal.
+      if (givingWay.workersIn(address.key) > ownUses + 1) return false;
+      this.#forget(address);
+      await removeRepositoryFiles(directory);
+      await this.#withFolder(directory, () => rmdir(dirname(directory)).catch(ignoreNotEmpty));
+      return true;
+    };
+    return givingWay.during([address.key], () => workLocks.run(address.key, () => refLocks.run(address.key, remove)));
   }
 
   async exists(address: RepositoryAddress): Promise<boolean> {
@@ -106,10 +109,11 @@ export class Repositories implements RepositoryStore {
 
   async delete(address: RepositoryAddress): Promise<void> {
     await this.#snapshot?.stage(address);
-    await this.#context.refLocks.run(address.key, async () => {
+    const remove = async (): Promise<void> => {
       this.#forget(address);
       await removeRepositoryFiles(this.open(address).directory);
-    });
+    };
+    await this.#context.givingWay.during([address.key], () => this.#context.refLocks.run(address.key, remove));
   }
 
   #forget({ key }: RepositoryAddress): void {
@@ -159,10 +163,13 @@ export class Repositories implements RepositoryStore {
   }
 
   withLocks<T>(addresses: readonly RepositoryAddress[], work: () => Promise<T>): Promise<T> {
-    return this.#context.workLocks.runAll(
-      addresses.map(({ key }) => key),
-      work,
-    );
+    const keys = addresses.map(({ key }) => key);
+    return this.#context.givingWay.during(keys, () => this.#context.workLocks.runAll(keys, work));
+  }
+
+  onChange(listener: (address: RepositoryAddress) => void): () => void {
+    this.#watchers.add(listener);
+    return () => this.#watchers.delete(listener);
   }
 }
 

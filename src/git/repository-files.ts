@@ -77,8 +77,7 @@ export async function sweepRepositoryFiles(directory: string): Promise<void> {
   await removeWhere(directory, (name) => name.startsWith("tmp_"));
   await removeWhere(join(directory, "objects"), (name) => name.startsWith("tmp_"));
   await sweepRefLocks(directory);
-  await sweepRepack(directory);
-  await removePacksWithoutIndex(join(directory, "objects/pack"));
+  await sweepPacks(directory);
   await sweepUnclaimed(join(directory, unclaimedFolder));
 }
 
@@ -88,17 +87,16 @@ export async function sweepRefLocks(directory: string): Promise<void> {
   await removeLocksBelow(join(directory, "refs"));
 }
 
-/** What killed housekeeping left. Pushes and fetches write into quarantines, never here. */
-export async function sweepRepack(directory: string): Promise<void> {
-  const isLeftover = (name: string): boolean => /^(?:tmp_|\.tmp-)|\.lock$/.test(name);
-  await removeWhere(join(directory, "objects/pack"), isLeftover);
+/** What a repack that was ended leaves. A pack without its .idx is none. Only when nobody moves packs into place there. */
+export async function sweepPacks(directory: string): Promise<void> {
+  const folder = join(directory, "objects/pack");
+  const present = new Set((await ifPresent(readdir(folder))) ?? []);
+  const isOrphan = (name: string): boolean => {
+    const pack = /^(pack-[0-9a-f]+)\.(?!keep)/.exec(name)?.[1];
+    return pack !== undefined && !present.has(`${pack}.idx`);
+  };
+  await removeWhere(folder, (name) => /^(?:tmp_|\.tmp-)|\.lock$/.test(name) || isOrphan(name));
   await removeWhere(join(directory, "objects/info"), (name) => name.endsWith(".lock"));
-}
-
-/** Moved into place when the server was killed; the index, without which git does not see them, is gone. */
-async function removePacksWithoutIndex(folder: string): Promise<void> {
-  const names = new Set((await ifPresent(readdir(folder))) ?? []);
-  await removeWhere(folder, (name) => /\.(?:pack|rev)$/.test(name) && !names.has(name.replace(/\.\w+$/, ".idx")));
 }
 
 /** Data is unclaimed from the moment its tip is written; what is there without one was never acknowledged. */

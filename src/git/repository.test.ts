@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -257,14 +257,54 @@ describe("repository", () => {
     const repository = await fresh();
     const oid = await commit(repository, "x");
     await repository.updateRefs([{ ref: main, to: oid }]);
-    await repository.duringPush(async () => assert.equal(await repository.housekeep(), false));
-    assert.equal(await repository.housekeep(), true);
-    assert.equal(await repository.housekeep({ cruft: true }), true);
+    await repository.duringPush(async () => assert.equal(await repository.housekeep(), "busy"));
+    assert.equal(await repository.housekeep(), "done");
+    assert.equal(await repository.housekeep({ cruft: true }), "done");
     assert.match(await readFile(join(repository.directory, "packed-refs"), "utf8"), new RegExp(oid));
     assert.deepEqual(await repository.missingObjects([oid], { deep: true }), new Set());
     const reopened = new Repositories({ gitDataPath: folder, git, clock: systemClock }).open(repository.address);
     assert.equal((await reopened.refs()).refs.get(main)?.oid, oid);
     assert.deepEqual(await repository.fsck(), []);
+  });
+
+  it("housekeeping drops garbage when its grace is over, and only then; what only pull requests reach is counted", async () => {
+    const repository = await fresh();
+    const kept = await commit(repository, "kept");
+    const proposed = await commit(repository, "proposed".repeat(100), kept);
+    const pullRequest = `refs/nostr/${"a".repeat(64)}` as RefName;
+    await repository.updateRefs([
+      { ref: main, to: kept },
+      { ref: pullRequest, to: proposed },
+    ]);
+    assert.equal(await repository.housekeep(), "done");
+    const bytes = await repository.bytesOnlyOf("refs/nostr/");
+    assert.ok(bytes !== undefined && bytes > 0 && bytes < (await repository.packFacts()).bytes);
+    await repository.updateRefs([{ ref: pullRequest, to: undefined }]);
+    assert.equal(await repository.bytesOnlyOf("refs/nostr/"), 0);
+    assert.equal(await repository.housekeep({ cruft: true }), "done");
+    assert.equal((await repository.packFacts()).hasGarbagePack, true);
+    assert.equal(await repository.housekeep(), "done");
+    assert.deepEqual(await repository.missingObjects([proposed], { deep: true }), new Set());
+    assert.equal((await repository.packFacts()).hasGarbagePack, true, "an ordinary one leaves it as it is");
+    assert.equal(await repository.housekeep({ cruft: true, graceDays: 0 }), "done");
+    assert.equal((await repository.packFacts()).hasGarbagePack, false);
+    assert.deepEqual(await repository.missingObjects([kept, proposed], { deep: true }), new Set([proposed]));
+  });
+
+  it("what a killed repack left goes when the repository is opened again, and its packs stay", async () => {
+    const repository = await fresh();
+    const oid = await commit(repository, "x");
+    await repository.updateRefs([{ ref: main, to: oid }]);
+    assert.equal(await repository.housekeep(), "done");
+    const folderOf = join(repository.directory, "objects/pack");
+    const good = (await readdir(folderOf)).sort();
+    const orphan = `pack-${"e".repeat(40)}`;
+    const left = ["tmp_pack_Ab12", ".tmp-7-pack-1.idx", "multi-pack-index.lock", `${orphan}.pack`, `${orphan}.rev`];
+    for (const name of left) await writeFile(join(folderOf, name), "half");
+    const reopened = new Repositories({ gitDataPath: folder, git, clock: systemClock }).open(repository.address);
+    assert.equal((await reopened.refs()).refs.get(main)?.oid, oid);
+    assert.deepEqual((await readdir(folderOf)).sort(), good);
+    assert.equal(await reopened.housekeep(), "done");
   });
 
   it("locks of several repositories are taken in one order", async () => {

@@ -12,7 +12,8 @@ import { copyObjects } from "./copy-objects.js";
 import { dropDamagedPacks } from "./damaged-packs.js";
 import { ifPresent, replaceFile, syncBelow, syncPath } from "./durable-files.js";
 import { checkRepository } from "./fsck.js";
-import { housekeep } from "./housekeeping.js";
+import type { GivingWay } from "./giving-way.js";
+import { housekeep, packFactsOf } from "./housekeeping.js";
 import type { KeyedLock } from "./keyed-lock.js";
 import { missingObjects, type ObjectPlace, objectTypes, peelTags } from "./objects.js";
 import { claimUnclaimed, dropUnclaimed, QuarantineDirectory, readUnclaimed } from "./quarantine.js";
@@ -20,10 +21,13 @@ import { mayBePeeled, readRefFiles, sortRefs } from "./ref-files.js";
 import type { RefTables } from "./ref-tables.js";
 import { type RefChange, writeRefs } from "./ref-transaction.js";
 import type { RefsKept } from "./refs-kept.js";
-import { bytesBelow, sweepRefLocks, sweepRepack, sweepRepositoryFiles, unclaimedFolder } from "./repository-files.js";
+import { bytesBelow, sweepRefLocks, sweepRepositoryFiles, unclaimedFolder } from "./repository-files.js";
 import type { Git } from "./run.js";
 import type {
+  HousekeepingOptions,
+  HousekeepingOutcome,
   ObjectType,
+  PackFacts,
   RefTable,
   RefUpdate,
   RefUpdateResult,
@@ -40,11 +44,13 @@ export interface RepositoryContext {
   readonly refsKept: RefsKept;
   /** Innermost: around reading and changing one repository's refs. */
   readonly refLocks: KeyedLock;
-  /** Outer: one piece of work at a time on a repository (release, the end of a push, housekeeping). */
+  /** Outer: one piece of work at a time on a repository (release, the end of a push). */
   readonly workLocks: KeyedLock;
+  readonly givingWay: GivingWay;
   /** Repositories whose leftovers of an earlier life have been removed. */
   readonly swept: Set<string>;
-  readonly pushesInFlight: Map<string, number>;
+  /** Its packs or refs are not what they were. */
+  readonly changed: (address: RepositoryAddress) => void;
 }
 
 export class GitRepository implements Repository {
@@ -169,6 +175,7 @@ export class GitRepository implements Repository {
       }
       const isReordered = changes.some(({ from }) => from === undefined);
       this.#keep(table, { head: table.head, refs: isReordered ? sortRefs(refs) : refs }, options.withhold);
+      this.context.changed(this.address);
       return { ok: true, changed };
     } finally {
       release();
@@ -223,7 +230,11 @@ export class GitRepository implements Repository {
   }
 
   claim(eventId: EventId, tip: Oid): Promise<boolean> {
-    return claimUnclaimed(this.place, eventId, tip);
+    return this.duringPush(async () => {
+      // Sweeps at the first look: not while packs move.
+      await this.refs();
+      return await claimUnclaimed(this.place, eventId, tip);
+    });
   }
 
   dropUnclaimed(eventId: EventId): Promise<void> {
@@ -242,7 +253,8 @@ export class GitRepository implements Repository {
 
   /** Removes packs that cannot be read where nothing needs them any more; true when none is left. */
   async dropDamagedPacks(): Promise<boolean> {
-    return await this.context.workLocks.run(this.#key, async () => {
+    const { givingWay, workLocks } = this.context;
+    const drop = async (): Promise<boolean> => {
       const tips = [...new Set([...(await this.refs()).refs.values()].map(({ oid }) => oid))];
       const trial = await this.quarantine();
       try {
@@ -250,25 +262,39 @@ export class GitRepository implements Repository {
       } finally {
         await trial.drop();
       }
-    });
+    };
+    return await givingWay.during([this.#key], () => workLocks.run(this.#key, drop));
   }
 
-  async housekeep(options: { readonly cruft?: boolean; readonly signal?: AbortSignal } = {}): Promise<boolean> {
-    const { workLocks, pushesInFlight, refLocks, tables } = this.context;
-    const isBusy = (): boolean => (pushesInFlight.get(this.#key) ?? 0) > 0;
-    if (isBusy() || workLocks.isHeld(this.#key)) return false;
-    return await workLocks.run(this.#key, async () => {
-      if (isBusy()) return false;
+  packFacts(): Promise<PackFacts> {
+    return packFactsOf(this.directory);
+  }
+
+  async housekeep(options: HousekeepingOptions = {}): Promise<HousekeepingOutcome> {
+    const { givingWay, refLocks } = this.context;
+    const outcome = await givingWay.tidy(this.#key, options.signal, async (signal) => {
       await this.refs();
-      try {
-        return await housekeep(this.place, options, async (packRefs) => {
-          await refLocks.run(this.#key, () => packRefs().catch((error) => this.#afterFailure(error, sweepRefLocks)));
-          tables.touch(this.#key);
-        });
-      } catch (error) {
-        return await this.#afterFailure(error, sweepRepack);
-      }
+      // A killed pack-refs leaves locks, and every later one would fail.
+      return await housekeep(this.place, { ...options, signal }, (packRefs) =>
+        refLocks.run(this.#key, () => packRefs().catch((error) => this.#afterFailure(error, sweepRefLocks))),
+      );
     });
+    return outcome ?? "busy";
+  }
+
+  async bytesOnlyOf(prefix: string): Promise<number | undefined> {
+    const others = ["--not", "--branches", "--tags"];
+    const args = [
+      "rev-list",
+      "--disk-usage",
+      "--objects",
+      "--use-bitmap-index",
+      `--glob=${prefix}*`,
+      ...others,
+    ] as const;
+    const result = await this.context.git.run([...args], { directory: this.directory });
+    const bytes = Number(result.stdout.toString("utf8").trim());
+    return result.code === 0 && Number.isSafeInteger(bytes) ? bytes : undefined;
   }
 
   /** A killed git leaves locks, and every later one would fail. */
@@ -279,14 +305,7 @@ export class GitRepository implements Repository {
 
   /** While a push runs, housekeeping stays away: its quarantine may rest on objects that no ref holds. */
   async duringPush<T>(work: () => Promise<T>): Promise<T> {
-    const { pushesInFlight } = this.context;
-    pushesInFlight.set(this.#key, (pushesInFlight.get(this.#key) ?? 0) + 1);
-    try {
-      return await work();
-    } finally {
-      const left = (pushesInFlight.get(this.#key) ?? 1) - 1;
-      if (left > 0) pushesInFlight.set(this.#key, left);
-      else pushesInFlight.delete(this.#key);
-    }
+    const { givingWay, changed } = this.context;
+    return await givingWay.during([this.#key], work).finally(() => changed(this.address));
   }
 }

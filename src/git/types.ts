@@ -201,6 +201,28 @@ export interface Quarantine {
 
 export type ObjectType = "commit" | "tree" | "blob" | "tag";
 
+export interface HousekeepingOptions {
+  /** Also sort out unreachable objects, and drop those older than the grace. */
+  readonly cruft?: boolean;
+  readonly graceDays?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** busy: others work there, or housekeeping does already. interrupted: it gave way, or was told to stop. */
+export type HousekeepingOutcome = "done" | "busy" | "interrupted";
+
+/** What a look at the directories tells, without starting git. */
+export interface PackFacts {
+  /** Ordinary packs; one of garbage is not counted. */
+  readonly packs: number;
+  /** All files beside the packs included. */
+  readonly bytes: number;
+  readonly hasBitmap: boolean;
+  readonly hasGarbagePack: boolean;
+  /** Counted up to 1,000. */
+  readonly looseRefs: number;
+}
+
 /** One bare repository. Obtained from Repositories.open; holds no descriptor and needs no close. */
 export interface Repository {
   readonly address: RepositoryAddress;
@@ -234,8 +256,11 @@ export interface Repository {
   sizeBytes(): Promise<number>;
   /** What is wrong with it, in sentences; empty when sound. */
   fsck(): Promise<readonly string[]>;
-  /** Repacks in the background; false when a push is in flight or another job runs. `cruft`: also drop old garbage. */
-  housekeep(options?: { readonly cruft?: boolean; readonly signal?: AbortSignal }): Promise<boolean>;
+  packFacts(): Promise<PackFacts>;
+  /** Repacks in the background; gives way to whoever works there. */
+  housekeep(options?: HousekeepingOptions): Promise<HousekeepingOutcome>;
+  /** Bytes on disk of what refs below `prefix` reach and branches and tags do not; undefined when git cannot tell. */
+  bytesOnlyOf(prefix: "refs/nostr/"): Promise<number | undefined>;
 }
 
 /** All repositories as they were at one moment, put as hard links below `folder`. */
@@ -265,4 +290,6 @@ export interface RepositoryStore {
   endSnapshot(): void;
   /** Runs alone among all work that names one of these repositories; taken in a fixed order, so it cannot deadlock. */
   withLocks<T>(addresses: readonly RepositoryAddress[], work: () => Promise<T>): Promise<T>;
+  /** Called after packs or refs of a repository changed. The answer stops it. */
+  onChange(listener: (address: RepositoryAddress) => void): () => void;
 }

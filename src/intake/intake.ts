@@ -50,8 +50,8 @@ export interface IntakeParts {
   readonly clock: Clock;
   readonly observer: IntakeObserver;
   readonly maxFutureSeconds: number;
-  /** False: the disk is so full that what is left is for what was accepted before. Always room if not given. */
-  readonly hasRoom?: () => Promise<boolean>;
+  /** Why nothing like it is taken now, whoever sent it (a disk that is nearly full). */
+  readonly refusedAtOnce?: (event: NostrEvent) => Refusal | undefined;
 }
 
 const duplicate: IntakeAnswer = { ok: true, stored: false, message: "duplicate: this event is stored already" };
@@ -74,7 +74,8 @@ export function createIntake(parts: IntakeParts): Intake {
     // another signature is judged like any other (threats row 21).
     const held = await store.event(event.id);
     if (held?.event.sig === event.sig) return duplicate;
-    if (parts.hasRoom && !(await parts.hasRoom())) return diskFull;
+    const refusal = parts.refusedAtOnce?.(event);
+    if (refusal) return refusal;
     const verified = await verifier.verify(event);
     if (!verified) return refuse("bad-signature", "the signature does not belong to this pubkey and id");
     if (held) return duplicate;

@@ -34,12 +34,17 @@ export class ArchiveBudget {
     private readonly maxBytes: () => number,
   ) {}
 
-  async leftBytes(): Promise<number> {
+  async use(): Promise<{ readonly used: number; readonly limit: number }> {
     if (this.clock.monotonicMs() - this.#countedMs >= countAgainMs) {
       this.#countedMs = this.clock.monotonicMs();
       this.#usedBytes = (await archiveUse(this.reader)).bytes;
     }
-    return Math.max(0, this.maxBytes() - this.#usedBytes);
+    return { used: this.#usedBytes, limit: this.maxBytes() };
+  }
+
+  async leftBytes(): Promise<number> {
+    const { used, limit } = await this.use();
+    return Math.max(0, limit - used);
   }
 
   took(bytes: number): void {

@@ -4,8 +4,6 @@
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
-import { contributorsQuotaLeft, type QuotaLeft } from "./quotas.js";
-import type { PurgatorySettings } from "./settings.js";
 
 interface Contribution extends RepositoryName {
   readonly bytes: number;
@@ -23,21 +21,9 @@ export async function bookContribution(tx: Transaction, name: RepositoryName, by
 export const forgetContribution = (tx: Transaction, name: RepositoryName): void => tx.deleteRow("meta", keyOf(name));
 
 /** All of them, or one author's. */
-export async function contributions(reader: TableReader, author?: Pubkey): Promise<Contribution[]> {
+export async function contributionsUnderPrs(reader: TableReader, author?: Pubkey): Promise<Contribution[]> {
   const range = { prefix: author === undefined ? prefix : `${prefix}${author}:` };
   const found: Contribution[] = [];
   for await (const [, row] of reader.rows<Contribution>("meta", range)) found.push(row);
   return found;
-}
-
-/** How much more one author may bring, here or into any repository. */
-export async function contributionLeft(
-  reader: TableReader,
-  author: Pubkey,
-  settings: PurgatorySettings,
-): Promise<QuotaLeft> {
-  // No repository has an empty identifier: what is asked is the author's account alone.
-  const elsewhere = await contributorsQuotaLeft(reader, { owner: author, identifier: "" }, [author], settings);
-  const here = (await contributions(reader, author)).reduce((sum, { bytes }) => sum + bytes, 0);
-  return { ...elsewhere, maxBytes: Math.max(0, elsewhere.maxBytes - here) };
 }

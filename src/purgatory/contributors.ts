@@ -10,7 +10,7 @@ import { type EventId, isEventId, isPubkey } from "../nostr/ids.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Store } from "../store/port.js";
-import { contributions, forgetContribution } from "./contribution-quotas.js";
+import { contributionsUnderPrs, forgetContribution } from "./contribution-quotas.js";
 import { diskAddress, type PlacedName, underPrs } from "./repository-address.js";
 
 /** GRASP-06 as the operator switched it on. */
@@ -59,7 +59,7 @@ export class Contributors {
       await this.tidy(name);
     }
     for (const name of unmirrored.values()) await this.parts.mirrorInto(name);
-    for (const name of await contributions(store)) {
+    for (const name of await contributionsUnderPrs(store)) {
       if (await repositories.exists(diskAddress(underPrs(name)))) continue;
       await store.transact(async (tx) => forgetContribution(tx, name));
     }

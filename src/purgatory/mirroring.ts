@@ -9,7 +9,7 @@ import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Store } from "../store/port.js";
 import { pullRequestRef } from "./pull-requests.js";
-import { contributorsQuotaLeft } from "./quotas.js";
+import { contributorsAccounts, quotaLeft } from "./quotas.js";
 import type { RefWriter } from "./ref-writer.js";
 import { diskAddress, underPrs } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
@@ -27,8 +27,6 @@ interface Lacking {
   readonly author: Pubkey;
 }
 
-/** What a pack has that brings nothing. */
-const emptyPackBytes = 32;
 const maxPullRequestsLookedAt = 10_000;
 
 export class Mirroring {
@@ -38,7 +36,7 @@ export class Mirroring {
   async lend(name: RepositoryName, repository: Repository, lender: Repository, tip: Oid): Promise<boolean> {
     const { store, settings, problem } = this.parts;
     if ((await repository.missingObjects([tip])).size === 0) return true;
-    if ((await contributorsQuotaLeft(store, name, [], settings())).maxBytes <= emptyPackBytes) {
+    if (quotaLeft(await contributorsAccounts(store, name, [], settings())).isUsedUp) {
       problem(name, "its share for pull requests is full: one was not copied into it");
       return false;
     }

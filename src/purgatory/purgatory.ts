@@ -32,7 +32,7 @@ import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Store } from "../store/port.js";
 import { ArchiveBudget } from "./archive-budget.js";
-import { bookContribution, contributionLeft } from "./contribution-quotas.js";
+import { bookContribution } from "./contribution-quotas.js";
 import { type ContributorRules, Contributors } from "./contributors.js";
 import type { Expiry } from "./expiry.js";
 import type { Released } from "./finish.js";
@@ -43,7 +43,7 @@ import { Placeholders } from "./placeholders.js";
 import { PromiseKeeper } from "./promise-keeper.js";
 import { knownPullRequest, placesOf } from "./pull-requests.js";
 import { Pushes } from "./pushes.js";
-import { ownersQuotaLeft } from "./quotas.js";
+import { contributorAccount, ownersAccounts, quotaLeft } from "./quotas.js";
 import { RefWriter } from "./ref-writer.js";
 import { diskAddress, type PlacedName, placeKey, underPrs } from "./repository-address.js";
 import { replayPromises } from "./resume.js";
@@ -112,7 +112,7 @@ export class Purgatory {
       clock,
       partialGraceSeconds: () => settings().partialGraceSeconds,
       maxRepositoriesPerState: () => settings().caps.repositoriesPerState,
-      mayCopyInto: async (name) => (await ownersQuotaLeft(store, name, settings(), archiveBudget)).maxBytes > 0,
+      mayCopyInto: async (name) => !quotaLeft(await ownersAccounts(store, name, settings(), archiveBudget)).isUsedUp,
       released: (released) => {
         for (const item of released) observer.released(item);
         this.#changed([], released);
@@ -355,7 +355,7 @@ export class Purgatory {
   /** How much more a hunt may bring for this author under `/prs/`. */
   async contributionLeft(author: Pubkey): Promise<number> {
     const { store, settings } = this.#parts;
-    return (await contributionLeft(store, author, settings())).maxBytes;
+    return quotaLeft([await contributorAccount(store, author, settings())]).maxBytes;
   }
 
   /** After a hunt for a `/prs/` repository; `bytes` is undefined when it was in vain. `done` ends its `pushBegins`. */

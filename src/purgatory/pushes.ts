@@ -13,7 +13,7 @@ import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
 import { type EventId, isEventId } from "../nostr/ids.js";
 import type { Store, Transaction } from "../store/port.js";
 import type { ArchiveBudget } from "./archive-budget.js";
-import { bookContribution, contributionLeft } from "./contribution-quotas.js";
+import { bookContribution } from "./contribution-quotas.js";
 import { contributorAuthority } from "./contributor-authority.js";
 import type { ContributorRules } from "./contributors.js";
 import type { Released } from "./finish.js";
@@ -23,7 +23,16 @@ import type { Placeholders } from "./placeholders.js";
 import type { PromiseKeeper } from "./promise-keeper.js";
 import { type KnownPullRequest, knownPullRequest } from "./pull-requests.js";
 import { pushAuthority } from "./push-authority.js";
-import { bookContributors, bookOwners, contributorsQuotaLeft, ownersQuotaLeft, type QuotaLeft } from "./quotas.js";
+import {
+  type Account,
+  bookContributors,
+  bookOwners,
+  contributorAccount,
+  contributorsAccounts,
+  ownersAccounts,
+  quotaLeft,
+  quotaRemarks,
+} from "./quotas.js";
 import { type PlacedName, placeKey } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 import type { Settling } from "./settle.js";
@@ -84,11 +93,13 @@ export class Pushes {
     const unknown = ids.filter((id) => !pullRequests.has(id));
     const unclaimed = placeholders.allowance(ip, address, unknown, unixSeconds(clock));
     const isFull = (await diskShareUsed()) >= pushesUntilDiskShare;
-    const closedReason = isFull ? "the server's disk is nearly full: try again later" : undefined;
+    const closedReason = isFull
+      ? "the server's disk is nearly full, it takes no pushes now: try again later"
+      : undefined;
     if (address.area === "prs") {
       return contributorAuthority(address, pullRequests.values(), {
         unclaimed,
-        quota: await contributionLeft(store, address.owner, settings()),
+        quota: quotaLeft(await this.#accounts(address, true, [])),
         closedReason: closedReason ?? (await this.#unwantedReason(address)),
       });
     }
@@ -97,7 +108,7 @@ export class Pushes {
       strict: pushStrict,
       archiveReadOnly,
       unclaimed,
-      quota: await this.#quotaLeft(address, ids.length === commands.length, events),
+      quota: quotaLeft(await this.#accounts(address, ids.length === commands.length, events)),
       closedReason,
     });
   }
@@ -112,21 +123,25 @@ export class Pushes {
     return (await contributors.isBlocked(name)) ? "pull requests of this key or name are not wanted here" : undefined;
   }
 
-  async #quotaLeft(
-    name: RepositoryName,
+  async #accounts(
+    name: PlacedName,
     isForPullRequests: boolean,
     events: readonly NostrEvent[],
-  ): Promise<QuotaLeft> {
+  ): Promise<readonly Account[]> {
     const { store, settings, archiveBudget } = this.parts;
+    if (name.area === "prs") return [await contributorAccount(store, name.owner, settings())];
     const isOwners = events.length > 0 && events.every(({ pubkey }) => pubkey === name.owner);
-    if (!isForPullRequests || isOwners) return ownersQuotaLeft(store, name, settings(), archiveBudget);
+    if (!isForPullRequests || isOwners) return ownersAccounts(store, name, settings(), archiveBudget);
     const authors = [...new Set(events.map(({ pubkey }) => pubkey))].filter((author) => author !== name.owner);
-    let left = await contributorsQuotaLeft(store, name, authors, settings());
-    for (const author of authors) {
-      const own = await contributionLeft(store, author, settings());
-      if (own.maxBytes < left.maxBytes) left = own;
-    }
-    return left;
+    return contributorsAccounts(store, name, authors, settings());
+  }
+
+  /** What the pusher should know of the accounts this push was booked to. */
+  async #remarks({ address, updates }: PushOutcome): Promise<string[]> {
+    const ids = nostrIds(updates);
+    const known = await Promise.all(ids.map((id) => this.#known(id)));
+    const events = known.flatMap((one) => one?.event ?? []);
+    return quotaRemarks(await this.#accounts(address, ids.length === updates.length, events));
   }
 
   /** Between prepare and commit: the wanted values, the mark and a partial state's clock are on disk before the refs. */
@@ -190,7 +205,7 @@ export class Pushes {
     }
     const released = await settling.settle([address], "push");
     if (state) await partials.watch(name, state.id);
-    return this.#linesFor(address, released, state?.id);
+    return [...(await this.#linesFor(address, released, state?.id)), ...(await this.#remarks(outcome))];
   }
 
   async #book(tx: Transaction, { address, updates, packBytes }: PushOutcome): Promise<void> {

@@ -1,27 +1,75 @@
 // How much more data a repository may take, and who a push's bytes are booked to (git-http.md, "Budgets"): the owner's
 // for branches and tags, the contributor's own and the repository's share for pull requests, so that strangers cannot
-// use up what is the owner's (threats.md row 19).
+// use up what is the owner's (threats.md row 19). Housekeeping counts anew what is on disk, so that an account shrinks.
+// Table "meta", `pull-request-bytes:<author>:<repository>`: what a contributor has there.
 
 import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
+import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
 import type { ArchiveBudget } from "./archive-budget.js";
+import { contributionsUnderPrs } from "./contribution-quotas.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export interface QuotaLeft {
+  /** Never less than a pack without objects has. */
   readonly maxBytes: number;
+  readonly isUsedUp: boolean;
+  /** For the pusher: limit, use, and what to do. */
   readonly reason: string;
 }
 
-const contributorKey = (author: Pubkey): string => `pull-request-bytes:${author}`;
+/** One account a push is booked to. */
+export interface Account {
+  readonly whose: string;
+  readonly used: number;
+  readonly limit: number;
+  readonly advice: string;
+}
 
-export async function ownersQuotaLeft(
+type Limits = Pick<PurgatorySettings, "quotas">;
+
+/** A pack without objects, as git sends it for a tag on a commit that is here: it adds nothing. */
+const emptyPackBytes = 32;
+const remarkFromShare = 0.8;
+const contributorPrefix = "pull-request-bytes:";
+const contributorKey = (author: Pubkey, name: RepositoryName): string =>
+  `${contributorPrefix}${author}:${repositoryKey(name)}`;
+
+export function sizeText(bytes: number): string {
+  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+  const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
+  const value = bytes / 1024 ** step;
+  return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, "")} ${units[step]}`;
+}
+
+const useText = ({ whose, used, limit }: Account): string => `${whose} ${sizeText(used)} of ${sizeText(limit)}`;
+
+/** By the account that has least left. */
+export function quotaLeft(accounts: readonly Account[]): QuotaLeft {
+  const left = ({ used, limit }: Account): number => limit - used;
+  const account = accounts.reduce((a, b) => (left(b) < left(a) ? b : a));
+  return {
+    maxBytes: Math.max(emptyPackBytes, left(account)),
+    isUsedUp: left(account) <= 0,
+    reason: `${useText(account)}: ${account.advice}`,
+  };
+}
+
+/** What a pusher should know before the next push is refused. */
+export const quotaRemarks = (accounts: readonly Account[]): string[] =>
+  accounts
+    .filter(({ used, limit }) => used >= limit * remarkFromShare)
+    .map((account) => `note: ${useText(account)}; from there on pushes are refused`);
+
+const freeSome = "delete what is not needed and wait for housekeeping, or ask the operator of this server";
+
+export async function ownersAccounts(
   reader: TableReader,
   name: RepositoryName,
-  { quotas }: PurgatorySettings,
-  archiveBudget: ArchiveBudget,
-): Promise<QuotaLeft> {
+  { quotas }: Limits,
+  archiveBudget?: ArchiveBudget,
+): Promise<readonly Account[]> {
   let owned = 0;
   let own = 0;
   let isArchive = false;
@@ -31,26 +79,55 @@ export async function ownersQuotaLeft(
     own = row.counters.bytes;
     isArchive = row.archive !== null;
   }
-  const left = Math.min(quotas.repositoryBytes - own, quotas.ownerBytes - owned);
-  const archiveLeft = isArchive ? await archiveBudget.leftBytes() : left;
-  if (archiveLeft < left) return { maxBytes: archiveLeft, reason: "the disk budget for mirrors is used up" };
-  return { maxBytes: Math.max(0, left), reason: "the quota of this repository or its owner is used up" };
+  const accounts: Account[] = [
+    { whose: "this repository uses", used: own, limit: quotas.repositoryBytes, advice: freeSome },
+    { whose: "all repositories of its owner use", used: owned, limit: quotas.ownerBytes, advice: freeSome },
+  ];
+  const advice = "only the operator of this server can make room";
+  if (isArchive && archiveBudget) {
+    accounts.push({ whose: "all mirrors of this server use", ...(await archiveBudget.use()), advice });
+  }
+  if (quotas.instanceBytes === undefined) return accounts;
+  let used = 0;
+  for await (const { counters } of catalogueRows(reader)) used += counters.bytes + counters.pullRequestBytes;
+  return [...accounts, { whose: "all repositories of this server use", used, limit: quotas.instanceBytes, advice }];
 }
 
 /** `authors`: of the pull requests that are pushed, as far as they are known. */
-export async function contributorsQuotaLeft(
+export async function contributorsAccounts(
   reader: TableReader,
   name: RepositoryName,
   authors: readonly Pubkey[],
-  { quotas }: PurgatorySettings,
-): Promise<QuotaLeft> {
+  { quotas }: Limits,
+): Promise<readonly Account[]> {
   const row = await catalogueRow(reader, name);
-  let left = quotas.pullRequestRepositoryBytes - (row?.counters.pullRequestBytes ?? 0);
-  for (const author of authors) {
-    const used = (await reader.row<number>("meta", contributorKey(author))) ?? 0;
-    left = Math.min(left, quotas.pullRequestAuthorBytes - used);
+  const used = row?.counters.pullRequestBytes ?? 0;
+  const limit = quotas.pullRequestRepositoryBytes;
+  return [
+    { whose: "pull requests of this repository use", used, limit, advice: deleteSome },
+    ...(await Promise.all(authors.map((author) => contributorAccount(reader, author, { quotas })))),
+  ];
+}
+
+const deleteSome = "close or delete old ones, or push to a server of your own";
+
+/** What one author has in other people's repositories and under `/prs/`, together. */
+export async function contributorAccount(reader: TableReader, author: Pubkey, { quotas }: Limits): Promise<Account> {
+  let used = 0;
+  for await (const { bytes } of contributions(reader, author)) used += bytes;
+  for (const { bytes } of await contributionsUnderPrs(reader, author)) used += bytes;
+  return { whose: "your pull requests use", used, limit: quotas.pullRequestAuthorBytes, advice: deleteSome };
+}
+
+/** Only where the repository is still here: with it the data went. */
+async function* contributions(
+  reader: TableReader,
+  author: Pubkey,
+): AsyncIterable<{ readonly key: string; readonly bytes: number }> {
+  const prefix = `${contributorPrefix}${author}:`;
+  for await (const [key, bytes] of reader.rows<number>("meta", { prefix })) {
+    if ((await reader.row("catalogue", key.slice(prefix.length))) !== undefined) yield { key, bytes };
   }
-  return { maxBytes: Math.max(0, left), reason: "the quota for pull requests of this author or repository is used up" };
 }
 
 export function bookOwners(tx: Transaction, row: CatalogueRow, bytes: number): CatalogueRow {
@@ -70,7 +147,26 @@ export async function bookContributors(
   const { counters } = row;
   const changed = { ...row, counters: { ...counters, pullRequestBytes: counters.pullRequestBytes + bytes } };
   setCatalogueRow(tx, changed);
-  const used = (await tx.row<number>("meta", contributorKey(author))) ?? 0;
-  tx.setRow("meta", contributorKey(author), used + bytes);
+  const key = contributorKey(author, row);
+  tx.setRow("meta", key, ((await tx.row<number>("meta", key)) ?? 0) + bytes);
   return changed;
+}
+
+/**
+ * After housekeeping: what is on disk, and what of it only pull requests reach (merged ones are the owner's by now).
+ * Contributors' accounts shrink in the same proportion; who freed what is not known.
+ */
+export async function recount(
+  tx: Transaction,
+  row: CatalogueRow,
+  disk: { readonly bytes: number; readonly pullRequestBytes: number },
+): Promise<void> {
+  const booked = row.counters.pullRequestBytes;
+  const pullRequestBytes = Math.min(booked, disk.pullRequestBytes);
+  const bytes = Math.max(0, disk.bytes - pullRequestBytes);
+  setCatalogueRow(tx, { ...row, counters: { ...row.counters, bytes, pullRequestBytes } });
+  if (pullRequestBytes === booked) return;
+  for await (const [key, used] of tx.rows<number>("meta", { prefix: contributorPrefix })) {
+    if (key.endsWith(`:${repositoryKey(row)}`)) tx.setRow("meta", key, Math.floor((used * pullRequestBytes) / booked));
+  }
 }

@@ -22,6 +22,8 @@ export interface PurgatorySettings {
     readonly ownerBytes: number;
     /** All mirrors together. */
     readonly archiveBytes: number;
+    /** All repositories together; undefined: as much as the disk holds. */
+    readonly instanceBytes?: number | undefined;
     /** Strangers' pull requests: in one repository, and of one author everywhere. */
     readonly pullRequestRepositoryBytes: number;
     readonly pullRequestAuthorBytes: number;

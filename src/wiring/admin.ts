@@ -44,6 +44,7 @@ export interface AdminRooms {
   readonly askNow: RunningParts["askNow"];
   readonly relays: RunningParts["relays"];
   readonly damaged: RunningParts["damaged"];
+  readonly housekeep: RunningParts["housekeep"];
 }
 
 type Traffic = () => { readonly connections: number; readonly subscriptions: number };
@@ -81,6 +82,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     askNow: rooms.askNow,
     relays: rooms.relays,
     damaged: rooms.damaged,
+    housekeep: rooms.housekeep,
     links,
     publicUrl,
   };

@@ -1,6 +1,5 @@
 // The launcher, git itself and the repositories: opened together, closed together.
 
-import { statfs } from "node:fs/promises";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import { askCapabilities, type Capabilities } from "../git/advertisement.js";
@@ -13,11 +12,8 @@ export interface GitHost {
   readonly git: Git;
   readonly repositories: Repositories;
   readonly capabilities: Capabilities;
-  diskShareUsed(): Promise<number>;
   close(): Promise<void>;
 }
-
-const diskLookMs = 2_000;
 
 export async function openGitHost(config: Config, clock: Clock, started: (stallMs: number) => void): Promise<GitHost> {
   // Without a lock on the data, as with the memory backend, somebody else may use the same directory.
@@ -31,24 +27,10 @@ export async function openGitHost(config: Config, clock: Clock, started: (stallM
       git,
       repositories,
       capabilities,
-      diskShareUsed: diskWatch(config.gitDataPath, clock),
       close: () => launcher.close(),
     };
   } catch (error) {
     await launcher.close();
     throw error;
   }
-}
-
-/** Asked at each push and event; the disk is looked at every two seconds at most. A folder not there yet is not full. */
-export function diskWatch(folder: string, clock: Clock): () => Promise<number> {
-  let share = 0;
-  let lookedAtMs = Number.NEGATIVE_INFINITY;
-  return async () => {
-    if (clock.monotonicMs() - lookedAtMs < diskLookMs) return share;
-    lookedAtMs = clock.monotonicMs();
-    const disk = await statfs(folder).catch(() => undefined);
-    share = disk && disk.blocks > 0 ? 1 - disk.bavail / disk.blocks : 0;
-    return share;
-  };
 }

@@ -82,6 +82,7 @@ export const purgatorySettings = (config: Config): PurgatorySettings => ({
     repositoryBytes: config.repositoryMaxBytes,
     ownerBytes: config.npubMaxBytes,
     archiveBytes: config.archiveMaxBytes,
+    instanceBytes: config.instanceMaxBytes,
     pullRequestRepositoryBytes: config.prRepositoryMaxBytes,
     pullRequestAuthorBytes: config.prAuthorMaxBytes,
   },

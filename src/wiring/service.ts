@@ -1,7 +1,6 @@
 // Opens the port: the relay and the git host behind one HTTP server, and /metrics on its own address if asked for.
 
 import { randomBytes } from "node:crypto";
-import { statfs } from "node:fs/promises";
 import type { Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
 import type { LiveConfig } from "../config/live-config.js";
@@ -38,6 +37,7 @@ import { publicUrls, relayFacts } from "./facts.js";
 import type { GitHost } from "./git-host.js";
 import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
 import { createPages } from "./pages.js";
+import { measureQueues } from "./queue-metrics.js";
 
 export interface ServiceParts {
   readonly live: LiveConfig;
@@ -51,6 +51,8 @@ export interface ServiceParts {
   readonly verifier: Verifier;
   readonly intake: Intake;
   readonly gitHost: GitHost;
+  /** Events are taken. */
+  readonly isDiskFit: () => boolean;
   readonly purgatory: Purgatory;
   readonly registry: Registry;
   readonly relayMetrics: RelayMetrics;
@@ -80,6 +82,11 @@ export async function startService(parts: ServiceParts): Promise<Service> {
   ).list;
   const basePath = config.domain.includes("/") ? config.domain.slice(config.domain.indexOf("/")) : "";
   const git = gitHttp(parts, basePath, (request) => clientIp(request, proxies));
+  measureQueues(parts.registry, {
+    store: () => parts.store.stats.queuedWorks,
+    fetches: () => git.queued.fetches,
+    pushes: () => git.queued.pushes,
+  });
   const relay = createRelay({
     store: parts.store,
     intake: parts.intake,
@@ -153,7 +160,9 @@ function gitHttp(
     abandoned: (entry) => purgatory.abandoned(entry),
     released: (outcome) => purgatory.pushed(outcome),
     ipOf,
-    budgets: packBudgets(live.current),
+    get budgets() {
+      return packBudgets(live.current);
+    },
     limits: gitHttpLimits(live.current),
     cacheDirectory: `${gitHost.launcher.scratchDirectory}/answers`,
     basePath,
@@ -184,7 +193,7 @@ function routes(parts: ServiceParts, git: GitHttp, api: ApiParts): Route[] {
   const checks = [
     { name: "store", isReady: () => isWritable(store) },
     { name: "git", isReady: () => gitHost.git.version !== "" },
-    { name: "disk", isReady: async () => (await diskShare(live)) * 100 < live.current.diskEventsMaxPercent },
+    { name: "disk", isReady: parts.isDiskFit },
   ];
   return [
     blockedRoute((ip) => admin.parts.rules.isBlocked(ip)),
@@ -230,10 +239,4 @@ async function isWritable(store: Store): Promise<boolean> {
     if (isTemporary(error)) return false;
     throw error;
   }
-}
-
-async function diskShare(live: LiveConfig): Promise<number> {
-  const { databaseBackend, gitDataPath, relayDataPath } = live.current;
-  const disk = await statfs(databaseBackend === "memory" ? gitDataPath : relayDataPath).catch(() => undefined);
-  return disk && disk.blocks > 0 ? 1 - disk.bavail / disk.blocks : 0;
 }

@@ -27,6 +27,7 @@ import { npubOf } from "../../src/nostr/nip19.js";
 import { createVerifierPool, type VerifierPool } from "../../src/nostr/verify/pool.js";
 import type { Expiry } from "../../src/purgatory/expiry.js";
 import type { Released } from "../../src/purgatory/finish.js";
+import { keepHouse } from "../../src/purgatory/housekeeping.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
 import { diskAddress, type PlacedName } from "../../src/purgatory/repository-address.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
@@ -175,6 +176,7 @@ export class HuntHouse {
       verifier: this.#verifier,
       intake,
       gitHost,
+      isDiskFit: () => true,
       purgatory,
       registry,
       relayMetrics: createRelayMetrics(registry, () => 10),
@@ -187,6 +189,8 @@ export class HuntHouse {
         services: [serviceName(this.domain) as ServiceName],
         version: "0",
         askedServers: () => [],
+        housekeep: (address, kind, signal) =>
+          keepHouse({ store, clock, repositories: gitHost.repositories, graceDays: () => 14 }, address, kind, signal),
         damaged: async () => undefined,
         askNow: () => false,
         relays: { status: () => [], reconnect: () => false },

@@ -13,6 +13,7 @@ import { createLiveConfig } from "../../src/config/live-config.js";
 import { loadConfig } from "../../src/config/load.js";
 import { createLog } from "../../src/config/logging.js";
 import { startServer } from "../../src/start.js";
+import type { ReadDisk } from "../../src/wiring/disk.js";
 import { RelayClient } from "./relay-client.js";
 
 export interface TestServer {
@@ -31,6 +32,8 @@ export interface ServerOptions {
   readonly backend?: "memory" | "lmdb";
   readonly settings?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
+  /** Only in this process: how full its disks are said to be. */
+  readonly readDisk?: ReadDisk;
   /** An earlier server's, to start on what it left. */
   readonly folder?: string;
 }
@@ -91,6 +94,7 @@ export async function startInProcess(options: ServerOptions = {}): Promise<TestS
     build: { version: "0.0.0", commit: "test" },
     cores: 2,
     onFault: (error) => void faults.push(error),
+    ...(options.readDisk ? { readDisk: options.readDisk } : {}),
   });
   return {
     ...common(folder, port),

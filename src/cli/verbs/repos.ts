@@ -55,11 +55,13 @@ export const repos: Verb = (program, abilities) => {
     examples: ["holdfast repos gc", "holdfast repos gc npub1…/my-project --cruft"],
     operation: "repos.gc",
     parameters: ([repository], { cruft }) => ({ repository, cruft }),
-    text: ({ done, busy, bytesBefore, bytesAfter }) =>
+    text: ({ done, busy, failed, bytesBefore, bytesAfter }) =>
       [
         `${done} repositories repacked; ${bytesText(bytesBefore)} before, ${bytesText(bytesAfter)} after`,
         ...busy.map((name) => `busy, left alone: ${lineText(name)}`),
+        ...failed.map((name) => `failed, see the log: ${lineText(name)}`),
       ].join("\n"),
+    failsOn: ({ failed }) => failed.length > 0,
   })
     .argument("[repository]", "npub/identifier or naddr; all if left out")
     .option("--cruft", "also drop garbage older than two weeks");

@@ -67,6 +67,13 @@ export const gitSettings = {
     "Fetches that may wait for their turn; more get 503 and Retry-After.",
   ),
   NGIT_GIT_PACK_CACHE_BYTES: limit(bytes({ min: 0 }), "1GiB", "Disk for answers shared by equal fetches."),
+  NGIT_GIT_REPACK_AFTER_PACKS: limit(atLeastOne, "20", "Packs a repository gathers before they are joined."),
+  NGIT_GIT_REPACK_QUIET_SECS: setting(seconds({ min: 1 }), {
+    fallback: "30",
+    testFallback: "1",
+    reloadable: true,
+    help: "How long a repository is left alone after its last change before it is repacked.",
+  }),
   NGIT_GIT_CRUFT_INTERVAL_DAYS: limit(days({ min: 1 }), "7", "Time between repacks that sort out unreachable objects."),
   NGIT_GIT_CRUFT_AFTER_REPACKS: limit(atLeastOne, "10", "Ordinary repacks after which one is done anyway."),
   NGIT_GIT_CRUFT_GRACE_DAYS: limit(days(), "14", "How long unreachable objects are kept."),

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { GivingWay } from "./giving-way.js";
+
+/** Runs until it is told to stop. */
+const untilStopped = (signal: AbortSignal): Promise<string> =>
+  new Promise((resolve) => signal.addEventListener("abort", () => setImmediate(() => resolve("stopped"))));
+
+it("work stops the housekeeping of its repository, waits for its end, and leaves others alone", async () => {
+  const way = new GivingWay();
+  const order: string[] = [];
+  const other = new AbortController();
+  const tidyingOther = way.tidy("b", other.signal, untilStopped);
+  const tidying = way.tidy("a", undefined, async (signal) => order.push(await untilStopped(signal)));
+  await way.during(["a"], async () => order.push("work"));
+  await tidying;
+  assert.deepEqual(order, ["stopped", "work"]);
+  other.abort();
+  assert.equal(await tidyingOther, "stopped");
+});
+
+it("housekeeping does not begin while somebody works there or another tidies, and does afterwards", async () => {
+  const way = new GivingWay();
+  const now = async (): Promise<string> => "done";
+  await way.during(["a", "b"], async () => {
+    await way.during(["a"], async () => undefined);
+    assert.equal(await way.tidy("a", undefined, now), undefined);
+    assert.equal(await way.tidy("b", undefined, now), undefined);
+    assert.equal(await way.tidy("c", undefined, () => way.tidy("c", undefined, now)), undefined);
+  });
+  assert.equal(await way.tidy("a", undefined, now), "done");
+});
+
+it("housekeeping that failed is over", async () => {
+  const way = new GivingWay();
+  await assert.rejects(
+    way.tidy("a", undefined, () => Promise.reject(new Error("disk"))),
+    /disk/,
+  );
+  assert.equal(await way.during(["a"], async () => "work"), "work");
+  assert.equal(await way.tidy("a", undefined, async () => "done"), "done");
+});

@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { catalogueRow, newRepositoryRow, setCatalogueRow } from "../admission/catalogue.js";
+import { repositoryKey } from "../admission/names.js";
+import type { Pubkey } from "../nostr/ids.js";
+import { createMemoryStore } from "../store/memory/create.js";
+import type { Store } from "../store/port.js";
+import {
+  bookContributors,
+  bookOwners,
+  contributorsAccounts,
+  ownersAccounts,
+  type QuotaLeft,
+  quotaLeft,
+  quotaRemarks,
+  recount,
+  sizeText,
+} from "./quotas.js";
+import { defaultPurgatorySettings } from "./settings.js";
+
+const owner = "1".repeat(64) as Pubkey;
+const [alice, bob] = ["a".repeat(64) as Pubkey, "b".repeat(64) as Pubkey];
+const [one, two] = [
+  { owner, identifier: "one" },
+  { owner, identifier: "two" },
+];
+const limits = {
+  quotas: {
+    repositoryBytes: 1_000,
+    archiveBytes: 1_000_000,
+    ownerBytes: 1_500,
+    pullRequestRepositoryBytes: 800,
+    pullRequestAuthorBytes: 500,
+  },
+};
+
+const ownersQuotaLeft = async (...asked: Parameters<typeof ownersAccounts>): Promise<QuotaLeft> =>
+  quotaLeft(await ownersAccounts(...asked));
+const contributorsQuotaLeft = async (...asked: Parameters<typeof contributorsAccounts>): Promise<QuotaLeft> =>
+  quotaLeft(await contributorsAccounts(...asked));
+
+async function storeWith(...names: readonly (typeof one)[]): Promise<Store> {
+  const store = createMemoryStore();
+  await store.transact(async (tx) => {
+    for (const name of names) setCatalogueRow(tx, newRepositoryRow(name, 0));
+  });
+  return store;
+}
+
+const booked = (store: Store, name: typeof one, bytes: number, author?: Pubkey): Promise<void> =>
+  store.transact(async (tx) => {
+    const row = await catalogueRow(tx, name);
+    assert.ok(row);
+    if (author) await bookContributors(tx, row, author, bytes);
+    else bookOwners(tx, row, bytes);
+  });
+
+describe("an owner's quota", () => {
+  it("is what the repository or its owner has left, whichever is less, with use and limit", async () => {
+    const store = await storeWith(one, two);
+    await booked(store, one, 400);
+    assert.deepEqual(await ownersQuotaLeft(store, one, limits).then(({ maxBytes }) => maxBytes), 600);
+    await booked(store, two, 900);
+    const left = await ownersQuotaLeft(store, one, limits);
+    assert.equal(left.maxBytes, 200);
+    assert.match(left.reason, /^all repositories of its owner use 1\.3 KiB of 1\.5 KiB: /);
+  });
+
+  it("used up, still takes a pack without objects", async () => {
+    const store = await storeWith(one);
+    await booked(store, one, 1_200);
+    const left = await ownersQuotaLeft(store, one, limits);
+    assert.deepEqual([left.maxBytes, left.isUsedUp], [32, true]);
+    assert.match(left.reason, /^this repository uses 1\.2 KiB of 1000 bytes: /);
+  });
+
+  it("of the whole server counts everything, when there is one", async () => {
+    const store = await storeWith(one, two);
+    await booked(store, one, 100);
+    await booked(store, two, 50, alice);
+    const left = await ownersQuotaLeft(store, one, { quotas: { ...limits.quotas, instanceBytes: 200 } });
+    assert.equal(left.maxBytes, 50);
+    assert.match(left.reason, /^all repositories of this server use 150 bytes of 200 bytes: /);
+  });
+
+  it("is remarked on from 80 %", async () => {
+    const store = await storeWith(one);
+    await booked(store, one, 799);
+    assert.deepEqual(quotaRemarks(await ownersAccounts(store, one, limits)), []);
+    await booked(store, one, 1);
+    assert.deepEqual(quotaRemarks(await ownersAccounts(store, one, limits)), [
+      "note: this repository uses 800 bytes of 1000 bytes; from there on pushes are refused",
+    ]);
+  });
+});
+
+describe("a contributor's quota", () => {
+  it("is counted over all repositories and apart from the owner's", async () => {
+    const store = await storeWith(one, two);
+    await booked(store, one, 200, alice);
+    await booked(store, two, 250, alice);
+    const left = await contributorsQuotaLeft(store, one, [alice], limits);
+    assert.equal(left.maxBytes, 50);
+    assert.match(left.reason, /^your pull requests use 450 bytes of 500 bytes: /);
+    assert.equal((await contributorsQuotaLeft(store, one, [bob], limits)).maxBytes, 500);
+    assert.equal((await ownersQuotaLeft(store, one, limits)).maxBytes, 1_000);
+  });
+
+  it("of an owner in his own repository is the owner's", async () => {
+    const store = await storeWith(one);
+    await booked(store, one, 200, owner);
+    assert.equal((await ownersQuotaLeft(store, one, limits)).maxBytes, 800);
+  });
+
+  it("comes back when the repository goes", async () => {
+    const store = await storeWith(one, two);
+    await booked(store, one, 400, alice);
+    await store.transact(async (tx) => tx.deleteRow("catalogue", repositoryKey(one)));
+    assert.equal((await contributorsQuotaLeft(store, two, [alice], limits)).maxBytes, 500);
+  });
+
+  it("never counts for a stranger whose repository's name ends alike", async () => {
+    const store = await storeWith(one, { owner, identifier: "phone" });
+    await booked(store, { owner, identifier: "phone" }, 300, alice);
+    await booked(store, one, 300, alice);
+    await store.transact(async (tx) => {
+      const row = await catalogueRow(tx, one);
+      assert.ok(row);
+      await recount(tx, row, { bytes: 1_000, pullRequestBytes: 0 });
+    });
+    assert.equal((await contributorsQuotaLeft(store, two, [alice], limits)).maxBytes, 200);
+  });
+});
+
+describe("counting anew", () => {
+  it("makes the accounts what is on disk; contributors' shrink together", async () => {
+    const store = await storeWith(one);
+    await booked(store, one, 900);
+    await booked(store, one, 300, alice);
+    await booked(store, one, 100, bob);
+    await store.transact(async (tx) => {
+      const row = await catalogueRow(tx, one);
+      assert.ok(row);
+      await recount(tx, row, { bytes: 700, pullRequestBytes: 200 });
+    });
+    const { counters } = (await catalogueRow(store, one)) ?? {};
+    assert.deepEqual(counters, { pushes: 0, bytes: 500, pullRequestBytes: 200 });
+    assert.equal((await contributorsQuotaLeft(store, two, [alice], limits)).maxBytes, 350);
+    assert.equal((await contributorsQuotaLeft(store, two, [bob], limits)).maxBytes, 450);
+  });
+
+  it("never charges contributors with what the owner pushed to a pull request of his own", async () => {
+    const store = await storeWith(one);
+    await booked(store, one, 300, alice);
+    await store.transact(async (tx) => {
+      const row = await catalogueRow(tx, one);
+      assert.ok(row);
+      await recount(tx, row, { bytes: 900, pullRequestBytes: 600 });
+    });
+    const { counters } = (await catalogueRow(store, one)) ?? {};
+    assert.deepEqual(counters, { pushes: 0, bytes: 600, pullRequestBytes: 300 });
+  });
+});
+
+it("sizes are said in the unit people use", () => {
+  const texts = [0, 1, 1_023, 1_024, 1_536, 20 * 2 ** 20, 10 * 2 ** 30, 2 ** 50].map(sizeText);
+  assert.deepEqual(texts, ["0 bytes", "1 bytes", "1023 bytes", "1 KiB", "1.5 KiB", "20 MiB", "10 GiB", "1024 TiB"]);
+});
+
+it("the defaults are those of the specification", () => {
+  const { quotas } = defaultPurgatorySettings;
+  assert.deepEqual(
+    [quotas.repositoryBytes, quotas.ownerBytes, quotas.pullRequestRepositoryBytes, quotas.pullRequestAuthorBytes].map(
+      sizeText,
+    ),
+    ["10 GiB", "20 GiB", "2 GiB", "1 GiB"],
+  );
+});

@@ -1,0 +1,118 @@
+// Housekeeping in this server: settings, metrics and log lines around purgatory/upkeep.ts.
+
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { repositoryAddress } from "../admission/names.js";
+import type { Clock } from "../base/clock.js";
+import type { LiveConfig } from "../config/live-config.js";
+import type { Logger } from "../config/logging.js";
+import type { HousekeepingReport } from "../purgatory/housekeeping.js";
+import { Upkeep } from "../purgatory/upkeep.js";
+import type { Store } from "../store/port.js";
+import type { Disks } from "./disk.js";
+import type { GitHost } from "./git-host.js";
+
+const secondsPerDay = 86_400;
+
+export async function startHousekeeping(parts: {
+  readonly live: LiveConfig;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly store: Store;
+  readonly gitHost: GitHost;
+  readonly disks: Disks;
+  readonly registry: Registry;
+}): Promise<Upkeep> {
+  const { live, logger, clock, store, gitHost, disks, registry } = parts;
+  const metrics = createHousekeepingMetrics(registry, clock, () => upkeep.queued);
+  const upkeep = new Upkeep({
+    store,
+    repositories: gitHost.repositories,
+    clock,
+    graceDays: () => live.current.gitCruftGraceDays,
+    rules: () => ({
+      packsToJoin: live.current.gitRepackAfterPacks,
+      cruftSeconds: live.current.gitCruftIntervalDays * secondsPerDay,
+      cruftAfterRepacks: live.current.gitCruftAfterRepacks,
+    }),
+    quietMs: () => live.current.gitRepackQuietSecs * 1_000,
+    freeBytes: () => disks.gitFreeBytes,
+    ran(report) {
+      metrics.ran(report);
+      logReport(logger, report);
+    },
+    failed: (error) => logger.error({ err: error }, "housekeeping could not look at a repository"),
+  });
+  await upkeep.open();
+  return upkeep;
+}
+
+function logReport(logger: Logger, report: HousekeepingReport): void {
+  const { kind, result, address, before, after, error } = report;
+  const facts = {
+    repo: repositoryAddress(address),
+    kind,
+    result,
+    ms: Math.round(report.seconds * 1_000),
+    packs: `${before.packs} → ${after.packs}`,
+    bytes: `${before.bytes} → ${after.bytes}`,
+  };
+  if (result === "failed") logger.warn({ ...facts, err: error }, "housekeeping failed; it is tried again later");
+  else if (result === "done") logger.info(facts, "housekeeping");
+  else logger.debug(facts, "housekeeping gave way");
+}
+
+function createHousekeepingMetrics(registry: Registry, clock: Clock, queued: () => number) {
+  const registers = [registry];
+  let lastSuccessMs = clock.monotonicMs();
+  const runs = new Counter({
+    name: "ngit_git_housekeeping_runs_total",
+    help: "Housekeeping of repositories, by kind and how it ended",
+    labelNames: ["kind", "result"],
+    registers,
+  });
+  const duration = new Histogram({
+    name: "ngit_git_housekeeping_duration_seconds",
+    help: "How long housekeeping of one repository took",
+    labelNames: ["kind"],
+    buckets: [0.1, 0.5, 2, 10, 60, 300, 1_800],
+    registers,
+  });
+  const packs = new Counter({
+    name: "ngit_git_housekeeping_packs_joined_total",
+    help: "Packs that are fewer since",
+    registers,
+  });
+  const bytes = new Counter({
+    name: "ngit_git_housekeeping_freed_bytes_total",
+    help: "Bytes of packs that are fewer since",
+    registers,
+  });
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  gauge("ngit_git_housekeeping_queue", "Repositories that changed and wait for a look", queued);
+  gauge(
+    "ngit_git_housekeeping_last_success_age_seconds",
+    "Time since housekeeping last ended well, or since the start",
+    () => (clock.monotonicMs() - lastSuccessMs) / 1_000,
+  );
+  for (const kind of ["geometric", "cruft"]) {
+    for (const result of ["done", "busy", "interrupted", "failed"]) runs.inc({ kind, result }, 0);
+  }
+  return {
+    ran({ kind, result, seconds, before, after }: HousekeepingReport): void {
+      runs.inc({ kind, result });
+      if (result === "busy") return;
+      duration.observe({ kind }, seconds);
+      packs.inc(Math.max(0, before.packs - after.packs));
+      bytes.inc(Math.max(0, before.bytes - after.bytes));
+      if (result === "done") lastSuccessMs = clock.monotonicMs();
+    },
+  };
+}
