@@ -34,6 +34,7 @@ const server = await startServer({
   build: { version: "bench", commit: "bench" },
   cores: 2,
   onFault: fail,
+  onRequestFault: fail,
   ...(process.env.BENCH_POLICY === "grasp" ? {} : { policy: takeAll }),
 });
 

@@ -74,7 +74,13 @@ export interface StartParts {
   readonly clock: Clock;
   readonly build: { readonly version: string; readonly commit: string };
   readonly cores: number;
+  /** Something the server relies on broke: it cannot go on. */
   readonly onFault: (error: unknown) => void;
+  /**
+   * One request or message failed at a bug of ours. It was answered and nothing of it was stored: whoever can send it
+   * again must not be able to end the server with it. Logged when not given.
+   */
+  readonly onRequestFault?: (error: unknown) => void;
   /** What the admin page shows of the log; nothing when not given. */
   readonly recentLog?: LogRing;
   /** Instead of the one the settings ask for, and not closed here; for tests that look into it or start again on it. */
@@ -257,7 +263,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       ...(parts.recentLog && { recentLog: parts.recentLog }),
       syncStatus: () => syncing?.status(),
       status: statusSources(hunt.hunting, () => syncing?.status(), [service], clock),
-      onFault,
+      onFault: parts.onRequestFault ?? ((error) => logger.error({ err: error }, "a request failed: this is a bug")),
     });
     closing.add("service", () => started.close());
     admin.watchTraffic(() => started.traffic);

@@ -103,6 +103,7 @@ export async function startPagesWorld(
     build: { version: "0.0.0", commit: "test" },
     cores: 2,
     onFault: (error) => void faults.push(error),
+    onRequestFault: (error) => void faults.push(error),
   });
   const origin = `http://127.0.0.1:${port}`;
   const relay = await RelayClient.connect(`ws://127.0.0.1:${port}${basePath}/`);

@@ -62,6 +62,7 @@ export interface ServiceParts {
   readonly status?: StatusSources;
   readonly syncStatus: () => unknown;
   readonly recentLog?: LogRing;
+  /** A request or message that failed: it was answered, the server goes on. */
   readonly onFault: (error: unknown) => void;
 }
 

@@ -67,6 +67,7 @@ export async function startWholeServer(wish: StartedWish = {}): Promise<StartedS
     build: { version: "0.0.0", commit: "test" },
     cores: 2,
     onFault: (error) => faults.push(error),
+    onRequestFault: (error) => faults.push(error),
     ...(policy !== undefined && { policy }),
   });
   return {

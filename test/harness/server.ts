@@ -94,6 +94,7 @@ export async function startInProcess(options: ServerOptions = {}): Promise<TestS
     build: { version: "0.0.0", commit: "test" },
     cores: 2,
     onFault: (error) => void faults.push(error),
+    onRequestFault: (error) => void faults.push(error),
     ...(options.readDisk ? { readDisk: options.readDisk } : {}),
   });
   return {

@@ -103,6 +103,7 @@ export async function startSyncServer(wish: SyncServerWish = {}): Promise<SyncSe
     build: { version: "test", commit: "test" },
     cores: 2,
     onFault: (error) => faults.push(error),
+    onRequestFault: (error) => faults.push(error),
     store,
   });
   let closed: Promise<void> | undefined;
