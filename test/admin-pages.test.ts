@@ -281,6 +281,7 @@ test("the command line does the same to relays", async () => {
   assert.equal(dropped.code, 1);
   assert.match((await server.verb("relays", "unignore", relay.url)).stdout, /is followed again/);
   await until("the relay is back", () => relay.openConnections === 1, withinMs);
+  assert.match((await server.verb("relays", "reconnect", relay.url)).stdout, /is dialled now/);
 });
 
 test("what waits is shown with what is missing; its servers are asked now; it is deleted", async () => {

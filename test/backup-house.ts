@@ -45,8 +45,11 @@ export async function jsonOf<T>(folder: string, ...args: readonly string[]): Pro
   return JSON.parse(ended.stdout) as T;
 }
 
+/** Packs stay as they are: a repack between two backups would leave nothing for them to share. */
+const settings = { NGIT_DOMAIN: domain, NGIT_GIT_REPACK_AFTER_PACKS: "1000" };
+
 export const startOn = (folder?: string): Promise<ChildServer> =>
-  startChild({ backend: "lmdb", settings: { NGIT_DOMAIN: domain }, ...(folder === undefined ? {} : { folder }) });
+  startChild({ backend: "lmdb", settings, ...(folder === undefined ? {} : { folder }) });
 
 export class Writer {
   readonly owner = new Person();

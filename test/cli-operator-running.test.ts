@@ -65,6 +65,10 @@ test("purgatory list tells what waits, why, what is missing and until when", asy
   );
   const text = await server.verb("purgatory", "list");
   assert.match(text.stdout, new RegExp(`state +waiting .*${state.id}.*abababababab`));
+  const asked = await server.verb("purgatory", "ask", `${npubOf(key.pubkey)}/waits`);
+  assert.equal(asked.code, 0, asked.stderr);
+  const nothing = await server.verb("purgatory", "ask", `${npubOf(key.pubkey)}/new`);
+  assert.equal(nothing.code, 1, "an announcement alone is not hunted");
 });
 
 test("repos list, show, fsck and gc tell how a repository is and keep it sound", async () => {

@@ -58,6 +58,8 @@ export async function beginSnapshot(
       return refusal("not-possible", "another backup is being taken: wait for its end");
     }
     const count = await staged.stageAll((linked) => progress(linked, undefined, "linking repositories"), signal);
+    // Whoever asked may be gone by now: an abort that was has no listener.
+    signal.throwIfAborted();
     signal.addEventListener("abort", () => void drop().catch(() => undefined), { once: true });
     return done({ relay, git: staged.folder, repositories: count, heldMs: Math.round(heldMs) });
   } catch (error) {
