@@ -81,7 +81,8 @@ export class QuarantineDirectory implements Quarantine {
   }
 
   async drop(): Promise<void> {
-    await rm(this.directory, { recursive: true, force: true });
+    // Without a descriptor to be had it cannot even be read; that passes.
+    await rm(this.directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   }
 }
 

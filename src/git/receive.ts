@@ -17,6 +17,7 @@ import type {
   CandidateState,
   CommandVerdict,
   JournalEntry,
+  KeptAside,
   ObjectType,
   PackBudgets,
   PushAuthority,
@@ -43,6 +44,8 @@ export interface PushHooks {
   readonly begins?: (address: RepositoryAddress) => () => void;
   /** Resolves when the wanted values are on disk; a throw stops the push. */
   readonly journal: (entry: JournalEntry) => Promise<void>;
+  /** Data was put aside for events nobody knows yet. Resolves when that is on disk; a throw stops the push. */
+  readonly keptAside?: (kept: KeptAside) => Promise<void>;
   /** What was journaled was not written after all. */
   readonly abandoned?: (entry: JournalEntry) => Promise<void>;
   /** Runs to its end before the pusher gets the report; lines for the pusher's terminal. */
@@ -268,7 +271,7 @@ class Push {
           decision = again;
           const { candidate } = again;
           if (updates.length > 0) await this.#journal({ address: this.request.address, candidate, updates });
-          placeholders = await keepPlaceholders(quarantine, again);
+          placeholders = await this.#keepAside(quarantine, again);
           if (updates.length > 0) await quarantine.migrate();
           return true;
         },
@@ -285,6 +288,13 @@ class Push {
       }
     }
     return resultOf(decision.verdicts, { packBytes: quarantine.packBytes });
+  }
+
+  async #keepAside(quarantine: QuarantineDirectory, decision: PushDecision): Promise<readonly UnclaimedData[]> {
+    const { address, ip } = this.request;
+    const placeholders = await keepPlaceholders(quarantine, decision);
+    if (placeholders.length > 0) await this.hooks.keptAside?.({ address, ip, placeholders });
+    return placeholders;
   }
 
   async #journal(entry: JournalEntry): Promise<void> {

@@ -124,6 +124,8 @@ export interface PushOutcome {
   readonly ip: string;
 }
 
+export type KeptAside = Pick<PushOutcome, "address" | "ip" | "placeholders">;
+
 /** Durably recorded between prepare and commit, replayed by the caller at start. */
 export interface JournalEntry {
   readonly address: RepositoryAddress;

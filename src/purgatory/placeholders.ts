@@ -7,7 +7,7 @@ import { type RepositoryName, repositoryAddress, repositoryKey, repositoryNamed 
 import { type PlaceholderRow, placeholders } from "../admission/waiting.js";
 import { putPlaceholder, removePlaceholder } from "../admission/waiting-writes.js";
 import type { RepositoryAddress } from "../git/address.js";
-import type { PushOutcome, RepositoryStore, UnclaimedAllowance } from "../git/types.js";
+import type { KeptAside, RepositoryStore, UnclaimedAllowance } from "../git/types.js";
 import { type EventId, isOid, type Pubkey } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { Store, Transaction } from "../store/port.js";
@@ -65,27 +65,36 @@ export class Placeholders {
     };
   }
 
-  async pushed(outcome: PushOutcome): Promise<void> {
-    if (outcome.placeholders.length === 0) return;
+  /** Before the pusher hears `ok`: what cannot be written down is not kept. */
+  async keptAside({ address, ip, placeholders: kept }: KeptAside): Promise<void> {
     const { placeholderSeconds, prsPlaceholderSeconds } = this.settings();
-    const { address } = outcome;
-    const rows = outcome.placeholders.map(
+    const rows = kept.map(
       (data): PlaceholderRow => ({
         id: data.eventId,
         repository: repositoryAddress(address),
         area: address.area,
-        ip: outcome.ip,
+        ip,
         bytes: data.bytes,
         entered: Math.floor(data.sinceMs / 1000),
         expires:
           Math.floor(data.sinceMs / 1000) + (address.area === "prs" ? prsPlaceholderSeconds : placeholderSeconds),
       }),
     );
-    await this.store.transact(async (tx) => {
-      for (const row of rows) putPlaceholder(tx, row);
-    });
+    try {
+      await this.store.transact(async (tx) => {
+        for (const row of rows) putPlaceholder(tx, row);
+      });
+    } catch (error) {
+      const repository = this.repositories.open(address);
+      for (const row of rows) if (!this.#held.has(this.#key(row))) await repository.dropUnclaimed(row.id);
+      throw error;
+    }
     for (const row of rows) this.#held.set(this.#key(row), row);
-    await this.#evictAbove(this.settings().unclaimed.bytesInAll);
+  }
+
+  /** After a push: whoever holds most gives way. */
+  makeRoom(): Promise<void> {
+    return this.#evictAbove(this.settings().unclaimed.bytesInAll);
   }
 
   /** The event is here: its `c` decides what of the data stays, and whose quota that is. */

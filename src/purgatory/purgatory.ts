@@ -25,7 +25,14 @@ import { putWaiting } from "../admission/waiting-writes.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryAddress } from "../git/address.js";
 import { GitError } from "../git/run.js";
-import type { JournalEntry, PushAuthority, PushCommand, PushOutcome, RepositoryStore } from "../git/types.js";
+import type {
+  JournalEntry,
+  KeptAside,
+  PushAuthority,
+  PushCommand,
+  PushOutcome,
+  RepositoryStore,
+} from "../git/types.js";
 import { addressOf } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
@@ -140,10 +147,11 @@ export class Purgatory {
       partials,
       contributors: parts.contributors,
     });
+    const isBusy = (name: PlacedName): boolean => pushes.isAtWork(name) || settling.isOwed(name);
     const contributors = new Contributors({
       store,
       repositories,
-      isBusy: (name) => pushes.isAtWork(name),
+      isBusy,
       dropPullRequests: (ids, name) => settling.dropPullRequests(ids, name),
       mirrorInto: (name) => mirroring.into(name),
     });
@@ -162,7 +170,7 @@ export class Purgatory {
       clock,
       settings,
       contributors: parts.contributors && contributors,
-      isBusy: (name) => pushes.isAtWork(name),
+      isBusy,
       mayExpire: (entry) => this.#mayExpire(entry),
       expired: (entry, expiry) => {
         observer.expired(entry, expiry);
@@ -335,6 +343,10 @@ export class Purgatory {
 
   journal(entry: JournalEntry): Promise<void> {
     return this.#pushes.journal(entry);
+  }
+
+  keptAside(kept: KeptAside): Promise<void> {
+    return this.placeholders.keptAside(kept);
   }
 
   abandoned(entry: JournalEntry): Promise<void> {

@@ -182,6 +182,15 @@ export class Pushes {
 
   /** After the refs are written, before the report is sent. The lines go to the pusher's terminal. */
   async pushed(outcome: PushOutcome): Promise<string[]> {
+    try {
+      return await this.#pushed(outcome);
+    } catch (error) {
+      this.parts.settling.owe([outcome.address]);
+      throw error;
+    }
+  }
+
+  async #pushed(outcome: PushOutcome): Promise<string[]> {
     const { address, decision, updates } = outcome;
     const { store, clock, settings, keeper, placeholders, settling, partials } = this.parts;
     const name: RepositoryName = { owner: address.owner, identifier: address.identifier };
@@ -190,7 +199,7 @@ export class Pushes {
       keeper.add(address, key);
       this.#promised.delete(entry);
     }
-    await placeholders.pushed(outcome);
+    if (outcome.placeholders.length > 0) await placeholders.makeRoom();
     const now = unixSeconds(clock);
     const state = updates.length > 0 ? decision.candidate : undefined;
     await store.transact(async (tx) => {

@@ -71,16 +71,25 @@ export class Settling {
       for (const name of served) await this.parts.mirroring.into(name);
       return released;
     } catch (error) {
-      for (const name of names) this.#unfinished.set(placeKey(name), name);
+      this.owe(names);
       throw error;
     }
+  }
+
+  /** Their refs are written, or may be, and the release could not be ended: what waits for it must not expire. */
+  owe(names: readonly PlacedName[]): void {
+    for (const name of names) this.#unfinished.set(placeKey(name), name);
+  }
+
+  isOwed(name: PlacedName): boolean {
+    return this.#unfinished.has(placeKey(name));
   }
 
   /** Refs may be written whose events still wait: tried again until it is done, not at the next start only. */
   async settleUnfinished(): Promise<void> {
     for (const [key, name] of [...this.#unfinished]) {
-      this.#unfinished.delete(key);
       await this.settle([name], "present");
+      this.#unfinished.delete(key);
     }
   }
 

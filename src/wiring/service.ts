@@ -158,6 +158,7 @@ function gitHttp(
     authority: (address, commands, { ip }) => purgatory.authority(address, commands, ip),
     begins: (address) => purgatory.pushBegins(address),
     journal: (entry) => purgatory.journal(entry),
+    keptAside: (kept) => purgatory.keptAside(kept),
     abandoned: (entry) => purgatory.abandoned(entry),
     released: (outcome) => purgatory.pushed(outcome),
     ipOf,

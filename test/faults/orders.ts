@@ -60,7 +60,7 @@ export const methodPoints: Readonly<Record<string, MethodPoint>> = {
   "the events are stored, the refs are not shown": before(Settling.prototype, "publish"),
   "everything is released, the report is not sent": before(PushResponder.prototype, "end"),
   "refs are synced, their promises stand": before(Journal.prototype, "kept"),
-  "unclaimed data is kept, its row is not written": before(Placeholders.prototype, "pushed"),
+  "unclaimed data is kept, its row is not written": before(Placeholders.prototype, "keptAside"),
   "unclaimed data is about to be claimed": before(GitRepository.prototype, "claim"),
   "unclaimed data is claimed, its row stands": after(GitRepository.prototype, "claim"),
   "a hunt's objects are here, nothing is released": before(Purgatory.prototype, "fetched"),
