@@ -81,7 +81,8 @@ async function problemsOf(parts: AdminParts, repositories: RepositoryStore, row:
   if (!(await repositories.exists(address))) return ["the repository's directory is missing"];
   const repository = repositories.open(address);
   const problems = [...(await repository.fsck())];
-  if (problems.length > 0) await parts.running?.damaged(row);
+  // What is too broken to be mended here is told all the same.
+  if (problems.length > 0) await parts.running?.damaged(row).catch((error) => problems.push(`not mended: ${error}`));
   if (row.governing === null || row.status === "deleted") return problems;
   const state = await governingState(parts.store, row.governing);
   if (!state) return [...problems, `its governing state ${row.governing} is not stored`];

@@ -24,6 +24,7 @@ export interface LogOptions {
 }
 
 const maxWaitingBytes = 8 * 2 ** 20;
+const writeOnItsWayMs = 50;
 
 export function createLog(options: LogOptions): Log {
   const destination = pino.destination({ fd: options.descriptor ?? 2, sync: false, maxLength: maxWaitingBytes });
@@ -54,6 +55,8 @@ export function createLog(options: LogOptions): Log {
       } catch {
         // Nobody reads any more (EPIPE), or the descriptor never became ready: there is nothing left to do.
       }
+      // A write that was on its way is another thread's: nothing tells that it is done, but a moment is enough.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, writeOnItsWayMs);
     },
   };
 }
