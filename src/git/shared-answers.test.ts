@@ -4,7 +4,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { type Job, Launcher } from "./launcher.js";
+import { Launcher } from "./launcher.js";
+import type { Job } from "./launcher-job.js";
 import { type Send, SharedAnswers } from "./shared-answers.js";
 
 describe("shared answers", () => {

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Job } from "./launcher.js";
+import type { Job } from "./launcher-job.js";
 
 /** Where an answer goes: false when the client is gone. */
 export type Send = (chunk: Buffer) => Promise<boolean>;

@@ -4,7 +4,7 @@
 
 import { createHash } from "node:crypto";
 import type { ProtocolVersion } from "./advertisement.js";
-import type { Job } from "./launcher.js";
+import type { Job } from "./launcher-job.js";
 import { isLsRefs, type LsRefsAnswers, v2Command } from "./ls-refs.js";
 import { encodePkt, lineOf, type Pkt, PktError, readAllPkts } from "./pkt-line.js";
 import { emptyTable } from "./ref-tables.js";
