@@ -47,6 +47,7 @@ import { openGitHost } from "./wiring/git-host.js";
 import { startHousekeeping } from "./wiring/housekeeping.js";
 import { startHunting } from "./wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
+import { memo } from "./wiring/memo.js";
 import { openStore } from "./wiring/open-store.js";
 import { survivable } from "./wiring/passing-faults.js";
 import { watchProcess } from "./wiring/process-metrics.js";
@@ -306,20 +307,6 @@ export async function startServer(parts: StartParts): Promise<Server> {
 
 /** One core for the event loop and the store's writer, the rest for signatures. */
 const verifierWorkers = (cores: number): number => Math.max(1, Math.min(8, cores - 1));
-
-/** Worked out once for each version of the settings. */
-function memo<T>(current: () => Config, derive: (config: Config) => T): () => T {
-  let from: Config | undefined;
-  let value: T;
-  return () => {
-    const config = current();
-    if (from !== config) {
-      from = config;
-      value = derive(config);
-    }
-    return value;
-  };
-}
 
 const lockedText = (config: Config, pid: number | undefined): string =>
   `the data directory ${config.relayDataPath} is in use by process ${pid}: stop it, or set NGIT_DATA_PATH to another directory`;

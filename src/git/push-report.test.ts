@@ -44,7 +44,7 @@ describe("push report", () => {
       const clock = new ManualClock();
       let responder: PushResponder | undefined;
       const server = createServer((_request, response: ServerResponse) => {
-        responder = new PushResponder(response, { ...band, quiet }, clock);
+        responder = new PushResponder(response, { ...band, quiet }, clock, 5_000);
         responder.begin();
         clock.advance(11_000);
         void responder.end({ unpack: "ok", verdicts: [yes], messages: [] });

@@ -12,7 +12,7 @@ import { KeyedLock } from "./keyed-lock.js";
 import { readRefFiles } from "./ref-files.js";
 import { RefTables } from "./ref-tables.js";
 import { RefsKept } from "./refs-kept.js";
-import { GitRepository, type RepositoryContext } from "./repository.js";
+import { GitRepository } from "./repository.js";
 import {
   createRepositoryFiles,
   identifierFile,
@@ -20,6 +20,7 @@ import {
   leftoverPrefix,
   removeRepositoryFiles,
 } from "./repository-files.js";
+import type { RepositoryContext } from "./repository-refs.js";
 import type { Git } from "./run.js";
 import { RepositoriesSnapshot } from "./snapshot.js";
 import type { RepositoryStore } from "./types.js";

@@ -40,7 +40,8 @@ describe("shared answers", () => {
     };
     return { send, bytes: () => bytes };
   };
-  const make = (maxBytes = 1 << 30): SharedAnswers => new SharedAnswers(join(folder, String(Math.random())), maxBytes);
+  const make = (maxBytes = 1 << 30): SharedAnswers =>
+    new SharedAnswers(join(folder, String(Math.random())), () => maxBytes);
 
   it("run once for equal requests, at once and later, and give everybody everything", async () => {
     const answers = make();

@@ -36,6 +36,7 @@ import { repositoryLookUp } from "./contributors.js";
 import { publicUrls, relayFacts } from "./facts.js";
 import type { GitHost } from "./git-host.js";
 import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
+import { memo } from "./memo.js";
 import { createPages } from "./pages.js";
 import { measureQueues } from "./queue-metrics.js";
 
@@ -150,6 +151,8 @@ function gitHttp(
   ipOf: (request: Parameters<typeof clientIp>[0]) => string,
 ): GitHttp {
   const { live, logger, clock, gitHost, purgatory, gitMetrics } = parts;
+  const current = () => live.current;
+  const [budgets, limits] = [memo(current, packBudgets), memo(current, gitHttpLimits)];
   return new GitHttp({
     repositories: gitHost.repositories,
     capabilities: gitHost.capabilities,
@@ -162,9 +165,11 @@ function gitHttp(
     released: (outcome) => purgatory.pushed(outcome),
     ipOf,
     get budgets() {
-      return packBudgets(live.current);
+      return budgets();
     },
-    limits: gitHttpLimits(live.current),
+    get limits() {
+      return limits();
+    },
     cacheDirectory: `${gitHost.launcher.scratchDirectory}/answers`,
     basePath,
     observe(done) {
