@@ -29,7 +29,7 @@ import type { Verifier } from "../nostr/verify/port.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { RelayMetrics } from "../relay/metrics.js";
 import { createRelay } from "../relay/relay.js";
-import { isTemporary, type Store } from "../store/port.js";
+import type { Store } from "../store/port.js";
 import type { StatusSources } from "../web/status-facts.js";
 import type { Admin } from "./admin.js";
 import { repositoryLookUp } from "./contributors.js";
@@ -38,6 +38,7 @@ import type { GitHost } from "./git-host.js";
 import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
 import { memo } from "./memo.js";
 import { createPages } from "./pages.js";
+import { isPassing } from "./passing-faults.js";
 import { measureQueues } from "./queue-metrics.js";
 
 export interface ServiceParts {
@@ -242,7 +243,7 @@ async function isWritable(store: Store): Promise<boolean> {
     return true;
   } catch (error) {
     // A probe of a full disk must hear "not ready", not end the server.
-    if (isTemporary(error)) return false;
+    if (isPassing(error)) return false;
     throw error;
   }
 }
