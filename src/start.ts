@@ -3,42 +3,32 @@
 //   2. the server's key            made at the first start
 //   3. the store
 //   4. git                         launcher, repositories
-//   5. purgatory                   ends what a crash interrupted before anything is served
-//   6. the verifier, and the door for events with its policy
-//   7. the hunt                    for git data that is missing; repair of what drifted; housekeeping
-//   8. the service                 relay and HTTP server; from here on the port is open
-//   9. the admin socket            (not with the memory backend)
-//  10. sync                        follows our own feed and other relays
+//   5. admission                   the rules for events, with what operators changed at run time
+//   6. purgatory                   ends what a crash interrupted before anything is served
+//   7. the verifier, and the door for events
+//   8. the hunt                    for git data that is missing; repair of what drifted; housekeeping
+//   9. the service                 relay and HTTP server; from here on the port is open
+//  10. the admin socket            (not with the memory backend)
+//  11. sync                        follows our own feed and other relays
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
-import { refusingKinds } from "./admin/profile.js";
-import { RunTimeRules } from "./admin/rules.js";
-import { hourlyCounter } from "./admission/counters.js";
-import { createAdmissionPolicy } from "./admission/create-policy.js";
 import { DecisionLog } from "./admission/decision-log.js";
 import type { AdmissionPolicy } from "./admission/policy.js";
-import type { AdmissionSettings } from "./admission/settings.js";
 import type { Clock } from "./base/clock.js";
-import { lockDataDirectory } from "./cli/data-lock.js";
-import type { Config } from "./config/config.js";
 import type { LiveConfig } from "./config/live-config.js";
 import type { LogRing } from "./config/log-ring.js";
 import type { Logger } from "./config/logging.js";
-import { problemText } from "./config/problem.js";
-import { loadServerKey } from "./config/server-key.js";
 import { createGitMetrics } from "./git/metrics.js";
-import { GitTooOldError } from "./git/run.js";
 import { createIntake } from "./intake/intake.js";
-import { serviceName } from "./net/url.js";
-import { SecretKey } from "./nostr/keys.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { countEntries } from "./purgatory/counts.js";
 import { createPurgatoryMetrics } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
-import { isTemporary, type Store } from "./store/port.js";
+import type { Store } from "./store/port.js";
 import { buildAdmin, openSocket } from "./wiring/admin.js";
+import { buildAdmission } from "./wiring/admission.js";
 import { ArchiveReview } from "./wiring/archive-review.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
 import { contributorRules } from "./wiring/contributors.js";
@@ -46,7 +36,7 @@ import { Disks, type ReadDisk, refusedForDisk } from "./wiring/disk.js";
 import { openGitHost } from "./wiring/git-host.js";
 import { startHousekeeping } from "./wiring/housekeeping.js";
 import { startHunting } from "./wiring/hunting.js";
-import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "./wiring/limits.js";
+import { purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
 import { survivable } from "./wiring/passing-faults.js";
 import { watchProcess } from "./wiring/process-metrics.js";
@@ -54,6 +44,7 @@ import { purgatoryObserver } from "./wiring/purgatory-observer.js";
 import { repeatedly } from "./wiring/repeatedly.js";
 import { RepositoryCount } from "./wiring/repository-count.js";
 import { startService } from "./wiring/service.js";
+import { identityOf, lockedData, startFailure } from "./wiring/start-refusal.js";
 import { statusSources } from "./wiring/status-sources.js";
 import { type Syncing, startSyncing } from "./wiring/syncing.js";
 
@@ -61,11 +52,6 @@ export interface Server {
   readonly address: string;
   /** Closes what was built, last first. Never throws: what would not close is logged. */
   close(): Promise<void>;
-}
-
-/** The server cannot start for a reason its operator can mend. */
-export class StartRefusal extends Error {
-  override readonly name = "StartRefusal";
 }
 
 export interface StartParts {
@@ -98,17 +84,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
   const closing = new ClosingOrder(logger);
   try {
     if (config.databaseBackend !== "memory") {
-      const lock = lockDataDirectory(config.relayDataPath);
-      if (!lock.ok) throw new StartRefusal(lockedText(config, lock.holderPid));
-      closing.add("lock", async () => lock.release());
+      const release = lockedData(config);
+      closing.add("lock", async () => release());
     }
-
-    const key = loadServerKey(config);
-    if (!key.ok) throw new StartRefusal(problemText(key.problem));
-    const secret = SecretKey.fromHex(key.secretHex);
-    if (!secret) throw new StartRefusal("NGIT_RELAY_OWNER_NSEC is not a secret key: remove it to have one made");
-    const service = serviceName(config.domain);
-    if (!service) throw new StartRefusal(`NGIT_DOMAIN ${config.domain} is not host[:port][/base]`);
+    const { secret, service } = identityOf(config);
 
     const registry = new Registry();
     const store = parts.store ?? (await openStore(config, clock));
@@ -129,6 +108,15 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("disks", () => disks.close());
     disks.measure(registry);
 
+    const admission = await buildAdmission({
+      live,
+      store,
+      secret,
+      service,
+      ...(parts.policy && { policy: parts.policy }),
+    });
+    const { rules, inForce } = admission;
+
     let syncing: Syncing | undefined;
     const purgatoryMetrics = createPurgatoryMetrics(registry, () => countEntries(store));
     const purgatory = new Purgatory({
@@ -140,7 +128,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock, (entry, expiry) =>
         syncing?.expired(entry, expiry),
       ),
-      ...(config.grasp06Enable && { contributors: contributorRules(store, [service], () => lists()) }),
+      ...(config.grasp06Enable && { contributors: contributorRules(store, [service], admission.settings.lists) }),
     });
     await purgatory.resume();
     closing.add("purgatory", () => purgatory.close());
@@ -148,7 +136,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       clock,
       () => live.current.purgatorySweepIntervalMs,
       () => purgatory.sweep(),
-      (error) => (isTemporary(error) ? logger.warn({ err: error }, "the sweep could not write") : onFault(error)),
+      onFault,
     );
     closing.add("sweeping", () => sweeping.close());
 
@@ -157,27 +145,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
     logger.info({ engine: verifier.engine, git: gitHost.git.version, events: store.stats.events }, "store open");
 
     const relayMetrics = createRelayMetrics(registry, () => live.current.metricsConnectionPerIpAbuseThreshold);
-    const rules = new RunTimeRules(store);
-    await rules.refresh();
-    const inForce = (): Config => rules.over(live.current);
-    const lists = memo(inForce, admissionLists);
-    const adminKeys = memo(inForce, ({ adminNpubs }) => new Set(adminNpubs ?? [secret.pubkey]));
-    const admissionSettings: AdmissionSettings = {
-      services: [service],
-      serverKey: secret.pubkey,
-      adminKeys,
-      lists,
-      archive: memo(inForce, archiveSettings),
-      grasp06: config.grasp06Enable,
-      caps: memo(inForce, admissionCaps),
-      newAnnouncements: hourlyCounter(),
-      graspLists: hourlyCounter(),
-    };
-    const policy = parts.policy ?? refusingKinds(createAdmissionPolicy(admissionSettings), rules);
     const intake = createIntake({
       store,
       verifier,
-      policy,
+      policy: admission.policy,
       git: {
         follow(event, verdict) {
           syncing?.decided(verdict);
@@ -219,9 +190,8 @@ export async function startServer(parts: StartParts): Promise<Server> {
       onFault,
     });
     closing.add("hunt", () => hunt.close());
-    const archive = new ArchiveReview({
-      ...{ store, settings: admissionSettings, purgatory, syncing: () => syncing, clock, logger, onFault },
-    });
+    const { settings } = admission;
+    const archive = new ArchiveReview({ store, settings, purgatory, syncing: () => syncing, clock, logger, onFault });
     closing.add("archive review", () => archive.close());
     const stopReviewing = live.onChange(() => archive.start());
     closing.add("archive settings", async () => stopReviewing());
@@ -231,7 +201,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       housekeep: (address, kind, signal) => upkeep.run(address, kind, signal),
       live,
       rules,
-      adminKeys,
+      adminKeys: admission.settings.adminKeys,
       services: [service],
       version: parts.build.version,
       askedServers: (name) =>
@@ -271,23 +241,24 @@ export async function startServer(parts: StartParts): Promise<Server> {
       const socket = await openSocket(admin, config.relayDataPath, logger);
       closing.add("admin socket", () => socket.close());
     }
-    const { version } = parts.build;
-    const services = [service];
-    const sync = {
-      live,
-      inForce,
-      logger,
-      clock,
-      version,
-      services,
-      serverKey: secret,
-      store,
-      intake,
-      purgatory,
-      registry,
-    };
     const ignoredRelays = (): ReadonlySet<string> => new Set(rules.ignoredRelays.keys());
-    if (!parts.policy) syncing = await startSyncing({ ...sync, ignoredRelays: ignoredRelays(), onFault });
+    if (!parts.policy) {
+      syncing = await startSyncing({
+        live,
+        inForce,
+        logger,
+        clock,
+        version: parts.build.version,
+        services: [service],
+        serverKey: secret,
+        store,
+        intake,
+        purgatory,
+        registry,
+        ignoredRelays: ignoredRelays(),
+        onFault,
+      });
+    }
     const stopTelling = rules.onRefresh(() => {
       syncing?.rulesChanged(ignoredRelays());
       archive.start();
@@ -306,32 +277,3 @@ export async function startServer(parts: StartParts): Promise<Server> {
 
 /** One core for the event loop and the store's writer, the rest for signatures. */
 const verifierWorkers = (cores: number): number => Math.max(1, Math.min(8, cores - 1));
-
-/** Worked out once for each version of the settings. */
-function memo<T>(current: () => Config, derive: (config: Config) => T): () => T {
-  let from: Config | undefined;
-  let value: T;
-  return () => {
-    const config = current();
-    if (from !== config) {
-      from = config;
-      value = derive(config);
-    }
-    return value;
-  };
-}
-
-const lockedText = (config: Config, pid: number | undefined): string =>
-  `the data directory ${config.relayDataPath} is in use by process ${pid}: stop it, or set NGIT_DATA_PATH to another directory`;
-
-function startFailure(error: unknown, config: Config): unknown {
-  if (error instanceof GitTooOldError) return new StartRefusal(error.message);
-  const code = (error as NodeJS.ErrnoException | undefined)?.code;
-  if (code === "EADDRINUSE" || code === "EACCES" || code === "EADDRNOTAVAIL") {
-    const { host, port } = config.bindAddress;
-    return new StartRefusal(
-      `cannot use ${host} port ${port} or a file (${code}): choose another with NGIT_BIND_ADDRESS, or check permissions. ${String(error)}`,
-    );
-  }
-  return error;
-}

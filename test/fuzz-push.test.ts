@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
 import { encodePkt, PktError, readAllPkts } from "../src/git/pkt-line.js";
-import { PushHeadParser, type PushHeadResult } from "../src/git/push-commands.js";
+import { defaultHeadLimits, PushHeadParser, type PushHeadResult } from "../src/git/push-commands.js";
 import { isRefName, maxRefNameBytes } from "../src/nostr/ref-name.js";
 import { parameters, spiced } from "./fuzz-runs.js";
 
@@ -66,7 +66,7 @@ function whatGitExecutes(bytes: Buffer): string[] {
 
 /** In pieces, as a network brings them; the result does not depend on where they are cut. */
 function parse(bytes: Buffer, cut: number): PushHeadResult {
-  const parser = new PushHeadParser();
+  const parser = new PushHeadParser(defaultHeadLimits);
   for (let at = 0; at < bytes.length; at += cut) {
     const result = parser.push(bytes.subarray(at, at + cut));
     if (result.status !== "more") return result;

@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
-import { freePort, type StartedServer, startWholeServer } from "./harness/relay-started.js";
+import { freePort } from "./harness/free-port.js";
+import { type StartedServer, startWholeServer } from "./harness/relay-started.js";
 
 const stranger = { headers: { "X-Forwarded-For": "192.0.2.7" } };
 

@@ -1,9 +1,7 @@
 // The whole server in this process with people, repositories and threads on it, for the tests of its pages.
 
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { systemClock } from "../src/base/clock.js";
@@ -14,6 +12,7 @@ import type { Tag } from "../src/nostr/event.js";
 import { SecretKey, signEvent } from "../src/nostr/keys.js";
 import { npubOf } from "../src/nostr/nip19.js";
 import { startServer } from "../src/start.js";
+import { freePort } from "./harness/free-port.js";
 import { runProgram } from "./harness/git-server.js";
 import { RelayClient } from "./harness/relay-client.js";
 
@@ -59,15 +58,6 @@ export interface PagesWorld {
     more?: readonly Tag[],
   ): Promise<{ folder: string; tip: string }>;
   close(): Promise<void>;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const address = probe.address();
-  probe.close();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }
 
 export async function startPagesWorld(

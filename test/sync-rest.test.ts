@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "./harness/free-port.js";
 import { keyOf, sign } from "./harness/relay-events.js";
 import { PlainRelay } from "./harness/sync-plain-relay.js";
 import {
   announce,
   coordinateOf,
-  freePort,
   idsIn,
   issueFor,
   nowSeconds,

@@ -58,7 +58,7 @@ export type BrowseResult =
 
 export class Browser {
   readonly #views = new Map<string, Promise<CommitView>>();
-  readonly #limiter = new WorkLimiter({ total: 2, perRepository: 1, perIp: 2, maxQueued: 32 });
+  readonly #limiter = new WorkLimiter(() => ({ total: 2, perRepository: 1, perIp: 2, maxQueued: 32 }));
 
   constructor(readonly maxViews = 500) {}
 

@@ -13,6 +13,7 @@ import type {
   PushCommand,
   PushDecision,
   PushRefusalCode,
+  StateStamp,
 } from "./types.js";
 
 export interface PushFacts {
@@ -78,14 +79,15 @@ export function decidePush(facts: PushFacts): PushDecision {
 }
 
 /** Under `atomic` one refusal is everybody's. */
-function settle(
+export function settle(
   verdicts: readonly CommandVerdict[],
-  candidate: CandidateState | undefined,
+  candidate: StateStamp | undefined,
   atomic: boolean,
+  because?: string,
 ): PushDecision {
   const failing = verdicts.find((verdict) => !verdict.ok);
   if (atomic && failing) {
-    const reason = `this atomic push was refused because of ${failing.command.ref}`;
+    const reason = `this atomic push was refused because of ${because ?? failing.command.ref}`;
     return {
       verdicts: verdicts.map((verdict) => (verdict.ok ? refused(verdict.command, "atomic", reason) : verdict)),
       candidate: undefined,

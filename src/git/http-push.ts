@@ -5,8 +5,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { BodyBrokenError, type BodyReader } from "./http-body.js";
 import { busy, type FoundRepository, type GitHttpOptions, type Outcome, refuse } from "./http-types.js";
 import { type PushCapabilities, PushHeadParser } from "./push-commands.js";
+import type { PushHooks, PushResult } from "./push-hooks.js";
 import { PushResponder } from "./push-report.js";
-import { type PushHooks, type PushResult, receivePush } from "./receive.js";
+import { receivePush } from "./receive.js";
 import type { PushRefusalCode } from "./types.js";
 import { WorkLimiter } from "./work-limiter.js";
 
@@ -16,7 +17,7 @@ export class PushEndpoint {
   readonly #limiter: WorkLimiter;
 
   constructor(readonly options: GitHttpOptions) {
-    this.#limiter = new WorkLimiter(options.limits.pushes);
+    this.#limiter = new WorkLimiter(() => options.limits.pushes);
   }
 
   /** Pushes that wait for their turn. */
@@ -32,7 +33,7 @@ export class PushEndpoint {
     signal: AbortSignal,
   ): Promise<Outcome> {
     const ip = this.options.ipOf(request);
-    const parser = new PushHeadParser();
+    const parser = new PushHeadParser(this.options.limits.pushHead);
     response.setHeader("Content-Type", "application/x-git-receive-pack-result");
     for (;;) {
       const chunk = await body.next();
@@ -50,12 +51,16 @@ export class PushEndpoint {
       if (!release) return { ...busy(response, this.options.limits.retryAfterSeconds), operation: "push" };
       try {
         const { commands, capabilities } = result.head;
-        const responder = new PushResponder(response, capabilities, this.options.clock);
+        const responder = this.#responder(response, capabilities);
         return await this.#runPush(responder, body, found, { commands, capabilities, first: parser.rest, ip, signal });
       } finally {
         release();
       }
     }
+  }
+
+  #responder(response: ServerResponse, capabilities: PushCapabilities): PushResponder {
+    return new PushResponder(response, capabilities, this.options.clock, this.options.limits.progressMs);
   }
 
   async #runPush(
@@ -123,7 +128,7 @@ export class PushEndpoint {
       const { bytesOut } = refuse(response, 400, reason, "bad-request");
       return { ...outcome, bytesOut };
     }
-    const responder = new PushResponder(response, capabilities, this.options.clock);
+    const responder = this.#responder(response, capabilities);
     const bytesOut = await responder.end({ unpack: reason, verdicts: [], messages: [reason] });
     if (!isDrained) this.#cutSoon(response);
     return { ...outcome, bytesOut };

@@ -5,7 +5,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../base/clock.js";
 import type { Npub, RepositoryAddress, RepositoryArea } from "./address.js";
 import type { Capabilities } from "./advertisement.js";
-import type { PushHooks } from "./receive.js";
+import { defaultHeadLimits, type PushHeadLimits } from "./push-commands.js";
+import type { PushHooks } from "./push-hooks.js";
 import type { Repositories } from "./repositories.js";
 import type { PackBudgets, PushRefusalCode } from "./types.js";
 import type { WorkLimits } from "./work-limiter.js";
@@ -33,7 +34,11 @@ export interface GitHttpLimits {
   readonly idleMs: number;
   readonly totalMs: number;
   readonly maxUploadRequestBytes: number;
+  /** `want`, `have` and `shallow` lines together. */
   readonly maxUploadLines: number;
+  readonly pushHead: PushHeadLimits;
+  /** Between signs of life while a push is processed. */
+  readonly progressMs: number;
   readonly fetches: WorkLimits;
   readonly pushes: WorkLimits;
   readonly maxSharedBytes: number;
@@ -44,6 +49,7 @@ export const defaultBudgets: PackBudgets = {
   maxPackBytes: 2 * 2 ** 30,
   maxObjects: 5_000_000,
   maxObjectBytes: 100 * 2 ** 20,
+  gitMemoryBytes: 512 * 2 ** 20,
 };
 
 export const defaultLimits = (cores: number): GitHttpLimits => ({
@@ -51,6 +57,8 @@ export const defaultLimits = (cores: number): GitHttpLimits => ({
   totalMs: 60 * 60_000,
   maxUploadRequestBytes: 4 * 2 ** 20,
   maxUploadLines: 65_536,
+  pushHead: defaultHeadLimits,
+  progressMs: 5_000,
   fetches: { total: Math.max(2, cores), perRepository: Math.max(2, cores), perIp: Math.max(2, cores), maxQueued: 64 },
   pushes: { total: 32, perRepository: 8, perIp: 8, maxQueued: 32 },
   maxSharedBytes: 2 * 2 ** 30,
@@ -68,6 +76,7 @@ export interface GitHttpOptions extends PushHooks {
     area: RepositoryArea,
   ) => FoundRepository | undefined | Promise<FoundRepository | undefined>;
   readonly ipOf: (request: IncomingMessage) => string;
+  /** Both are read anew for each request: they may change while the server runs. */
   readonly budgets: PackBudgets;
   readonly limits: GitHttpLimits;
   /** For shared fetch answers; made when needed, removed by close. */

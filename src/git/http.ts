@@ -36,17 +36,12 @@ export class GitHttp {
   readonly #pushes: PushEndpoint;
 
   constructor(readonly options: GitHttpOptions) {
-    const { limits } = options;
     this.#advertiser = new Advertiser(options.capabilities);
     this.#pushes = new PushEndpoint(options);
     this.#upload = {
-      limits: {
-        maxRequestBytes: limits.maxUploadRequestBytes,
-        maxLines: limits.maxUploadLines,
-        totalMs: limits.totalMs,
-      },
-      limiter: new WorkLimiter(limits.fetches),
-      answers: new SharedAnswers(options.cacheDirectory, limits.maxSharedBytes),
+      limits: () => options.limits,
+      limiter: new WorkLimiter(() => options.limits.fetches),
+      answers: new SharedAnswers(options.cacheDirectory, () => options.limits.maxSharedBytes),
       lsRefs: new LsRefsAnswers(),
     };
   }

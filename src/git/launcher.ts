@@ -11,83 +11,16 @@
 
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
-import { createServer, type NetConnectOpts, connect as netConnect, type Socket } from "node:net";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { type NetConnectOpts, connect as netConnect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { DuplexOptions } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { type FromHelper, type Role, runHelper, signalGroup, type ToHelper, tokenBytes } from "./launcher-helper.js";
+import { type Job, type JobExit, type JobRequest, LauncherError, underLimits } from "./launcher-job.js";
 
-export interface JobLimits {
-  /** The process group is ended after this, gently, then by SIGKILL. */
-  readonly wallClockMs: number;
-  /** `ulimit -d`: bytes of memory the process may ask for. */
-  readonly memoryBytes?: number;
-  /** `ulimit -t`. */
-  readonly cpuSeconds?: number;
-  /** `nice`: how far it stands back behind others. */
-  readonly niceness?: number;
-}
-
-export interface JobRequest {
-  readonly argv: readonly [string, ...string[]];
-  readonly env: Readonly<Record<string, string>>;
-  readonly limits: JobLimits;
-  /** Without it the process reads from /dev/null. */
-  readonly stdin?: boolean;
-}
-
-export interface JobExit {
-  readonly code: number | undefined;
-  readonly signal: string | undefined;
-  readonly timedOut: boolean;
-  /** The first 64 KiB. */
-  readonly stderr: string;
-}
-
-export interface Job {
-  readonly stdout: Socket;
-  /** Only when asked for; end() is end of file. A process that stops reading closes it; its exit tells why. */
-  readonly stdin: Socket | undefined;
-  /** Resolves when the process is gone, however it went; never rejects. */
-  readonly exit: Promise<JobExit>;
-  /** How long main itself was busy with starting it. */
-  readonly startMs: number;
-  /** SIGTERM to the group, SIGKILL after 5 s: lock holders must be able to remove their locks. */
-  end(): void;
-}
-
-export class LauncherError extends Error {
-  override readonly name = "LauncherError";
-}
-
-const tokenBytes = 32;
-/** After the token: what the connection is for. */
-type Role = "i" | "o";
-const maxStderrBytes = 64 * 1024;
-const gentleMs = 5_000;
 const socketBufferBytes = 256 * 1024;
-/** A connection whose token or job does not come is dropped. */
-const waitForJobMs = 10_000;
-
-type ToHelper =
-  | {
-      readonly type: "start";
-      readonly id: number;
-      readonly token: string;
-      readonly argv: readonly string[];
-      readonly env: Readonly<Record<string, string>>;
-      readonly wallClockMs: number;
-      readonly stdin: boolean;
-    }
-  | { readonly type: "end"; readonly id: number };
-
-type FromHelper =
-  | { readonly type: "listening" }
-  | { readonly type: "go"; readonly id: number; readonly pid: number }
-  | { readonly type: "exit"; readonly id: number; readonly exit: JobExit };
-
-// ---- main's side -------------------------------------------------------------------------------------------------
 
 interface Pending {
   pid: number | undefined;
@@ -95,15 +28,6 @@ interface Pending {
   readonly go: () => void;
   readonly fail: (error: LauncherError) => void;
   readonly settle: (exit: JobExit) => void;
-}
-
-/** ulimit has no exec form of its own: a constant script, the values as numbers, the command as "$@". */
-function underLimits(command: readonly string[], { memoryBytes, cpuSeconds, niceness }: JobLimits): readonly string[] {
-  const argv = niceness === undefined ? command : ["nice", "-n", String(niceness), ...command];
-  if (memoryBytes === undefined && cpuSeconds === undefined) return argv;
-  const memory = memoryBytes === undefined ? "unlimited" : String(Math.ceil(memoryBytes / 1024));
-  const cpu = cpuSeconds === undefined ? "unlimited" : String(Math.ceil(cpuSeconds));
-  return ["/bin/sh", "-c", 'ulimit -d "$1" && ulimit -t "$2" && shift 2 && exec "$@"', "sh", memory, cpu, ...argv];
 }
 
 export class Launcher {
@@ -299,178 +223,8 @@ function removeStartingWith(place: string, beginning: string): void {
   }
 }
 
-function signalGroup(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-pid, signal);
-  } catch {
-    // The group is gone already.
-  }
-}
-
-// ---- the helper's side -------------------------------------------------------------------------------------------
-
-interface Running {
-  readonly pid: number;
-  end(): void;
-}
-
-/** What the server had open when it forked us, LMDB's file among it, would go on to every process we start. */
-function closeInheritedFiles(): void {
-  const descriptors = "/proc/self/fd";
-  if (!existsSync(descriptors)) return;
-  for (const name of readdirSync(descriptors)) {
-    const descriptor = Number(name);
-    if (descriptor > 2 && isFile(`${descriptors}/${name}`)) closeSync(descriptor);
-  }
-}
-
-function isFile(link: string): boolean {
-  try {
-    return statSync(link).isFile() && !readlinkSync(link).startsWith("/memfd:");
-  } catch {
-    // The descriptor with which the directory was read.
-    return false;
-  }
-}
-
-function runHelper(socketPath: string): void {
-  closeInheritedFiles();
-  const running = new Map<number, Running>();
-  const sockets = new Map<string, Partial<Record<Role, Socket>>>();
-  const waiting = new Map<string, Extract<ToHelper, { type: "start" }>>();
-  let leaving = false;
-
-  const tell = (message: FromHelper): void => {
-    if (process.connected) process.send?.(message);
-  };
-
-  /** Starts a job as soon as its message and all its connections are here, whichever comes last. */
-  function startIfReady(token: string): void {
-    const job = waiting.get(token);
-    const { i: stdin, o: stdout } = sockets.get(token) ?? {};
-    if (!job || !stdout || (job.stdin && !stdin)) return;
-    waiting.delete(token);
-    sockets.delete(token);
-    startProcess(job, stdout, stdin);
-  }
-
-  function startProcess(job: Extract<ToHelper, { type: "start" }>, stdout: Socket, stdin: Socket | undefined): void {
-    const [command = "", ...args] = job.argv;
-    const child = spawn(command, args, {
-      env: job.env,
-      cwd: "/",
-      detached: true,
-      stdio: [stdin ?? "ignore", stdout, "pipe"],
-    });
-    // destroy, never end(): end() would shut down the connection the child shares.
-    stdout.destroy();
-    stdin?.destroy();
-    const stderr: Buffer[] = [];
-    let stderrBytes = 0;
-    let timedOut = false;
-    let kill: NodeJS.Timeout | undefined;
-    const { pid } = child;
-    child.stderr?.on("data", (chunk: Buffer) => {
-      if (stderrBytes < maxStderrBytes) stderr.push(chunk.subarray(0, maxStderrBytes - stderrBytes));
-      stderrBytes += chunk.length;
-    });
-    const finish = (code: number | null, signal: string | null, note = ""): void => {
-      clearTimeout(wallClock);
-      clearTimeout(kill);
-      if (!running.delete(job.id) && pid !== undefined) return;
-      // A group leader that is gone may have left children of its own behind.
-      if (pid !== undefined) signalGroup(pid, "SIGKILL");
-      const text = note + Buffer.concat(stderr).toString("utf8");
-      const exit = { code: code ?? undefined, signal: signal ?? undefined, timedOut, stderr: text };
-      tell({ type: "exit", id: job.id, exit });
-      if (leaving && running.size === 0) leave();
-    };
-    const end = (): void => {
-      if (pid === undefined || kill) return;
-      signalGroup(pid, "SIGTERM");
-      // A stopped process sees SIGTERM only when continued.
-      signalGroup(pid, "SIGCONT");
-      kill = setTimeout(() => signalGroup(pid, "SIGKILL"), gentleMs);
-    };
-    const wallClock = setTimeout(() => {
-      timedOut = true;
-      end();
-    }, job.wallClockMs);
-    child.once("error", (error) => finish(null, null, error.message));
-    child.once("close", (code, signal) => finish(code, signal));
-    if (pid === undefined) return;
-    running.set(job.id, { pid, end });
-    tell({ type: "go", id: job.id, pid });
-  }
-
-  /** Ended before all its connections were here: one of them may never come. */
-  function forget({ id, token }: Extract<ToHelper, { type: "start" }>): void {
-    waiting.delete(token);
-    for (const socket of Object.values(sockets.get(token) ?? {})) socket.destroy();
-    sockets.delete(token);
-    const exit = { code: undefined, signal: undefined, timedOut: false, stderr: "it was ended before it began" };
-    tell({ type: "exit", id, exit });
-  }
-
-  const server = createServer({ pauseOnConnect: true }, (socket) => {
-    let token = "";
-    socket.setTimeout(waitForJobMs, () => socket.destroy());
-    socket.on("error", () => undefined);
-    socket.on("data", (chunk: Buffer) => {
-      token += chunk.toString("latin1");
-      if (token.length <= tokenBytes) return;
-      socket.pause();
-      socket.removeAllListeners("data");
-      socket.setTimeout(waitForJobMs);
-      const name = token.slice(0, tokenBytes);
-      socket.once("timeout", () => sockets.delete(name));
-      const role: Role = token[tokenBytes] === "i" ? "i" : "o";
-      // The job message may still be on its way; tokens that nobody sends are bounded.
-      if (sockets.size >= 1024 && !sockets.has(name)) socket.destroy();
-      else sockets.set(name, { ...sockets.get(name), [role]: socket });
-      startIfReady(name);
-    });
-    socket.resume();
-  });
-
-  process.on("message", (message: ToHelper) => {
-    if (message.type === "end") {
-      running.get(message.id)?.end();
-      const early = [...waiting.values()].find(({ id }) => id === message.id);
-      if (early) forget(early);
-      return;
-    }
-    waiting.set(message.token, message);
-    startIfReady(message.token);
-  });
-
-  process.on("disconnect", () => {
-    leaving = true;
-    server.close();
-    if (running.size === 0) leave();
-    for (const job of running.values()) job.end();
-    // Whoever is still there after a moment holds no lock worth waiting for.
-    setTimeout(() => {
-      for (const { pid } of running.values()) signalGroup(pid, "SIGKILL");
-      leave();
-    }, 1_000);
-  });
-
-  /** Main removes the directory when it leaves in order; killed, it cannot. Not before git, which may write there, is gone. */
-  function leave(): never {
-    try {
-      rmSync(dirname(socketPath), { recursive: true, force: true, maxRetries: 5 });
-    } finally {
-      process.exit(0);
-    }
-  }
-  // Main ends us by closing the channel; a stray signal to the terminal's group must not.
-  process.on("SIGINT", () => undefined);
-  process.on("SIGTERM", () => undefined);
-
-  server.listen(socketPath, 1024, () => tell({ type: "listening" }));
-}
-
 if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv[2] === "holdfast-launcher" && process.argv[3]) {
-  runHelper(process.argv[3]);
+  runHelper(process.argv[3], (command, args, { env, ...options }) =>
+    spawn(command, [...args], { ...options, env: { ...env } }),
+  );
 }

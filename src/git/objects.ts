@@ -124,3 +124,14 @@ export async function surveyObjects(
   if (exit.code !== 0) throw new Error(`git cat-file failed: ${exit.stderr}`);
   return { largestBytes, types };
 }
+
+/** Bytes on disk of what refs below `prefix` reach and branches and tags do not; undefined when git cannot tell. */
+export async function bytesOnlyReachedBy({ git, directory }: ObjectPlace, prefix: string): Promise<number | undefined> {
+  const others = ["--not", "--branches", "--tags"];
+  const result = await git.run(
+    ["rev-list", "--disk-usage", "--objects", "--use-bitmap-index", `--glob=${prefix}*`, ...others],
+    { directory },
+  );
+  const bytes = Number(result.stdout.toString("utf8").trim());
+  return result.code === 0 && Number.isSafeInteger(bytes) ? bytes : undefined;
+}

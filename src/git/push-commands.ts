@@ -2,13 +2,19 @@
 // Strict (git-http.md, Push 1; threats.md rows 2 and 5): git would also execute what it finds in a push certificate, so
 // whatever is not exactly this is refused. Incremental: the pack follows in the same body and is never held.
 
+import { sizeText } from "../base/size-text.js";
 import { isOid, type Oid } from "../nostr/ids.js";
 import { isRefName } from "../nostr/ref-name.js";
 import { PktError, readPkt } from "./pkt-line.js";
 import type { PushCommand } from "./types.js";
 
-export const maxCommands = 4_096;
-export const maxCommandBytes = 1 << 20;
+export interface PushHeadLimits {
+  readonly maxCommands: number;
+  /** Of all lines before the pack. */
+  readonly maxBytes: number;
+}
+
+export const defaultHeadLimits: PushHeadLimits = { maxCommands: 4_096, maxBytes: 1 << 20 };
 
 export interface PushCapabilities {
   readonly reportStatus: boolean;
@@ -67,6 +73,8 @@ export class PushHeadParser {
   readonly #commands: PushCommand[] = [];
   readonly #refs = new Set<string>();
 
+  constructor(readonly limits: PushHeadLimits) {}
+
   push(chunk: Buffer): PushHeadResult {
     // Only the unread rest is joined: a client that sends single bytes must not make us copy a megabyte for each.
     this.#bytes = this.#at === this.#bytes.length ? chunk : Buffer.concat([this.#bytes.subarray(this.#at), chunk]);
@@ -88,8 +96,10 @@ export class PushHeadParser {
   #parse(): PushHeadResult {
     for (;;) {
       const read = readPkt(this.#bytes, this.#at);
-      if (this.#consumed + this.#at > maxCommandBytes) {
-        return this.#refuse("the list of refs is over 1 MiB: push fewer refs at a time", "too-many-commands");
+      const { maxBytes } = this.limits;
+      if (this.#consumed + this.#at > maxBytes) {
+        const reason = `the list of refs is over ${sizeText(maxBytes)}: push fewer refs at a time`;
+        return this.#refuse(reason, "too-many-commands");
       }
       if (!read) return { status: "more" };
       this.#at = read.end;
@@ -127,6 +137,7 @@ export class PushHeadParser {
     const command = parseCommand(line);
     if (!command) return this.#refuse("a command must be two object ids and a legal ref name");
     if (this.#refs.has(command.ref)) return this.#refuse("a push must name each ref once");
+    const { maxCommands } = this.limits;
     if (this.#commands.length >= maxCommands) {
       return this.#refuse(`a push may move at most ${maxCommands} refs: push fewer at a time`, "too-many-commands");
     }

@@ -39,14 +39,18 @@ describe("push report", () => {
     assert.equal(reportBody({ unpack: "ok", verdicts: [yes], messages: [] }, silent).length, 0);
   });
 
-  for (const quiet of [false, true]) {
-    it(`gives a sign of life every 5 s while we work${quiet ? ", without words when asked to be quiet" : ""}`, async () => {
+  for (const [quiet, seconds] of [
+    [false, 5],
+    [true, 5],
+    [false, 2],
+  ] as const) {
+    it(`gives a sign of life every ${seconds} s while we work${quiet ? ", without words when asked to be quiet" : ""}`, async () => {
       const clock = new ManualClock();
       let responder: PushResponder | undefined;
       const server = createServer((_request, response: ServerResponse) => {
-        responder = new PushResponder(response, { ...band, quiet }, clock);
+        responder = new PushResponder(response, { ...band, quiet }, clock, seconds * 1_000);
         responder.begin();
-        clock.advance(11_000);
+        clock.advance((2 * seconds + 1) * 1_000);
         void responder.end({ unpack: "ok", verdicts: [yes], messages: [] });
         clock.advance(60_000);
       });

@@ -1,6 +1,6 @@
 // How a push is answered (git-http.md, Push 8): HTTP 200 and a report framed by the client's own capabilities, exactly
-// one line for each command, and human words on band 2. While we work, something goes out every 5 s, because clients
-// give up after 15 s of silence.
+// one line for each command, and human words on band 2. While we work, something goes out every few seconds, because
+// clients give up after 15 s of silence.
 
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../base/clock.js";
@@ -8,7 +8,6 @@ import { encodeBand, encodePkt, flushPkt } from "./pkt-line.js";
 import type { PushCapabilities } from "./push-commands.js";
 import type { CommandVerdict } from "./types.js";
 
-const progressEveryMs = 5_000;
 const maxHumanLines = 8;
 
 export interface PushReport {
@@ -49,6 +48,7 @@ export class PushResponder {
     readonly response: ServerResponse,
     readonly capabilities: PushCapabilities,
     readonly clock: Clock,
+    readonly progressMs: number,
   ) {}
 
   /** From now on the client hears from us. */
@@ -61,9 +61,9 @@ export class PushResponder {
       // `quiet` asks for no words: an empty packet on band 1 is only a sign of life.
       const sign = this.capabilities.quiet ? encodeBand(1, "") : encodeBand(2, "still working on it\n");
       if (!this.response.destroyed) this.response.write(sign);
-      this.#stopProgress = this.clock.after(progressEveryMs, tick);
+      this.#stopProgress = this.clock.after(this.progressMs, tick);
     };
-    this.#stopProgress = this.clock.after(progressEveryMs, tick);
+    this.#stopProgress = this.clock.after(this.progressMs, tick);
   }
 
   stop(): void {

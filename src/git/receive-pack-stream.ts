@@ -17,7 +17,6 @@ export interface ReceivedPack {
 }
 
 const headerBytes = 12;
-const indexPackMemoryBytes = 512 << 20;
 /** What index-pack --strict keeps for each object. */
 const indexPackBytesAnObject = 256;
 const indexPackCpuSeconds = 600;
@@ -77,7 +76,7 @@ export async function receivePack(
       limits: {
         wallClockMs: options.wallClockMs,
         cpuSeconds: indexPackCpuSeconds,
-        memoryBytes: indexPackMemoryBytes + objects * indexPackBytesAnObject,
+        memoryBytes: budgets.gitMemoryBytes + objects * indexPackBytesAnObject,
       },
       signal: options.signal,
       stdin: true,

@@ -5,9 +5,10 @@
 // Whatever is refused leaves no object, ref, lock or directory. Speaks no HTTP: gets chunks, gives verdicts.
 
 import type { Oid } from "../nostr/ids.js";
-import type { RepositoryAddress } from "./address.js";
-import { decidePush, nostrRefEventId } from "./decide-push.js";
+import { decidePush, nostrRefEventId, settle } from "./decide-push.js";
 import { objectTypes } from "./objects.js";
+import type { PushHooks, PushRequest, PushResult } from "./push-hooks.js";
+import { isSamePlan, packBudgetsFor, refuseAll, resultOf, updatesOf } from "./push-verdicts.js";
 import type { QuarantineDirectory } from "./quarantine.js";
 import { receivePack } from "./receive-pack-stream.js";
 import { emptyTable } from "./ref-tables.js";
@@ -17,86 +18,18 @@ import type {
   CandidateState,
   CommandVerdict,
   JournalEntry,
-  KeptAside,
   ObjectType,
-  PackBudgets,
   PushAuthority,
   PushCommand,
   PushDecision,
   PushOutcome,
-  PushRefusalCode,
   RefUpdate,
   RefUpdateResult,
-  Refused,
   UnclaimedData,
   UpdateRefsOptions,
 } from "./types.js";
 
-/** The rest of the server, as seen by a push. */
-export interface PushHooks {
-  /** Who may push what, now. Asked twice. */
-  readonly authority: (
-    address: RepositoryAddress,
-    commands: readonly PushCommand[],
-    context: { readonly ip: string },
-  ) => Promise<PushAuthority>;
-  /** A push to it is at work until the returned function is called: it must not be taken away meanwhile. */
-  readonly begins?: (address: RepositoryAddress) => () => void;
-  /** Resolves when the wanted values are on disk; a throw stops the push. */
-  readonly journal: (entry: JournalEntry) => Promise<void>;
-  /** Data was put aside for events nobody knows yet. Resolves when that is on disk; a throw stops the push. */
-  readonly keptAside?: (kept: KeptAside) => Promise<void>;
-  /** What was journaled was not written after all. */
-  readonly abandoned?: (entry: JournalEntry) => Promise<void>;
-  /** Runs to its end before the pusher gets the report; lines for the pusher's terminal. */
-  readonly released: (outcome: PushOutcome) => Promise<readonly string[]>;
-}
-
-export interface PushRequest {
-  readonly address: RepositoryAddress;
-  readonly readOnlyReason: string | undefined;
-  readonly createOnPush: boolean;
-  readonly commands: readonly PushCommand[];
-  readonly atomic: boolean;
-  readonly ip: string;
-  readonly budgets: PackBudgets;
-  /** What was read of the pack together with the commands. */
-  readonly first: Buffer;
-  readonly next: () => Promise<Buffer | undefined>;
-  /** Called when the body has been read and only we are at work. */
-  readonly bodyRead: () => void;
-  readonly wallClockMs: number;
-  readonly signal: AbortSignal;
-}
-
-export interface PushResult {
-  readonly unpack: string;
-  readonly code: PushRefusalCode | "ok";
-  readonly verdicts: readonly CommandVerdict[];
-  readonly messages: readonly string[];
-  readonly moved: boolean;
-  readonly packBytes: number;
-  /** `released` failed after the refs were written: a fault to be logged; the push itself stands. */
-  readonly fault?: unknown;
-}
-
 const maxRounds = 3;
-
-const refuseAll = (commands: readonly PushCommand[], { code, reason }: Refused): CommandVerdict[] =>
-  commands.map((command) => ({ command, ok: false, code, reason }));
-
-function resultOf(verdicts: readonly CommandVerdict[], extra: Partial<PushResult> = {}): PushResult {
-  const failing = verdicts.find((verdict) => !verdict.ok);
-  return {
-    unpack: "ok",
-    code: failing && !failing.ok ? failing.code : "ok",
-    verdicts,
-    messages: [],
-    moved: false,
-    packBytes: 0,
-    ...extra,
-  };
-}
 
 export async function receivePush(
   repositories: Repositories,
@@ -163,39 +96,10 @@ class Push {
   ): PushDecision {
     const { commands, atomic } = this.request;
     const decision = decidePush({ commands, atomic, authority, current, completeness });
-    if (this.#objectFaults.size === 0) return decision;
-    const faulty = (command: PushCommand): CommandVerdict | undefined => this.#objectFaults.get(command);
-    const verdicts = decision.verdicts.map((verdict) => (verdict.ok ? (faulty(verdict.command) ?? verdict) : verdict));
-    if (atomic && verdicts.some(({ ok }) => !ok)) {
-      const reason = "this atomic push was refused because of another of its refs";
-      return {
-        verdicts: verdicts.map((verdict) =>
-          verdict.ok ? { command: verdict.command, ok: false, code: "atomic", reason } : verdict,
-        ),
-        candidate: undefined,
-        moves: false,
-      };
-    }
-    const moving = verdicts.filter((verdict) => verdict.ok && verdict.effect !== "none");
-    const stateMoves = moving.some(({ command }) => !nostrRefEventId(command.ref));
-    return { verdicts, candidate: stateMoves ? decision.candidate : undefined, moves: moving.length > 0 };
-  }
-
-  #packBudgets(authority: PushAuthority, decision: PushDecision): PackBudgets & { readonly why: string } {
-    const { budgets } = this.request;
-    const onlyPlaceholders = decision.verdicts.every((verdict) => !verdict.ok || verdict.effect !== "move");
-    const limits = [{ maxBytes: budgets.maxPackBytes, reason: "" }];
-    if (authority.quota) limits.push(authority.quota);
-    if (onlyPlaceholders && authority.unclaimed.ok) {
-      const reason = "data for an event this server does not know yet: publish the event first";
-      limits.push({ maxBytes: authority.unclaimed.maxBytes, reason });
-    }
-    const tightest = limits.reduce((a, b) => (b.maxBytes < a.maxBytes ? b : a));
-    return {
-      ...budgets,
-      maxPackBytes: Math.max(0, tightest.maxBytes),
-      why: tightest.reason,
-    };
+    const faults = this.#objectFaults;
+    if (faults.size === 0) return decision;
+    const verdicts = decision.verdicts.map((verdict) => (verdict.ok && faults.get(verdict.command)) || verdict);
+    return settle(verdicts, decision.candidate, atomic, "another of its refs");
   }
 
   async #withQuarantine(
@@ -211,7 +115,7 @@ class Push {
     let types: ReadonlyMap<Oid, ObjectType> = new Map();
     const first = request.first.length > 0 ? request.first : await request.next();
     if (first && request.commands.some(({ new: to }) => to !== undefined)) {
-      const budgets = this.#packBudgets(authority, decision);
+      const budgets = packBudgetsFor(authority, decision, request.budgets);
       const source = { first, next: request.next };
       const received = await receivePack(quarantine, source, budgets, tips, request);
       if (!received.ok) {
@@ -347,19 +251,6 @@ class Push {
 
 interface Committed {
   readonly outcome: PushOutcome;
-}
-
-function updatesOf({ verdicts }: PushDecision): RefUpdate[] {
-  return verdicts.flatMap((verdict) =>
-    verdict.ok && verdict.effect === "move" ? [{ ref: verdict.command.ref, to: verdict.command.new }] : [],
-  );
-}
-
-/** The same commands with the same effects, under the same state. */
-function isSamePlan(a: PushDecision, b: PushDecision): boolean {
-  const plan = ({ verdicts, candidate }: PushDecision): string =>
-    JSON.stringify([candidate?.id, verdicts.map((verdict) => (verdict.ok ? verdict.effect : "refused"))]);
-  return plan(a) === plan(b);
 }
 
 async function keepPlaceholders(quarantine: QuarantineDirectory, { verdicts }: PushDecision): Promise<UnclaimedData[]> {

@@ -3,7 +3,7 @@
 
 import type { Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
-import type { Job, JobExit } from "./launcher.js";
+import type { Job, JobExit } from "./launcher-job.js";
 import type { ObjectPlace } from "./objects.js";
 import { checkedOid } from "./run.js";
 

@@ -2,7 +2,7 @@
 // only. Whether one may be served is for the catalogue, not for the disk.
 
 import { randomBytes } from "node:crypto";
-import { readdir, readFile, rm, rmdir } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
 import type { RepositoryAddress } from "./address.js";
@@ -12,14 +12,16 @@ import { KeyedLock } from "./keyed-lock.js";
 import { readRefFiles } from "./ref-files.js";
 import { RefTables } from "./ref-tables.js";
 import { RefsKept } from "./refs-kept.js";
-import { GitRepository, type RepositoryContext } from "./repository.js";
+import { GitRepository } from "./repository.js";
 import {
   createRepositoryFiles,
   identifierFile,
   isRepositoryDirectory,
   leftoverPrefix,
+  removeEmptyFolder,
   removeRepositoryFiles,
 } from "./repository-files.js";
+import type { RepositoryContext } from "./repository-refs.js";
 import type { Git } from "./run.js";
 import { RepositoriesSnapshot } from "./snapshot.js";
 import type { RepositoryStore } from "./types.js";
@@ -96,8 +98,7 @@ export class Repositories implements RepositoryStore {
       // Asked last: whoever begins to use it after this waits for the lock and makes it again. One is this removal.
       if (givingWay.workersIn(address.key) > ownUses + 1) return false;
       this.#forget(address);
-      await removeRepositoryFiles(directory);
-      await this.#withFolder(directory, () => rmdir(dirname(directory)).catch(ignoreNotEmpty));
+      await this.#remove(directory);
       return true;
     };
     return givingWay.during([address.key], () => workLocks.run(address.key, () => refLocks.run(address.key, remove)));
@@ -111,9 +112,14 @@ export class Repositories implements RepositoryStore {
     await this.#snapshot?.stage(address);
     const remove = async (): Promise<void> => {
       this.#forget(address);
-      await removeRepositoryFiles(this.open(address).directory);
+      await this.#remove(this.open(address).directory);
     };
     await this.#context.givingWay.during([address.key], () => this.#context.refLocks.run(address.key, remove));
+  }
+
+  async #remove(directory: string): Promise<void> {
+    await removeRepositoryFiles(directory);
+    await this.#withFolder(directory, () => removeEmptyFolder(dirname(directory)));
   }
 
   #forget({ key }: RepositoryAddress): void {
@@ -144,7 +150,7 @@ export class Repositories implements RepositoryStore {
         for (const name of (await ifPresent(readdir(join(root, folder)))) ?? []) {
           if (name.startsWith(leftoverPrefix)) await rm(join(root, folder, name), { recursive: true, force: true });
         }
-        if (root !== this.#gitDataPath) await rmdir(join(root, folder)).catch(ignoreNotEmpty);
+        if (root !== this.#gitDataPath) await removeEmptyFolder(join(root, folder));
       }
     }
   }
@@ -171,9 +177,4 @@ export class Repositories implements RepositoryStore {
     this.#watchers.add(listener);
     return () => this.#watchers.delete(listener);
   }
-}
-
-function ignoreNotEmpty(error: unknown): void {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  if (code !== "ENOTEMPTY" && code !== "EEXIST" && code !== "ENOENT") throw error;
 }

@@ -60,13 +60,14 @@ export async function removeRepositoryFiles(directory: string): Promise<void> {
   }
   await syncPath(parent);
   await rm(beside, { recursive: true, force: true });
-  // Keys cost nothing: an empty directory for each that ever announced something would pile up for ever.
-  await rmdir(parent).catch(ignoreInUse);
 }
 
-/** Another repository of the same owner is there, or just being made. */
-function ignoreInUse(error: NodeJS.ErrnoException): void {
-  if (!["ENOTEMPTY", "EEXIST", "ENOENT"].includes(error.code ?? "")) throw error;
+/** Keys cost nothing: an empty directory for each that ever announced something would pile up for ever. */
+export async function removeEmptyFolder(folder: string): Promise<void> {
+  await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
+    // Another repository of the same owner is there, or just being made.
+    if (!["ENOTEMPTY", "EEXIST", "ENOENT"].includes(error.code ?? "")) throw error;
+  });
 }
 
 /** Removes what an earlier life of the server left. Only when no process of ours works there. */

@@ -6,7 +6,8 @@ import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { isOid, type Oid } from "../nostr/ids.js";
-import type { Job, JobExit, JobLimits, Launcher } from "./launcher.js";
+import type { Launcher } from "./launcher.js";
+import type { Job, JobExit, JobLimits } from "./launcher-job.js";
 
 /** What an object check forgives: faults that old, real projects have. Only the option form of index-pack knows them. */
 export const toleratedFaults = "badTimezone=ignore,missingSpaceBeforeDate=ignore,zeroPaddedFilemode=ignore";

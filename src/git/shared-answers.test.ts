@@ -4,7 +4,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { type Job, Launcher } from "./launcher.js";
+import { Launcher } from "./launcher.js";
+import type { Job } from "./launcher-job.js";
 import { type Send, SharedAnswers } from "./shared-answers.js";
 
 describe("shared answers", () => {
@@ -39,7 +40,8 @@ describe("shared answers", () => {
     };
     return { send, bytes: () => bytes };
   };
-  const make = (maxBytes = 1 << 30): SharedAnswers => new SharedAnswers(join(folder, String(Math.random())), maxBytes);
+  const make = (maxBytes = 1 << 30): SharedAnswers =>
+    new SharedAnswers(join(folder, String(Math.random())), () => maxBytes);
 
   it("run once for equal requests, at once and later, and give everybody everything", async () => {
     const answers = make();

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Job } from "./launcher.js";
+import type { Job } from "./launcher-job.js";
 
 /** Where an answer goes: false when the client is gone. */
 export type Send = (chunk: Buffer) => Promise<boolean>;
@@ -43,7 +43,7 @@ export class SharedAnswers {
 
   constructor(
     readonly directory: string,
-    readonly maxBytes: number,
+    readonly maxBytes: () => number,
   ) {}
 
   get keptBytes(): number {
@@ -125,7 +125,7 @@ export class SharedAnswers {
         if (answer.clients > 1 && answer.file) leader.stepAside();
         const [isKept] = await Promise.all([keep(answer.file, chunk), leader.take(chunk)]);
         answer.bytes += chunk.length;
-        const isTooLarge = answer.bytes > this.maxBytes / 2 && answer.clients <= 1 && leader.isDirect;
+        const isTooLarge = answer.bytes > this.maxBytes() / 2 && answer.clients <= 1 && leader.isDirect;
         if (answer.file && (!isKept || isTooLarge)) await this.#stopKeeping(key, answer);
         wakeAll(answer);
         leader.follow();
@@ -155,7 +155,7 @@ export class SharedAnswers {
     wakeAll(answer);
     if (state !== "whole") this.#forget(key, answer);
     for (const [oldKey, old] of this.#answers) {
-      if (this.keptBytes <= this.maxBytes && this.#answers.size <= maxAnswers) break;
+      if (this.keptBytes <= this.maxBytes() && this.#answers.size <= maxAnswers) break;
       if (old !== answer && old.state !== "growing") this.#forget(oldKey, old);
     }
     return outcomeOf(answer, answer.bytes, false);

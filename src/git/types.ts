@@ -162,6 +162,8 @@ export interface PackBudgets {
   readonly maxPackBytes: number;
   readonly maxObjects: number;
   readonly maxObjectBytes: number;
+  /** What git may use for data while it checks the pack; a little more for each object. */
+  readonly gitMemoryBytes: number;
 }
 
 export type Refused = {

@@ -4,7 +4,8 @@
 
 import { createHash } from "node:crypto";
 import type { ProtocolVersion } from "./advertisement.js";
-import type { Job } from "./launcher.js";
+import type { GitHttpLimits } from "./http-types.js";
+import type { Job } from "./launcher-job.js";
 import { isLsRefs, type LsRefsAnswers, v2Command } from "./ls-refs.js";
 import { encodePkt, lineOf, type Pkt, PktError, readAllPkts } from "./pkt-line.js";
 import { emptyTable } from "./ref-tables.js";
@@ -12,15 +13,8 @@ import type { GitRepository } from "./repository.js";
 import type { Send, SharedAnswers, ShareResult } from "./shared-answers.js";
 import type { WorkLimiter } from "./work-limiter.js";
 
-export interface UploadLimits {
-  readonly maxRequestBytes: number;
-  /** `want`, `have` and `shallow` lines together. */
-  readonly maxLines: number;
-  readonly totalMs: number;
-}
-
 export interface UploadParts {
-  readonly limits: UploadLimits;
+  readonly limits: () => Pick<GitHttpLimits, "maxUploadLines" | "totalMs">;
   readonly limiter: WorkLimiter;
   readonly answers: SharedAnswers;
   readonly lsRefs: LsRefsAnswers;
@@ -47,7 +41,7 @@ export async function planUpload(
       if (answer) return { type: "answer", operation: "ls-refs", body: answer };
       return { type: "bad-request", reason: "this ls-refs request is not well formed" };
     }
-    return planFetch([...readAllPkts(body)], version, repository, limits);
+    return planFetch([...readAllPkts(body)], version, repository, limits().maxUploadLines);
   } catch (error) {
     if (error instanceof PktError) return { type: "bad-request", reason: error.message };
     throw error;
@@ -58,11 +52,11 @@ function planFetch(
   pkts: readonly Pkt[],
   version: ProtocolVersion,
   repository: GitRepository | undefined,
-  limits: UploadLimits,
+  maxLines: number,
 ): UploadPlan {
   if (pkts.every(({ type }) => type === "flush")) return { type: "answer", operation: "probe", body: Buffer.alloc(0) };
-  if (pkts.length > limits.maxLines) {
-    const answer = remoteError(`upload-pack: more than ${limits.maxLines} want and have lines`);
+  if (pkts.length > maxLines) {
+    const answer = remoteError(`upload-pack: more than ${maxLines} want and have lines`);
     return { type: "answer", operation: "fetch", body: answer };
   }
   if (version === 2 && v2Command(pkts) !== "fetch") {
@@ -99,7 +93,7 @@ export async function runUpload(
     try {
       const job = await repository.context.git.start(["upload-pack", "--stateless-rpc", repository.directory], {
         env: version === 0 ? {} : { GIT_PROTOCOL: `version=${version}` },
-        limits: { wallClockMs: limits.totalMs },
+        limits: { wallClockMs: limits().totalMs },
         stdin: true,
       });
       void job.exit.then(release);

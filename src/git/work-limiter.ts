@@ -24,7 +24,7 @@ export class WorkLimiter {
   readonly #perIp = new Map<string, number>();
   readonly #queue: Waiting[] = [];
 
-  constructor(readonly limits: WorkLimits) {}
+  constructor(readonly limits: () => WorkLimits) {}
 
   get queued(): number {
     return this.#queue.length;
@@ -38,7 +38,7 @@ export class WorkLimiter {
   acquire(owner: WorkOwner, signal: AbortSignal): Promise<(() => void) | undefined> {
     if (signal.aborted) return Promise.resolve(undefined);
     if (this.#fits(owner)) return Promise.resolve(this.#take(owner));
-    if (this.#queue.length >= this.limits.maxQueued) return Promise.resolve(undefined);
+    if (this.#queue.length >= this.limits().maxQueued) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       const leave = (): void => {
         const index = this.#queue.indexOf(waiting);
@@ -58,10 +58,11 @@ export class WorkLimiter {
   }
 
   #fits({ repository, ip }: WorkOwner): boolean {
+    const { total, perRepository, perIp } = this.limits();
     return (
-      this.#running < this.limits.total &&
-      (this.#perRepository.get(repository) ?? 0) < this.limits.perRepository &&
-      (this.#perIp.get(ip) ?? 0) < this.limits.perIp
+      this.#running < total &&
+      (this.#perRepository.get(repository) ?? 0) < perRepository &&
+      (this.#perIp.get(ip) ?? 0) < perIp
     );
   }
 
@@ -84,7 +85,7 @@ export class WorkLimiter {
   #wake(): void {
     for (let index = 0; index < this.#queue.length; ) {
       const waiting = this.#queue[index];
-      if (!waiting || this.#running >= this.limits.total) return;
+      if (!waiting || this.#running >= this.limits().total) return;
       if (this.#fits(waiting.owner)) {
         this.#queue.splice(index, 1);
         waiting.go(this.#take(waiting.owner));

@@ -1,23 +1,13 @@
 // The hunt for missing git data: follows what waits in purgatory, drives the core, runs its fetches, and tells the
 // operator what it knows. purgatory.md "Hunting"; the rules are in core/, fetching in run-fetch.ts and fetch-server.ts.
 
-import { catalogueRows, takesStates } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryNamed } from "../admission/names.js";
-import {
-  contributorOf,
-  type WaitingEntry,
-  waitingContributions,
-  waitingHints,
-  waitingKeys,
-} from "../admission/waiting.js";
+import type { WaitingEntry } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { Logger } from "../config/logging.js";
-import { parseAddress } from "../nostr/address.js";
 import type { EventId, Oid } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
-import { announcementOf } from "../nostr/nip34.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import { type PlacedName, placeText, underPrs } from "../purgatory/repository-address.js";
+import { type PlacedName, placeText } from "../purgatory/repository-address.js";
 import type { FeedEntry, Store } from "../store/port.js";
 import type { AskedServer } from "./asked-servers.js";
 import { runContributorFetch } from "./contributor-fetch.js";
@@ -25,11 +15,13 @@ import type { HuntConfig } from "./core/config.js";
 import { HuntCore } from "./core/core.js";
 import { type EndedFetch, type FetchCommand, type FetchLeave, HuntDriver, type OtherCommand } from "./core-driver.js";
 import { Followed, type FollowedRepository } from "./followed.js";
+import { type HuntedRepository, huntedRepository } from "./hunted-repository.js";
 import { LookAgain } from "./look-again.js";
 import type { HuntMetrics } from "./metrics.js";
 import { keepNaughty, restoreNaughty } from "./naughty-rows.js";
 import { type RunFetchParts, runFetch, targetOf } from "./run-fetch.js";
 import { type Found, nothingFound, wantsOf } from "./wants.js";
+import { announcedIn, waitingAtStart } from "./worth-a-look.js";
 
 export interface HuntingParts extends RunFetchParts {
   readonly store: Store;
@@ -52,15 +44,6 @@ export interface HuntingParts extends RunFetchParts {
   /** What repair had found came, at least in part: it is worth another look. */
   readonly repaired: (name: RepositoryName) => void;
   readonly onFault: (error: unknown) => void;
-}
-
-/** What is known of one repository that lacks objects; for the operator only. */
-export interface HuntedRepository {
-  readonly address: string;
-  readonly missing: readonly { readonly event: string; readonly soft: boolean; readonly ids: readonly Oid[] }[];
-  readonly servers: readonly AskedServer[];
-  /** Unix seconds; undefined while an attempt goes on. */
-  readonly nextAttempt: number | undefined;
 }
 
 /** What waited before the start is given this long, and one round, before it may expire. */
@@ -116,25 +99,12 @@ export class Hunting {
   }
 
   async #load(): Promise<void> {
-    for await (const row of catalogueRows(this.#parts.store)) {
+    for await (const name of waitingAtStart(this.#parts.store)) {
       if (this.#closed) return;
-      if (!takesStates(row)) continue;
-      const hasWaiting = row.partial !== null || (await this.#hasWaiting(row));
-      if (hasWaiting) this.#lookAgain.add({ owner: row.owner, identifier: row.identifier });
-    }
-    for await (const entry of waitingContributions(this.#parts.store)) {
-      const contributor = contributorOf(entry);
-      if (contributor) this.#lookAgain.add(underPrs(contributor));
+      this.#lookAgain.add(name);
     }
     await this.#lookAgain.idle();
     this.#driver.input({ type: "start-round" });
-  }
-
-  async #hasWaiting(name: RepositoryName): Promise<boolean> {
-    for (const kind of ["state", "pull-request"] as const) {
-      if ((await waitingHints(this.#parts.store, waitingKeys.repositoryKind(name, kind), 1)).length > 0) return true;
-    }
-    return false;
   }
 
   /** Resolves when everything that changed so far has been looked at. */
@@ -191,14 +161,7 @@ export class Hunting {
   }
 
   #tell(address: string, followed: FollowedRepository): HuntedRepository {
-    const dueMs = this.#core.dueMs(address);
-    const inSeconds = dueMs === undefined ? undefined : (dueMs - this.#parts.clock.monotonicMs()) / 1_000;
-    return {
-      address,
-      missing: [...followed.items.values()].map(({ id, soft, ids }) => ({ event: id, soft, ids })),
-      servers: followed.servers.list(),
-      nextAttempt: inSeconds === undefined ? undefined : Math.ceil(unixSeconds(this.#parts.clock) + inSeconds),
-    };
+    return huntedRepository(address, followed, this.#core.dueMs(address), this.#parts.clock);
   }
 
   #changed(name: PlacedName): void {
@@ -208,14 +171,8 @@ export class Hunting {
   }
 
   #committed(entries: readonly FeedEntry[]): void {
-    for (const entry of entries) {
-      const kind = entry.type === "stored" ? entry.event.kind : entry.kind;
-      if (kind !== kinds.announcement) continue;
-      const identifier =
-        entry.type === "stored"
-          ? announcementOf(entry.event)?.identifier
-          : entry.address && parseAddress(entry.address)?.identifier;
-      for (const name of this.#followed.withIdentifier(identifier ?? "")) this.#lookAgain.add(name);
+    for (const identifier of announcedIn(entries)) {
+      for (const name of this.#followed.withIdentifier(identifier)) this.#lookAgain.add(name);
     }
   }
 

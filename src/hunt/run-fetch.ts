@@ -3,7 +3,7 @@
 
 import { type CatalogueRow, catalogueRow, isReleased, setCatalogueRow, takesStates } from "../admission/catalogue.js";
 import type { RepositoryName } from "../admission/names.js";
-import { LauncherError } from "../git/launcher.js";
+import { LauncherError } from "../git/launcher-job.js";
 import type { Repositories } from "../git/repositories.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";

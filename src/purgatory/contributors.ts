@@ -4,9 +4,10 @@
 import { catalogueRow, isReleased } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryAddress, repositoryKey } from "../admission/names.js";
 import { type PlaceholderRow, placeholders, waitingEntry } from "../admission/waiting.js";
+import { nostrRefEventId } from "../git/decide-push.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { ServiceName } from "../net/url.js";
-import { type EventId, isEventId, isPubkey } from "../nostr/ids.js";
+import { type EventId, isPubkey } from "../nostr/ids.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Store } from "../store/port.js";
@@ -27,11 +28,6 @@ export interface ContributorsParts {
   readonly dropPullRequests: (ids: readonly EventId[], name: PlacedName) => Promise<void>;
   readonly mirrorInto: (name: RepositoryName) => Promise<void>;
 }
-
-const eventIdOf = (ref: RefName): EventId | undefined => {
-  const id = ref.startsWith("refs/nostr/") ? ref.slice("refs/nostr/".length) : "";
-  return isEventId(id) ? id : undefined;
-};
 
 export class Contributors {
   constructor(private readonly parts: ContributorsParts) {}
@@ -72,7 +68,7 @@ export class Contributors {
     const unmirrored: RepositoryName[] = [];
     const orphans: EventId[] = [];
     for (const ref of (await repository.refs()).refs.keys()) {
-      const id = eventIdOf(ref);
+      const id = nostrRefEventId(ref);
       // In this order: a release between the two looks must not make an orphan of it.
       const waiting = id && (await waitingEntry(store, id));
       const stored = id && (await store.event(id));

@@ -3,12 +3,13 @@
 import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
 import type { RepositoryName } from "../admission/names.js";
 import { repositoryAddress } from "../admission/names.js";
-import { waitingEntry, waitingEvent } from "../admission/waiting.js";
-import type { CandidateState, NostrRefEvent, PushAuthority, PushCommand, UnclaimedAllowance } from "../git/types.js";
-import { type EventId, isEventId, isOid } from "../nostr/ids.js";
+import type { CandidateState, NostrRefEvent, PushAuthority, UnclaimedAllowance } from "../git/types.js";
+import { addressText } from "../nostr/address.js";
+import { type EventId, isOid } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import { canDecide, decidingStates } from "./deciding-states.js";
+import type { KnownPullRequest } from "./pull-requests.js";
 
 export interface PushRules {
   readonly strict: boolean;
@@ -39,26 +40,22 @@ function readOnlyReason(row: CatalogueRow | undefined, rules: PushRules): string
   }
 }
 
-async function nostrRefEvent(reader: Reader, name: RepositoryName, id: EventId): Promise<NostrRefEvent> {
-  // In this order: a release between the two looks must not make a known event unknown.
-  const waiting = await waitingEntry(reader, id);
-  const stored = await reader.event(id);
-  const event = stored?.event ?? (waiting && waitingEvent(waiting));
-  if (!event) return { known: false };
+function nostrRefEvent(name: RepositoryName, { event, repositories }: KnownPullRequest): NostrRefEvent {
   const pullRequest = pullRequestOf(event);
-  const address = repositoryAddress(name);
-  const addressed =
-    pullRequest?.repositories.some(
-      ({ pubkey, identifier }) => pubkey === name.owner && identifier === name.identifier,
-    ) ?? false;
-  const tip = pullRequest && isOid(pullRequest.tip) ? pullRequest.tip : undefined;
-  return { known: true, tip, addressesThisRepository: addressed || (waiting?.repositories.includes(address) ?? false) };
+  if (!pullRequest) return { known: true, tip: undefined, addressesThisRepository: false };
+  // An update may belong to a repository only by the pull request it updates.
+  const addressed = [...repositories, ...pullRequest.repositories.map(addressText)];
+  return {
+    known: true,
+    tip: isOid(pullRequest.tip) ? pullRequest.tip : undefined,
+    addressesThisRepository: addressed.includes(repositoryAddress(name)),
+  };
 }
 
 export async function pushAuthority(
   reader: Reader,
   name: RepositoryName,
-  commands: readonly PushCommand[],
+  pullRequests: Iterable<KnownPullRequest>,
   rules: PushRules,
 ): Promise<PushAuthority> {
   const row = await catalogueRow(reader, name);
@@ -69,10 +66,7 @@ export async function pushAuthority(
     candidates.push({ id, created_at, refs: state.refs, governs: row?.governing === id });
   }
   const nostrEvents = new Map<EventId, NostrRefEvent>();
-  for (const { ref } of commands) {
-    const id = ref.startsWith("refs/nostr/") ? ref.slice("refs/nostr/".length) : "";
-    if (isEventId(id)) nostrEvents.set(id, await nostrRefEvent(reader, name, id));
-  }
+  for (const known of pullRequests) nostrEvents.set(known.event.id, nostrRefEvent(name, known));
   const reason = readOnlyReason(row, rules);
   return {
     ...(reason === undefined ? {} : { readOnlyReason: reason }),

@@ -8,9 +8,11 @@ import { waitingAnnouncement, waitingEntry } from "../admission/waiting.js";
 import { putWaiting } from "../admission/waiting-writes.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryAddress } from "../git/address.js";
+import { nostrRefEventId } from "../git/decide-push.js";
 import type { JournalEntry, PushAuthority, PushCommand, PushOutcome } from "../git/types.js";
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
-import { type EventId, isEventId } from "../nostr/ids.js";
+import type { EventId } from "../nostr/ids.js";
+import type { RefName } from "../nostr/ref-name.js";
 import type { Store, Transaction } from "../store/port.js";
 import type { ArchiveBudget } from "./archive-budget.js";
 import { bookContribution } from "./contribution-quotas.js";
@@ -58,8 +60,8 @@ interface Promised {
   readonly undo: (tx: Transaction) => Promise<void>;
 }
 
-const nostrIds = (refs: readonly { readonly ref: string }[]): EventId[] =>
-  refs.map(({ ref }) => (ref.startsWith("refs/nostr/") ? ref.slice("refs/nostr/".length) : "")).filter(isEventId);
+const nostrIds = (refs: readonly { readonly ref: RefName }[]): EventId[] =>
+  refs.flatMap(({ ref }) => nostrRefEventId(ref) ?? []);
 
 export class Pushes {
   readonly #promised = new Map<JournalEntry, Promised>();
@@ -104,7 +106,7 @@ export class Pushes {
       });
     }
     const events = [...pullRequests.values()].map(({ event }) => event);
-    return pushAuthority(store, address, commands, {
+    return pushAuthority(store, address, pullRequests.values(), {
       strict: pushStrict,
       archiveReadOnly,
       unclaimed,

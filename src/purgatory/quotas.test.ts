@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { catalogueRow, newRepositoryRow, setCatalogueRow } from "../admission/catalogue.js";
 import { repositoryKey } from "../admission/names.js";
+import { sizeText } from "../base/size-text.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { createMemoryStore } from "../store/memory/create.js";
 import type { Store } from "../store/port.js";
@@ -14,7 +15,6 @@ import {
   quotaLeft,
   quotaRemarks,
   recount,
-  sizeText,
 } from "./quotas.js";
 import { defaultPurgatorySettings } from "./settings.js";
 

@@ -5,6 +5,7 @@
 
 import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import { sizeText } from "../base/size-text.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
 import type { ArchiveBudget } from "./archive-budget.js";
@@ -35,13 +36,6 @@ const remarkFromShare = 0.8;
 const contributorPrefix = "pull-request-bytes:";
 const contributorKey = (author: Pubkey, name: RepositoryName): string =>
   `${contributorPrefix}${author}:${repositoryKey(name)}`;
-
-export function sizeText(bytes: number): string {
-  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-  const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
-  const value = bytes / 1024 ** step;
-  return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, "")} ${units[step]}`;
-}
 
 const useText = ({ whose, used, limit }: Account): string => `${whose} ${sizeText(used)} of ${sizeText(limit)}`;
 

@@ -1,11 +1,69 @@
-// After a crash or a power cut: ref values that were promised are written again, oldest promise first.
+// After a crash or a power cut: promised refs are written again, oldest promise first; repositories that should be on disk
+// are made; releases that had begun are ended.
 
+import { catalogueRows } from "../admission/catalogue.js";
+import type { RepositoryName } from "../admission/names.js";
+import { waitingContributions, waitingHints, waitingKeys } from "../admission/waiting.js";
+import { GitError } from "../git/run.js";
 import type { RepositoryStore } from "../git/types.js";
-import { isOid } from "../nostr/ids.js";
+import { type EventId, isOid } from "../nostr/ids.js";
+import type { Store } from "../store/port.js";
+import type { Contributors } from "./contributors.js";
 import type { Journal, PromisedRefs } from "./journal.js";
-import { diskAddress } from "./repository-address.js";
+import type { Placeholders } from "./placeholders.js";
+import { placesOf } from "./pull-requests.js";
+import { diskAddress, type PlacedName, placeKey } from "./repository-address.js";
+import type { Settling } from "./settle.js";
 
-export async function replayPromises(
+export interface ResumeParts {
+  readonly store: Store;
+  readonly repositories: RepositoryStore;
+  readonly journal: Journal;
+  readonly placeholders: Placeholders;
+  readonly settling: Settling;
+  /** Set while GRASP-06 is on. */
+  readonly contributors: Contributors | undefined;
+  readonly claim: (id: EventId) => Promise<void>;
+  readonly failed: (what: string, error: unknown) => void;
+}
+
+export async function resume(parts: ResumeParts): Promise<void> {
+  const { store, repositories, journal, placeholders, settling, contributors } = parts;
+  await placeholders.open();
+  // One repository that git cannot work with must not keep the server from starting.
+  const unlessBroken = async (what: string, work: () => Promise<unknown>): Promise<boolean> => {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (!(error instanceof GitError)) throw error;
+      parts.failed(what, error);
+      return false;
+    }
+  };
+  await replayPromises(await journal.open(), repositories, journal, (work) => unlessBroken("keeping a promise", work));
+  const unsettled: RepositoryName[] = [];
+  for await (const row of catalogueRows(store)) {
+    if (row.status === "waiting") await repositories.create(diskAddress(row));
+    if (row.status === "soft" && row.governing === null) await repositories.delete(diskAddress(row));
+    if (row.status === "waiting" || row.status === "served" || row.status === "archived") unsettled.push(row);
+    await placeholders.dropUnknown(row);
+  }
+  for (const id of placeholders.ids) await unlessBroken("claiming", () => parts.claim(id));
+  for (const name of unsettled) {
+    if ((await waitingHints(store, waitingKeys.repository(name), 1)).length === 0) continue;
+    await unlessBroken("settling at start", () => settling.settle([name], "present"));
+  }
+  if (!contributors) return;
+  const waiting = new Map<string, PlacedName>();
+  for await (const entry of waitingContributions(store)) {
+    for (const name of placesOf(entry)) if (name.area === "prs") waiting.set(placeKey(name), name);
+  }
+  for (const name of waiting.values()) await settling.settle([name], "present");
+  await contributors.sweep();
+}
+
+async function replayPromises(
   left: readonly (PromisedRefs & { readonly key: string })[],
   repositories: RepositoryStore,
   journal: Journal,

@@ -189,7 +189,3 @@ export class StoreBusyError extends Error {
 export class StoreClosedError extends Error {
   override readonly name = "StoreClosedError";
 }
-
-/** Not a fault: the disk is full, the store is busy or closing. Work that comes round is done again later. */
-export const isTemporary = (error: unknown): boolean =>
-  error instanceof StoreFullError || error instanceof StoreBusyError || error instanceof StoreClosedError;

@@ -1,6 +1,7 @@
 // How pages write numbers, times, keys and ids: the same everywhere, and the same for every reader, so that a page
 // has one ETag. The script rewrites times as "3 hours ago" where it runs.
 
+import { sizeText } from "../base/size-text.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import { type Html, html } from "./html.js";
@@ -10,15 +11,7 @@ export const count = (value: number): string => value.toLocaleString("en");
 export const counted = (value: number, one: string, many: string): string =>
   `${count(value)} ${value === 1 ? one : many}`;
 
-const units = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
-
-/** `1.5 MiB`; one digit after the point below ten. */
-export function bytes(value: number): string {
-  const step = value < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10));
-  const scaled = value / 1024 ** step;
-  const digits = step > 0 && scaled < 10 && !Number.isInteger(scaled) ? 1 : 0;
-  return `${scaled.toLocaleString("en", { maximumFractionDigits: digits })} ${units[step] ?? ""}`;
-}
+export { sizeText as bytes };
 
 /** Beyond these a Date has no ISO text; commits may claim any time. */
 const maxSeconds = 253_402_300_799;

@@ -17,7 +17,6 @@ import type { ServiceName } from "../net/url.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
 import type { GitHost } from "./git-host.js";
-import { survivable } from "./passing-faults.js";
 import { reachOf } from "./reach.js";
 
 export interface HuntingRoomParts {
@@ -43,12 +42,11 @@ export interface HuntingRoom {
 }
 
 export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom> {
-  const { live, logger, clock, store, gitHost, purgatory, registry } = parts;
+  const { live, logger, clock, store, gitHost, purgatory, registry, onFault } = parts;
   const { repositories, git, launcher } = gitHost;
   const fromSettings = huntConfig(live.current, parts.services);
   const config = parts.huntConfig?.(fromSettings) ?? fromSettings;
   const metrics = createHuntMetrics(registry);
-  const onFault = survivable(logger, parts.onFault);
   const guard = guardWith({ resolve: parts.resolve ?? systemResolver(clock), reach: reachOf(live.current) });
   const hunting: Hunting = new Hunting({
     store,

@@ -99,6 +99,7 @@ export const packBudgets = (config: Config): PackBudgets => ({
   maxPackBytes: config.pushMaxBytes,
   maxObjects: config.pushMaxObjects,
   maxObjectBytes: config.maxObjectBytes,
+  gitMemoryBytes: config.gitMemoryBytes,
 });
 
 export function gitHttpLimits(config: Config): GitHttpLimits {
@@ -108,6 +109,8 @@ export function gitHttpLimits(config: Config): GitHttpLimits {
     idleMs: config.gitIdleSecs * 1_000,
     totalMs: config.gitTotalSecs * 1_000,
     maxUploadRequestBytes: config.gitFetchRequestMaxBytes,
+    pushHead: { maxCommands: config.pushMaxCommands, maxBytes: config.pushMaxCommandBytes },
+    progressMs: config.gitProgressIntervalSecs * 1_000,
     fetches: {
       total: config.gitPackConcurrent,
       perRepository: config.gitPackConcurrentPerRepository,

@@ -7,16 +7,11 @@ import { RunTimeRules } from "../admin/rules.js";
 import { DecisionLog } from "../admission/decision-log.js";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
-import { loadServerKey } from "../config/server-key.js";
-import { Launcher } from "../git/launcher.js";
-import { Repositories } from "../git/repositories.js";
-import { Git } from "../git/run.js";
 import { createIntake, type Intake } from "../intake/intake.js";
-import type { Pubkey } from "../nostr/ids.js";
-import { SecretKey } from "../nostr/keys.js";
 import { createVerifierPool } from "../nostr/verify/pool.js";
 import type { Store } from "../store/port.js";
-import { offlinePolicy } from "./offline-policy.js";
+import { type GitHost, openGitHost } from "./git-host.js";
+import { offlinePolicy, serverSecret } from "./offline-policy.js";
 import { reachOf } from "./reach.js";
 
 export async function operateOffline(
@@ -28,14 +23,8 @@ export async function operateOffline(
 ): Promise<Outcome<unknown>> {
   const rules = new RunTimeRules(store);
   await rules.refresh();
-  let launcher: Launcher | undefined;
-  let opening: Promise<Repositories> | undefined;
+  let gitHost: Promise<GitHost> | undefined;
   let door: ReturnType<typeof openDoor> | undefined;
-  const open = async (): Promise<Repositories> => {
-    launcher = new Launcher({ owner: config.gitDataPath });
-    const git = await Git.find(launcher);
-    return new Repositories({ gitDataPath: config.gitDataPath, git, clock });
-  };
   try {
     return await runOperation(
       {
@@ -43,8 +32,8 @@ export async function operateOffline(
         rules,
         clock,
         repositories: () => {
-          opening ??= open();
-          return opening;
+          gitHost ??= openGitHost(config, clock, () => undefined);
+          return gitHost.then(({ repositories }) => repositories);
         },
         config: () => config,
         reach: () => reachOf(config),
@@ -52,14 +41,21 @@ export async function operateOffline(
           door ??= openDoor(rules.over(config), store, clock);
           return door.then((opened) => opened?.intake);
         },
-        adminKeys: () => new Set(config.adminNpubs ?? serverKeyOf(config)),
+        adminKeys: () => {
+          const own = serverSecret(config);
+          return new Set(config.adminNpubs ?? (own ? [own.pubkey] : []));
+        },
       },
       request,
       { caller: { who: "operator", via: "offline" }, progress, signal: new AbortController().signal },
     );
   } finally {
     await (await door)?.close();
-    await launcher?.close();
+    // One that could not be opened is closed already, and the operation has said why.
+    await gitHost?.then(
+      (opened) => opened.close(),
+      () => undefined,
+    );
   }
 }
 
@@ -83,10 +79,4 @@ async function openDoor(
       await verifier.close();
     },
   };
-}
-
-function serverKeyOf(config: Config): Pubkey[] {
-  const key = loadServerKey(config);
-  const secret = key.ok ? SecretKey.fromHex(key.secretHex) : undefined;
-  return secret ? [secret.pubkey] : [];
 }

@@ -19,10 +19,15 @@ const operatorsCaps: Partial<AdmissionCaps> = {
   waitingBytes: 2 ** 30,
 };
 
+/** Undefined when it cannot be read or is none. */
+export function serverSecret(config: Config): SecretKey | undefined {
+  const key = loadServerKey(config);
+  return key.ok ? SecretKey.fromHex(key.secretHex) : undefined;
+}
+
 /** Undefined when the server's key or domain cannot be used. `whole`: for moving a whole server here. */
 export function offlinePolicy(config: Config, options: { readonly whole?: boolean } = {}): AdmissionPolicy | undefined {
-  const key = loadServerKey(config);
-  const secret = key.ok ? SecretKey.fromHex(key.secretHex) : undefined;
+  const secret = serverSecret(config);
   const service = serviceName(config.domain);
   if (!secret || !service) return undefined;
   const lists = admissionLists(config);

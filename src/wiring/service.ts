@@ -29,14 +29,16 @@ import type { Verifier } from "../nostr/verify/port.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { RelayMetrics } from "../relay/metrics.js";
 import { createRelay } from "../relay/relay.js";
-import { isTemporary, type Store } from "../store/port.js";
+import type { Store } from "../store/port.js";
 import type { StatusSources } from "../web/status-facts.js";
 import type { Admin } from "./admin.js";
 import { repositoryLookUp } from "./contributors.js";
 import { publicUrls, relayFacts } from "./facts.js";
 import type { GitHost } from "./git-host.js";
 import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
+import { memo } from "./memo.js";
 import { createPages } from "./pages.js";
+import { isPassing } from "./passing-faults.js";
 import { measureQueues } from "./queue-metrics.js";
 
 export interface ServiceParts {
@@ -150,6 +152,8 @@ function gitHttp(
   ipOf: (request: Parameters<typeof clientIp>[0]) => string,
 ): GitHttp {
   const { live, logger, clock, gitHost, purgatory, gitMetrics } = parts;
+  const current = () => live.current;
+  const [budgets, limits] = [memo(current, packBudgets), memo(current, gitHttpLimits)];
   return new GitHttp({
     repositories: gitHost.repositories,
     capabilities: gitHost.capabilities,
@@ -163,9 +167,11 @@ function gitHttp(
     released: (outcome) => purgatory.pushed(outcome),
     ipOf,
     get budgets() {
-      return packBudgets(live.current);
+      return budgets();
     },
-    limits: gitHttpLimits(live.current),
+    get limits() {
+      return limits();
+    },
     cacheDirectory: `${gitHost.launcher.scratchDirectory}/answers`,
     basePath,
     observe(done) {
@@ -238,7 +244,7 @@ async function isWritable(store: Store): Promise<boolean> {
     return true;
   } catch (error) {
     // A probe of a full disk must hear "not ready", not end the server.
-    if (isTemporary(error)) return false;
+    if (isPassing(error)) return false;
     throw error;
   }
 }

@@ -9,7 +9,8 @@ import fsPromises from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import workerThreads, { type WorkerOptions } from "node:worker_threads";
 import { systemClock } from "../../src/base/clock.js";
-import { type JobRequest, Launcher } from "../../src/git/launcher.js";
+import { Launcher } from "../../src/git/launcher.js";
+import type { JobRequest } from "../../src/git/launcher-job.js";
 import { Git } from "../../src/git/run.js";
 import { LmdbBackend } from "../../src/store/lmdb/lmdb-backend.js";
 import {

@@ -38,6 +38,7 @@ import { contributorRules } from "../../src/wiring/contributors.js";
 import { type GitHost, openGitHost } from "../../src/wiring/git-host.js";
 import { type HuntingRoom, startHunting } from "../../src/wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "../../src/wiring/limits.js";
+import { survivable } from "../../src/wiring/passing-faults.js";
 import { type Service, startService } from "../../src/wiring/service.js";
 import { keyOf, sign, type TestKey } from "./relay-events.js";
 
@@ -155,7 +156,7 @@ export class HuntHouse {
       purgatory: this.purgatory,
       services: [serviceName(domain) as ServiceName],
       registry: this.registry,
-      onFault: (error) => void this.faults.push(error),
+      onFault: survivable(this.#logger(), (error) => void this.faults.push(error)),
       ...(wish.hunt ? { huntConfig: wish.hunt } : {}),
       ...(wish.resolve ? { resolve: wish.resolve } : {}),
     });

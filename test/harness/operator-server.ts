@@ -4,7 +4,6 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { OperationName } from "../../src/admin/operations.js";
@@ -13,6 +12,7 @@ import type { NostrEvent, Tag } from "../../src/nostr/event.js";
 import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { cleanEnvironment, type Ended } from "../cli-run.js";
+import { freePort } from "./free-port.js";
 import { RelayClient } from "./relay-client.js";
 
 export const newKey = (): SecretKey => SecretKey.generate(randomBytes);
@@ -26,14 +26,6 @@ export function signed(
   at = nowSeconds(),
 ): NostrEvent {
   return signEvent(key, { kind, created_at: at, tags, content }, randomBytes);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 function run(command: string, args: readonly string[], env: Record<string, string>, cwd?: string): Promise<Ended> {

@@ -2,8 +2,6 @@
 // what a client of the relay sees of the real thing.
 
 import { mkdtempSync, rmSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
@@ -12,6 +10,7 @@ import { systemClock } from "../../src/base/clock.js";
 import { createLiveConfig } from "../../src/config/live-config.js";
 import { loadConfig } from "../../src/config/load.js";
 import { startServer } from "../../src/start.js";
+import { freePort } from "./free-port.js";
 import { acceptAll } from "./relay-server.js";
 
 export interface StartedServer {
@@ -21,15 +20,6 @@ export interface StartedServer {
   readonly folder: string;
   readonly faults: unknown[];
   close(): Promise<void>;
-}
-
-/** A port that was free a moment ago: a server must know its own name before it listens. */
-export async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }
 
 export interface StartedWish {

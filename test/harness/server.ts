@@ -2,9 +2,7 @@
 // existing suites set), on a free port with directories of its own.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,6 +12,7 @@ import { loadConfig } from "../../src/config/load.js";
 import { createLog } from "../../src/config/logging.js";
 import { startServer } from "../../src/start.js";
 import type { ReadDisk } from "../../src/wiring/disk.js";
+import { freePort } from "./free-port.js";
 import { RelayClient } from "./relay-client.js";
 
 export interface TestServer {
@@ -36,16 +35,6 @@ export interface ServerOptions {
   readonly readDisk?: ReadDisk;
   /** An earlier server's, to start on what it left. */
   readonly folder?: string;
-}
-
-export async function freePort(): Promise<number> {
-  const listener = createServer().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const address = listener.address();
-  listener.close();
-  await once(listener, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }
 
 export const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), "grasp-test-"));

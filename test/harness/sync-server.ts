@@ -1,8 +1,6 @@
 // Whole servers in this process, on real ports, with a store a test can look into and put served repositories into.
 
 import { mkdtemp, rm } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,15 +18,8 @@ import { startServer } from "../../src/start.js";
 import { createMemoryStore } from "../../src/store/memory/create.js";
 import type { Store } from "../../src/store/port.js";
 import type { SyncStatus } from "../../src/sync/status.js";
+import { freePort } from "./free-port.js";
 import { sign, type TestKey } from "./relay-events.js";
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((go) => server.listen(0, "127.0.0.1", go));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((go) => server.close(go));
-  return port;
-}
 
 /** Waits for a condition; says what it waited for when it does not come. */
 export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 15_000): Promise<void> {

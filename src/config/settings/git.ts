@@ -19,7 +19,6 @@ export const pushSettings = {
   ),
   NGIT_PUSH_MAX_COMMANDS: limit(atLeastOne, "4096", "Refs one push may change."),
   NGIT_PUSH_MAX_COMMAND_BYTES: limit(bytes({ min: 4096 }), "1MiB", "Bytes of a push's list of refs."),
-  NGIT_MAX_REF_NAME_BYTES: limit(wholeNumber({ min: 64, max: 1000 }), "255", "Length of a ref's name."),
   NGIT_PUSH_MAX_BYTES: limit(bytes(), "2GiB", "Bytes of one push."),
   NGIT_PUSH_MAX_OBJECTS: limit(atLeastOne, "5000000", "Objects in one push."),
   NGIT_MAX_OBJECT_BYTES: limit(bytes(), "100MiB", "One git object."),
@@ -52,7 +51,11 @@ export const gitSettings = {
     "5",
     "Time between signs of life while a push is processed.",
   ),
-  NGIT_GIT_MEMORY_BYTES: limit(bytes({ min: 2 ** 26 }), "512MiB", "Memory one git process may use for data."),
+  NGIT_GIT_MEMORY_BYTES: limit(
+    bytes({ min: 2 ** 26 }),
+    "512MiB",
+    "Memory git may use for data while it checks one push.",
+  ),
   NGIT_GIT_FETCH_REQUEST_MAX_BYTES: limit(bytes({ min: 65_536 }), "16MiB", "Inflated body of one fetch request."),
   NGIT_GIT_PACK_CONCURRENT: setting(atLeastOne, {
     fallbackWords: "the number of cores",

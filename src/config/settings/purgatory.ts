@@ -61,12 +61,6 @@ export const purgatorySettings = {
     "2h",
     "Events and repositories of the public compliance tool go after this long.",
   ),
-  NGIT_MAX_MAINTAINERS: limit(wholeNumber({ min: 1, max: 10_000 }), "100", "Keys in one repository's maintainer set."),
-  NGIT_MAX_MAINTAINER_DEPTH: limit(
-    wholeNumber({ min: 1, max: 100 }),
-    "10",
-    "Steps from the owner to the last maintainer.",
-  ),
   NGIT_RELEASE_MAX_REPOSITORIES: limit(atLeastOne, "20", "Repositories one state may bring up to date."),
 } satisfies SettingTable;
 

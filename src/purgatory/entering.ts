@@ -1,0 +1,125 @@
+// An event's verdict was written: git follows. Repositories are made and removed, data that came first is claimed, and what
+// can be released is (purgatory.md, "Waiting room"). Owns no rule: admission decided, settle.ts releases.
+
+import { repositoriesTrusting, storedAuthority } from "../admission/authority.js";
+import { catalogueRow, takesStates } from "../admission/catalogue.js";
+import { repositoryNamed } from "../admission/names.js";
+import type { Verdict, Withdrawn } from "../admission/policy.js";
+import { contributorOf } from "../admission/waiting.js";
+import type { RepositoryStore } from "../git/types.js";
+import type { ServiceName } from "../net/url.js";
+import { addressOf } from "../nostr/address.js";
+import type { VerifiedEvent } from "../nostr/event.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { Store } from "../store/port.js";
+import type { Contributors } from "./contributors.js";
+import type { Mirroring } from "./mirroring.js";
+import type { Placeholders } from "./placeholders.js";
+import { knownPullRequest, placesOf } from "./pull-requests.js";
+import { diskAddress, type PlacedName, underPrs } from "./repository-address.js";
+import type { PurgatorySettings } from "./settings.js";
+import type { Settling } from "./settle.js";
+
+export interface EnteringParts {
+  readonly store: Store;
+  readonly repositories: RepositoryStore;
+  readonly settings: () => PurgatorySettings;
+  readonly placeholders: Placeholders;
+  readonly settling: Settling;
+  readonly mirroring: Mirroring;
+  readonly contributors: Contributors;
+  /** This server's names in `clone` tags; none while GRASP-06 is off. */
+  readonly services: readonly ServiceName[];
+  readonly changed: (names: readonly PlacedName[], entries: readonly { readonly id: EventId }[]) => void;
+}
+
+type Accepted = Verdict & { readonly ok: true };
+
+export class Entering {
+  constructor(private readonly parts: EnteringParts) {}
+
+  /** Data that was pushed before its event was known joins the repository. */
+  async claim(id: EventId): Promise<void> {
+    const known = await knownPullRequest(this.parts.store, id, this.parts.services);
+    if (known) await this.parts.placeholders.claim(known);
+  }
+
+  /** After a verdict was written: makes git follow. Answers whether the event is served now. */
+  async entered(event: VerifiedEvent, verdict: Verdict): Promise<boolean> {
+    if (!verdict.ok) return false;
+    try {
+      return await this.#follow(event, verdict);
+    } finally {
+      const held = (verdict.changes ?? []).flatMap((change) => (change.type === "hold" ? [change.entry] : []));
+      const unheld = (verdict.changes ?? []).flatMap((change) => (change.type === "unhold" ? [change] : []));
+      const changed = (verdict.repositories ?? []).map(({ name }) => name);
+      const concerned = await this.#concernedBy(event, verdict);
+      this.parts.changed([...changed, ...concerned, ...held.flatMap(placesOf)], unheld);
+    }
+  }
+
+  async #follow(event: VerifiedEvent, verdict: Accepted): Promise<boolean> {
+    const { repositories } = this.parts;
+    for (const change of verdict.repositories ?? []) {
+      if (change.to === "create" || change.to === "return") await repositories.create(diskAddress(change.name));
+      if (change.to === "remove") {
+        await repositories.delete(diskAddress(change.name));
+        await this.parts.placeholders.repositoryGone(change.name);
+      }
+    }
+    if (verdict.action === "store" || verdict.action === "leave") {
+      await this.#dropRefs(verdict.withdrawn ?? [], event.pubkey);
+    }
+    if (verdict.action === "known" && event.kind === kinds.announcement) await this.#ensureOnDisk(event);
+    const names = await this.#concernedBy(event, verdict);
+    if (names.length === 0) return false;
+    const settle = async (): Promise<boolean> => {
+      if (verdict.action === "hold" && verdict.entry.kind === "pull-request") await this.claim(event.id);
+      const released = await this.parts.settling.settle(names, "present");
+      return released.some(({ id }) => id === event.id);
+    };
+    const contributor = verdict.action === "hold" ? contributorOf(verdict.entry) : undefined;
+    const isServed = contributor
+      ? // Between claim and release its data hangs on nothing.
+        await repositories.whileUsed(diskAddress(underPrs(contributor)), settle)
+      : await settle();
+    if (contributor) await this.parts.contributors.tidy(contributor);
+    for (const { name, to } of verdict.repositories ?? []) if (to === "return") await this.parts.mirroring.into(name);
+    return isServed;
+  }
+
+  async #dropRefs(withdrawn: readonly Withdrawn[], author: Pubkey): Promise<void> {
+    const pullRequests = withdrawn.filter(({ kind }) => kind === kinds.pullRequest || kind === kinds.pullRequestUpdate);
+    for (const { id, repositories } of pullRequests) {
+      for (const name of repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
+        await this.parts.settling.dropPullRequests([id], name);
+        const own = { owner: author, identifier: name.identifier };
+        await this.parts.settling.dropPullRequests([id], underPrs(own));
+        await this.parts.contributors.tidy(own);
+      }
+    }
+  }
+
+  /** The first time git may have failed after the event was written; whoever sends it again may rely on the OK. */
+  async #ensureOnDisk(event: VerifiedEvent): Promise<void> {
+    const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
+    const row = await catalogueRow(this.parts.store, name);
+    if (row?.status === "waiting") await this.parts.repositories.create(diskAddress(name));
+  }
+
+  async #concernedBy(event: VerifiedEvent, verdict: Accepted): Promise<PlacedName[]> {
+    if (verdict.action !== "hold" && verdict.action !== "store") return [];
+    // A new version of an announcement may add a maintainer whose state is here already: to its own repository, and
+    // to each one that trusts its author.
+    if (event.kind === kinds.announcement) {
+      const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
+      const max = this.parts.settings().caps.repositoriesPerState;
+      const authority = storedAuthority(this.parts.store);
+      const trusting = await repositoriesTrusting(authority, event.pubkey, name.identifier, max, takesStates);
+      return [name, ...trusting.map(({ owner, identifier }) => ({ owner, identifier }))];
+    }
+    if (verdict.action === "store") return [];
+    return placesOf(verdict.entry);
+  }
+}
