@@ -2,6 +2,7 @@
 
 import type { Banned } from "../../admin/bans.js";
 import type { ListedEntry } from "../../admin/lists.js";
+import type { ListName } from "../../admin/rules.js";
 import type { Document } from "../../http/page.js";
 import { foreign, type Html, html } from "../html.js";
 import { time } from "../words.js";
@@ -20,13 +21,13 @@ const banChoices = [
   ["ip", "IP address or network"],
 ] as const;
 
-const listChoices = [
-  ["repository-blacklist", "repository blacklist"],
-  ["repository-whitelist", "repository whitelist: only these may host"],
-  ["event-blacklist", "event blacklist: keys only"],
-  ["archive-whitelist", "archive: mirror these"],
-  ["archive-grasp-services", "archive: mirror a GRASP service"],
-] as const;
+const listLabels: Readonly<Record<ListName, string>> = {
+  "repository-blacklist": "repository blacklist",
+  "repository-whitelist": "repository whitelist: only these may host",
+  "event-blacklist": "event blacklist: keys only",
+  "archive-whitelist": "archive: mirror these",
+  "archive-grasp-services": "archive: mirror a GRASP service",
+};
 
 export function bansPage(view: View, { bans, entries, refusedKinds }: BansFacts): Document {
   return adminPage(view, "/bans", {
@@ -48,7 +49,7 @@ ${actionForm(view, {
   operation: "lists.add",
   label: "Add",
   className: "row",
-  inputs: html`${choiceField("list", "list", "List", listChoices)}${textField("list-entry", "entry", "Entry", { placeholder: "npub1…/identifier or host", isRequired: true })}${textField("list-reason", "reason", "Reason")}`,
+  inputs: html`${choiceField("list", "list", "List", Object.entries(listLabels))}${textField("list-entry", "entry", "Entry", { placeholder: "npub1…/identifier or host", isRequired: true })}${textField("list-reason", "reason", "Reason")}`,
 })}</section>
 <section aria-labelledby="kinds"><h2 id="kinds">Kinds that are not taken</h2>
 ${refusedKinds.length === 0 ? html`<p class="quiet">None: every kind is taken if it belongs to a repository here.</p>` : html`<ul class="chips">${refusedKinds.map((kind) => html`<li>kind ${kind} ${actionForm(view, { operation: "kinds.set", label: "Take again", about: `kind ${kind}`, fields: { kind: String(kind), taken: "yes" } })}</li>`)}</ul>`}
