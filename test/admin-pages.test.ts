@@ -296,7 +296,7 @@ test("what waits is shown with what is missing; its servers are asked now; it is
   ]);
   for (const event of [announcement, state]) await client.publish(event);
   const page = await operator.page("/admin/purgatory");
-  for (const part of ["waits", missing.slice(0, 8), "1 of its objects are missing", "nobody yet"]) {
+  for (const part of ["waits", missing.slice(0, 8), "1 of its objects is missing", "nobody yet"]) {
     assert.ok(page.includes(part), part);
   }
   await until(

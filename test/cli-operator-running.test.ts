@@ -57,7 +57,7 @@ test("purgatory list tells what waits, why, what is missing and until when", asy
   assert.deepEqual([line.kind, line.phase, line.source, line.missing], ["state", "waiting", "client", [oid]]);
   assert.deepEqual(line.repositories, [`${npubOf(key.pubkey)}/waits`]);
   assert.ok(line.expires > nowSeconds());
-  assert.match(line.why, /1 of its objects are missing/);
+  assert.match(line.why, /1 of its objects is missing/);
   const one = await server.json<{ waiting: Line[] }>("purgatory", "list", "--repository", `${npubOf(key.pubkey)}/new`);
   assert.deepEqual(
     one.waiting.map(({ id, kind }) => [id, kind]),

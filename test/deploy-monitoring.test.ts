@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { readPromQl } from "./deploy-promql.js";
 import { Person } from "./harness/grasp-people.js";
@@ -47,29 +47,64 @@ const isOfAbsentRoom = (metric: string): boolean =>
 
 interface Exposed {
   readonly types: ReadonlyMap<string, string>;
+  readonly helps: ReadonlyMap<string, string>;
   /** Only of metrics that have samples. */
   readonly labels: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
 function exposedBy(text: string): Exposed {
   const types = new Map<string, string>();
+  const helps = new Map<string, string>();
   const labels = new Map<string, Set<string>>();
   for (const line of text.split("\n")) {
     const [, name, type] = /^# TYPE (\S+) (\S+)$/.exec(line) ?? [];
     if (name !== undefined && type !== undefined) types.set(name, type);
+    const [, helped, help] = /^# HELP (\S+) (.+)$/.exec(line) ?? [];
+    if (helped !== undefined && help !== undefined) helps.set(helped, help);
     const [, metric, braces = ""] = /^([a-z]\w*)(?:\{(.*)\})? \S+$/.exec(line) ?? [];
     if (metric === undefined) continue;
     const seen = labels.get(metric) ?? new Set();
     for (const [, label = ""] of braces.matchAll(/(\w+)="(?:[^"\\]|\\.)*"/g)) seen.add(label);
     labels.set(metric, seen);
   }
-  return { types, labels };
+  return { types, helps, labels };
 }
 
-function isExposed({ types }: Exposed, metric: string): boolean {
-  if (types.has(metric)) return types.get(metric) !== "histogram";
+/** As it is registered: a histogram is asked for by the names of its parts. */
+function registeredName({ types }: Exposed, metric: string): string | undefined {
+  if (types.has(metric)) return types.get(metric) === "histogram" ? undefined : metric;
   const histogram = /^(.+)_(?:bucket|sum|count)$/.exec(metric)?.[1];
-  return histogram !== undefined && types.get(histogram) === "histogram";
+  return histogram !== undefined && types.get(histogram) === "histogram" ? histogram : undefined;
+}
+
+const tablePage = "docs/how-to/monitor.md";
+const tableHead = "| metric | type | what it says | shown at |\n|---|---|---|---|\n";
+
+/** Every number of our own, and those of the process that somebody asks for, with the panels and alerts that do. */
+function metricTable(exposed: Exposed): string {
+  const shownAt = new Map<string, Set<string>>();
+  let row = "";
+  const note = (expr: string, place: string): void => {
+    const read = readPromQl(expr);
+    for (const { metric } of read.ok ? read.asked : []) {
+      const name = registeredName(exposed, metric);
+      if (name) shownAt.set(name, (shownAt.get(name) ?? new Set()).add(place));
+    }
+  };
+  for (const { type, title, targets = [] } of dashboard.panels) {
+    if (type === "row") row = title;
+    for (const { expr } of targets) note(expr, `${row}: *${title}*`);
+  }
+  for (const { where, expr } of alerts) note(expr, where.replace(/^alert (.+)$/, "alert `$1`"));
+  const names = [...exposed.types.keys()].filter((name) => /^(?:ngit|purgatory)_/.test(name) || shownAt.has(name));
+  const cell = (text: string): string => text.replaceAll("|", "\\|");
+  return names
+    .sort()
+    .map((name) => {
+      const places = [...(shownAt.get(name) ?? ["not on the dashboard"])].join("; ");
+      return `| \`${name}\` | ${exposed.types.get(name)} | ${cell(exposed.helps.get(name) ?? "")} | ${cell(places)} |\n`;
+    })
+    .join("");
 }
 
 describe("dashboard and alerts", { timeout: 60_000 }, () => {
@@ -96,7 +131,7 @@ describe("dashboard and alerts", { timeout: 60_000 }, () => {
       assert.ok(read.ok, read.ok ? "" : read.fault);
       for (const { metric, labels } of read.asked) {
         if (othersMetrics.has(metric) || isOfAbsentRoom(metric)) continue;
-        assert.ok(isExposed(exposed, metric), `/metrics has no ${metric}`);
+        assert.ok(registeredName(exposed, metric), `/metrics has no ${metric}`);
         const known = exposed.labels.get(metric);
         if (known === undefined) continue;
         for (const label of labels) {
@@ -105,6 +140,18 @@ describe("dashboard and alerts", { timeout: 60_000 }, () => {
       }
     });
   }
+
+  test("the table of metrics and panels is what server, dashboard and alerts have (METRICS_TABLE=write writes it)", () => {
+    const page = readFileSync(tablePage, "utf8");
+    const [before = "", table = ""] = page.split(tableHead);
+    const wanted = metricTable(exposed);
+    if (process.env.METRICS_TABLE === "write") writeFileSync(tablePage, before + tableHead + wanted);
+    else assert.equal(table, wanted);
+  });
+
+  test("every number of our own is on the dashboard", () => {
+    assert.doesNotMatch(metricTable(exposed), /not on the dashboard/);
+  });
 
   test("what was fed has samples, so that labels were really compared", () => {
     for (const metric of [

@@ -296,7 +296,7 @@ describe("contributors' pull requests", () => {
       assert.match(answer.headers.get("content-security-policy") ?? "", /default-src 'none'/);
       return answer.text();
     };
-    assert.match(await page(), /Nothing here yet/);
+    assert.match(await page(), /Nothing yet/);
     const { work, tip } = await oneCommit("shown");
     const more = [["subject", "<script>alert(1)</script>"]];
     const event = pullRequest(story, contributor, owner, "shown", tip, { more });

@@ -156,7 +156,9 @@ async function whyWaiting(
     case "state":
     case "pull-request": {
       const objects =
-        missing === null ? "its git data is not complete" : `${missing.length} of its objects are missing`;
+        missing === null
+          ? "its git data is not complete"
+          : `${missing.length} of its objects ${missing.length === 1 ? "is" : "are"} missing`;
       if (missing?.length !== 0) return objects;
       for (const name of names) {
         if (isReleased(await catalogueRow(reader, name))) return "its objects are here: it is about to be released";

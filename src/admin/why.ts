@@ -94,7 +94,7 @@ async function explainRepository(
   }
   const now = [
     row ? standing(row, left) : "it has no repository here",
-    ...(waiting > 0 ? [`${waiting} events about it wait`] : []),
+    ...(waiting > 0 ? [waiting === 1 ? "1 event about it waits" : `${waiting} events about it wait`] : []),
     ...(lacksRoom(running, name) ? [noRoom] : []),
     ...(blacklisted ? ["it is on the repository blacklist"] : []),
   ];

@@ -135,7 +135,7 @@ function checkFlags(flags: Sources["flags"], problems: Problem[]): void {
   for (const flag of Object.keys(flags)) {
     if (known.has(flag)) continue;
     const near = nearest(flag, known);
-    const fix = near ? `Did you mean --${near}?` : "`holdfast serve --help` lists all flags";
+    const fix = near ? `Did you mean --${near}?` : "`--help` after the command lists its flags";
     problems.push({ key: `--${flag}`, origin: "flag", message: "is an unknown flag", fix });
   }
 }

@@ -6,7 +6,7 @@ import type { Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import { type Activity, activityKinds, maxFound, maxSearchCharacters, type RepositoryEntry } from "./activity.js";
 import { foreign, type Html, html, webUrl } from "./html.js";
-import { copyLine, pageDocument, type Site } from "./layout.js";
+import { copyLine, ngitLine, pageDocument, type Site } from "./layout.js";
 import { personLink } from "./people.js";
 import { clientUrl, repositoryPath, threadUrl } from "./repository-urls.js";
 import { bytes, count, counted, personUrl, shortNpub, time } from "./words.js";
@@ -46,6 +46,7 @@ export function landingPage(facts: LandingFacts): Document {
 <p class="lead">${facts.description}</p>
 <p>A GRASP server: git repositories whose owners announce and sign them over Nostr. No account is needed: to read, clone;
 to write, sign with your own key.</p>
+${search ? undefined : html`<ul class="jump small"><li><a href="#use">How to use it</a></li><li><a href="#server">About this server</a></li></ul>`}
 ${searchForm(facts)}
 ${search ? searchSection(facts, search) : html`<div id="now" data-live>${numbers(facts)}${activitySection(facts)}</div>`}
 ${search ? undefined : html`${howTo(facts)}${aboutSection(facts)}`}`,
@@ -113,7 +114,7 @@ const howTo = ({
 }: LandingFacts): Html => html`<section aria-labelledby="use"><h2 id="use">Use it</h2>
 <h3>Host a repository with ngit</h3>
 <p><a href="https://gitworkshop.dev/ngit">ngit</a> announces, signs and pushes. In your repository:</p>
-${copyLine("Announce a repository with ngit", `ngit init --grasp-server ${site.httpUrl.replace(/^https?:\/\//, "")}`)}
+${copyLine("Announce a repository with ngit", ngitLine(site))}
 <p>After that, <code>git push</code> works as ever.</p>
 <h3>Clone with git</h3>
 ${copyLine("Clone with git", `git clone ${site.httpUrl}/<npub>/<identifier>.git`)}

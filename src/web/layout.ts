@@ -76,6 +76,9 @@ ${page.main}
   };
 }
 
+/** How a repository is announced here with the usual client. */
+export const ngitLine = (site: Site): string => `ngit init --grasp-server ${site.httpUrl.replace(/^https?:\/\//, "")}`;
+
 /** A line to be copied; the button comes with the script. */
 export const copyLine = (what: string, line: string): Html =>
   html`<div class="copy" data-what="${what}"><pre tabindex="0" role="group" aria-label="${what}"><code>${line}</code></pre></div>`;

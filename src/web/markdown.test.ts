@@ -14,6 +14,7 @@ const rows: [name: string, text: string, expected: string][] = [
   ["names with underscores are words", "a_long_name", "<p>a_long_name</p>"],
   ["escaped signs are signs", "\\*a\\*", "<p>*a*</p>"],
   ["a list", "- a\n- b\n  c\n", "<ul><li>a</li><li>b\nc</li></ul>"],
+  ["a list of tasks", "- [x] a\n- [ ] b\n- [y] c", "<ul><li>☑ a</li><li>☐ b</li><li>[y] c</li></ul>"],
   ["a list in a list", "1. a\n   - b\n2. c", "<ol><li><p>a</p><ul><li>b</li></ul></li><li>c</li></ol>"],
   ["a quotation", "> a\n> b", "<blockquote><p>a\nb</p></blockquote>"],
   ["a rule", "a\n\n***\n", "<p>a</p><hr>"],

@@ -37,6 +37,8 @@ const fence = /^ {0,3}(`{3,}|~{3,})/;
 const heading = /^ {0,3}(#{1,6})(?: +(.*))?$/;
 const rule = /^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$/;
 const item = /^( {0,3})([-*+]|\d{1,9}[.)])( {1,4}|$)/;
+/** `[x]` at the beginning of an item: a box, ticked or not. */
+const task = /^\[([ xX])\] /;
 const quote = /^ {0,3}> ?/;
 const tableRule = /^ *\|?(?: *:?-+:? *\|)+ *(?::?-+:? *)?$/;
 
@@ -135,7 +137,7 @@ function listFrom(lines: readonly string[], start: number, headings: Headings, d
   for (let begun = item.exec(lines[at] ?? ""); begun; begun = item.exec(lines[at] ?? "")) {
     if (/^ *\d/.test(lines[at] ?? "") !== isOrdered || rule.test(lines[at] ?? "")) break;
     const indent = begun[0].length;
-    const inner = [(lines[at] ?? "").slice(indent)];
+    const inner = [(lines[at] ?? "").slice(indent).replace(task, (_, mark) => (mark === " " ? "☐ " : "☑ "))];
     for (at += 1; at < lines.length; at += 1) {
       const line = lines[at] ?? "";
       const isInside = line.search(/\S/) >= 2 && line.search(/\S/) > (begun[1]?.length ?? 0);

@@ -3,7 +3,7 @@
 
 import type { Document } from "../http/page.js";
 import { html } from "./html.js";
-import { pageDocument, type Site } from "./layout.js";
+import { copyLine, ngitLine, pageDocument, type Site } from "./layout.js";
 
 export function missingRepositoryPage(site: Site): Document {
   return pageDocument(site, {
@@ -15,8 +15,11 @@ export function missingRepositoryPage(site: Site): Document {
 <p>Its owner announces it with a Nostr event of kind 30617 that names this server twice:</p>
 <pre tabindex="0" role="group" aria-label="Tags of an announcement"><code>["clone", "${site.httpUrl}/&lt;npub&gt;/&lt;identifier&gt;.git"]
 ["relays", "${site.relayUrl}"]</code></pre>
-<p>Then a state (kind 30618) is signed and the data is pushed. <a href="https://gitworkshop.dev/ngit">ngit</a> does all of it: <code>ngit init</code>.</p>
-<p>If it was here before, its owner has deleted it, or nothing was pushed in time.</p></section>`,
+<p>Then a maintainer signs a state (kind 30618) and pushes what it lists. <a href="https://gitworkshop.dev/ngit">ngit</a> does all of it:</p>
+${copyLine("Announce a repository with ngit", ngitLine(site))}
+</section>
+<section><h2>If you expected one</h2>
+<p>Look whether the address is complete, or <a href="${site.basePath}/">search the repositories</a>. If it was here before: its owner or the operator took it away, or nothing was pushed in time.</p></section>`,
   });
 }
 
@@ -26,7 +29,8 @@ export function waitingRepositoryPage(site: Site): Document {
     title: `Waiting · ${site.name}`,
     everySeconds: 30,
     main: html`<div id="waiting" data-live><h1>This repository is waiting</h1>
-<p class="lead">It has been announced here and waits for its data. When a maintainer has pushed, it will be shown.</p></div>`,
+<p class="lead">It has been announced here and waits for its data. When a maintainer has pushed, it will be shown.</p>
+<p>If it is yours: sign a state that lists your branches, and push them to this address. This page looks again by itself.</p></div>`,
   });
 }
 

@@ -95,25 +95,33 @@ async function factsOf({ store, repositories }: RepositorySources, name: Reposit
 
 function prsPage(site: Site, facts: PrsFacts): Document {
   const { name, signer, pullRequests } = facts;
+  const [newest] = pullRequests;
   const url = `${site.httpUrl}/prs/${npubOf(name.owner)}/${encodeURIComponent(name.identifier)}.git`;
   return pageDocument(site, {
     title: `Pull requests for ${name.identifier.slice(0, 100)} · ${site.name}`,
     main: html`<h1>Pull requests for ${foreign(name.identifier, 120)}</h1>
 <p class="lead">By ${signer && personLink(signer)}. Contributors may push their pull requests here, also for repositories this server does not host.</p>
-<section aria-labelledby="held"><h2 id="held">Here</h2>
+<section aria-labelledby="held"><h2 id="held">Held here</h2>
 ${
   pullRequests.length === 0
-    ? html`<p>Nothing here yet: no pull request of this contributor for this name has its data on this server.</p>`
-    : html`<ul>${pullRequests.map((event) => line(site, event))}</ul>${facts.isCut && html`<p class="quiet">and more</p>`}`
+    ? html`<p class="quiet">Nothing yet: no pull request of this contributor for this name has its data on this server.</p>`
+    : html`<ul class="list">${pullRequests.map((event) => line(site, event))}</ul>${facts.isCut && html`<p class="quiet">and more</p>`}`
 }
 </section>
 ${
   facts.targets.length > 0 &&
-  html`<section aria-labelledby="for"><h2 id="for">For</h2><ul>${facts.targets.map((target) => targetLine(site, target))}</ul></section>`
+  html`<section aria-labelledby="for"><h2 id="for">Proposed to</h2><ul class="list">${facts.targets.map((target) => targetLine(site, target))}</ul></section>`
 }
-<section aria-labelledby="fetch"><h2 id="fetch">Fetch</h2>
+${
+  newest !== undefined &&
+  html`<section aria-labelledby="fetch"><h2 id="fetch">Fetch the newest</h2>
+${copyLine("Fetch a pull request with git", `git fetch ${url} refs/nostr/${newest.id}`)}
+</section>`
+}
+<section aria-labelledby="push"><h2 id="push">If this place is yours</h2>
+<p>Name it in the <code>clone</code> tag of your pull request (kind 1618), then push the commit:</p>
 ${copyLine("Address for the clone tag of a pull request", url)}
-${copyLine("Fetch a pull request with git", `git fetch ${url} refs/nostr/${pullRequests[0]?.id ?? "<event id>"}`)}
+${copyLine("Push a pull request with git", `git push ${url} HEAD:refs/nostr/<event id>`)}
 </section>`,
   });
 }
@@ -122,15 +130,16 @@ function line(site: Site, event: NostrEvent): Html {
   const url = threadUrl(site, { id: event.id, author: event.pubkey, kind: event.kind });
   const title = foreign(titleOf(event), 120);
   const tip = pullRequestOf(event)?.tip ?? "";
-  return html`<li>${url === undefined ? title : html`<a href="${url}">${title}</a>`}${
+  return html`<li><span class="title">${url === undefined ? title : html`<a href="${url}">${title}</a>`}</span>${
     event.kind === kinds.pullRequestUpdate && html` <span class="tag">update</span>`
-  } <code>${shortOid(tip)}</code> ${time(event.created_at)}</li>`;
+  }
+<span class="meta"><code title="${tip}">${shortOid(tip)}</code> ${time(event.created_at)}</span></li>`;
 }
 
 function targetLine(site: Site, { name, owner, isHostedHere }: Target): Html {
   const by = owner && html` by ${personLink(owner)}`;
   const label = foreign(name.identifier, 120);
   return isHostedHere
-    ? html`<li><a href="${repositoryPath(site, name)}">${label}</a>${by}, hosted here</li>`
-    : html`<li>${label}${by}, not hosted here</li>`;
+    ? html`<li><a href="${repositoryPath(site, name)}">${label}</a>${by} <span class="tag">hosted here</span></li>`
+    : html`<li>${label}${by} <span class="tag">hosted elsewhere</span></li>`;
 }

@@ -109,7 +109,7 @@ function aboutList(site: Site, facts: RepositoryFacts): Html {
         }</li>`,
     )}${maintainers.length > 20 && html`<li class="quiet">and ${count(maintainers.length - 20)} more</li>`}</ul></dd>
 <dt>Last push</dt><dd>${state ? html`${time(state.event.created_at)}${signer && html`, signed by ${personLink(signer)}`}` : "none yet"}</dd>
-<dt>Storage</dt><dd>${storageText(facts.storage)}</dd>
+<dt>Storage</dt><dd>${storageText(facts)}</dd>
 <dt>Identifier</dt><dd><code>${foreign(name.identifier, 300)}</code></dd>
 ${announcement.hashtags.length > 0 && html`<dt>Topics</dt><dd>${announcement.hashtags.slice(0, 12).map((topic) => html`<span class="tag">${foreign(topic, 40)}</span> `)}</dd>`}
 ${web.length > 0 && html`<dt>Web</dt><dd><ul>${web.map((url) => html`<li>${foreignLink(url, foreign(url, 100))}</li>`)}</ul></dd>`}
@@ -118,8 +118,12 @@ ${client !== undefined && html`<dt>Open in</dt><dd><a href="${client}">gitworksh
 </dl>`;
 }
 
-const storageText = ({ usedBytes, repositoryBytes, ownerUsedBytes, ownerBytes }: RepositoryFacts["storage"]): string =>
-  `${bytes(usedBytes)} of ${bytes(repositoryBytes)}; its owner uses ${bytes(ownerUsedBytes)} of ${bytes(ownerBytes)}`;
+function storageText({ status, storage }: RepositoryFacts): string {
+  const { usedBytes, repositoryBytes, ownerUsedBytes, ownerBytes } = storage;
+  const own = `${bytes(usedBytes)} of ${bytes(repositoryBytes)}`;
+  // The owner of a mirror did not ask for it.
+  return status === "archived" ? own : `${own}; its owner uses ${bytes(ownerUsedBytes)} of ${bytes(ownerBytes)}`;
+}
 
 const peerTags: Readonly<Record<PeerStatus["result"], Html>> = {
   "in step": html`<span class="tag good">in step</span>`,

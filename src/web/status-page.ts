@@ -33,6 +33,7 @@ export function statusPage(site: Site, facts: StatusFacts, historyOf: (url: stri
 <li><b>${count(gaps)}</b> events found late</li>
 </ul>
 <section aria-labelledby="waiting"><h2 id="waiting">Waiting for git data</h2>
+<p class="quiet">Announced or signed, but not pushed yet. What waits is shown when its data is here.</p>
 <dl class="facts short">
 <dt>Repositories</dt><dd>${count(waiting.announcements)}</dd>
 <dt>Waited too long</dt><dd>${count(waiting.soft)}</dd>
@@ -40,6 +41,7 @@ export function statusPage(site: Site, facts: StatusFacts, historyOf: (url: stri
 <dt>Hunting queue</dt><dd>${facts.huntingQueue === undefined ? "not hunting" : counted(facts.huntingQueue, "job", "jobs")}</dd>
 </dl></section>
 <section aria-labelledby="relays"><h2 id="relays">Relays</h2>
+<p class="quiet">Other servers that repositories here name, and how each has been in the last day. Found late: events they had that did not come at once.</p>
 ${relays.length === 0 ? html`<p class="quiet">No other relay is followed.</p>` : relayTable(relays, historyOf)}
 </section>
 <section aria-labelledby="versions"><h2 id="versions">Versions</h2>

@@ -101,9 +101,11 @@ th, td { text-align: left; vertical-align: top; padding: 0.5rem 1.25rem 0.5rem 0
 th { font-weight: 500; font-size: 0.9rem; }
 thead th { white-space: nowrap; }
 .readme thead th { white-space: normal; }
-th[scope="row"] { font-size: 1rem; font-weight: 400; color: var(--ink); }
+th[scope="row"] { font-size: 1rem; font-weight: 400; color: var(--ink); overflow-wrap: anywhere; }
 td:last-child, th:last-child { padding-right: 0; }
-td { overflow-wrap: anywhere; }
+/* Only what is long may give way: a short word is not torn because an address stands beside it. */
+td { overflow-wrap: break-word; }
+.readme td { overflow-wrap: anywhere; }
 
 .copy { display: flex; gap: 0.5rem; align-items: stretch; margin: 0 0 0.75rem; }
 .copy pre { flex: 1; min-width: 0; margin: 0; }
@@ -126,6 +128,7 @@ td { overflow-wrap: anywhere; }
 .readme :not(pre) > code { background: var(--plain-soft); padding: 0.1em 0.3em; border-radius: 4px; }
 .readme pre.plain { white-space: pre-wrap; overflow-wrap: anywhere; border: 0; padding: 0; background: none; }
 .jump { display: flex; flex-wrap: wrap; gap: 0.25rem 1.25rem; list-style: none; margin: 1.25rem 0 0; padding: 0; }
+.number { white-space: nowrap; }
 .heading-line { display: flex; flex-wrap: wrap; gap: 0.25rem 0.75rem; align-items: baseline; }
 
 @media (max-width: 40rem) {

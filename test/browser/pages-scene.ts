@@ -1,6 +1,7 @@
 // A server that looks lived in, for the pictures and checks of its pages.
 
 import type { SecretKey } from "../../src/nostr/keys.js";
+import { npubOf } from "../../src/nostr/nip19.js";
 import { PlainRelay } from "../harness/sync-plain-relay.js";
 import { newKey, type PagesWorld, startPagesWorld, until } from "../pages-world.js";
 
@@ -38,6 +39,8 @@ export interface Scene {
   readonly owner: SecretKey;
   readonly full: string;
   readonly waiting: string;
+  /** Pull requests of a contributor, in his own place. */
+  readonly prs: string;
   readonly hostile: string;
 }
 
@@ -48,6 +51,7 @@ export async function setScene(): Promise<Scene> {
   const world = await startPagesWorld({
     // Peers on this machine: one relay that works, one relay and one git server that do not.
     NGIT_TEST: "1",
+    NGIT_GRASP06_ENABLE: "true",
     NGIT_SYNC_BATCH_WINDOW_MS: "50",
     NGIT_GIT_HUNT_DIRECT_DELAY_MS: "200",
     NGIT_RELAY_NAME: "harbour.example",
@@ -62,7 +66,7 @@ export async function setScene(): Promise<Scene> {
     ["description", "Predicts tides from a handful of harmonic constants, without dependencies."],
     ["maintainers", second.pubkey],
     ["web", "https://example.com/tidewater", "javascript:alert(1)"],
-    ["clone", "http://127.0.0.1:9/npub1example/tidewater.git"],
+    ["clone", `http://127.0.0.1:9/${npubOf(second.pubkey)}/tidewater.git`],
     ["relays", relay.url, "ws://127.0.0.1:9"],
     ["t", "tides"],
     ["t", "typescript"],
@@ -105,6 +109,14 @@ export async function setScene(): Promise<Scene> {
   );
   const settled = await world.publish(reader, 1621, [about, ["subject", "Typo in the README"]], "there", 90_000);
   await world.publish(second, 1632, [["e", settled.id, "", "root"], about], "", 80_000);
+  const prs = `${world.origin}/prs/${npubOf(reader.pubkey)}/${identifier}.git`;
+  const proposal = await world.publish(reader, 1618, [
+    about,
+    ["c", await at("stations")],
+    ["clone", prs],
+    ["subject", "Stations of the northern coast, with their constants"],
+  ]);
+  await world.git(copy.folder, "push", "--quiet", prs, `stations:refs/nostr/${proposal.id}`);
   await world.host(
     second,
     "knots",
@@ -144,6 +156,7 @@ export async function setScene(): Promise<Scene> {
     owner,
     full,
     waiting: world.url(waiter, "secret-plans"),
+    prs,
     hostile: world.url(attacker, hostileName),
   };
 }

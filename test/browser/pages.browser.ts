@@ -35,6 +35,8 @@ describe("the pages in a browser", { timeout: 180_000 }, () => {
       ["repository", scene.full],
       ["hostile", scene.hostile],
       ["waiting", scene.waiting],
+      ["prs", scene.prs],
+      ["prs-empty", scene.prs.replace("tidewater", "nothing")],
       ["missing", scene.full.replace("tidewater", "nothing")],
       ["status", `${origin}/status`],
       ["status-relays", statusServer.url],

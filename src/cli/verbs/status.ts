@@ -122,8 +122,8 @@ function statusText(answer: Status): string {
   ];
   lines.push(...countLines(answer.counts));
   for (const relay of answer.sync?.relays ?? []) lines.push(`relay      ${relayText(relay)}`);
-  const metrics = Object.entries(answer.metrics);
-  if (metrics.length === 0) lines.push("metrics    not available");
-  for (const [name, value] of metrics) lines.push(`${name} ${value}`);
+  lines.push(
+    Object.keys(answer.metrics).length === 0 ? "metrics    not available" : "metrics    at /metrics, or with --json",
+  );
   return lines.map((line) => line.replace(/[\x00-\x1f\x7f-\x9f]/g, "?")).join("\n");
 }

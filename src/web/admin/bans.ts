@@ -2,6 +2,7 @@
 
 import type { Banned } from "../../admin/bans.js";
 import type { ListedEntry } from "../../admin/lists.js";
+import type { ListName } from "../../admin/rules.js";
 import type { Document } from "../../http/page.js";
 import { foreign, type Html, html } from "../html.js";
 import { time } from "../words.js";
@@ -14,17 +15,19 @@ export interface BansFacts {
 }
 
 const banChoices = [
-  ["key", "key: all its events and repositories"],
+  ["key", "key and all it sent"],
   ["repository", "repository"],
   ["event", "event"],
   ["ip", "IP address or network"],
 ] as const;
 
-const listChoices = [
-  ["repository-blacklist", "repository blacklist"],
-  ["repository-whitelist", "repository whitelist: closes the server to others"],
-  ["event-blacklist", "event blacklist: keys only"],
-] as const;
+const listLabels: Readonly<Record<ListName, string>> = {
+  "repository-blacklist": "repository blacklist",
+  "repository-whitelist": "repository whitelist: only these may host",
+  "event-blacklist": "event blacklist: keys only",
+  "archive-whitelist": "archive: mirror these",
+  "archive-grasp-services": "archive: mirror a GRASP service",
+};
 
 export function bansPage(view: View, { bans, entries, refusedKinds }: BansFacts): Document {
   return adminPage(view, "/bans", {
@@ -37,16 +40,16 @@ ${actionForm(view, {
   label: "Ban",
   className: "row",
   isDangerous: true,
-  inputs: html`${choiceField("ban-type", "type", "What", banChoices)}${textField("ban-target", "target", "Target", { placeholder: "npub1…, npub1…/identifier, nevent1…, 203.0.113.0/24", isRequired: true })}${textField("ban-reason", "reason", "Reason")}`,
+  inputs: html`${choiceField("ban-type", "type", "What", banChoices)}${textField("ban-target", "target", "Target", { placeholder: "npub1…, nevent1…, IP", isRequired: true })}${textField("ban-reason", "reason", "Reason")}`,
 })}</section>
 <section aria-labelledby="lists"><h2 id="lists">Lists</h2>
-<p class="quiet">Who may host here. What is configured can only be changed in the configuration.</p>
+<p class="quiet">Who may host here, and what is mirrored. What is configured can only be changed in the configuration.</p>
 ${entries.length === 0 ? html`<p class="quiet">The lists are empty: everybody may host.</p>` : listTable(view, entries)}
 ${actionForm(view, {
   operation: "lists.add",
   label: "Add",
   className: "row",
-  inputs: html`${choiceField("list", "list", "List", listChoices)}${textField("list-entry", "entry", "Entry", { placeholder: "npub1…, npub1…/identifier or identifier", isRequired: true })}${textField("list-reason", "reason", "Reason")}`,
+  inputs: html`${choiceField("list", "list", "List", Object.entries(listLabels))}${textField("list-entry", "entry", "Entry", { placeholder: "npub1…/identifier or host", isRequired: true })}${textField("list-reason", "reason", "Reason")}`,
 })}</section>
 <section aria-labelledby="kinds"><h2 id="kinds">Kinds that are not taken</h2>
 ${refusedKinds.length === 0 ? html`<p class="quiet">None: every kind is taken if it belongs to a repository here.</p>` : html`<ul class="chips">${refusedKinds.map((kind) => html`<li>kind ${kind} ${actionForm(view, { operation: "kinds.set", label: "Take again", about: `kind ${kind}`, fields: { kind: String(kind), taken: "yes" } })}</li>`)}</ul>`}

@@ -50,7 +50,7 @@ function card(view: View, relay: RelayStatus, index: number): Html {
 <dt>In step</dt><dd>${relay.inStep ? "now" : lastInStep === null ? html`<span class="quiet">not yet</span>` : html`last ${time(lastInStep)}`}, ${count(relay.confirmedItems)} of ${count(relay.wantedItems)} items${relay.failedItems > 0 && `, ${count(relay.failedItems)} fail`}</dd>
 <dt>Last event</dt><dd>${relay.lastEvent === null ? html`<span class="quiet">none</span>` : time(relay.lastEvent)}${relay.gapEvents > 0 && `, ${count(relay.gapEvents)} found late`}</dd>
 <dt>Last error</dt><dd>${lastFailure === null ? html`<span class="quiet">none</span>` : html`${lastFailure.kind} ${time(lastFailure.at)}${relay.failures > 1 && `, ${count(relay.failures)} in a row`}`}</dd>
-${nextAttemptSeconds !== null && html`<dt>Next attempt</dt><dd>${time(view.nowSeconds + nextAttemptSeconds)}</dd>`}
+${nextAttemptSeconds !== null && html`<dt>Next attempt</dt><dd>${nextAttemptSeconds > 0 ? time(view.nowSeconds + nextAttemptSeconds) : "now"}</dd>`}
 </dl>
 <div class="actions">
 ${actionForm(view, { operation: "relays.reconnect", label: "Reconnect now", about: name, fields: { relay: name } })}

@@ -78,7 +78,7 @@ const table = (
   (
     line,
   ) => html`<tr><th scope="row"><a href="${repositoryHref(view, line.repository)}">${repositoryLabel(line.repository)}</a></th>
-<td data-label="Status"><span>${statusTag(line.status)}${line.partial !== null && html` <span class="tag warn">partial</span>`}</span></td><td data-label="Received">${bytes(line.receivedBytes)}</td><td data-label="Pushes">${count(line.pushes)}</td><td data-label="Since">${time(line.since)}</td></tr>`,
+<td data-label="Status"><span>${statusTag(line.status)}${line.partial !== null && html` <span class="tag warn">partial</span>`}</span></td><td data-label="Received"><span class="number">${bytes(line.receivedBytes)}</span></td><td data-label="Pushes">${count(line.pushes)}</td><td data-label="Since">${time(line.since)}</td></tr>`,
 )}</tbody></table>`;
 
 function ownersTable(view: View, lines: readonly RepositoryLine[], quotaBytes: number): Html {
@@ -103,6 +103,6 @@ function ownersTable(view: View, lines: readonly RepositoryLine[], quotaBytes: n
 /** Told in words beside the bar. */
 export function quotaMeter(usedBytes: number, quotaBytes: number): Html {
   const percent = quotaBytes > 0 ? Math.min(100, (usedBytes / quotaBytes) * 100) : 100;
-  const said = percent > 0 && percent < 0.1 ? "below 0.1" : percent.toFixed(percent < 10 ? 1 : 0);
+  const said = percent > 0 && percent < 0.1 ? "below 0.1" : percent.toFixed(percent > 0 && percent < 10 ? 1 : 0);
   return html`<span class="meter"><meter min="0" max="100" high="80" value="${percent.toFixed(2)}" aria-label="${said} % of ${bytes(quotaBytes)}"></meter> <span>${said} % of ${bytes(quotaBytes)}</span></span>`;
 }

@@ -73,6 +73,7 @@ dd > .meter { display: flex; }
 .log .bad { color: var(--bad); }
 
 @media (max-width: 40rem) {
+  td .meter { justify-content: flex-end; }
   .tabs { padding: 0.25rem 0 0.5rem; }
   .tabs form { margin-left: 0; }
   .facts.tight { grid-template-columns: 5.5rem 1fr; gap: 0.15rem 0.75rem; }
