@@ -10,10 +10,13 @@ import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
 import type { Connection } from "./connection.js";
 import { noticeOf } from "./messages.js";
 
+const nobody: ReadonlySet<Pubkey> = new Set();
+
 export class Authenticating {
   readonly #connection: Connection;
-  readonly #authenticated = new Set<Pubkey>();
-  readonly #usedIds = new Set<string>();
+  // Few connections authenticate: the sets are made for the first that does.
+  #authenticated: Set<Pubkey> | undefined;
+  #usedIds: Set<string> | undefined;
   #challenge: string | undefined;
 
   constructor(connection: Connection) {
@@ -21,7 +24,7 @@ export class Authenticating {
   }
 
   get authenticated(): ReadonlySet<Pubkey> {
-    return this.#authenticated;
+    return this.#authenticated ?? nobody;
   }
 
   ask(): void {
@@ -42,6 +45,7 @@ export class Authenticating {
     const answer = (accepted: boolean, text: string) => outbox.send({ type: "OK", id: event.id, accepted, text });
     const refusal = this.#check(event);
     if (refusal) return answer(false, refusalText(refusal));
+    this.#usedIds ??= new Set();
     this.#usedIds.add(event.id);
     let verified: unknown;
     try {
@@ -54,6 +58,7 @@ export class Authenticating {
       this.#usedIds.delete(event.id);
       return answer(false, refusalText(refuse("bad-signature", "the signature does not belong to this pubkey and id")));
     }
+    this.#authenticated ??= new Set();
     this.#authenticated.add(event.pubkey);
     answer(true, "");
   }
@@ -73,8 +78,8 @@ export class Authenticating {
     if (Math.abs(event.created_at - unixSeconds(clock)) > authMaxAgeSeconds) {
       return refuse("not-allowed", "created_at is too far from now: sign a new authentication event");
     }
-    if (this.#usedIds.has(event.id)) return refuse("not-allowed", "this authentication event was used before");
-    if (this.#usedIds.size >= maxAuthenticatedKeys) {
+    if (this.#usedIds?.has(event.id)) return refuse("not-allowed", "this authentication event was used before");
+    if ((this.#usedIds?.size ?? 0) >= maxAuthenticatedKeys) {
       return refuse("too-many", `a connection may authenticate as ${maxAuthenticatedKeys} keys`);
     }
     return undefined;

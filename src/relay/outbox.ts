@@ -12,10 +12,9 @@ export interface ByteSink {
 }
 
 /** Small enough for Node's buffer pool: most clients get one short frame at a time. */
-const firstSlabBytes = 2 * 1024;
-const fullSlabBytes = 64 * 1024;
-/** Handed over at once: more would hide from us whether the client takes anything. */
-const batchBytes = 128 * 1024;
+const firstSlabBytes = 1024;
+/** Handed over at once: more would hide from us whether the client takes anything. A full slab is a whole batch. */
+const fullSlabBytes = 128 * 1024;
 const closingBracket = 0x5d;
 
 export interface OutboxParts {
@@ -131,8 +130,9 @@ export class Outbox {
     this.#flushScheduled = false;
     if (this.#closed || this.#writingBytes > 0) return;
     this.#closeSlab();
-    this.#nextSlabBytes = firstSlabBytes;
     const batch = this.#takeBatch();
+    // Who is getting a long answer gets its rest in full slabs, which nobody has to join.
+    this.#nextSlabBytes = batch.length * 4 > fullSlabBytes ? fullSlabBytes : firstSlabBytes;
     if (batch.length === 0) return;
     this.#queuedBytes -= batch.length;
     this.#writingBytes = batch.length;
@@ -141,9 +141,11 @@ export class Outbox {
   };
 
   #takeBatch(): Buffer {
-    let bytes = 0;
-    let slabs = 0;
-    for (; slabs < this.#full.length && bytes < batchBytes; slabs++) bytes += this.#full[slabs]?.length ?? 0;
+    let bytes = this.#full[0]?.length ?? 0;
+    let slabs = 1;
+    for (let next = this.#full[1]; next && bytes + next.length <= fullSlabBytes; next = this.#full[++slabs]) {
+      bytes += next.length;
+    }
     const taken = this.#full.splice(0, slabs);
     return taken.length === 1 && taken[0] ? taken[0] : Buffer.concat(taken, bytes);
   }

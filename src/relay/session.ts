@@ -30,11 +30,12 @@ export interface SessionPlace {
 export class Session {
   readonly #connection: Connection;
   readonly #onLoad: () => void;
-  readonly #end = new AbortController();
+  // Most connections listen and do nothing else: what only some need is made when it is needed.
+  #end: AbortController | undefined;
   readonly #auth: Authenticating;
   readonly #publishing: Publishing;
   readonly #subscribing: Subscribing;
-  readonly #reconciling: Reconciling;
+  #reconciling: Reconciling | undefined;
   #closing = false;
   #inFlight = 0;
   #inFlightBytes = 0;
@@ -43,18 +44,20 @@ export class Session {
   constructor(place: SessionPlace) {
     const { parts, onLoad, ...shared } = place;
     this.#onLoad = onLoad;
+    const signal = () => this.#ending().signal;
     this.#connection = {
       ...shared,
       parts,
       queries: new Gate(parts.limits().maxParallelQueries),
-      closed: this.#end.signal,
+      get closed() {
+        return signal();
+      },
       isClosing: () => this.#closing,
       failed: (error) => failureOf(error, parts.onFault),
     };
     this.#auth = new Authenticating(this.#connection);
     this.#publishing = new Publishing(this.#connection, this.#auth);
     this.#subscribing = new Subscribing(this.#connection);
-    this.#reconciling = new Reconciling(this.#connection);
   }
 
   /** False while more work is under way, or more is waiting to be taken, than this client may have. */
@@ -79,18 +82,18 @@ export class Session {
   async finish(): Promise<void> {
     this.#closing = true;
     this.#subscribing.close();
-    this.#reconciling.close();
+    this.#reconciling?.close();
     if (this.#inFlight > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   tick(nowMs: number): void {
-    this.#reconciling.tick(nowMs);
+    this.#reconciling?.tick(nowMs);
   }
 
   close(): void {
-    this.#end.abort(noLongerWanted);
+    this.#ending().abort(noLongerWanted);
     this.#subscribing.close();
-    this.#reconciling.close();
+    this.#reconciling?.close();
     this.#connection.outbox.close();
     this.#connection.visit.end();
   }
@@ -120,14 +123,24 @@ export class Session {
         this.#subscribing.unsubscribe(message.subscription);
         return undefined;
       case "NEG-OPEN":
-        return this.#reconciling.open(message.subscription, message.filter, message.message);
+        return this.#reconciliations().open(message.subscription, message.filter, message.message);
       case "NEG-MSG":
-        this.#reconciling.continue(message.subscription, message.message);
+        this.#reconciliations().continue(message.subscription, message.message);
         return undefined;
       case "NEG-CLOSE":
-        this.#reconciling.end(message.subscription);
+        this.#reconciling?.end(message.subscription);
         return undefined;
     }
+  }
+
+  #ending(): AbortController {
+    this.#end ??= new AbortController();
+    return this.#end;
+  }
+
+  #reconciliations(): Reconciling {
+    this.#reconciling ??= new Reconciling(this.#connection);
+    return this.#reconciling;
   }
 
   #track(work: Promise<void>, bytes: number): void {

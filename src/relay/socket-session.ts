@@ -41,7 +41,10 @@ export class SocketSession {
       maxHeldBytes: () => place.parts.limits().closeAtBytes,
       onOverflow: () => this.terminate(),
       onSent: (verb) => metrics.sent(verb),
-      onTaken: adjust,
+      // Taking can only make room: a socket that is read stays so.
+      onTaken: () => {
+        if (webSocket.isPaused) adjust();
+      },
     });
     this.#session = new Session({ ...place, outbox: this.#outbox, onLoad: adjust });
     this.ended = new Promise((resolve) => webSocket.once("close", () => resolve()));

@@ -4,7 +4,6 @@
 import type { EventId } from "../../nostr/ids.js";
 import type { Sequence } from "../port.js";
 import type { Backend, DiskRow, Layers } from "./backend.js";
-import type { Entry } from "./order.js";
 import type { Row } from "./row.js";
 import { Turns } from "./slices.js";
 import type { Scan } from "./streams.js";
@@ -47,11 +46,9 @@ export class Content {
   /** The lists of a term. A layer that is dropped while a reader rests keeps answering him; rows are judged later. */
   scansOf(term: string, since: number, until: number): Scan[] {
     const { active, frozen } = this.layers;
-    const scans: Scan[] = [
-      (after: Entry | undefined, max: number) => this.backend.scan(term, after, since, until, max),
-      (after, max) => active.scan(term, after, since, until, max),
-    ];
-    if (frozen) scans.push((after, max) => frozen.scan(term, after, since, until, max));
+    const scans: Scan[] = [(after, max) => this.backend.scan(term, after, since, until, max)];
+    if (active.has(term)) scans.push((after, max) => active.scan(term, after, since, until, max));
+    if (frozen?.has(term)) scans.push((after, max) => frozen.scan(term, after, since, until, max));
     return scans;
   }
 }

@@ -93,6 +93,11 @@ export class MemoryLayer {
     return row;
   }
 
+  /** Whether anything is listed under a term. */
+  has(term: string): boolean {
+    return this.#lists.has(term);
+  }
+
   /** The list of a term, oldest first; not to be changed. */
   list(term: string): readonly Entry[] {
     return this.#lists.get(term) ?? [];

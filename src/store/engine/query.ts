@@ -10,7 +10,7 @@ import { compareEntries, type Entry } from "./order.js";
 import { type Plan, planOf } from "./plan.js";
 import { Row } from "./row.js";
 import type { Slice } from "./slices.js";
-import { MergedStreams } from "./streams.js";
+import { firstChunkOf, MergedStreams } from "./streams.js";
 import { severalIdentifiers, tagText } from "./terms.js";
 
 export const defaultPageRows = 200;
@@ -52,19 +52,29 @@ function rowMatcher(filter: Filter, plan: Plan): RowMatcher {
   }
   const { tags: _found, ...header } = filter;
   const headerMatches = matcherOf(header);
+  const texts = new Map<string, string>();
+  const textOf = (term: string): string => {
+    const known = texts.get(term);
+    if (known !== undefined) return known;
+    const text = tagText(term);
+    texts.set(term, text);
+    return text;
+  };
   return (row, term) => {
     if (row instanceof Row || term === undefined) return matches(matchable(row));
-    return headerMatches(row) && (row.hasText(tagText(term)) || matches(row));
+    return headerMatches(row) && (row.hasText(textOf(term)) || matches(row));
   };
 }
 
 /** Opens the lists of a plan one by one, so that a filter of 5,000 values can be opened in slices too. */
 class Candidates {
-  readonly #streams = new MergedStreams();
+  readonly #streams: MergedStreams;
   readonly #opening: Iterator<void>;
   #isOpen = false;
 
   constructor(sight: Sight, filter: Filter, plan: Plan) {
+    const lists = plan.type === "terms" ? plan.terms.length : 1;
+    this.#streams = new MergedStreams(firstChunkOf(filter.limit ?? Number.POSITIVE_INFINITY, lists));
     this.#opening = this.#open(sight, filter, plan);
   }
 

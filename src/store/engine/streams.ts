@@ -5,19 +5,26 @@ import { compareEntries, type Entry } from "./order.js";
 
 export type Scan = (after: Entry | undefined, max: number) => Entry[];
 
-const firstChunk = 16;
+const smallestChunk = 4;
+const usualChunk = 16;
 const largestChunk = 512;
+
+/** How much of each list to read first, when `limit` entries of `lists` lists are wanted. */
+export const firstChunkOf = (limit: number, lists: number): number =>
+  Math.min(usualChunk, Math.max(smallestChunk, Math.ceil((2 * limit) / lists)));
 
 class Stream {
   #buffer: Entry[];
   #index = 0;
-  #chunk = firstChunk;
+  #chunk: number;
   #isLast: boolean;
 
   constructor(
     readonly scan: Scan,
     readonly term: string | undefined,
+    firstChunk: number,
   ) {
+    this.#chunk = firstChunk;
     this.#buffer = scan(undefined, firstChunk);
     this.#isLast = this.#buffer.length < firstChunk;
   }
@@ -44,9 +51,11 @@ export class MergedStreams {
   /** The term in whose list the last entry was found (one of them, when there are several). */
   term: string | undefined;
 
+  constructor(readonly firstChunk: number = usualChunk) {}
+
   /** Opens one more list. */
   add(scan: Scan, term?: string): void {
-    const stream = new Stream(scan, term);
+    const stream = new Stream(scan, term, this.firstChunk);
     if (stream.head === undefined) return;
     this.#heap.push(stream);
     this.#rise(this.#heap.length - 1);

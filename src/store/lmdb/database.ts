@@ -2,6 +2,8 @@
 // the main thread never waits for the disk; a batch's promise resolves after fdatasync.
 
 import { type Database as LmdbTable, open, type RootDatabase } from "lmdb";
+import type { Entry } from "../engine/order.js";
+import { readEntry } from "./keys.js";
 
 type Table = LmdbTable<Buffer, Uint8Array>;
 
@@ -9,7 +11,9 @@ export interface Database {
   /** sequence → event or removal. Appended to; the truth. */
   readonly log: Table;
   /** Index entries without values. */
-  readonly entries: Table;
+  readonly entries: Pick<Table, "put" | "remove">;
+  /** Up to `limit` index entries from one key to before another, which are both read before this returns. */
+  entriesIn(start: Buffer, end: Buffer, limit: number): Entry[];
   /** id → sequence. */
   readonly ids: Table;
   /** digest of an address → sequence. */
@@ -35,9 +39,12 @@ export function openDatabase(path: string, readOnly = false): Database {
     keyEncoding: "binary",
   });
   const table = (name: string): Table => root.openDB(name, { encoding: "binary", keyEncoding: "binary" });
+  // The same binary keys; but what is read of them becomes an entry at once, without a buffer between.
+  const entries = root.openDB<Buffer, Uint8Array>("entries", entryOptions);
   return {
     log: table("log"),
-    entries: table("entries"),
+    entries,
+    entriesIn: (start, end, limit) => [...(entries.getKeys({ start, end, limit }) as Iterable<unknown>)] as Entry[],
     ids: table("ids"),
     addresses: table("addresses"),
     rows: table("rows"),
@@ -46,6 +53,17 @@ export function openDatabase(path: string, readOnly = false): Database {
     close: () => root.close(),
   };
 }
+
+const entryOptions = {
+  encoding: "binary",
+  keyEncoder: {
+    writeKey(key: Uint8Array, target: Uint8Array, start: number): number {
+      target.set(key, start);
+      return start + key.length;
+    },
+    readKey: readEntry,
+  },
+} as const;
 
 /** lmdb-js rejects a failed batch with an error that carries a second promise with the reason. */
 async function writeBatch(root: RootDatabase<Buffer, Uint8Array>, work: () => void): Promise<void> {

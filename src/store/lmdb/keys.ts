@@ -67,11 +67,12 @@ const word = (bytes: Uint8Array, offset: number): number =>
 export const readSeq = (bytes: Uint8Array, offset: number): Sequence =>
   (((bytes[offset] as number) << 8) | (bytes[offset + 1] as number)) * 2 ** 32 + word(bytes, offset + 2);
 
-export const readEntry = (key: Uint8Array): Entry => ({
-  time: maxTime - readSeq(key, termBytes),
-  idHigh: word(key, termBytes + 6),
-  idLow: word(key, termBytes + 10),
-  seq: readSeq(key, termBytes + 14),
+/** The entry whose key begins at `start`. */
+export const readEntry = (bytes: Uint8Array, start: number): Entry => ({
+  time: maxTime - readSeq(bytes, start + termBytes),
+  idHigh: word(bytes, start + termBytes + 6),
+  idLow: word(bytes, start + termBytes + 10),
+  seq: readSeq(bytes, start + termBytes + 14),
 });
 
 export function seqKey(seq: Sequence): Buffer {

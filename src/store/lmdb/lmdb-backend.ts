@@ -9,17 +9,19 @@ import { MemoryLayer } from "../engine/memory-layer.js";
 import type { Entry } from "../engine/order.js";
 import { Row } from "../engine/row.js";
 import type { RowRange, Sequence } from "../port.js";
+import { Copies } from "./copies.js";
 import { type Database, isDiskFull } from "./database.js";
 import type { DatabaseFiles } from "./files.js";
 import { Indexing, unindex } from "./indexing.js";
 import {
   addressKey,
   entryBytes,
-  readEntry,
   readSeq,
+  seqBytes,
   seqKey,
   termKeyOf,
   writeEntry,
+  writeSeq,
   writeTerm,
   writeTime,
 } from "./keys.js";
@@ -41,6 +43,7 @@ const entriesATransaction = 2_000;
 /** Beyond this many rows in memory, as a multiple of `indexAtRows`, commits wait for the index. */
 const maxRowsInMemory = 4;
 
+const wantedSeq = Buffer.alloc(seqBytes);
 const scanStart = Buffer.alloc(entryBytes);
 const scanAfter = Buffer.alloc(entryBytes + 1);
 const scanEnd = Buffer.alloc(entryBytes + 1, 0xff);
@@ -50,6 +53,7 @@ export class LmdbBackend implements Backend {
   readonly #options: LmdbOptions;
   readonly #seed: number;
   #database: Database;
+  readonly #copies = new Copies();
   #indexing: Indexing | undefined;
   #indexRun: Promise<void> | undefined;
   /** Rows up to here may have entries on disk. */
@@ -87,10 +91,7 @@ export class LmdbBackend implements Backend {
     else writeTime(start, until);
     writeTerm(scanEnd, key);
     writeTime(scanEnd, since);
-    const found: Entry[] = [];
-    for (const entry of this.#database.entries.getKeys({ start, end: scanEnd, limit: max }))
-      found.push(readEntry(entry));
-    return found;
+    return this.#database.entriesIn(start, scanEnd, max);
   }
 
   seqOfId(id: EventId): Sequence | undefined {
@@ -104,17 +105,14 @@ export class LmdbBackend implements Backend {
   }
 
   row(seq: Sequence): DiskRow | undefined {
-    const shared = this.#database.log.getBinaryFast(seqKey(seq));
-    if (!shared || isRemoval(shared)) return undefined;
-    // lmdb-js reads into one buffer again and again; small copies come from Node's pool.
-    const record = Buffer.allocUnsafe(shared.length);
-    record.set(shared.subarray(0, shared.length));
-    return new LogRow(seq, record);
+    const shared = this.#record(seq);
+    // lmdb-js reads into one buffer again and again.
+    return shared && !isRemoval(shared) ? new LogRow(seq, this.#copies.of(shared)) : undefined;
   }
 
   copyIds(seqs: Float64Array, into: Uint8Array, from: number, to: number): void {
     for (let index = from; index < to; index++) {
-      const record = this.#database.log.getBinaryFast(seqKey(seqs[index] as number));
+      const record = this.#record(seqs[index] as number);
       if (record) into.set(record.subarray(idOffset, idEnd), index * 32);
     }
   }
@@ -231,6 +229,12 @@ export class LmdbBackend implements Backend {
     this.#isClosing = true;
     while (this.#indexRun) await this.#indexRun;
     await this.#database.close();
+  }
+
+  /** Lies in a buffer that the next look-up overwrites. */
+  #record(seq: Sequence): Uint8Array | undefined {
+    writeSeq(wantedSeq, seq, 0);
+    return this.#database.log.getBinaryFast(wantedSeq);
   }
 
   *#records(after: Sequence, upTo: Sequence): Generator<LogRecord> {
