@@ -236,8 +236,6 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         case "dropped_events":
           dropped.add(relay, label, by);
           break;
-        case "naughty":
-          break;
       }
     },
     lag: (seconds) => lag.observe(seconds),

@@ -40,7 +40,6 @@ function addJob(
   relay: Relay,
   step: Step,
   parts: Pick<Job, "kind" | "layer" | "items" | "source" | "method"> & {
-    since?: number;
     sweep?: Sweep;
     related?: Related;
   },
@@ -52,8 +51,6 @@ function addJob(
     barred: new Set(),
     ended: [],
     unpageable: false,
-    newEvents: 0,
-    since: undefined,
     sweep: undefined,
     related: undefined,
     ...parts,
@@ -105,7 +102,7 @@ function startSweep(state: SyncState, relay: Relay, source: Sweep["source"], ste
       state,
       relay,
       step,
-      { kind: "sweep", layer, items, source, method: "req", since, sweep },
+      { kind: "sweep", layer, items, source, method: "req", sweep },
       queriesFor(state, layer, items, since),
     );
     return true;

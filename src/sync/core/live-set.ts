@@ -32,13 +32,6 @@ export function dropFromLive(relay: Relay, item: Item, slot: number): void {
   chunk.dirty = true;
 }
 
-function rotate(state: SyncState, relay: Relay, item: Item): void {
-  const word = relay.items.get(item);
-  if (word < 0) return;
-  if (slotOf(word) >= slots.firstChunk) dropFromLive(relay, item, slotOf(word));
-  setSlot(state, relay, item, slots.rotating);
-}
-
 export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chunk {
   const chunk: Chunk = {
     id: relay.nextChunk++,
@@ -62,6 +55,7 @@ export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chun
 export function addToChunk(state: SyncState, relay: Relay, chunk: Chunk, item: Item): void {
   chunk.items.push(item);
   chunk.bytes += valueBytes(textOf(state.wanted, item) ?? "");
+  if (chunk.layer === layers.roots) relay.leastActive = Math.min(relay.leastActive, activity(state, item));
   chunk.dirty = true;
   setSlot(state, relay, item, chunk.id);
 }
@@ -103,23 +97,25 @@ export function mergeable(state: SyncState, relay: Relay): Chunk[] | undefined {
 
 const activity = (state: SyncState, item: Item): number => state.wanted.activeSeconds(indexOf(item));
 
-function liveRoots(relay: Relay): Item[] {
-  return relay.chunks.flatMap((chunk) => (chunk.layer === layers.roots ? chunk.items : []));
-}
-
-function leastActivity(state: SyncState, relay: Relay): number {
-  let least = Number.POSITIVE_INFINITY;
-  for (const item of liveRoots(relay)) least = Math.min(least, activity(state, item));
-  return least;
-}
-
-/** The least active twentieth of the live roots gives way, so that this is done seldom. */
-function evictRoots(state: SyncState, relay: Relay): number {
-  const live = liveRoots(relay).sort((a, b) => activity(state, a) - activity(state, b));
-  const leaving = live.slice(0, Math.max(1, Math.ceil(live.length / 20)));
-  for (const item of leaving) rotate(state, relay, item);
-  const next = live[leaving.length];
-  return next === undefined ? Number.POSITIVE_INFINITY : activity(state, next);
+/**
+ * The least active twentieth of the live roots gives way to a more active one, so that this is done seldom. Finds out
+ * who is least active only when the bound that is kept says that somebody may be less active.
+ */
+function evictRoots(state: SyncState, relay: Relay, active: number): void {
+  if (active <= relay.leastActive) return;
+  const live = relay.chunks.flatMap((chunk) => (chunk.layer === layers.roots ? chunk.items : []));
+  live.sort((a, b) => activity(state, a) - activity(state, b));
+  const leastAt = (at: number): number => (at < live.length ? activity(state, live[at]!) : Number.POSITIVE_INFINITY);
+  relay.leastActive = leastAt(0);
+  if (active <= relay.leastActive) return;
+  const leaving = new Set(live.slice(0, Math.ceil(live.length / 20)));
+  for (const item of leaving) setSlot(state, relay, item, slots.rotating);
+  for (const chunk of relay.chunks) {
+    if (chunk.layer !== layers.roots) continue;
+    const staying = chunk.items.filter((item) => !leaving.has(item));
+    if (staying.length < chunk.items.length) Object.assign(chunk, { items: staying, dirty: true });
+  }
+  relay.leastActive = leastAt(leaving.size);
 }
 
 /** A repo needs a chunk: the chunk of the least recently active roots gives its filters. */
@@ -131,8 +127,10 @@ function giveUpRootChunk(state: SyncState, relay: Relay): boolean {
     const mean = chunk.items.reduce((sum, item) => sum + activity(state, item), 0) / chunk.items.length;
     if (mean < leastSum) [least, leastSum] = [chunk, mean];
   }
-  for (const item of [...(least?.items ?? [])]) rotate(state, relay, item);
-  return least !== undefined;
+  if (!least) return false;
+  for (const item of least.items) setSlot(state, relay, item, slots.rotating);
+  Object.assign(least, { items: [], dirty: true });
+  return true;
 }
 
 interface Placing {
@@ -142,10 +140,10 @@ interface Placing {
   room: Room;
   /** Counted once and kept: walking all chunks for each of half a million items would be quadratic. */
   committed: number;
-  longChunks: number;
   /** Where the last item of a layer went; undefined when no chunk of the layer has room. */
   readonly last: (Chunk | undefined)[];
-  leastActive: number;
+  /** Until the answer is no: placing items only makes chunks fuller. */
+  mayMerge: boolean;
 }
 
 function chunkFor(placing: Placing, layer: Layer, bytes: number): Chunk | undefined {
@@ -158,14 +156,14 @@ function chunkFor(placing: Placing, layer: Layer, bytes: number): Chunk | undefi
 
 function placeAlone(placing: Placing, item: Item, long: boolean): void {
   const { state, relay } = placing;
-  if (long && placing.longChunks >= state.config.maxLongChunks) {
-    rotate(state, relay, item);
+  const isLongChunk = (chunk: Chunk): boolean => isLong(state.config, textOf(state.wanted, chunk.items[0] ?? 0));
+  if (long && relay.chunks.filter(isLongChunk).length >= state.config.maxLongChunks) {
+    setSlot(state, relay, item, slots.rotating);
     return;
   }
   const layer = layerOf(item);
   addToChunk(state, relay, newChunk(relay, layer, true), item);
   placing.committed += filtersPerChunk(layer, [item]);
-  if (long) placing.longChunks += 1;
 }
 
 /** A chunk for the item within the budget, letting chunks grow when it is used up. */
@@ -194,19 +192,13 @@ function placeBeyondBudget(placing: Placing, item: Item, bytes: number): boolean
   const { state, relay } = placing;
   if (layerOf(item) !== layers.roots) {
     if (giveUpRootChunk(state, relay)) return false;
-    rotate(state, relay, item);
+    setSlot(state, relay, item, slots.rotating);
     return true;
   }
-  if (Number.isNaN(placing.leastActive)) placing.leastActive = leastActivity(state, relay);
-  if (activity(state, item) > placing.leastActive) {
-    placing.leastActive = evictRoots(state, relay);
-    const chunk = chunkFor(placing, layers.roots, bytes);
-    if (chunk) {
-      addToChunk(state, relay, chunk, item);
-      return true;
-    }
-  }
-  rotate(state, relay, item);
+  evictRoots(state, relay, activity(state, item));
+  const chunk = chunkFor(placing, layers.roots, bytes);
+  if (chunk) addToChunk(state, relay, chunk, item);
+  else setSlot(state, relay, item, slots.rotating);
   return true;
 }
 
@@ -220,16 +212,14 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
     return word >= 0 && slotOf(word) === slots.unplaced;
   });
   relay.unplaced = [];
-  const isLongChunk = (chunk: Chunk): boolean => isLong(config, textOf(state.wanted, chunk.items[0] ?? 0));
   const placing: Placing = {
     state,
     relay,
     step,
     room: liveBudget(config, relay),
     committed: committedFilters(relay),
-    longChunks: relay.chunks.filter(isLongChunk).length,
     last: [],
-    leastActive: Number.NaN,
+    mayMerge: true,
   };
   if (waiting.length > placing.room.values) {
     waiting.sort(
@@ -258,9 +248,9 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
   }
 }
 
-/** Asked for every item that finds no room; the answer can only become no while items are placed. */
 function mergeAhead(placing: Placing): boolean {
-  return Number.isNaN(placing.leastActive) && mergeable(placing.state, placing.relay) !== undefined;
+  placing.mayMerge &&= mergeable(placing.state, placing.relay) !== undefined;
+  return placing.mayMerge;
 }
 
 /** Rotating items are given another chance: with a full sync, or when a root comes alive again. */

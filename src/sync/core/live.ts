@@ -2,6 +2,7 @@
 // filters"). A replacement is opened before the old one is closed, one at a time, so that the relay never sees more
 // than three filters above the budget.
 
+import type { Filter } from "../../nostr/filter.js";
 import type { ClosedMeaning } from "./answers.js";
 import { filterOf, requestsOf, tagsOf, valueBytes, valuesOf } from "./filters.js";
 import { type Item, indexOf, layers, phaseOf, phases, slots } from "./items.js";
@@ -11,8 +12,7 @@ import type { Chunk, Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 
 function closeSub(relay: Relay, sub: string): void {
-  relay.openFilters -= relay.subFilters.get(sub) ?? 0;
-  relay.subFilters.delete(sub);
+  relay.openFilters -= relay.liveSubs.get(sub)?.filters ?? 0;
   relay.liveSubs.delete(sub);
 }
 
@@ -25,7 +25,7 @@ function unsubscribe(relay: Relay, subs: readonly string[], step: Step): void {
 }
 
 /** Values that left since are not in the new filters. */
-function requestsFor(state: SyncState, relay: Relay, chunk: Chunk, step: Step): ReturnType<typeof requestsOf> {
+function requestsFor(state: SyncState, relay: Relay, chunk: Chunk, step: Step): Filter[][] {
   const values = valuesOf(state.wanted, chunk.items);
   chunk.bytes = values.reduce((sum, value) => sum + valueBytes(value), 0);
   const bounds =
@@ -40,29 +40,20 @@ function requestsFor(state: SyncState, relay: Relay, chunk: Chunk, step: Step): 
   return requestsOf(state.config, relay, filters, chunk.bytes);
 }
 
-function send(
-  state: SyncState,
-  relay: Relay,
-  chunk: Chunk,
-  requests: ReturnType<typeof requestsOf>,
-  step: Step,
-): string[] {
-  const subs: string[] = [];
+function send(state: SyncState, relay: Relay, chunk: Chunk, requests: readonly Filter[][], step: Step): void {
+  chunk.subs = [];
   for (const filters of requests) {
     const subscription = `l${state.nextName++}`;
     step.out.push({ type: "subscribe", relay: relay.key, link: relay.link, subscription, filters });
-    relay.liveSubs.set(subscription, chunk);
-    relay.subFilters.set(subscription, filters.length);
+    relay.liveSubs.set(subscription, { chunk, filters: filters.length });
     relay.openFilters += filters.length;
-    subs.push(subscription);
+    chunk.subs.push(subscription);
   }
-  chunk.subs = subs;
-  chunk.unanswered = [...subs];
+  chunk.unanswered = [...chunk.subs];
   chunk.openedMs = step.now.monotonicMs;
   chunk.dirty = false;
   chunk.retryAtMs = 0;
   chunk.awaitsAuth = false;
-  return subs;
 }
 
 function catchUp(state: SyncState, relay: Relay, chunk: Chunk): void {
@@ -85,17 +76,9 @@ export function finishReplacement(relay: Relay, step: Step): void {
   unsubscribe(relay, replacement.oldSubs, step);
 }
 
-function startReplacement(state: SyncState, relay: Relay, into: Chunk, absorbed: Chunk[], step: Step): void {
-  const oldSubs = [...into.subs, ...absorbed.flatMap((chunk) => chunk.subs)];
-  const newSubs = send(state, relay, into, requestsFor(state, relay, into, step), step);
-  relay.replacement = {
-    into,
-    absorbed,
-    oldSubs,
-    newSubs,
-    awaited: new Set(newSubs),
-    deadlineMs: step.now.monotonicMs + state.config.liveReplaceTimeoutMs,
-  };
+function replace(state: SyncState, relay: Relay, oldSubs: readonly string[], into: Chunk, step: Step): void {
+  send(state, relay, into, requestsFor(state, relay, into, step), step);
+  relay.replacement = { into, oldSubs, deadlineMs: step.now.monotonicMs + state.config.liveReplaceTimeoutMs };
 }
 
 function merge(state: SyncState, relay: Relay, group: Chunk[], step: Step): void {
@@ -107,7 +90,8 @@ function merge(state: SyncState, relay: Relay, group: Chunk[], step: Step): void
     }
     removeChunk(relay, chunk);
   }
-  startReplacement(state, relay, into, group, step);
+  const oldSubs = group.flatMap((chunk) => chunk.subs);
+  replace(state, relay, oldSubs, into, step);
   catchUp(state, relay, into);
 }
 
@@ -123,13 +107,18 @@ export const answerDueMs = (state: SyncState, chunk: Chunk): number =>
     ? chunk.openedMs + state.config.silenceMs
     : Number.POSITIVE_INFINITY;
 
-/** The relay may never have taken it: asked again later. */
-function reopenLater(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
+/** The chunk is not open any more; what comes meanwhile is caught up when it is. */
+function closeChunk(relay: Relay, chunk: Chunk, step: Step): void {
   if (relay.replacement?.into === chunk) finishReplacement(relay, step);
   unsubscribe(relay, chunk.subs, step);
   chunk.subs = [];
   chunk.unanswered = [];
   chunk.lostAtWallMs ??= step.now.wallMs;
+}
+
+/** The relay may never have taken it: asked again later. */
+function reopenLater(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
+  closeChunk(relay, chunk, step);
   delay(state, chunk, step);
 }
 
@@ -176,7 +165,7 @@ export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
     return;
   }
   const changed = relay.chunks.find((chunk) => chunk.dirty && chunk.subs.length > 0);
-  if (changed) startReplacement(state, relay, changed, [], step);
+  if (changed) replace(state, relay, changed.subs, changed, step);
 }
 
 /** History may begin: everything in targets is live, rotating, or waits for a retry. */
@@ -190,28 +179,20 @@ export const liveIsWhole = (relay: Relay): boolean =>
   relay.unplaced.length === 0 && relay.chunks.every((chunk) => chunk.subs.length > 0);
 
 export function onLiveEose(relay: Relay, sub: string, step: Step): void {
-  const chunk = relay.liveSubs.get(sub);
-  if (chunk) {
-    chunk.refusals = 0;
-    chunk.unanswered = chunk.unanswered.filter((other) => other !== sub);
-  }
-  const awaited = relay.replacement?.awaited;
-  if (awaited?.delete(sub) && awaited.size === 0) finishReplacement(relay, step);
+  const chunk = relay.liveSubs.get(sub)?.chunk;
+  if (!chunk) return;
+  chunk.refusals = 0;
+  chunk.unanswered = chunk.unanswered.filter((other) => other !== sub);
+  if (relay.replacement?.into === chunk && chunk.unanswered.length === 0) finishReplacement(relay, step);
 }
 
 export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meaning: ClosedMeaning, step: Step): void {
-  const chunk = relay.liveSubs.get(sub);
+  const chunk = relay.liveSubs.get(sub)?.chunk;
   if (!chunk) return;
   closeSub(relay, sub);
-  if (!chunk.subs.includes(sub)) {
-    // An old subscription that was about to go.
-    return;
-  }
-  if (relay.replacement?.newSubs.includes(sub)) finishReplacement(relay, step);
-  unsubscribe(relay, chunk.subs, step);
-  chunk.subs = [];
-  chunk.unanswered = [];
-  chunk.lostAtWallMs ??= step.now.wallMs;
+  // An old subscription that was about to go.
+  if (!chunk.subs.includes(sub)) return;
+  closeChunk(relay, chunk, step);
   if (meaning === "rate-limited") return;
   if (meaning === "auth-required") {
     chunk.awaitsAuth = true;
@@ -269,7 +250,6 @@ export function onLiveAuth(relay: Relay): void {
 /** The link is gone; which items are live together stays. */
 export function liveLost(relay: Relay): void {
   relay.liveSubs.clear();
-  relay.subFilters.clear();
   relay.openFilters = 0;
   relay.replacement = undefined;
   for (const chunk of relay.chunks) {
@@ -299,4 +279,5 @@ export function rebuildLive(state: SyncState, relay: Relay, step: Step): void {
     }
   }
   relay.chunks = [];
+  relay.leastActive = Number.POSITIVE_INFINITY;
 }

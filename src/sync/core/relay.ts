@@ -42,15 +42,12 @@ export interface Chunk {
 
 export interface Replacement {
   readonly into: Chunk;
-  /** Subscriptions and chunks that go when the new ones have answered. */
-  readonly oldSubs: string[];
-  readonly absorbed: Chunk[];
-  readonly newSubs: string[];
-  readonly awaited: Set<string>;
+  /** Subscriptions that go when the chunk's new ones have answered. */
+  readonly oldSubs: readonly string[];
   readonly deadlineMs: number;
 }
 
-/** The daily round's last step (daily.ts). */
+/** The daily round's last step (layer-four.ts). */
 export interface LayerFour {
   readonly repos: readonly number[];
   cursor: number;
@@ -98,17 +95,16 @@ export interface Relay {
   /** New events by what brought them, until the next summary in the log. */
   newSince: { startup: number; reconnect: number; daily: number };
   authPending: boolean;
-  authDeadlineMs: number;
   // live.ts
   chunks: Chunk[];
-  readonly liveSubs: Map<string, Chunk>;
-  /** Filters of each open live subscription. */
-  readonly subFilters: Map<string, number>;
+  readonly liveSubs: Map<string, { readonly chunk: Chunk; readonly filters: number }>;
   openFilters: number;
   nextChunk: number;
   /** Items wait for a merge to end before they are placed. */
   placingWaits: boolean;
   consolidated: boolean;
+  /** No live root was active before this second; some may all have become active later. */
+  leastActive: number;
   liveMode: "limit-0" | "since";
   replacement: Replacement | undefined;
   rotatingRoots: number;
@@ -174,14 +170,13 @@ export function newRelay(ix: number, key: RelayKey, host: string, bootstrap: boo
     round: "startup",
     newSince: { startup: 0, reconnect: 0, daily: 0 },
     authPending: false,
-    authDeadlineMs: 0,
     chunks: [],
     liveSubs: new Map(),
-    subFilters: new Map(),
     openFilters: 0,
     nextChunk: slots.firstChunk,
     placingWaits: false,
     consolidated: false,
+    leastActive: Number.POSITIVE_INFINITY,
     liveMode: "limit-0",
     replacement: undefined,
     rotatingRoots: 0,
