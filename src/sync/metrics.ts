@@ -215,26 +215,26 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         return taken;
       };
     },
-    count({ counter, relay = "", label = "", by }) {
+    count({ counter, relay = "", label = "" }) {
       switch (counter) {
         case "connection_attempts":
-          attempts.add(relay, label, by);
+          attempts.add(relay, label, 1);
           if (attempts.byRelay.size > maxRelaysCounted) forgetUntracked();
           break;
         case "events":
-          events.inc({ source: label }, by);
+          events.inc({ source: label });
           break;
         case "gap_events":
-          gaps.add(relay, "", by);
+          gaps.add(relay, "", 1);
           break;
         case "negentropy":
-          negentropy.add(relay, label, by);
+          negentropy.add(relay, label, 1);
           break;
         case "unpageable":
-          unpageable.inc(by);
+          unpageable.inc();
           break;
         case "dropped_events":
-          dropped.add(relay, label, by);
+          dropped.add(relay, label, 1);
           break;
       }
     },

@@ -66,7 +66,7 @@ export function filterOf(layer: Layer, tag: string | undefined, values: readonly
 export const valueBytes = (value: string): number => Buffer.byteLength(value) + 3;
 
 export const isLong = (config: SyncConfig, value: string | undefined): boolean =>
-  value !== undefined && Buffer.byteLength(value) > config.longValueBytes;
+  value !== undefined && value.length * 3 > config.longValueBytes && Buffer.byteLength(value) > config.longValueBytes;
 
 /** Room for one filter, its keys and the REQ around it taken off. */
 const overheadBytes = 400;

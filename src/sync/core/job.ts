@@ -67,6 +67,12 @@ export interface Job {
   unpageable: boolean;
 }
 
+/** One query and the job it belongs to. */
+export interface Asked {
+  readonly job: Job;
+  readonly query: Query;
+}
+
 /** Items whose recent past is asked for once more: quick reconnect, reopened chunks, rotation. */
 export interface Sweep {
   readonly source: "reconnect" | "rotating";

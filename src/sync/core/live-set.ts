@@ -3,34 +3,12 @@
 // active roots, and last repos, are left to rotating history.
 
 import { filtersPerChunk, isLong, textOf, valueBytes } from "./filters.js";
-import { failuresOf, type Item, indexOf, type Layer, layerOf, layers, phaseOf, slotOf, slots } from "./items.js";
+import { type Item, indexOf, type Layer, layerOf, layers, slotOf, slots } from "./items.js";
 import { liveBudget, type Room } from "./live-room.js";
-import { type Chunk, type Relay, setWord } from "./relay.js";
+import type { Chunk, Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
-
-function countRotating(relay: Relay, item: Item, by: 1 | -1): void {
-  if (layerOf(item) === layers.roots) relay.rotatingRoots += by;
-  else relay.rotatingRepos += by;
-}
-
-export function setSlot(state: SyncState, relay: Relay, item: Item, slot: number): void {
-  const word = relay.items.get(item);
-  if (word < 0) return;
-  if (slotOf(word) === slots.rotating) countRotating(relay, item, -1);
-  if (slot === slots.rotating) countRotating(relay, item, 1);
-  setWord(relay, item, phaseOf(word), failuresOf(word), slot, state.config.failuresUntilNoted);
-}
-
-/** The item leaves targets or its chunk. */
-export function dropFromLive(relay: Relay, item: Item, slot: number): void {
-  if (slot === slots.rotating) countRotating(relay, item, -1);
-  if (slot < slots.firstChunk) return;
-  const chunk = relay.chunks.find((other) => other.id === slot);
-  const at = chunk?.items.indexOf(item) ?? -1;
-  if (!chunk || at < 0) return;
-  chunk.items.splice(at, 1);
-  chunk.dirty = true;
-}
+import { log } from "./telling.js";
+import { setSlot } from "./words.js";
 
 export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chunk {
   const chunk: Chunk = {
@@ -176,8 +154,7 @@ function findChunk(placing: Placing, item: Item, bytes: number): Chunk | undefin
   if (placing.committed + needed > placing.room.filters && !relay.consolidated) {
     relay.consolidated = true;
     placing.room = liveBudget(state.config, relay);
-    const fields = { filters: placing.committed };
-    step.out.push({ type: "log", level: "info", code: "live-consolidated", relay: relay.key, fields });
+    log(step, "info", "live-consolidated", relay, { filters: placing.committed });
     const grown = chunkFor(placing, layer, bytes);
     if (grown) return grown;
   }
@@ -207,10 +184,8 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
   if (relay.unplaced.length === 0 || (relay.placingWaits && relay.replacement)) return;
   const { config } = state;
   relay.placingWaits = false;
-  const waiting = relay.unplaced.filter((item) => {
-    const word = relay.items.get(item);
-    return word >= 0 && slotOf(word) === slots.unplaced;
-  });
+  const isUnplaced = (item: Item): boolean => slotOf(relay.items.get(item)) === slots.unplaced;
+  const waiting = relay.unplaced.filter(isUnplaced);
   relay.unplaced = [];
   const placing: Placing = {
     state,
@@ -230,7 +205,7 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
   for (let at = 0; at < waiting.length; at++) {
     const item = waiting[at]!;
     // The same item may have been noted twice.
-    if (slotOf(relay.items.get(item)) !== slots.unplaced) continue;
+    if (!isUnplaced(item)) continue;
     const value = textOf(state.wanted, item);
     if (value === undefined || isLong(config, value)) {
       placeAlone(placing, item, value !== undefined);
@@ -255,8 +230,8 @@ function mergeAhead(placing: Placing): boolean {
 
 /** Rotating items are given another chance: with a full sync, or when a root comes alive again. */
 export function reconsider(state: SyncState, relay: Relay, item: Item): void {
-  const word = relay.items.get(item);
-  if (word < 0 || slotOf(word) !== slots.rotating) return;
+  if (slotOf(relay.items.get(item)) !== slots.rotating) return;
   setSlot(state, relay, item, slots.unplaced);
   relay.unplaced.push(item);
+  state.touched.add(relay);
 }

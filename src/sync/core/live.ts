@@ -5,11 +5,13 @@
 import type { Filter } from "../../nostr/filter.js";
 import type { ClosedMeaning } from "./answers.js";
 import { filterOf, requestsOf, tagsOf, valueBytes, valuesOf } from "./filters.js";
-import { type Item, indexOf, layers, phaseOf, phases, slots } from "./items.js";
+import { indexOf, layers, phaseOf, phases, slots } from "./items.js";
 import { liveBudget } from "./live-room.js";
-import { addToChunk, mergeable, newChunk, placeItems, setSlot } from "./live-set.js";
+import { addToChunk, mergeable, newChunk, placeItems } from "./live-set.js";
 import type { Chunk, Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
+import { log } from "./telling.js";
+import { setSlot } from "./words.js";
 
 function closeSub(relay: Relay, sub: string): void {
   relay.openFilters -= relay.liveSubs.get(sub)?.filters ?? 0;
@@ -60,7 +62,7 @@ function catchUp(state: SyncState, relay: Relay, chunk: Chunk): void {
   if (chunk.lostAtWallMs === undefined) return;
   const since = Math.floor((chunk.lostAtWallMs - state.config.lookbackMs) / 1000);
   chunk.lostAtWallMs = undefined;
-  const items = chunk.items.filter((item) => phaseOf(Math.max(0, relay.items.get(item))) === phases.confirmed);
+  const items = chunk.items.filter((item) => phaseOf(relay.items.get(item)) === phases.confirmed);
   if (items.length > 0)
     relay.sweeps.push({ source: "reconnect", since, layer: chunk.layer, items, cursor: 0, running: 0 });
 }
@@ -216,16 +218,7 @@ function delay(state: SyncState, chunk: Chunk, step: Step): void {
 /** One bad value must not cost the others their live subscription. */
 function halve(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
   if (chunk.items.length <= 1) {
-    const [item] = chunk.items;
-    if (item !== undefined) {
-      step.out.push({
-        type: "log",
-        level: "warn",
-        code: "value-refused",
-        relay: relay.key,
-        fields: { index: indexOf(item) },
-      });
-    }
+    for (const item of chunk.items) log(step, "warn", "value-refused", relay, { index: indexOf(item) });
     leaveToRotation(state, relay, chunk);
     return;
   }
@@ -234,7 +227,7 @@ function halve(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
   for (const items of [chunk.items.slice(0, middle), chunk.items.slice(middle)]) {
     const half = newChunk(relay, chunk.layer, true);
     half.lostAtWallMs = chunk.lostAtWallMs;
-    for (const item of items as Item[]) addToChunk(state, relay, half, item);
+    for (const item of items) addToChunk(state, relay, half, item);
   }
 }
 

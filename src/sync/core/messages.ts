@@ -207,7 +207,6 @@ export type Command =
       readonly counter: CounterName;
       readonly relay?: RelayKey;
       readonly label?: string;
-      readonly by: number;
     }
   /** `ngit_sync_live_lag_seconds`. */
   | { readonly type: "observeLag"; readonly seconds: number };

@@ -14,7 +14,7 @@ export function onSteering(state: SyncState, input: SteeringInput, step: Step): 
 function ignore(state: SyncState, relays: ReadonlySet<string>, step: Step): void {
   state.ignored = relays;
   for (const relay of state.relays.values()) {
-    if (relays.has(relay.key) && relay.status !== "disconnected") disconnect(state, relay, step);
+    if (relays.has(relay.key)) disconnect(state, relay, step);
     state.touched.add(relay);
   }
 }
