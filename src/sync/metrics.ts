@@ -47,7 +47,6 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
   const registers = [registry];
   const empty = { relays: [], connected: 0, dead: 0, hot: 0, cold: 0 };
   let snapshot: () => Pick<CoreSnapshot, keyof typeof empty> & Partial<Pick<CoreSnapshot, "naughty">> = () => empty;
-  const traffic = new Map<string, number>();
   const attempts = new Tally();
   const gaps = new Tally();
   const negentropy = new Tally();
@@ -55,6 +54,10 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
   const dropped = new Tally();
 
   const labelsOf = () => {
+    const traffic = new Map<string, number>();
+    for (const relay of transferred.byRelay.keys()) {
+      traffic.set(relay, transferred.get(relay, "in") + transferred.get(relay, "out"));
+    }
     const names = [...snapshot().relays.map(({ relay }) => relay), ...traffic.keys(), ...attempts.byRelay.keys()];
     return relayLabels(names, traffic, maxRelayLabels());
   };
@@ -230,10 +233,7 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
       }
     },
     lag: (seconds) => lag.observe(seconds),
-    bytes(relay, direction, count) {
-      transferred.add(relay, direction, count);
-      traffic.set(relay, (traffic.get(relay) ?? 0) + count);
-    },
+    bytes: (relay, direction, count) => transferred.add(relay, direction, count),
     ofRelay: (relay) => ({
       bytesIn: transferred.get(relay, "in"),
       bytesOut: transferred.get(relay, "out"),
@@ -246,6 +246,5 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
     for (const tally of [attempts, gaps, negentropy, transferred, dropped]) {
       for (const relay of [...tally.byRelay.keys()]) if (!tracked.has(relay)) tally.byRelay.delete(relay);
     }
-    for (const relay of [...traffic.keys()]) if (!tracked.has(relay)) traffic.delete(relay);
   }
 }

@@ -2,9 +2,10 @@
 // The difference is not computed anew each time: an item's word says whether it is pending or confirmed, and the
 // fresh lists name those that are neither. Batches are formed when there is room to send them, so chunks are full.
 
-import { historyRoom, isLong, textOf, valueBytes } from "./filters.js";
+import { isLong, textOf, valueBytes } from "./filters.js";
 import { type Item, type Layer, layerOf, layers, phaseOf, phases } from "./items.js";
 import type { Relay } from "./relay.js";
+import { historyRoom } from "./room.js";
 import type { SyncState } from "./state.js";
 import { setPhase } from "./words.js";
 

@@ -2,10 +2,11 @@
 // "Connections"). States shown: disconnected, connecting, syncing, live, live with failures.
 
 import { allFresh, nextLayer } from "./actions.js";
-import { cancelJobs, dropJobs } from "./history.js";
 import { type Item, layerOf, layers, phaseOf, phases, slotOf, slots } from "./items.js";
+import { cancelJobs, dropJobs } from "./job-ends.js";
 import { beginLayerFour } from "./layer-four.js";
-import { liveIsWhole, liveLost } from "./live.js";
+import { liveIsWhole } from "./live.js";
+import { liveLost } from "./live-answers.js";
 import { reconsider } from "./live-set.js";
 import type { ConnectFailure } from "./messages.js";
 import { hasTargets, type Relay } from "./relay.js";
@@ -16,7 +17,8 @@ import { log, tally } from "./telling.js";
 export function tryDial(state: SyncState, relay: Relay, step: Step): void {
   if (relay.status !== "disconnected" || relay.awaitsDial || relay.forgotten || !hasTargets(relay)) return;
   if (state.ignored.has(relay.key)) return;
-  if (relay.notBeforeMs > step.now.monotonicMs || !state.health.mayDial(relay.key, step.now)) return;
+  if (relay.notBeforeMs > step.now.monotonicMs || state.health.dialAtMs(relay.key, step.now) > step.now.monotonicMs)
+    return;
   if (state.dialing.size >= state.config.maxDials) {
     relay.awaitsDial = true;
     state.dialQueue.push(relay);

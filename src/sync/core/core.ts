@@ -8,9 +8,11 @@ import { drop, isAskedFor, onArrival, onVerdict } from "./arrivals.js";
 import type { SyncConfig } from "./config.js";
 import { noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
 import { nextDueMs } from "./deadlines.js";
-import { expireQueries, reviveRetries, settle, startWork } from "./history.js";
+import { startWork } from "./history.js";
+import { expireQueries, reviveRetries, settle } from "./job-ends.js";
 import { onRelated } from "./layer-four.js";
-import { liveIsOpen, onLiveAuth, onLiveClosed, onLiveEose, pumpLive, rebuildLive, reopenUnanswered } from "./live.js";
+import { liveIsOpen, pumpLive } from "./live.js";
+import { onLiveAuth, onLiveClosed, onLiveEose, rebuildLive, reopenUnanswered } from "./live-answers.js";
 import type { Command, Input, Random, Time } from "./messages.js";
 import { onOwnServer } from "./own-server.js";
 import { onQueryClosed, onQueryEose, onQueryEvent, resendUnanswered } from "./query.js";
@@ -19,7 +21,7 @@ import type { Relay } from "./relay.js";
 import { rotate } from "./rotation.js";
 import { type CoreSnapshot, snapshotOf } from "./snapshot.js";
 import { newState, type Step, type SyncState } from "./state.js";
-import { onSteering } from "./steering.js";
+import { ignore, reconnect } from "./steering.js";
 import { applyWindow, followBootstrap } from "./targets.js";
 import { tidy } from "./tidying.js";
 
@@ -71,8 +73,10 @@ export class SyncCore {
         this.#openWindow(step);
         break;
       case "ignoredRelays":
+        ignore(state, input.relays, step);
+        break;
       case "reconnect":
-        onSteering(state, input, step);
+        reconnect(state, input.relay, step);
         break;
       case "rememberedLoaded":
         for (const entry of input.entries) state.remembered.cold.add(entry);

@@ -4,8 +4,8 @@
 
 import { filtersPerChunk, isLong, textOf, valueBytes } from "./filters.js";
 import { type Item, indexOf, type Layer, layerOf, layers, slotOf, slots } from "./items.js";
-import { liveBudget, type Room } from "./live-room.js";
 import type { Chunk, Relay } from "./relay.js";
+import { type LiveRoom, liveRoom } from "./room.js";
 import type { Step, SyncState } from "./state.js";
 import { log } from "./telling.js";
 import { setSlot } from "./words.js";
@@ -42,7 +42,7 @@ export function addToChunk(state: SyncState, relay: Relay, chunk: Chunk, item: I
 export const committedFilters = (relay: Relay): number =>
   relay.chunks.reduce((sum, chunk) => sum + filtersPerChunk(chunk.layer, chunk.items), 0);
 
-function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: Room): Chunk | undefined {
+function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: LiveRoom): Chunk | undefined {
   for (let at = relay.chunks.length - 1; at >= 0; at--) {
     const chunk = relay.chunks[at]!;
     if (chunk.layer !== layer || chunk.closedToNew) continue;
@@ -53,7 +53,7 @@ function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: Room): C
 
 /** Two or more chunks of a layer that fit into one. */
 export function mergeable(state: SyncState, relay: Relay): Chunk[] | undefined {
-  const room = liveBudget(state.config, relay);
+  const room = liveRoom(state.config, relay);
   if (!relay.consolidated || committedFilters(relay) * 2 <= room.filters) return undefined;
   for (const layer of [layers.roots, layers.repositories, layers.states]) {
     const group: Chunk[] = [];
@@ -115,7 +115,7 @@ interface Placing {
   readonly state: SyncState;
   readonly relay: Relay;
   readonly step: Step;
-  room: Room;
+  room: LiveRoom;
   /** Counted once and kept: walking all chunks for each of half a million items would be quadratic. */
   committed: number;
   /** Where the last item of a layer went; undefined when no chunk of the layer has room. */
@@ -153,7 +153,7 @@ function findChunk(placing: Placing, item: Item, bytes: number): Chunk | undefin
   const needed = filtersPerChunk(layer, [item]);
   if (placing.committed + needed > placing.room.filters && !relay.consolidated) {
     relay.consolidated = true;
-    placing.room = liveBudget(state.config, relay);
+    placing.room = liveRoom(state.config, relay);
     log(step, "info", "live-consolidated", relay, { filters: placing.committed });
     const grown = chunkFor(placing, layer, bytes);
     if (grown) return grown;
@@ -191,7 +191,7 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
     state,
     relay,
     step,
-    room: liveBudget(config, relay),
+    room: liveRoom(config, relay),
     committed: committedFilters(relay),
     last: [],
     mayMerge: true,

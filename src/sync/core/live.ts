@@ -1,24 +1,21 @@
-// The live subscriptions of a connected relay: opens, replaces, merges, halves and reopens chunks (spec "Layers and
-// filters"). A replacement is opened before the old one is closed, one at a time, so that the relay never sees more
+// The live subscriptions of a connected relay: opens, replaces, merges and reopens chunks (spec "Layers and filters"). A replacement is opened before the old one is closed, one at a time, so that the relay never sees more
 // than three filters above the budget.
 
 import type { Filter } from "../../nostr/filter.js";
-import type { ClosedMeaning } from "./answers.js";
 import { filterOf, requestsOf, tagsOf, valueBytes, valuesOf } from "./filters.js";
-import { indexOf, layers, phaseOf, phases, slots } from "./items.js";
-import { liveBudget } from "./live-room.js";
+import { phaseOf, phases, slots } from "./items.js";
 import { addToChunk, mergeable, newChunk, placeItems } from "./live-set.js";
 import type { Chunk, Relay } from "./relay.js";
+import { liveRoom } from "./room.js";
 import type { Step, SyncState } from "./state.js";
-import { log } from "./telling.js";
 import { setSlot } from "./words.js";
 
-function closeSub(relay: Relay, sub: string): void {
+export function closeSub(relay: Relay, sub: string): void {
   relay.openFilters -= relay.liveSubs.get(sub)?.filters ?? 0;
   relay.liveSubs.delete(sub);
 }
 
-function unsubscribe(relay: Relay, subs: readonly string[], step: Step): void {
+export function unsubscribe(relay: Relay, subs: readonly string[], step: Step): void {
   for (const subscription of subs) {
     if (!relay.liveSubs.has(subscription)) continue;
     closeSub(relay, subscription);
@@ -67,7 +64,7 @@ function catchUp(state: SyncState, relay: Relay, chunk: Chunk): void {
     relay.sweeps.push({ source: "reconnect", since, layer: chunk.layer, items, cursor: 0, running: 0 });
 }
 
-function removeChunk(relay: Relay, chunk: Chunk): void {
+export function removeChunk(relay: Relay, chunk: Chunk): void {
   relay.chunks = relay.chunks.filter((other) => other !== chunk);
 }
 
@@ -98,7 +95,7 @@ function merge(state: SyncState, relay: Relay, group: Chunk[], step: Step): void
 }
 
 /** The relay has no subscription left for it. */
-function leaveToRotation(state: SyncState, relay: Relay, chunk: Chunk): void {
+export function leaveToRotation(state: SyncState, relay: Relay, chunk: Chunk): void {
   for (const item of chunk.items) setSlot(state, relay, item, slots.rotating);
   removeChunk(relay, chunk);
 }
@@ -110,7 +107,7 @@ export const answerDueMs = (state: SyncState, chunk: Chunk): number =>
     : Number.POSITIVE_INFINITY;
 
 /** The chunk is not open any more; what comes meanwhile is caught up when it is. */
-function closeChunk(relay: Relay, chunk: Chunk, step: Step): void {
+export function closeChunk(relay: Relay, chunk: Chunk, step: Step): void {
   if (relay.replacement?.into === chunk) finishReplacement(relay, step);
   unsubscribe(relay, chunk.subs, step);
   chunk.subs = [];
@@ -118,15 +115,17 @@ function closeChunk(relay: Relay, chunk: Chunk, step: Step): void {
   chunk.lostAtWallMs ??= step.now.wallMs;
 }
 
-/** The relay may never have taken it: asked again later. */
-function reopenLater(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
-  closeChunk(relay, chunk, step);
-  delay(state, chunk, step);
+/** Tried again after a while that grows. */
+export function delay(state: SyncState, chunk: Chunk, step: Step): void {
+  const { retryDelaysMs } = state.config;
+  chunk.retryAtMs = step.now.monotonicMs + retryDelaysMs[Math.min(chunk.refusals, retryDelaysMs.length - 1)]!;
+  chunk.refusals += 1;
 }
 
-/** A NOTICE told us to slow down, and nobody knows which request it dropped. */
-export function reopenUnanswered(state: SyncState, relay: Relay, step: Step): void {
-  for (const chunk of relay.chunks) if (chunk.unanswered.length > 0) reopenLater(state, relay, chunk, step);
+/** The relay may never have taken it: asked again later. */
+export function reopenLater(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
+  closeChunk(relay, chunk, step);
+  delay(state, chunk, step);
 }
 
 /** Brings what is open nearer to what shall be open. Call only when the relay may be asked. */
@@ -141,7 +140,7 @@ export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
     relay.chunks = relay.chunks.filter((chunk) => chunk.items.length > 0);
     placeItems(state, relay, step);
   }
-  const budget = liveBudget(config, relay);
+  const budget = liveRoom(config, relay);
   for (const chunk of [...relay.chunks]) {
     if (chunk.subs.length > 0 || chunk.retryAtMs > nowMs) continue;
     if (chunk.awaitsAuth) {
@@ -179,98 +178,3 @@ export function liveIsOpen(relay: Relay, nowMs: number): boolean {
 /** Nothing is missed at this moment. */
 export const liveIsWhole = (relay: Relay): boolean =>
   relay.unplaced.length === 0 && relay.chunks.every((chunk) => chunk.subs.length > 0);
-
-export function onLiveEose(relay: Relay, sub: string, step: Step): void {
-  const chunk = relay.liveSubs.get(sub)?.chunk;
-  if (!chunk) return;
-  chunk.refusals = 0;
-  chunk.unanswered = chunk.unanswered.filter((other) => other !== sub);
-  if (relay.replacement?.into === chunk && chunk.unanswered.length === 0) finishReplacement(relay, step);
-}
-
-export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meaning: ClosedMeaning, step: Step): void {
-  const chunk = relay.liveSubs.get(sub)?.chunk;
-  if (!chunk) return;
-  closeSub(relay, sub);
-  // An old subscription that was about to go.
-  if (!chunk.subs.includes(sub)) return;
-  closeChunk(relay, chunk, step);
-  if (meaning === "rate-limited") return;
-  if (meaning === "auth-required") {
-    chunk.awaitsAuth = true;
-    chunk.retryAtMs = step.now.monotonicMs + state.config.authTimeoutMs;
-    return;
-  }
-  if (relay.liveMode === "limit-0") {
-    relay.liveMode = "since";
-    return;
-  }
-  if (meaning === "invalid" && chunk.layer !== layers.announcements) halve(state, relay, chunk, step);
-  else delay(state, chunk, step);
-}
-
-function delay(state: SyncState, chunk: Chunk, step: Step): void {
-  const { retryDelaysMs } = state.config;
-  chunk.retryAtMs = step.now.monotonicMs + retryDelaysMs[Math.min(chunk.refusals, retryDelaysMs.length - 1)]!;
-  chunk.refusals += 1;
-}
-
-/** One bad value must not cost the others their live subscription. */
-function halve(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
-  if (chunk.items.length <= 1) {
-    for (const item of chunk.items) log(step, "warn", "value-refused", relay, { index: indexOf(item) });
-    leaveToRotation(state, relay, chunk);
-    return;
-  }
-  removeChunk(relay, chunk);
-  const middle = chunk.items.length >> 1;
-  for (const items of [chunk.items.slice(0, middle), chunk.items.slice(middle)]) {
-    const half = newChunk(relay, chunk.layer, true);
-    half.lostAtWallMs = chunk.lostAtWallMs;
-    for (const item of items) addToChunk(state, relay, half, item);
-  }
-}
-
-/** The challenge was answered: what was refused for it is asked again. */
-export function onLiveAuth(relay: Relay): void {
-  for (const chunk of relay.chunks) {
-    if (!chunk.awaitsAuth) continue;
-    chunk.awaitsAuth = false;
-    chunk.retryAtMs = 0;
-  }
-}
-
-/** The link is gone; which items are live together stays. */
-export function liveLost(relay: Relay): void {
-  relay.liveSubs.clear();
-  relay.openFilters = 0;
-  relay.replacement = undefined;
-  for (const chunk of relay.chunks) {
-    chunk.subs = [];
-    chunk.unanswered = [];
-    chunk.retryAtMs = 0;
-    chunk.awaitsAuth = false;
-    chunk.refusals = 0;
-    chunk.lostAtWallMs = undefined;
-  }
-}
-
-/** The relay's stated limits are smaller than what is open: everything is placed anew. */
-export function rebuildLive(state: SyncState, relay: Relay, step: Step): void {
-  const room = liveBudget(state.config, relay);
-  const fits =
-    relay.chunks.every((chunk) => chunk.items.length <= room.values) &&
-    relay.openFilters <= room.filters &&
-    relay.liveSubs.size <= room.subscriptions;
-  if (fits) return;
-  finishReplacement(relay, step);
-  for (const chunk of relay.chunks) {
-    unsubscribe(relay, chunk.subs, step);
-    for (const item of chunk.items) {
-      setSlot(state, relay, item, slots.unplaced);
-      relay.unplaced.push(item);
-    }
-  }
-  relay.chunks = [];
-  relay.leastActive = Number.POSITIVE_INFINITY;
-}
