@@ -230,7 +230,7 @@ export class World {
       const link = this.#links.get(key);
       if (link?.number !== number || !link.open) return;
       link.relay.authenticated = true;
-      this.tell({ type: "authenticated", ok: true, relay: key, link: number });
+      this.tell({ type: "authenticated", relay: key, link: number });
     });
   }
 

@@ -281,7 +281,7 @@ describe("history", () => {
       message: "auth-required: please",
     });
     const from = driver.said.length;
-    driver.from(relay, "authenticated", { ok: true });
+    driver.from(relay, "authenticated", {});
     assert.deepEqual(
       subscribed(driver.said.slice(from), "h").map(({ filters }) => filters),
       [asked],

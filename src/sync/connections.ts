@@ -202,7 +202,7 @@ export class Connections {
         tell({ type: "authChallenge", ...of });
         break;
       case "OK":
-        if (message.id === connection.authId) tell({ type: "authenticated", ...of, ok: message.ok });
+        if (message.id === connection.authId) tell({ type: "authenticated", ...of });
         break;
       case "NEG-MSG":
         connection.sessions.get(message.subscription)?.onMessage(message.message);

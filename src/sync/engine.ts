@@ -5,23 +5,21 @@ import { randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.js";
 import type { Logger } from "../config/logging.js";
 import type { Intake } from "../intake/intake.js";
-import type { EventId } from "../nostr/ids.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { Store } from "../store/port.js";
 import { Connections } from "./connections.js";
 import type { SyncConfig } from "./core/config.js";
 import { SyncCore } from "./core/core.js";
-import type { Command, Input, Outcome, Random, RelayKey, Time } from "./core/messages.js";
+import type { Command, Input, Random, RelayKey, Time } from "./core/messages.js";
 import type { CoreSnapshot } from "./core/snapshot.js";
 import type { DialParts } from "./dial.js";
 import { KeptRows } from "./kept-rows.js";
 import type { LinkTimes } from "./link.js";
 import { logSync } from "./log.js";
 import type { SyncMetrics } from "./metrics.js";
-import { type Offer, Offers } from "./offers.js";
+import { Offers } from "./offers.js";
 import { followFeed } from "./own-feed.js";
 import { ownSide, relatedTo, rootsOf } from "./own-side.js";
-import { PeerMissing } from "./peer-missing.js";
 
 export interface SyncEngineParts {
   /** May be changed while the engine runs: the core reads it when it needs it. */
@@ -46,7 +44,6 @@ export class SyncEngine {
   readonly #connections: Connections;
   readonly #offers: Offers;
   readonly #kept: KeptRows;
-  readonly #peerMissing: PeerMissing;
   readonly #stop = new AbortController();
   readonly #lastEventMs = new Map<RelayKey, number>();
   #inbox: Input[] = [];
@@ -59,7 +56,6 @@ export class SyncEngine {
     const { store, clock, intake, metrics, logger } = parts;
     this.#parts = parts;
     this.#core = new SyncCore(parts.config);
-    this.#peerMissing = new PeerMissing(clock, logger);
     this.#kept = new KeptRows(store, clock, parts.onFault);
     this.#connections = new Connections({
       clock,
@@ -77,7 +73,8 @@ export class SyncEngine {
       store,
       intake,
       clock,
-      verdict: (offer, outcome) => this.#onVerdict(offer, outcome),
+      verdict: ({ relay, source, layerFour, event }, outcome) =>
+        this.tell({ type: "verdict", relay, source, layerFour, event, outcome }),
       full: (isFull) => this.#connections.holdAll(isFull),
       fault: parts.onFault,
     });
@@ -106,23 +103,13 @@ export class SyncEngine {
         const inbox = this.#inbox;
         this.#inbox = [];
         for (const next of inbox) {
-          this.#note(next);
+          if (next.type === "event") this.#lastEventMs.set(next.relay, this.#parts.clock.nowMs());
           for (const command of this.#core.step(next, this.now(), this.#parts.random)) this.#execute(command);
         }
       }
     } finally {
       this.#draining = false;
     }
-  }
-
-  /** White, black or ban lists changed; `archive`: also what is mirrored, and which services are always followed. */
-  listsChanged(archive: boolean): void {
-    this.tell({ type: "listsChanged", archive });
-  }
-
-  /** Somebody here needs these events. */
-  wantIds(ids: readonly EventId[], coordinate: string): void {
-    this.tell({ type: "wantIds", ids, coordinate });
   }
 
   snapshot(): CoreSnapshot {
@@ -144,17 +131,9 @@ export class SyncEngine {
     this.#cancelWake();
     this.#connections.close();
     this.#offers.close();
-    this.#peerMissing.flush();
     await this.#following;
     await Promise.all(this.#work);
     await this.#kept.close();
-  }
-
-  #note(input: Input): void {
-    if (input.type === "event") this.#lastEventMs.set(input.relay, this.#parts.clock.nowMs());
-    if (input.type !== "reconciled") return;
-    this.#parts.metrics.peerMissing(input.relay, input.peerMissing);
-    this.#peerMissing.add(input.relay, input.peerMissing);
   }
 
   #execute(command: Command): void {
@@ -179,7 +158,7 @@ export class SyncEngine {
         this.#kept.execute(command);
         break;
       case "log":
-        this.#noteLog(command);
+        if (command.code === "relay-dropped") this.#lastEventMs.delete(command.relay ?? "");
         logSync(logger, command);
         break;
       case "count":
@@ -193,13 +172,6 @@ export class SyncEngine {
     }
   }
 
-  #noteLog({ code, relay, fields }: Extract<Command, { type: "log" }>): void {
-    if (relay === undefined) return;
-    if (code === "relay-dropped") this.#lastEventMs.delete(relay);
-    const isFullSync = code === "daily-sync" || (code === "connected" && fields?.sync === "full");
-    if (isFullSync) this.#parts.metrics.comparesAnew(relay);
-  }
-
   #wakeAt(monotonicMs: number): void {
     this.#cancelWake();
     this.#cancelWake = () => undefined;
@@ -208,13 +180,6 @@ export class SyncEngine {
     // A millisecond more: timers count whole ones, and one that fires early would only be set again.
     const delayMs = Math.max(0, monotonicMs - clock.monotonicMs()) + 1;
     this.#cancelWake = clock.after(delayMs, () => this.tell({ type: "tick" }));
-  }
-
-  #onVerdict({ relay, source, layerFour, event }: Offer, outcome: Outcome): void {
-    if (source === "live" && (outcome.type === "stored" || outcome.type === "held")) {
-      this.#parts.logger.debug({ relay, id: event.id, kind: event.kind }, "a live event");
-    }
-    this.tell({ type: "verdict", relay, source, layerFour, event, outcome });
   }
 
   #inBackground(work: Promise<void>): void {

@@ -12,6 +12,8 @@ const sentences: Readonly<Record<string, string>> = {
   "daily-summary": "the daily comparison found events that live should have brought",
   "startup-summary": "history brought new events",
   "reconnect-summary": "a reconnect found events that live should have brought",
+  "peer-missing-events": "the relay lacks events that are stored here",
+  "live-event": "a live event",
   "live-consolidated": "live filters were made fewer and larger",
   "relay-dropped": "nothing needs this relay any more",
   "relay-dead": "a relay has failed for a day: one try a day from now on",

@@ -11,7 +11,6 @@ export interface RelayCounts {
   readonly bytesIn: number;
   readonly bytesOut: number;
   readonly gapEvents: number;
-  readonly peerMissingEvents: number;
 }
 
 export interface SyncMetrics {
@@ -20,10 +19,6 @@ export interface SyncMetrics {
   count(command: Extract<Command, { type: "count" }>): void;
   lag(seconds: number): void;
   bytes(relay: RelayKey, direction: "in" | "out", count: number): void;
-  /** One session found that the relay lacks so many. */
-  peerMissing(relay: RelayKey, count: number): void;
-  /** A full comparison begins: what the last one found missing there is counted anew. */
-  comparesAnew(relay: RelayKey): void;
   /** For the status page. */
   ofRelay(relay: RelayKey): RelayCounts;
 }
@@ -52,15 +47,17 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
   const registers = [registry];
   const empty = { relays: [], connected: 0, dead: 0, hot: 0, cold: 0 };
   let snapshot: () => Pick<CoreSnapshot, keyof typeof empty> & Partial<Pick<CoreSnapshot, "naughty">> = () => empty;
-  const traffic = new Map<string, number>();
   const attempts = new Tally();
   const gaps = new Tally();
   const negentropy = new Tally();
   const transferred = new Tally();
   const dropped = new Tally();
-  const peerMissing = new Map<string, number>();
 
   const labelsOf = () => {
+    const traffic = new Map<string, number>();
+    for (const relay of transferred.byRelay.keys()) {
+      traffic.set(relay, transferred.get(relay, "in") + transferred.get(relay, "out"));
+    }
     const names = [...snapshot().relays.map(({ relay }) => relay), ...traffic.keys(), ...attempts.byRelay.keys()];
     return relayLabels(names, traffic, maxRelayLabels());
   };
@@ -98,6 +95,25 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         for (const [relay, value] of values) this.set({ relay }, value);
       },
     });
+  const perRelayAnd = (
+    name: string,
+    help: string,
+    label: string,
+    read: (relay: RelaySnapshot) => readonly (readonly [string, number])[],
+  ) =>
+    new Gauge<string>({
+      name,
+      help,
+      labelNames: ["relay", label],
+      registers,
+      collect() {
+        this.reset();
+        const labelOf = labelsOf();
+        for (const relay of snapshot().relays) {
+          for (const [value, count] of read(relay)) this.inc({ relay: labelOf(relay.relay), [label]: value }, count);
+        }
+      },
+    });
   const plain = (name: string, help: string, read: () => number) =>
     new Gauge({
       name,
@@ -118,51 +134,29 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
   perRelay("ngit_sync_relay_failures", "Failures to connect in a row", (relay) => relay.failures, "max");
   perRelay("ngit_sync_pending_batches", "Batches of history queued or in flight", (relay) => relay.pendingBatches);
   perRelay("ngit_sync_live_filters", "Open live filters", (relay) => relay.liveFilters);
+  perRelay(
+    "ngit_sync_peer_missing_events",
+    "Events we have and the relay lacks, as its last comparison found",
+    (relay) => relay.peerMissing,
+  );
   plain("ngit_sync_relays_tracked_total", "Relays that are followed", () => snapshot().relays.length);
   plain("ngit_sync_relays_connected_total", "Relays that are connected", () => snapshot().connected);
   plain("ngit_sync_relays_dead_total", "Relays that failed for a day", () => snapshot().dead);
-  new Gauge({
-    name: "ngit_sync_relay_state",
-    help: "1 for the state a relay is in (relay=other: how many are in it)",
-    labelNames: ["relay", "state"],
-    registers,
-    collect() {
-      this.reset();
-      const labelOf = labelsOf();
-      for (const { relay, state } of snapshot().relays) {
-        for (const name of states) this.inc({ relay: labelOf(relay), state: name }, name === state ? 1 : 0);
-      }
-    },
-  });
-  new Gauge({
-    name: "ngit_sync_rotating",
-    help: "Roots and repositories without a live filter, asked for in turn",
-    labelNames: ["relay", "kind"],
-    registers,
-    collect() {
-      this.reset();
-      const labelOf = labelsOf();
-      for (const { relay, rotatingRoots, rotatingRepos } of snapshot().relays) {
-        this.inc({ relay: labelOf(relay), kind: "root" }, rotatingRoots);
-        this.inc({ relay: labelOf(relay), kind: "repository" }, rotatingRepos);
-      }
-    },
-  });
-  new Gauge({
-    name: "ngit_sync_peer_missing_events",
-    help: "Events we have and the relay lacks, as its last comparison found",
-    labelNames: ["relay"],
-    registers,
-    collect() {
-      this.reset();
-      const labelOf = labelsOf();
-      const tracked = new Set(snapshot().relays.map(({ relay }) => relay));
-      for (const [relay, count] of peerMissing) {
-        if (tracked.has(relay)) this.inc({ relay: labelOf(relay) }, count);
-        else peerMissing.delete(relay);
-      }
-    },
-  });
+  perRelayAnd(
+    "ngit_sync_relay_state",
+    "1 for the state a relay is in (relay=other: how many are in it)",
+    "state",
+    (relay) => states.map((name) => [name, name === relay.state ? 1 : 0]),
+  );
+  perRelayAnd(
+    "ngit_sync_rotating",
+    "Roots and repositories without a live filter, asked for in turn",
+    "kind",
+    (relay) => [
+      ["root", relay.rotatingRoots],
+      ["repository", relay.rotatingRepos],
+    ],
+  );
   new Gauge({
     name: "ngit_sync_remembered",
     help: "Refused events kept for another judgement (hot) and ids not fetched again (cold)",
@@ -215,43 +209,35 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         return taken;
       };
     },
-    count({ counter, relay = "", label = "", by }) {
+    count({ counter, relay = "", label = "" }) {
       switch (counter) {
         case "connection_attempts":
-          attempts.add(relay, label, by);
+          attempts.add(relay, label, 1);
           if (attempts.byRelay.size > maxRelaysCounted) forgetUntracked();
           break;
         case "events":
-          events.inc({ source: label }, by);
+          events.inc({ source: label });
           break;
         case "gap_events":
-          gaps.add(relay, "", by);
+          gaps.add(relay, "", 1);
           break;
         case "negentropy":
-          negentropy.add(relay, label, by);
+          negentropy.add(relay, label, 1);
           break;
         case "unpageable":
-          unpageable.inc(by);
+          unpageable.inc();
           break;
         case "dropped_events":
-          dropped.add(relay, label, by);
-          break;
-        case "naughty":
+          dropped.add(relay, label, 1);
           break;
       }
     },
     lag: (seconds) => lag.observe(seconds),
-    bytes(relay, direction, count) {
-      transferred.add(relay, direction, count);
-      traffic.set(relay, (traffic.get(relay) ?? 0) + count);
-    },
-    peerMissing: (relay, count) => void peerMissing.set(relay, (peerMissing.get(relay) ?? 0) + count),
-    comparesAnew: (relay) => void peerMissing.set(relay, 0),
+    bytes: (relay, direction, count) => transferred.add(relay, direction, count),
     ofRelay: (relay) => ({
       bytesIn: transferred.get(relay, "in"),
       bytesOut: transferred.get(relay, "out"),
       gapEvents: gaps.get(relay, ""),
-      peerMissingEvents: peerMissing.get(relay) ?? 0,
     }),
   };
 
@@ -260,6 +246,5 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
     for (const tally of [attempts, gaps, negentropy, transferred, dropped]) {
       for (const relay of [...tally.byRelay.keys()]) if (!tracked.has(relay)) tally.byRelay.delete(relay);
     }
-    for (const relay of [...traffic.keys()]) if (!tracked.has(relay)) traffic.delete(relay);
   }
 }

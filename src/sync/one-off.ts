@@ -2,15 +2,14 @@
 // lack, fetched or sent until both agree. Uses negentropy; a relay that says a range is too large is asked by halves of
 // time. Where only fetching is asked for and `orRead` allows it, a relay without negentropy is read page by page.
 
-import type { Clock } from "../base/clock.js";
 import type { RelayUrl } from "../net/url.js";
-import { type NostrEvent, parseEvent } from "../nostr/event.js";
-import { type Filter, filterJson, matcherOf } from "../nostr/filter.js";
+import type { NostrEvent } from "../nostr/event.js";
+import type { Filter } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
-import { type DialParts, dial } from "./dial.js";
-import { Link } from "./link.js";
+import { type Conversation, converse, OneOffFailure, request } from "./conversation.js";
+import type { DialParts } from "./dial.js";
+import { pages } from "./paging.js";
 import { type OwnSide, type ReconcileResult, Reconciliation } from "./reconciliation.js";
-import type { RelayMessage } from "./wire.js";
 
 export interface OneOffSide extends OwnSide {
   /** Those of these events that we hold, as text. */
@@ -41,28 +40,9 @@ export interface OneOffTally {
   refusedThere: number;
 }
 
-export class OneOffFailure extends Error {
-  override readonly name = "OneOffFailure";
-}
-
 const idsAtOnce = 100;
-const silenceMs = 30_000;
 const reconcileSilenceMs = 10_000;
-const pageEvents = 500;
 const maxMissing = 1_000_000;
-const times = { pingMs: 30_000, silentMs: 60_000, maxUnsentBytes: 64 * 2 ** 20 };
-
-export async function converse(url: RelayUrl, parts: DialParts, signal: AbortSignal): Promise<Conversation> {
-  const dialled = await dial(url, parts, signal);
-  if (!dialled.ok) throw new OneOffFailure(`${url} cannot be reached: ${dialled.message}`);
-  const conversation = new Conversation(parts.clock);
-  conversation.link = new Link(dialled.socket, parts.clock, times, {
-    message: (message) => conversation.heard(message),
-    bytes: () => undefined,
-    closed: () => conversation.fail("the relay closed the connection"),
-  });
-  return conversation;
-}
 
 export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
   const conversation = await converse(options.url, options.dial, options.signal);
@@ -90,66 +70,7 @@ export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
     if (options.direction !== "down") await sendAll(conversation, options, [...peerMissing], tally);
     return tally;
   } finally {
-    conversation.link?.close();
-  }
-}
-
-/** Requests and their answers over one link; nothing is waited for longer than half a minute of silence. */
-export class Conversation {
-  link: Link | undefined;
-  #listener: ((message: RelayMessage) => void) | undefined;
-  #reject: ((error: Error) => void) | undefined;
-  #failure: string | undefined;
-  #restart: () => void = () => undefined;
-  #names = 0;
-
-  constructor(readonly clock: Clock) {}
-
-  name(): string {
-    this.#names += 1;
-    return `once${this.#names}`;
-  }
-
-  heard(message: RelayMessage): void {
-    this.#restart();
-    this.#listener?.(message);
-  }
-
-  fail(why: string): void {
-    this.#failure ??= why;
-    this.#reject?.(new OneOffFailure(why));
-  }
-
-  /** Runs one exchange: `start` sends, `listen` looks at each message until it calls `done`. */
-  exchange<T>(
-    start: (done: (result: T) => void) => void,
-    listen: (message: RelayMessage, done: (result: T) => void) => void,
-  ): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      if (this.#failure !== undefined) return reject(new OneOffFailure(this.#failure));
-      let cancel = (): void => undefined;
-      const end = (): void => {
-        cancel();
-        this.#listener = undefined;
-        this.#reject = undefined;
-        this.#restart = () => undefined;
-      };
-      const done = (result: T): void => {
-        end();
-        resolve(result);
-      };
-      this.#reject = (error) => {
-        end();
-        reject(error);
-      };
-      this.#restart = () => {
-        cancel();
-        cancel = this.clock.after(silenceMs, () => this.fail(`the relay was silent for ${silenceMs / 1_000} s`));
-      };
-      this.#restart();
-      this.#listener = (message) => listen(message, done);
-      start(done);
-    });
+    conversation.close();
   }
 }
 
@@ -184,7 +105,7 @@ function reconcileOnce(conversation: Conversation, own: OwnSide, filter: Filter)
   return conversation.exchange<ReconcileResult>(
     (done) => {
       reconciliation = new Reconciliation(session, maxMissing, own, {
-        send: (message) => conversation.link?.send(message),
+        send: (message) => conversation.send(message),
         progress: () => undefined,
         ended: done,
         fault: (error) => conversation.fail(String(error)),
@@ -202,48 +123,22 @@ function reconcileOnce(conversation: Conversation, own: OwnSide, filter: Filter)
   );
 }
 
-/** Newest first, by `until`, until a page brings nothing new. */
 async function readAll(
   conversation: Conversation,
   { own, progress }: OneOffOptions,
   filter: Filter,
   tally: OneOffTally,
 ): Promise<void> {
-  const seen = new Set<EventId>();
-  for (let until = filter.until; ; ) {
-    const page = { ...filter, ...(until === undefined ? {} : { until }), limit: pageEvents };
-    const events = (await request(conversation, page)).filter(({ id }) => !seen.has(id));
-    for (const { id, created_at } of events) {
-      seen.add(id);
-      until = Math.min(until ?? created_at, created_at);
-    }
-    if (events.length === 0 || seen.size > maxMissing) return;
+  let seen = 0;
+  for await (const events of pages(conversation, filter)) {
+    seen += events.length;
     const unheld = new Set(await own.notHeld(events.map(({ id }) => id)));
     tally.missingHere += unheld.size;
     const wanted = events.filter(({ id }) => unheld.has(id));
     await takeAll(own, wanted, tally);
-    progress("down", seen.size, seen.size);
+    progress("down", seen, seen);
+    if (seen > maxMissing) return;
   }
-}
-
-/** One REQ and everything it brings; each event once, and only what matches. */
-async function request(conversation: Conversation, filter: Filter): Promise<NostrEvent[]> {
-  const name = conversation.name();
-  const isAskedFor = matcherOf(filter);
-  const events = new Map<EventId, NostrEvent>();
-  await conversation.exchange<void>(
-    () => conversation.link?.send(["REQ", name, filterJson(filter)]),
-    (message, done) => {
-      if (!("subscription" in message) || message.subscription !== name) return;
-      if (message.type !== "EVENT") return done();
-      const parsed = parseEvent(message.event);
-      if (parsed.ok && isAskedFor(parsed.event)) events.set(parsed.event.id, parsed.event);
-      // No page is larger: who goes on sending is not listened to.
-      if (events.size >= pageEvents) done();
-    },
-  );
-  conversation.link?.send(["CLOSE", name]);
-  return [...events.values()];
 }
 
 async function takeAll(own: OneOffSide, events: readonly NostrEvent[], tally: OneOffTally): Promise<void> {
@@ -278,7 +173,7 @@ async function sendAll(
     if (open.size > 0) {
       await conversation.exchange<void>(
         () => {
-          for (const { text } of events) conversation.link?.sendText(`["EVENT",${text}]`);
+          for (const { text } of events) conversation.sendText(`["EVENT",${text}]`);
         },
         (message, done) => {
           if (message.type !== "OK" || !open.delete(message.id)) return;

@@ -28,6 +28,8 @@ export interface RelayStatus extends RelayCounts {
   readonly failedItems: number;
   readonly pendingBatches: number;
   readonly liveFilters: number;
+  /** Events we have and the relay lacks, as its last comparison found. */
+  readonly peerMissingEvents: number;
   readonly rotating: { readonly roots: number; readonly repositories: number };
   /** Unix seconds. */
   readonly lastEvent: number | null;
@@ -71,6 +73,7 @@ export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus
       failedItems: relay.failedItems,
       pendingBatches: relay.pendingBatches,
       liveFilters: relay.liveFilters,
+      peerMissingEvents: relay.peerMissing,
       rotating: { roots: relay.rotatingRoots, repositories: relay.rotatingRepos },
       lastEvent: lastMs === undefined ? null : Math.floor(lastMs / 1_000),
       ...metrics.ofRelay(relay.relay),

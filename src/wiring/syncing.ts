@@ -96,7 +96,7 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
     onFault,
   });
   const waiting = new WaitingAnnouncements(store, (input) => engine.tell(input));
-  const search = new PlaceholderSearch(clock, (ids, coordinate) => engine.wantIds(ids, coordinate));
+  const search = new PlaceholderSearch(clock, (ids, coordinate) => engine.tell({ type: "wantIds", ids, coordinate }));
   engine.tell({ type: "ignoredRelays", relays: parts.ignoredRelays });
   await waiting.open();
   await engine.start();
@@ -108,7 +108,7 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
     if (!isAboutLists) return;
     const before = archived;
     archived = archiveText(inForce);
-    engine.listsChanged(archived !== before);
+    engine.tell({ type: "listsChanged", archive: archived !== before });
   }
   const stopListening = live.onChange((_changed, names) => followSettings(names.some((name) => lists.has(name))));
   const everyMs = (ms: number) => () => (live.current.test ? Math.min(ms, 500) : ms);

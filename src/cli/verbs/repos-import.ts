@@ -16,7 +16,7 @@ import { type NostrEvent, parseEvent } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
 import { createMemoryStore } from "../../store/memory/create.js";
 import type { Store } from "../../store/port.js";
-import { OneOffFailure } from "../../sync/one-off.js";
+import { OneOffFailure } from "../../sync/conversation.js";
 import { pagesOf } from "../../sync/paging.js";
 import { type Abilities, CommandFailure } from "../abilities.js";
 import { withOfflineStore } from "../offline-store.js";

@@ -3,17 +3,14 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import fc from "fast-check";
-import { nextAction } from "./actions.js";
-import { Budgets } from "./budgets.js";
+import { nextLayer, takeAction } from "./actions.js";
 import { syncConfig } from "./config.js";
-import { HealthBook } from "./health.js";
-import { failuresOf, phaseOf, phases, slotOf } from "./items.js";
-import { type Relay, setWord } from "./relay.js";
-import { Remembered } from "./remembered.js";
-import { newState, type Step } from "./state.js";
+import { phaseOf, phases } from "./items.js";
+import type { Relay } from "./relay.js";
+import { newState, type Step, type SyncState } from "./state.js";
 import { applyWindow } from "./targets.js";
 import { announcing, issue } from "./testing/driver.js";
-import { Wanted } from "./wanted.js";
+import { setPhase } from "./words.js";
 
 const config = syncConfig({ ownServices: [], tagsPerFilter: 3 });
 const step: Step = { now: { wallMs: 0, monotonicMs: 0 }, random: () => 0.5, out: [] };
@@ -36,17 +33,16 @@ const change: fc.Arbitrary<Change> = fc.oneof(
 const naive = (relay: Relay): number[] =>
   [...relay.items.keys()].filter((item) => phaseOf(relay.items.get(item)) === phases.fresh).sort((a, b) => a - b);
 
+function nextAction(state: SyncState, relay: Relay): { layer: number; items: readonly number[] } | undefined {
+  const layer = nextLayer(relay);
+  return layer === undefined ? undefined : { layer, items: takeAction(state, relay, layer) };
+}
+
 it("what actions hand out is targets minus pending minus confirmed, lowest layer first, each item once", () => {
   fc.assert(
     fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
-      const wanted = new Wanted(config);
-      const parts = {
-        wanted,
-        health: new HealthBook(config),
-        remembered: new Remembered(config),
-        budgets: new Budgets(config),
-      };
-      const state = newState(config, parts);
+      const state = newState(config);
+      const { wanted } = state;
       for (const next of changes) {
         if (next.do === "announce")
           wanted.announce(announcing("ann", `r${next.repo}`, next.relays), next.full ? "full" : "state-only");
@@ -76,10 +72,7 @@ it("what actions hand out is targets minus pending minus confirmed, lowest layer
           assert.equal(action.layer, Math.min(...before.map((item) => item & 3)));
           assert.equal(new Set(action.items).size, action.items.length);
           if (!next.confirm) continue;
-          for (const item of action.items) {
-            const word = relay.items.get(item);
-            setWord(relay, item, phases.confirmed, failuresOf(word), slotOf(word), 3);
-          }
+          for (const item of action.items) setPhase(state, relay, item, phases.confirmed);
         }
       }
       for (const relay of state.relays.values()) {

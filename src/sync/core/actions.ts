@@ -2,22 +2,16 @@
 // The difference is not computed anew each time: an item's word says whether it is pending or confirmed, and the
 // fresh lists name those that are neither. Batches are formed when there is room to send them, so chunks are full.
 
-import { historyRoom, isLong, textOf, valueBytes } from "./filters.js";
-import { failuresOf, type Item, type Layer, layers, phaseOf, phases, slotOf } from "./items.js";
-import { type Relay, setWord } from "./relay.js";
+import { isLong, textOf, valueBytes } from "./filters.js";
+import { type Item, type Layer, layerOf, layers, phaseOf, phases } from "./items.js";
+import type { Relay } from "./relay.js";
+import { historyRoom } from "./room.js";
 import type { SyncState } from "./state.js";
+import { setPhase } from "./words.js";
 
 const order: readonly Layer[] = [layers.announcements, layers.states, layers.repositories, layers.roots];
 
-export interface Action {
-  readonly layer: Layer;
-  readonly items: readonly Item[];
-}
-
-const isFresh = (relay: Relay, item: Item): boolean => {
-  const word = relay.items.get(item);
-  return word >= 0 && phaseOf(word) === phases.fresh;
-};
+const isFresh = (relay: Relay, item: Item): boolean => phaseOf(relay.items.get(item)) === phases.fresh;
 
 /** The layer whose turn it is, without taking anything. Stale entries at the end of the lists are dropped. */
 export function nextLayer(relay: Relay): Layer | undefined {
@@ -29,10 +23,8 @@ export function nextLayer(relay: Relay): Layer | undefined {
   return undefined;
 }
 
-/** Takes the next group of items, lowest layer first, and makes them pending. */
-export function nextAction(state: SyncState, relay: Relay): Action | undefined {
-  const layer = nextLayer(relay);
-  if (layer === undefined) return undefined;
+/** Takes the next group of the layer whose turn it is, and makes them pending. */
+export function takeAction(state: SyncState, relay: Relay, layer: Layer): Item[] {
   const room = historyRoom(state.config, relay);
   const list = relay.fresh[layer]!;
   const items: Item[] = [];
@@ -53,14 +45,13 @@ export function nextAction(state: SyncState, relay: Relay): Action | undefined {
       longOnes.push(item);
       continue;
     }
-    const word = relay.items.get(item);
-    setWord(relay, item, phases.pending, failuresOf(word), slotOf(word), state.config.failuresUntilNoted);
+    setPhase(state, relay, item, phases.pending);
     items.push(item);
     bytes += size;
     if (alone) break;
   }
   list.push(...longOnes);
-  return items.length > 0 ? { layer, items } : undefined;
+  return items;
 }
 
 /** Forgets everything confirmed and pending: all targets are fresh, newest chunks last in the lists. */
@@ -68,8 +59,7 @@ export function allFresh(state: SyncState, relay: Relay): void {
   relay.fresh = [[], [], [], []];
   relay.retries = [];
   for (const item of relay.items.keys()) {
-    const word = relay.items.get(item);
-    setWord(relay, item, phases.fresh, 0, slotOf(word), state.config.failuresUntilNoted);
-    relay.fresh[item & 3]!.push(item);
+    setPhase(state, relay, item, phases.fresh, 0);
+    relay.fresh[layerOf(item)]!.push(item);
   }
 }

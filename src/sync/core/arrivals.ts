@@ -5,13 +5,14 @@ import type { NostrEvent } from "../../nostr/event.js";
 import { tagValue } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
 import { disconnect } from "./connection.js";
-import { allStatesItem, announcementsItem, repositoryItem, rootItem, slotOf, slots, stateItem } from "./items.js";
+import { allStatesItem, announcementsItem, repositoryItem, rootItem, stateItem } from "./items.js";
 import type { Job } from "./job.js";
 import { reconsider } from "./live-set.js";
 import type { EventSource, Input, RelayKey } from "./messages.js";
 import type { Relay } from "./relay.js";
 import { isTrouble } from "./remembered.js";
 import type { Step, SyncState } from "./state.js";
+import { log, tally } from "./telling.js";
 
 const addressTag = /^[aAq]$/;
 const idTag = /^[eEq]$/;
@@ -96,7 +97,7 @@ export function onArrival(
 }
 
 export function drop(relay: Relay, label: string, step: Step): void {
-  step.out.push({ type: "count", counter: "dropped_events", relay: relay.key, label, by: 1 });
+  tally(step, "dropped_events", relay, label);
 }
 
 function oneVerdictMore(state: SyncState, relay: Relay, step: Step): void {
@@ -117,19 +118,14 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
   if (relay) oneVerdictMore(state, relay, step);
   state.remembered.note(event, outcome, input.relay, step.now, step.out);
   if (outcome.type === "stored" || outcome.type === "held") {
-    step.out.push({ type: "count", counter: "events", label: source, by: 1 });
-    if (relay && (source === "reconnect" || source === "daily") && !input.layerFour) {
-      step.out.push({ type: "count", counter: "gap_events", relay: relay.key, by: 1 });
-    }
-    if (source === "live" && outcome.type === "stored") {
-      step.out.push({ type: "observeLag", seconds: Math.max(0, step.now.wallMs / 1000 - event.created_at) });
-    }
+    tally(step, "events", undefined, source);
     if (source === "live") {
-      step.out.push({ type: "log", level: "debug", code: "live-event", relay: input.relay, fields: { id: event.id } });
+      log(step, "debug", "live-event", relay, { id: event.id, kind: event.kind });
+      if (outcome.type === "stored") {
+        step.out.push({ type: "observeLag", seconds: Math.max(0, step.now.wallMs / 1000 - event.created_at) });
+      }
     }
-    if (relay && (source === "startup" || source === "reconnect" || source === "daily") && !input.layerFour) {
-      relay.newSince[source] += 1;
-    }
+    if (relay && !input.layerFour) noteHistory(relay, source, step);
     noteNew(state, relay, event, step);
     if (outcome.type === "stored") judgeAgain(state, event, undefined, step);
   }
@@ -150,21 +146,25 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
   if (share > config.refusedShare) pause(state, relay, "mostly-refused", config.refusedPauseMs, step);
 }
 
+/** For the summaries; what live should have brought is also counted as a gap. */
+function noteHistory(relay: Relay, source: EventSource, step: Step): void {
+  if (source !== "startup" && source !== "reconnect" && source !== "daily") return;
+  relay.newSince[source] += 1;
+  if (source !== "startup") tally(step, "gap_events", relay);
+}
+
 function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, step: Step): void {
   const { config } = state;
   const coordinate = coordinateOf(state, event);
   if (coordinate !== undefined && state.budgets.add(coordinate)) {
-    step.out.push({ type: "log", level: "warn", code: "repository-budget-hit", fields: { coordinate } });
+    log(step, "warn", "repository-budget-hit", undefined, { coordinate });
   }
   for (const [name, value] of event.tags) {
     const root =
       name !== undefined && value !== undefined && idTag.test(name) ? state.wanted.rootNumber(value) : undefined;
     if (root === undefined) continue;
     state.wanted.noteActivity(root, Math.min(event.created_at, step.now.wallMs / 1000));
-    if (relay && slotOf(Math.max(0, relay.items.get(rootItem(root)))) === slots.rotating) {
-      reconsider(state, relay, rootItem(root));
-      state.touched.add(relay);
-    }
+    if (relay) reconsider(state, relay, rootItem(root));
   }
   if (!relay) return;
   const nowMs = step.now.monotonicMs;
@@ -180,7 +180,7 @@ function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, 
 
 function pause(state: SyncState, relay: Relay, code: string, forMs: number, step: Step): void {
   state.health.of(relay.key).pausedUntilMs = step.now.monotonicMs + forMs;
-  step.out.push({ type: "log", level: "warn", code, relay: relay.key, fields: { forMs: Math.round(forMs) } });
+  log(step, "warn", code, relay, { forMs: Math.round(forMs) });
   disconnect(state, relay, step);
   state.touched.add(relay);
 }

@@ -10,10 +10,6 @@ export class Budgets {
 
   constructor(readonly config: SyncConfig) {}
 
-  get size(): number {
-    return this.#newToday.size;
-  }
-
   isOver(coordinate: string): boolean {
     return this.#over.has(coordinate);
   }

@@ -23,8 +23,6 @@ export const syncDefaults = {
   tagsPerFilter: 100,
   consolidatedTagsPerFilter: 500,
   maxLiveFilters: 70,
-  /** While one chunk is replaced, its new filters stand beside the old ones. */
-  extraFiltersWhileReplacing: 3,
   maxFiltersPerRequest: 10,
   maxFrameBytes: 100_000,
   longValueBytes: 255,

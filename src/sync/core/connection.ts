@@ -2,20 +2,23 @@
 // "Connections"). States shown: disconnected, connecting, syncing, live, live with failures.
 
 import { allFresh, nextLayer } from "./actions.js";
-import { cancelJobs, dropJobs } from "./history.js";
 import { type Item, layerOf, layers, phaseOf, phases, slotOf, slots } from "./items.js";
+import { cancelJobs, dropJobs } from "./job-ends.js";
 import { beginLayerFour } from "./layer-four.js";
-import { liveIsWhole, liveLost } from "./live.js";
+import { liveIsWhole } from "./live.js";
+import { liveLost } from "./live-answers.js";
 import { reconsider } from "./live-set.js";
 import type { ConnectFailure } from "./messages.js";
 import { hasTargets, type Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { urlOf } from "./targets.js";
+import { log, tally } from "./telling.js";
 
 export function tryDial(state: SyncState, relay: Relay, step: Step): void {
   if (relay.status !== "disconnected" || relay.awaitsDial || relay.forgotten || !hasTargets(relay)) return;
   if (state.ignored.has(relay.key)) return;
-  if (relay.notBeforeMs > step.now.monotonicMs || !state.health.mayDial(relay.key, step.now)) return;
+  if (relay.notBeforeMs > step.now.monotonicMs || state.health.dialAtMs(relay.key, step.now) > step.now.monotonicMs)
+    return;
   if (state.dialing.size >= state.config.maxDials) {
     relay.awaitsDial = true;
     state.dialQueue.push(relay);
@@ -55,19 +58,13 @@ export function onConnected(state: SyncState, relay: Relay, step: Step): void {
   relay.connectedMs = nowMs;
   relay.authPending = false;
   relay.readingPaused = false;
-  step.out.push({ type: "count", counter: "connection_attempts", relay: relay.key, label: "success", by: 1 });
+  tally(step, "connection_attempts", relay, "success");
   const good = relay.goodMoment;
   const quick = good !== undefined && !relay.catchUpFailed && nowMs - good.monotonicMs <= config.staleAfterMs;
-  step.out.push({
-    type: "log",
-    level: "info",
-    code: "connected",
-    relay: relay.key,
-    fields: { sync: quick ? "quick" : "full" },
-  });
+  log(step, "info", "connected", relay, { sync: quick ? "quick" : "full" });
   relay.historyNotBeforeMs = nowMs + (good ? config.reconnectDelayMs : config.startupDelayMs);
   if (!quick) {
-    if (good) step.out.push({ type: "log", level: "info", code: "stale-reset", relay: relay.key });
+    if (good) log(step, "info", "stale-reset", relay);
     fullSync(state, relay, "startup", step);
     return;
   }
@@ -96,7 +93,7 @@ export function fullSync(state: SyncState, relay: Relay, round: Relay["round"], 
     step.now.monotonicMs + config.dailyMinMs + step.random() * (config.dailyMaxMs - config.dailyMinMs);
   relay.layerFour = undefined;
   if (round === "daily") beginLayerFour(relay);
-  if (relay.rotatingRoots + relay.rotatingRepos > 0) {
+  if (relay.turns.roots.items + relay.turns.repos.items > 0) {
     for (const item of relay.items.keys()) reconsider(state, relay, item);
   }
 }
@@ -108,12 +105,7 @@ export function syncAgain(state: SyncState, relay: Relay, step: Step): void {
     relay.nextDailyMs = Math.min(relay.nextDailyMs, relay.lastFullMs + state.config.staleAfterMs);
   if (relay.nextDailyMs > nowMs) return;
   const round = relay.catchUpFailed ? "startup" : "daily";
-  step.out.push({
-    type: "log",
-    level: "info",
-    code: round === "daily" ? "daily-sync" : "stale-reset",
-    relay: relay.key,
-  });
+  log(step, "info", round === "daily" ? "daily-sync" : "stale-reset", relay);
   fullSync(state, relay, round, step);
 }
 
@@ -122,7 +114,6 @@ const isSyncing = (relay: Relay): boolean =>
 
 /** Keeps the good moment and notes the end of a round. */
 export function noteProgress(relay: Relay, step: Step): void {
-  if (relay.status !== "connected") return;
   const syncing = isSyncing(relay);
   const good =
     !syncing &&
@@ -143,13 +134,11 @@ function summarise(relay: Relay, step: Step): void {
   for (const source of ["startup", "reconnect", "daily"] as const) {
     const newEvents = relay.newSince[source];
     if (newEvents === 0) continue;
-    const level = summaryLevels[source];
-    step.out.push({ type: "log", level, code: `${source}-summary`, relay: relay.key, fields: { newEvents } });
+    log(step, summaryLevels[source], `${source}-summary`, relay, { newEvents });
     relay.newSince[source] = 0;
   }
   if (relay.peerMissing > relay.peerMissingTold) {
-    const fields = { count: relay.peerMissing };
-    step.out.push({ type: "log", level: "warn", code: "peer-missing-events", relay: relay.key, fields });
+    log(step, "warn", "peer-missing-events", relay, { count: relay.peerMissing });
   }
   relay.peerMissingTold = relay.peerMissing;
 }
@@ -165,12 +154,12 @@ export function stateName(relay: Relay): RelayStateName {
 export function onConnectFailed(state: SyncState, relay: Relay, kind: ConnectFailure, step: Step): void {
   dialEnded(state, relay, step);
   relay.status = "disconnected";
-  step.out.push({ type: "count", counter: "connection_attempts", relay: relay.key, label: "failure", by: 1 });
+  tally(step, "connection_attempts", relay, "failure");
   const naughty = relay.bootstrap ? undefined : state.health.noteKind(relay.key, relay.host, kind, step.now);
   if (naughty) {
     const untilWallMs = state.health.of(relay.key).naughtyUntilWallMs;
     step.out.push({ type: "saveNaughty", relay: relay.key, kind: naughty, untilWallMs });
-    step.out.push({ type: "log", level: "warn", code: "relay-naughty", relay: relay.key, fields: { kind: naughty } });
+    log(step, "warn", "relay-naughty", relay, { kind: naughty });
   }
   noteFailure(state, relay, "connect-failed", kind, step);
 }
@@ -179,17 +168,8 @@ function noteFailure(state: SyncState, relay: Relay, code: string, kind: string,
   const { waitMs, died } = state.health.fail(relay.key, step.now, step.random);
   state.health.of(relay.key).lastFailure = { kind, wallMs: step.now.wallMs };
   const { failures, firstFailureMs } = state.health.of(relay.key);
-  step.out.push({
-    type: "log",
-    level: "warn",
-    code,
-    relay: relay.key,
-    fields: { kind, attempt: failures, waitMs: Math.round(waitMs) },
-  });
-  if (died) {
-    const fields = { forMs: Math.round(step.now.monotonicMs - firstFailureMs) };
-    step.out.push({ type: "log", level: "error", code: "relay-dead", relay: relay.key, fields });
-  }
+  log(step, "warn", code, relay, { kind, attempt: failures, waitMs: Math.round(waitMs) });
+  if (died) log(step, "error", "relay-dead", relay, { forMs: Math.round(step.now.monotonicMs - firstFailureMs) });
 }
 
 /** The link is gone. `byUs`: we closed it, which is no failure of the relay's. */

@@ -5,29 +5,25 @@
 
 import { isRateLimit, meaningOfClosed, namesNegentropy } from "./answers.js";
 import { drop, isAskedFor, onArrival, onVerdict } from "./arrivals.js";
-import { Budgets } from "./budgets.js";
 import type { SyncConfig } from "./config.js";
 import { noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
 import { nextDueMs } from "./deadlines.js";
-import { HealthBook } from "./health.js";
-import { endQuery, failJob, reviveRetries, startWork } from "./history.js";
+import { startWork } from "./history.js";
+import { expireQueries, reviveRetries, settle } from "./job-ends.js";
 import { onRelated } from "./layer-four.js";
-import { liveIsOpen, onLiveAuth, onLiveClosed, onLiveEose, pumpLive, rebuildLive, reopenUnanswered } from "./live.js";
+import { liveIsOpen, pumpLive } from "./live.js";
+import { onLiveAuth, onLiveClosed, onLiveEose, rebuildLive, reopenUnanswered } from "./live-answers.js";
 import type { Command, Input, Random, Time } from "./messages.js";
 import { onOwnServer } from "./own-server.js";
-import { type Ends, onQueryClosed, onQueryEose, onQueryEvent, resendUnanswered } from "./query.js";
-import { expireQueries, onReconciled, onReconcileFailed } from "./reconciling.js";
+import { onQueryClosed, onQueryEose, onQueryEvent, resendUnanswered } from "./query.js";
+import { onReconciled, onReconcileFailed } from "./reconciling.js";
 import type { Relay } from "./relay.js";
-import { Remembered } from "./remembered.js";
 import { rotate } from "./rotation.js";
 import { type CoreSnapshot, snapshotOf } from "./snapshot.js";
 import { newState, type Step, type SyncState } from "./state.js";
-import { onSteering } from "./steering.js";
+import { ignore, reconnect } from "./steering.js";
 import { applyWindow, followBootstrap } from "./targets.js";
 import { tidy } from "./tidying.js";
-import { Wanted } from "./wanted.js";
-
-const ends: Ends = { ended: endQuery, failed: failJob };
 
 type LinkInput = Extract<Input, { link: number }>;
 
@@ -36,12 +32,7 @@ export class SyncCore {
   #toldWakeMs = Number.POSITIVE_INFINITY;
 
   constructor(config: SyncConfig) {
-    this.#state = newState(config, {
-      wanted: new Wanted(config),
-      health: new HealthBook(config),
-      remembered: new Remembered(config),
-      budgets: new Budgets(config),
-    });
+    this.#state = newState(config);
   }
 
   step(input: Input, now: Time, random: Random): Command[] {
@@ -82,8 +73,10 @@ export class SyncCore {
         this.#openWindow(step);
         break;
       case "ignoredRelays":
+        ignore(state, input.relays, step);
+        break;
       case "reconnect":
-        onSteering(state, input, step);
+        reconnect(state, input.relay, step);
         break;
       case "rememberedLoaded":
         for (const entry of input.entries) state.remembered.cold.add(entry);
@@ -138,14 +131,14 @@ export class SyncCore {
         break;
       case "eose": {
         const found = relay.bySub.get(input.subscription);
-        if (found) onQueryEose(state, relay, found.job, found.query, ends, step);
+        if (found) settle(state, relay, found, onQueryEose(state, relay, found, step), step);
         else onLiveEose(relay, input.subscription, step);
         break;
       }
       case "subscriptionClosed": {
         const meaning = meaningOfClosed(input.message);
         const found = relay.bySub.get(input.subscription);
-        if (found) onQueryClosed(state, relay, found.job, found.query, meaning, ends, step);
+        if (found) settle(state, relay, found, onQueryClosed(state, relay, found, meaning, step), step);
         else onLiveClosed(state, relay, input.subscription, meaning, step);
         if (meaning === "rate-limited") this.#slowDown(relay, step);
         break;
@@ -164,7 +157,7 @@ export class SyncCore {
       case "authenticated":
         relay.authPending = false;
         onLiveAuth(relay);
-        for (const job of [...relay.jobs]) {
+        for (const job of relay.jobs) {
           for (const query of job.queries) if (query.state === "auth") query.state = "queued";
         }
         break;
@@ -177,12 +170,12 @@ export class SyncCore {
         const found = relay.bySub.get(input.session);
         if (!found) break;
         relay.peerMissing += input.peerMissing;
-        onReconciled(state, relay, found.job, found.query, input.missing, ends, step);
+        settle(state, relay, found, onReconciled(state, relay, found, input.missing, step), step);
         break;
       }
       case "reconcileFailed": {
         const found = relay.bySub.get(input.session);
-        if (found) onReconcileFailed(state, relay, found.job, found.query, input.kind, false, ends, step);
+        if (found) settle(state, relay, found, onReconcileFailed(state, relay, found, input.kind, false, step), step);
         if (input.kind === "rate-limited") this.#slowDown(relay, step);
         break;
       }
@@ -198,11 +191,12 @@ export class SyncCore {
       else drop(relay, "not-asked", step);
       return;
     }
-    const jobs = relay.jobs.length;
-    const inside = onQueryEvent(state, relay, found.job, found.query, input.event, asked, ends, step);
-    if (inside) onArrival(state, relay, found.job.source, found.job, input.event, step);
+    const meaning = onQueryEvent(state, found.query, input.event, asked, step);
+    if (meaning === "inside") onArrival(state, relay, found.job.source, found.job, input.event, step);
     else drop(relay, "not-asked", step);
-    if (relay.jobs.length !== jobs) state.touched.add(relay);
+    if (typeof meaning === "string") return;
+    settle(state, relay, found, meaning, step);
+    state.touched.add(relay);
   }
 
   #slowDown(relay: Relay, step: Step): void {
@@ -211,8 +205,9 @@ export class SyncCore {
   }
 
   #failSession(relay: Relay, step: Step): void {
-    for (const { job, query } of [...relay.bySub.values()]) {
-      if (query.state === "reconciling") onReconcileFailed(this.#state, relay, job, query, "failed", false, ends, step);
+    for (const asked of [...relay.bySub.values()]) {
+      if (asked.query.state !== "reconciling") continue;
+      settle(this.#state, relay, asked, onReconcileFailed(this.#state, relay, asked, "failed", false, step), step);
     }
   }
 
@@ -262,7 +257,7 @@ export class SyncCore {
     }
     tryDial(state, relay, step);
     if (relay.status === "connected") {
-      expireQueries(state, relay, ends, step);
+      expireQueries(state, relay, step);
       reviveRetries(state, relay, nowMs);
       syncAgain(state, relay, step);
       rotate(state, relay, step);

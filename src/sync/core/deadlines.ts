@@ -10,7 +10,7 @@ const never = Number.POSITIVE_INFINITY;
 
 function whenConnected(state: SyncState, relay: Relay, nowMs: number): number {
   const { config } = state;
-  let due = Math.min(relay.nextDailyMs, relay.rotateRootsMs, relay.rotateReposMs);
+  let due = Math.min(relay.nextDailyMs, relay.turns.roots.dueMs, relay.turns.repos.dueMs);
   if (relay.catchUpFailed) due = Math.min(due, relay.lastFullMs + config.staleAfterMs);
   for (const job of relay.jobs) for (const query of job.queries) due = Math.min(due, queryDeadlineMs(state, query));
   for (const retry of relay.retries) due = Math.min(due, retry.dueMs);

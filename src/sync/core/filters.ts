@@ -1,5 +1,5 @@
 // Filters of the layers (spec "Layers and filters"). One builder serves live and history; `since` and the rest are
-// arguments. Also says how large a chunk may be on a relay.
+// arguments.
 
 import type { Filter } from "../../nostr/filter.js";
 import type { Pubkey } from "../../nostr/ids.js";
@@ -7,6 +7,7 @@ import { kinds } from "../../nostr/kinds.js";
 import type { SyncConfig } from "./config.js";
 import { allStatesItem, type Item, indexOf, type Layer, layerOf, layers } from "./items.js";
 import type { Relay } from "./relay.js";
+import { frameBytes, overheadBytes } from "./room.js";
 import type { Wanted } from "./wanted.js";
 
 export interface Bounds {
@@ -66,37 +67,7 @@ export function filterOf(layer: Layer, tag: string | undefined, values: readonly
 export const valueBytes = (value: string): number => Buffer.byteLength(value) + 3;
 
 export const isLong = (config: SyncConfig, value: string | undefined): boolean =>
-  value !== undefined && Buffer.byteLength(value) > config.longValueBytes;
-
-/** Room for one filter, its keys and the REQ around it taken off. */
-const overheadBytes = 400;
-
-export function frameBytes(config: SyncConfig, relay: Pick<Relay, "limits">, consolidated: boolean): number {
-  const stated = relay.limits.maxMessageBytes;
-  if (stated === undefined) return config.maxFrameBytes;
-  const room = Math.floor(stated * 0.9);
-  return consolidated ? Math.max(2000, room) : Math.max(2000, Math.min(room, config.maxFrameBytes));
-}
-
-export interface ChunkRoom {
-  readonly values: number;
-  readonly bytes: number;
-}
-
-export function liveRoom(config: SyncConfig, relay: Pick<Relay, "limits">, consolidated: boolean): ChunkRoom {
-  const stated = relay.limits.maxFilterValues;
-  const most = consolidated ? Math.max(config.consolidatedTagsPerFilter, stated ?? 0) : config.tagsPerFilter;
-  return {
-    values: Math.max(1, Math.min(most, stated ?? most)),
-    bytes: frameBytes(config, relay, consolidated) - overheadBytes,
-  };
-}
-
-export function historyRoom(config: SyncConfig, relay: Pick<Relay, "limits">): ChunkRoom {
-  const stated = relay.limits.maxFilterValues;
-  const values = stated === undefined ? config.tagsPerFilter : Math.min(stated, config.maxHistoryTagsPerFilter);
-  return { values: Math.max(1, values), bytes: frameBytes(config, relay, false) - overheadBytes };
-}
+  value !== undefined && value.length * 3 > config.longValueBytes && Buffer.byteLength(value) > config.longValueBytes;
 
 /** Filters into requests: as many together as the relay takes and a frame holds. */
 export function requestsOf(

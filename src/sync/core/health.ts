@@ -48,10 +48,6 @@ export class HealthBook {
 
   constructor(readonly config: SyncConfig) {}
 
-  get size(): number {
-    return this.#records.size;
-  }
-
   of(relay: RelayKey): Health {
     let health = this.#records.get(relay);
     if (!health) {
@@ -143,10 +139,6 @@ export class HealthBook {
     }
     this.#recentDns.push({ relay, host, atMs: time.monotonicMs, takenBack: others.length > 0 });
     return others.length > 0;
-  }
-
-  mayDial(relay: RelayKey, time: Time): boolean {
-    return this.dialAtMs(relay, time) <= time.monotonicMs;
   }
 
   /** Monotonic time of the next allowed dial. */

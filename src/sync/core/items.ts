@@ -26,6 +26,8 @@ export const phases = {
   retrying: 3,
   /** This relay refuses the value itself; tried again with the next full sync. */
   barred: 4,
+  /** Not in targets: what the word -1 reads as. */
+  absent: 7,
 } as const;
 export type Phase = (typeof phases)[keyof typeof phases];
 

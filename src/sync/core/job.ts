@@ -56,7 +56,6 @@ export interface Job {
   readonly layer: Layer;
   readonly items: readonly Item[];
   readonly source: EventSource;
-  readonly since: number | undefined;
   readonly startedMs: number;
   readonly sweep: Sweep | undefined;
   readonly related: Related | undefined;
@@ -66,7 +65,12 @@ export interface Job {
   /** Subscriptions that reached EOSE, sessions that ended: for the log. */
   readonly ended: string[];
   unpageable: boolean;
-  newEvents: number;
+}
+
+/** One query and the job it belongs to. */
+export interface Asked {
+  readonly job: Job;
+  readonly query: Query;
 }
 
 /** Items whose recent past is asked for once more: quick reconnect, reopened chunks, rotation. */

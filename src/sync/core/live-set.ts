@@ -3,41 +3,12 @@
 // active roots, and last repos, are left to rotating history.
 
 import { filtersPerChunk, isLong, textOf, valueBytes } from "./filters.js";
-import { failuresOf, type Item, indexOf, type Layer, layerOf, layers, phaseOf, slotOf, slots } from "./items.js";
-import { liveBudget, type Room } from "./live-room.js";
-import { type Chunk, type Relay, setWord } from "./relay.js";
+import { type Item, indexOf, type Layer, layerOf, layers, slotOf, slots } from "./items.js";
+import type { Chunk, Relay } from "./relay.js";
+import { type LiveRoom, liveRoom } from "./room.js";
 import type { Step, SyncState } from "./state.js";
-
-function countRotating(relay: Relay, item: Item, by: 1 | -1): void {
-  if (layerOf(item) === layers.roots) relay.rotatingRoots += by;
-  else relay.rotatingRepos += by;
-}
-
-export function setSlot(state: SyncState, relay: Relay, item: Item, slot: number): void {
-  const word = relay.items.get(item);
-  if (word < 0) return;
-  if (slotOf(word) === slots.rotating) countRotating(relay, item, -1);
-  if (slot === slots.rotating) countRotating(relay, item, 1);
-  setWord(relay, item, phaseOf(word), failuresOf(word), slot, state.config.failuresUntilNoted);
-}
-
-/** The item leaves targets or its chunk. */
-export function dropFromLive(relay: Relay, item: Item, slot: number): void {
-  if (slot === slots.rotating) countRotating(relay, item, -1);
-  if (slot < slots.firstChunk) return;
-  const chunk = relay.chunks.find((other) => other.id === slot);
-  const at = chunk?.items.indexOf(item) ?? -1;
-  if (!chunk || at < 0) return;
-  chunk.items.splice(at, 1);
-  chunk.dirty = true;
-}
-
-function rotate(state: SyncState, relay: Relay, item: Item): void {
-  const word = relay.items.get(item);
-  if (word < 0) return;
-  if (slotOf(word) >= slots.firstChunk) dropFromLive(relay, item, slotOf(word));
-  setSlot(state, relay, item, slots.rotating);
-}
+import { log } from "./telling.js";
+import { setSlot } from "./words.js";
 
 export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chunk {
   const chunk: Chunk = {
@@ -62,6 +33,7 @@ export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chun
 export function addToChunk(state: SyncState, relay: Relay, chunk: Chunk, item: Item): void {
   chunk.items.push(item);
   chunk.bytes += valueBytes(textOf(state.wanted, item) ?? "");
+  if (chunk.layer === layers.roots) relay.leastActive = Math.min(relay.leastActive, activity(state, item));
   chunk.dirty = true;
   setSlot(state, relay, item, chunk.id);
 }
@@ -70,7 +42,7 @@ export function addToChunk(state: SyncState, relay: Relay, chunk: Chunk, item: I
 export const committedFilters = (relay: Relay): number =>
   relay.chunks.reduce((sum, chunk) => sum + filtersPerChunk(chunk.layer, chunk.items), 0);
 
-function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: Room): Chunk | undefined {
+function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: LiveRoom): Chunk | undefined {
   for (let at = relay.chunks.length - 1; at >= 0; at--) {
     const chunk = relay.chunks[at]!;
     if (chunk.layer !== layer || chunk.closedToNew) continue;
@@ -81,7 +53,7 @@ function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: Room): C
 
 /** Two or more chunks of a layer that fit into one. */
 export function mergeable(state: SyncState, relay: Relay): Chunk[] | undefined {
-  const room = liveBudget(state.config, relay);
+  const room = liveRoom(state.config, relay);
   if (!relay.consolidated || committedFilters(relay) * 2 <= room.filters) return undefined;
   for (const layer of [layers.roots, layers.repositories, layers.states]) {
     const group: Chunk[] = [];
@@ -103,23 +75,25 @@ export function mergeable(state: SyncState, relay: Relay): Chunk[] | undefined {
 
 const activity = (state: SyncState, item: Item): number => state.wanted.activeSeconds(indexOf(item));
 
-function liveRoots(relay: Relay): Item[] {
-  return relay.chunks.flatMap((chunk) => (chunk.layer === layers.roots ? chunk.items : []));
-}
-
-function leastActivity(state: SyncState, relay: Relay): number {
-  let least = Number.POSITIVE_INFINITY;
-  for (const item of liveRoots(relay)) least = Math.min(least, activity(state, item));
-  return least;
-}
-
-/** The least active twentieth of the live roots gives way, so that this is done seldom. */
-function evictRoots(state: SyncState, relay: Relay): number {
-  const live = liveRoots(relay).sort((a, b) => activity(state, a) - activity(state, b));
-  const leaving = live.slice(0, Math.max(1, Math.ceil(live.length / 20)));
-  for (const item of leaving) rotate(state, relay, item);
-  const next = live[leaving.length];
-  return next === undefined ? Number.POSITIVE_INFINITY : activity(state, next);
+/**
+ * The least active twentieth of the live roots gives way to a more active one, so that this is done seldom. Finds out
+ * who is least active only when the bound that is kept says that somebody may be less active.
+ */
+function evictRoots(state: SyncState, relay: Relay, active: number): void {
+  if (active <= relay.leastActive) return;
+  const live = relay.chunks.flatMap((chunk) => (chunk.layer === layers.roots ? chunk.items : []));
+  live.sort((a, b) => activity(state, a) - activity(state, b));
+  const leastAt = (at: number): number => (at < live.length ? activity(state, live[at]!) : Number.POSITIVE_INFINITY);
+  relay.leastActive = leastAt(0);
+  if (active <= relay.leastActive) return;
+  const leaving = new Set(live.slice(0, Math.ceil(live.length / 20)));
+  for (const item of leaving) setSlot(state, relay, item, slots.rotating);
+  for (const chunk of relay.chunks) {
+    if (chunk.layer !== layers.roots) continue;
+    const staying = chunk.items.filter((item) => !leaving.has(item));
+    if (staying.length < chunk.items.length) Object.assign(chunk, { items: staying, dirty: true });
+  }
+  relay.leastActive = leastAt(leaving.size);
 }
 
 /** A repo needs a chunk: the chunk of the least recently active roots gives its filters. */
@@ -131,21 +105,23 @@ function giveUpRootChunk(state: SyncState, relay: Relay): boolean {
     const mean = chunk.items.reduce((sum, item) => sum + activity(state, item), 0) / chunk.items.length;
     if (mean < leastSum) [least, leastSum] = [chunk, mean];
   }
-  for (const item of [...(least?.items ?? [])]) rotate(state, relay, item);
-  return least !== undefined;
+  if (!least) return false;
+  for (const item of least.items) setSlot(state, relay, item, slots.rotating);
+  Object.assign(least, { items: [], dirty: true });
+  return true;
 }
 
 interface Placing {
   readonly state: SyncState;
   readonly relay: Relay;
   readonly step: Step;
-  room: Room;
+  room: LiveRoom;
   /** Counted once and kept: walking all chunks for each of half a million items would be quadratic. */
   committed: number;
-  longChunks: number;
   /** Where the last item of a layer went; undefined when no chunk of the layer has room. */
   readonly last: (Chunk | undefined)[];
-  leastActive: number;
+  /** Until the answer is no: placing items only makes chunks fuller. */
+  mayMerge: boolean;
 }
 
 function chunkFor(placing: Placing, layer: Layer, bytes: number): Chunk | undefined {
@@ -158,14 +134,14 @@ function chunkFor(placing: Placing, layer: Layer, bytes: number): Chunk | undefi
 
 function placeAlone(placing: Placing, item: Item, long: boolean): void {
   const { state, relay } = placing;
-  if (long && placing.longChunks >= state.config.maxLongChunks) {
-    rotate(state, relay, item);
+  const isLongChunk = (chunk: Chunk): boolean => isLong(state.config, textOf(state.wanted, chunk.items[0] ?? 0));
+  if (long && relay.chunks.filter(isLongChunk).length >= state.config.maxLongChunks) {
+    setSlot(state, relay, item, slots.rotating);
     return;
   }
   const layer = layerOf(item);
   addToChunk(state, relay, newChunk(relay, layer, true), item);
   placing.committed += filtersPerChunk(layer, [item]);
-  if (long) placing.longChunks += 1;
 }
 
 /** A chunk for the item within the budget, letting chunks grow when it is used up. */
@@ -177,9 +153,8 @@ function findChunk(placing: Placing, item: Item, bytes: number): Chunk | undefin
   const needed = filtersPerChunk(layer, [item]);
   if (placing.committed + needed > placing.room.filters && !relay.consolidated) {
     relay.consolidated = true;
-    placing.room = liveBudget(state.config, relay);
-    const fields = { filters: placing.committed };
-    step.out.push({ type: "log", level: "info", code: "live-consolidated", relay: relay.key, fields });
+    placing.room = liveRoom(state.config, relay);
+    log(step, "info", "live-consolidated", relay, { filters: placing.committed });
     const grown = chunkFor(placing, layer, bytes);
     if (grown) return grown;
   }
@@ -194,19 +169,13 @@ function placeBeyondBudget(placing: Placing, item: Item, bytes: number): boolean
   const { state, relay } = placing;
   if (layerOf(item) !== layers.roots) {
     if (giveUpRootChunk(state, relay)) return false;
-    rotate(state, relay, item);
+    setSlot(state, relay, item, slots.rotating);
     return true;
   }
-  if (Number.isNaN(placing.leastActive)) placing.leastActive = leastActivity(state, relay);
-  if (activity(state, item) > placing.leastActive) {
-    placing.leastActive = evictRoots(state, relay);
-    const chunk = chunkFor(placing, layers.roots, bytes);
-    if (chunk) {
-      addToChunk(state, relay, chunk, item);
-      return true;
-    }
-  }
-  rotate(state, relay, item);
+  evictRoots(state, relay, activity(state, item));
+  const chunk = chunkFor(placing, layers.roots, bytes);
+  if (chunk) addToChunk(state, relay, chunk, item);
+  else setSlot(state, relay, item, slots.rotating);
   return true;
 }
 
@@ -215,21 +184,17 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
   if (relay.unplaced.length === 0 || (relay.placingWaits && relay.replacement)) return;
   const { config } = state;
   relay.placingWaits = false;
-  const waiting = relay.unplaced.filter((item) => {
-    const word = relay.items.get(item);
-    return word >= 0 && slotOf(word) === slots.unplaced;
-  });
+  const isUnplaced = (item: Item): boolean => slotOf(relay.items.get(item)) === slots.unplaced;
+  const waiting = relay.unplaced.filter(isUnplaced);
   relay.unplaced = [];
-  const isLongChunk = (chunk: Chunk): boolean => isLong(config, textOf(state.wanted, chunk.items[0] ?? 0));
   const placing: Placing = {
     state,
     relay,
     step,
-    room: liveBudget(config, relay),
+    room: liveRoom(config, relay),
     committed: committedFilters(relay),
-    longChunks: relay.chunks.filter(isLongChunk).length,
     last: [],
-    leastActive: Number.NaN,
+    mayMerge: true,
   };
   if (waiting.length > placing.room.values) {
     waiting.sort(
@@ -240,7 +205,7 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
   for (let at = 0; at < waiting.length; at++) {
     const item = waiting[at]!;
     // The same item may have been noted twice.
-    if (slotOf(relay.items.get(item)) !== slots.unplaced) continue;
+    if (!isUnplaced(item)) continue;
     const value = textOf(state.wanted, item);
     if (value === undefined || isLong(config, value)) {
       placeAlone(placing, item, value !== undefined);
@@ -258,15 +223,15 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
   }
 }
 
-/** Asked for every item that finds no room; the answer can only become no while items are placed. */
 function mergeAhead(placing: Placing): boolean {
-  return Number.isNaN(placing.leastActive) && mergeable(placing.state, placing.relay) !== undefined;
+  placing.mayMerge &&= mergeable(placing.state, placing.relay) !== undefined;
+  return placing.mayMerge;
 }
 
 /** Rotating items are given another chance: with a full sync, or when a root comes alive again. */
 export function reconsider(state: SyncState, relay: Relay, item: Item): void {
-  const word = relay.items.get(item);
-  if (word < 0 || slotOf(word) !== slots.rotating) return;
+  if (slotOf(relay.items.get(item)) !== slots.rotating) return;
   setSlot(state, relay, item, slots.unplaced);
   relay.unplaced.push(item);
+  state.touched.add(relay);
 }

@@ -1,22 +1,21 @@
-// The live subscriptions of a connected relay: opens, replaces, merges, halves and reopens chunks (spec "Layers and
-// filters"). A replacement is opened before the old one is closed, one at a time, so that the relay never sees more
+// The live subscriptions of a connected relay: opens, replaces, merges and reopens chunks (spec "Layers and filters"). A replacement is opened before the old one is closed, one at a time, so that the relay never sees more
 // than three filters above the budget.
 
-import type { ClosedMeaning } from "./answers.js";
+import type { Filter } from "../../nostr/filter.js";
 import { filterOf, requestsOf, tagsOf, valueBytes, valuesOf } from "./filters.js";
-import { type Item, indexOf, layers, phaseOf, phases, slots } from "./items.js";
-import { liveBudget } from "./live-room.js";
-import { addToChunk, mergeable, newChunk, placeItems, setSlot } from "./live-set.js";
+import { phaseOf, phases, slots } from "./items.js";
+import { addToChunk, mergeable, newChunk, placeItems } from "./live-set.js";
 import type { Chunk, Relay } from "./relay.js";
+import { liveRoom } from "./room.js";
 import type { Step, SyncState } from "./state.js";
+import { setSlot } from "./words.js";
 
-function closeSub(relay: Relay, sub: string): void {
-  relay.openFilters -= relay.subFilters.get(sub) ?? 0;
-  relay.subFilters.delete(sub);
+export function closeSub(relay: Relay, sub: string): void {
+  relay.openFilters -= relay.liveSubs.get(sub)?.filters ?? 0;
   relay.liveSubs.delete(sub);
 }
 
-function unsubscribe(relay: Relay, subs: readonly string[], step: Step): void {
+export function unsubscribe(relay: Relay, subs: readonly string[], step: Step): void {
   for (const subscription of subs) {
     if (!relay.liveSubs.has(subscription)) continue;
     closeSub(relay, subscription);
@@ -25,7 +24,7 @@ function unsubscribe(relay: Relay, subs: readonly string[], step: Step): void {
 }
 
 /** Values that left since are not in the new filters. */
-function requestsFor(state: SyncState, relay: Relay, chunk: Chunk, step: Step): ReturnType<typeof requestsOf> {
+function requestsFor(state: SyncState, relay: Relay, chunk: Chunk, step: Step): Filter[][] {
   const values = valuesOf(state.wanted, chunk.items);
   chunk.bytes = values.reduce((sum, value) => sum + valueBytes(value), 0);
   const bounds =
@@ -40,41 +39,32 @@ function requestsFor(state: SyncState, relay: Relay, chunk: Chunk, step: Step): 
   return requestsOf(state.config, relay, filters, chunk.bytes);
 }
 
-function send(
-  state: SyncState,
-  relay: Relay,
-  chunk: Chunk,
-  requests: ReturnType<typeof requestsOf>,
-  step: Step,
-): string[] {
-  const subs: string[] = [];
+function send(state: SyncState, relay: Relay, chunk: Chunk, requests: readonly Filter[][], step: Step): void {
+  chunk.subs = [];
   for (const filters of requests) {
     const subscription = `l${state.nextName++}`;
     step.out.push({ type: "subscribe", relay: relay.key, link: relay.link, subscription, filters });
-    relay.liveSubs.set(subscription, chunk);
-    relay.subFilters.set(subscription, filters.length);
+    relay.liveSubs.set(subscription, { chunk, filters: filters.length });
     relay.openFilters += filters.length;
-    subs.push(subscription);
+    chunk.subs.push(subscription);
   }
-  chunk.subs = subs;
-  chunk.unanswered = [...subs];
+  chunk.unanswered = [...chunk.subs];
   chunk.openedMs = step.now.monotonicMs;
   chunk.dirty = false;
   chunk.retryAtMs = 0;
   chunk.awaitsAuth = false;
-  return subs;
 }
 
 function catchUp(state: SyncState, relay: Relay, chunk: Chunk): void {
   if (chunk.lostAtWallMs === undefined) return;
   const since = Math.floor((chunk.lostAtWallMs - state.config.lookbackMs) / 1000);
   chunk.lostAtWallMs = undefined;
-  const items = chunk.items.filter((item) => phaseOf(Math.max(0, relay.items.get(item))) === phases.confirmed);
+  const items = chunk.items.filter((item) => phaseOf(relay.items.get(item)) === phases.confirmed);
   if (items.length > 0)
     relay.sweeps.push({ source: "reconnect", since, layer: chunk.layer, items, cursor: 0, running: 0 });
 }
 
-function removeChunk(relay: Relay, chunk: Chunk): void {
+export function removeChunk(relay: Relay, chunk: Chunk): void {
   relay.chunks = relay.chunks.filter((other) => other !== chunk);
 }
 
@@ -85,17 +75,9 @@ export function finishReplacement(relay: Relay, step: Step): void {
   unsubscribe(relay, replacement.oldSubs, step);
 }
 
-function startReplacement(state: SyncState, relay: Relay, into: Chunk, absorbed: Chunk[], step: Step): void {
-  const oldSubs = [...into.subs, ...absorbed.flatMap((chunk) => chunk.subs)];
-  const newSubs = send(state, relay, into, requestsFor(state, relay, into, step), step);
-  relay.replacement = {
-    into,
-    absorbed,
-    oldSubs,
-    newSubs,
-    awaited: new Set(newSubs),
-    deadlineMs: step.now.monotonicMs + state.config.liveReplaceTimeoutMs,
-  };
+function replace(state: SyncState, relay: Relay, oldSubs: readonly string[], into: Chunk, step: Step): void {
+  send(state, relay, into, requestsFor(state, relay, into, step), step);
+  relay.replacement = { into, oldSubs, deadlineMs: step.now.monotonicMs + state.config.liveReplaceTimeoutMs };
 }
 
 function merge(state: SyncState, relay: Relay, group: Chunk[], step: Step): void {
@@ -107,12 +89,13 @@ function merge(state: SyncState, relay: Relay, group: Chunk[], step: Step): void
     }
     removeChunk(relay, chunk);
   }
-  startReplacement(state, relay, into, group, step);
+  const oldSubs = group.flatMap((chunk) => chunk.subs);
+  replace(state, relay, oldSubs, into, step);
   catchUp(state, relay, into);
 }
 
 /** The relay has no subscription left for it. */
-function leaveToRotation(state: SyncState, relay: Relay, chunk: Chunk): void {
+export function leaveToRotation(state: SyncState, relay: Relay, chunk: Chunk): void {
   for (const item of chunk.items) setSlot(state, relay, item, slots.rotating);
   removeChunk(relay, chunk);
 }
@@ -123,19 +106,26 @@ export const answerDueMs = (state: SyncState, chunk: Chunk): number =>
     ? chunk.openedMs + state.config.silenceMs
     : Number.POSITIVE_INFINITY;
 
-/** The relay may never have taken it: asked again later. */
-function reopenLater(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
+/** The chunk is not open any more; what comes meanwhile is caught up when it is. */
+export function closeChunk(relay: Relay, chunk: Chunk, step: Step): void {
   if (relay.replacement?.into === chunk) finishReplacement(relay, step);
   unsubscribe(relay, chunk.subs, step);
   chunk.subs = [];
   chunk.unanswered = [];
   chunk.lostAtWallMs ??= step.now.wallMs;
-  delay(state, chunk, step);
 }
 
-/** A NOTICE told us to slow down, and nobody knows which request it dropped. */
-export function reopenUnanswered(state: SyncState, relay: Relay, step: Step): void {
-  for (const chunk of relay.chunks) if (chunk.unanswered.length > 0) reopenLater(state, relay, chunk, step);
+/** Tried again after a while that grows. */
+export function delay(state: SyncState, chunk: Chunk, step: Step): void {
+  const { retryDelaysMs } = state.config;
+  chunk.retryAtMs = step.now.monotonicMs + retryDelaysMs[Math.min(chunk.refusals, retryDelaysMs.length - 1)]!;
+  chunk.refusals += 1;
+}
+
+/** The relay may never have taken it: asked again later. */
+export function reopenLater(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
+  closeChunk(relay, chunk, step);
+  delay(state, chunk, step);
 }
 
 /** Brings what is open nearer to what shall be open. Call only when the relay may be asked. */
@@ -150,7 +140,7 @@ export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
     relay.chunks = relay.chunks.filter((chunk) => chunk.items.length > 0);
     placeItems(state, relay, step);
   }
-  const budget = liveBudget(config, relay);
+  const budget = liveRoom(config, relay);
   for (const chunk of [...relay.chunks]) {
     if (chunk.subs.length > 0 || chunk.retryAtMs > nowMs) continue;
     if (chunk.awaitsAuth) {
@@ -176,7 +166,7 @@ export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
     return;
   }
   const changed = relay.chunks.find((chunk) => chunk.dirty && chunk.subs.length > 0);
-  if (changed) startReplacement(state, relay, changed, [], step);
+  if (changed) replace(state, relay, changed.subs, changed, step);
 }
 
 /** History may begin: everything in targets is live, rotating, or waits for a retry. */
@@ -188,115 +178,3 @@ export function liveIsOpen(relay: Relay, nowMs: number): boolean {
 /** Nothing is missed at this moment. */
 export const liveIsWhole = (relay: Relay): boolean =>
   relay.unplaced.length === 0 && relay.chunks.every((chunk) => chunk.subs.length > 0);
-
-export function onLiveEose(relay: Relay, sub: string, step: Step): void {
-  const chunk = relay.liveSubs.get(sub);
-  if (chunk) {
-    chunk.refusals = 0;
-    chunk.unanswered = chunk.unanswered.filter((other) => other !== sub);
-  }
-  const awaited = relay.replacement?.awaited;
-  if (awaited?.delete(sub) && awaited.size === 0) finishReplacement(relay, step);
-}
-
-export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meaning: ClosedMeaning, step: Step): void {
-  const chunk = relay.liveSubs.get(sub);
-  if (!chunk) return;
-  closeSub(relay, sub);
-  if (!chunk.subs.includes(sub)) {
-    // An old subscription that was about to go.
-    return;
-  }
-  if (relay.replacement?.newSubs.includes(sub)) finishReplacement(relay, step);
-  unsubscribe(relay, chunk.subs, step);
-  chunk.subs = [];
-  chunk.unanswered = [];
-  chunk.lostAtWallMs ??= step.now.wallMs;
-  if (meaning === "rate-limited") return;
-  if (meaning === "auth-required") {
-    chunk.awaitsAuth = true;
-    chunk.retryAtMs = step.now.monotonicMs + state.config.authTimeoutMs;
-    return;
-  }
-  if (relay.liveMode === "limit-0") {
-    relay.liveMode = "since";
-    return;
-  }
-  if (meaning === "invalid" && chunk.layer !== layers.announcements) halve(state, relay, chunk, step);
-  else delay(state, chunk, step);
-}
-
-function delay(state: SyncState, chunk: Chunk, step: Step): void {
-  const { retryDelaysMs } = state.config;
-  chunk.retryAtMs = step.now.monotonicMs + retryDelaysMs[Math.min(chunk.refusals, retryDelaysMs.length - 1)]!;
-  chunk.refusals += 1;
-}
-
-/** One bad value must not cost the others their live subscription. */
-function halve(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
-  if (chunk.items.length <= 1) {
-    const [item] = chunk.items;
-    if (item !== undefined) {
-      step.out.push({
-        type: "log",
-        level: "warn",
-        code: "value-refused",
-        relay: relay.key,
-        fields: { index: indexOf(item) },
-      });
-    }
-    leaveToRotation(state, relay, chunk);
-    return;
-  }
-  removeChunk(relay, chunk);
-  const middle = chunk.items.length >> 1;
-  for (const items of [chunk.items.slice(0, middle), chunk.items.slice(middle)]) {
-    const half = newChunk(relay, chunk.layer, true);
-    half.lostAtWallMs = chunk.lostAtWallMs;
-    for (const item of items as Item[]) addToChunk(state, relay, half, item);
-  }
-}
-
-/** The challenge was answered: what was refused for it is asked again. */
-export function onLiveAuth(relay: Relay): void {
-  for (const chunk of relay.chunks) {
-    if (!chunk.awaitsAuth) continue;
-    chunk.awaitsAuth = false;
-    chunk.retryAtMs = 0;
-  }
-}
-
-/** The link is gone; which items are live together stays. */
-export function liveLost(relay: Relay): void {
-  relay.liveSubs.clear();
-  relay.subFilters.clear();
-  relay.openFilters = 0;
-  relay.replacement = undefined;
-  for (const chunk of relay.chunks) {
-    chunk.subs = [];
-    chunk.unanswered = [];
-    chunk.retryAtMs = 0;
-    chunk.awaitsAuth = false;
-    chunk.refusals = 0;
-    chunk.lostAtWallMs = undefined;
-  }
-}
-
-/** The relay's stated limits are smaller than what is open: everything is placed anew. */
-export function rebuildLive(state: SyncState, relay: Relay, step: Step): void {
-  const room = liveBudget(state.config, relay);
-  const fits =
-    relay.chunks.every((chunk) => chunk.items.length <= room.values) &&
-    relay.openFilters <= room.filters &&
-    relay.liveSubs.size <= room.subscriptions;
-  if (fits) return;
-  finishReplacement(relay, step);
-  for (const chunk of relay.chunks) {
-    unsubscribe(relay, chunk.subs, step);
-    for (const item of chunk.items) {
-      setSlot(state, relay, item, slots.unplaced);
-      relay.unplaced.push(item);
-    }
-  }
-  relay.chunks = [];
-}

@@ -85,8 +85,10 @@ export type Input =
   /** Finally gone from purgatory. A released one is followed by `accepted`. */
   | { readonly type: "unwaiting"; readonly coordinate: string }
   | { readonly type: "replayEnded" }
-  /** White, black or ban lists changed: what they refused may be welcome now. */
-  /** `archive`: announcements refused for not listing us may be welcome now, and `config.bootstrap` may be another. */
+  /**
+   * White, black or ban lists changed: what they refused may be welcome now. `archive`: so may announcements refused
+   * for not listing us, and `config.bootstrap` may be another.
+   */
   | { readonly type: "listsChanged"; readonly archive?: boolean }
   /** Somebody here needs these events (a git-first placeholder): asked at the repository's relays and bootstrap. */
   | { readonly type: "wantIds"; readonly ids: readonly EventId[]; readonly coordinate: string }
@@ -112,7 +114,8 @@ export type Input =
   | ({ readonly type: "subscriptionClosed"; readonly subscription: string; readonly message: string } & OfLink)
   | ({ readonly type: "notice"; readonly message: string } & OfLink)
   | ({ readonly type: "authChallenge" } & OfLink)
-  | ({ readonly type: "authenticated"; readonly ok: boolean } & OfLink)
+  /** The relay has answered our AUTH, whatever it said: what was refused for it is tried once more. */
+  | ({ readonly type: "authenticated" } & OfLink)
   // Negentropy
   /** A NEG-MSG arrived and another was sent. */
   | ({ readonly type: "reconcileProgress"; readonly session: string } & OfLink)
@@ -151,8 +154,7 @@ export type CounterName =
   | "gap_events"
   | "negentropy"
   | "unpageable"
-  | "dropped_events"
-  | "naughty";
+  | "dropped_events";
 
 export type Command =
   | { readonly type: "connect"; readonly relay: RelayKey; readonly link: number; readonly url: RelayUrl }
@@ -205,7 +207,6 @@ export type Command =
       readonly counter: CounterName;
       readonly relay?: RelayKey;
       readonly label?: string;
-      readonly by: number;
     }
   /** `ngit_sync_live_lag_seconds`. */
   | { readonly type: "observeLag"; readonly seconds: number };

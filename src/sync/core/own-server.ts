@@ -7,10 +7,10 @@ import { kinds } from "../../nostr/kinds.js";
 import { judgeAgain } from "./arrivals.js";
 import { announcementsItem } from "./items.js";
 import type { Input } from "./messages.js";
-import { makeFresh } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { followBootstrap } from "./targets.js";
 import type { Level } from "./wanted.js";
+import { makeFresh } from "./words.js";
 
 export type OwnInput = Extract<
   Input,
@@ -57,7 +57,7 @@ export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void
 function archiveChanged(state: SyncState, step: Step): void {
   followBootstrap(state, step);
   for (const relay of state.relays.values()) {
-    makeFresh(relay, announcementsItem, state.config.failuresUntilNoted);
+    makeFresh(state, relay, announcementsItem);
     state.touched.add(relay);
   }
 }

@@ -1,22 +1,20 @@
-// One query of a job against the relay: negentropy and its fetches, or pages. What an answer means for the query; the
-// job's fate is history.ts's, reached through the callbacks in `Ends`, because the two would import each other.
+// One query of a job against the relay: negentropy and its fetches, or pages. Says what an answer means for the query;
+// what that means for the job is decided in history.ts.
 
 import type { NostrEvent } from "../../nostr/event.js";
 import type { EventId } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { ClosedMeaning } from "./answers.js";
 import { filterOf, textOf } from "./filters.js";
-import { type Item, layers } from "./items.js";
-import type { Job, Page, Query, Slice } from "./job.js";
+import { layers } from "./items.js";
+import type { Asked, Job, Page, Query, Slice } from "./job.js";
 import { addToPage, endOfPage, isInSlice, newPage } from "./paging.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
+import { log, tally } from "./telling.js";
 
-/** How a query leaves the relay's hands. */
-export interface Ends {
-  ended(state: SyncState, relay: Relay, job: Job, query: Query, step: Step): void;
-  failed(state: SyncState, relay: Relay, job: Job, reason: string, step: Step): void;
-}
+/** Whether the query has ended; a failed one takes its job with it. Undefined: it goes on. */
+export type QueryEnd = "ended" | { readonly failed: string } | undefined;
 
 /** Smaller answers say nothing about how many a relay is willing to send. */
 const smallestCap = 10;
@@ -45,55 +43,37 @@ function filterFor(job: Job, query: Query, slice: Slice, limit: number | undefin
 const pageLimit = (state: SyncState, relay: Relay): number =>
   Math.max(1, Math.min(state.config.pageSize, relay.limits.maxLimit ?? state.config.pageSize));
 
-function begin(
-  state: SyncState,
-  relay: Relay,
-  job: Job,
-  query: Query,
-  next: Query["state"],
-  prefix: string,
-  step: Step,
-): string {
-  query.name = `${prefix}${state.nextName++}`;
+function begin(state: SyncState, relay: Relay, asked: Asked, next: Query["state"], step: Step): string {
+  const { query } = asked;
+  query.name = `${next === "reconciling" ? "n" : "h"}${state.nextName++}`;
   query.state = next;
   query.sentMs = step.now.monotonicMs;
   query.heardMs = step.now.monotonicMs;
-  relay.bySub.set(query.name, { job, query });
+  relay.bySub.set(query.name, asked);
   return query.name;
 }
 
 /** Sends the query's next request: a fetch that is due, a session, or a page. */
-export function sendQuery(state: SyncState, relay: Relay, job: Job, query: Query, step: Step): void {
+export function sendQuery(state: SyncState, relay: Relay, asked: Asked, step: Step): void {
+  const { job, query } = asked;
   const of = { relay: relay.key, link: relay.link };
+  const limit = pageLimit(state, relay);
   if (query.toFetch.length > 0) {
-    const perFetch = Math.min(state.config.idsPerFetch, pageLimit(state, relay));
-    const ids = query.toFetch.slice(0, perFetch);
+    const ids = query.toFetch.slice(0, Math.min(state.config.idsPerFetch, limit));
     query.asked = new Set(ids);
     query.delivered = 0;
-    step.out.push({
-      type: "fetchIds",
-      ...of,
-      subscription: begin(state, relay, job, query, "fetching", "h", step),
-      ids,
-    });
+    step.out.push({ type: "fetchIds", ...of, subscription: begin(state, relay, asked, "fetching", step), ids });
     return;
   }
   const slice = query.slices[query.slices.length - 1]!;
   if (job.method === "negentropy" && !slice.byRequest) {
-    const session = begin(state, relay, job, query, "reconciling", "n", step);
-    const { maxMissingIds } = state.config;
-    step.out.push({
-      type: "reconcile",
-      ...of,
-      session,
-      filter: filterFor(job, query, slice, undefined),
-      maxMissing: maxMissingIds,
-    });
+    const session = begin(state, relay, asked, "reconciling", step);
+    const filter = filterFor(job, query, slice, undefined);
+    step.out.push({ type: "reconcile", ...of, session, filter, maxMissing: state.config.maxMissingIds });
     return;
   }
-  const limit = pageLimit(state, relay);
   query.page = newPage(slice, limit, query.boundary);
-  const subscription = begin(state, relay, job, query, "paging", "h", step);
+  const subscription = begin(state, relay, asked, "paging", step);
   step.out.push({ type: "subscribe", ...of, subscription, filters: [filterFor(job, query, slice, limit)] });
 }
 
@@ -111,95 +91,73 @@ export function cancelQuery(relay: Relay, query: Query, step: Step): void {
 }
 
 /** The slice is done: the next one, or the query has ended. */
-export function endSlice(
-  state: SyncState,
-  relay: Relay,
-  job: Job,
-  query: Query,
-  next: readonly Slice[],
-  ends: Ends,
-  step: Step,
-): void {
+export function endSlice(state: SyncState, query: Query, next: readonly Slice[]): QueryEnd {
   query.slices.pop();
   query.slices.push(...next);
   query.page = undefined;
-  if (query.slices.length > state.config.maxSlicesPerQuery) ends.failed(state, relay, job, "unpageable", step);
-  else if (query.slices.length > 0) query.state = "queued";
-  else ends.ended(state, relay, job, query, step);
+  if (query.slices.length > state.config.maxSlicesPerQuery) return { failed: "unpageable" };
+  if (query.slices.length === 0) return "ended";
+  query.state = "queued";
+  return undefined;
 }
 
 /** Whether the event answers what this query asked. A relay that sends more than asked fails the job. */
 export function onQueryEvent(
   state: SyncState,
-  relay: Relay,
-  job: Job,
   query: Query,
   event: NostrEvent,
   matches: boolean,
-  ends: Ends,
   step: Step,
-): boolean {
+): "inside" | "outside" | { readonly failed: string } {
   query.heardMs = step.now.monotonicMs;
+  const { page } = query;
+  let inside: boolean;
+  let tooMany = false;
   if (query.state === "fetching") {
     query.delivered += 1;
-    if (query.delivered > state.config.idsPerFetch * 2 + 10) ends.failed(state, relay, job, "more-than-asked", step);
-    return query.asked.delete(event.id);
+    tooMany = query.delivered > state.config.idsPerFetch * 2 + 10;
+    inside = query.asked.delete(event.id);
+  } else {
+    inside = page !== undefined && matches && isInSlice(page.slice, event);
+    if (page) tooMany = !addToPage(page, event, inside);
   }
-  const { page } = query;
-  if (!page) return false;
-  const inside = matches && isInSlice(page.slice, event);
-  if (!addToPage(page, event, inside)) {
-    ends.failed(state, relay, job, "more-than-asked", step);
-    return false;
-  }
-  return inside;
+  if (tooMany) return { failed: "more-than-asked" };
+  return inside ? "inside" : "outside";
 }
 
-export function onQueryEose(state: SyncState, relay: Relay, job: Job, query: Query, ends: Ends, step: Step): void {
+export function onQueryEose(state: SyncState, relay: Relay, { job, query }: Asked, step: Step): QueryEnd {
   job.ended.push(query.name);
   close(relay, query, true, step);
-  if (query.state === "fetching") endFetch(state, relay, job, query, ends, step);
-  else endPage(state, relay, job, query, ends, step);
+  return query.state === "fetching" ? endFetch(state, relay, query) : endPage(state, relay, job, query, step);
 }
 
 /** Ids the relay did not send although others came are asked once more; without progress they are given up. */
-function endFetch(state: SyncState, relay: Relay, job: Job, query: Query, ends: Ends, step: Step): void {
-  const perFetch = Math.min(state.config.idsPerFetch, pageLimit(state, relay));
-  const sent = query.toFetch.splice(0, perFetch);
+function endFetch(state: SyncState, relay: Relay, query: Query): QueryEnd {
+  const sent = query.toFetch.splice(0, Math.min(state.config.idsPerFetch, pageLimit(state, relay)));
   const left = sent.filter((id) => query.asked.has(id));
-  if (left.length < sent.length && left.length > 0) query.toFetch.unshift(...left);
-  if (query.toFetch.length > 0) query.state = "queued";
-  else if (job.kind === "direct") ends.ended(state, relay, job, query, step);
-  else endSlice(state, relay, job, query, [], ends, step);
+  if (left.length < sent.length) query.toFetch.unshift(...left);
+  if (query.toFetch.length === 0) return endSlice(state, query, []);
+  query.state = "queued";
+  return undefined;
 }
 
-function endPage(state: SyncState, relay: Relay, job: Job, query: Query, ends: Ends, step: Step): void {
+function endPage(state: SyncState, relay: Relay, job: Job, query: Query, step: Step): QueryEnd {
   const page = query.page!;
   const kindIsFixed = job.layer === layers.announcements || job.layer === layers.states;
   const end = endOfPage(page, Math.min(page.limit, relay.learnedCap), kindIsFixed);
   // A page that was followed by older events although it held fewer than asked shows the relay's own cap.
-  const before = query.boundary.size > 0 || page.slice.probe ? page.unseen > 0 : false;
-  if (before && query.delivered >= smallestCap && query.delivered < page.limit)
+  const wentOn = (query.boundary.size > 0 || page.slice.probe) && page.unseen > 0;
+  if (wentOn && query.delivered >= smallestCap && query.delivered < page.limit)
     relay.learnedCap = Math.min(relay.learnedCap, query.delivered);
   query.delivered = page.ids.size;
   if ((end.type === "unpageable" || (end.type === "next" && end.doubtful)) && !job.unpageable) {
     job.unpageable = true;
-    step.out.push({ type: "count", counter: "unpageable", relay: relay.key, by: 1 });
-    step.out.push({
-      type: "log",
-      level: "warn",
-      code: "unpageable",
-      relay: relay.key,
-      fields: { batch: job.id, second: page.oldest },
-    });
+    tally(step, "unpageable", relay);
+    log(step, "warn", "unpageable", relay, { batch: job.id, second: page.oldest });
   }
-  const next = end.type === "next" ? end.slices : [];
   query.boundary = end.type === "next" && end.keepBoundary ? boundaryOf(page) : new Set();
-  if (query.boundary.size > page.limit * 20) {
-    ends.failed(state, relay, job, "endless-second", step);
-    return;
-  }
-  endSlice(state, relay, job, query, next, ends, step);
+  if (query.boundary.size > page.limit * 20) return { failed: "endless-second" };
+  return endSlice(state, query, end.type === "next" ? end.slices : []);
 }
 
 /** What the next page may repeat. A page that got no further back adds to what is known of its second. */
@@ -211,50 +169,41 @@ function boundaryOf(page: Page): Set<EventId> {
 export function onQueryClosed(
   state: SyncState,
   relay: Relay,
-  job: Job,
-  query: Query,
+  { job, query }: Asked,
   meaning: ClosedMeaning,
-  ends: Ends,
   step: Step,
-): void {
+): QueryEnd {
   close(relay, query, false, step);
   if (meaning === "rate-limited") {
     query.state = "queued";
-  } else if (meaning === "auth-required" && relay.authPending) {
+    return undefined;
+  }
+  if (meaning === "auth-required" && relay.authPending) {
     query.state = "auth";
     query.heardMs = step.now.monotonicMs;
-  } else if (meaning === "invalid" && query.state === "paging") halve(state, relay, job, query, ends, step);
-  else ends.failed(state, relay, job, "closed", step);
+    return undefined;
+  }
+  if (meaning === "invalid" && query.state === "paging") return halve(state, relay, job, query, step);
+  return { failed: "closed" };
 }
 
 /** A refused value is found by halves; the others must not suffer. */
-function halve(state: SyncState, relay: Relay, job: Job, query: Query, ends: Ends, step: Step): void {
+function halve(state: SyncState, relay: Relay, job: Job, query: Query, step: Step): QueryEnd {
+  if (query.tag === undefined) return { failed: "invalid" };
   const slice = query.slices[query.slices.length - 1]!;
-  if (query.tag === undefined || job.kind === "direct") {
-    ends.failed(state, relay, job, "invalid", step);
-    return;
-  }
   if (slice.values.length > 1) {
     const middle = slice.values.length >> 1;
     const parts = [slice.values.slice(0, middle), slice.values.slice(middle)];
-    endSlice(
+    return endSlice(
       state,
-      relay,
-      job,
       query,
       parts.map((values) => ({ ...slice, values })),
-      ends,
-      step,
     );
-    return;
   }
-  for (const item of itemsOf(state, query, slice.values[0])) job.barred.add(item);
-  step.out.push({ type: "log", level: "warn", code: "value-refused", relay: relay.key, fields: { batch: job.id } });
-  endSlice(state, relay, job, query, [], ends, step);
+  for (const item of query.items) if (textOf(state.wanted, item) === slice.values[0]) job.barred.add(item);
+  log(step, "warn", "value-refused", relay, { batch: job.id });
+  return endSlice(state, query, []);
 }
-
-const itemsOf = (state: SyncState, query: Query, value: string | undefined): Item[] =>
-  query.items.filter((item) => textOf(state.wanted, item) === value);
 
 /** A NOTICE said to slow down: requests without any answer were probably dropped, and are sent again afterwards. */
 export function resendUnanswered(relay: Relay, step: Step): void {

@@ -1,55 +1,50 @@
 // Negentropy's answers (spec "History" 1 and 3): what a finished session leaves to fetch, and how a failed one goes on:
-// split by time, or with REQ. Also the time-outs of all queries, because a session's is one of them.
+// split by time, or with REQ.
 
 import type { EventId } from "../../nostr/ids.js";
-import type { Job, Query } from "./job.js";
+import type { Asked } from "./job.js";
 import type { ReconcileFailure } from "./messages.js";
 import { splitTime } from "./paging.js";
-import { close, type Ends, endSlice, queryDeadlineMs } from "./query.js";
+import { close, endSlice, type QueryEnd } from "./query.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
+import { log, tally } from "./telling.js";
 
 export function onReconciled(
   state: SyncState,
   relay: Relay,
-  job: Job,
-  query: Query,
+  { job, query }: Asked,
   missing: readonly EventId[],
-  ends: Ends,
   step: Step,
-): void {
+): QueryEnd {
   job.ended.push(query.name);
   close(relay, query, false, step);
   relay.negentropyFailures = 0;
-  step.out.push({ type: "count", counter: "negentropy", relay: relay.key, label: "ok", by: 1 });
+  tally(step, "negentropy", relay, "ok");
   // Remembered ids are subtracted here, after the exchange: they must not show in our side of it.
   query.toFetch = missing.filter((id) => !state.remembered.has(id, step.now));
-  if (query.toFetch.length > 0) query.state = "queued";
-  else endSlice(state, relay, job, query, [], ends, step);
+  if (query.toFetch.length === 0) return endSlice(state, query, []);
+  query.state = "queued";
+  return undefined;
 }
 
-/** The session is over without a result: split by time, or go on with REQ. */
+/** The session is over without a result: split by time, or go on with REQ. `tell`: the relay does not know yet. */
 export function onReconcileFailed(
   state: SyncState,
   relay: Relay,
-  job: Job,
-  query: Query,
+  { job, query }: Asked,
   kind: ReconcileFailure,
   tell: boolean,
-  ends: Ends,
   step: Step,
-): void {
+): QueryEnd {
   close(relay, query, tell, step);
-  step.out.push({ type: "count", counter: "negentropy", relay: relay.key, label: kind, by: 1 });
-  if (kind === "rate-limited") {
-    query.state = "queued";
-    return;
-  }
+  tally(step, "negentropy", relay, kind);
   if (kind === "too-many") {
     const slice = query.slices[query.slices.length - 1]!;
-    endSlice(state, relay, job, query, splitTime(slice, Math.floor(step.now.wallMs / 1000)), ends, step);
-    return;
+    return endSlice(state, query, splitTime(slice, Math.floor(step.now.wallMs / 1000)));
   }
+  query.state = "queued";
+  if (kind === "rate-limited") return undefined;
   relay.negentropyFailures += 1;
   if (relay.negentropyFailures >= state.config.negentropyFailuresBeforeGivingUp) {
     relay.negentropyFailures = 0;
@@ -57,28 +52,9 @@ export function onReconcileFailed(
   }
   if (!relay.warnedNegentropy) {
     relay.warnedNegentropy = true;
-    step.out.push({
-      type: "log",
-      level: "warn",
-      code: "negentropy-fallback",
-      relay: relay.key,
-      fields: { batch: job.id },
-    });
+    log(step, "warn", "negentropy-fallback", relay, { batch: job.id });
   }
   // What this job has reconciled stays; the rest goes on with REQ.
   job.method = "req";
-  query.state = "queued";
-}
-
-export function expireQueries(state: SyncState, relay: Relay, ends: Ends, step: Step): void {
-  for (const job of [...relay.jobs]) {
-    for (const query of job.queries) {
-      if (queryDeadlineMs(state, query) > step.now.monotonicMs) continue;
-      if (query.state === "reconciling") onReconcileFailed(state, relay, job, query, "failed", true, ends, step);
-      else {
-        ends.failed(state, relay, job, "silence", step);
-        break;
-      }
-    }
-  }
+  return undefined;
 }

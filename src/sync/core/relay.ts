@@ -3,19 +3,8 @@
 import type { RelayUrl } from "../../net/url.js";
 import type { EventId } from "../../nostr/ids.js";
 import { IntMap } from "./int-map.js";
-import {
-  failuresOf,
-  type Item,
-  type Layer,
-  layerOf,
-  type Phase,
-  phaseOf,
-  phases,
-  slotOf,
-  slots,
-  wordOf,
-} from "./items.js";
-import type { Job, Query, Related, Sweep } from "./job.js";
+import { type Item, type Layer, slots } from "./items.js";
+import type { Asked, Job, Related, Sweep } from "./job.js";
 import type { RelayKey, RelayLimits, Time } from "./messages.js";
 
 /** A live subscription over one group of items (live.ts). Three filters of the same values, or one. */
@@ -42,15 +31,12 @@ export interface Chunk {
 
 export interface Replacement {
   readonly into: Chunk;
-  /** Subscriptions and chunks that go when the new ones have answered. */
-  readonly oldSubs: string[];
-  readonly absorbed: Chunk[];
-  readonly newSubs: string[];
-  readonly awaited: Set<string>;
+  /** Subscriptions that go when the chunk's new ones have answered. */
+  readonly oldSubs: readonly string[];
   readonly deadlineMs: number;
 }
 
-/** The daily round's last step (daily.ts). */
+/** The daily round's last step (layer-four.ts). */
 export interface LayerFour {
   readonly repos: readonly number[];
   cursor: number;
@@ -60,6 +46,16 @@ export interface LayerFour {
   after: string | undefined;
   ready: Related[];
 }
+
+/** Items without a live filter, asked for in turn (rotation.ts). */
+export interface Turn {
+  items: number;
+  dueMs: number;
+  /** Wall time at which the last round began; 0 when there was none. */
+  sinceWallMs: number;
+}
+
+const newTurn = (): Turn => ({ items: 0, dueMs: Number.POSITIVE_INFINITY, sinceWallMs: 0 });
 
 export interface Relay {
   readonly ix: number;
@@ -98,28 +94,23 @@ export interface Relay {
   /** New events by what brought them, until the next summary in the log. */
   newSince: { startup: number; reconnect: number; daily: number };
   authPending: boolean;
-  authDeadlineMs: number;
   // live.ts
   chunks: Chunk[];
-  readonly liveSubs: Map<string, Chunk>;
-  /** Filters of each open live subscription. */
-  readonly subFilters: Map<string, number>;
+  readonly liveSubs: Map<string, { readonly chunk: Chunk; readonly filters: number }>;
   openFilters: number;
   nextChunk: number;
   /** Items wait for a merge to end before they are placed. */
   placingWaits: boolean;
   consolidated: boolean;
+  /** No live root was active before this second; some may all have become active later. */
+  leastActive: number;
   liveMode: "limit-0" | "since";
   replacement: Replacement | undefined;
-  rotatingRoots: number;
-  rotatingRepos: number;
-  rotateRootsMs: number;
-  rotateReposMs: number;
-  rotatedRootsSince: number;
-  rotatedReposSince: number;
+  // rotation.ts
+  readonly turns: { readonly roots: Turn; readonly repos: Turn };
   // history.ts
   jobs: Job[];
-  readonly bySub: Map<string, { job: Job; query: Query }>;
+  readonly bySub: Map<string, Asked>;
   sweeps: Sweep[];
   retries: { readonly dueMs: number; readonly items: readonly Item[] }[];
   direct: EventId[];
@@ -174,22 +165,16 @@ export function newRelay(ix: number, key: RelayKey, host: string, bootstrap: boo
     round: "startup",
     newSince: { startup: 0, reconnect: 0, daily: 0 },
     authPending: false,
-    authDeadlineMs: 0,
     chunks: [],
     liveSubs: new Map(),
-    subFilters: new Map(),
     openFilters: 0,
     nextChunk: slots.firstChunk,
     placingWaits: false,
     consolidated: false,
+    leastActive: Number.POSITIVE_INFINITY,
     liveMode: "limit-0",
     replacement: undefined,
-    rotatingRoots: 0,
-    rotatingRepos: 0,
-    rotateRootsMs: Number.POSITIVE_INFINITY,
-    rotateReposMs: Number.POSITIVE_INFINITY,
-    rotatedRootsSince: 0,
-    rotatedReposSince: 0,
+    turns: { roots: newTurn(), repos: newTurn() },
     jobs: [],
     bySub: new Map(),
     sweeps: [],
@@ -213,26 +198,4 @@ export function newRelay(ix: number, key: RelayKey, host: string, bootstrap: boo
   };
 }
 
-/** The only place that writes an item's word after it was added; keeps the counts that depend on it. */
-export function setWord(relay: Relay, item: Item, phase: Phase, failures: number, slot: number, noted: number): void {
-  const before = relay.items.get(item);
-  if (before < 0) return;
-  relay.items.set(item, wordOf(phase, failures, slot));
-  count(relay, before, -1, noted);
-  count(relay, wordOf(phase, failures, slot), 1, noted);
-}
-
-export function count(relay: Relay, word: number, by: 1 | -1, noted: number): void {
-  if (phaseOf(word) === phases.confirmed) relay.confirmedItems += by;
-  else if (phaseOf(word) === phases.barred) relay.barredItems += by;
-  else if (failuresOf(word) >= noted) relay.failedItems += by;
-}
-
 export const hasTargets = (relay: Relay): boolean => relay.bootstrap || relay.fullRepos + relay.waitingRepos > 0;
-
-export function makeFresh(relay: Relay, item: Item, noted: number, failures?: number): void {
-  const word = relay.items.get(item);
-  if (word < 0) return;
-  setWord(relay, item, phases.fresh, failures ?? failuresOf(word), slotOf(word), noted);
-  relay.fresh[layerOf(item)]!.push(item);
-}

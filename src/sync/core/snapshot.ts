@@ -49,7 +49,6 @@ export interface CoreSnapshot {
   readonly cold: number;
   readonly repos: number;
   readonly roots: number;
-  readonly healthRecords: number;
   /** Places in tables, free ones included: what memory follows. */
   readonly tables: { readonly repos: number; readonly roots: number; readonly early: number; readonly due: number };
   readonly unplaced: number;
@@ -84,8 +83,8 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
       pendingBatches: batches.length,
       oldestBatchMs: batches.length > 0 ? Math.min(...batches.map((job) => job.startedMs)) : undefined,
       liveFilters: relay.openFilters,
-      rotatingRoots: relay.rotatingRoots,
-      rotatingRepos: relay.rotatingRepos,
+      rotatingRoots: relay.turns.roots.items,
+      rotatingRepos: relay.turns.repos.items,
       peerMissing: relay.peerMissing,
       offersInFlight: relay.offersInFlight,
       historySubscriptions: relay.bySub.size,
@@ -100,7 +99,6 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
     cold: state.remembered.cold.size,
     repos: state.wanted.repos.size,
     roots: state.wanted.rootCount,
-    healthRecords: state.health.size,
     tables: { ...state.wanted.tableSizes, due: state.due.size },
     unplaced: state.unplaced.size,
     waitingOnlyRelays: state.waitingOnlyRelays,

@@ -1,13 +1,13 @@
 // Everything the core holds between two inputs, and what one step may use. Data only.
 
-import type { Budgets } from "./budgets.js";
+import { Budgets } from "./budgets.js";
 import type { SyncConfig } from "./config.js";
 import { DueHeap } from "./due-heap.js";
-import type { HealthBook } from "./health.js";
+import { HealthBook } from "./health.js";
 import type { Command, Random, RelayKey, Time } from "./messages.js";
 import type { Relay } from "./relay.js";
-import type { Remembered } from "./remembered.js";
-import type { Wanted } from "./wanted.js";
+import { Remembered } from "./remembered.js";
+import { Wanted } from "./wanted.js";
 
 export interface SyncState {
   readonly config: SyncConfig;
@@ -49,13 +49,13 @@ export interface Step {
   readonly out: Command[];
 }
 
-export function newState(
-  config: SyncConfig,
-  parts: { wanted: Wanted; health: HealthBook; remembered: Remembered; budgets: Budgets },
-): SyncState {
+export function newState(config: SyncConfig): SyncState {
   return {
     config,
-    ...parts,
+    wanted: new Wanted(config),
+    health: new HealthBook(config),
+    remembered: new Remembered(config),
+    budgets: new Budgets(config),
     relays: new Map(),
     byIx: [],
     freeIx: [],

@@ -1,26 +1,19 @@
 // What the operator says about relays: left alone until he says otherwise, or tried again now whatever their past.
 
 import { disconnect } from "./connection.js";
-import type { Input } from "./messages.js";
+import type { RelayKey } from "./messages.js";
 import type { Step, SyncState } from "./state.js";
 
-export type SteeringInput = Extract<Input, { type: "ignoredRelays" | "reconnect" }>;
-
-export function onSteering(state: SyncState, input: SteeringInput, step: Step): void {
-  if (input.type === "reconnect") reconnect(state, input.relay, step);
-  else ignore(state, input.relays, step);
-}
-
-function ignore(state: SyncState, relays: ReadonlySet<string>, step: Step): void {
+export function ignore(state: SyncState, relays: ReadonlySet<RelayKey>, step: Step): void {
   state.ignored = relays;
   for (const relay of state.relays.values()) {
-    if (relays.has(relay.key) && relay.status !== "disconnected") disconnect(state, relay, step);
+    if (relays.has(relay.key)) disconnect(state, relay, step);
     state.touched.add(relay);
   }
 }
 
 /** Forgets why it was left alone; a link that is open is made anew. */
-function reconnect(state: SyncState, key: string, step: Step): void {
+export function reconnect(state: SyncState, key: RelayKey, step: Step): void {
   const relay = state.relays.get(key);
   if (!relay || state.ignored.has(key)) return;
   disconnect(state, relay, step);

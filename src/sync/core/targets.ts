@@ -2,46 +2,14 @@
 // caps on relays (spec "Following our own relay" 3 and 5): who is there first stays; who found no place is tried
 // again when a relay has left.
 
-import {
-  allStatesItem,
-  announcementsItem,
-  type Item,
-  layerOf,
-  layers,
-  phases,
-  repositoryItem,
-  rootItem,
-  slotOf,
-  slots,
-  stateItem,
-  wordOf,
-} from "./items.js";
-import { dropFromLive } from "./live-set.js";
-import { count, newRelay, type Relay } from "./relay.js";
-import type { ListedRelay } from "./relays-of.js";
-import { listedRelay } from "./relays-of.js";
+import { allStatesItem, announcementsItem, layerOf, layers, repositoryItem, rootItem, stateItem } from "./items.js";
+import { newRelay, type Relay } from "./relay.js";
+import { type ListedRelay, listedRelay } from "./relays-of.js";
 import type { Step, SyncState } from "./state.js";
 import type { Repo } from "./wanted.js";
+import { addItem, removeItem } from "./words.js";
 
-export function addItem(state: SyncState, relay: Relay, item: Item): void {
-  if (relay.items.has(item)) return;
-  relay.items.set(item, wordOf(phases.fresh, 0, slots.unplaced));
-  relay.fresh[layerOf(item)]!.push(item);
-  relay.unplaced.push(item);
-  state.touched.add(relay);
-}
-
-/** What leaves targets leaves confirmed, pending and live too: they are all in the item's word. */
-export function removeItem(state: SyncState, relay: Relay, item: Item): void {
-  const word = relay.items.get(item);
-  if (word < 0) return;
-  dropFromLive(relay, item, slotOf(word));
-  count(relay, word, -1, state.config.failuresUntilNoted);
-  relay.items.delete(item);
-  state.touched.add(relay);
-}
-
-export function addRelay(state: SyncState, listed: ListedRelay, bootstrap: boolean, step: Step): Relay {
+function addRelay(state: SyncState, listed: ListedRelay, bootstrap: boolean, step: Step): Relay {
   const ix = state.freeIx.pop() ?? state.byIx.length;
   const relay = newRelay(ix, listed.key, listed.host, bootstrap, step.now.monotonicMs);
   state.byIx[ix] = relay;

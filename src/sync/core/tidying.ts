@@ -2,16 +2,18 @@
 
 import { disconnect } from "./connection.js";
 import { repositoryItem, rootItem, stateItem } from "./items.js";
-import { hasTargets, makeFresh } from "./relay.js";
+import { hasTargets } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { forgetRelay, placeTheRefused } from "./targets.js";
+import { log } from "./telling.js";
+import { makeFresh } from "./words.js";
 
 export function tidy(state: SyncState, step: Step): void {
   let forgot = false;
   for (const relay of [...state.relays.values()]) {
     if (hasTargets(relay)) continue;
-    if (relay.status !== "disconnected") disconnect(state, relay, step);
-    step.out.push({ type: "log", level: "info", code: "relay-dropped", relay: relay.key });
+    disconnect(state, relay, step);
+    log(step, "info", "relay-dropped", relay);
     forgetRelay(state, relay);
     forgot = true;
   }
@@ -29,7 +31,7 @@ function fetchAgain(state: SyncState, coordinate: string): void {
   for (const ix of repo.placed) {
     const relay = state.byIx[ix];
     if (!relay) continue;
-    for (const item of items) makeFresh(relay, item, state.config.failuresUntilNoted);
+    for (const item of items) makeFresh(state, relay, item);
     state.touched.add(relay);
   }
 }

@@ -1,0 +1,124 @@
+// What the end of a query means for its job, and the end of a job for its items (spec "History" 5): confirmed only when
+// everything was answered, fresh again after a delay otherwise. Never stuck: every query has a time-out.
+
+import { failuresOf, type Item, phaseOf, phases } from "./items.js";
+import type { Asked, Job, JobKind } from "./job.js";
+import { cancelQuery, type QueryEnd, queryDeadlineMs } from "./query.js";
+import { onReconcileFailed } from "./reconciling.js";
+import type { Relay } from "./relay.js";
+import { rotateAgainSoon } from "./rotation.js";
+import type { Step, SyncState } from "./state.js";
+import { log } from "./telling.js";
+import { makeFresh, setPhase } from "./words.js";
+
+/** Carries what an answer meant for a query to its job. */
+export function settle(state: SyncState, relay: Relay, { job, query }: Asked, end: QueryEnd, step: Step): void {
+  if (end === undefined) return;
+  if (end !== "ended") {
+    failJob(state, relay, job, end.failed, step);
+    return;
+  }
+  query.state = "done";
+  if (job.queries.every((other) => other.state === "done")) endJob(state, relay, job, step);
+}
+
+/** Every query has a time-out that runs from sending. */
+export function expireQueries(state: SyncState, relay: Relay, step: Step): void {
+  for (const job of [...relay.jobs]) {
+    for (const query of job.queries) {
+      if (queryDeadlineMs(state, query) > step.now.monotonicMs) continue;
+      const asked = { job, query };
+      if (query.state !== "reconciling") settle(state, relay, asked, { failed: "silence" }, step);
+      else settle(state, relay, asked, onReconcileFailed(state, relay, asked, "failed", true, step), step);
+    }
+  }
+}
+
+function leave(relay: Relay, job: Job): void {
+  relay.jobs = relay.jobs.filter((other) => other !== job);
+  if (job.sweep) job.sweep.running -= 1;
+}
+
+function endJob(state: SyncState, relay: Relay, job: Job, step: Step): void {
+  if (job.unpageable) {
+    failJob(state, relay, job, "unpageable", step);
+    return;
+  }
+  leave(relay, job);
+  if (job.kind !== "batch") return;
+  for (const item of job.items) {
+    if (phaseOf(relay.items.get(item)) !== phases.pending) continue;
+    setPhase(state, relay, item, job.barred.has(item) ? phases.barred : phases.confirmed, 0);
+  }
+  const { id: batch, layer, items, method, ended } = job;
+  log(step, "debug", "batch-confirmed", relay, { batch, layer, items: items.length, method, ended });
+}
+
+const failedCodes: Record<JobKind, string> = {
+  batch: "batch-failed",
+  sweep: "catch-up-failed",
+  related: "layer-four-failed",
+  direct: "direct-failed",
+};
+
+function failJob(state: SyncState, relay: Relay, job: Job, reason: string, step: Step): void {
+  if (!relay.jobs.includes(job)) return;
+  for (const query of job.queries) cancelQuery(relay, query, step);
+  leave(relay, job);
+  const { config } = state;
+  log(step, "debug", failedCodes[job.kind], relay, { batch: job.id, reason });
+  if (job.sweep?.source === "reconnect") relay.catchUpFailed = true;
+  if (job.sweep?.source === "rotating") rotateAgainSoon(state, relay, job.sweep, step);
+  if (job.related && job.related.failures < config.failuresUntilNoted) {
+    job.related.failures += 1;
+    relay.layerFour?.ready.push(job.related);
+  }
+  if (job.kind !== "batch") return;
+  let worst = 0;
+  const retried: Item[] = [];
+  for (const item of job.items) {
+    const word = relay.items.get(item);
+    if (phaseOf(word) !== phases.pending) continue;
+    const failures = failuresOf(word) + 1;
+    worst = Math.max(worst, failures);
+    setPhase(state, relay, item, job.barred.has(item) ? phases.barred : phases.retrying, failures);
+    if (!job.barred.has(item)) retried.push(item);
+  }
+  if (retried.length === 0) return;
+  const delayMs =
+    reason === "unpageable"
+      ? config.unpageableRetryMs
+      : config.retryDelaysMs[Math.min(worst, config.retryDelaysMs.length) - 1]!;
+  relay.retries.push({ dueMs: step.now.monotonicMs + delayMs, items: retried });
+}
+
+/** Failed items whose delay has passed are new again. */
+export function reviveRetries(state: SyncState, relay: Relay, nowMs: number): void {
+  for (const { dueMs, items } of relay.retries) {
+    if (dueMs > nowMs) continue;
+    for (const item of items) {
+      if (phaseOf(relay.items.get(item)) === phases.retrying) makeFresh(state, relay, item);
+    }
+  }
+  relay.retries = relay.retries.filter((retry) => retry.dueMs > nowMs);
+}
+
+/** The link is gone: pending is dropped, its items are new. */
+export function dropJobs(state: SyncState, relay: Relay): void {
+  for (const job of relay.jobs) {
+    if (job.related) relay.layerFour?.ready.push(job.related);
+    if (job.kind !== "batch") continue;
+    for (const item of job.items) {
+      if (phaseOf(relay.items.get(item)) === phases.pending) makeFresh(state, relay, item);
+    }
+  }
+  relay.jobs = [];
+  relay.bySub.clear();
+  relay.sweeps = [];
+}
+
+/** A full sync begins on an open link: what is under way is called off first. */
+export function cancelJobs(state: SyncState, relay: Relay, step: Step): void {
+  for (const job of relay.jobs) for (const query of job.queries) cancelQuery(relay, query, step);
+  dropJobs(state, relay);
+}
