@@ -17,6 +17,8 @@ import type { World } from "./world.js";
 const idsAQuestion = 200;
 /** Background work (a partial state's grace, a hunt) gets this long. */
 const settleWithinMs = 30_000;
+/** What our own trouble lost is fetched again after two minutes. */
+const followWithinMs = 180_000;
 
 type ShownRefs = ReadonlyMap<string, string>;
 type Partial = { readonly state: string; readonly missingRefs: readonly string[] } | null;
@@ -168,7 +170,7 @@ async function followsPeer(world: World, relay: RelayClient): Promise<string[]> 
     const follows = await until(async () => {
       governing = newestOf(shared, await asked(relay, filter));
       return governing >= wanted;
-    }, settleWithinMs);
+    }, followWithinMs);
     return follows ? [] : [`the peer serves state ${wanted} of ${shared.identifier}, ${governing} is the newest here`];
   } finally {
     other.socket.terminate();

@@ -100,7 +100,7 @@ export const syncDefaults = {
   /** Offers to intake without a verdict before the relay's socket is no longer read. */
   maxOffersInFlight: 1000,
   /** Intake was in trouble (disk full, busy): what it lost is fetched again after this. */
-  resyncAfterTroubleMs: 10 * minute,
+  resyncAfterTroubleMs: 2 * minute,
 };
 
 export type SyncConfig = Readonly<typeof syncDefaults> & {
