@@ -9,7 +9,6 @@ import { MemoryLayer } from "../engine/memory-layer.js";
 import type { Entry } from "../engine/order.js";
 import { Row } from "../engine/row.js";
 import type { RowRange, Sequence } from "../port.js";
-import { Copies } from "./copies.js";
 import { type Database, isDiskFull } from "./database.js";
 import type { DatabaseFiles } from "./files.js";
 import { Indexing, unindex } from "./indexing.js";
@@ -53,7 +52,6 @@ export class LmdbBackend implements Backend {
   readonly #options: LmdbOptions;
   readonly #seed: number;
   #database: Database;
-  readonly #copies = new Copies();
   #indexing: Indexing | undefined;
   #indexRun: Promise<void> | undefined;
   /** Rows up to here may have entries on disk. */
@@ -106,8 +104,11 @@ export class LmdbBackend implements Backend {
 
   row(seq: Sequence): DiskRow | undefined {
     const shared = this.#record(seq);
-    // lmdb-js reads into one buffer again and again.
-    return shared && !isRemoval(shared) ? new LogRow(seq, this.#copies.of(shared)) : undefined;
+    if (!shared || isRemoval(shared)) return undefined;
+    // Small copies come from Node's pool. Larger blocks would be fewer, but a slow reader's row would keep a whole one.
+    const record = Buffer.allocUnsafe(shared.length);
+    record.set(shared.subarray(0, shared.length));
+    return new LogRow(seq, record);
   }
 
   copyIds(seqs: Float64Array, into: Uint8Array, from: number, to: number): void {
