@@ -68,19 +68,19 @@ export async function ownersAccounts(
   let own = 0;
   let isArchive = false;
   for await (const row of catalogueRows(reader, name.owner)) {
-    owned += row.counters.bytes;
+    // Nobody pays for a mirror that the operator wanted.
+    if (row.archive === null) owned += row.counters.bytes;
     if (row.identifier !== name.identifier) continue;
     own = row.counters.bytes;
     isArchive = row.archive !== null;
   }
+  const advice = "only the operator of this server can make room";
   const accounts: Account[] = [
     { whose: "this repository uses", used: own, limit: quotas.repositoryBytes, advice: freeSome },
-    { whose: "all repositories of its owner use", used: owned, limit: quotas.ownerBytes, advice: freeSome },
+    isArchive && archiveBudget
+      ? { whose: "all mirrors of this server use", ...(await archiveBudget.use()), advice }
+      : { whose: "all repositories of its owner use", used: owned, limit: quotas.ownerBytes, advice: freeSome },
   ];
-  const advice = "only the operator of this server can make room";
-  if (isArchive && archiveBudget) {
-    accounts.push({ whose: "all mirrors of this server use", ...(await archiveBudget.use()), advice });
-  }
   if (quotas.instanceBytes === undefined) return accounts;
   let used = 0;
   for await (const { counters } of catalogueRows(reader)) used += counters.bytes + counters.pullRequestBytes;
