@@ -189,7 +189,7 @@ export function runHelper(socketPath: string, spawn: Spawn): void {
   process.on("disconnect", () => {
     leaving = true;
     server.close();
-    if (running.size === 0) leave();
+    if (running.size === 0) return leave();
     for (const job of running.values()) job.end();
     // Whoever is still there after a moment holds no lock worth waiting for.
     setTimeout(() => {
@@ -198,13 +198,16 @@ export function runHelper(socketPath: string, spawn: Spawn): void {
     }, 1_000);
   });
 
-  /** Main removes the directory when it leaves in order; killed, it cannot. Not before git, which may write there, is gone. */
-  function leave(): never {
+  /** Main removes the directory when it leaves in order; killed, it cannot. A git that is dying may still write there. */
+  function leave(attempts = 30): void {
+    const directory = dirname(socketPath);
     try {
-      rmSync(dirname(socketPath), { recursive: true, force: true, maxRetries: 5 });
-    } finally {
-      process.exit(0);
+      rmSync(directory, { recursive: true, force: true });
+    } catch {
+      // Somebody wrote while it was being removed.
     }
+    if (attempts === 0 || !existsSync(directory)) process.exit(0);
+    setTimeout(() => leave(attempts - 1), 100);
   }
   // Main ends us by closing the channel; a stray signal to the terminal's group must not.
   process.on("SIGINT", () => undefined);

@@ -134,6 +134,12 @@ describe("the waiting room", () => {
     return found;
   };
 
+  /** As a push tells it: first what was put aside, then that it is over. */
+  async function pushedAside(outcome: PushOutcome): Promise<void> {
+    await room.purgatory.keptAside(outcome);
+    await room.purgatory.pushed(outcome);
+  }
+
   it("threats 19: unclaimed data is bounded, and whoever holds most gives way first", async () => {
     await room.send(announcement("pat", "full", [], room.now));
     const address = diskAddress(nameOf("pat", "full"));
@@ -141,15 +147,15 @@ describe("the waiting room", () => {
       ...room.settings,
       unclaimed: { ...room.settings.unclaimed, bytesEach: 100, perIpAndHour: 2, bytesInAll: 250 },
     };
-    const push = (id: string, ip: string, bytes: number): Promise<string[]> =>
-      room.purgatory.pushed({
+    const push = (id: string, ip: string, bytes: number): Promise<void> =>
+      pushedAside({
         address,
         decision: { verdicts: [], candidate: undefined, moves: true },
         updates: [],
         placeholders: [{ eventId: id.repeat(64) as EventId, tip: oid("x") as Oid, bytes, sinceMs: room.clock.nowMs() }],
         packBytes: bytes,
         ip,
-      } satisfies PushOutcome);
+      });
     await push("a", "192.0.2.1", 100);
     room.clock.advance(1_000);
     await push("b", "192.0.2.1", 100);
@@ -223,7 +229,7 @@ describe("the waiting room", () => {
     const event = makeEvent(keyOf("stranger"), 1618, tags, room.now);
     const kept = await quarantine.keepUnclaimed(event.id, tip as Oid);
     await quarantine.drop();
-    await room.purgatory.pushed({
+    await pushedAside({
       address: diskAddress(name),
       decision: { verdicts: [], candidate: undefined, moves: true },
       updates: [],
