@@ -10,6 +10,10 @@ export class Budgets {
 
   constructor(readonly config: SyncConfig) {}
 
+  get isAnyOver(): boolean {
+    return this.#over.size > 0;
+  }
+
   isOver(coordinate: string): boolean {
     return this.#over.has(coordinate);
   }

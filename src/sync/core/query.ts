@@ -6,7 +6,7 @@ import type { EventId } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { ClosedMeaning } from "./answers.js";
 import { filterOf, textOf } from "./filters.js";
-import { layers } from "./items.js";
+import { type Item, indexOf, layerOf, layers } from "./items.js";
 import type { Asked, Job, Page, Query, Slice } from "./job.js";
 import { addToPage, endOfPage, isInSlice, newPage } from "./paging.js";
 import type { Relay } from "./relay.js";
@@ -141,7 +141,21 @@ function endFetch(state: SyncState, relay: Relay, query: Query): QueryEnd {
   return undefined;
 }
 
+/** Everything it asks for has brought its share of today: the rest is for another day (tidying.ts), however much there is. */
+function isForAnotherDay({ budgets, wanted }: SyncState, { items }: Job): boolean {
+  if (!budgets.isAnyOver) return false;
+  const isOver = (item: Item): boolean => {
+    const index = indexOf(item);
+    if (layerOf(item) === layers.roots)
+      return wanted.reposOfRoot(index).every((repo) => budgets.isOver(repo.coordinate));
+    const repo = layerOf(item) === layers.repositories ? wanted.repo(index) : undefined;
+    return repo !== undefined && budgets.isOver(repo.coordinate);
+  };
+  return items.every(isOver);
+}
+
 function endPage(state: SyncState, relay: Relay, job: Job, query: Query, step: Step): QueryEnd {
+  if (isForAnotherDay(state, job)) return endSlice(state, query, []);
   const page = query.page!;
   const kindIsFixed = job.layer === layers.announcements || job.layer === layers.states;
   const end = endOfPage(page, Math.min(page.limit, relay.learnedCap), kindIsFixed);
