@@ -50,8 +50,6 @@ const stories: Readonly<Record<string, Fault>> = {
 const quick: ReadonlySet<string> = new Set([
   "the server is killed at a random moment",
   "git processes are killed",
-  "the store stalls 200 ms at each commit",
-  "the threads that check signatures crash",
   "a rejected promise nobody awaited ends the process with a flushed log",
 ]);
 
