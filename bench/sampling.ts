@@ -1,10 +1,14 @@
 // A server's own numbers while it is under load, read from /metrics every few seconds: memory, event loop, queues.
 
+import { readFileSync } from "node:fs";
+import type { BenchServer } from "./processes.js";
 import { type BenchRow, mebibytes, milliseconds, percentile } from "./rows.js";
 
 export interface Sample {
   readonly seconds: number;
   readonly rssBytes: number;
+  /** RSS without mapped files: LMDB's file is one, and how much of it is in memory is the kernel's choice. */
+  readonly ownBytes: number;
   /** Of the time since the sample before. */
   readonly loopP99Ms: number;
   readonly queues: Readonly<Record<string, number>>;
@@ -25,15 +29,17 @@ export class Sampling {
   #isOver = false;
   readonly #running: Promise<void>;
 
-  constructor(readonly port: number) {
+  constructor(readonly server: Pick<BenchServer, "port" | "pid">) {
     this.#running = this.#run();
   }
 
   async #run(): Promise<void> {
     while (!this.#isOver) {
       await new Promise((resolve) => setTimeout(resolve, everyMs));
-      const text = await (await fetch(`http://127.0.0.1:${this.port}/metrics`)).text();
-      this.#samples.push(sampleOf(text, (performance.now() - this.#began) / 1_000));
+      const { port, pid } = this.server;
+      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      const sample = sampleOf(text, (performance.now() - this.#began) / 1_000);
+      this.#samples.push({ ...sample, ownBytes: sample.rssBytes - mappedBytes(pid) });
     }
   }
 
@@ -44,7 +50,15 @@ export class Sampling {
   }
 }
 
-function sampleOf(text: string, seconds: number): Sample {
+function mappedBytes(pid: number): number {
+  try {
+    return Number(/^RssFile:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024;
+  } catch {
+    return 0;
+  }
+}
+
+function sampleOf(text: string, seconds: number): Omit<Sample, "ownBytes"> {
   const values = [...text.matchAll(/^([a-z]\w*)(\{.*\})? (\S+)$/gm)];
   const numberOf = (name: string): number => Number(values.find(([, metric]) => metric === name)?.[3] ?? 0);
   const queues: Record<string, number> = {};
@@ -64,23 +78,23 @@ function sampleOf(text: string, seconds: number): Sample {
 }
 
 /** Bytes a minute over the second half of the run, by least squares: the first half warms up. */
-export function rssSlope(samples: readonly Sample[]): number {
+export function memorySlope(samples: readonly Sample[]): number {
   const half = samples.slice(Math.floor(samples.length / 2));
   const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const [x, y] = [mean(half.map(({ seconds }) => seconds)), mean(half.map(({ rssBytes }) => rssBytes))];
-  const over = half.reduce((sum, { seconds, rssBytes }) => sum + (seconds - x) * (rssBytes - y), 0);
+  const [x, y] = [mean(half.map(({ seconds }) => seconds)), mean(half.map(({ ownBytes }) => ownBytes))];
+  const over = half.reduce((sum, { seconds, ownBytes }) => sum + (seconds - x) * (ownBytes - y), 0);
   const under = half.reduce((sum, { seconds }) => sum + (seconds - x) ** 2, 0);
   return under > 0 ? (over / under) * 60 : 0;
 }
 
 export function memoryRow(goal: string, samples: readonly Sample[]): BenchRow {
-  const rss = samples.map(({ rssBytes }) => rssBytes);
-  const slope = rssSlope(samples);
-  const first = samples[0]?.rssBytes ?? 0;
+  const own = samples.map(({ ownBytes }) => ownBytes);
+  const slope = memorySlope(samples);
+  const first = own[0] ?? 0;
   return {
     goal,
-    work: "RSS at the beginning, middle, end; most; slope of the second half",
-    measured: `${[first, rss[rss.length >> 1] ?? 0, rss.at(-1) ?? 0, Math.max(0, ...rss)].map(mebibytes).join(", ")}; ${(slope / 2 ** 20).toFixed(1)} MiB/min`,
+    work: "memory without mapped files at the beginning, middle, end; most; slope of the second half; RSS at the end",
+    measured: `${[first, own[own.length >> 1] ?? 0, own.at(-1) ?? 0, Math.max(0, ...own)].map(mebibytes).join(", ")}; ${(slope / 2 ** 20).toFixed(1)} MiB/min; RSS ${mebibytes(samples.at(-1)?.rssBytes ?? 0)}`,
     target: "flat: < 2 % a minute",
     met: slope < first * 0.02,
   };

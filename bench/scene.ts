@@ -81,7 +81,7 @@ export function runScene(scene: Scene): Promise<SceneResult> {
     }
     const before = await server.usage();
     const began = performance.now();
-    const sampling = new Sampling(port);
+    const sampling = new Sampling(server);
     const results = children.map((child) => nextMessage<TrafficResult>(child));
     for (const child of children) child.send("go");
     const traffic = await Promise.all(results);
