@@ -120,6 +120,7 @@ export class Launcher {
     // Its children outlive it: nobody else knows them.
     for (const { pid } of lost) if (pid !== undefined) signalGroup(pid, "SIGKILL");
     if (!this.#closed) [this.#helper, this.#ready] = this.#startHelper();
+    this.#holdOpen();
     for (const job of lost) {
       job.fail(new LauncherError("the launcher ended while the process was being started"));
       job.settle({ code: undefined, signal: "SIGKILL", timedOut: false, stderr: "the launcher ended" });
@@ -129,8 +130,12 @@ export class Launcher {
 
   /** While jobs run the process must stay; an idle launcher must not hold it. */
   #holdOpen(): void {
-    if (this.#pending.size + this.#starting > 0) this.#helper.channel?.ref();
-    else this.#helper.channel?.unref();
+    const isBusy = this.#pending.size + this.#starting > 0;
+    // The process too: of a helper that was killed only its exit is left to wait for.
+    for (const held of [this.#helper, this.#helper.channel]) {
+      if (isBusy) held?.ref();
+      else held?.unref();
+    }
   }
 
   /** Starts a process; resolves when its stream may be written to. */

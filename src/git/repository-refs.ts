@@ -96,15 +96,28 @@ export class RepositoryRefs {
 
   async updateRefs(updates: readonly RefUpdate[], options: UpdateRefsOptions = {}): Promise<RefUpdateResult> {
     return await this.context.refLocks.run(this.key, async () => {
-      const first = await this.#tryUpdate(updates, options);
+      let isAgreed = false;
+      const beforeCommit = async (): Promise<boolean> => {
+        isAgreed ||= (await options.beforeCommit?.()) ?? true;
+        return isAgreed;
+      };
+      const before = await this.#table();
+      const first = await this.#tryUpdate(updates, { ...options, beforeCommit }, before);
       if (first.ok || first.code !== "conflict") return first;
-      // Somebody changed the files behind our back: look at them again, once.
+      // Somebody changed the files behind our back, or git was killed and may have written some of them or all: look at
+      // them again, once. What was agreed to stays so; asked again, the caller would see refs that have moved already.
       this.context.tables.delete(this.key);
-      return await this.#tryUpdate(updates, options);
+      const now = await this.#table();
+      return await this.#tryUpdate(updates, { ...options, beforeCommit }, isAgreed ? before : now);
     });
   }
 
-  async #tryUpdate(updates: readonly RefUpdate[], options: UpdateRefsOptions): Promise<RefUpdateResult> {
+  /** `before`: what clients see until the change is published. */
+  async #tryUpdate(
+    updates: readonly RefUpdate[],
+    options: UpdateRefsOptions,
+    before: RefTable,
+  ): Promise<RefUpdateResult> {
     const table = await this.#table();
     const changes: RefChange[] = [];
     for (const [ref, to] of new Map(updates.map((update) => [update.ref, update.to]))) {
@@ -114,7 +127,9 @@ export class RepositoryRefs {
     const { beforeCommit = async () => true, quarantine } = options;
     const changed = changes.map(({ ref, to }) => ({ ref, to }));
     if (changes.length === 0) {
-      return (await beforeCommit()) ? { ok: true, changed } : { ok: false, code: "vetoed", reason: "" };
+      if (!(await beforeCommit())) return { ok: false, code: "vetoed", reason: "" };
+      if (before !== table) this.#keep(before, table, options.withhold);
+      return { ok: true, changed };
     }
     const place =
       quarantine instanceof QuarantineDirectory ? { ...this.place, env: quarantine.readingEnvironment } : this.place;
@@ -140,7 +155,7 @@ export class RepositoryRefs {
         return { ok: false, code: "conflict", reason: result.exit.stderr.trim() };
       }
       const isReordered = changes.some(({ from }) => from === undefined);
-      this.#keep(table, { head: table.head, refs: isReordered ? sortRefs(refs) : refs }, options.withhold);
+      this.#keep(before, { head: table.head, refs: isReordered ? sortRefs(refs) : refs }, options.withhold);
       this.context.changed(this.address);
       return { ok: true, changed };
     } finally {

@@ -155,6 +155,27 @@ describe("repository", () => {
     assert.equal((await repository.refs()).refs.get(main)?.oid, three);
   });
 
+  it("a git that was killed may have written everything: the update is done then, asked about once, and shown when it is published", async () => {
+    const repository = await fresh();
+    const [one, two] = [await commit(repository, "1"), await commit(repository, "2")];
+    await repository.updateRefs([{ ref: main, to: one }]);
+    let asked = 0;
+    const result = await repository.updateRefs([{ ref: main, to: two }], {
+      withhold: true,
+      beforeCommit: async () => {
+        asked += 1;
+        await writeFile(join(repository.directory, main), `${two}\n`);
+        process.kill(launcher.helperPid ?? 0, "SIGKILL");
+        return true;
+      },
+    });
+    assert.deepEqual([result.ok, asked], [true, 1]);
+    assert.equal((await repository.refs()).refs.get(main)?.oid, two);
+    assert.equal((await repository.shownRefs()).refs.get(main)?.oid, one);
+    repository.publish();
+    assert.equal((await repository.shownRefs()).refs.get(main)?.oid, two);
+  });
+
   it("moves HEAD only to a branch that exists", async () => {
     const repository = await fresh();
     assert.equal(await repository.setHead(main), false);

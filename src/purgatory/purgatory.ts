@@ -286,7 +286,7 @@ export class Purgatory {
 
   async sweep(): Promise<void> {
     const { observer } = this.#parts;
-    await this.#settling.settleUnfinished().catch((error: unknown) => observer.failed("ending a release", error));
+    await this.#settling.settleUnfinished((error) => observer.failed("ending a release", error));
     await this.#sweep.run();
   }
 

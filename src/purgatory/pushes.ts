@@ -171,8 +171,9 @@ export class Pushes {
     this.#promised.set(entry, promised);
   }
 
-  /** The refs were not written after all: the next start must not write them. */
+  /** The refs were not written after all: the next start must not write them. Git may have written some: that is made good. */
   async abandoned(entry: JournalEntry): Promise<void> {
+    this.parts.settling.owe([entry.address]);
     const promised = this.#promised.get(entry);
     this.#promised.delete(entry);
     if (!promised) return;

@@ -86,10 +86,11 @@ export class Settling {
   }
 
   /** Refs may be written whose events still wait: tried again until it is done, not at the next start only. */
-  async settleUnfinished(): Promise<void> {
+  async settleUnfinished(failed: (error: unknown) => void): Promise<void> {
     for (const [key, name] of [...this.#unfinished]) {
-      await this.settle([name], "present");
       this.#unfinished.delete(key);
+      // One that fails again owes again, and keeps no other from being made good.
+      await this.settle([name], "present").catch(failed);
     }
   }
 

@@ -12,7 +12,7 @@ import type { Volume } from "./world.js";
 
 /** Of util-linux. */
 const limitProgram = "prlimit";
-const reachWithinMs = 8_000;
+const reachWithinMs = 20_000;
 const goOnMs = 700;
 
 /** The load goes on meanwhile: this is the time a fault lasts, not a wait for something. */

@@ -225,7 +225,7 @@ export class Load {
             ),
           );
       } else if (chosen < 7) await this.#publish(client, this.world.announcement(random.pick(set.owners), set));
-      else await this.#requestPull(client, set, owner, person, chosen < 8);
+      else await this.#requestPull(client, set, owner, person, chosen < 9);
     }
   }
 
@@ -251,7 +251,7 @@ export class Load {
     record.isPushed = report.refs.some(({ ok }) => ok) && !this.isExpiring;
     set.pullRequests.push(record);
     // Some of them come after the next start only.
-    if (isGitFirst && this.world.random.chance(0.5)) await this.#publish(client, event);
+    if (isGitFirst && this.world.random.chance(0.7)) await this.#publish(client, event);
   }
 
   // ---- readers and the operator --------------------------------------------------------------------------------------

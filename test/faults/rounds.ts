@@ -1,6 +1,9 @@
 // Rounds of faults. Each life of the server is one round: start on what the fault before left, check the contract, work
 // under load, strike. A fault the server survives is checked at once as well.
 
+import { writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Random } from "../../src/store/testing/random.js";
 import { until } from "../harness/server.js";
 import { check } from "./checker.js";
@@ -16,6 +19,8 @@ export interface RoundResult {
   /** False: it could not be brought about. */
   readonly isDone: boolean;
   readonly violations: readonly string[];
+  /** Where the log of a life that broke a promise is. */
+  readonly logFile: string | undefined;
   readonly ms: number;
 }
 
@@ -57,6 +62,8 @@ export async function runRounds(wish: RoundsWish): Promise<RoundResult[]> {
 export class Rounds {
   /** The server that was looked at last, an ordinary one: the next round goes on with it if it can. */
   #standing: Victim | undefined;
+  /** The one that the newest fault was done to. */
+  #lived: Victim | undefined;
 
   constructor(readonly world: World) {}
 
@@ -124,12 +131,20 @@ export class Rounds {
       }
     }
     const ms = Math.round(performance.now() - begunMs);
-    return { round, family: fault.family, what: struck.what, isDone: struck.isDone, violations, ms };
+    const logFile = violations.length > 0 ? this.#keepLogs(round) : undefined;
+    return { round, family: fault.family, what: struck.what, isDone: struck.isDone, violations, logFile, ms };
+  }
+
+  #keepLogs(round: number): string {
+    const path = join(tmpdir(), `holdfast-faults-${process.pid}-${round}.log`);
+    writeFileSync(path, `${this.#lived?.log}\n--- then started in the ordinary way ---\n${this.#standing?.log}`);
+    return path;
   }
 
   async #live(fault: Fault, violations: string[]): Promise<Struck> {
     const { world } = this;
     const victim = await this.#start(fault.isFaulty, fault.settings ?? {});
+    this.#lived = victim;
     world.ledger.expiryIs(fault.isExpiring ?? false);
     const load = new Load(world, victim, fault.isExpiring ?? false);
     try {

@@ -34,10 +34,11 @@ function* planned(): Generator<Fault> {
   }
 }
 
-function progress({ round, family, what, isDone, violations, ms }: RoundResult): void {
+function progress({ round, family, what, isDone, violations, logFile, ms }: RoundResult): void {
   const sign = violations.length > 0 ? "BROKEN" : isDone ? "ok" : "missed";
   out(`${String(round).padStart(4)} ${sign.padEnd(6)} ${String(ms).padStart(6)} ms  ${family}: ${what}`);
   for (const violation of violations) out(`     ! ${violation}`);
+  if (logFile) out(`     the server's log: ${logFile}`);
 }
 
 interface Line {
