@@ -128,6 +128,31 @@ describe("the waiting room", () => {
     assert.deepEqual(row?.partial?.missingRefs, ["refs/heads/far"]);
   });
 
+  it("a partial state is released once its grace is over, also when the store failed at the end of its push", async (t) => {
+    await room.send(announcement("pim", "halved", [], room.now));
+    const name = nameOf("pim", "halved");
+    const address = diskAddress(name);
+    const tip = await room.commit(name, "halved");
+    const refs: [string, string][] = [
+      [main, tip],
+      ["refs/heads/far", oid("far")],
+    ];
+    const waiting = state("pim", "halved", refs, room.now);
+    await room.send(waiting);
+    const candidate = { id: waiting.id, created_at: waiting.created_at, refs: new Map(), governs: false };
+    const updates = [{ ref: main, to: tip }];
+    await room.purgatory.journal({ address, candidate, updates });
+    await room.repository(name).updateRefs(updates);
+    t.mock.method(room.store, "transact", () => Promise.reject(new Error("the disk is full")), { times: 1 });
+    const decision = { verdicts: [], candidate, moves: true };
+    const outcome: PushOutcome = { address, decision, updates, placeholders: [], packBytes: 0, ip: "192.0.2.1" };
+    await assert.rejects(room.purgatory.pushed(outcome), /disk is full/);
+    room.clock.advance(12_000);
+    for (let i = 0; i < 500 && !(await room.store.has(waiting.id)); i++)
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    assert.ok(await room.store.has(waiting.id));
+  });
+
   const partialIds = async (): Promise<Set<string>> => {
     const found = new Set<string>();
     for await (const [key] of room.store.rows("journal", { prefix: "partial:" })) found.add(key.slice(-64));

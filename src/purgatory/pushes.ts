@@ -190,12 +190,16 @@ export class Pushes {
     } catch (error) {
       this.parts.settling.owe([outcome.address]);
       throw error;
+    } finally {
+      // Also when it could not be ended: of a state that was pushed only in part nothing else would come back to it.
+      const { address, decision, updates } = outcome;
+      if (decision.candidate && updates.length > 0) await this.parts.partials.watch(address, decision.candidate.id);
     }
   }
 
   async #pushed(outcome: PushOutcome): Promise<string[]> {
     const { address, decision, updates } = outcome;
-    const { store, clock, settings, keeper, placeholders, settling, partials } = this.parts;
+    const { store, clock, settings, keeper, placeholders, settling } = this.parts;
     const name: RepositoryName = { owner: address.owner, identifier: address.identifier };
     for (const [entry, { key }] of this.#promised) {
       if (entry.address.key !== address.key) continue;
@@ -216,7 +220,6 @@ export class Pushes {
       if (known) await placeholders.claim(known);
     }
     const released = await settling.settle([address], "push");
-    if (state) await partials.watch(name, state.id);
     return [...(await this.#linesFor(address, released, state?.id)), ...(await this.#remarks(outcome))];
   }
 
