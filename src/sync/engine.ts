@@ -130,7 +130,7 @@ export class SyncEngine {
     this.#stop.abort();
     this.#cancelWake();
     this.#connections.close();
-    this.#offers.close();
+    await this.#offers.close();
     await this.#following;
     await Promise.all(this.#work);
     await this.#kept.close();
