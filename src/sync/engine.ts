@@ -73,8 +73,7 @@ export class SyncEngine {
       store,
       intake,
       clock,
-      verdict: ({ relay, source, layerFour, event }, outcome) =>
-        this.tell({ type: "verdict", relay, source, layerFour, event, outcome }),
+      verdict: (offer, outcome) => this.tell({ ...offer, type: "verdict", outcome }),
       full: (isFull) => this.#connections.holdAll(isFull),
       fault: parts.onFault,
     });

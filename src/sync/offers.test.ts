@@ -6,8 +6,9 @@ import { ManualClock } from "../base/testing/manual-clock.js";
 import type { IntakeAnswer } from "../intake/intake.js";
 import { refuse } from "../nostr/refusals.js";
 import { createMemoryStore } from "../store/memory/create.js";
+import type { Offer } from "./core/budgets.js";
 import { event } from "./core/testing/driver.js";
-import { type Offer, Offers } from "./offers.js";
+import { Offers } from "./offers.js";
 
 const offer = (name: string): Offer => ({
   type: "offerToIntake",

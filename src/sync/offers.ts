@@ -5,9 +5,8 @@ import { type WaitingEntry, waitingKeys } from "../admission/waiting.js";
 import type { Clock } from "../base/clock.js";
 import type { Intake, IntakeAnswer } from "../intake/intake.js";
 import type { Store } from "../store/port.js";
-import type { Command, Outcome } from "./core/messages.js";
-
-export type Offer = Extract<Command, { type: "offerToIntake" }>;
+import type { Offer } from "./core/budgets.js";
+import type { Outcome } from "./core/messages.js";
 
 export interface OffersParts {
   readonly store: Store;
