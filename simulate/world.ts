@@ -180,8 +180,7 @@ export class World {
           const { broken } = this.#parts;
           const outcome = this.server.submit(command.event);
           const judged = broken?.judge ? broken.judge(outcome, command.event) : outcome;
-          const { relay, source, layerFour, event } = command;
-          this.#inbox.push({ type: "verdict", relay, source, layerFour, event, outcome: judged });
+          this.#inbox.push({ ...command, type: "verdict", outcome: judged });
         });
         break;
       case "lookUpRoots":

@@ -4,7 +4,16 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { NostrEvent } from "../src/nostr/event.js";
 import type { Outcome } from "../src/sync/core/messages.js";
-import { announcing, coordinate, Driver, event, key, only, subscribed } from "../src/sync/core/testing/driver.js";
+import {
+  announcing,
+  type CommandOf,
+  coordinate,
+  Driver,
+  event,
+  key,
+  only,
+  subscribed,
+} from "../src/sync/core/testing/driver.js";
 
 const relay = "a.example";
 const repo = announcing("ann", "tool", ["wss://a.example"]);
@@ -86,8 +95,18 @@ describe("events that arrive", () => {
 
   it("a repository's budget for the day ends its events, with one warning, and its history is fetched again the next day", () => {
     const driver = live({ maxNewPerCoordinatePerDay: 3, dailyMinMs: 1e12, dailyMaxMs: 1e12 });
-    for (const name of ["one", "two", "three"]) judge(driver, comment(name), { type: "stored" });
+    const offered = (name: string): CommandOf<"offerToIntake"> =>
+      only(arrive(driver, comment(name)), "offerToIntake")[0]!;
+    const answer = (offer: CommandOf<"offerToIntake">, type: "stored" | "duplicate") =>
+      driver.tell({ ...offer, type: "verdict", outcome: { type } });
+    const [one, two, known] = ["one", "two", "known"].map(offered);
+    for (const name of ["three", "too many", "far too many"]) assert.equal(offered(name), undefined, "it has to wait");
+    assert.equal(driver.relay(relay)?.offersInFlight, 6);
+    const [three] = only(answer(known!, "duplicate"), "offerToIntake");
+    assert.equal(three?.event.id, comment("three").id, "a known event has left its place");
+    for (const offer of [one!, two!, three]) assert.deepEqual(only(answer(offer, "stored"), "offerToIntake"), []);
     assert.equal(only(driver.said, "log").filter((log) => log.code === "repository-budget-hit").length, 1);
+    assert.equal(driver.relay(relay)?.offersInFlight, 0);
     assert.deepEqual(only(arrive(driver, comment("four")), "offerToIntake"), []);
     assert.equal(only(arrive(driver, event("x", 30617, [["d", "x"]])), "offerToIntake").length, 1, "others go on");
     const said = driver.advance(25 * 60 * 60 * 1000);

@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { EventId } from "../src/nostr/ids.js";
-import { announcing, Driver, event, id, issue, only, subscribed } from "../src/sync/core/testing/driver.js";
+import { matcherOf } from "../src/nostr/filter.js";
+import type { EventId, Pubkey } from "../src/nostr/ids.js";
+import { announcing, Driver, event, id, issue, key, only, subscribed } from "../src/sync/core/testing/driver.js";
 
 const relay = "a.example";
 const repo = announcing("ann", "tool", ["wss://a.example"]);
@@ -127,6 +128,35 @@ describe("history", () => {
     const earlier = only(driver.said, "reconcile").at(-1)!.filter;
     assert.equal(earlier.until, later.since! - 1);
     assert.equal(earlier.since, 0);
+  });
+
+  it("a second that a relay cuts off without saying so is asked for in parts, also where negentropy was split down to it", () => {
+    const driver = atFirstRequest();
+    const second = 1_650_000_000;
+    const author = (n: number): Pubkey => (n < 12 ? key("one") : key("two"));
+    const crowd = Array.from({ length: 22 }, (_, n) =>
+      event(`event ${n}`, 30617, [["d", `${n}`]], { created_at: second, pubkey: author(n) }),
+    );
+    const held = [...crowd, event("older", 30617, [["d", "older"]], { created_at: second - 500 })];
+    const cap = 15;
+    for (let at = 0; at < driver.said.length; at++) {
+      const command = driver.said[at]!;
+      if (command.type === "reconcile") {
+        const tooMany = held.filter(matcherOf(command.filter)).length > cap;
+        if (tooMany) driver.from(relay, "reconcileFailed", { session: command.session, kind: "too-many" });
+        else driver.from(relay, "reconciled", { session: command.session, missing: [], peerMissing: 0 });
+      } else if (command.type === "subscribe" && command.subscription.startsWith("h")) {
+        const [filter] = command.filters;
+        const found = held.filter(matcherOf(filter!)).slice(0, Math.min(cap, filter!.limit!));
+        for (const one of found) driver.from(relay, "event", { subscription: command.subscription, event: one });
+        driver.from(relay, "eose", { subscription: command.subscription });
+      }
+    }
+    const offered = new Set(only(driver.said, "offerToIntake").map((offer) => offer.event.id));
+    assert.deepEqual(
+      crowd.filter((one) => !offered.has(one.id)).map((one) => one.raw),
+      [],
+    );
   });
 
   it("pages go back by the oldest delivered second and end on a page that brings nothing unseen", () => {

@@ -43,7 +43,7 @@ test("five thousand events come complete from a relay of hundred-event pages, th
   relay.add(...events);
   for (const repository of repositories) await serveRepository(server.store, repository);
   const held = async (): Promise<number> => (await idsIn(server.store, { kinds: [1621] })).length;
-  await until("all five thousand are here", async () => (await held()) === 5_000, 40_000);
+  await until("all five thousand are here", async () => (await held()) === 5_000, 180_000);
   assert.equal(await server.metric("ngit_sync_unpageable_total"), 0);
 });
 
@@ -166,7 +166,7 @@ test("a repository's budget of new events holds, and the log says so", async (t)
   );
   flood(30);
   await until("more is dropped", async () => ((await server.metric("ngit_sync_dropped_events_total")) ?? 0) > 0);
-  assert.ok((await idsIn(server.store, { kinds: [1621] })).length <= 30);
+  assert.equal((await idsIn(server.store, { kinds: [1621] })).length, 20);
 });
 
 test("events nobody asked for are dropped and counted", async (t) => {

@@ -73,8 +73,7 @@ export class SyncEngine {
       store,
       intake,
       clock,
-      verdict: ({ relay, source, layerFour, event }, outcome) =>
-        this.tell({ type: "verdict", relay, source, layerFour, event, outcome }),
+      verdict: (offer, outcome) => this.tell({ ...offer, type: "verdict", outcome }),
       full: (isFull) => this.#connections.holdAll(isFull),
       fault: parts.onFault,
     });
@@ -130,7 +129,7 @@ export class SyncEngine {
     this.#stop.abort();
     this.#cancelWake();
     this.#connections.close();
-    this.#offers.close();
+    await this.#offers.close();
     await this.#following;
     await Promise.all(this.#work);
     await this.#kept.close();

@@ -5,9 +5,8 @@ import { type WaitingEntry, waitingKeys } from "../admission/waiting.js";
 import type { Clock } from "../base/clock.js";
 import type { Intake, IntakeAnswer } from "../intake/intake.js";
 import type { Store } from "../store/port.js";
-import type { Command, Outcome } from "./core/messages.js";
-
-export type Offer = Extract<Command, { type: "offerToIntake" }>;
+import type { Offer } from "./core/budgets.js";
+import type { Outcome } from "./core/messages.js";
 
 export interface OffersParts {
   readonly store: Store;
@@ -28,16 +27,16 @@ export class Offers {
   readonly #parts: OffersParts;
   #queue: Offer[] = [];
   #taken = 0;
-  #running = 0;
+  readonly #running = new Set<Promise<void>>();
   #full = false;
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(parts: OffersParts) {
     this.#parts = parts;
   }
 
   get waiting(): number {
-    return this.#queue.length - this.#taken + this.#running;
+    return this.#queue.length - this.#taken + this.#running.size;
   }
 
   add(offer: Offer): void {
@@ -49,17 +48,21 @@ export class Offers {
     }
   }
 
-  close(): void {
-    this.#closed = true;
+  /** Resolves when what intake was given is done with: what follows from it writes to the store and to git. */
+  async close(): Promise<void> {
+    this.#closing.abort();
     this.#queue = [];
     this.#taken = 0;
+    await Promise.all(this.#running);
   }
 
   #start(): void {
-    while (this.#running < maxAtOnce && this.#taken < this.#queue.length) {
-      const offer = this.#queue[this.#taken++] as Offer;
-      this.#running += 1;
-      void this.#judge(offer);
+    while (this.#running.size < maxAtOnce && this.#taken < this.#queue.length) {
+      const judging = this.#judge(this.#queue[this.#taken++] as Offer).finally(() => {
+        this.#running.delete(judging);
+        if (!this.#isClosed) this.#start();
+      });
+      this.#running.add(judging);
     }
     if (this.#taken > 1_000 && this.#taken * 2 > this.#queue.length) {
       this.#queue = this.#queue.slice(this.#taken);
@@ -74,13 +77,14 @@ export class Offers {
   async #judge(offer: Offer): Promise<void> {
     try {
       const outcome = await this.#outcome(offer);
-      if (!this.#closed) this.#parts.verdict(offer, outcome);
+      if (!this.#isClosed) this.#parts.verdict(offer, outcome);
     } catch (error) {
-      if (!this.#closed) this.#parts.fault(error);
-    } finally {
-      this.#running -= 1;
-      if (!this.#closed) this.#start();
+      if (!this.#isClosed) this.#parts.fault(error);
     }
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   async #outcome({ event, relay, source }: Offer): Promise<Outcome> {
@@ -90,9 +94,22 @@ export class Offers {
     for (let attempt = 0; ; attempt++) {
       const answer = await intake.submit(event, { type: "sync", relay, phase: source });
       const delayMs = !answer.ok && answer.code === "rate-limited" ? busyRetriesMs[attempt] : undefined;
-      if (delayMs === undefined || this.#closed) return outcomeOf(answer);
-      await new Promise<void>((go) => void this.#parts.clock.after(delayMs, go));
+      if (delayMs !== undefined && !this.#isClosed) await this.#pause(delayMs);
+      if (delayMs === undefined || this.#isClosed) return outcomeOf(answer);
     }
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((go) => {
+      const { signal } = this.#closing;
+      const end = (): void => {
+        signal.removeEventListener("abort", end);
+        cancel();
+        go();
+      };
+      const cancel = this.#parts.clock.after(delayMs, end);
+      signal.addEventListener("abort", end);
+    });
   }
 }
 

@@ -22,7 +22,7 @@ import { freePort } from "./free-port.js";
 import { sign, type TestKey } from "./relay-events.js";
 
 /** Waits for a condition; says what it waited for when it does not come. */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 15_000): Promise<void> {
+export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
   const endMs = performance.now() + withinMs;
   while (!(await holds())) {
     if (performance.now() > endMs) throw new Error(`waited ${withinMs} ms in vain: ${what}`);

@@ -4,6 +4,7 @@
 import type { NostrEvent } from "../../nostr/event.js";
 import { tagValue } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
+import type { Offer } from "./budgets.js";
 import { disconnect } from "./connection.js";
 import { allStatesItem, announcementsItem, repositoryItem, rootItem, stateItem } from "./items.js";
 import type { Job } from "./job.js";
@@ -61,21 +62,31 @@ function coordinateOf(state: SyncState, event: NostrEvent): string | undefined {
 
 export function offer(
   state: SyncState,
-  relay: RelayKey,
+  key: RelayKey,
   source: EventSource,
   layerFour: boolean,
   event: NostrEvent,
   step: Step,
 ): void {
-  const from = state.relays.get(relay);
-  if (from) {
-    from.offersInFlight += 1;
-    if (from.offersInFlight >= state.config.maxOffersInFlight && !from.readingPaused && from.status === "connected") {
-      from.readingPaused = true;
-      step.out.push({ type: "pauseReading", relay, link: from.link });
+  const relay = state.relays.get(key);
+  const coordinate = coordinateOf(state, event);
+  if (coordinate !== undefined && state.budgets.isOver(coordinate)) {
+    drop(relay, "over-budget", step);
+    return;
+  }
+  if (relay) {
+    relay.offersInFlight += 1;
+    if (
+      relay.offersInFlight >= state.config.maxOffersInFlight &&
+      !relay.readingPaused &&
+      relay.status === "connected"
+    ) {
+      relay.readingPaused = true;
+      step.out.push({ type: "pauseReading", relay: key, link: relay.link });
     }
   }
-  step.out.push({ type: "offerToIntake", relay, source, layerFour, event });
+  const offered: Offer = { type: "offerToIntake", relay: key, source, layerFour, event, coordinate };
+  if (coordinate === undefined || state.budgets.take(coordinate, offered)) step.out.push(offered);
 }
 
 /** An event that one of our subscriptions asked for. */
@@ -88,23 +99,37 @@ export function onArrival(
   step: Step,
 ): void {
   if (state.remembered.has(event.id, step.now)) return;
-  const coordinate = coordinateOf(state, event);
-  if (coordinate !== undefined && state.budgets.isOver(coordinate)) {
-    drop(relay, "over-budget", step);
-    return;
-  }
   offer(state, relay.key, source, job?.related !== undefined, event, step);
 }
 
-export function drop(relay: Relay, label: string, step: Step): void {
+export function drop(relay: Relay | undefined, label: string, step: Step): void {
   tally(step, "dropped_events", relay, label);
 }
 
-function oneVerdictMore(state: SyncState, relay: Relay, step: Step): void {
+function oneOfferLess(state: SyncState, relay: Relay | undefined, step: Step): void {
+  if (!relay) return;
   relay.offersInFlight = Math.max(0, relay.offersInFlight - 1);
+  // The last verdict of a sync lets its summary be written.
+  if (relay.offersInFlight === 0) state.touched.add(relay);
   if (!relay.readingPaused || relay.offersInFlight > state.config.maxOffersInFlight / 2) return;
   relay.readingPaused = false;
   if (relay.status === "connected") step.out.push({ type: "resumeReading", relay: relay.key, link: relay.link });
+}
+
+/** What waited for this verdict goes to intake, or is for another day. */
+function settleBudget(state: SyncState, coordinate: string, isNew: boolean, step: Step): void {
+  const { budgets, relays } = state;
+  const wasOver = budgets.isOver(coordinate);
+  const held = budgets.settle(coordinate, isNew);
+  if (!budgets.isOver(coordinate)) {
+    step.out.push(...held);
+    return;
+  }
+  if (!wasOver) log(step, "warn", "repository-budget-hit", undefined, { coordinate });
+  for (const { relay: key } of held) {
+    drop(relays.get(key), "over-budget", step);
+    oneOfferLess(state, relays.get(key), step);
+  }
 }
 
 /** Layer 1 and the state layer ask for what strangers wrote: that we refuse most of it is not the relay's fault. */
@@ -115,9 +140,11 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
   const { event, outcome, source } = input;
   const { config } = state;
   const relay = state.relays.get(input.relay);
-  if (relay) oneVerdictMore(state, relay, step);
+  const isNew = outcome.type === "stored" || outcome.type === "held";
+  oneOfferLess(state, relay, step);
+  if (input.coordinate !== undefined) settleBudget(state, input.coordinate, isNew, step);
   state.remembered.note(event, outcome, input.relay, step.now, step.out);
-  if (outcome.type === "stored" || outcome.type === "held") {
+  if (isNew) {
     tally(step, "events", undefined, source);
     if (source === "live") {
       log(step, "debug", "live-event", relay, { id: event.id, kind: event.kind });
@@ -130,8 +157,6 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
     if (outcome.type === "stored") judgeAgain(state, event, undefined, step);
   }
   if (!relay) return;
-  // The last verdict of a sync lets its summary be written.
-  if (relay.offersInFlight === 0) state.touched.add(relay);
   if (isTrouble(outcome)) {
     // What our own trouble lost is fetched again with a full sync.
     relay.nextDailyMs = Math.min(relay.nextDailyMs, step.now.monotonicMs + config.resyncAfterTroubleMs);
@@ -155,10 +180,6 @@ function noteHistory(relay: Relay, source: EventSource, step: Step): void {
 
 function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, step: Step): void {
   const { config } = state;
-  const coordinate = coordinateOf(state, event);
-  if (coordinate !== undefined && state.budgets.add(coordinate)) {
-    log(step, "warn", "repository-budget-hit", undefined, { coordinate });
-  }
   for (const [name, value] of event.tags) {
     const root =
       name !== undefined && value !== undefined && idTag.test(name) ? state.wanted.rootNumber(value) : undefined;

@@ -13,8 +13,12 @@ export interface Slice {
   readonly until?: number;
   /** Negentropy could not divide it further. */
   readonly byRequest?: boolean;
-  /** Asks whether a second that filled a page hides older events. */
-  readonly probe?: boolean;
+  /** So many are enough to know. */
+  readonly limit?: number;
+  /** Asked without `since`, although nothing older than this is needed: does the relay send more than one second? */
+  readonly downTo?: number;
+  /** Asks whether there is anything older than this second, all that a page brought. */
+  readonly probe?: number;
 }
 
 export interface Page {

@@ -135,6 +135,8 @@ export type Input =
       readonly source: EventSource;
       readonly layerFour: boolean;
       readonly event: NostrEvent;
+      /** As in the offer. */
+      readonly coordinate?: string | undefined;
       readonly outcome: Outcome;
     }
   /** `after` when there is more. */
@@ -178,6 +180,8 @@ export type Command =
       readonly source: EventSource;
       readonly layerFour: boolean;
       readonly event: NostrEvent;
+      /** The repository whose budget it counts against. */
+      readonly coordinate?: string | undefined;
     }
   /** Ids of stored events that belong to these repositories and are no roots, and the authors of all of them. */
   | {

@@ -11,6 +11,9 @@ const knownKinds: readonly number[] = [
   9843, 9844, 10_002, 10_317, 19_843, 19_844, 30_617, 30_618, 39_842, 39_844,
 ];
 
+/** Smaller answers say nothing about how many a relay is willing to send. */
+export const smallestCap = 10;
+
 export function newPage(slice: Slice, limit: number, boundary: Set<EventId>): Page {
   return {
     slice,
@@ -76,28 +79,32 @@ function partsOf(slice: Slice, page: Page, kindIsFixed: boolean): Slice[] | unde
 
 /** `fullAt`: a page of so many events may have been cut off. */
 export function endOfPage(page: Page, fullAt: number, kindIsFixed: boolean): PageEnd {
-  const { slice } = page;
   if (page.ids.size === 0) return { type: "done" };
-  const { since, until, ...rest } = slice;
-  const older: Slice = { ...rest, ...(since !== undefined && { since }), until: page.oldest - 1 };
-  const hasOlder = since === undefined || page.oldest > since;
-  if (page.oldest === page.newest && page.ids.size >= fullAt) {
+  const { oldest, slice } = page;
+  const { since, until, limit, probe, ...rest } = slice;
+  const asked: Slice = { ...rest, ...(since !== undefined && { since }) };
+  const end = since ?? slice.downTo ?? Number.NEGATIVE_INFINITY;
+  const next = (...slices: Slice[]) => ({ type: "next", slices, keepBoundary: false }) as const;
+  if (probe !== undefined) {
+    // There are older events, so the second before them was cut off: it is asked again, in parts if need be.
+    const cut: Slice = { ...rest, since: probe, until: probe };
+    return probe > end ? next({ ...asked, until: probe - 1 }, cut) : next(cut);
+  }
+  if (oldest === page.newest && page.ids.size >= fullAt) {
     const parts = partsOf(slice, page, kindIsFixed);
     if (!parts) return { type: "unpageable" };
-    const doubtful = parts[0]?.authors !== undefined;
-    return { type: "next", slices: hasOlder ? [older, ...parts] : parts, keepBoundary: false, doubtful };
+    const slices = oldest > end ? [{ ...asked, until: oldest - 1 }, ...parts] : parts;
+    return { ...next(...slices), doubtful: parts[0]?.authors !== undefined };
   }
   if (page.unseen === 0) {
-    // All of one second, nothing new: a relay with a cap we do not know may hide older events behind it.
-    const suspicious = page.oldest === page.newest && page.ids.size >= 10 && hasOlder && !slice.probe;
-    return suspicious ? { type: "next", slices: [{ ...older, probe: true }], keepBoundary: false } : { type: "done" };
+    // All of one second, nothing new: a relay with a cap we do not know may hide more behind it. Then older events are
+    // missing too, from a page that had room for them; where `since` kept them out, it is asked without it first.
+    if (oldest !== page.newest || page.ids.size < smallestCap) return { type: "done" };
+    if (since === undefined) return next({ ...asked, until: oldest - 1, limit: 1, probe: oldest });
+    return next({ ...rest, until: oldest, limit: page.ids.size + 1, downTo: since });
   }
-  const { probe, ...asked } = rest;
-  const again: Slice = { ...asked, ...(since !== undefined && { since }), until: page.oldest };
-  // The probe found older events, so the second before it was cut off: it is asked again, in parts if need be.
-  const second = (until ?? 0) + 1;
-  const cut: Slice[] = probe ? [{ ...asked, since: second, until: second }] : [];
-  return { type: "next", slices: [...cut, again], keepBoundary: true };
+  if (oldest < end) return { type: "done" };
+  return { type: "next", slices: [{ ...asked, until: oldest }], keepBoundary: true };
 }
 
 export function splitTime(slice: Slice, nowSeconds: number): Slice[] {

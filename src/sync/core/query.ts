@@ -8,7 +8,7 @@ import type { ClosedMeaning } from "./answers.js";
 import { filterOf, textOf } from "./filters.js";
 import { type Item, indexOf, layerOf, layers } from "./items.js";
 import type { Asked, Job, Page, Query, Slice } from "./job.js";
-import { addToPage, endOfPage, isInSlice, newPage } from "./paging.js";
+import { addToPage, endOfPage, isInSlice, newPage, smallestCap } from "./paging.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { log, tally } from "./telling.js";
@@ -16,8 +16,6 @@ import { log, tally } from "./telling.js";
 /** Whether the query has ended; a failed one takes its job with it. Undefined: it goes on. */
 export type QueryEnd = "ended" | { readonly failed: string } | undefined;
 
-/** Smaller answers say nothing about how many a relay is willing to send. */
-const smallestCap = 10;
 const authorKinds: readonly number[] = [kinds.deletion, kinds.vanish, kinds.graspList];
 
 function filterFor(job: Job, query: Query, slice: Slice, limit: number | undefined): ReturnType<typeof filterOf> {
@@ -72,9 +70,10 @@ export function sendQuery(state: SyncState, relay: Relay, asked: Asked, step: St
     step.out.push({ type: "reconcile", ...of, session, filter, maxMissing: state.config.maxMissingIds });
     return;
   }
-  query.page = newPage(slice, limit, query.boundary);
+  const most = Math.min(limit, slice.limit ?? limit);
+  query.page = newPage(slice, most, query.boundary);
   const subscription = begin(state, relay, asked, "paging", step);
-  step.out.push({ type: "subscribe", ...of, subscription, filters: [filterFor(job, query, slice, limit)] });
+  step.out.push({ type: "subscribe", ...of, subscription, filters: [filterFor(job, query, slice, most)] });
 }
 
 /** The request is over on our side; the relay is told unless it ended it itself. */
@@ -160,8 +159,8 @@ function endPage(state: SyncState, relay: Relay, job: Job, query: Query, step: S
   const kindIsFixed = job.layer === layers.announcements || job.layer === layers.states;
   const end = endOfPage(page, Math.min(page.limit, relay.learnedCap), kindIsFixed);
   // A page that was followed by older events although it held fewer than asked shows the relay's own cap.
-  const wentOn = (query.boundary.size > 0 || page.slice.probe) && page.unseen > 0;
-  if (wentOn && query.delivered >= smallestCap && query.delivered < page.limit)
+  const wentOn = (query.boundary.size > 0 || page.slice.probe !== undefined) && page.unseen > 0;
+  if (wentOn && query.delivered >= smallestCap && query.delivered < pageLimit(state, relay))
     relay.learnedCap = Math.min(relay.learnedCap, query.delivered);
   query.delivered = page.ids.size;
   if ((end.type === "unpageable" || (end.type === "next" && end.doubtful)) && !job.unpageable) {

@@ -1,0 +1,77 @@
+// The end of offers: what intake was given ends before close() does, and nothing more is given.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ManualClock } from "../base/testing/manual-clock.js";
+import type { IntakeAnswer } from "../intake/intake.js";
+import { refuse } from "../nostr/refusals.js";
+import { createMemoryStore } from "../store/memory/create.js";
+import type { Offer } from "./core/budgets.js";
+import { event } from "./core/testing/driver.js";
+import { Offers } from "./offers.js";
+
+const offer = (name: string): Offer => ({
+  type: "offerToIntake",
+  relay: "a.example",
+  source: "live",
+  layerFour: false,
+  event: event(name, 1621, []),
+});
+
+/** Offers whose submissions wait until the test answers them. */
+function openOffers() {
+  const clock = new ManualClock();
+  const submitted: ((answer: IntakeAnswer) => void)[] = [];
+  let noticed = () => {};
+  const verdicts: string[] = [];
+  const offers = new Offers({
+    store: createMemoryStore({ clock }),
+    clock,
+    intake: {
+      submit: () =>
+        new Promise<IntakeAnswer>((answer) => {
+          submitted.push(answer);
+          noticed();
+        }),
+      onEphemeral: () => () => undefined,
+    },
+    verdict: (_offer, outcome) => verdicts.push(outcome.type),
+    full: () => undefined,
+    fault: (error) => assert.fail(String(error)),
+  });
+  const nextSubmission = (): Promise<void> =>
+    new Promise((resolve) => {
+      noticed = resolve;
+    });
+  return { clock, offers, submitted, verdicts, nextSubmission };
+}
+
+/** Everything that can happen without the clock or an answer has happened. */
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test("close() waits for what intake was given", async () => {
+  const { offers, submitted, verdicts, nextSubmission } = openOffers();
+  const given = nextSubmission();
+  offers.add(offer("one"));
+  await given;
+  let isClosed = false;
+  const closing = offers.close().then(() => {
+    isClosed = true;
+  });
+  await settled();
+  assert.equal(isClosed, false, "git may still follow the event");
+  submitted[0]!({ ok: true, stored: true, message: "" });
+  await closing;
+  assert.deepEqual(verdicts, []);
+});
+
+test("close() does not wait for the time to try again, and nothing is tried again", async () => {
+  const { offers, submitted, nextSubmission } = openOffers();
+  const given = nextSubmission();
+  offers.add(offer("one"));
+  await given;
+  submitted[0]!(refuse("rate-limited", "busy"));
+  await settled();
+  await offers.close();
+  assert.equal(submitted.length, 1);
+});
