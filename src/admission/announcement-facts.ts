@@ -14,7 +14,7 @@ import { type LeftRepository, leftRepository } from "./remembered.js";
 import { roomFor } from "./room.js";
 import { cloneUrlsOnHosts, httpCloneUrls, type ServiceListing, serviceListing } from "./service.js";
 import type { AdmissionSettings } from "./settings.js";
-import { type WaitingEntry, waitingAnnouncement, waitingHints, waitingKeys, waitingTotals } from "./waiting.js";
+import { type WaitingEntry, waitingAnnouncement, waitingAnnouncementsOf, waitingTotals } from "./waiting.js";
 
 export interface AnnouncementFacts {
   readonly name: RepositoryName;
@@ -63,11 +63,6 @@ export async function readAnnouncementFacts(
   const canLapse = latest !== undefined || waiting !== undefined;
   const leaving: CatalogueRow | undefined = row && { ...row, status: "leaving" };
   const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), caps);
-  const ofKey = await waitingHints(
-    reader,
-    waitingKeys.authorKind(event.pubkey, kinds.announcement),
-    caps.announcementsPerKey * 4,
-  );
   return {
     name,
     listing,
@@ -82,7 +77,7 @@ export async function readAnnouncementFacts(
     lapsesIfStored: canLapse ? await lapsedExceptions(reader, [change(row)], isBlocked) : [],
     lapsesIfLeaving:
       canLapse && !hostedAsIs && isReleased(row) ? await lapsedExceptions(reader, [change(leaving)], isBlocked) : [],
-    waitingOfKey: ofKey.filter((hint) => hint.phase === "waiting").length,
+    waitingOfKey: await waitingAnnouncementsOf(reader, event.pubkey, caps.announcementsPerKey),
     waitingInAll: (await waitingTotals(reader)).waitingAnnouncements,
     hasRoom: room.ok,
     giveWay: room.ok ? room.giveWay : [],

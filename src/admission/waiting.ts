@@ -163,6 +163,20 @@ export async function waitingAnnouncement(
   return (await waitingEntries(reader, waitingKeys.address(address), 1))[0];
 }
 
+const maxHintsWalked = 5_000;
+
+/** How many of a key's announcements wait, soft ones left out; `max` when there are more, or too many to look at. */
+export async function waitingAnnouncementsOf(reader: TableReader, pubkey: Pubkey, max: number): Promise<number> {
+  let waiting = 0;
+  let walked = 0;
+  const prefix = waitingKeys.authorKind(pubkey, kinds.announcement);
+  for await (const [, { phase }] of reader.rows<WaitingHint>("purgatory", { prefix })) {
+    if (phase === "waiting") waiting++;
+    if (waiting >= max || ++walked >= maxHintsWalked) return max;
+  }
+  return waiting;
+}
+
 /** Entries due in a phase: `expires` at or before now, earliest first. */
 export async function dueEntries(
   reader: TableReader,

@@ -130,6 +130,8 @@ const bad: readonly [name: string, text: string, wanted: RegExp][] = [
   ["NGIT_MAX_LIMIT", "0", /1 or more/],
   ["NGIT_MAX_LIMIT", "1e3", /whole number/],
   ["NGIT_MAX_EVENT_BYTES", "5 apples", /number of bytes/],
+  ["NGIT_MAX_EVENT_BYTES", "2MiB", /to 1048576|1 MiB|1MiB/],
+  ["NGIT_MAX_DELETION_TARGETS", "1001", /1 to 1000/],
   ["NGIT_UNHOST_GRACE_DAYS", "36h", /whole number of days/],
   ["NGIT_PING_INTERVAL_SECS", "-1", /whole number of seconds/],
   ["NGIT_DISK_PUSH_MAX_PERCENT", "101", /from 1 to 100/],

@@ -46,9 +46,6 @@ export interface HuntingParts extends RunFetchParts {
   readonly onFault: (error: unknown) => void;
 }
 
-/** What waited before the start is given this long, and one round, before it may expire. */
-const graceAfterStartMs = 600_000;
-
 export class Hunting {
   readonly #parts: HuntingParts;
   readonly #core: HuntCore;
@@ -57,7 +54,6 @@ export class Hunting {
   readonly #lookAgain: LookAgain;
   readonly #found = new Map<string, Found>();
   readonly #stops: (() => void)[] = [];
-  readonly #startedMs: number;
   readonly #startedSeconds: number;
   #isRoundOver = false;
   #closed = false;
@@ -76,7 +72,6 @@ export class Hunting {
     });
     this.#followed = new Followed((input) => this.#driver.input(input));
     this.#lookAgain = new LookAgain((name) => this.#look(name), onFault, clock);
-    this.#startedMs = clock.monotonicMs();
     this.#startedSeconds = unixSeconds(clock);
   }
 
@@ -262,8 +257,8 @@ export class Hunting {
   }
 
   #mayExpire(entry: WaitingEntry): boolean {
-    if (entry.entered >= this.#startedSeconds) return true;
-    return this.#isRoundOver && this.#parts.clock.monotonicMs() - this.#startedMs >= graceAfterStartMs;
+    // How long after a start nothing ends at all is the sweep's setting; here only that everything was hunted once.
+    return this.#isRoundOver || entry.entered >= this.#startedSeconds;
   }
 
   async close(): Promise<void> {

@@ -8,9 +8,11 @@ import type { Released } from "./finish.js";
 export interface PurgatoryMetrics {
   released(released: Released): void;
   expired(entry: WaitingEntry, expiry: Expiry): void;
+  placeholdersExpired(count: number): void;
 }
 
-export type EntryCounts = ReadonlyMap<`${EntryKind}:${WaitingPhase}`, number>;
+export type EntryLabel = `${EntryKind | "placeholder"}:${WaitingPhase}`;
+export type EntryCounts = ReadonlyMap<EntryLabel, number>;
 
 export function createPurgatoryMetrics(registry: Registry, counts: () => Promise<EntryCounts>): PurgatoryMetrics {
   const registers = [registry];
@@ -53,5 +55,7 @@ export function createPurgatoryMetrics(registry: Registry, counts: () => Promise
     expired(entry) {
       expired.inc({ kind: entry.kind, source: entry.source.type });
     },
+    // Only clients push.
+    placeholdersExpired: (count) => expired.inc({ kind: "placeholder", source: "client" }, count),
   };
 }

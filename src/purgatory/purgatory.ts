@@ -45,6 +45,8 @@ import { Sweep } from "./sweep.js";
 export interface PurgatoryObserver {
   released(released: Released): void;
   expired(entry: WaitingEntry, expiry: Expiry): void;
+  /** Data whose event never came. */
+  placeholdersExpired?(count: number): void;
   problem(name: RepositoryName, what: string): void;
   failed(what: string, error: unknown): void;
 }
@@ -170,6 +172,7 @@ export class Purgatory {
         observer.expired(entry, expiry);
         this.#changed(placesOf(entry), [entry]);
       },
+      placeholdersExpired: (count) => observer.placeholdersExpired?.(count),
     });
   }
 

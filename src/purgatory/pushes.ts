@@ -212,7 +212,9 @@ export class Pushes {
     await store.transact(async (tx) => {
       await this.#book(tx, outcome);
       const announcement = state && (await waitingAnnouncement(tx, name));
-      if (announcement) await putWaiting(tx, restarted(announcement, now, settings().caps));
+      const prolonged = announcement && restarted(announcement, now, settings().caps);
+      // Its day is over: the sweep makes it soft, with all that belongs to that.
+      if (prolonged?.phase === "waiting") await putWaiting(tx, prolonged);
     });
     // An event that came while its data was on its way found none.
     for (const { eventId } of outcome.placeholders) {

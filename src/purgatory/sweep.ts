@@ -4,11 +4,12 @@ import { applyChange } from "../admission/apply.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow, withStatus } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { rememberId } from "../admission/remembered.js";
-import { contributorOf, dueEntries, type WaitingEntry, waitingEntry } from "../admission/waiting.js";
+import { contributorOf, dueEntries, type WaitingEntry, waitingEntry, waitingEvent } from "../admission/waiting.js";
 import { putWaiting } from "../admission/waiting-writes.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryStore } from "../git/types.js";
+import { tagValues } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { Store, Transaction } from "../store/port.js";
 import type { Contributors } from "./contributors.js";
@@ -32,6 +33,7 @@ export interface SweepParts {
   /** False: it must not end yet, though its time is over. */
   readonly mayExpire: (entry: WaitingEntry) => boolean;
   readonly expired: (entry: WaitingEntry, expiry: Expiry) => void;
+  readonly placeholdersExpired: (count: number) => void;
 }
 
 const maxExpiredAtOnce = 500;
@@ -59,7 +61,8 @@ export class Sweep {
       for (const entry of await dueEntries(this.parts.store, phase, now, maxExpiredAtOnce))
         await this.#expire(entry, now);
     }
-    await this.parts.placeholders.expire(now, this.parts.isBusy);
+    const placeholders = await this.parts.placeholders.expire(now, this.parts.isBusy);
+    if (placeholders > 0) this.parts.placeholdersExpired(placeholders);
     await this.#removeAuditEvents(now - this.parts.settings().auditSeconds);
     if (now - this.#choresAt < choresEverySeconds) return;
     this.#choresAt = now;
@@ -101,7 +104,7 @@ export class Sweep {
   async #expire(entry: WaitingEntry, now: number): Promise<void> {
     const { store, settings, isBusy } = this.parts;
     if (placesOf(entry).some(isBusy) || !this.parts.mayExpire(entry)) return;
-    const expiry = expiryOf(entry, now, settings().caps);
+    const expiry = soonerForAudits(entry, expiryOf(entry, now, settings().caps), settings().auditSeconds);
     const dropped = await store.transact((tx) => applyExpiry(tx, entry, expiry, now));
     if (dropped === undefined) return;
     this.parts.expired(entry, expiry);
@@ -158,6 +161,12 @@ export class Sweep {
     for (const row of over) await store.transact(async (tx) => tx.deleteRow("catalogue", repositoryKey(row)));
     await this.#deleteFromDisk(over);
   }
+}
+
+/** What the public compliance tool left behind is not kept softly for longer than what of it is served. */
+function soonerForAudits(entry: WaitingEntry, expiry: Expiry, auditSeconds: number): Expiry {
+  if (expiry.to !== "soft" || !tagValues(waitingEvent(entry), "t").includes(auditTag)) return expiry;
+  return { ...expiry, expires: Math.min(expiry.expires, entry.created_at + auditSeconds) };
 }
 
 /** Its directory stays where it once was served (deleted, announced again): that data has its own grace. */

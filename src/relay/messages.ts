@@ -3,6 +3,7 @@
 // Events are not looked into here: publishing does that after the rate limit.
 
 import { type Filter, parseFilter } from "../nostr/filter.js";
+import { isEventId } from "../nostr/ids.js";
 import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
 import type { RelayLimits } from "./limits.js";
 
@@ -98,7 +99,7 @@ export function parseClientMessage(text: string, limits: RelayLimits): ClientMes
   const verb: unknown = frame[0];
   if (!isClientVerb(verb)) return badNotice(undefined, "this type of message is not known here");
   if (verb === "EVENT" || verb === "AUTH") {
-    if (frame.length !== 2) return badNotice(verb, `${verb} is followed by one event`);
+    if (frame.length !== 2) return badEvent(verb, frame[1]);
     return { type: verb, event: frame[1] };
   }
   const subscription: unknown = frame[1];
@@ -165,6 +166,18 @@ const badNotice = (verb: ClientVerb | undefined, message: string): BadMessage =>
   verb,
   answer: noticeOf(refuse("bad-message", message)),
 });
+
+/** Whoever sends an event waits for an OK with its id, whatever else is in the frame. */
+function badEvent(verb: "EVENT" | "AUTH", event: unknown): BadMessage {
+  const sentence = `${verb} is followed by one event`;
+  const id = (event as { id?: unknown } | null | undefined)?.id;
+  if (!isEventId(id)) return badNotice(verb, sentence);
+  return {
+    type: "bad",
+    verb,
+    answer: { type: "OK", id, accepted: false, text: refusalText(refuse("bad-message", sentence)) },
+  };
+}
 
 /** A refusal goes where its sender waits for it: NEG-ERR for reconciliations, CLOSED for questions. */
 const bad = (verb: ClientVerb, subscription: string, refusal: Refusal): BadMessage => ({

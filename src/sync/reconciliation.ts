@@ -55,6 +55,8 @@ export class Reconciliation {
       });
       const opening = Buffer.from(this.#client.initiate()).toString("hex");
       this.hooks.send(["NEG-OPEN", this.session, filterJson(filter), opening]);
+      // The relay's silence is counted from here, not from when we began to read our own store.
+      this.hooks.progress();
     } catch (error) {
       if (!this.#stop.signal.aborted) this.hooks.fault(error);
     }

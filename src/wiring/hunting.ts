@@ -44,8 +44,17 @@ export interface HuntingRoom {
 export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom> {
   const { live, logger, clock, store, gitHost, purgatory, registry, onFault } = parts;
   const { repositories, git, launcher } = gitHost;
-  const fromSettings = huntConfig(live.current, parts.services);
-  const config = parts.huntConfig?.(fromSettings) ?? fromSettings;
+  const fromSettings = (): HuntConfig => {
+    const settings = huntConfig(live.current, parts.services);
+    return parts.huntConfig?.(settings) ?? settings;
+  };
+  const config = fromSettings();
+  // The core reads its numbers when it needs them, in the objects it was given.
+  const stopListening = live.onChange(() => {
+    const { naughty, ...others } = fromSettings();
+    Object.assign(config.naughty, naughty);
+    Object.assign(config, others);
+  });
   const metrics = createHuntMetrics(registry);
   const guard = guardWith({ resolve: parts.resolve ?? systemResolver(clock), reach: reachOf(live.current) });
   const hunting: Hunting = new Hunting({
@@ -64,8 +73,12 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
       clock,
       guard,
       plainHosts: new PlainHosts(clock),
-      limits: config.fetch,
-      maxRequests: config.maxRequests,
+      get limits() {
+        return config.fetch;
+      },
+      get maxRequests() {
+        return config.maxRequests;
+      },
       scratchRoot: launcher.scratchDirectory,
       fetched: (bytes, seconds) => metrics.fetched(bytes, seconds),
     },
@@ -86,6 +99,7 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
     hunting,
     repair,
     async close() {
+      stopListening();
       await repair.close();
       await hunting.close();
     },

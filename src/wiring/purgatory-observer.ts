@@ -29,6 +29,10 @@ export function purgatoryObserver(
       const text = `[PURGATORY_EXPIRED] id=${id} kind=${kind} source=${entry.source.type} to=${expiry.to}`;
       logger.info({ id, kind, repositories }, text);
     },
+    placeholdersExpired(count) {
+      metrics.placeholdersExpired(count);
+      logger.info({ count }, `[PURGATORY_EXPIRED] kind=placeholder count=${count}`);
+    },
     problem: (name, what) => logger.warn({ repo: repositoryAddress(name) }, what),
     failed: (what, error) => logger.error({ err: error }, `${what} failed`),
   };

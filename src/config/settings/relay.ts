@@ -4,12 +4,15 @@ import { bytes, days, seconds, wholeNumber } from "../kinds.js";
 import { limit, type SettingTable } from "../setting.js";
 
 const atLeastOne = wholeNumber({ min: 1 });
+// What the parser of events and the store take at most, whatever is set here.
+const largestEventBytes = 2 ** 20;
+const mostDeletionTargets = 1_000;
 
 export const relaySettings = {
   NGIT_MAX_CONNECTIONS: limit(atLeastOne, "10000", "WebSocket connections in all."),
   NGIT_MAX_CONNECTIONS_PER_IP: limit(atLeastOne, "200", "WebSocket connections from one IP (IPv6: one /64)."),
   NGIT_MAX_MESSAGE_BYTES: limit(bytes({ min: 65_536, max: 2 ** 28 }), "5MiB", "One message from a client."),
-  NGIT_MAX_EVENT_BYTES: limit(bytes({ min: 4096, max: 2 ** 28 }), "1MiB", "One event."),
+  NGIT_MAX_EVENT_BYTES: limit(bytes({ min: 4096, max: largestEventBytes }), "1MiB", "One event."),
   NGIT_MAX_EVENT_TAGS: limit(atLeastOne, "10000", "Tags of one event."),
   NGIT_MAX_SUBSCRIPTIONS_PER_CONNECTION: limit(atLeastOne, "300", "Open subscriptions of one connection."),
   NGIT_MAX_SUBSCRIPTION_ID_CHARS: limit(wholeNumber({ min: 64, max: 1000 }), "250", "Length of a subscription id."),
@@ -29,7 +32,11 @@ export const relaySettings = {
   NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: limit(atLeastOne, "600", "Events one connection may send in a minute."),
   NGIT_EVENTS_PER_MINUTE_PER_IP: limit(atLeastOne, "3000", "Events one IP may send in a minute."),
   NGIT_MAX_FUTURE_SECS: limit(seconds(), "15m", "How far ahead of our clock an event's created_at may be."),
-  NGIT_MAX_DELETION_TARGETS: limit(atLeastOne, "1000", "Targets of one deletion request."),
+  NGIT_MAX_DELETION_TARGETS: limit(
+    wholeNumber({ min: 1, max: mostDeletionTargets }),
+    "1000",
+    "Targets of one deletion request.",
+  ),
   NGIT_MAX_GRASP_LISTS: limit(wholeNumber(), "100000", "User grasp lists (kind 10317) kept in all."),
   NGIT_GRASP_LISTS_PER_HOUR_PER_IP: limit(atLeastOne, "60", "User grasp lists one IP may send in an hour."),
   NGIT_NEGENTROPY_MAX_FRAME_BYTES: limit(bytes({ min: 4096 }), "500kB", "One negentropy message."),

@@ -26,6 +26,7 @@ export class Room {
   readonly clock = new ManualClock(startSeconds * 1000);
   readonly store = createMemoryStore({ clock: this.clock });
   readonly released: Released[] = [];
+  placeholdersExpired = 0;
   settings: PurgatorySettings = { ...defaultPurgatorySettings, startGraceSeconds: 0, caps: defaultCaps };
   readonly #policy = new World().policy;
 
@@ -60,6 +61,9 @@ export class Room {
       observer: {
         released: (item) => void this.released.push(item),
         expired: () => undefined,
+        placeholdersExpired: (count) => {
+          this.placeholdersExpired += count;
+        },
         problem: () => undefined,
         failed: (_what, error) => {
           throw error;

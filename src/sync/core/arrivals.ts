@@ -48,8 +48,13 @@ export function isAskedFor(state: SyncState, relay: Relay, event: NostrEvent, jo
 function coordinateOf(state: SyncState, event: NostrEvent): string | undefined {
   const { wanted } = state;
   if (event.kind === kinds.state) {
-    const same = wanted.withIdentifier(tagValue(event, "d") ?? "");
-    for (const repo of same ?? []) return repo.coordinate;
+    const same = [...(wanted.withIdentifier(tagValue(event, "d") ?? "") ?? [])];
+    // A stranger's repository of the same name that has used up its day must not keep out the states of others.
+    const counts =
+      same.find(({ owner }) => owner === event.pubkey) ??
+      same.find(({ coordinate }) => !state.budgets.isOver(coordinate)) ??
+      same[0];
+    if (counts) return counts.coordinate;
   }
   for (const [name, value] of event.tags) {
     if (name === undefined || value === undefined) continue;

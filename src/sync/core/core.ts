@@ -82,7 +82,9 @@ export class SyncCore {
         for (const entry of input.entries) state.remembered.cold.add(entry);
         break;
       case "naughtyLoaded":
-        for (const { relay, kind, untilWallMs } of input.entries) state.health.setNaughty(relay, kind, untilWallMs);
+        for (const { relay, kind, untilWallMs } of input.entries) {
+          if (!state.relays.get(relay)?.bootstrap) state.health.setNaughty(relay, kind, untilWallMs);
+        }
         break;
       case "verdict":
         onVerdict(state, input, step);

@@ -2,7 +2,7 @@
 // order, and starts what fits: one negentropy session or four subscriptions. What becomes of them: job-ends.ts.
 
 import { nextLayer, takeAction } from "./actions.js";
-import { tagsOf, textOf, valueBytes, valuesOf } from "./filters.js";
+import { isLong, tagsOf, textOf, valueBytes, valuesOf } from "./filters.js";
 import { type Item, type Layer, layers } from "./items.js";
 import type { Asked, Job, Query, Related, Sweep } from "./job.js";
 import { takeRelated } from "./layer-four.js";
@@ -67,12 +67,13 @@ function takeFromSweep(state: SyncState, relay: Relay, sweep: Sweep): Item[] {
     const item = sweep.items[sweep.cursor]!;
     const value = textOf(state.wanted, item);
     const size = value === undefined ? 0 : valueBytes(value);
-    if (items.length > 0 && (items.length >= room.values || bytes + size > room.bytes)) break;
+    const alone = value === undefined || isLong(state.config, value);
+    if (items.length > 0 && (alone || items.length >= room.values || bytes + size > room.bytes)) break;
     sweep.cursor += 1;
     if (!relay.items.has(item)) continue;
     items.push(item);
     bytes += size;
-    if (value === undefined || size > state.config.longValueBytes + 3) break;
+    if (alone) break;
   }
   return items;
 }

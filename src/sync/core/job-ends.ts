@@ -107,11 +107,14 @@ export function reviveRetries(state: SyncState, relay: Relay, nowMs: number): vo
 export function dropJobs(state: SyncState, relay: Relay): void {
   for (const job of relay.jobs) {
     if (job.related) relay.layerFour?.ready.push(job.related);
+    // Nothing else would ask for them before the daily sync.
+    if (job.kind === "direct") relay.direct.unshift(...job.queries.flatMap((query) => query.toFetch));
     if (job.kind !== "batch") continue;
     for (const item of job.items) {
       if (phaseOf(relay.items.get(item)) === phases.pending) makeFresh(state, relay, item);
     }
   }
+  relay.direct.splice(state.config.maxDirectIds);
   relay.jobs = [];
   relay.bySub.clear();
   relay.sweeps = [];

@@ -23,8 +23,13 @@ export interface LiveRoom extends ChunkRoom {
   readonly subscriptions: number;
 }
 
+/** A layer's kind is a value as well where, as here, all values of a filter are counted together. */
+const valuesStated = ({ limits: { maxFilterValues } }: Relay): number | undefined =>
+  maxFilterValues === undefined ? undefined : Math.max(1, maxFilterValues - 1);
+
 export function liveRoom(config: SyncConfig, relay: Relay): LiveRoom {
-  const { maxFilterValues, maxSubscriptions } = relay.limits;
+  const { maxSubscriptions } = relay.limits;
+  const maxFilterValues = valuesStated(relay);
   const most = relay.consolidated
     ? Math.max(config.consolidatedTagsPerFilter, maxFilterValues ?? 0)
     : config.tagsPerFilter;
@@ -42,7 +47,7 @@ export function liveRoom(config: SyncConfig, relay: Relay): LiveRoom {
 }
 
 export function historyRoom(config: SyncConfig, relay: Relay): ChunkRoom {
-  const stated = relay.limits.maxFilterValues;
+  const stated = valuesStated(relay);
   const values = stated === undefined ? config.tagsPerFilter : Math.min(stated, config.maxHistoryTagsPerFilter);
   return { values: Math.max(1, values), bytes: frameBytes(config, relay, false) - overheadBytes };
 }

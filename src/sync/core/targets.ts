@@ -154,6 +154,8 @@ export function followBootstrap(state: SyncState, step: Step): void {
 function becomeBootstrap(state: SyncState, relay: Relay): void {
   if (isWaitingOnly(relay)) state.waitingOnlyRelays -= 1;
   relay.bootstrap = true;
+  // Whatever it was before: these are never left alone.
+  state.health.of(relay.key).naughtyKind = undefined;
   state.bootstrap.add(relay);
   if (!state.bootstrapNamesStates) takeAllStates(state, relay);
   else for (const repo of state.wanted.repos.values()) addItem(state, relay, stateItem(repo.ix));

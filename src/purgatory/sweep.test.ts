@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { catalogueRow } from "../admission/catalogue.js";
+import { announcement, nameOf, oid, state } from "../admission/testing/world.js";
+import { waitingAnnouncement } from "../admission/waiting.js";
+import type { EventId, Oid } from "../nostr/ids.js";
+import type { RefName } from "../nostr/ref-name.js";
+import { countEntries } from "./counts.js";
+import { diskAddress } from "./repository-address.js";
+import { Room } from "./testing/room.js";
+
+const minutes = 60;
+const hours = 3_600;
+const main = "refs/heads/main" as RefName;
+
+async function open(context: TestContext): Promise<Room> {
+  const room = await Room.open();
+  context.after(() => room.close());
+  return room;
+}
+
+test("what the public compliance tool announced and never pushed is gone after two hours, others' is soft for a day", async (context) => {
+  const room = await open(context);
+  await room.send(announcement("tool", "checked", [["t", "grasp-audit-test-event"]], room.now));
+  await room.send(announcement("alice", "kept", [], room.now));
+  const phases = async (): Promise<(string | undefined)[]> => [
+    (await waitingAnnouncement(room.store, nameOf("tool", "checked")))?.phase,
+    (await waitingAnnouncement(room.store, nameOf("alice", "kept")))?.phase,
+  ];
+  await room.advance(31 * minutes);
+  assert.deepEqual(await phases(), ["soft", "soft"]);
+  await room.advance(1 * hours);
+  assert.deepEqual(await phases(), ["soft", "soft"]);
+  await room.advance(30 * minutes);
+  assert.deepEqual(await phases(), [undefined, "soft"]);
+  assert.equal(await catalogueRow(room.store, nameOf("tool", "checked")), undefined);
+});
+
+test("a push at the end of a repository's day leaves entry, catalogue and disk of one mind", async (context) => {
+  const room = await open(context);
+  const name = nameOf("alice", "late");
+  await room.send(announcement("alice", "late", [], room.now));
+  for (let half = 0; half < 48; half++) {
+    await room.advance(29 * minutes);
+    await room.send(state("alice", "late", [[main, oid(`${half}`)]], room.now));
+  }
+  // Its last half hour is over, the sweep has not looked yet.
+  const entry = await waitingAnnouncement(room.store, name);
+  room.clock.advance(((entry?.firstWaited ?? 0) + 24 * hours - room.now + 1) * 1_000);
+  const waiting = state(
+    "alice",
+    "late",
+    [
+      [main, oid("far")],
+      ["refs/heads/other", oid("farther")],
+    ],
+    room.now,
+  );
+  await room.send(waiting);
+  const candidate = { id: waiting.id, created_at: waiting.created_at };
+  await room.purgatory.pushed({
+    address: diskAddress(name),
+    decision: { verdicts: [], candidate, moves: true },
+    updates: [{ ref: main, to: oid("far") as Oid }],
+    placeholders: [],
+    packBytes: 0,
+    ip: "192.0.2.1",
+  });
+  await room.purgatory.sweep();
+  assert.equal((await waitingAnnouncement(room.store, name))?.phase, "soft");
+  assert.equal((await catalogueRow(room.store, name))?.status, "soft");
+  assert.equal(await room.repositories.exists(diskAddress(name)), false);
+});
+
+test("data that came before its event is counted while it waits and when it expires", async (context) => {
+  const room = await open(context);
+  await room.send(announcement("alice", "x", [], room.now));
+  const eventId = "ab".repeat(32) as EventId;
+  const data = { eventId, tip: oid("tip") as Oid, bytes: 100, sinceMs: room.clock.nowMs() };
+  await room.purgatory.keptAside({ address: diskAddress(nameOf("alice", "x")), ip: "192.0.2.1", placeholders: [data] });
+  assert.equal((await countEntries(room.store)).get("placeholder:waiting"), 1);
+  assert.equal(room.placeholdersExpired, 0);
+  // Its repository must outlive it here, or it would take the data along.
+  await room.advance(20 * minutes);
+  await room.send(state("alice", "x", [[main, oid("far")]], room.now));
+  await room.advance(11 * minutes);
+  assert.equal((await countEntries(room.store)).get("placeholder:waiting"), undefined);
+  assert.equal(room.placeholdersExpired, 1);
+});
