@@ -65,7 +65,9 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
       guard,
       plainHosts: new PlainHosts(clock),
       limits: config.fetch,
-      maxRequests: config.maxRequests,
+      get maxRequests() {
+        return config.maxRequests;
+      },
       scratchRoot: launcher.scratchDirectory,
       fetched: (bytes, seconds) => metrics.fetched(bytes, seconds),
     },
@@ -82,10 +84,12 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
   });
   await hunting.open();
   repair.open();
+  const stopFollowing = live.onChange((now) => followSettings(config, huntConfig(now, parts.services)));
   return {
     hunting,
     repair,
     async close() {
+      stopFollowing();
       await repair.close();
       await hunting.close();
     },
@@ -134,6 +138,18 @@ export function huntConfig(config: Config, ours: readonly ServiceName[]): HuntCo
       spanMs: config.naughtyAfterSecs * 1_000,
     },
   };
+}
+
+/** After a reload. In place, also one level down: the parts of the hunt keep the tables they were given. */
+function followSettings(config: HuntConfig, now: HuntConfig): void {
+  const { domain, urls, fetch, naughty, lanes, ...others } = now;
+  Object.assign(config, others);
+  Object.assign(config.domain, domain);
+  Object.assign(config.urls, urls);
+  Object.assign(config.fetch, fetch);
+  Object.assign(config.naughty, naughty);
+  Object.assign(config.lanes.repository, lanes.repository);
+  Object.assign(config.lanes["pull-request"], lanes["pull-request"]);
 }
 
 /** 20 s, 40 s, 80 s, then 120 s each. */

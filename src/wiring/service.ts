@@ -80,11 +80,12 @@ const closeWithinMs = 3_000;
 export async function startService(parts: ServiceParts): Promise<Service> {
   const { live, clock, onFault } = parts;
   const config = live.current;
-  const proxies = trustedProxies(
-    config.trustedProxies.map(({ address, prefixBits }) => `${address}/${prefixBits}`),
-  ).list;
+  const proxies = memo(
+    () => live.current,
+    (now) => trustedProxies(now.trustedProxies.map(({ address, prefixBits }) => `${address}/${prefixBits}`)).list,
+  );
   const basePath = config.domain.includes("/") ? config.domain.slice(config.domain.indexOf("/")) : "";
-  const git = gitHttp(parts, basePath, (request) => clientIp(request, proxies));
+  const git = gitHttp(parts, basePath, (request) => clientIp(request, proxies()));
   measureQueues(parts.registry, {
     store: () => parts.store.stats.queuedWorks,
     fetches: () => git.queued.fetches,
@@ -102,7 +103,7 @@ export async function startService(parts: ServiceParts): Promise<Service> {
     newChallenge: () => randomBytes(16).toString("hex"),
     onFault,
   });
-  const common = { basePath, trustedProxies: () => proxies, clock, onFault };
+  const common = { basePath, trustedProxies: proxies, clock, onFault };
   const api = parts.admin.api(parts.repositoryCount);
   const pages = createPages({
     ...parts,

@@ -63,6 +63,7 @@ const lists = new Set([
   "NGIT_ARCHIVE_ALL",
   "NGIT_ARCHIVE_WHITELIST",
   "NGIT_ARCHIVE_GRASP_SERVICES",
+  "NGIT_SYNC_BOOTSTRAP_RELAY_URL",
 ]);
 const lookForPlaceholdersMs = 5_000;
 const recheckWaitingMs = 60_000;

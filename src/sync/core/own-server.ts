@@ -45,7 +45,8 @@ export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void
       break;
     case "listsChanged":
       remembered.listsChanged(step.now, step.out, input.archive ?? false);
-      if (input.archive) archiveChanged(state, step);
+      followBootstrap(state, step);
+      if (input.archive) archiveChanged(state);
       break;
     case "wantIds":
       wantIds(state, input.ids, input.coordinate);
@@ -53,9 +54,8 @@ export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void
   }
 }
 
-/** What is mirrored has changed: announcements are asked for again, and new services followed from now on. */
-function archiveChanged(state: SyncState, step: Step): void {
-  followBootstrap(state, step);
+/** What is mirrored has changed: announcements are asked for again. */
+function archiveChanged(state: SyncState): void {
   for (const relay of state.relays.values()) {
     makeFresh(state, relay, announcementsItem);
     state.touched.add(relay);
