@@ -93,8 +93,12 @@ export class PushEndpoint {
         ip: push.ip,
         budgets,
         first: push.first,
-        next: () => body.next(),
-        bodyRead: () => responder.begin(),
+        next: async () => {
+          const chunk = await body.next();
+          // From here on only we are at work: git may check the objects for minutes.
+          if (!chunk) responder.begin();
+          return chunk;
+        },
         wallClockMs: limits.totalMs,
         signal: push.signal,
       }).catch(faulted);

@@ -43,8 +43,6 @@ export interface PushRequest {
   /** What was read of the pack together with the commands. */
   readonly first: Buffer;
   readonly next: () => Promise<Buffer | undefined>;
-  /** Called when the body has been read and only we are at work. */
-  readonly bodyRead: () => void;
   readonly wallClockMs: number;
   readonly signal: AbortSignal;
 }

@@ -43,6 +43,7 @@ export function reportBody(report: PushReport, capabilities: PushCapabilities): 
 /** Owns the response of a push from the end of its body to the report. */
 export class PushResponder {
   #stopProgress: (() => void) | undefined;
+  #hasBegun = false;
 
   constructor(
     readonly response: ServerResponse,
@@ -53,6 +54,8 @@ export class PushResponder {
 
   /** From now on the client hears from us. */
   begin(): void {
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
     if (!this.capabilities.sideBand) {
       this.response.flushHeaders();
       return;

@@ -126,7 +126,6 @@ class Push {
       }
       types = received.types;
     }
-    request.bodyRead();
     await this.#checkObjects(quarantine, moving, tips, types);
     const committed = await this.repositories.withLocks([request.address], () => this.#commit(quarantine, decision));
     // Not under the lock: release takes the locks of every repository it touches, this one among them.

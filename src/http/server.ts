@@ -44,6 +44,8 @@ export function createHttpServer(parts: HttpParts): HttpServer {
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveMs,
+    // Refused below: node's own answer would lack the headers a browser needs.
+    requireHostHeader: false,
     // Node looks only this often: its own 30 s would let a handshake live that much longer.
     connectionsCheckingInterval: Math.ceil(headersTimeoutMs / 5),
   });
@@ -66,6 +68,10 @@ export function createHttpServer(parts: HttpParts): HttpServer {
   server.on("upgrade", (message, socket, head) => {
     noteClient(message);
     upgrade(parts, message, socket, head);
+  });
+  server.on("checkExpectation", (_message, response) => {
+    setCorsHeaders(response);
+    sendPlain(response, 417, "of expectations only 100-continue is known here");
   });
   server.on("clientError", refuseBadRequest);
 
@@ -107,6 +113,9 @@ async function answer(parts: HttpParts, message: IncomingMessage, response: Serv
   // A client that goes away is not an error of ours; handlers that stream see it by themselves.
   response.on("error", () => undefined);
   if (message.method === "OPTIONS") return answerPreflight(response);
+  if (message.headers.host === undefined && message.httpVersion === "1.1") {
+    return sendPlain(response, 400, "the Host header is missing");
+  }
   const request = routeRequest(parts, message);
   const route = parts.routes.find((one) => one.matches(request));
   if (!route) return sendPlain(response, 404, "not found");
