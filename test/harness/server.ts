@@ -104,6 +104,7 @@ export interface ChildServer extends TestServer {
 }
 
 const mainProgram = fileURLToPath(new URL("../../src/main.js", import.meta.url));
+const answersHeld = new URL("./answers-held.js", import.meta.url).href;
 
 /** `program`: another entry point that serves; it gets `serve` as its argument as well. */
 export async function startChild(
@@ -113,11 +114,11 @@ export async function startChild(
   const port = await freePort();
   const child = spawn(
     process.execPath,
-    ["--enable-source-maps", options.program ?? mainProgram, "serve", ...(options.args ?? [])],
+    ["--enable-source-maps", "--import", answersHeld, options.program ?? mainProgram, "serve", ...(options.args ?? [])],
     {
       cwd: folder,
       env: { PATH: process.env.PATH ?? "", HOME: folder, ...dropInEnvironment(folder, port, options) },
-      stdio: ["ignore", "ignore", "pipe"],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
     },
   );
   let log = "";
