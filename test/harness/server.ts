@@ -132,7 +132,7 @@ export async function startChild(
   const isReady = await until(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return true;
     return (await fetch(`${server.origin}/`).catch(() => undefined))?.status === 200;
-  }, 30_000);
+  }, 60_000);
   if (!isReady || child.exitCode !== null) throw new Error(`the server did not start: ${log}`);
   return {
     ...server,
@@ -148,7 +148,7 @@ export async function startChild(
 }
 
 /** Looks again and again until it is true; false after the time is over. */
-export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 10_000): Promise<boolean> {
+export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 60_000): Promise<boolean> {
   const end = performance.now() + withinMs;
   for (;;) {
     if (await isSo()) return true;

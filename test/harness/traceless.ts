@@ -177,7 +177,7 @@ export async function traceless<T>(
 ): Promise<T> {
   const pid = server.child.pid ?? 0;
   // What was done before the attack must not be taken for its trace: only the launcher is left when nothing is at work.
-  await until(() => processesOf(server).length <= 1, 10_000);
+  await until(() => processesOf(server).length <= 1);
   const before = await traceOf(server, wish);
   const cost: Cost = { gitBytes: 0 };
   const sampling = setInterval(() => {
@@ -191,7 +191,7 @@ export async function traceless<T>(
     after = await traceOf(server, wish);
     return same(before, after);
   };
-  if (!(await until(isAsBefore, 30_000))) {
+  if (!(await until(isAsBefore))) {
     assert.deepEqual(after.files, before.files, "files, refs, objects");
     assert.deepEqual(left(before.processes, after.processes), [], "processes");
     assert.deepEqual(after.waiting, before.waiting, "waiting events");
