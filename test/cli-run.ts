@@ -1,7 +1,8 @@
-// Runs bin/holdfast as a child process, as a user would, with an environment that holds nothing of ours.
+// Runs the built program as a child process, with an environment that holds nothing of ours. Not through bin/holdfast:
+// that one compiles first when a source is newer, and says so.
 
 import { spawn } from "node:child_process";
-import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 export interface Ended {
   readonly code: number | null;
@@ -9,7 +10,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-export const program = join(process.cwd(), "bin", "holdfast");
+export const program = fileURLToPath(new URL("../src/main.js", import.meta.url));
 
 export function cleanEnvironment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
   return { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...more };

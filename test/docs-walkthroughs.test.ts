@@ -48,7 +48,7 @@ async function served(server: TestServer, kind: number): Promise<number> {
   return events.length;
 }
 
-describe("as written", { timeout: 60_000 }, () => {
+describe("as written", { timeout: 300_000 }, () => {
   test("the README's first repository is announced, pushed and cloned", async (t) => {
     const { server, git, said } = await walk(t, walkthrough("README.md", "## First repository in five minutes"));
     assert.equal(await git("-C", "hello-again", "rev-parse", "main"), await git("-C", "hello", "rev-parse", "main"));

@@ -44,7 +44,7 @@ describe("the release", () => {
     const state = stateEvent(alice, "pair", { "refs/heads/main": next, "refs/heads/absent": "1".repeat(40) });
     await story.accepted(state);
     await work.must("push", "-q", url, "main");
-    assert.ok(await until(() => story.isServed(state), 30_000), "it is served after its grace");
+    assert.ok(await until(() => story.isServed(state), 60_000), "it is served after its grace");
     for (const person of [alice, bob]) {
       const refs = await story.advertised(person, "pair");
       assert.equal(refs["refs/heads/main"], next);
@@ -72,7 +72,7 @@ describe("the release", () => {
     } finally {
       GitRepository.prototype.setHead = setHead;
     }
-    assert.ok(await until(() => story.isServed(state), 30_000));
+    assert.ok(await until(() => story.isServed(state), 60_000));
   });
 });
 
@@ -149,7 +149,7 @@ describe("a hunt", () => {
       const key = keyOf("cancelled");
       await house.announce(key, "demo", [remote.url("demo")], { created_at: house.now - 3 });
       await house.state(key, "demo", { "refs/heads/main": tip }, { created_at: house.now - 2 });
-      assert.ok(await until(() => closing !== undefined, 30_000));
+      assert.ok(await until(() => closing !== undefined, 60_000));
       await closing;
       assert.deepEqual(house.faults, []);
     } finally {
@@ -167,7 +167,7 @@ describe("a killed server", () => {
     const child = spawn(process.execPath, [program], { stdio: ["ignore", "pipe", "inherit"] });
     const [said] = (await once(child.stdout, "data")) as [Buffer];
     const folder = said.toString("utf8").trim();
-    assert.ok(await until(() => existsSync(join(folder, "busy/100")), 30_000), "it writes");
+    assert.ok(await until(() => existsSync(join(folder, "busy/100")), 60_000), "it writes");
     child.kill("SIGKILL");
     const isLeft = (): boolean =>
       readdirSync("/proc").some((pid) => {
@@ -177,7 +177,7 @@ describe("a killed server", () => {
           return false;
         }
       });
-    assert.ok(await until(() => !isLeft() && !existsSync(folder), 30_000));
+    assert.ok(await until(() => !isLeft() && !existsSync(folder), 60_000));
   });
 });
 

@@ -6,6 +6,7 @@ import { describe, it } from "node:test";
 import { runProgram } from "./harness/git-server.js";
 import { Person } from "./harness/grasp-people.js";
 import { Story } from "./harness/grasp-story.js";
+import { growthDuring, mebibyte } from "./harness/held-memory.js";
 import { removeFolder, startChild, until } from "./harness/server.js";
 
 const megabytes = Number(process.env.GRASP_TEST_MEGABYTES ?? 64);
@@ -23,16 +24,10 @@ function gitProcessesAt(folder: string): string[] {
     });
 }
 
-const residentMegabytes = (pid: number): number => {
-  const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
-};
-
 describe("a large repository", () => {
   it(`${megabytes} MB are pushed and cloned with flat memory; a kill in the middle of a push leaves no process`, async (t) => {
     const server = await startChild();
     const story = await Story.on(server);
-    const pid = server.child.pid ?? 0;
     try {
       const alice = new Person();
       await story.announce(alice, "large");
@@ -43,19 +38,13 @@ describe("a large repository", () => {
       await work.must("config", "core.compression", "0");
       const tip = await work.commit("large");
       await story.state(alice, "large", { "refs/heads/main": tip });
-      const before = residentMegabytes(pid);
-      let peak = before;
-      const watching = setInterval(() => {
-        peak = Math.max(peak, residentMegabytes(pid));
-      }, 20);
-      await work.must("push", "-q", story.url(alice, "large"), "main");
-      const afterPush = peak;
-      await work.must("clone", "-q", "--bare", story.url(alice, "large"), "../copy.git");
-      clearInterval(watching);
-      t.diagnostic(
-        `resident: ${before.toFixed(0)} MB before, peak ${afterPush.toFixed(0)} MB pushing, ${peak.toFixed(0)} MB with the clone`,
-      );
-      assert.ok(peak - before < 100, `grew from ${before} to ${peak} MB`);
+      const [, growth] = await growthDuring(server.child, async () => {
+        await work.must("push", "-q", story.url(alice, "large"), "main");
+        await work.must("clone", "-q", "--bare", story.url(alice, "large"), "../copy.git");
+      });
+      const [held, own] = [growth.heldBytes / mebibyte, growth.ownBytes / mebibyte];
+      t.diagnostic(`grew by ${held.toFixed(1)} MiB held, ${own.toFixed(0)} MiB with garbage`);
+      assert.ok(held < megabytes / 2, `held ${held} MiB more`);
 
       await runProgram("sh", ["-c", "head -c 16M /dev/urandom > more"], { cwd: work.folder });
       const more = await work.commit("more");

@@ -50,7 +50,7 @@ describe("fuzz: published events", { timeout: 600_000 }, () => {
     const keys = [keyOf("one"), keyOf("two"), keyOf("three")];
     const known = world.issue(keys[0] ?? keyOf("one"), "known").event;
     await world.taken(known);
-    const rssBefore = await world.rssBytes();
+    const heldBefore = await world.heldBytes();
     const hosted = world.owner.pubkey;
     const values = spiced(
       [
@@ -165,7 +165,7 @@ describe("fuzz: published events", { timeout: 600_000 }, () => {
       parameters(40),
     );
     t.diagnostic([...answers].map(([answer, count]) => `${answer}: ${count}`).join(", "));
-    await world.isUnharmed(rssBefore, 150 * mebibyte);
+    await world.isUnharmed(heldBefore, 150 * mebibyte);
     assert.ok([...answers.keys()].some((answer) => answer.startsWith("true")));
   });
 });

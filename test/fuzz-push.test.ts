@@ -56,7 +56,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 function whatGitExecutes(bytes: Buffer): string[] {
   const asked = join(folder, "asked");
   rmSync(asked, { force: true });
-  spawnSync("git", ["receive-pack", "--stateless-rpc", folder], { env: environment, input: bytes, timeout: 20_000 });
+  spawnSync("git", ["receive-pack", "--stateless-rpc", folder], { env: environment, input: bytes, timeout: 60_000 });
   if (!existsSync(asked)) return [];
   return readFileSync(asked, "latin1")
     .split("\n")

@@ -8,8 +8,11 @@ import { after, before, describe, it } from "node:test";
 import { deflateSync } from "node:zlib";
 import { defaultBudgets, defaultLimits } from "../src/git/http-types.js";
 import { GitServer, npub } from "./harness/git-server.js";
+import { heldHere } from "./harness/held-memory.js";
 
 const pkt = (text: string): string => (Buffer.byteLength(text) + 4).toString(16).padStart(4, "0") + text;
+/** Without its limit each would take minutes or never end; a busy machine takes seconds. */
+const endsWithinMs = 60_000;
 const zero = "0".repeat(40);
 const types = { commit: 1, tree: 2, blob: 3 } as const;
 
@@ -97,15 +100,16 @@ describe("bombs", () => {
     return await (await fetch(`${url}/git-receive-pack`, { method: "POST", body })).text();
   }
 
-  async function refusedWithoutTrace(pack: Buffer, tip: string, reason: RegExp, maxMs: number): Promise<void> {
+  async function refusedWithoutTrace(pack: Buffer, tip: string, reason: RegExp): Promise<void> {
     const files = await server.filesOf("bomb");
-    const before = process.memoryUsage().rss;
+    const before = heldHere();
     const begun = performance.now();
     const [text, peak] = await peakGitBytes(pushPack(pack, tip));
     assert.match(text, reason);
-    assert.ok(performance.now() - begun < maxMs, `took ${Math.round(performance.now() - begun)} ms`);
+    assert.ok(performance.now() - begun < endsWithinMs, `took ${Math.round(performance.now() - begun)} ms`);
     assert.ok(peak < 512 << 20, `git took ${peak >> 20} MiB`);
-    assert.ok(process.memoryUsage().rss - before < 100 << 20);
+    const grown = heldHere() - before;
+    assert.ok(grown < 32 << 20, `the server holds ${grown >> 20} MiB more`);
     assert.deepEqual(await server.filesOf("bomb"), files);
     assert.equal(server.launcher.jobsInFlight, 0);
   }
@@ -119,7 +123,6 @@ describe("bombs", () => {
       packOf([blob, root, tip]),
       oidOf(tip),
       /unpack a file of 300 MiB is in the push, 100 MiB/,
-      12_000,
     );
   });
 
@@ -138,7 +141,7 @@ describe("bombs", () => {
     const begun = performance.now();
     const text = await pushPack(packOf([...objects, tip]), oidOf(tip));
     assert.match(text, /ok refs\/heads\/main/);
-    assert.ok(performance.now() - begun < 3_000);
+    assert.ok(performance.now() - begun < endsWithinMs);
   });
 
   it("objects with .git entries and .gitmodules tricks are refused", async () => {
@@ -149,13 +152,13 @@ describe("bombs", () => {
     for (const name of [".git", ".gitmodules", ".."]) {
       const root = tree([["100644", name, oidOf(blob)]]);
       const tip = commitOf(oidOf(root));
-      await refusedWithoutTrace(packOf([blob, root, tip]), oidOf(tip), /unpack the objects were not accepted/, 5_000);
+      await refusedWithoutTrace(packOf([blob, root, tip]), oidOf(tip), /unpack the objects were not accepted/);
     }
   });
 
   it("a header that promises too many objects is refused before git starts", async () => {
     const header = Buffer.from("5041434b0000000200ffffff", "hex");
-    await refusedWithoutTrace(header, "1".repeat(40), /unpack the push has 16777215 objects, at most 1000/, 2_000);
+    await refusedWithoutTrace(header, "1".repeat(40), /unpack the push has 16777215 objects, at most 1000/);
   });
 
   it("a cut, a garbled and a non-pack body are refused", async () => {
@@ -164,7 +167,7 @@ describe("bombs", () => {
     const garbled = Buffer.from(whole);
     garbled[whole.length - 1] = (garbled.at(-1) ?? 0) ^ 1;
     for (const body of [whole.subarray(0, -5), garbled, Buffer.from("x".repeat(100))]) {
-      await refusedWithoutTrace(body, oidOf(blob), /unpack (?!ok)/, 5_000);
+      await refusedWithoutTrace(body, oidOf(blob), /unpack (?!ok)/);
     }
   });
 
@@ -215,7 +218,7 @@ describe("bombs", () => {
       request.write(head);
       request.write(packOf([blob]).subarray(0, 20));
     });
-    assert.ok(performance.now() - begun < 5_000);
+    assert.ok(performance.now() - begun < endsWithinMs);
     while (server.operations.length === seen) await new Promise((resolve) => setTimeout(resolve, 5));
     assert.equal(server.launcher.jobsInFlight, 0);
     assert.deepEqual(await server.filesOf("bomb"), files);

@@ -208,8 +208,8 @@ describe("GRASP-01 with stock git", () => {
     const state = await story.state(alice, "quick2", { "refs/heads/main": tip, "refs/heads/x": tip });
     const sentMs = performance.now();
     assert.ok(await story.isServed(state));
-    // A loaded machine is slower than the promise; an order of magnitude tells a wait from work.
-    assert.ok(announcedMs < 2_000 && performance.now() - sentMs < 1_000);
+    // A loaded machine is slower than the promise; nothing here waits for a timer, the shortest of which is a minute.
+    assert.ok(announcedMs < 20_000 && performance.now() - sentMs < 20_000);
   });
 
   it("every maintainer of the set may decide, and each one's repository follows the same state", async () => {

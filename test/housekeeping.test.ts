@@ -80,7 +80,7 @@ it(`after ${pushes} pushes a repository has few packs, a bitmap and a commit-gra
   }
 });
 
-describe("while housekeeping runs", { timeout: 120_000 }, () => {
+describe("while housekeeping runs", { timeout: 300_000 }, () => {
   let folder: string;
   let server: ChildServer;
   let story: Story;

@@ -40,7 +40,7 @@ interface Answer {
   readonly body: string;
 }
 
-describe("the HTTP server", { timeout: 60_000 }, () => {
+describe("the HTTP server", { timeout: 300_000 }, () => {
   let server: TestRelay;
   let ready = true;
   const registry = new Registry();

@@ -14,8 +14,8 @@ import { testCertificate } from "../src/net/testing/certificate.js";
 import { type OpenOptions, openWebSocket } from "../src/net/websocket.js";
 
 const toLoopback: Resolve = async () => ({ ok: true, addresses: ["127.0.0.1"] });
-const open: OpenOptions = { clock: systemClock, handshakeMs: 5_000, maxPayloadBytes: 1_000, userAgent: "test" };
-const http: HttpOptions = { clock: systemClock, totalMs: 5_000, idleMs: 5_000, maxBodyBytes: 1_000 };
+const open: OpenOptions = { clock: systemClock, handshakeMs: 30_000, maxPayloadBytes: 1_000, userAgent: "test" };
+const http: HttpOptions = { clock: systemClock, totalMs: 30_000, idleMs: 30_000, maxBodyBytes: 1_000 };
 
 const closers: (() => void)[] = [];
 after(() => {

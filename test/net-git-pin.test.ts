@@ -33,7 +33,7 @@ for (const [what, addresses] of [
       HOME: "/nonexistent",
     };
     const stderr = await new Promise<string>((done) => {
-      execFile("git", argv, { env, timeout: 10_000 }, (_error, _stdout, text) => done(text));
+      execFile("git", argv, { env, timeout: 60_000 }, (_error, _stdout, text) => done(text));
     });
     await new Promise((done) => server.close(done));
     assert.deepEqual(hosts, [`pinned.invalid:${port}`], stderr);

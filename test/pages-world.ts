@@ -20,7 +20,7 @@ export const newKey = (): SecretKey => SecretKey.generate(randomBytes);
 
 /** Looks again and again until it is so. */
 export async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + 15_000;
+  const end = performance.now() + 60_000;
   while (!(await isSo())) {
     if (performance.now() > end) throw new Error("waited in vain");
     await new Promise((resolve) => setTimeout(resolve, 50));

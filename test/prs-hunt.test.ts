@@ -11,7 +11,7 @@ import { keyOf } from "./harness/relay-events.js";
 
 const owner = keyOf("prs hunt owner");
 const contributor = keyOf("prs hunt contributor");
-const patienceMs = 30_000;
+const patienceMs = 60_000;
 
 test("a synced pull request's tip is fetched into /prs/, mirrored when its repository comes, and in vain leaves nothing", async (context) => {
   const house = await HuntHouse.start({ environment: { NGIT_GRASP06_ENABLE: "true" } });

@@ -102,7 +102,7 @@ class Fuzz {
   }
 }
 
-describe("random frames", { timeout: 120_000 }, () => {
+describe("random frames", { timeout: 300_000 }, () => {
   test(`threats 26 and 27: 100,000 frames against one session (seed ${seed})`, async (t) => {
     const started = await startSession(limits);
     t.after(() => started.close());

@@ -24,7 +24,7 @@ const pullRequest = (author: Person, owner: Person, identifier: string, tip: str
     ["c", tip],
   ]);
 
-describe("refs/nostr/", { timeout: 120_000 }, () => {
+describe("refs/nostr/", { timeout: 300_000 }, () => {
   let server: ChildServer;
   let story: Story;
   const alice = new Person();
@@ -71,7 +71,7 @@ describe("refs/nostr/", { timeout: 120_000 }, () => {
         const left = (): string[] =>
           Object.keys(filesBelow(story.directory(alice, "flooded"))).filter((path) => /^unclaimed\/./.test(path));
         assert.ok(left().length > 0);
-        assert.ok(await until(() => left().length === 0, 30_000), left().join(" "));
+        assert.ok(await until(() => left().length === 0, 60_000), left().join(" "));
       },
       { besides: /\/unclaimed\/$/ },
     );
@@ -121,7 +121,7 @@ describe("refs/nostr/", { timeout: 120_000 }, () => {
   });
 });
 
-describe("states", { timeout: 120_000 }, () => {
+describe("states", { timeout: 300_000 }, () => {
   let server: ChildServer;
   let story: Story;
   const [alice, bob, eve] = [new Person(), new Person(), new Person()];
@@ -211,7 +211,7 @@ describe("states", { timeout: 120_000 }, () => {
         });
         const isAtWork = (): boolean =>
           Object.keys(filesBelow(server.gitPath)).some((path) => path.includes("tmp_quarantine"));
-        assert.ok(await until(isAtWork, 30_000), "the push had begun under the first state");
+        assert.ok(await until(isAtWork, 60_000), "the push had begun under the first state");
         await happens(identifier, state, tip);
         open?.end(pack.subarray(pack.length - 10));
         const { text } = await answer;

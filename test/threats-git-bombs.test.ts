@@ -24,8 +24,8 @@ const isFull = process.env.THREATS_FULL === "1";
 const megabyte = 2 ** 20;
 const zeros = (isFull ? 500 : 130) * megabyte;
 const bodyBytes = (isFull ? 1024 : 80) * megabyte;
-/** A limit's own time plus ten seconds, and as much again for a machine that is busy with other tests. */
-const endsWithinMs = 20_000;
+/** A limit's own time is seconds; git without one would take ten minutes. The rest is for a busy machine. */
+const endsWithinMs = 60_000;
 const zero = "0".repeat(40);
 
 /** A number as deltas write it: seven bits a byte, lowest first. */
@@ -217,7 +217,7 @@ describe("threat 6: bombs", { timeout: 300_000 }, () => {
   });
 });
 
-describe("threat 6: slow bodies", { timeout: 120_000 }, () => {
+describe("threat 6: slow bodies", { timeout: 300_000 }, () => {
   let server: ChildServer;
   let story: Story;
   const alice = new Person();

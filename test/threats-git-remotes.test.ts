@@ -94,11 +94,30 @@ const hostile: Readonly<Record<string, Hostile>> = {
     },
     code: /./,
   },
+  // The same in crumbs: each of 1,200,000 bytes is a chunk of its own, which must not cost more than a byte.
+  "endless-crumbs": {
+    takesOver: (request, _body, response) => {
+      if (!request.url?.includes("/info/refs")) return false;
+      response.writeHead(200, { "content-type": "application/x-git-upload-pack-advertisement" });
+      response.write("0");
+      const { socket } = response;
+      const crumbs = Buffer.from("1\r\n0\r\n".repeat(10_000));
+      let left = 120;
+      const more = (): void => {
+        if (!socket?.writable || left-- === 0) return;
+        if (socket.write(crumbs)) setImmediate(more);
+        else socket.once("drain", more);
+      };
+      more();
+      return true;
+    },
+    code: /./,
+  },
   "git-entry": { code: /bad-objects/ },
   gitmodules: { code: /bad-objects/ },
 };
 
-describe("threat 7: remote git servers", { timeout: 180_000 }, () => {
+describe("threat 7: remote git servers", { timeout: 300_000 }, () => {
   let server: ChildServer;
   let story: Story;
   let work: WorkingClone;
@@ -165,7 +184,7 @@ describe("threat 7: remote git servers", { timeout: 180_000 }, () => {
     await traceless(server, async () => {
       for (const [name, { tip }] of remotes) await story.state(owner, name, { "refs/heads/main": tip });
       const triedTwice = (): string[] => [...remotes.keys()].filter((name) => attempts(name) < 2);
-      assert.ok(await until(() => triedTwice().length === 0, 60_000), `not tried twice: ${triedTwice().join(", ")}`);
+      assert.ok(await until(() => triedTwice().length === 0, 120_000), `not tried twice: ${triedTwice().join(", ")}`);
       for (const [name, { code }] of Object.entries(hostile)) {
         const seen = failures(name);
         // On a busy machine any of them may run out of its four seconds first.

@@ -61,7 +61,7 @@ describe("threats 23 and 26", { timeout: 500_000, concurrency: 2 }, () => {
     }
     const all = (await world.story.relay.ask("all", { limit: 5_000 })).events as ToolEvent[];
     assert.equal(all.length, keys.length * 2 + 2);
-    const rssBefore = await world.rssBytes();
+    const heldBefore = await world.heldBytes();
     const crowd = (at: number) => [...manyHex(999, "f"), keys[at % keys.length]?.pubkey ?? ""];
     const odd: readonly (readonly Filter[])[] = [
       [{}],
@@ -132,13 +132,13 @@ describe("threats 23 and 26", { timeout: 500_000, concurrency: 2 }, () => {
       await other.close();
     }
     await eventually("one connection is left", async () => (await world.connections()) === 1);
-    await world.isUnharmed(rssBefore, 200 * mebibyte);
+    await world.isUnharmed(heldBefore, 200 * mebibyte);
   });
 
   test("threat 23: 10,000 subscriptions cost what they match, and nothing when they are gone", async (t) => {
     const world = await RelayWorld.start(t);
     const wanted = keyOf("wanted");
-    const rssBefore = await world.rssBytes();
+    const heldBefore = await world.heldBytes();
     const filesBefore = await world.openFiles();
     const clients = await Promise.all(Array.from({ length: 34 }, () => RelayClient.connect(world.url)));
     await Promise.all(
@@ -153,7 +153,7 @@ describe("threats 23 and 26", { timeout: 500_000, concurrency: 2 }, () => {
         assert.equal(client.heard.filter(([verb]) => verb === "CLOSED").length, 5);
       }),
     );
-    await world.isUnharmed(rssBefore, 150 * mebibyte);
+    await world.isUnharmed(heldBefore, 150 * mebibyte);
     const event = await world.taken(world.issue(wanted, "for one subscription of each").event);
     for (let index = 0; index < 100; index++)
       await world.taken(world.issue(keyOf("dull"), `for nobody ${index}`).event);
@@ -169,13 +169,13 @@ describe("threats 23 and 26", { timeout: 500_000, concurrency: 2 }, () => {
     await Promise.all(clients.map((client, at) => (at % 2 ? client.close() : client.socket.terminate())));
     await eventually("nobody else is left", async () => (await world.connections()) === 1);
     await eventually("their sockets are closed", async () => (await world.openFiles()) <= filesBefore + 3);
-    await world.isUnharmed(rssBefore, 150 * mebibyte);
+    await world.isUnharmed(heldBefore, 150 * mebibyte);
   });
 
   test(`threat 26: negentropy of random bytes, wrong versions, 1,000 opens and a peer that never ends (seed ${seed})`, async (t) => {
     const world = await RelayWorld.start(t, { NGIT_NEGENTROPY_IDLE_SECS: "2" });
     for (let index = 0; index < 60; index++) await world.taken(world.issue(keyOf("neg"), String(index)).event);
-    const rssBefore = await world.rssBytes();
+    const heldBefore = await world.heldBytes();
     const random = new Random(seed);
     const client = await world.client();
     const answerFor = (id: string) => client.next(([verb, sub]) => String(verb).startsWith("NEG-") && sub === id);
@@ -237,7 +237,7 @@ describe("threats 23 and 26", { timeout: 500_000, concurrency: 2 }, () => {
     const again = peer.next(([verb, id]) => String(verb).startsWith("NEG-") && id === "again");
     peer.send("NEG-OPEN", "again", {}, opening);
     assert.equal((await again)[0], "NEG-MSG", "there is room again");
-    await world.isUnharmed(rssBefore, 150 * mebibyte);
+    await world.isUnharmed(heldBefore, 150 * mebibyte);
   });
 });
 

@@ -46,7 +46,7 @@ describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
     const world = await RelayWorld.start(t, { NGIT_SEND_STALL_SECS: "3", NGIT_PING_INTERVAL_SECS: "2" });
     const author = keyOf("author");
     for (let at = 0; at < 200; at++) await world.taken(world.issue(author, `${at} `.padEnd(200 * 1024, "x")).event);
-    const rssBefore = await world.rssBytes();
+    const heldBefore = await world.heldBytes();
     const filesBefore = await world.openFiles();
     const ended = new Map<string, Promise<unknown>>();
     const watched = (name: string, socket: Socket) => {
@@ -84,7 +84,7 @@ describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
       } else watched("half-open", socket).resume();
     }
     for (let round = 0; round < 10; round++) await isServed(world);
-    const grown = (await world.rssBytes()) - rssBefore;
+    const grown = (await world.heldBytes()) - heldBefore;
     assert.ok(grown < 200 * mebibyte, `20 slow readers who are owed 800 MiB cost ${Math.round(grown / mebibyte)} MiB`);
     const open = new Set(ended.keys());
     for (const [name, end] of ended) void end.then(() => open.delete(name));
@@ -94,7 +94,7 @@ describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
     }).catch((error: Error) => assert.fail(`${error.message}: ${[...open].join(", ")}`));
     await eventually("no connection is left", async () => (await world.connections()) === 1);
     await eventually("no socket is left", async () => (await world.openFiles()) <= filesBefore + 5);
-    await world.isUnharmed(rssBefore, 200 * mebibyte);
+    await world.isUnharmed(heldBefore, 200 * mebibyte);
   });
 
   test("threat 25: whoever goes away in the middle of a request, with or without a word, does not end the server", async (t) => {
@@ -139,7 +139,7 @@ describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
     }
     await isServed(world);
     await eventually("no socket is left", async () => (await world.openFiles()) <= filesBefore + 5);
-    await world.isUnharmed(await world.rssBytes(), 10 * mebibyte);
+    await world.isUnharmed(await world.heldBytes(), 10 * mebibyte);
   });
 
   test("threat 25: asking for a damaged repository costs its own answers, not the server, also after a restart", async (t) => {
@@ -184,7 +184,7 @@ describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
   ]) {
     test(name, async (t) => {
       const world = await RelayWorld.start(t, { NGIT_MAX_CONNECTIONS_PER_IP: perIp });
-      const rssBefore = await world.rssBytes();
+      const heldBefore = await world.heldBytes();
       const filesBefore = await world.openFiles();
       const sockets: WebSocket[] = [];
       t.after(() => {
@@ -224,7 +224,7 @@ describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
       }
       await world.taken(world.issue(keyOf("author"), "to all of them").event);
       await eventually("all hear it", () => heard === opened);
-      await world.isUnharmed(rssBefore, 150 * mebibyte);
+      await world.isUnharmed(heldBefore, 150 * mebibyte);
       for (const [at, socket] of sockets.entries()) at % 2 ? socket.terminate() : socket.close();
       await eventually("no connection is left", async () => (await world.connections()) === 1);
       await eventually("no socket is left", async () => (await world.openFiles()) <= filesBefore + 5);

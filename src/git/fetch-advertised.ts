@@ -2,13 +2,16 @@
 // Strict, because a stranger wrote them: whatever is not git's is `undefined` (threats.md row 7).
 
 import { isOid, type Oid } from "../nostr/ids.js";
-import { delimiterPkt, encodePkt, flushPkt, lineOf, type Pkt, PktError, readAllPkts } from "./pkt-line.js";
+import { delimiterPkt, encodePkt, flushPkt, lineOf, listPkts, type Pkt, PktError } from "./pkt-line.js";
 
 export type RemoteAdvertisement =
   /** Refs came with it. */
   | { readonly type: "refs"; readonly ids: ReadonlySet<Oid> }
   /** Protocol 2: refs are told to those who ask with `ls-refs`. */
   | { readonly type: "ask-ls-refs" };
+
+/** As many as 16 MiB of real lines are; shorter ones name nothing. */
+const maxLines = 400_000;
 
 export const infoRefsSuffix = "/info/refs?service=git-upload-pack";
 export const advertisementType = "application/x-git-upload-pack-advertisement";
@@ -82,7 +85,8 @@ function withoutServiceLine(pkts: readonly Pkt[]): readonly Pkt[] {
 
 function pktsOf(body: Buffer): Pkt[] | undefined {
   try {
-    return [...readAllPkts(body)];
+    const pkts = listPkts(body, maxLines);
+    return pkts.length > maxLines ? undefined : pkts;
   } catch (error) {
     if (error instanceof PktError) return undefined;
     throw error;

@@ -6,6 +6,7 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { Clock } from "../base/clock.js";
+import { GatheredBytes } from "../base/gathered-bytes.js";
 
 export class BodyTooLargeError extends Error {
   override readonly name = "BodyTooLargeError";
@@ -73,7 +74,7 @@ export class BodyReader {
   /** All of it, for requests that are small by nature. Without an iterator: thousands of these come each second. */
   all(maxBytes: number): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
+      const gathered = new GatheredBytes();
       const source = this.#source;
       const broken = (): void => finish(() => reject(new BodyBrokenError("the body broke off")));
       const stuck = (): void => {
@@ -95,13 +96,11 @@ export class BodyReader {
           finish(() => reject(new BodyTooLargeError(`a request may have ${maxBytes} bytes`)));
           return;
         }
-        chunks.push(chunk);
+        gathered.add(chunk);
         cancel();
         cancel = this.clock.after(this.idleMs, stuck);
       });
-      source.once("end", () =>
-        finish(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))),
-      );
+      source.once("end", () => finish(() => resolve(gathered.all)));
       source.once("error", broken);
       source.once("close", broken);
     });

@@ -23,7 +23,7 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-async function until(condition: () => boolean, what: string, ms = 8_000): Promise<void> {
+async function until(condition: () => boolean, what: string, ms = 60_000): Promise<void> {
   const end = Date.now() + ms;
   while (!condition()) {
     assert.ok(Date.now() < end, `gave up waiting until ${what}`);

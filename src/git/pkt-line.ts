@@ -63,6 +63,13 @@ export function* readAllPkts(bytes: Buffer): Generator<Pkt> {
   }
 }
 
+/** The same as a list, of one more than `most` at most: an object for each four bytes of a body costs many times the body. */
+export function listPkts(bytes: Buffer, most: number): Pkt[] {
+  const pkts: Pkt[] = [];
+  for (const pkt of readAllPkts(bytes)) if (pkts.push(pkt) > most) break;
+  return pkts;
+}
+
 /** Payload as text without the one newline git puts at the end of lines. */
 export function lineOf(payload: Buffer): string {
   const end = payload.at(-1) === 0x0a ? payload.length - 1 : payload.length;

@@ -7,7 +7,7 @@ import type { ProtocolVersion } from "./advertisement.js";
 import type { GitHttpLimits } from "./http-types.js";
 import type { Job } from "./launcher-job.js";
 import { isLsRefs, type LsRefsAnswers, v2Command } from "./ls-refs.js";
-import { encodePkt, lineOf, type Pkt, PktError, readAllPkts } from "./pkt-line.js";
+import { encodePkt, lineOf, listPkts, type Pkt, PktError } from "./pkt-line.js";
 import { emptyTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
 import type { Send, SharedAnswers, ShareResult } from "./shared-answers.js";
@@ -34,14 +34,15 @@ export async function planUpload(
   repository: GitRepository | undefined,
   { limits, lsRefs }: UploadParts,
 ): Promise<UploadPlan> {
+  const { maxUploadLines } = limits();
   try {
     if (version === 2 && isLsRefs(body)) {
       const table = repository ? await repository.shownRefs() : emptyTable;
-      const answer = lsRefs.answer(table, body, () => [...readAllPkts(body)]);
+      const answer = lsRefs.answer(table, body, () => listPkts(body, maxUploadLines));
       if (answer) return { type: "answer", operation: "ls-refs", body: answer };
       return { type: "bad-request", reason: "this ls-refs request is not well formed" };
     }
-    return planFetch([...readAllPkts(body)], version, repository, limits().maxUploadLines);
+    return planFetch(listPkts(body, maxUploadLines), version, repository, maxUploadLines);
   } catch (error) {
     if (error instanceof PktError) return { type: "bad-request", reason: error.message };
     throw error;

@@ -5,6 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { Clock } from "../base/clock.js";
+import { GatheredBytes } from "../base/gathered-bytes.js";
 import { type DialFailure, failure, failureOf } from "./failure.js";
 import type { GuardedUrl } from "./guard.js";
 import { pinnedConnection } from "./pin.js";
@@ -60,15 +61,23 @@ export function httpRequest(url: GuardedUrl, options: HttpOptions): Promise<Http
       request.destroy();
       settle(result);
     };
-    const restartIdle = (): void => {
-      cancelIdle();
-      cancelIdle = clock.after(options.idleMs, () => finish(failure("timeout", `silent for ${options.idleMs} ms`)));
+    // One timer, not one a chunk: a body may come byte by byte.
+    let heardAtMs = clock.monotonicMs();
+    const watchIdle = (afterMs: number): void => {
+      cancelIdle = clock.after(afterMs, () => {
+        const restMs = options.idleMs - (clock.monotonicMs() - heardAtMs);
+        if (restMs > 0) watchIdle(restMs);
+        else finish(failure("timeout", `silent for ${options.idleMs} ms`));
+      });
+    };
+    const onData = (): void => {
+      heardAtMs = clock.monotonicMs();
     };
     const onAbort = (): void => finish(failure("aborted", "not wanted any more"));
     const cancelTotal = clock.after(options.totalMs, () =>
       finish(failure("timeout", `longer than ${options.totalMs} ms`)),
     );
-    restartIdle();
+    watchIdle(options.idleMs);
     options.signal?.addEventListener("abort", onAbort, { once: true });
     request.on("error", (error) => finish(failureOf(error)));
     // A server may answer 101 to anything; without a listener that socket would stay open.
@@ -76,7 +85,7 @@ export function httpRequest(url: GuardedUrl, options: HttpOptions): Promise<Http
       socket.destroy();
       finish(failure("bad-response", "switched protocols"));
     });
-    request.on("response", (response) => readBody(response, options.maxBodyBytes, restartIdle, finish));
+    request.on("response", (response) => readBody(response, options.maxBodyBytes, onData, finish));
     request.end(options.body);
   });
 }
@@ -92,17 +101,17 @@ function readBody(
     finish(failure("bad-response", "an encoding that was not asked for"));
     return;
   }
-  const chunks: Buffer[] = [];
-  let bytes = 0;
+  const body = new GatheredBytes();
   response.on("data", (chunk: Buffer) => {
     onData();
-    bytes += chunk.length;
-    if (bytes > maxBodyBytes) return finish(failure("too-large", `more than ${maxBodyBytes} bytes`));
-    chunks.push(chunk);
+    if (body.length + chunk.length > maxBodyBytes) {
+      return finish(failure("too-large", `more than ${maxBodyBytes} bytes`));
+    }
+    body.add(chunk);
   });
   response.on("error", (error) => finish(failureOf(error)));
   response.on("close", () => {
     if (!response.complete) return finish(failure("reset", "ended before its end"));
-    finish({ ok: true, status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) });
+    finish({ ok: true, status: response.statusCode ?? 0, headers: response.headers, body: body.all });
   });
 }

@@ -104,6 +104,7 @@ export interface ChildServer extends TestServer {
 }
 
 const mainProgram = fileURLToPath(new URL("../../src/main.js", import.meta.url));
+const answersHeld = new URL("./answers-held.js", import.meta.url).href;
 
 /** `program`: another entry point that serves; it gets `serve` as its argument as well. */
 export async function startChild(
@@ -113,11 +114,11 @@ export async function startChild(
   const port = await freePort();
   const child = spawn(
     process.execPath,
-    ["--enable-source-maps", options.program ?? mainProgram, "serve", ...(options.args ?? [])],
+    ["--enable-source-maps", "--import", answersHeld, options.program ?? mainProgram, "serve", ...(options.args ?? [])],
     {
       cwd: folder,
       env: { PATH: process.env.PATH ?? "", HOME: folder, ...dropInEnvironment(folder, port, options) },
-      stdio: ["ignore", "ignore", "pipe"],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
     },
   );
   let log = "";
@@ -131,7 +132,7 @@ export async function startChild(
   const isReady = await until(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return true;
     return (await fetch(`${server.origin}/`).catch(() => undefined))?.status === 200;
-  }, 30_000);
+  }, 60_000);
   if (!isReady || child.exitCode !== null) throw new Error(`the server did not start: ${log}`);
   return {
     ...server,
@@ -147,7 +148,7 @@ export async function startChild(
 }
 
 /** Looks again and again until it is true; false after the time is over. */
-export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 10_000): Promise<boolean> {
+export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 60_000): Promise<boolean> {
   const end = performance.now() + withinMs;
   for (;;) {
     if (await isSo()) return true;

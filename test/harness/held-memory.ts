@@ -1,0 +1,88 @@
+// What a server holds, for bounds on what an attack may cost. Not its resident size: that counts the pages of the mapped
+// database, which the system takes back as it likes, and what V8 has yet to collect, which is more on a busy machine.
+
+import type { ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+export const mebibyte = 1 << 20;
+const askedAgainMs = 400;
+
+let collect: (() => void) | undefined;
+
+/** Of this process: objects and buffers that something still refers to. */
+export function heldHere(): number {
+  if (!collect) {
+    setFlagsFromString("--expose-gc");
+    collect = runInNewContext("gc") as () => void;
+  }
+  // Buffers are let go of by the first, their memory by the second.
+  collect();
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** Of a server that `startChild` started; undefined when it has ended. */
+export function heldBy(child: ChildProcess): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const settle = (bytes?: unknown): void => {
+      child.off("message", settle).off("exit", gone);
+      resolve(typeof bytes === "number" ? bytes : undefined);
+    };
+    const gone = (): void => settle();
+    child.on("message", settle).on("exit", gone);
+    if (!child.connected) return gone();
+    child.send("held", (error) => error && gone());
+  });
+}
+
+/** Memory of the process that no file backs: other threads' and native code's too, and not yet collected garbage. */
+export const ownBytes = (pid: number): number => statusBytes(pid, "RssAnon");
+
+export function statusBytes(pid: number, field: string): number {
+  try {
+    return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024;
+  } catch {
+    return 0;
+  }
+}
+
+/** By how much a process grew at most. */
+export interface Growth {
+  heldBytes: number;
+  ownBytes: number;
+}
+
+/** Looks again and again while the work runs, and once more at its end. */
+export async function growthDuring<T>(child: ChildProcess, work: () => Promise<T>): Promise<[result: T, Growth]> {
+  const pid = child.pid ?? 0;
+  const heldBefore = (await heldBy(child)) ?? 0;
+  const ownBefore = ownBytes(pid);
+  const growth: Growth = { heldBytes: 0, ownBytes: 0 };
+  const look = async (): Promise<void> => {
+    growth.ownBytes = Math.max(growth.ownBytes, ownBytes(pid) - ownBefore);
+    growth.heldBytes = Math.max(growth.heldBytes, ((await heldBy(child)) ?? 0) - heldBefore);
+  };
+  let isOver = false;
+  let wake = (): void => undefined;
+  const looking = (async () => {
+    while (!isOver) {
+      await look();
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+        setTimeout(resolve, askedAgainMs).unref();
+      });
+    }
+  })();
+  try {
+    const result = await work();
+    await look();
+    return [result, growth];
+  } finally {
+    isOver = true;
+    wake();
+    await looking;
+  }
+}
