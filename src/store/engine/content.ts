@@ -4,6 +4,7 @@
 import type { EventId } from "../../nostr/ids.js";
 import type { Sequence } from "../port.js";
 import type { Backend, DiskRow, Layers } from "./backend.js";
+import { PageMemories, type PageMemory } from "./page-memory.js";
 import type { Row } from "./row.js";
 import { Turns } from "./slices.js";
 import type { Scan } from "./streams.js";
@@ -12,6 +13,7 @@ export type AnyRow = Row | DiskRow;
 
 export class Content {
   readonly turns = new Turns();
+  readonly pageMemories = new PageMemories();
 
   constructor(
     readonly layers: Layers,
@@ -23,10 +25,10 @@ export class Content {
     return this.layers.active.row(seq) ?? this.layers.frozen?.row(seq);
   }
 
-  row(seq: Sequence, view: Sequence): AnyRow | undefined {
+  row(seq: Sequence, view: Sequence, memory?: PageMemory): AnyRow | undefined {
     const row = this.inMemory(seq);
     if (row) return row.isSeenAt(view) ? row : undefined;
-    return seq <= view ? this.backend.row(seq) : undefined;
+    return seq <= view ? this.backend.row(seq, memory) : undefined;
   }
 
   withId(id: EventId, view: Sequence): AnyRow | undefined {

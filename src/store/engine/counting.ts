@@ -73,7 +73,7 @@ export async function countMatches(
     await walk(sight, filter, plan.terms, plan.residual, visit, slice, signal);
     return count;
   }
-  const bounds = { limit: Number.POSITIVE_INFINITY, pageRows: 1_000, signal };
+  const bounds = { limit: Number.POSITIVE_INFINITY, pageRows: 1_000, passingRows: true, signal };
   for await (const page of queryPages(sight, filters, bounds, slice)) count += page.length;
   return count;
 }
@@ -97,7 +97,7 @@ export async function collectTimedIds(
     if (!(await walk(sight, filter, plan.terms, plan.residual, visit, slice, signal))) return undefined;
     return builder.finish(sight, slice, signal);
   }
-  const bounds = { limit: cap + 1, pageRows: 1_000, signal };
+  const bounds = { limit: cap + 1, pageRows: 1_000, passingRows: true, signal };
   for await (const page of queryPages(sight, [filter], bounds, slice)) {
     for (const { seq, created_at } of page) builder.add({ seq, time: created_at });
   }

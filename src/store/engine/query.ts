@@ -7,6 +7,7 @@ import { searchMatcher } from "../../nostr/search.js";
 import type { Sequence, StoredRow } from "../port.js";
 import type { AnyRow, Content } from "./content.js";
 import { compareEntries, type Entry } from "./order.js";
+import type { PageMemory } from "./page-memory.js";
 import { type Plan, planOf } from "./plan.js";
 import { Row } from "./row.js";
 import type { Slice } from "./slices.js";
@@ -133,6 +134,7 @@ class FilterCursor {
   constructor(
     readonly sight: Sight,
     filter: Filter,
+    readonly memory: PageMemory | undefined,
   ) {
     const plan = planOf(filter);
     this.#candidates = new Candidates(sight, filter, plan);
@@ -160,26 +162,51 @@ class FilterCursor {
   #judge(entry: Entry): AnyRow | undefined {
     const { content, view, upTo, nowSeconds } = this.sight;
     if (entry.seq > upTo) return undefined;
-    const row = content.row(entry.seq, view);
-    if (!row || isExpired(row, nowSeconds)) return undefined;
-    return this.#matches(row, this.#candidates.term) ? row : undefined;
+    const row = content.row(entry.seq, view, this.memory);
+    if (!row) return undefined;
+    if (!isExpired(row, nowSeconds) && this.#matches(row, this.#candidates.term)) return row;
+    if (!(row instanceof Row)) this.memory?.untake();
+    return undefined;
+  }
+
+  /** The memory is about to be used for the next page: what was found and not answered yet leaves it. */
+  leaveMemory(): void {
+    if (this.memory && this.head && !(this.head instanceof Row)) this.head = this.head.kept();
   }
 }
 
 export interface QueryBounds {
   readonly limit: number;
   readonly pageRows: number;
+  readonly passingRows: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
 export async function* queryPages(
   sight: Sight,
   filters: readonly Filter[],
+  bounds: QueryBounds,
+  slice: Slice,
+): AsyncGenerator<readonly StoredRow[]> {
+  bounds.signal?.throwIfAborted();
+  const memories = sight.content.pageMemories;
+  const memory = bounds.passingRows ? memories.borrow() : undefined;
+  try {
+    yield* pagesIn(memory, sight, filters, bounds, slice);
+  } finally {
+    if (memory) memories.giveBack(memory);
+  }
+}
+
+async function* pagesIn(
+  memory: PageMemory | undefined,
+  sight: Sight,
+  filters: readonly Filter[],
   { limit, pageRows, signal }: QueryBounds,
   slice: Slice,
 ): AsyncGenerator<readonly StoredRow[]> {
-  signal?.throwIfAborted();
-  const cursors = filters.filter((filter) => !matchesNothing(filter)).map((filter) => new FilterCursor(sight, filter));
+  const wanted = filters.filter((filter) => !matchesNothing(filter));
+  const cursors = wanted.map((filter) => new FilterCursor(sight, filter, memory));
   let page: StoredRow[] = [];
   let pageBytes = 0;
   let left = limit;
@@ -198,7 +225,10 @@ export async function* queryPages(
       yield page;
       page = [];
       pageBytes = 0;
-      if (left > 0) await slice.rest(signal);
+      if (left === 0) return;
+      for (const cursor of cursors) cursor.leaveMemory();
+      memory?.reuse();
+      await slice.rest(signal);
     }
   }
   if (page.length > 0) yield page;

@@ -18,6 +18,7 @@ class Stream {
   #index = 0;
   #chunk: number;
   #isLast: boolean;
+  head: Entry | undefined;
 
   constructor(
     readonly scan: Scan,
@@ -27,20 +28,18 @@ class Stream {
     this.#chunk = firstChunk;
     this.#buffer = scan(undefined, firstChunk);
     this.#isLast = this.#buffer.length < firstChunk;
-  }
-
-  get head(): Entry | undefined {
-    return this.#buffer[this.#index];
+    this.head = this.#buffer[0];
   }
 
   advance(): void {
     this.#index++;
-    if (this.#index < this.#buffer.length || this.#isLast) return;
-    const last = this.#buffer[this.#buffer.length - 1];
-    this.#chunk = Math.min(this.#chunk * 4, largestChunk);
-    this.#buffer = this.scan(last, this.#chunk);
-    this.#isLast = this.#buffer.length < this.#chunk;
-    this.#index = 0;
+    if (this.#index === this.#buffer.length && !this.#isLast) {
+      this.#chunk = Math.min(this.#chunk * 4, largestChunk);
+      this.#buffer = this.scan(this.head, this.#chunk);
+      this.#isLast = this.#buffer.length < this.#chunk;
+      this.#index = 0;
+    }
+    this.head = this.#buffer[this.#index];
   }
 }
 
@@ -79,37 +78,33 @@ export class MergedStreams {
     }
   }
 
-  #before(a: number, b: number): boolean {
-    return compareEntries(this.#heap[a]?.head as Entry, this.#heap[b]?.head as Entry) < 0;
-  }
-
-  #swap(a: number, b: number): void {
-    const kept = this.#heap[a] as Stream;
-    this.#heap[a] = this.#heap[b] as Stream;
-    this.#heap[b] = kept;
-  }
-
   #rise(start: number): void {
+    const heap = this.#heap;
+    const risen = heap[start] as Stream;
     let index = start;
     while (index > 0) {
       const parent = (index - 1) >> 1;
-      if (!this.#before(index, parent)) return;
-      this.#swap(index, parent);
+      if (!isBefore(risen, heap[parent] as Stream)) break;
+      heap[index] = heap[parent] as Stream;
       index = parent;
     }
+    heap[index] = risen;
   }
 
   #sink(): void {
+    const heap = this.#heap;
+    const { length } = heap;
+    const sunk = heap[0] as Stream;
     let index = 0;
-    for (;;) {
-      const left = index * 2 + 1;
-      const right = left + 1;
-      let smallest = index;
-      if (left < this.#heap.length && this.#before(left, smallest)) smallest = left;
-      if (right < this.#heap.length && this.#before(right, smallest)) smallest = right;
-      if (smallest === index) return;
-      this.#swap(index, smallest);
-      index = smallest;
+    for (let child = 1; child < length; child = index * 2 + 1) {
+      if (child + 1 < length && isBefore(heap[child + 1] as Stream, heap[child] as Stream)) child++;
+      if (!isBefore(heap[child] as Stream, sunk)) break;
+      heap[index] = heap[child] as Stream;
+      index = child;
     }
+    heap[index] = sunk;
   }
 }
+
+/** Streams in the heap have a head. */
+const isBefore = (a: Stream, b: Stream): boolean => compareEntries(a.head as Entry, b.head as Entry) < 0;
