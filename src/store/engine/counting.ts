@@ -14,8 +14,8 @@ import { TimedIdsBuilder } from "./timed-ids.js";
 
 /** Sequence numbers of events that have expired and are not swept yet. */
 function expiredNow({ content, nowSeconds }: Sight): ReadonlySet<Sequence> {
-  const streams = new MergedStreams();
-  for (const scan of content.scansOf(expiring, 0, nowSeconds)) streams.add(scan);
+  const streams = new MergedStreams(0, nowSeconds);
+  content.open(expiring, streams);
   const expired = new Set<Sequence>();
   for (let entry = streams.next(); entry; entry = streams.next()) expired.add(entry.seq);
   return expired;
@@ -35,11 +35,9 @@ async function walk(
   const expired = expiredNow(sight);
   const { tags: _covered, ...header } = filter;
   const matches = residual === "none" ? undefined : residual === "header" ? matcherOf(header) : fullMatcher(filter);
-  const streams = new MergedStreams();
+  const streams = new MergedStreams(filter.since ?? 0, filter.until ?? Number.MAX_SAFE_INTEGER);
   for (const term of terms) {
-    for (const scan of content.scansOf(term, filter.since ?? 0, filter.until ?? Number.MAX_SAFE_INTEGER)) {
-      streams.add(scan);
-    }
+    content.open(term, streams);
     if (slice.isOver()) await slice.rest(signal);
   }
   for (let entry = streams.next(); entry; entry = streams.next()) {

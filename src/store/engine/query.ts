@@ -39,7 +39,7 @@ export function fullMatcher(filter: Filter): Matcher {
   return (event) => matches(event) && found(event);
 }
 
-type RowMatcher = (row: AnyRow, term: string | undefined) => boolean;
+type RowMatcher = (row: AnyRow, term: string) => boolean;
 
 /**
  * The full match, cheaper where it can be: a tag that the index found is looked for in the stored text as it must be
@@ -62,7 +62,7 @@ function rowMatcher(filter: Filter, plan: Plan): RowMatcher {
     return text;
   };
   return (row, term) => {
-    if (row instanceof Row || term === undefined) return matches(matchable(row));
+    if (row instanceof Row) return matches(matchable(row));
     return headerMatches(row) && (row.hasText(textOf(term)) || matches(row));
   };
 }
@@ -75,12 +75,16 @@ class Candidates {
 
   constructor(sight: Sight, filter: Filter, plan: Plan) {
     const lists = plan.type === "terms" ? plan.terms.length : 1;
-    this.#streams = new MergedStreams(firstChunkOf(filter.limit ?? Number.POSITIVE_INFINITY, lists));
-    this.#opening = this.#open(sight, filter, plan);
+    this.#streams = new MergedStreams(
+      filter.since ?? 0,
+      filter.until ?? Number.MAX_SAFE_INTEGER,
+      firstChunkOf(filter.limit ?? Number.POSITIVE_INFINITY, lists),
+    );
+    this.#opening = this.#open(sight, plan);
   }
 
   /** The term that led to the last entry. */
-  get term(): string | undefined {
+  get term(): string {
     return this.#streams.term;
   }
 
@@ -94,12 +98,10 @@ class Candidates {
     return this.#streams.next();
   }
 
-  *#open({ content, view }: Sight, filter: Filter, plan: Plan): Generator<void> {
-    const since = filter.since ?? 0;
-    const until = filter.until ?? Number.MAX_SAFE_INTEGER;
+  *#open({ content, view }: Sight, plan: Plan): Generator<void> {
     if (plan.type === "terms") {
       for (const term of plan.terms) {
-        for (const scan of content.scansOf(term, since, until)) this.#streams.add(scan, term);
+        content.open(term, this.#streams);
         yield;
       }
       return;
@@ -111,16 +113,10 @@ class Candidates {
     };
     if (plan.type === "ids") for (const id of plan.ids) yield* look(content.withId(id, view));
     else for (const address of plan.addresses) yield* look(content.atAddress(address, view));
-    if (plan.type === "addresses") {
-      for (const scan of content.scansOf(severalIdentifiers, since, until)) this.#streams.add(scan);
-    }
+    if (plan.type === "addresses") content.open(severalIdentifiers, this.#streams);
     found.sort(compareEntries);
-    let given = 0;
-    this.#streams.add((_after, max) => {
-      const chunk = found.slice(given, given + max);
-      given += chunk.length;
-      return chunk;
-    });
+    // All of them at once: nothing comes after them.
+    this.#streams.add({ scan: (_term, after) => (after ? [] : found) }, "");
   }
 }
 

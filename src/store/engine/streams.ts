@@ -3,7 +3,10 @@
 
 import { compareEntries, type Entry } from "./order.js";
 
-export type Scan = (after: Entry | undefined, max: number) => Entry[];
+/** Where lists are: the backend, a layer, or what a plan found by itself. */
+export interface Lists {
+  scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[];
+}
 
 const smallestChunk = 4;
 const usualChunk = 16;
@@ -21,12 +24,13 @@ class Stream {
   head: Entry | undefined;
 
   constructor(
-    readonly scan: Scan,
-    readonly term: string | undefined,
-    firstChunk: number,
+    readonly lists: Lists,
+    readonly term: string,
+    readonly merged: MergedStreams,
   ) {
+    const { since, until, firstChunk } = merged;
     this.#chunk = firstChunk;
-    this.#buffer = scan(undefined, firstChunk);
+    this.#buffer = lists.scan(term, undefined, since, until, firstChunk);
     this.#isLast = this.#buffer.length < firstChunk;
     this.head = this.#buffer[0];
   }
@@ -35,7 +39,8 @@ class Stream {
     this.#index++;
     if (this.#index === this.#buffer.length && !this.#isLast) {
       this.#chunk = Math.min(this.#chunk * 4, largestChunk);
-      this.#buffer = this.scan(this.head, this.#chunk);
+      const { since, until } = this.merged;
+      this.#buffer = this.lists.scan(this.term, this.head, since, until, this.#chunk);
       this.#isLast = this.#buffer.length < this.#chunk;
       this.#index = 0;
     }
@@ -48,13 +53,17 @@ export class MergedStreams {
   readonly #heap: Stream[] = [];
   #last: Entry | undefined;
   /** The term in whose list the last entry was found (one of them, when there are several). */
-  term: string | undefined;
+  term = "";
 
-  constructor(readonly firstChunk: number = usualChunk) {}
+  constructor(
+    readonly since: number,
+    readonly until: number,
+    readonly firstChunk: number = usualChunk,
+  ) {}
 
   /** Opens one more list. */
-  add(scan: Scan, term?: string): void {
-    const stream = new Stream(scan, term, this.firstChunk);
+  add(lists: Lists, term: string): void {
+    const stream = new Stream(lists, term, this);
     if (stream.head === undefined) return;
     this.#heap.push(stream);
     this.#rise(this.#heap.length - 1);
