@@ -16,8 +16,26 @@ export function frameOf(text: string): Buffer {
   return Buffer.concat([header, Buffer.alloc(4), payload]);
 }
 
-const pingOpcode = 0x9;
-const emptyPong = Buffer.from([0x8a, 0x80, 0, 0, 0, 0]);
+export const pingOpcode = 0x9;
+export const emptyPong = Buffer.from([0x8a, 0x80, 0, 0, 0, 0]);
+
+/** A socket on which WebSocket frames follow. */
+export function openWebSocket(port: number): Promise<Socket> {
+  const socket = connect(port, "127.0.0.1");
+  socket.setNoDelay(true);
+  socket.write(
+    "GET / HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+  );
+  return new Promise((resolve, reject) => {
+    socket.once("error", reject);
+    socket.once("data", (data: Buffer) => {
+      const text = data.toString("latin1");
+      if (text.startsWith("HTTP/1.1 101 ")) resolve(socket);
+      else reject(new Error(text));
+    });
+  });
+}
 
 export class RawClient {
   readonly socket: Socket;
@@ -29,23 +47,10 @@ export class RawClient {
     this.socket = socket;
   }
 
-  static connect(port: number): Promise<RawClient> {
-    const socket = connect(port, "127.0.0.1");
-    socket.setNoDelay(true);
-    socket.write(
-      "GET / HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
-    );
-    return new Promise((resolve, reject) => {
-      socket.once("error", reject);
-      socket.once("data", (data: Buffer) => {
-        const text = data.toString("latin1");
-        if (!text.startsWith("HTTP/1.1 101 ")) return reject(new Error(text));
-        const client = new RawClient(socket);
-        socket.on("data", (bytes: Buffer) => client.#read(bytes));
-        resolve(client);
-      });
-    });
+  static async connect(port: number): Promise<RawClient> {
+    const client = new RawClient(await openWebSocket(port));
+    client.socket.on("data", (bytes: Buffer) => client.#read(bytes));
+    return client;
   }
 
   close(): void {

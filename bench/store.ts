@@ -130,6 +130,7 @@ export function queryShapes(corpus: Corpus, random: Random): Record<string, () =
       limit: 500,
     }),
     "#e × 1,000, limit 5,000": () => ({ tags: new Map([["e", ids(1_000)]]), limit: 5_000 }),
+    "#e × 1,000, limit 500": () => ({ tags: new Map([["e", ids(1_000)]]), limit: 500 }),
     "author + kind + #p": () => ({
       authors: [pubkeyOf(author())],
       kinds: [1111],

@@ -17,6 +17,16 @@ const firstSlabBytes = 1024;
 const fullSlabBytes = 128 * 1024;
 const closingBracket = 0x5d;
 
+/** Full slabs nobody uses, as Node keeps small ones: a long answer is dozens, and the collector would stop for them. */
+const freeSlabs: Buffer[] = [];
+const mostFreeSlabs = 16;
+
+function newSlab(bytes: number): Buffer {
+  return bytes === fullSlabBytes
+    ? (freeSlabs.pop() ?? Buffer.allocUnsafeSlow(fullSlabBytes))
+    : Buffer.allocUnsafe(bytes);
+}
+
 export interface OutboxParts {
   readonly sink: ByteSink;
   readonly turn: FlushTurn;
@@ -37,6 +47,7 @@ export class Outbox {
   #nextSlabBytes = firstSlabBytes;
   #queuedBytes = 0;
   #writingBytes = 0;
+  #writing: Buffer | undefined;
   #writingSinceMs = 0;
   #flushScheduled = false;
   #closed = false;
@@ -106,7 +117,7 @@ export class Outbox {
     }
     if (!this.#slab || this.#slab.length - this.#used < frameBytes) {
       this.#closeSlab();
-      this.#slab = Buffer.allocUnsafe(Math.max(frameBytes, this.#nextSlabBytes));
+      this.#slab = newSlab(Math.max(frameBytes, this.#nextSlabBytes));
       this.#nextSlabBytes = Math.min(this.#nextSlabBytes * 4, fullSlabBytes);
     }
     const at = this.#used;
@@ -136,6 +147,7 @@ export class Outbox {
     if (batch.length === 0) return;
     this.#queuedBytes -= batch.length;
     this.#writingBytes = batch.length;
+    this.#writing = batch;
     this.#writingSinceMs = this.#parts.clock.monotonicMs();
     this.#parts.sink.write(batch, this.#written);
   };
@@ -152,6 +164,11 @@ export class Outbox {
 
   readonly #written = (): void => {
     this.#writingBytes = 0;
+    const written = this.#writing?.buffer;
+    this.#writing = undefined;
+    if (written?.byteLength === fullSlabBytes && freeSlabs.length < mostFreeSlabs) {
+      freeSlabs.push(Buffer.from(written));
+    }
     this.#flush();
     this.#wake();
     if (!this.#closed) this.#parts.onTaken();

@@ -75,7 +75,7 @@ export class Subscription implements LiveListener {
   async #sendStored(answer: StoredAnswer): Promise<void> {
     const { store, outbox, limits } = this.#parts;
     const { signal } = this.#stop;
-    const options = { upTo: this.#boundary, pageRows: limits.pageRows, signal };
+    const options = { upTo: this.#boundary, pageRows: limits.pageRows, passingRows: true, signal };
     for await (const page of store.query(answer.filters, options)) {
       for (const row of page) {
         if (answer.take(row)) outbox.sendEvent(this.#prefix, row.json);

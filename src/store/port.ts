@@ -64,6 +64,8 @@ export interface QueryOptions {
   readonly upTo?: Sequence;
   /** Rows a page; the store gives other work a turn between pages. */
   readonly pageRows?: number;
+  /** Rows are valid only until the next page is asked for: for a reader who copies them, whose answers may be large. */
+  readonly passingRows?: boolean;
   readonly signal?: AbortSignal;
 }
 

@@ -6,6 +6,7 @@ import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { RemovalCause, RowRange, Sequence, StoredRow, TableName } from "../port.js";
 import type { MemoryLayer } from "./memory-layer.js";
 import type { Entry } from "./order.js";
+import type { PageMemory } from "./page-memory.js";
 import type { Row } from "./row.js";
 
 /** The port's tables, and the one that holds what deletions bind (deletions.ts). */
@@ -25,6 +26,8 @@ export interface DiskRow extends StoredRow, Entry, NostrEvent {
   readonly id: EventId;
   readonly created_at: number;
   readonly expiration: number | undefined;
+  /** The same row in memory of its own. */
+  kept(): DiskRow;
   /** Whether the JSON text contains this, byte for byte. */
   hasText(text: string): boolean;
 }
@@ -59,7 +62,8 @@ export interface Backend {
   scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[];
   seqOfId(id: EventId): Sequence | undefined;
   seqOfAddress(address: string): Sequence | undefined;
-  row(seq: Sequence): DiskRow | undefined;
+  /** With `memory` the row lies there, until it is used again. */
+  row(seq: Sequence, memory?: PageMemory): DiskRow | undefined;
   /** Ids (32 bytes each) of rows, by ascending sequence numbers; zeros when a row is gone. */
   copyIds(seqs: Float64Array, into: Uint8Array, from: number, to: number): void;
   /** Records with `after < seq ≤ upTo`, at most `max`, and whether they reach `upTo`. */

@@ -4,14 +4,16 @@
 import type { EventId } from "../../nostr/ids.js";
 import type { Sequence } from "../port.js";
 import type { Backend, DiskRow, Layers } from "./backend.js";
+import { PageMemories, type PageMemory } from "./page-memory.js";
 import type { Row } from "./row.js";
 import { Turns } from "./slices.js";
-import type { Scan } from "./streams.js";
+import type { MergedStreams } from "./streams.js";
 
 export type AnyRow = Row | DiskRow;
 
 export class Content {
   readonly turns = new Turns();
+  readonly pageMemories = new PageMemories();
 
   constructor(
     readonly layers: Layers,
@@ -23,10 +25,10 @@ export class Content {
     return this.layers.active.row(seq) ?? this.layers.frozen?.row(seq);
   }
 
-  row(seq: Sequence, view: Sequence): AnyRow | undefined {
+  row(seq: Sequence, view: Sequence, memory?: PageMemory): AnyRow | undefined {
     const row = this.inMemory(seq);
     if (row) return row.isSeenAt(view) ? row : undefined;
-    return seq <= view ? this.backend.row(seq) : undefined;
+    return seq <= view ? this.backend.row(seq, memory) : undefined;
   }
 
   withId(id: EventId, view: Sequence): AnyRow | undefined {
@@ -43,12 +45,11 @@ export class Content {
     return seq === undefined ? undefined : this.row(seq, view);
   }
 
-  /** The lists of a term. A layer that is dropped while a reader rests keeps answering him; rows are judged later. */
-  scansOf(term: string, since: number, until: number): Scan[] {
+  /** Opens the lists of a term. A layer that is dropped while a reader rests keeps answering him; rows are judged later. */
+  open(term: string, streams: MergedStreams): void {
     const { active, frozen } = this.layers;
-    const scans: Scan[] = [(after, max) => this.backend.scan(term, after, since, until, max)];
-    if (active.has(term)) scans.push((after, max) => active.scan(term, after, since, until, max));
-    if (frozen?.has(term)) scans.push((after, max) => frozen.scan(term, after, since, until, max));
-    return scans;
+    streams.add(this.backend, term);
+    if (active.has(term)) streams.add(active, term);
+    if (frozen?.has(term)) streams.add(frozen, term);
   }
 }

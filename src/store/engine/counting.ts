@@ -14,8 +14,8 @@ import { TimedIdsBuilder } from "./timed-ids.js";
 
 /** Sequence numbers of events that have expired and are not swept yet. */
 function expiredNow({ content, nowSeconds }: Sight): ReadonlySet<Sequence> {
-  const streams = new MergedStreams();
-  for (const scan of content.scansOf(expiring, 0, nowSeconds)) streams.add(scan);
+  const streams = new MergedStreams(0, nowSeconds);
+  content.open(expiring, streams);
   const expired = new Set<Sequence>();
   for (let entry = streams.next(); entry; entry = streams.next()) expired.add(entry.seq);
   return expired;
@@ -35,11 +35,9 @@ async function walk(
   const expired = expiredNow(sight);
   const { tags: _covered, ...header } = filter;
   const matches = residual === "none" ? undefined : residual === "header" ? matcherOf(header) : fullMatcher(filter);
-  const streams = new MergedStreams();
+  const streams = new MergedStreams(filter.since ?? 0, filter.until ?? Number.MAX_SAFE_INTEGER);
   for (const term of terms) {
-    for (const scan of content.scansOf(term, filter.since ?? 0, filter.until ?? Number.MAX_SAFE_INTEGER)) {
-      streams.add(scan);
-    }
+    content.open(term, streams);
     if (slice.isOver()) await slice.rest(signal);
   }
   for (let entry = streams.next(); entry; entry = streams.next()) {
@@ -73,7 +71,7 @@ export async function countMatches(
     await walk(sight, filter, plan.terms, plan.residual, visit, slice, signal);
     return count;
   }
-  const bounds = { limit: Number.POSITIVE_INFINITY, pageRows: 1_000, signal };
+  const bounds = { limit: Number.POSITIVE_INFINITY, pageRows: 1_000, passingRows: true, signal };
   for await (const page of queryPages(sight, filters, bounds, slice)) count += page.length;
   return count;
 }
@@ -97,7 +95,7 @@ export async function collectTimedIds(
     if (!(await walk(sight, filter, plan.terms, plan.residual, visit, slice, signal))) return undefined;
     return builder.finish(sight, slice, signal);
   }
-  const bounds = { limit: cap + 1, pageRows: 1_000, signal };
+  const bounds = { limit: cap + 1, pageRows: 1_000, passingRows: true, signal };
   for await (const page of queryPages(sight, [filter], bounds, slice)) {
     for (const { seq, created_at } of page) builder.add({ seq, time: created_at });
   }

@@ -89,8 +89,8 @@ export class EngineStore extends Reading implements Store {
     for (;;) {
       const before = swept;
       swept += await this.transact(async (tx) => {
-        const streams = new MergedStreams();
-        for (const scan of this.content.scansOf(expiring, 0, nowSeconds)) streams.add(scan);
+        const streams = new MergedStreams(0, nowSeconds);
+        this.content.open(expiring, streams);
         let removed = 0;
         for (let entry = streams.next(); entry && removed < sweptATime; entry = streams.next()) {
           const row = this.content.row(entry.seq, Number.MAX_SAFE_INTEGER);

@@ -7,6 +7,7 @@ import { searchMatcher } from "../../nostr/search.js";
 import type { Sequence, StoredRow } from "../port.js";
 import type { AnyRow, Content } from "./content.js";
 import { compareEntries, type Entry } from "./order.js";
+import type { PageMemory } from "./page-memory.js";
 import { type Plan, planOf } from "./plan.js";
 import { Row } from "./row.js";
 import type { Slice } from "./slices.js";
@@ -38,7 +39,7 @@ export function fullMatcher(filter: Filter): Matcher {
   return (event) => matches(event) && found(event);
 }
 
-type RowMatcher = (row: AnyRow, term: string | undefined) => boolean;
+type RowMatcher = (row: AnyRow, term: string) => boolean;
 
 /**
  * The full match, cheaper where it can be: a tag that the index found is looked for in the stored text as it must be
@@ -61,7 +62,7 @@ function rowMatcher(filter: Filter, plan: Plan): RowMatcher {
     return text;
   };
   return (row, term) => {
-    if (row instanceof Row || term === undefined) return matches(matchable(row));
+    if (row instanceof Row) return matches(matchable(row));
     return headerMatches(row) && (row.hasText(textOf(term)) || matches(row));
   };
 }
@@ -74,12 +75,16 @@ class Candidates {
 
   constructor(sight: Sight, filter: Filter, plan: Plan) {
     const lists = plan.type === "terms" ? plan.terms.length : 1;
-    this.#streams = new MergedStreams(firstChunkOf(filter.limit ?? Number.POSITIVE_INFINITY, lists));
-    this.#opening = this.#open(sight, filter, plan);
+    this.#streams = new MergedStreams(
+      filter.since ?? 0,
+      filter.until ?? Number.MAX_SAFE_INTEGER,
+      firstChunkOf(filter.limit ?? Number.POSITIVE_INFINITY, lists),
+    );
+    this.#opening = this.#open(sight, plan);
   }
 
   /** The term that led to the last entry. */
-  get term(): string | undefined {
+  get term(): string {
     return this.#streams.term;
   }
 
@@ -93,12 +98,10 @@ class Candidates {
     return this.#streams.next();
   }
 
-  *#open({ content, view }: Sight, filter: Filter, plan: Plan): Generator<void> {
-    const since = filter.since ?? 0;
-    const until = filter.until ?? Number.MAX_SAFE_INTEGER;
+  *#open({ content, view }: Sight, plan: Plan): Generator<void> {
     if (plan.type === "terms") {
       for (const term of plan.terms) {
-        for (const scan of content.scansOf(term, since, until)) this.#streams.add(scan, term);
+        content.open(term, this.#streams);
         yield;
       }
       return;
@@ -110,16 +113,10 @@ class Candidates {
     };
     if (plan.type === "ids") for (const id of plan.ids) yield* look(content.withId(id, view));
     else for (const address of plan.addresses) yield* look(content.atAddress(address, view));
-    if (plan.type === "addresses") {
-      for (const scan of content.scansOf(severalIdentifiers, since, until)) this.#streams.add(scan);
-    }
+    if (plan.type === "addresses") content.open(severalIdentifiers, this.#streams);
     found.sort(compareEntries);
-    let given = 0;
-    this.#streams.add((_after, max) => {
-      const chunk = found.slice(given, given + max);
-      given += chunk.length;
-      return chunk;
-    });
+    // All of them at once: nothing comes after them.
+    this.#streams.add({ scan: (_term, after) => (after ? [] : found) }, "");
   }
 }
 
@@ -133,6 +130,7 @@ class FilterCursor {
   constructor(
     readonly sight: Sight,
     filter: Filter,
+    readonly memory: PageMemory | undefined,
   ) {
     const plan = planOf(filter);
     this.#candidates = new Candidates(sight, filter, plan);
@@ -160,26 +158,51 @@ class FilterCursor {
   #judge(entry: Entry): AnyRow | undefined {
     const { content, view, upTo, nowSeconds } = this.sight;
     if (entry.seq > upTo) return undefined;
-    const row = content.row(entry.seq, view);
-    if (!row || isExpired(row, nowSeconds)) return undefined;
-    return this.#matches(row, this.#candidates.term) ? row : undefined;
+    const row = content.row(entry.seq, view, this.memory);
+    if (!row) return undefined;
+    if (!isExpired(row, nowSeconds) && this.#matches(row, this.#candidates.term)) return row;
+    if (!(row instanceof Row)) this.memory?.untake();
+    return undefined;
+  }
+
+  /** The memory is about to be used for the next page: what was found and not answered yet leaves it. */
+  leaveMemory(): void {
+    if (this.memory && this.head && !(this.head instanceof Row)) this.head = this.head.kept();
   }
 }
 
 export interface QueryBounds {
   readonly limit: number;
   readonly pageRows: number;
+  readonly passingRows: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
 export async function* queryPages(
   sight: Sight,
   filters: readonly Filter[],
+  bounds: QueryBounds,
+  slice: Slice,
+): AsyncGenerator<readonly StoredRow[]> {
+  bounds.signal?.throwIfAborted();
+  const memories = sight.content.pageMemories;
+  const memory = bounds.passingRows ? memories.borrow() : undefined;
+  try {
+    yield* pagesIn(memory, sight, filters, bounds, slice);
+  } finally {
+    if (memory) memories.giveBack(memory);
+  }
+}
+
+async function* pagesIn(
+  memory: PageMemory | undefined,
+  sight: Sight,
+  filters: readonly Filter[],
   { limit, pageRows, signal }: QueryBounds,
   slice: Slice,
 ): AsyncGenerator<readonly StoredRow[]> {
-  signal?.throwIfAborted();
-  const cursors = filters.filter((filter) => !matchesNothing(filter)).map((filter) => new FilterCursor(sight, filter));
+  const wanted = filters.filter((filter) => !matchesNothing(filter));
+  const cursors = wanted.map((filter) => new FilterCursor(sight, filter, memory));
   let page: StoredRow[] = [];
   let pageBytes = 0;
   let left = limit;
@@ -198,7 +221,10 @@ export async function* queryPages(
       yield page;
       page = [];
       pageBytes = 0;
-      if (left > 0) await slice.rest(signal);
+      if (left === 0) return;
+      for (const cursor of cursors) cursor.leaveMemory();
+      memory?.reuse();
+      await slice.rest(signal);
     }
   }
   if (page.length > 0) yield page;

@@ -55,6 +55,7 @@ export abstract class Reading implements Reader {
     const bounds = {
       limit: options.limit ?? Number.POSITIVE_INFINITY,
       pageRows: options.pageRows ?? defaultPageRows,
+      passingRows: options.passingRows ?? false,
       signal: options.signal,
     };
     for await (const page of queryPages(

@@ -3,7 +3,10 @@
 
 import { compareEntries, type Entry } from "./order.js";
 
-export type Scan = (after: Entry | undefined, max: number) => Entry[];
+/** Where lists are: the backend, a layer, or what a plan found by itself. */
+export interface Lists {
+  scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[];
+}
 
 const smallestChunk = 4;
 const usualChunk = 16;
@@ -18,29 +21,30 @@ class Stream {
   #index = 0;
   #chunk: number;
   #isLast: boolean;
+  head: Entry | undefined;
 
   constructor(
-    readonly scan: Scan,
-    readonly term: string | undefined,
-    firstChunk: number,
+    readonly lists: Lists,
+    readonly term: string,
+    readonly merged: MergedStreams,
   ) {
+    const { since, until, firstChunk } = merged;
     this.#chunk = firstChunk;
-    this.#buffer = scan(undefined, firstChunk);
+    this.#buffer = lists.scan(term, undefined, since, until, firstChunk);
     this.#isLast = this.#buffer.length < firstChunk;
-  }
-
-  get head(): Entry | undefined {
-    return this.#buffer[this.#index];
+    this.head = this.#buffer[0];
   }
 
   advance(): void {
     this.#index++;
-    if (this.#index < this.#buffer.length || this.#isLast) return;
-    const last = this.#buffer[this.#buffer.length - 1];
-    this.#chunk = Math.min(this.#chunk * 4, largestChunk);
-    this.#buffer = this.scan(last, this.#chunk);
-    this.#isLast = this.#buffer.length < this.#chunk;
-    this.#index = 0;
+    if (this.#index === this.#buffer.length && !this.#isLast) {
+      this.#chunk = Math.min(this.#chunk * 4, largestChunk);
+      const { since, until } = this.merged;
+      this.#buffer = this.lists.scan(this.term, this.head, since, until, this.#chunk);
+      this.#isLast = this.#buffer.length < this.#chunk;
+      this.#index = 0;
+    }
+    this.head = this.#buffer[this.#index];
   }
 }
 
@@ -49,13 +53,17 @@ export class MergedStreams {
   readonly #heap: Stream[] = [];
   #last: Entry | undefined;
   /** The term in whose list the last entry was found (one of them, when there are several). */
-  term: string | undefined;
+  term = "";
 
-  constructor(readonly firstChunk: number = usualChunk) {}
+  constructor(
+    readonly since: number,
+    readonly until: number,
+    readonly firstChunk: number = usualChunk,
+  ) {}
 
   /** Opens one more list. */
-  add(scan: Scan, term?: string): void {
-    const stream = new Stream(scan, term, this.firstChunk);
+  add(lists: Lists, term: string): void {
+    const stream = new Stream(lists, term, this);
     if (stream.head === undefined) return;
     this.#heap.push(stream);
     this.#rise(this.#heap.length - 1);
@@ -79,37 +87,33 @@ export class MergedStreams {
     }
   }
 
-  #before(a: number, b: number): boolean {
-    return compareEntries(this.#heap[a]?.head as Entry, this.#heap[b]?.head as Entry) < 0;
-  }
-
-  #swap(a: number, b: number): void {
-    const kept = this.#heap[a] as Stream;
-    this.#heap[a] = this.#heap[b] as Stream;
-    this.#heap[b] = kept;
-  }
-
   #rise(start: number): void {
+    const heap = this.#heap;
+    const risen = heap[start] as Stream;
     let index = start;
     while (index > 0) {
       const parent = (index - 1) >> 1;
-      if (!this.#before(index, parent)) return;
-      this.#swap(index, parent);
+      if (!isBefore(risen, heap[parent] as Stream)) break;
+      heap[index] = heap[parent] as Stream;
       index = parent;
     }
+    heap[index] = risen;
   }
 
   #sink(): void {
+    const heap = this.#heap;
+    const { length } = heap;
+    const sunk = heap[0] as Stream;
     let index = 0;
-    for (;;) {
-      const left = index * 2 + 1;
-      const right = left + 1;
-      let smallest = index;
-      if (left < this.#heap.length && this.#before(left, smallest)) smallest = left;
-      if (right < this.#heap.length && this.#before(right, smallest)) smallest = right;
-      if (smallest === index) return;
-      this.#swap(index, smallest);
-      index = smallest;
+    for (let child = 1; child < length; child = index * 2 + 1) {
+      if (child + 1 < length && isBefore(heap[child + 1] as Stream, heap[child] as Stream)) child++;
+      if (!isBefore(heap[child] as Stream, sunk)) break;
+      heap[index] = heap[child] as Stream;
+      index = child;
     }
+    heap[index] = sunk;
   }
 }
+
+/** Streams in the heap have a head. */
+const isBefore = (a: Stream, b: Stream): boolean => compareEntries(a.head as Entry, b.head as Entry) < 0;

@@ -128,8 +128,8 @@ export class EngineTransaction extends Reading implements Transaction {
 
   #vanish(event: VerifiedEvent): void {
     this.#setMark(event, vanishMarkKey(event.pubkey), { by: event.id, until: event.created_at });
-    const streams = new MergedStreams();
-    for (const scan of this.content.scansOf(ofAuthor(event.pubkey), 0, event.created_at)) streams.add(scan);
+    const streams = new MergedStreams(0, event.created_at);
+    this.content.open(ofAuthor(event.pubkey), streams);
     const rows: AnyRow[] = [];
     for (let entry = streams.next(); entry; entry = streams.next()) {
       const row = this.content.row(entry.seq, pendingView);

@@ -12,8 +12,11 @@ export interface Database {
   readonly log: Table;
   /** Index entries without values. */
   readonly entries: Pick<Table, "put" | "remove">;
-  /** Up to `limit` index entries from one key to before another, which are both read before this returns. */
-  entriesIn(start: Buffer, end: Buffer, limit: number): Entry[];
+  /**
+   * Reads up to `limit` index entries from one key to before another. The keys are what the two buffers hold at each
+   * call: a filter of 1,000 values makes 1,000 calls, and a range that is made anew costs more than its look-up.
+   */
+  entriesBetween(start: Buffer, end: Buffer): (limit: number) => Entry[];
   /** id → sequence. */
   readonly ids: Table;
   /** digest of an address → sequence. */
@@ -44,7 +47,14 @@ export function openDatabase(path: string, readOnly = false): Database {
   return {
     log: table("log"),
     entries,
-    entriesIn: (start, end, limit) => [...(entries.getKeys({ start, end, limit }) as Iterable<unknown>)] as Entry[],
+    entriesBetween(start, end) {
+      const range = entries.getKeys({ start, end }) as Iterable<unknown> as Iterable<Entry>;
+      return (limit) => {
+        const found: Entry[] = [];
+        for (const entry of range) if (found.push(entry) === limit) break;
+        return found;
+      };
+    },
     ids: table("ids"),
     addresses: table("addresses"),
     rows: table("rows"),

@@ -7,6 +7,7 @@ import type { EventId } from "../../nostr/ids.js";
 import type { Backend, Change, DiskRow, EngineTable, Layers, LogRecord } from "../engine/backend.js";
 import { MemoryLayer } from "../engine/memory-layer.js";
 import type { Entry } from "../engine/order.js";
+import type { PageMemory } from "../engine/page-memory.js";
 import { Row } from "../engine/row.js";
 import type { RowRange, Sequence } from "../port.js";
 import { type Database, isDiskFull } from "./database.js";
@@ -18,6 +19,7 @@ import {
   readSeq,
   seqBytes,
   seqKey,
+  termBytes,
   termKeyOf,
   writeEntry,
   writeSeq,
@@ -43,8 +45,7 @@ const entriesATransaction = 2_000;
 const maxRowsInMemory = 4;
 
 const wantedSeq = Buffer.alloc(seqBytes);
-const scanStart = Buffer.alloc(entryBytes);
-const scanAfter = Buffer.alloc(entryBytes + 1);
+const scanStart = Buffer.alloc(entryBytes + 1);
 const scanEnd = Buffer.alloc(entryBytes + 1, 0xff);
 
 export class LmdbBackend implements Backend {
@@ -52,6 +53,8 @@ export class LmdbBackend implements Backend {
   readonly #options: LmdbOptions;
   readonly #seed: number;
   #database: Database;
+  /** Entries from `scanStart` to `scanEnd`. */
+  #scanned: (limit: number) => Entry[];
   #indexing: Indexing | undefined;
   #indexRun: Promise<void> | undefined;
   /** Rows up to here may have entries on disk. */
@@ -64,6 +67,7 @@ export class LmdbBackend implements Backend {
 
   constructor(database: Database, options: LmdbOptions) {
     this.#database = database;
+    this.#scanned = database.entriesBetween(scanStart, scanEnd);
     this.#options = options;
     const [last] = [...database.log.getKeys({ reverse: true, limit: 1 })];
     this.position = last ? readSeq(last, 0) : 0;
@@ -82,14 +86,16 @@ export class LmdbBackend implements Backend {
 
   scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[] {
     const key = termKeyOf(term, this.#seed);
-    // A key that continues another one comes right after it. Both buffers are read before this function ends.
-    const start = after ? scanAfter : scanStart;
-    writeTerm(start, key);
-    if (after) writeEntry(start, after);
-    else writeTime(start, until);
+    writeTerm(scanStart, key);
+    // A key that continues another one comes right after it.
+    if (after) writeEntry(scanStart, after);
+    else {
+      scanStart.fill(0, termBytes);
+      writeTime(scanStart, until);
+    }
     writeTerm(scanEnd, key);
     writeTime(scanEnd, since);
-    return this.#database.entriesIn(start, scanEnd, max);
+    return this.#scanned(max);
   }
 
   seqOfId(id: EventId): Sequence | undefined {
@@ -102,11 +108,11 @@ export class LmdbBackend implements Backend {
     return value && readSeq(value, 0);
   }
 
-  row(seq: Sequence): DiskRow | undefined {
+  row(seq: Sequence, memory?: PageMemory): DiskRow | undefined {
     const shared = this.#record(seq);
     if (!shared || isRemoval(shared)) return undefined;
     // Small copies come from Node's pool. Larger blocks would be fewer, but a slow reader's row would keep a whole one.
-    const record = Buffer.allocUnsafe(shared.length);
+    const record = memory ? memory.take(shared.length) : Buffer.allocUnsafe(shared.length);
     record.set(shared.subarray(0, shared.length));
     return new LogRow(seq, record);
   }
@@ -223,6 +229,7 @@ export class LmdbBackend implements Backend {
     while (this.#indexRun) await this.#indexRun;
     const old = this.#database;
     this.#database = await this.#options.files.compacted(old);
+    this.#scanned = this.#database.entriesBetween(scanStart, scanEnd);
     await this.#options.files.discard(old);
   }
 

@@ -45,16 +45,23 @@ export function decodeRemoval(seq: Sequence, record: Buffer): Removal {
 
 /** A row as it lies in the log; everything is decoded when it is asked for. */
 export class LogRow implements DiskRow {
-  readonly time: number;
-  readonly created_at: number;
   #event: VerifiedEvent | undefined;
 
   constructor(
     readonly seq: Sequence,
     readonly record: Buffer,
-  ) {
-    this.created_at = record.readDoubleBE(timeOffset);
-    this.time = Math.min(this.created_at, maxTime);
+  ) {}
+
+  kept(): LogRow {
+    return new LogRow(this.seq, Buffer.from(this.record));
+  }
+
+  get created_at(): number {
+    return this.record.readDoubleBE(timeOffset);
+  }
+
+  get time(): number {
+    return Math.min(this.created_at, maxTime);
   }
 
   get id(): EventId {
@@ -78,8 +85,9 @@ export class LogRow implements DiskRow {
   }
 
   get expiration(): number | undefined {
-    const seconds = this.record.readDoubleBE(expirationOffset);
-    return seconds === noExpiration ? undefined : seconds;
+    // Most events have none, and -1 is known by its sign.
+    if ((this.record[expirationOffset] as number) >= 0x80) return undefined;
+    return this.record.readDoubleBE(expirationOffset);
   }
 
   get tags(): readonly Tag[] {
