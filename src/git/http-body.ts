@@ -18,8 +18,6 @@ export class BodyBrokenError extends Error {
 }
 
 const chunkBytes = 256 * 1024;
-/** What may wait in memory for one client. */
-const maxBufferedBytes = 1 << 20;
 
 export class BodyReader {
   #chunks: AsyncIterator<Buffer> | undefined;
@@ -113,30 +111,21 @@ export class BodyReader {
   }
 }
 
-/** Resolves when more may be written; false when the client is gone or stood still too long. */
-export async function writeChunk(
-  response: ServerResponse,
-  chunk: Buffer,
-  clock: Clock,
-  idleMs: number,
-): Promise<boolean> {
-  if (response.destroyed || response.writableEnded) return false;
-  // Waiting for every chunk to leave would make git and the network take turns.
-  if (response.write(chunk) || response.writableLength < maxBufferedBytes) return true;
-  return await new Promise<boolean>((resolve) => {
+/** Resolves when the system has taken the chunk; false when the client is gone or stood still too long. */
+export function writeChunk(response: ServerResponse, chunk: Buffer, clock: Clock, idleMs: number): Promise<boolean> {
+  if (response.destroyed || response.writableEnded) return Promise.resolve(false);
+  return new Promise((resolve) => {
     const settle = (ok: boolean): void => {
       cancel();
-      response.removeListener("drain", onDrain);
       response.removeListener("close", onClose);
       resolve(ok);
     };
-    const onDrain = (): void => settle(true);
     const onClose = (): void => settle(false);
     const cancel = clock.after(idleMs, () => {
       response.destroy();
       settle(false);
     });
-    response.once("drain", onDrain);
     response.once("close", onClose);
+    response.write(chunk, (error) => settle(!error));
   });
 }

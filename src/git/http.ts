@@ -41,7 +41,7 @@ export class GitHttp {
     this.#upload = {
       limits: () => options.limits,
       limiter: new WorkLimiter(() => options.limits.fetches),
-      answers: new SharedAnswers(options.cacheDirectory, () => options.limits.maxSharedBytes),
+      answers: new SharedAnswers(options.cacheDirectory, () => options.limits.maxSharedBytes, options.clock),
       lsRefs: new LsRefsAnswers(),
     };
   }

@@ -1,7 +1,7 @@
 // The helper's side of launcher.ts: takes jobs by IPC and their streams by a Unix socket, starts and ends process
 // groups, and goes when main goes. Starts nothing itself: launcher.ts alone imports child_process and hands `spawn` in.
 
-import { closeSync, existsSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { dirname } from "node:path";
 import type { Readable } from "node:stream";
@@ -24,8 +24,11 @@ export type ToHelper =
       readonly env: Readonly<Record<string, string>>;
       readonly wallClockMs: number;
       readonly stdin: boolean;
+      readonly stdoutFile: string | undefined;
     }
   | { readonly type: "end"; readonly id: number };
+
+type Start = Extract<ToHelper, { type: "start" }>;
 
 export type FromHelper =
   | { readonly type: "listening" }
@@ -47,7 +50,7 @@ export type Spawn = (
     readonly env: Readonly<Record<string, string>>;
     readonly cwd: string;
     readonly detached: true;
-    readonly stdio: [Socket | "ignore", Socket, "pipe"];
+    readonly stdio: [Socket | "ignore", Socket | number, "pipe"];
   },
 ) => Started;
 
@@ -79,7 +82,7 @@ export function runHelper(socketPath: string, spawn: Spawn): void {
   closeInheritedFiles();
   const running = new Map<number, Running>();
   const sockets = new Map<string, Partial<Record<Role, Socket>>>();
-  const waiting = new Map<string, Extract<ToHelper, { type: "start" }>>();
+  const waiting = new Map<string, Start>();
   let leaving = false;
 
   const tell = (message: FromHelper): void => {
@@ -90,13 +93,25 @@ export function runHelper(socketPath: string, spawn: Spawn): void {
   function startIfReady(token: string): void {
     const job = waiting.get(token);
     const { i: stdin, o: stdout } = sockets.get(token) ?? {};
-    if (!job || !stdout || (job.stdin && !stdin)) return;
+    if (!job || (job.stdin && !stdin)) return;
+    const output = job.stdoutFile === undefined ? stdout : openOrRefuse(job, job.stdoutFile);
+    if (output === undefined) return;
     waiting.delete(token);
     sockets.delete(token);
-    startProcess(job, stdout, stdin);
+    startProcess(job, output, stdin);
   }
 
-  function startProcess(job: Extract<ToHelper, { type: "start" }>, stdout: Socket, stdin: Socket | undefined): void {
+  function openOrRefuse(job: Start, path: string): number | undefined {
+    try {
+      // Main has made it: if it is gone, so is whoever wanted it.
+      return openSync(path, "r+");
+    } catch {
+      forget(job, "its file could not be opened");
+      return undefined;
+    }
+  }
+
+  function startProcess(job: Start, stdout: Socket | number, stdin: Socket | undefined): void {
     const [command = "", ...args] = job.argv;
     const child = spawn(command, args, {
       env: job.env,
@@ -105,7 +120,8 @@ export function runHelper(socketPath: string, spawn: Spawn): void {
       stdio: [stdin ?? "ignore", stdout, "pipe"],
     });
     // destroy, never end(): end() would shut down the connection the child shares.
-    stdout.destroy();
+    if (typeof stdout === "number") closeSync(stdout);
+    else stdout.destroy();
     stdin?.destroy();
     const stderr: Buffer[] = [];
     let stderrBytes = 0;
@@ -146,11 +162,11 @@ export function runHelper(socketPath: string, spawn: Spawn): void {
   }
 
   /** Ended before all its connections were here: one of them may never come. */
-  function forget({ id, token }: Extract<ToHelper, { type: "start" }>): void {
+  function forget({ id, token }: Start, reason: string): void {
     waiting.delete(token);
     for (const socket of Object.values(sockets.get(token) ?? {})) socket.destroy();
     sockets.delete(token);
-    const exit = { code: undefined, signal: undefined, timedOut: false, stderr: "it was ended before it began" };
+    const exit = { code: undefined, signal: undefined, timedOut: false, stderr: reason };
     tell({ type: "exit", id, exit });
   }
 
@@ -179,7 +195,7 @@ export function runHelper(socketPath: string, spawn: Spawn): void {
     if (message.type === "end") {
       running.get(message.id)?.end();
       const early = [...waiting.values()].find(({ id }) => id === message.id);
-      if (early) forget(early);
+      if (early) forget(early, "it was ended before it began");
       return;
     }
     waiting.set(message.token, message);

@@ -1,6 +1,7 @@
 // A process to be started, as the launcher's callers see it: what is asked for, what comes back, which limits hold it.
 
 import type { Socket } from "node:net";
+import type { Readable } from "node:stream";
 
 export interface JobLimits {
   /** The process group is ended after this, gently, then by SIGKILL. */
@@ -19,6 +20,8 @@ export interface JobRequest {
   readonly limits: JobLimits;
   /** Without it the process reads from /dev/null. */
   readonly stdin?: boolean;
+  /** An existing, empty file that gets what the process says; the job's stdout is empty then. */
+  readonly stdoutFile?: string;
 }
 
 export interface JobExit {
@@ -30,7 +33,7 @@ export interface JobExit {
 }
 
 export interface Job {
-  readonly stdout: Socket;
+  readonly stdout: Readable;
   /** Only when asked for; end() is end of file. A process that stops reading closes it; its exit tells why. */
   readonly stdin: Socket | undefined;
   /** Resolves when the process is gone, however it went; never rejects. */

@@ -2,8 +2,8 @@
 // (mechanisms.md, Launcher). The only file that imports child_process; run as a program of its own it is the helper.
 // Knows nothing of git: it takes argv arrays and complete environments, never a shell line.
 //
-// A job: main sends {id, token, argv, env} by IPC and connects to the helper's Unix socket, once for stdout and once for
-// stdin, writing only the token. (One connection for both would lose what a process said before it died, because a
+// A job: main sends {id, token, argv, env} by IPC and connects to the helper's Unix socket, once for stdout (unless that
+// is a file) and once for stdin, writing only the token. (One connection for both would lose what a process said before it died, because a
 // failed write closes the reading side too.) The helper starts the process, in a group of its own, with those sockets,
 // drops its copies, and says `go`; only then does main write. Exit code and bounded stderr come by IPC. When main dies, IPC closes:
 // the helper ends all groups and itself (threats.md row 20). When the helper dies, main ends the groups and starts
@@ -15,7 +15,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { type NetConnectOpts, connect as netConnect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DuplexOptions } from "node:stream";
+import { type DuplexOptions, Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { type FromHelper, type Role, runHelper, signalGroup, type ToHelper, tokenBytes } from "./launcher-helper.js";
 import { type Job, type JobExit, type JobRequest, LauncherError, underLimits } from "./launcher-job.js";
@@ -151,9 +151,9 @@ export class Launcher {
     const begun = performance.now();
     const id = this.#nextId++;
     const token = randomBytes(tokenBytes / 2).toString("hex");
-    const stdout = this.#connect(token, "o");
+    const stdout = request.stdoutFile === undefined ? this.#connect(token, "o") : undefined;
     const stdin = request.stdin ? this.#connect(token, "i") : undefined;
-    const sockets = stdin ? [stdout, stdin] : [stdout];
+    const sockets = [stdout, stdin].filter((socket) => socket !== undefined);
     let settle!: (exit: JobExit) => void;
     const exit = new Promise<JobExit>((resolve) => {
       settle = resolve;
@@ -170,6 +170,7 @@ export class Launcher {
       env: request.env,
       wallClockMs: request.limits.wallClockMs,
       stdin: stdin !== undefined,
+      stdoutFile: request.stdoutFile,
     });
     const startMs = performance.now() - begun;
     // Without descriptors left a connection fails and the helper would wait for it for ever: it is told not to.
@@ -183,7 +184,7 @@ export class Launcher {
       for (const socket of sockets) socket.destroy();
       throw error;
     }
-    return { stdout, stdin, exit, startMs, end: () => this.#send({ type: "end", id }) };
+    return { stdout: stdout ?? Readable.from([]), stdin, exit, startMs, end: () => this.#send({ type: "end", id }) };
   }
 
   #connect(token: string, role: Role): Socket {

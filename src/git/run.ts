@@ -68,6 +68,8 @@ export interface GitCall {
   readonly signal?: AbortSignal;
   /** Whether the caller will write to git. */
   readonly stdin?: boolean;
+  /** An existing file for what git says, instead of the job's stdout. */
+  readonly stdoutFile?: string;
 }
 
 export interface GitResult extends JobExit {
@@ -125,6 +127,7 @@ export class Git {
       env: { ...baseEnvironment, ...call.env },
       limits: { wallClockMs: defaultWallClockMs, ...call.limits },
       stdin: call.stdin ?? false,
+      ...(call.stdoutFile === undefined ? {} : { stdoutFile: call.stdoutFile }),
     });
     this.onStart?.(args[0], job.startMs);
     const { signal } = call;

@@ -4,9 +4,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { systemClock } from "../base/clock.js";
 import { Launcher } from "./launcher.js";
-import type { Job } from "./launcher-job.js";
-import { type Send, SharedAnswers } from "./shared-answers.js";
+import { type AnswerSource, type Send, SharedAnswers } from "./shared-answers.js";
+
+const size = 3 << 20;
 
 describe("shared answers", () => {
   let folder: string;
@@ -21,15 +23,21 @@ describe("shared answers", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  const say = (script: string) => async (): Promise<Job> => {
-    started += 1;
-    return await launcher.start({
-      argv: ["/bin/sh", "-c", script],
-      env: { PATH: "/usr/bin:/bin" },
-      limits: { wallClockMs: 20_000 },
-    });
-  };
-  const size = 3 << 20;
+  const say = (script: string, expected = size): AnswerSource => ({
+    expectedBytes: async () => expected,
+    start: async (signal, file) => {
+      started += 1;
+      const job = await launcher.start({
+        argv: ["/bin/sh", "-c", script],
+        env: { PATH: "/usr/bin:/bin" },
+        limits: { wallClockMs: 20_000 },
+        ...(file === undefined ? {} : { stdoutFile: file }),
+      });
+      if (signal.aborted) job.end();
+      else signal.addEventListener("abort", () => job.end());
+      return job;
+    },
+  });
   const big = say(`head -c ${size} /dev/zero`);
   const never = new AbortController().signal;
   const collect = (): { send: Send; bytes: () => number } => {
@@ -41,7 +49,7 @@ describe("shared answers", () => {
     return { send, bytes: () => bytes };
   };
   const make = (maxBytes = 1 << 30): SharedAnswers =>
-    new SharedAnswers(join(folder, String(Math.random())), () => maxBytes);
+    new SharedAnswers(join(folder, String(Math.random())), () => maxBytes, systemClock);
 
   it("run once for equal requests, at once and later, and give everybody everything", async () => {
     const answers = make();
@@ -91,8 +99,8 @@ describe("shared answers", () => {
     };
     const result = await answers.send("k", endless, client, aborter.signal);
     assert.equal(result.status, "broken");
-    assert.equal(launcher.jobsInFlight, 0);
-    while (readdirSync(answers.directory).length > 0) await new Promise((resolve) => setImmediate(resolve));
+    while (launcher.jobsInFlight > 0 || readdirSync(answers.directory).length > 0)
+      await new Promise((resolve) => setImmediate(resolve));
     await answers.close();
   });
 
@@ -108,12 +116,36 @@ describe("shared answers", () => {
     await answers.close();
   });
 
-  it("too large ones are passed on and not kept", async () => {
+  it("too large ones are passed on and not kept, to everybody who asks", async () => {
     const answers = make(4 << 20);
-    const client = collect();
-    await answers.send("k", big, client.send, never);
-    assert.equal(client.bytes(), size);
+    started = 0;
+    const clients = [collect(), collect()];
+    const results = await Promise.all(clients.map(({ send }) => answers.send("k", big, send, never)));
+    for (const result of results) assert.deepEqual(result, { status: "sent", bytes: size, shared: false });
+    assert.deepEqual(
+      clients.map(({ bytes }) => bytes()),
+      [size, size],
+    );
+    assert.equal(started, 2);
     assert.equal(answers.keptBytes, 0);
+    assert.equal(existsSync(answers.directory), false);
+    await answers.close();
+  });
+
+  it("one that grows far beyond what was expected is cut at the bound, and passed on the next time", async () => {
+    const answers = make(4 << 20);
+    const larger = say(`if [ -f /proc/self/fd/1 ]; then exec cat /dev/zero; else head -c ${size} /dev/zero; fi`, 1);
+    const leaving = new AbortController();
+    // Nobody reads and git writes on.
+    const waiting = answers.send("k", larger, () => new Promise(() => undefined), leaving.signal);
+    while (answers.keptBytes < 2) await new Promise((resolve) => setImmediate(resolve));
+    while (answers.keptBytes > 0) await new Promise((resolve) => setImmediate(resolve));
+    leaving.abort();
+    const client = collect();
+    const whole = { status: "sent", bytes: size, shared: false };
+    assert.deepEqual(await answers.send("k", larger, client.send, never), whole);
+    assert.equal(client.bytes(), size);
+    void waiting;
     await answers.close();
   });
 
@@ -127,7 +159,8 @@ describe("shared answers", () => {
       stderr: "why\n",
     });
     assert.equal((await answers.send("k", say("echo x; kill -9 $$"), client.send, never)).status, "broken");
-    assert.equal((await answers.send("b", async () => undefined, client.send, never)).status, "busy");
+    const full: AnswerSource = { expectedBytes: async () => 0, start: async () => undefined };
+    assert.equal((await answers.send("b", full, client.send, never)).status, "busy");
     assert.equal(answers.keptBytes, 0);
     await answers.close();
   });

@@ -1,13 +1,16 @@
-// Equal fetch requests share one answer (git-http.md, Serving): the first runs git and writes what it says to a file as
-// well, later ones read the growing file. Kept until the bound is reached, oldest use first. A key names the
-// repository, its ref generation and the request, so an answer never outlives what it was made from.
+// Equal fetch requests share one answer (git-http.md, Serving). git writes it straight into a file and everybody,
+// whoever asked first included, reads the growing file: nobody's line holds up git or anybody else, and git's many small
+// writes cost the server nothing. Kept until the bound is reached, oldest use first. A key names the repository, its ref
+// generation and the request, so an answer never outlives what it was made from. An answer for which there is no room on
+// the disk is handed on from git's stdout and not shared.
 
 import { randomBytes } from "node:crypto";
-import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
+import { type FileHandle, mkdir, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import type { Job } from "./launcher-job.js";
+import type { Clock } from "../base/clock.js";
+import type { Job, JobExit } from "./launcher-job.js";
 
-/** Where an answer goes: false when the client is gone. */
+/** Where an answer goes. Resolves when the chunk has left us: false when the client is gone. */
 export type Send = (chunk: Buffer) => Promise<boolean>;
 
 export type ShareResult =
@@ -18,268 +21,297 @@ export type ShareResult =
   /** The client went away, or git failed midway: the connection must be cut, the answer is not whole. */
   | { readonly status: "broken"; readonly bytes: number };
 
+export interface AnswerSource {
+  /** The answer will hardly be larger. */
+  expectedBytes(): Promise<number>;
+  /**
+   * Runs git with the request already written, until the signal aborts. Its answer goes into the file, or without one
+   * comes from the job's stdout. Undefined when there is no room for more work.
+   */
+  start(signal: AbortSignal, file?: string): Promise<Job | undefined>;
+}
+
 interface Answer {
+  readonly key: string;
   readonly path: string;
   file: FileHandle | undefined;
+  expectedBytes: number;
   bytes: number;
-  state: "growing" | "whole" | "failed" | "cut" | "busy";
-  /** Somebody else wants it too. */
-  onJoin: () => void;
+  /** `unshared`: there is no place for it, everybody runs git for himself. */
+  state: "growing" | "whole" | "failed" | "cut" | "busy" | "unshared";
   stderr: string;
   /** Requests that still want it. Nobody left: git is ended. */
   clients: number;
-  /** Not to be found any more; its file closes with its last client. */
-  isForgotten: boolean;
+  readonly nobodyLeft: AbortController;
   readonly wake: Set<() => void>;
-  job: Job | undefined;
+  /** What was read last, for those who are at the same place. */
+  block: { readonly from: number; readonly to: number; readonly bytes: Promise<Buffer> } | undefined;
 }
 
-const readBytes = 256 * 1024;
+const blockBytes = 256 * 1024;
+/** How often a growing file is looked at; its end is known at once. */
+const lookMs = 5;
 /** Each keeps a descriptor. */
 const maxAnswers = 256;
+const spareDiskBytes = 64 * 2 ** 20;
 
 export class SharedAnswers {
   readonly #answers = new Map<string, Answer>();
+  /** Grew beyond what was expected and beyond the bound: not tried again. */
+  readonly #tooLarge = new Set<string>();
 
   constructor(
     readonly directory: string,
     readonly maxBytes: () => number,
+    readonly clock: Clock,
   ) {}
 
+  /** Of the disk, what growing answers are expected to need included. */
   get keptBytes(): number {
-    return [...this.#answers.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+    let sum = 0;
+    for (const { state, bytes, expectedBytes } of this.#answers.values())
+      sum += state === "growing" ? Math.max(bytes, expectedBytes) : bytes;
+    return sum;
   }
 
-  /** `start` runs git with the request already written; undefined when there is no room for more work. */
-  async send(
-    key: string,
-    start: () => Promise<Job | undefined>,
-    send: Send,
-    signal: AbortSignal,
-  ): Promise<ShareResult> {
+  async send(key: string, source: AnswerSource, send: Send, signal: AbortSignal): Promise<ShareResult> {
     const present = this.#answers.get(key);
-    if (present) {
-      this.#answers.delete(key);
-      this.#answers.set(key, present);
-      return await this.#joined(present, signal, () => this.#follow(present, send, 0, signal, true));
-    }
-    const answer: Answer = {
-      path: join(this.directory, randomBytes(8).toString("hex")),
-      file: undefined,
-      bytes: 0,
-      state: "growing",
-      onJoin: () => undefined,
-      stderr: "",
-      clients: 0,
-      isForgotten: false,
-      wake: new Set(),
-      job: undefined,
-    };
+    const answer = present ?? this.#begin(key, source);
+    this.#answers.delete(key);
     this.#answers.set(key, answer);
-    return await this.#joined(answer, signal, () => this.#lead(key, answer, start, send, signal));
-  }
-
-  async #joined(answer: Answer, signal: AbortSignal, work: () => Promise<ShareResult>): Promise<ShareResult> {
     answer.clients += 1;
-    if (answer.clients > 1 && answer.file) answer.onJoin();
     let isHere = true;
     const leave = (): void => {
-      if (!isHere) return;
+      if (isHere) this.#leave(answer);
       isHere = false;
-      answer.clients -= 1;
-      if (answer.clients > 0) return;
-      if (answer.state === "growing") answer.job?.end();
-      else if (answer.isForgotten) void this.#closeFile(answer);
     };
     signal.addEventListener("abort", leave, { once: true });
     try {
-      return await work();
+      const result = await follow(answer, send, signal, present !== undefined);
+      return result ?? (await passOn(source, send, signal));
     } finally {
       signal.removeEventListener("abort", leave);
       leave();
     }
   }
 
-  async #lead(
-    key: string,
-    answer: Answer,
-    start: () => Promise<Job | undefined>,
-    send: Send,
-    signal: AbortSignal,
-  ): Promise<ShareResult> {
-    try {
-      answer.job = await start();
-      if (!answer.job) return this.#give(key, answer, "busy");
-      if (answer.clients === 0) answer.job.end();
-      await mkdir(this.directory, { recursive: true, mode: 0o700 });
-      answer.file = await open(answer.path, "wx+", 0o600).catch(() => undefined);
-    } catch (error) {
-      answer.stderr = error instanceof Error ? error.message : "git could not be started";
-      return this.#give(key, answer, "failed");
-    }
-    const followFrom = (at: number): Promise<ShareResult> => this.#follow(answer, send, at, signal, false);
-    const leader = new Leader(send, () => answer.bytes, followFrom);
-    answer.onJoin = () => leader.stepAside();
-    try {
-      for await (const chunk of answer.job.stdout as AsyncIterable<Buffer>) {
-        if (answer.clients > 1 && answer.file) leader.stepAside();
-        const [isKept] = await Promise.all([keep(answer.file, chunk), leader.take(chunk)]);
-        answer.bytes += chunk.length;
-        const isTooLarge = answer.bytes > this.maxBytes() / 2 && answer.clients <= 1 && leader.isDirect;
-        if (answer.file && (!isKept || isTooLarge)) await this.#stopKeeping(key, answer);
-        wakeAll(answer);
-        leader.follow();
-        if (leader.isGone && answer.clients <= 1) answer.job.end();
-      }
-    } catch {
-      answer.job.end();
-    }
-    const exit = await answer.job.exit;
-    answer.stderr = exit.stderr;
-    // What git says before it dies (its own ERR line) is an answer; being killed is none.
-    const state = exit.code === 0 ? "whole" : exit.signal ? "cut" : "failed";
-    return await leader.result(this.#give(key, answer, state));
-  }
-
-  /** Too large to be worth its place, and nobody shares it. */
-  async #stopKeeping(key: string, answer: Answer): Promise<void> {
-    this.#answers.delete(key);
-    const { file } = answer;
-    answer.file = undefined;
-    await file?.close();
-    await rm(answer.path, { force: true });
-  }
-
-  #give(key: string, answer: Answer, state: Exclude<Answer["state"], "growing">): ShareResult {
-    answer.state = state;
+  #leave(answer: Answer): void {
+    answer.clients -= 1;
     wakeAll(answer);
-    if (state !== "whole") this.#forget(key, answer);
-    for (const [oldKey, old] of this.#answers) {
-      if (this.keptBytes <= this.maxBytes() && this.#answers.size <= maxAnswers) break;
-      if (old !== answer && old.state !== "growing") this.#forget(oldKey, old);
+    if (answer.clients > 0) return;
+    if (answer.state === "growing") {
+      answer.nobodyLeft.abort();
+      this.#forget(answer);
+    } else this.#closeIfDone(answer);
+  }
+
+  #begin(key: string, source: AnswerSource): Answer {
+    const answer: Answer = {
+      key,
+      path: join(this.directory, randomBytes(8).toString("hex")),
+      file: undefined,
+      expectedBytes: 0,
+      bytes: 0,
+      state: "growing",
+      stderr: "",
+      clients: 0,
+      nobodyLeft: new AbortController(),
+      wake: new Set(),
+      block: undefined,
+    };
+    void this.#make(answer, source)
+      .catch((error: unknown): Answer["state"] => {
+        answer.stderr = error instanceof Error ? error.message : "git could not be started";
+        return "failed";
+      })
+      .then((state) => {
+        answer.state = state;
+        if (state === "whole") this.#dropUnused();
+        else this.#forget(answer);
+        wakeAll(answer);
+      });
+    return answer;
+  }
+
+  async #make(answer: Answer, source: AnswerSource): Promise<Answer["state"]> {
+    if (!(await this.#findRoom(answer, source))) return "unshared";
+    const job = await source.start(answer.nobodyLeft.signal, answer.path);
+    if (!job) return "busy";
+    const { code, signal, stderr } = await this.#watch(answer, job);
+    answer.stderr = stderr;
+    if (code === 0) return "whole";
+    const isDiskFull = /No space left on device/.test(stderr);
+    if (isDiskFull) this.#passOnNextTime(answer.key);
+    // What git says before it dies (its own ERR line) is an answer; being killed is none.
+    return signal || isDiskFull ? "cut" : "failed";
+  }
+
+  async #findRoom(answer: Answer, source: AnswerSource): Promise<boolean> {
+    if (this.#tooLarge.has(answer.key)) return false;
+    answer.expectedBytes = await source.expectedBytes();
+    // One answer is not worth all the others.
+    if (answer.expectedBytes > this.maxBytes() / 2 || !this.#dropUnused()) return false;
+    try {
+      await mkdir(this.directory, { recursive: true, mode: 0o700 });
+      const { bavail, bsize } = await statfs(this.directory);
+      if (bavail * bsize < answer.expectedBytes + spareDiskBytes) return false;
+      answer.file = await open(answer.path, "wx+", 0o600);
+    } catch {
+      return false;
     }
-    return outcomeOf(answer, answer.bytes, false);
+    return true;
   }
 
-  /** Its file goes at once; whoever reads it has it open. */
-  #forget(key: string, answer: Answer): void {
-    if (this.#answers.get(key) === answer) this.#answers.delete(key);
-    void rm(answer.path, { force: true });
-    answer.isForgotten = true;
-    if (answer.clients === 0) void this.#closeFile(answer);
+  /** Oldest use first, until the rest is within the bounds; false when what is in use is beyond them. */
+  #dropUnused(): boolean {
+    const isWithin = (): boolean => this.keptBytes <= this.maxBytes() && this.#answers.size <= maxAnswers;
+    for (const old of this.#answers.values()) {
+      if (isWithin()) return true;
+      if (old.state === "whole" && old.clients === 0) this.#forget(old);
+    }
+    return isWithin();
   }
 
-  async #closeFile(answer: Answer): Promise<void> {
-    const { file } = answer;
-    answer.file = undefined;
-    await file?.close();
-  }
-
-  async #follow(answer: Answer, send: Send, from: number, signal: AbortSignal, shared: boolean): Promise<ShareResult> {
-    let at = from;
+  /** Tells the readers of what git has written, until it ends. */
+  async #watch(answer: Answer, job: Job): Promise<JobExit> {
+    let exit: JobExit | undefined;
+    let goOn: () => void = () => undefined;
+    void job.exit.then((ended) => {
+      exit = ended;
+      goOn();
+    });
     for (;;) {
-      while (at < answer.bytes) {
-        const { file } = answer;
-        if (!file) return { status: "broken", bytes: at };
-        const buffer = Buffer.allocUnsafe(Math.min(readBytes, answer.bytes - at));
-        const { bytesRead } = await file.read(buffer, 0, buffer.length, at);
-        if (bytesRead === 0 || !(await send(buffer.subarray(0, bytesRead)))) return { status: "broken", bytes: at };
-        at += bytesRead;
+      const ended = exit;
+      const { size } = (await answer.file?.stat()) ?? { size: 0 };
+      if (size > answer.bytes) {
+        answer.bytes = size;
+        wakeAll(answer);
+        if (size > answer.expectedBytes && !this.#dropUnused()) {
+          this.#passOnNextTime(answer.key);
+          answer.nobodyLeft.abort();
+        }
       }
-      if (answer.state !== "growing") return outcomeOf(answer, at, shared);
-      if (signal.aborted) return { status: "broken", bytes: at };
+      if (ended) return ended;
       await new Promise<void>((resolve) => {
-        const woken = (): void => {
-          answer.wake.delete(woken);
-          signal.removeEventListener("abort", woken);
+        const cancel = this.clock.after(lookMs, resolve);
+        goOn = () => {
+          cancel();
           resolve();
         };
-        answer.wake.add(woken);
-        signal.addEventListener("abort", woken, { once: true });
+        if (exit) goOn();
       });
     }
   }
 
+  #passOnNextTime(key: string): void {
+    if (this.#tooLarge.size >= maxAnswers) this.#tooLarge.clear();
+    this.#tooLarge.add(key);
+  }
+
+  /** Its file goes at once; whoever reads it has it open. */
+  #forget(answer: Answer): void {
+    if (this.#answers.get(answer.key) === answer) this.#answers.delete(answer.key);
+    if (answer.file) void rm(answer.path, { force: true });
+    this.#closeIfDone(answer);
+  }
+
+  #closeIfDone(answer: Answer): void {
+    const isKept = this.#answers.get(answer.key) === answer;
+    if (!isKept && answer.clients === 0) void closeFile(answer);
+  }
+
   async close(): Promise<void> {
     for (const answer of this.#answers.values()) {
-      answer.job?.end();
-      await this.#closeFile(answer);
+      answer.nobodyLeft.abort();
+      await closeFile(answer);
     }
     this.#answers.clear();
     await rm(this.directory, { recursive: true, force: true });
   }
 }
 
-/**
- * The first client. While alone it gets git's bytes directly; once others follow it reads the file as they do, so that
- * one slow client does not hold up the rest.
- */
-class Leader {
-  #mode: "direct" | "leaving" | "following" = "direct";
-  #letGo: () => void = () => undefined;
-  #following: Promise<ShareResult> | undefined;
-  /** A write that was still waiting for its client when the leader stepped aside. */
-  #unfinished: Promise<boolean> = Promise.resolve(true);
-  isGone = false;
-
-  constructor(
-    readonly send: Send,
-    readonly position: () => number,
-    readonly followFrom: (at: number) => Promise<ShareResult>,
-  ) {}
-
-  get isDirect(): boolean {
-    return this.#mode === "direct";
+/** Undefined when the answer is not shared. One block is read while the one before it is on its way. */
+async function follow(
+  answer: Answer,
+  send: Send,
+  signal: AbortSignal,
+  shared: boolean,
+): Promise<ShareResult | undefined> {
+  let at = 0;
+  let sending = Promise.resolve(true);
+  while (!signal.aborted && answer.state !== "cut") {
+    if (at < answer.bytes) {
+      const piece = await pieceAt(answer, at);
+      if (!piece || !(await sending)) break;
+      sending = send(piece);
+      at += piece.length;
+    } else if (answer.state === "growing") await changeOf(answer);
+    else if (await sending) return outcomeOf(answer, at, shared);
+    else break;
   }
-
-  stepAside(): void {
-    if (this.#mode !== "direct" || this.isGone) return;
-    this.#mode = "leaving";
-    this.#letGo();
-  }
-
-  async take(chunk: Buffer): Promise<void> {
-    if (this.#mode === "leaving") this.follow();
-    if (this.#mode !== "direct" || this.isGone) return;
-    const sent = this.send(chunk);
-    this.#unfinished = sent;
-    const aside = new Promise<"aside">((resolve) => {
-      this.#letGo = () => resolve("aside");
-    });
-    if ((await Promise.race([sent, aside])) === false) this.isGone = true;
-  }
-
-  /** Between two chunks: from here on this client reads the file from where it is. */
-  follow(): void {
-    if (this.#mode !== "leaving") return;
-    this.#mode = "following";
-    const at = this.position();
-    this.#following = this.#unfinished.then((ok) => (ok ? this.followFrom(at) : { status: "broken", bytes: at }));
-  }
-
-  async result(outcome: ShareResult): Promise<ShareResult> {
-    if (this.#following) return await this.#following;
-    return this.isGone ? { status: "broken", bytes: 0 } : outcome;
-  }
+  return { status: "broken", bytes: at };
 }
 
-async function keep(file: FileHandle | undefined, chunk: Buffer): Promise<boolean> {
-  if (!file) return true;
+async function pieceAt(answer: Answer, at: number): Promise<Buffer | undefined> {
+  if (!answer.file) return undefined;
+  const from = at - (at % blockBytes);
+  const to = Math.min(answer.bytes, from + blockBytes);
+  if (answer.block?.from !== from || answer.block.to < to) {
+    answer.block = { from, to, bytes: readBlock(answer.file, from, to) };
+  }
+  const bytes = await answer.block.bytes.catch(() => undefined);
+  return bytes && bytes.length > at - from ? bytes.subarray(at - from) : undefined;
+}
+
+async function readBlock(file: FileHandle, from: number, to: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafeSlow(to - from);
+  const { bytesRead } = await file.read(buffer, 0, buffer.length, from);
+  return buffer.subarray(0, bytesRead);
+}
+
+/** Straight from git, at the client's pace. */
+async function passOn(source: AnswerSource, send: Send, signal: AbortSignal): Promise<ShareResult> {
+  const job = await source.start(signal);
+  if (!job) return { status: "busy" };
+  let bytes = 0;
+  let sending = Promise.resolve(true);
   try {
-    // A short write means the disk is full.
-    return (await file.write(chunk)).bytesWritten === chunk.length;
+    for await (const chunk of job.stdout as AsyncIterable<Buffer>) {
+      if (!(await sending)) break;
+      sending = send(chunk);
+      bytes += chunk.length;
+    }
   } catch {
-    return false;
+    // Its exit tells.
   }
+  if (!(await sending) || signal.aborted) {
+    job.end();
+    return { status: "broken", bytes };
+  }
+  const exit = await job.exit;
+  if (exit.signal) return { status: "broken", bytes };
+  return exit.code !== 0 && bytes === 0
+    ? { status: "failed", stderr: exit.stderr }
+    : { status: "sent", bytes, shared: false };
 }
 
-function wakeAll(answer: Answer): void {
-  for (const woken of [...answer.wake]) woken();
+const changeOf = ({ wake }: Answer): Promise<void> => new Promise((resolve) => void wake.add(resolve));
+
+function wakeAll({ wake }: Answer): void {
+  for (const woken of wake) woken();
+  wake.clear();
 }
 
-function outcomeOf(answer: Answer, bytes: number, shared: boolean): ShareResult {
+async function closeFile(answer: Answer): Promise<void> {
+  const { file } = answer;
+  answer.file = undefined;
+  answer.block = undefined;
+  await file?.close();
+}
+
+function outcomeOf(answer: Answer, bytes: number, shared: boolean): ShareResult | undefined {
+  if (answer.state === "unshared") return undefined;
   if (answer.state === "busy") return { status: "busy" };
-  if (answer.state === "cut") return { status: "broken", bytes };
   if (answer.state === "failed" && answer.bytes === 0) return { status: "failed", stderr: answer.stderr };
   return { status: "sent", bytes, shared };
 }

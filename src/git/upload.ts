@@ -1,16 +1,16 @@
 // `POST git-upload-pack`: a fetch. The request is small and read whole, within limits; `ls-refs` is answered from memory,
-// everything else by git, streamed with back-pressure and shared between equal requests (git-http.md, Serving;
+// everything else by git, shared between equal requests (git-http.md, Serving;
 // threats.md row 9). Never touches refs or objects.
 
 import { createHash } from "node:crypto";
 import type { ProtocolVersion } from "./advertisement.js";
 import type { GitHttpLimits } from "./http-types.js";
-import type { Job } from "./launcher-job.js";
 import { isLsRefs, type LsRefsAnswers, v2Command } from "./ls-refs.js";
 import { encodePkt, lineOf, listPkts, type Pkt, PktError } from "./pkt-line.js";
 import { emptyTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
-import type { Send, SharedAnswers, ShareResult } from "./shared-answers.js";
+import type { AnswerSource, Send, SharedAnswers, ShareResult } from "./shared-answers.js";
+import type { RefTable } from "./types.js";
 import type { WorkLimiter } from "./work-limiter.js";
 
 export interface UploadParts {
@@ -24,6 +24,8 @@ export type UploadPlan =
   | { readonly type: "answer"; readonly operation: "probe" | "ls-refs" | "fetch"; readonly body: Buffer }
   | { readonly type: "bad-request"; readonly reason: string }
   | { readonly type: "run" };
+
+const packBytes = new WeakMap<RefTable, number>();
 
 const remoteError = (text: string): Buffer => encodePkt(`ERR ${text}\n`);
 
@@ -85,25 +87,35 @@ export async function runUpload(
   send: Send,
   signal: AbortSignal,
 ): Promise<ShareResult> {
-  const { generation } = await repository.refs();
+  const table = await repository.refs();
   const digest = createHash("sha256").update(body).digest("hex");
-  const key = `${repository.address.key} ${generation} ${version} ${digest}`;
-  const start = async (): Promise<Job | undefined> => {
-    const release = await limiter.acquire({ repository: repository.address.key, ip }, signal);
-    if (!release) return undefined;
-    try {
-      const job = await repository.context.git.start(["upload-pack", "--stateless-rpc", repository.directory], {
-        env: version === 0 ? {} : { GIT_PROTOCOL: `version=${version}` },
-        limits: { wallClockMs: limits().totalMs },
-        stdin: true,
-      });
-      void job.exit.then(release);
-      job.stdin?.end(body);
-      return job;
-    } catch (error) {
-      release();
-      throw error;
-    }
+  const key = `${repository.address.key} ${table.generation} ${version} ${digest}`;
+  const source: AnswerSource = {
+    // What is sent are the packs' own bytes, or fewer.
+    expectedBytes: async () => {
+      const bytes = packBytes.get(table) ?? (await repository.packFacts()).bytes;
+      packBytes.set(table, bytes);
+      return bytes;
+    },
+    start: async (ending, file) => {
+      const release = await limiter.acquire({ repository: repository.address.key, ip }, ending);
+      if (!release) return undefined;
+      try {
+        const job = await repository.context.git.start(["upload-pack", "--stateless-rpc", repository.directory], {
+          env: version === 0 ? {} : { GIT_PROTOCOL: `version=${version}` },
+          limits: { wallClockMs: limits().totalMs },
+          signal: ending,
+          stdin: true,
+          ...(file === undefined ? {} : { stdoutFile: file }),
+        });
+        void job.exit.then(release);
+        job.stdin?.end(body);
+        return job;
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
   };
-  return await answers.send(key, start, send, signal);
+  return await answers.send(key, source, send, signal);
 }
