@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { setUp } from "./setup.mjs";
 
-setUp();
+setUp("server");
 const root = fileURLToPath(new URL("..", import.meta.url));
 const built = (path) => import(new URL(`../dist/src/${path}`, import.meta.url).href);
 const { referencePage, exampleFile } = await built("config/describe.js");

@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { npubOf } from "../src/nostr/nip19.js";
 import { underPrs } from "../src/purgatory/repository-address.js";
@@ -72,5 +74,35 @@ test("what waited before a start is hunted after it", async (context) => {
   });
   await until("the pull request is served", () => house.isServed(event), patienceMs);
   assert.deepEqual(await house.refs(underPrs(house.name(contributor, "again"))), { [`refs/nostr/${event.id}`]: tip });
+  assert.deepEqual(house.faults, []);
+});
+
+test("objects lost under /prs/ are found by the daily check and hunted again", async (context) => {
+  const environment = { NGIT_GRASP06_ENABLE: "true" };
+  const first = await HuntHouse.start({ environment });
+  const work = await WorkingClone.make();
+  const remote = await HuntGitServer.start();
+  const tip = await work.commitFile("a", "one");
+  await remote.publish("fork", work.path, { "refs/heads/topic": tip });
+  const place = underPrs(first.name(contributor, "lost"));
+  const ours = `http://${first.domain}/prs/${npubOf(contributor.pubkey)}/lost.git`;
+  const event = await first.pullRequest(contributor, first.name(owner, "lost"), tip, [ours, remote.url("fork")]);
+  await until("the pull request is served", () => first.isServed(event), patienceMs);
+  await first.shut();
+  const packs = join(first.repository(place).directory, "objects", "pack");
+  for (const file of await readdir(packs)) await rm(join(packs, file));
+
+  // The first check of the day comes a second after the start, and there is nothing else to check.
+  const house = await HuntHouse.start({ from: first, environment });
+  context.after(async () => {
+    await house.close();
+    await work.remove();
+    await remote.close();
+  });
+  const lacks = async () => (await house.repository(place).missingObjects([tip], { deep: true })).size;
+  await until("its objects came back", async () => (await lacks()) === 0, patienceMs);
+  await until("nothing is hunted any more", () => house.room.hunting.known().length === 0, patienceMs);
+  assert.deepEqual((await house.room.repair.check(place))?.found, { missing: [], pullRequests: [] });
+  assert.deepEqual(await house.refs(place), { [`refs/nostr/${event.id}`]: tip });
   assert.deepEqual(house.faults, []);
 });

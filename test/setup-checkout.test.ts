@@ -9,6 +9,7 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -25,7 +26,7 @@ function checkout(name: string): string {
   mkdirSync(join(root, "scripts"), { recursive: true });
   mkdirSync(join(root, "src"));
   mkdirSync(join(root, "node_modules"));
-  cpSync(join("scripts", "setup.mjs"), join(root, "scripts", "setup.mjs"));
+  for (const file of ["scripts/setup.mjs", "bin/holdfast", "tsconfig.server.json"]) cpSync(file, join(root, file));
   symlinkSync(join(process.cwd(), "node_modules", "typescript"), join(root, "node_modules", "typescript"));
   const compilerOptions = {
     outDir: "dist",
@@ -34,29 +35,46 @@ function checkout(name: string): string {
     types: [],
     lib: ["ES5"],
     skipLibCheck: true,
+    incremental: true,
+    tsBuildInfoFile: "dist/.tsbuildinfo",
   };
-  writeFileSync(join(root, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["src"] }));
+  writeFileSync(join(root, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["src", "test"] }));
   writeFileSync(join(root, "package.json"), '{"type":"module"}');
   writeFileSync(join(root, "package-lock.json"), "{}");
   writeFileSync(join(root, "src", "a.ts"), "export const a: number = 1;\n");
+  writeFileSync(join(root, "src", "a.test.ts"), 'import { a } from "./a.js";\na;\n');
+  writeFileSync(join(root, "src", "main.ts"), "declare const console: any;\nconsole.log('{}');\n");
   const stamp = createHash("sha256").update(process.version).update("[null,null,null,null]").update("{}").digest("hex");
   writeFileSync(join(root, "node_modules", ".holdfast-installed"), stamp);
   return root;
 }
 
-function setUp(root: string): Promise<{ code: number | null; said: string }> {
+interface Ended {
+  readonly code: number | null;
+  readonly printed: string;
+  readonly said: string;
+}
+
+function run(...args: string[]): Promise<Ended> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [join(root, "scripts", "setup.mjs")], {
+    const child = spawn(process.execPath, args, {
       env: { PATH: process.env.PATH ?? "", NODE_ENV: "production" },
-      stdio: ["ignore", "ignore", "pipe"],
+      stdio: ["ignore", "pipe", "pipe"],
     });
+    let printed = "";
     let said = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      printed += text;
+    });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       said += text;
     });
-    child.on("close", (code) => resolve({ code, said }));
+    child.on("close", (code) => resolve({ code, printed, said }));
   });
 }
+
+const setUp = (root: string): Promise<Ended> => run(join(root, "scripts", "setup.mjs"));
+const start = (root: string): Promise<Ended> => run(join(root, "bin", "holdfast"));
 
 test("of several processes that start at once exactly one builds, and all find the result", async () => {
   const root = checkout("many");
@@ -73,7 +91,7 @@ test("of several processes that start at once exactly one builds, and all find t
 test("nothing is said or done when nothing changed, and a changed source is built again", async () => {
   const root = checkout("twice");
   assert.match((await setUp(root)).said, /building/);
-  assert.deepEqual(await setUp(root), { code: 0, said: "" });
+  assert.deepEqual(await setUp(root), { code: 0, printed: "", said: "" });
   writeFileSync(join(root, "src", "a.ts"), "export const a: number = 2;\n");
   assert.match((await setUp(root)).said, /building/);
   assert.match(readFileSync(join(root, "dist", "src", "a.js"), "utf8"), /a = 2/);
@@ -116,4 +134,46 @@ test("a changed script in package.json is no reason to install again", async () 
   const root = checkout("script");
   writeFileSync(join(root, "package.json"), '{"type":"module","scripts":{"bench":"x"}}');
   assert.doesNotMatch((await setUp(root)).said, /installing/);
+});
+
+test("a start builds the server alone, keeps stdout for the verb's answer, and tests build only the rest", async () => {
+  const root = checkout("start");
+  const first = await start(root);
+  assert.deepEqual([first.code, first.printed], [0, "{}\n"], first.said);
+  assert.match(first.said, /building/);
+  assert.deepEqual(await start(root), { code: 0, printed: "{}\n", said: "" });
+  const compiled = join(root, "dist", "src", "a.js");
+  assert.ok(existsSync(compiled));
+  assert.ok(!existsSync(join(root, "dist", "src", "a.test.js")), "a server needs no tests");
+  const builtAt = statSync(compiled).mtimeMs;
+  assert.match((await setUp(root)).said, /building/);
+  assert.ok(existsSync(join(root, "dist", "src", "a.test.js")));
+  assert.equal(statSync(compiled).mtimeMs, builtAt, "what the start had compiled is not compiled again");
+  assert.equal((await start(root)).said, "", "what the tests have built is enough to start");
+});
+
+test("a changed test makes no start build again, a changed source does, and nothing old is left", async () => {
+  const root = checkout("changes");
+  await setUp(root);
+  writeFileSync(join(root, "src", "a.test.ts"), "export const other = 1;\n");
+  assert.equal((await start(root)).said, "");
+  assert.match((await setUp(root)).said, /building/);
+  const before = readFileSync(join(root, "src", "a.ts"));
+  writeFileSync(join(root, "src", "a.ts"), "export const a = 2;\n");
+  assert.match((await start(root)).said, /building/);
+  // Undone: dist holds the change, so that what was true of these sources before is true no longer.
+  writeFileSync(join(root, "src", "a.ts"), before);
+  assert.match((await setUp(root)).said, /building/);
+  assert.match(readFileSync(join(root, "dist", "src", "a.js"), "utf8"), /a = 1/);
+  rmSync(join(root, "src", "a.ts"));
+  assert.match((await start(root)).said, /building/);
+  assert.ok(!existsSync(join(root, "dist", "src", "a.js")));
+});
+
+test("a start that cannot be built says why on stderr and exits 1", async () => {
+  const root = checkout("unreadable");
+  writeFileSync(join(root, "src", "a.ts"), "export const a = ;\n");
+  const ended = await start(root);
+  assert.deepEqual([ended.code, ended.printed], [1, ""]);
+  assert.match(ended.said, /the build failed:\nsrc\/a\.ts\(1,18\)/);
 });

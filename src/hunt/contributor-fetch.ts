@@ -15,6 +15,7 @@ export async function runContributorFetch(
   { url, ids, maxBytes }: FetchCommand,
   leave: FetchLeave,
   name: RepositoryName,
+  trustRefs: boolean,
 ): Promise<EndedFetch> {
   const address = diskAddress(underPrs(name));
   const done = purgatory.pushBegins(address);
@@ -23,7 +24,7 @@ export async function runContributorFetch(
     const result = await repositories
       .whileUsed(address, async () => {
         const repository = await repositories.create(address);
-        const limits = { maxBytes: Math.min(maxBytes, left), trustRefs: true };
+        const limits = { maxBytes: Math.min(maxBytes, left), trustRefs };
         return fetchFromServer(server, { url, ids, repository, ...limits, ...leave });
       })
       .catch((error: unknown) => {

@@ -2,6 +2,7 @@
 // its refs reach, with git. Tells; repairs nothing. purgatory.md "Repair"; also for `repos fsck`.
 
 import type { CatalogueRow } from "../admission/catalogue.js";
+import { nostrRefEventId } from "../git/decide-push.js";
 import type { Repository } from "../git/types.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
@@ -36,6 +37,22 @@ export interface LostPullRequest {
   readonly event: EventId;
   readonly tip: Oid;
   readonly clone: readonly string[];
+}
+
+/** Served pull requests of a repository under `/prs/` whose tip is one of these. */
+export async function pullRequestsAt(
+  reader: Reader,
+  repository: Repository,
+  tips: readonly Oid[],
+): Promise<LostPullRequest[]> {
+  const found: LostPullRequest[] = [];
+  for (const [ref, { oid: tip }] of (await repository.refs()).refs) {
+    const event = tips.includes(tip) ? nostrRefEventId(ref) : undefined;
+    const stored = event && (await reader.event(event));
+    const clone = stored && pullRequestOf(stored.event)?.clone;
+    if (clone) found.push({ event, tip, clone });
+  }
+  return found;
 }
 
 const maxPullRequests = 10_000;

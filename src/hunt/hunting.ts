@@ -42,7 +42,7 @@ export interface HuntingParts extends RunFetchParts {
   readonly metrics: HuntMetrics;
   readonly logger: Pick<Logger, "debug" | "info" | "warn">;
   /** What repair had found came, at least in part: it is worth another look. */
-  readonly repaired: (name: RepositoryName) => void;
+  readonly repaired: (name: PlacedName) => void;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -109,7 +109,7 @@ export class Hunting {
   }
 
   /** Repair found this of a repository; replaces what it found before. */
-  found(name: RepositoryName, found: Found): void {
+  found(name: PlacedName, found: Found): void {
     const key = placeText(name);
     if (found.missing.length === 0 && found.pullRequests.length === 0) this.#found.delete(key);
     else this.#found.set(key, found);
@@ -193,11 +193,9 @@ export class Hunting {
         : await targetOf(store, this.#followed.withItem(command.job));
     if (!name) return { result: { arrived: [], refused: [], failure: "cancelled" }, release: async () => undefined };
     const address = placeText(name);
-    const damaged = this.#found.get(address)?.missing ?? [];
-    const ended =
-      name.area === "prs"
-        ? await runContributorFetch(this.#parts, command, leave, name)
-        : await runFetch(this.#parts, command, leave, name, damaged.length === 0);
+    const trustRefs = (this.#found.get(address)?.missing ?? []).length === 0;
+    const run = name.area === "prs" ? runContributorFetch : runFetch;
+    const ended = await run(this.#parts, command, leave, name, trustRefs);
     this.#followed.get(address)?.servers.note(command.url, ended.result, unixSeconds(clock));
     if (ended.result.arrived.length === 0) return ended;
     return {

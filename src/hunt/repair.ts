@@ -3,15 +3,15 @@
 // purgatory.md "Repair".
 
 import { type CatalogueRow, catalogueRow, catalogueRows, isReleased } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import type { Clock } from "../base/clock.js";
 import type { Logger } from "../config/logging.js";
 import type { Repositories } from "../git/repositories.js";
 import type { RefName } from "../nostr/ref-name.js";
+import { contributionsUnderPrs } from "../purgatory/contribution-quotas.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import { diskAddress } from "../purgatory/repository-address.js";
+import { diskAddress, type PlacedName, placeKey, placeText, underPrs } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
-import { brokenTips, type LostPullRequest, lostPullRequests, refsAdrift } from "./health.js";
+import { brokenTips, type LostPullRequest, lostPullRequests, pullRequestsAt, refsAdrift } from "./health.js";
 import type { Found } from "./wants.js";
 
 export interface RepairParts {
@@ -21,7 +21,7 @@ export interface RepairParts {
   readonly clock: Clock;
   /** Time in which every repository is checked once. */
   readonly intervalMs: () => number;
-  readonly found: (name: RepositoryName, found: Found) => void;
+  readonly found: (name: PlacedName, found: Found) => void;
   readonly logger: Pick<Logger, "info" | "warn">;
   readonly onFault: (error: unknown) => void;
 }
@@ -84,29 +84,43 @@ export class Repair {
   }
 
   /** `repos fsck` found objects that cannot be read: all of it is fetched again, once, and the damaged packs go. */
-  async damaged(name: RepositoryName): Promise<void> {
-    const { store, repositories, found } = this.#parts;
-    const row = await catalogueRow(store, name);
-    if (!row || !isReleased(row)) return;
-    const repository = repositories.open(diskAddress(row));
+  async damaged(name: PlacedName): Promise<void> {
+    const place = await this.#kept(name);
+    if (!place) return;
+    const repository = this.#parts.repositories.open(diskAddress(place));
     if (await repository.dropDamagedPacks()) return;
-    this.#damaged.add(repositoryKey(row));
-    const tips = new Set([...(await repository.refs()).refs.values()].map(({ oid }) => oid));
-    found({ owner: row.owner, identifier: row.identifier }, { missing: [...tips], pullRequests: [] });
+    this.#damaged.add(placeKey(place));
+    const missing = [...new Set([...(await repository.refs()).refs.values()].map(({ oid }) => oid))];
+    const pullRequests = place.area === "prs" ? await pullRequestsAt(this.#parts.store, repository, missing) : [];
+    this.#parts.found(place, { missing, pullRequests });
+  }
+
+  /** Its place, if it is one whose data is kept whole: released, or under `/prs/` and there. */
+  async #kept({ owner, identifier, area }: PlacedName): Promise<PlacedName | undefined> {
+    const { store, repositories } = this.#parts;
+    const place = area === "prs" ? underPrs({ owner, identifier }) : { owner, identifier };
+    const isKept =
+      area === "prs" ? await repositories.exists(diskAddress(place)) : isReleased(await catalogueRow(store, place));
+    return isKept ? place : undefined;
   }
 
   /** Everything about one repository, realigned and hunted as far as needed. */
-  async check(name: RepositoryName): Promise<RepositoryReport | undefined> {
-    const { store, repositories } = this.#parts;
-    const row = await catalogueRow(store, name);
-    if (!row || !isReleased(row)) return undefined;
-    const adrift = await this.realign(row);
-    const repository = repositories.open(diskAddress(row));
-    if (this.#damaged.delete(repositoryKey(row))) await repository.dropDamagedPacks();
+  async check(name: PlacedName): Promise<RepositoryReport | undefined> {
+    const { store, repositories, logger } = this.#parts;
+    const place = await this.#kept(name);
+    if (!place) return undefined;
+    // Under `/prs/` no state governs, and each pull request is there or it is not one.
+    const row = place.area === "prs" ? undefined : await catalogueRow(store, place);
+    const adrift = row ? await this.realign(row) : [];
+    const repository = repositories.open(diskAddress(place));
+    if (this.#damaged.delete(placeKey(place))) await repository.dropDamagedPacks();
     const missing = await brokenTips(repository);
-    const pullRequests = await this.#placeThoseHere(row, await lostPullRequests(store, repository, row));
+    if (missing.length > 0) logger.warn({ repo: placeText(place), tips: missing.slice(0, 20) }, "objects are missing");
+    const pullRequests = row
+      ? await this.#placeThoseHere(row, await lostPullRequests(store, repository, row))
+      : await pullRequestsAt(store, repository, missing);
     const found: Found = { missing, pullRequests };
-    this.#parts.found({ owner: row.owner, identifier: row.identifier }, found);
+    this.#parts.found(place, found);
     return { adrift, found };
   }
 
@@ -144,20 +158,27 @@ export class Repair {
     const { store, intervalMs } = this.#parts;
     const after = await store.row<string>("meta", cursorKey);
     let count = 0;
-    let first: CatalogueRow | undefined;
-    let next: CatalogueRow | undefined;
-    for await (const row of catalogueRows(store)) {
-      if (!isReleased(row)) continue;
+    let first: PlacedName | undefined;
+    let next: PlacedName | undefined;
+    for await (const place of this.#places()) {
       count++;
-      first ??= row;
-      if (next === undefined && after !== undefined && repositoryKey(row) > after) next = row;
+      first ??= place;
+      if (after !== undefined && placeKey(place) > after) next ??= place;
     }
     const chosen = next ?? first;
     if (!chosen) return intervalMs();
     // First: a repository that cannot be checked must not be chosen for ever.
-    await store.transact(async (tx) => tx.setRow("meta", cursorKey, repositoryKey(chosen)));
+    await store.transact(async (tx) => tx.setRow("meta", cursorKey, placeKey(chosen)));
     await this.check(chosen);
     return Math.max(shortestPauseMs, intervalMs() / count);
+  }
+
+  /** In the order of their keys. */
+  async *#places(): AsyncIterable<PlacedName> {
+    for await (const row of catalogueRows(this.#parts.store)) {
+      if (isReleased(row)) yield { owner: row.owner, identifier: row.identifier };
+    }
+    for (const name of await contributionsUnderPrs(this.#parts.store)) yield underPrs(name);
   }
 
   async close(): Promise<void> {

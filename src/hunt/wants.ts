@@ -55,7 +55,7 @@ export async function wantsOf(
   name: PlacedName,
   found: Found = nothingFound,
 ): Promise<Wants> {
-  if (name.area === "prs") return contributorWants(reader, repositories, name);
+  if (name.area === "prs") return contributorWants(reader, repositories, name, found);
   const row = await catalogueRow(reader, name);
   if (!row || !takesStates(row)) return nothing;
   const candidates = [
@@ -86,7 +86,12 @@ const wantedPullRequests = (lacking: readonly Candidate[]): WantedPullRequest[] 
   );
 
 /** Pull requests that no served repository waits for: their tips are looked for at their own servers only. */
-async function contributorWants(reader: Reader, repositories: RepositoryStore, name: PlacedName): Promise<Wants> {
+async function contributorWants(
+  reader: Reader,
+  repositories: RepositoryStore,
+  name: PlacedName,
+  found: Found,
+): Promise<Wants> {
   const entries: WaitingEntry[] = [];
   for (const entry of await waitingEntries(reader, waitingKeys.contributor(name), maxEntries)) {
     const rows = await Promise.all(
@@ -94,9 +99,9 @@ async function contributorWants(reader: Reader, repositories: RepositoryStore, n
     );
     if (!rows.some(isReleased)) entries.push(entry);
   }
-  const candidates = candidatesOf(entries);
+  const candidates = [...candidatesOf(entries), ...foundByRepair({ ...found, missing: [] })];
   if (candidates.length === 0) return nothing;
-  const missing = await missingHere(repositories, name, candidates, new Set());
+  const missing = await missingHere(repositories, name, candidates, new Set(found.missing));
   const lacking = candidates.filter(({ ids }) => ids.every((id) => missing.has(id)));
   return {
     ...nothing,
