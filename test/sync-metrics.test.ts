@@ -122,7 +122,7 @@ const snapshotWith = (relays: readonly RelaySnapshot[], more: Partial<CoreSnapsh
   cold: 0,
   repos: 0,
   roots: 0,
-  tables: { repos: 0, roots: 0, early: 0, due: 0 },
+  tables: { repos: 0, roots: 0, early: 0 },
   unplaced: 0,
   waitingOnlyRelays: 0,
   ...more,
