@@ -2,29 +2,12 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keyOf, sign } from "./harness/relay-events.js";
+import { sign } from "./harness/relay-events.js";
 import { PushedClock } from "./harness/sync-clock.js";
+import { hasAll, owner, startLivePair, startPair, untilLive, visitor } from "./harness/sync-pair.js";
 import { PlainRelay } from "./harness/sync-plain-relay.js";
-import {
-  announce,
-  idsIn,
-  issueFor,
-  nowSeconds,
-  put,
-  type SyncServer,
-  serveRepository,
-  startSyncServer,
-  until,
-} from "./harness/sync-server.js";
+import { announce, issueFor, nowSeconds, put, serveRepository, startSyncServer, until } from "./harness/sync-server.js";
 
-const owner = keyOf("owner");
-const visitor = keyOf("visitor");
-const hasAll = async (server: SyncServer, ids: readonly string[]): Promise<boolean> => {
-  const held = new Set(await idsIn(server.store));
-  return ids.every((id) => held.has(id));
-};
-const isLive = (server: SyncServer) => async (): Promise<boolean> =>
-  (await server.status()).relays[0]?.state === "live";
 const sincesIn = (relay: PlainRelay, from: number): unknown[] =>
   relay
     .requests()
@@ -34,13 +17,7 @@ const sincesIn = (relay: PlainRelay, from: number): unknown[] =>
     .map((filter) => filter.since);
 
 test("after a short absence only the recent past is asked for, and what live missed counts as a gap", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
-  const server = await startSyncServer();
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
-  await serveRepository(server.store, repository);
-  await until("live", isLive(server));
+  const { relay, server, repository } = await startLivePair(t);
   const asked = relay.requests().length;
   relay.drop();
   const missed = issueFor(visitor, repository, "while away", { created_at: nowSeconds() });
@@ -51,7 +28,7 @@ test("after a short absence only the recent past is asked for, and what live mis
     sinces.length > 0 && sinces.every((since) => since !== undefined),
     "each request of a quick reconnect looks back only so far",
   );
-  await until("live again", isLive(server));
+  await untilLive(server);
   assert.equal(await server.metric("ngit_sync_gap_events_total", { relay: relay.key }), 1);
   assert.equal(await server.metric("ngit_sync_events_total", { source: "reconnect" }), 1);
   await until("a warning sums it up", () =>
@@ -60,13 +37,7 @@ test("after a short absence only the recent past is asked for, and what live mis
 });
 
 test("after a long absence everything is compared anew", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
-  const server = await startSyncServer({ settings: { NGIT_SYNC_STALE_AFTER_SECS: "1" } });
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
-  await serveRepository(server.store, repository);
-  await until("live", isLive(server));
+  const { relay, server, repository } = await startLivePair(t, { settings: { NGIT_SYNC_STALE_AFTER_SECS: "1" } });
   await relay.stop();
   const old = issueFor(visitor, repository, "very old", { created_at: 1_600_000_000 });
   relay.add(old);
@@ -77,15 +48,11 @@ test("after a long absence everything is compared anew", async (t) => {
 });
 
 test("the daily comparison finds what live never brought, and says so as an error", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
   const clock = new PushedClock();
   // A pushed clock on a busy machine leaves little time for answers to pings.
   const patience = { NGIT_SYNC_SILENT_LINK_SECS: "2h" };
   const settings = { NGIT_SYNC_DAILY_MIN_HOURS: "1", NGIT_SYNC_DAILY_MAX_HOURS: "1", ...patience };
-  const server = await startSyncServer({ clock, settings });
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
+  const { relay, server, repository } = await startPair(t, { clock, settings });
   const root = issueFor(visitor, repository, "root");
   const comment = sign(visitor, { kind: 1111, created_at: nowSeconds() - 60, tags: [["e", root.id]], content: "one" });
   await serveRepository(server.store, repository);
@@ -96,7 +63,7 @@ test("the daily comparison finds what live never brought, and says so as an erro
     content: "two",
   });
   await put(server.store, root, comment, regretted);
-  await until("live", isLive(server));
+  await untilLive(server);
   const silent = issueFor(visitor, repository, "never sent live", { created_at: 1_600_000_000 });
   const reply = sign(owner, {
     kind: 1111,
@@ -115,16 +82,13 @@ test("the daily comparison finds what live never brought, and says so as an erro
 });
 
 test("more live filters than allowed are made fewer and larger, and nothing is lost", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
   const settings = { NGIT_SYNC_MAX_FILTERS: "12", NGIT_SYNC_MAX_TAGS_PER_FILTER: "2" };
-  const server = await startSyncServer({ settings });
-  t.after(() => server.close());
+  const { relay, server } = await startPair(t, { settings });
   const repositories = Array.from({ length: 20 }, (_, index) =>
     announce(owner, [server.domain], { relays: [relay.url], identifier: `repo-${index}` }),
   );
   for (const repository of repositories) await serveRepository(server.store, repository);
-  await until("live", isLive(server));
+  await untilLive(server);
   await until("few filters", async () => ((await server.metric("ngit_sync_live_filters")) ?? 99) <= 12);
   assert.ok(server.log.some((line) => line.code === "live-consolidated" && line.level === 30));
   const issues = repositories.map((repository) => issueFor(visitor, repository, "live", { created_at: nowSeconds() }));
@@ -138,11 +102,7 @@ test("more live filters than allowed are made fewer and larger, and nothing is l
 });
 
 test("a relay that dies at first contact is tried again and then followed", async (t) => {
-  const relay = await PlainRelay.start({ dieFirst: 2 });
-  t.after(() => relay.stop());
-  const server = await startSyncServer();
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
+  const { relay, server, repository } = await startPair(t, { habits: { dieFirst: 2 } });
   const root = issueFor(visitor, repository, "patience");
   relay.add(root);
   await serveRepository(server.store, repository);
@@ -151,11 +111,10 @@ test("a relay that dies at first contact is tried again and then followed", asyn
 });
 
 test("a relay that limits our rate is left alone for the pause and loses nothing", async (t) => {
-  const relay = await PlainRelay.start({ rateLimitFirst: 2 });
-  t.after(() => relay.stop());
-  const server = await startSyncServer({ settings: { NGIT_SYNC_RATE_LIMIT_PAUSE_SECS: "2" } });
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
+  const { relay, server, repository } = await startPair(t, {
+    habits: { rateLimitFirst: 2 },
+    settings: { NGIT_SYNC_RATE_LIMIT_PAUSE_SECS: "2" },
+  });
   const root = issueFor(visitor, repository, "slowly");
   relay.add(root);
   await serveRepository(server.store, repository);
@@ -168,11 +127,7 @@ test("a relay that limits our rate is left alone for the pause and loses nothing
 });
 
 test("a relay that asks who we are is told, with the server's key", async (t) => {
-  const relay = await PlainRelay.start({ wantsAuth: true });
-  t.after(() => relay.stop());
-  const server = await startSyncServer();
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
+  const { relay, server, repository } = await startPair(t, { habits: { wantsAuth: true } });
   const root = issueFor(visitor, repository, "for friends");
   relay.add(root);
   await serveRepository(server.store, repository);
@@ -185,13 +140,7 @@ test("a relay that asks who we are is told, with the server's key", async (t) =>
 });
 
 test("a relay that no announcement lists any more is closed and forgotten", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
-  const server = await startSyncServer();
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
-  await serveRepository(server.store, repository);
-  await until("live", isLive(server));
+  const { relay, server } = await startLivePair(t);
   assert.equal(await server.metric("ngit_sync_relays_connected_total"), 1);
   await serveRepository(server.store, announce(owner, [server.domain], { created_at: nowSeconds() }));
   await until("the link is closed", () => relay.openConnections === 0);
@@ -206,7 +155,7 @@ test("a restart is a first connect: what changed meanwhile is found", async (t) 
   const before = await startSyncServer();
   const repository = announce(owner, [before.domain], { relays: [relay.url] });
   await serveRepository(before.store, repository);
-  await until("live", isLive(before));
+  await untilLive(before);
   await before.close();
   const old = issueFor(visitor, repository, "from long ago", { created_at: 1_500_000_000 });
   relay.add(old);
@@ -217,10 +166,7 @@ test("a restart is a first connect: what changed meanwhile is found", async (t) 
 });
 
 test("an address inside our own network is not dialled when strangers name it", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
-  const server = await startSyncServer({ settings: { NGIT_TEST: "0" } });
-  t.after(() => server.close());
+  const { relay, server } = await startPair(t, { settings: { NGIT_TEST: "0" } });
   await serveRepository(server.store, announce(owner, [server.domain], { relays: [relay.url] }));
   await until("the dial failed", async () => ((await server.status()).relays[0]?.failures ?? 0) >= 1);
   assert.equal(relay.connections, 0);

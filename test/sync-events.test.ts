@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RelayClient } from "./harness/relay-client.js";
 import { keyOf, sign } from "./harness/relay-events.js";
+import { owner, startLivePair, startPair, untilLive, visitor } from "./harness/sync-pair.js";
 import { PlainRelay } from "./harness/sync-plain-relay.js";
 import { pushPlaceholder } from "./harness/sync-push.js";
 import {
@@ -18,18 +19,11 @@ import {
   until,
 } from "./harness/sync-server.js";
 
-const owner = keyOf("owner");
-const visitor = keyOf("visitor");
 const late = keyOf("late maintainer");
 const has = (server: SyncServer, id: string): Promise<boolean> => server.store.has(id as never);
-const isLive = (server: SyncServer) => async (): Promise<boolean> =>
-  (await server.status()).relays[0]?.state === "live";
 
 test("five thousand events come complete from a relay of hundred-event pages, three hundred of them in one second", async (t) => {
-  const relay = await PlainRelay.start({ pageEvents: 100, negentropy: "notice" });
-  t.after(() => relay.stop());
-  const server = await startSyncServer();
-  t.after(() => server.close());
+  const { relay, server } = await startPair(t, { habits: { pageEvents: 100, negentropy: "notice" } });
   // Distinct repositories, so that one second's events can be told apart by tag values.
   const repositories = Array.from({ length: 30 }, (_, index) =>
     announce(owner, [server.domain], { relays: [relay.url], identifier: `repo-${index}` }),
@@ -48,11 +42,7 @@ test("five thousand events come complete from a relay of hundred-event pages, th
 });
 
 test("a second that cannot be divided is reported, never passed over in silence", async (t) => {
-  const relay = await PlainRelay.start({ pageEvents: 100, negentropy: "notice" });
-  t.after(() => relay.stop());
-  const server = await startSyncServer();
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
+  const { relay, server, repository } = await startPair(t, { habits: { pageEvents: 100, negentropy: "notice" } });
   const second = nowSeconds() - 5_000;
   relay.add(
     ...Array.from({ length: 150 }, (_, index) =>
@@ -66,13 +56,7 @@ test("a second that cannot be divided is reported, never passed over in silence"
 });
 
 test("live events arrive in whatever order and are stored once, with the lag observed", async (t) => {
-  const relay = await PlainRelay.start({ repeats: true });
-  t.after(() => relay.stop());
-  const server = await startSyncServer();
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
-  await serveRepository(server.store, repository);
-  await until("live", isLive(server));
+  const { relay, server, repository } = await startLivePair(t, { habits: { repeats: true } });
   const root = issueFor(visitor, repository, "root", { created_at: nowSeconds() });
   // Each points at the one after it: until that comes they are about nothing known here.
   const comment = sign(visitor, {
@@ -103,11 +87,9 @@ test("live events arrive in whatever order and are stored once, with the lag obs
 
 test("a late maintainer makes what was refused before valid: at once, and after the event itself was forgotten", async (t) => {
   for (const hotSeconds of ["120", "0"]) {
-    const relay = await PlainRelay.start();
-    t.after(() => relay.stop());
-    const server = await startSyncServer({ settings: { NGIT_REJECTED_HOT_CACHE_DURATION_SECS: hotSeconds } });
-    t.after(() => server.close());
-    const repository = announce(owner, [server.domain], { relays: [relay.url] });
+    const { relay, server, repository } = await startPair(t, {
+      settings: { NGIT_REJECTED_HOT_CACHE_DURATION_SECS: hotSeconds },
+    });
     const theirs = announce(late, ["git.example.com"], { created_at: nowSeconds() - 100 });
     relay.add(theirs);
     await serveRepository(server.store, repository);
@@ -142,19 +124,15 @@ test("what was refused is not fetched again after a restart", async (t) => {
   await first.close();
   const second = await startSyncServer({ bootstrap: [relay.url], port: first.port, store: first.store });
   t.after(() => second.close());
-  await until("live", isLive(second));
+  await untilLive(second);
   assert.equal(await second.metric("ngit_sync_remembered", { tier: "cold" }), 1);
   assert.equal(await second.metric("ngit_events_received_total"), undefined);
 });
 
 test("a repository's budget of new events holds, and the log says so", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
-  const server = await startSyncServer({ settings: { NGIT_SYNC_MAX_EVENTS_PER_REPOSITORY_PER_DAY: "20" } });
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
-  await serveRepository(server.store, repository);
-  await until("live", isLive(server));
+  const { relay, server, repository } = await startLivePair(t, {
+    settings: { NGIT_SYNC_MAX_EVENTS_PER_REPOSITORY_PER_DAY: "20" },
+  });
   const flood = (from: number): void => {
     for (let index = from; index < from + 30; index++) {
       relay.publish(issueFor(visitor, repository, `flood ${index}`, { created_at: nowSeconds() }));
@@ -170,11 +148,8 @@ test("a repository's budget of new events holds, and the log says so", async (t)
 });
 
 test("events nobody asked for are dropped and counted", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
-  const server = await startSyncServer({ bootstrap: [relay.url] });
-  t.after(() => server.close());
-  await until("live", isLive(server));
+  const { relay, server } = await startPair(t, { asBootstrap: true });
+  await untilLive(server);
   const before = relay.events.length;
   relay.pushUnasked(sign(visitor, { kind: 1, created_at: nowSeconds(), content: "buy" }));
   assert.equal(relay.events.length, before);
@@ -185,15 +160,12 @@ test("events nobody asked for are dropped and counted", async (t) => {
 });
 
 test("the event of data pushed before it is asked for by its id", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
-  const server = await startSyncServer();
-  t.after(() => server.close());
+  const { relay, server } = await startPair(t);
   const client = await RelayClient.connect(server.url);
   const { raw: _raw, ...announcement } = announce(owner, [server.domain], { relays: [relay.url] });
   assert.equal((await client.publish(announcement))[2], true);
   await client.close();
-  await until("live", isLive(server));
+  await untilLive(server);
   const address = ["a", `30617:${owner.pubkey}:repo`];
   const pull = sign(visitor, { kind: 1618, created_at: 1_600_000_000, tags: [address, ["c", "3".repeat(40)]] });
   relay.add(pull);

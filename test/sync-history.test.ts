@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RelayClient } from "./harness/relay-client.js";
 import { keyOf, sign } from "./harness/relay-events.js";
+import { owner, startPair, visitor } from "./harness/sync-pair.js";
 import { PlainRelay } from "./harness/sync-plain-relay.js";
 import {
   announce,
@@ -17,9 +18,6 @@ import {
   startSyncServer,
   until,
 } from "./harness/sync-server.js";
-
-const owner = keyOf("owner");
-const visitor = keyOf("visitor");
 
 test("a server fetches by negentropy what another Holdfast has about their common repositories", async (t) => {
   const first = await startSyncServer();
@@ -46,11 +44,7 @@ for (const [name, habits] of [
   ["answers NEG-OPEN with an error", { negentropy: "error" }],
 ] as const) {
   test(`history comes page by page from a relay that ${name}, and the log says so once`, async (t) => {
-    const relay = await PlainRelay.start(habits);
-    t.after(() => relay.stop());
-    const server = await startSyncServer();
-    t.after(() => server.close());
-    const repository = announce(owner, [server.domain], { relays: [relay.url] });
+    const { relay, server, repository } = await startPair(t, { habits: habits });
     const root = issueFor(visitor, repository, "from the relay");
     relay.add(
       root,
@@ -66,11 +60,7 @@ for (const [name, habits] of [
 }
 
 test("every way to point at a repository or a root is followed", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
-  const server = await startSyncServer();
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
+  const { relay, server, repository } = await startPair(t);
   const root = issueFor(visitor, repository, "root");
   const wanted = [
     root,
@@ -90,10 +80,7 @@ test("every way to point at a repository or a root is followed", async (t) => {
 });
 
 test("with nothing but a bootstrap relay, announcements that list us are found, and their states", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
-  const server = await startSyncServer({ bootstrap: [relay.url] });
-  t.after(() => server.close());
+  const { relay, server } = await startPair(t, { asBootstrap: true });
   const repository = announce(owner, [server.domain]);
   const elsewhere = announce(keyOf("somebody else"), ["git.example.com"]);
   const state = sign(owner, {

@@ -6,9 +6,8 @@ import { test } from "node:test";
 import { Registry } from "prom-client";
 import type { CoreSnapshot, RelaySnapshot } from "../src/sync/core/snapshot.js";
 import { createSyncMetrics } from "../src/sync/metrics.js";
-import { keyOf } from "./harness/relay-events.js";
 import { PushedClock } from "./harness/sync-clock.js";
-import { PlainRelay } from "./harness/sync-plain-relay.js";
+import { owner, startPair } from "./harness/sync-pair.js";
 import {
   announce,
   issueFor,
@@ -21,14 +20,8 @@ import {
   until,
 } from "./harness/sync-server.js";
 
-const owner = keyOf("owner");
-
 test("a relay's numbers rise while it is followed and fall when it is lost and forgotten", async (t) => {
-  const relay = await PlainRelay.start({ negentropy: "error" });
-  t.after(() => relay.stop());
-  const server = await startSyncServer();
-  t.after(() => server.close());
-  const repository = announce(owner, [server.domain], { relays: [relay.url] });
+  const { relay, server, repository } = await startPair(t, { habits: { negentropy: "error" } });
   await serveRepository(server.store, repository);
   const of = { relay: relay.key };
   const becomes = (name: string, value: number, labels: Record<string, string> = of) =>
@@ -122,7 +115,7 @@ const snapshotWith = (relays: readonly RelaySnapshot[], more: Partial<CoreSnapsh
   cold: 0,
   repos: 0,
   roots: 0,
-  tables: { repos: 0, roots: 0, early: 0, due: 0 },
+  tables: { repos: 0, roots: 0, early: 0 },
   unplaced: 0,
   waitingOnlyRelays: 0,
   ...more,
@@ -180,10 +173,7 @@ test("rotation, the dead, the naughty and what is remembered go up and down with
 });
 
 test("the status page is for this machine and names state, health, items and gaps", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
-  const server = await startSyncServer({ bootstrap: [relay.url] });
-  t.after(() => server.close());
+  const { relay, server } = await startPair(t, { asBootstrap: true });
   const isInStep = async () => {
     const [first] = (await server.status()).relays;
     return first?.state === "live" && first.inStep;

@@ -7,7 +7,7 @@ import { nextLayer, takeAction } from "./actions.js";
 import { syncConfig } from "./config.js";
 import { phaseOf, phases } from "./items.js";
 import type { Relay } from "./relay.js";
-import { newState, type Step, type SyncState } from "./state.js";
+import { type Step, SyncState } from "./state.js";
 import { applyWindow } from "./targets.js";
 import { announcing, issue } from "./testing/driver.js";
 import { setPhase } from "./words.js";
@@ -41,7 +41,7 @@ function nextAction(state: SyncState, relay: Relay): { layer: number; items: rea
 it("what actions hand out is targets minus pending minus confirmed, lowest layer first, each item once", () => {
   fc.assert(
     fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
-      const state = newState(config);
+      const state = new SyncState(config);
       const { wanted } = state;
       for (const next of changes) {
         if (next.do === "announce")

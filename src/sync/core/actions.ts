@@ -23,34 +23,36 @@ export function nextLayer(relay: Relay): Layer | undefined {
   return undefined;
 }
 
-/** Takes the next group of the layer whose turn it is, and makes them pending. */
-export function takeAction(state: SyncState, relay: Relay, layer: Layer): Item[] {
+/** Takes items for one request from the end of a list: as many values as a filter may have, a long one by itself. */
+export function takeGroup(state: SyncState, relay: Relay, list: Item[], isWanted: (item: Item) => boolean): Item[] {
   const room = historyRoom(state.config, relay);
-  const list = relay.fresh[layer]!;
-  const items: Item[] = [];
+  const group = new Set<Item>();
   const longOnes: Item[] = [];
   let bytes = 0;
-  while (list.length > 0) {
-    const item = list[list.length - 1]!;
-    if (!isFresh(relay, item)) {
-      list.pop();
-      continue;
-    }
+  for (let item = list.pop(); item !== undefined; item = list.pop()) {
+    if (!isWanted(item) || group.has(item)) continue;
     const value = textOf(state.wanted, item);
-    const alone = value === undefined || isLong(state.config, value);
-    const size = value === undefined ? 0 : valueBytes(value);
-    if (items.length > 0 && (items.length >= room.values || bytes + size > room.bytes)) break;
-    list.pop();
-    if (alone && items.length > 0) {
+    const isAlone = value === undefined || isLong(state.config, value);
+    if (isAlone && group.size > 0) {
       longOnes.push(item);
       continue;
     }
-    setPhase(state, relay, item, phases.pending);
-    items.push(item);
-    bytes += size;
-    if (alone) break;
+    bytes += value === undefined ? 0 : valueBytes(value);
+    if (group.size > 0 && bytes > room.bytes) {
+      list.push(item);
+      break;
+    }
+    group.add(item);
+    if (isAlone || group.size >= room.values) break;
   }
   list.push(...longOnes);
+  return [...group];
+}
+
+/** Takes the next group of the layer whose turn it is, and makes them pending. */
+export function takeAction(state: SyncState, relay: Relay, layer: Layer): Item[] {
+  const items = takeGroup(state, relay, relay.fresh[layer]!, (item) => isFresh(relay, item));
+  for (const item of items) setPhase(state, relay, item, phases.pending);
   return items;
 }
 

@@ -6,6 +6,7 @@ import { tagValue } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { Offer } from "./budgets.js";
 import { disconnect } from "./connection.js";
+import { authorKinds } from "./filters.js";
 import { allStatesItem, announcementsItem, repositoryItem, rootItem, stateItem } from "./items.js";
 import type { Job } from "./job.js";
 import { reconsider } from "./live-set.js";
@@ -17,7 +18,6 @@ import { log, tally } from "./telling.js";
 
 const addressTag = /^[aAq]$/;
 const idTag = /^[eEq]$/;
-const byAuthor: readonly number[] = [kinds.deletion, kinds.vanish, kinds.graspList];
 
 /** Whether any layer asks this relay for the event. */
 export function isAskedFor(state: SyncState, relay: Relay, event: NostrEvent, job: Job | undefined): boolean {
@@ -41,7 +41,7 @@ export function isAskedFor(state: SyncState, relay: Relay, event: NostrEvent, jo
       if (job?.related?.ids.includes(value as NostrEvent["id"])) return true;
     }
   }
-  return byAuthor.includes(event.kind) && (job?.related?.authors.includes(event.pubkey) ?? false);
+  return authorKinds.includes(event.kind) && (job?.related?.authors.includes(event.pubkey) ?? false);
 }
 
 /** The repository an event counts against. */

@@ -3,6 +3,7 @@
 
 import { allFresh, nextLayer } from "./actions.js";
 import { type Item, layerOf, layers, phaseOf, phases, slotOf, slots } from "./items.js";
+import { Sweep } from "./job.js";
 import { cancelJobs, dropJobs } from "./job-ends.js";
 import { beginLayerFour } from "./layer-four.js";
 import { liveIsWhole } from "./live.js";
@@ -76,7 +77,7 @@ export function onConnected(state: SyncState, relay: Relay, step: Step): void {
   }
   for (const layer of [layers.announcements, layers.states, layers.repositories, layers.roots]) {
     const items = byLayer[layer]!;
-    if (items.length > 0) relay.sweeps.push({ source: "reconnect", since, layer, items, cursor: 0, running: 0 });
+    if (items.length > 0) relay.sweeps.push(new Sweep("reconnect", since, layer, items));
   }
 }
 

@@ -7,7 +7,7 @@ import { isRateLimit, meaningOfClosed, namesNegentropy } from "./answers.js";
 import { drop, isAskedFor, onArrival, onVerdict } from "./arrivals.js";
 import type { SyncConfig } from "./config.js";
 import { noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
-import { nextDueMs } from "./deadlines.js";
+import { dueMsOf } from "./deadlines.js";
 import { startWork } from "./history.js";
 import { expireQueries, reviveRetries, settle } from "./job-ends.js";
 import { onRelated } from "./layer-four.js";
@@ -20,7 +20,7 @@ import { onReconciled, onReconcileFailed } from "./reconciling.js";
 import type { Relay } from "./relay.js";
 import { rotate } from "./rotation.js";
 import { type CoreSnapshot, snapshotOf } from "./snapshot.js";
-import { newState, type Step, type SyncState } from "./state.js";
+import { type Step, SyncState } from "./state.js";
 import { ignore, reconnect } from "./steering.js";
 import { applyWindow, followBootstrap } from "./targets.js";
 import { tidy } from "./tidying.js";
@@ -32,7 +32,7 @@ export class SyncCore {
   #toldWakeMs = Number.POSITIVE_INFINITY;
 
   constructor(config: SyncConfig) {
-    this.#state = newState(config);
+    this.#state = new SyncState(config);
   }
 
   step(input: Input, now: Time, random: Random): Command[] {
@@ -45,7 +45,7 @@ export class SyncCore {
     this.#handle(input, step);
     this.#runDue(step);
     this.#pumpTouched(step);
-    const wakeMs = Math.min(state.windowEndMs, state.tidyMs, state.due.nextMs);
+    const wakeMs = Math.min(state.windowEndMs, state.tidyMs, state.nextDueMs);
     // A timer that fired a little early must be set again.
     if (wakeMs !== this.#toldWakeMs || input.type === "tick") {
       this.#toldWakeMs = wakeMs;
@@ -233,9 +233,11 @@ export class SyncCore {
       state.tidyMs = nowMs + state.config.tidyMs;
       tidy(state, step);
     }
-    for (let entry = state.due.takeDue(nowMs); entry; entry = state.due.takeDue(nowMs)) {
-      if (entry.of.armedMs === entry.atMs) entry.of.armedMs = Number.POSITIVE_INFINITY;
-      if (!entry.of.forgotten) state.touched.add(entry.of);
+    if (state.nextDueMs > nowMs) return;
+    state.nextDueMs = Number.POSITIVE_INFINITY;
+    for (const relay of state.relays.values()) {
+      if (relay.dueMs <= nowMs) state.touched.add(relay);
+      else state.nextDueMs = Math.min(state.nextDueMs, relay.dueMs);
     }
   }
 
@@ -269,10 +271,7 @@ export class SyncCore {
       }
       noteProgress(relay, step);
     }
-    const dueMs = nextDueMs(state, relay, step.now);
-    if (dueMs < relay.armedMs) {
-      relay.armedMs = dueMs;
-      state.due.add(dueMs, relay);
-    }
+    relay.dueMs = dueMsOf(state, relay, step.now);
+    state.nextDueMs = Math.min(state.nextDueMs, relay.dueMs);
   }
 }

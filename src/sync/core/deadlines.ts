@@ -27,7 +27,7 @@ function whenConnected(state: SyncState, relay: Relay, nowMs: number): number {
   return due > nowMs ? due : nowMs + 1000;
 }
 
-export function nextDueMs(state: SyncState, relay: Relay, now: Time): number {
+export function dueMsOf(state: SyncState, relay: Relay, now: Time): number {
   const nowMs = now.monotonicMs;
   switch (relay.status) {
     case "connected":

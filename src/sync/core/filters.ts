@@ -18,6 +18,9 @@ export interface Bounds {
   readonly authors?: readonly Pubkey[] | undefined;
 }
 
+/** What layer 4 asks of people rather than about repositories. */
+export const authorKinds: readonly number[] = [kinds.deletion, kinds.vanish, kinds.graspList];
+
 const tagsOfLayer: readonly (readonly string[])[] = [[], ["d"], ["a", "A", "q"], ["e", "E", "q"]];
 
 /** The tags by which a layer is asked: one filter each. Layer 1, and all states, are asked by kind alone. */

@@ -4,20 +4,20 @@
 import type { SyncConfig } from "./config.js";
 import type { ConnectFailure, NaughtyKind, Random, RelayKey, Time } from "./messages.js";
 
-export interface Health {
-  failures: number;
-  firstFailureMs: number;
-  nextDialMs: number;
-  dead: boolean;
+class Health {
+  failures = 0;
+  firstFailureMs = 0;
+  nextDialMs = 0;
+  dead = false;
   /** No new request before this (rate limit). */
-  askAgainMs: number;
+  askAgainMs = 0;
   /** Not dialled before this: over its budget, or mostly refused. */
-  pausedUntilMs: number;
-  naughtyUntilWallMs: number;
+  pausedUntilMs = 0;
+  naughtyUntilWallMs = 0;
   naughtyKind: NaughtyKind | undefined;
   lastingKind: NaughtyKind | undefined;
-  lastingCount: number;
-  lastingSinceMs: number;
+  lastingCount = 0;
+  lastingSinceMs = 0;
   /** The last dial or link that ended badly, in our words; kept when things are well again. */
   lastFailure: { readonly kind: string; readonly wallMs: number } | undefined;
 }
@@ -25,21 +25,6 @@ export interface Health {
 export type HealthStatus = 1 | 2 | 3 | 4;
 
 const lasting: readonly ConnectFailure[] = ["dns-not-found", "certificate", "not-websocket"];
-
-const newHealth = (): Health => ({
-  failures: 0,
-  firstFailureMs: 0,
-  nextDialMs: 0,
-  dead: false,
-  askAgainMs: 0,
-  pausedUntilMs: 0,
-  naughtyUntilWallMs: 0,
-  naughtyKind: undefined,
-  lastingKind: undefined,
-  lastingCount: 0,
-  lastingSinceMs: 0,
-  lastFailure: undefined,
-});
 
 export class HealthBook {
   readonly #records = new Map<RelayKey, Health>();
@@ -49,11 +34,8 @@ export class HealthBook {
   constructor(readonly config: SyncConfig) {}
 
   of(relay: RelayKey): Health {
-    let health = this.#records.get(relay);
-    if (!health) {
-      health = newHealth();
-      this.#records.set(relay, health);
-    }
+    const health = this.#records.get(relay) ?? new Health();
+    this.#records.set(relay, health);
     return health;
   }
 

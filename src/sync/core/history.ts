@@ -1,37 +1,14 @@
 // Forms the jobs that are sent to a relay: batches, catch-up, rotation, layer 4, direct ids (spec "History"), in that
 // order, and starts what fits: one negentropy session or four subscriptions. What becomes of them: job-ends.ts.
 
-import { nextLayer, takeAction } from "./actions.js";
-import { isLong, tagsOf, textOf, valueBytes, valuesOf } from "./filters.js";
+import { nextLayer, takeAction, takeGroup } from "./actions.js";
+import { tagsOf, valuesOf } from "./filters.js";
 import { type Item, type Layer, layers } from "./items.js";
-import type { Asked, Job, Query, Related, Sweep } from "./job.js";
+import { type Asked, type Job, Query, type Related, type Sweep } from "./job.js";
 import { takeRelated } from "./layer-four.js";
 import { sendQuery } from "./query.js";
 import type { Relay } from "./relay.js";
-import { historyRoom } from "./room.js";
 import type { Step, SyncState } from "./state.js";
-
-function newQuery(
-  tag: string | undefined,
-  items: readonly Item[],
-  values: readonly string[],
-  since: number | undefined,
-): Query {
-  return {
-    tag,
-    items,
-    slices: [{ values, ...(since !== undefined && { since }) }],
-    state: "queued",
-    name: "",
-    sentMs: 0,
-    heardMs: 0,
-    boundary: new Set(),
-    page: undefined,
-    toFetch: [],
-    asked: new Set(),
-    delivered: 0,
-  };
-}
 
 type JobParts = Pick<Job, "kind" | "layer" | "items" | "source" | "method" | "queries"> &
   Partial<Pick<Job, "sweep" | "related">>;
@@ -54,34 +31,14 @@ function queriesFor(state: SyncState, layer: Job["layer"], items: readonly Item[
   const tags = tagsOf(layer, items);
   const values = valuesOf(state.wanted, items);
   return tags.length === 0
-    ? [newQuery(undefined, items, [], since)]
-    : tags.map((tag) => newQuery(tag, items, values, since));
-}
-
-/** The next stretch of a sweep that is still in targets. */
-function takeFromSweep(state: SyncState, relay: Relay, sweep: Sweep): Item[] {
-  const room = historyRoom(state.config, relay);
-  const items: Item[] = [];
-  let bytes = 0;
-  while (sweep.cursor < sweep.items.length) {
-    const item = sweep.items[sweep.cursor]!;
-    const value = textOf(state.wanted, item);
-    const size = value === undefined ? 0 : valueBytes(value);
-    const alone = value === undefined || isLong(state.config, value);
-    if (items.length > 0 && (alone || items.length >= room.values || bytes + size > room.bytes)) break;
-    sweep.cursor += 1;
-    if (!relay.items.has(item)) continue;
-    items.push(item);
-    bytes += size;
-    if (alone) break;
-  }
-  return items;
+    ? [new Query(undefined, items, [], since)]
+    : tags.map((tag) => new Query(tag, items, values, since));
 }
 
 function startSweep(state: SyncState, relay: Relay, source: Sweep["source"], step: Step): boolean {
   for (const sweep of relay.sweeps) {
     if (sweep.source !== source) continue;
-    const items = takeFromSweep(state, relay, sweep);
+    const items = takeGroup(state, relay, sweep.items, (item) => relay.items.has(item));
     if (items.length === 0) {
       if (sweep.running === 0) relay.sweeps = relay.sweeps.filter((other) => other !== sweep);
       continue;
@@ -96,7 +53,7 @@ function startSweep(state: SyncState, relay: Relay, source: Sweep["source"], ste
 
 function startDirect(state: SyncState, relay: Relay, step: Step): boolean {
   if (relay.direct.length === 0) return false;
-  const query = newQuery(undefined, [], [], undefined);
+  const query = new Query(undefined, [], []);
   query.toFetch = relay.direct.splice(0);
   const { announcements: layer } = layers;
   return addJob(state, relay, step, {
@@ -136,7 +93,7 @@ function startBatch(state: SyncState, relay: Relay, layer: Layer, method: Job["m
 
 function startRelated(state: SyncState, relay: Relay, related: Related, method: Job["method"], step: Step): boolean {
   const tags = related.ids.length > 0 ? ["e", "E"] : [undefined];
-  const queries = tags.map((tag) => newQuery(tag, [], related.ids, undefined));
+  const queries = tags.map((tag) => new Query(tag, [], related.ids));
   const { roots: layer } = layers;
   return addJob(state, relay, step, { kind: "related", layer, items: [], source: "daily", method, related, queries });
 }

@@ -21,34 +21,45 @@ export interface Slice {
   readonly probe?: number;
 }
 
-export interface Page {
-  readonly slice: Slice;
-  readonly limit: number;
-  count: number;
-  unseen: number;
-  oldest: number;
-  newest: number;
-  readonly ids: Set<EventId>;
-  readonly boundary: Set<EventId>;
-  readonly kinds: Set<number>;
-  readonly authors: Set<Pubkey>;
+export class Page {
+  count = 0;
+  unseen = 0;
+  oldest = Number.POSITIVE_INFINITY;
+  newest = Number.NEGATIVE_INFINITY;
+  readonly ids = new Set<EventId>();
+  readonly kinds = new Set<number>();
+  readonly authors = new Set<Pubkey>();
+
+  constructor(
+    readonly slice: Slice,
+    readonly limit: number,
+    readonly boundary: ReadonlySet<EventId>,
+  ) {}
 }
 
 /** One filter of a job on its way (history.ts). */
-export interface Query {
-  readonly tag: string | undefined;
-  readonly items: readonly Item[];
+export class Query {
+  /** A stack: the last is asked for next. */
   slices: Slice[];
-  state: "queued" | "reconciling" | "fetching" | "paging" | "auth" | "done";
-  name: string;
-  sentMs: number;
-  heardMs: number;
+  state: "queued" | "reconciling" | "fetching" | "paging" | "auth" | "done" = "queued";
+  name = "";
+  sentMs = 0;
+  heardMs = 0;
   /** Ids of the page before that lie in its oldest second. */
-  boundary: Set<EventId>;
+  boundary: ReadonlySet<EventId> = new Set();
   page: Page | undefined;
-  toFetch: EventId[];
-  asked: Set<EventId>;
-  delivered: number;
+  toFetch: EventId[] = [];
+  asked = new Set<EventId>();
+  delivered = 0;
+
+  constructor(
+    readonly tag: string | undefined,
+    readonly items: readonly Item[],
+    values: readonly string[],
+    since?: number,
+  ) {
+    this.slices = [{ values, ...(since !== undefined && { since }) }];
+  }
 }
 
 export type JobKind = "batch" | "sweep" | "related" | "direct";
@@ -78,13 +89,16 @@ export interface Asked {
 }
 
 /** Items whose recent past is asked for once more: quick reconnect, reopened chunks, rotation. */
-export interface Sweep {
-  readonly source: "reconnect" | "rotating";
-  readonly since: number;
-  readonly layer: Layer;
-  readonly items: readonly Item[];
-  cursor: number;
-  running: number;
+export class Sweep {
+  running = 0;
+
+  constructor(
+    readonly source: "reconnect" | "rotating",
+    readonly since: number,
+    readonly layer: Layer,
+    /** Those not asked for yet. */
+    readonly items: Item[],
+  ) {}
 }
 
 export interface Related {

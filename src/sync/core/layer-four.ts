@@ -4,21 +4,13 @@
 import { indexOf, layerOf, layers } from "./items.js";
 import type { Related } from "./job.js";
 import type { Input } from "./messages.js";
-import type { Relay } from "./relay.js";
+import { LayerFour, type Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 
 export function beginLayerFour(relay: Relay): void {
   const repos: number[] = [];
   for (const item of relay.items.keys()) if (layerOf(item) === layers.repositories) repos.push(indexOf(item));
-  relay.layerFour = {
-    repos,
-    cursor: 0,
-    request: undefined,
-    requestedMs: 0,
-    coordinates: [],
-    after: undefined,
-    ready: [],
-  };
+  relay.layerFour = new LayerFour(repos);
 }
 
 /** The next group to ask for; asks the store for more when there is none. */
@@ -32,8 +24,8 @@ export function takeRelated(state: SyncState, relay: Relay, step: Step): Related
   if (four.request === undefined && four.after === undefined) {
     const perFilter = state.config.tagsPerFilter;
     const coordinates: string[] = [];
-    while (coordinates.length < perFilter && four.cursor < four.repos.length) {
-      const repo = state.wanted.repo(four.repos[four.cursor++]!);
+    while (coordinates.length < perFilter && four.repos.length > 0) {
+      const repo = state.wanted.repo(four.repos.pop()!);
       if (repo) coordinates.push(repo.coordinate);
     }
     if (coordinates.length === 0) {

@@ -4,28 +4,14 @@
 
 import { filtersPerChunk, isLong, textOf, valueBytes } from "./filters.js";
 import { type Item, indexOf, type Layer, layerOf, layers, slotOf, slots } from "./items.js";
-import type { Chunk, Relay } from "./relay.js";
+import { Chunk, type Relay } from "./relay.js";
 import { type LiveRoom, liveRoom } from "./room.js";
 import type { Step, SyncState } from "./state.js";
 import { log } from "./telling.js";
 import { setSlot } from "./words.js";
 
 export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chunk {
-  const chunk: Chunk = {
-    id: relay.nextChunk++,
-    layer,
-    items: [],
-    bytes: 0,
-    subs: [],
-    unanswered: [],
-    openedMs: 0,
-    dirty: false,
-    closedToNew,
-    retryAtMs: 0,
-    refusals: 0,
-    awaitsAuth: false,
-    lostAtWallMs: undefined,
-  };
+  const chunk = new Chunk(relay.nextChunk++, layer, closedToNew);
   relay.chunks.push(chunk);
   return chunk;
 }

@@ -4,6 +4,7 @@
 import type { Filter } from "../../nostr/filter.js";
 import { filterOf, requestsOf, tagsOf, valueBytes, valuesOf } from "./filters.js";
 import { phaseOf, phases, slots } from "./items.js";
+import { Sweep } from "./job.js";
 import { addToChunk, mergeable, newChunk, placeItems } from "./live-set.js";
 import type { Chunk, Relay } from "./relay.js";
 import { liveRoom } from "./room.js";
@@ -60,8 +61,7 @@ function catchUp(state: SyncState, relay: Relay, chunk: Chunk): void {
   const since = Math.floor((chunk.lostAtWallMs - state.config.lookbackMs) / 1000);
   chunk.lostAtWallMs = undefined;
   const items = chunk.items.filter((item) => phaseOf(relay.items.get(item)) === phases.confirmed);
-  if (items.length > 0)
-    relay.sweeps.push({ source: "reconnect", since, layer: chunk.layer, items, cursor: 0, running: 0 });
+  if (items.length > 0) relay.sweeps.push(new Sweep("reconnect", since, chunk.layer, items));
 }
 
 export function removeChunk(relay: Relay, chunk: Chunk): void {

@@ -2,7 +2,7 @@
 // second that fills a page, end, or admit defeat. Never a loop, never a silent skip.
 
 import type { NostrEvent } from "../../nostr/event.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
+import type { Pubkey } from "../../nostr/ids.js";
 import type { Page, Slice } from "./job.js";
 
 /** Kinds met around repositories (grasp.md): a second that is too full is asked for kind by kind. */
@@ -13,21 +13,6 @@ const knownKinds: readonly number[] = [
 
 /** Smaller answers say nothing about how many a relay is willing to send. */
 export const smallestCap = 10;
-
-export function newPage(slice: Slice, limit: number, boundary: Set<EventId>): Page {
-  return {
-    slice,
-    limit,
-    count: 0,
-    unseen: 0,
-    oldest: Number.POSITIVE_INFINITY,
-    newest: Number.NEGATIVE_INFINITY,
-    ids: new Set(),
-    boundary,
-    kinds: new Set(),
-    authors: new Set(),
-  };
-}
 
 export function isInSlice(slice: Slice, event: NostrEvent): boolean {
   if (slice.since !== undefined && event.created_at < slice.since) return false;

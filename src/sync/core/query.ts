@@ -2,13 +2,13 @@
 // what that means for the job is decided in history.ts.
 
 import type { NostrEvent } from "../../nostr/event.js";
+import type { Filter } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
-import { kinds } from "../../nostr/kinds.js";
 import type { ClosedMeaning } from "./answers.js";
-import { filterOf, textOf } from "./filters.js";
+import { authorKinds, filterOf, textOf } from "./filters.js";
 import { type Item, indexOf, layerOf, layers } from "./items.js";
-import type { Asked, Job, Page, Query, Slice } from "./job.js";
-import { addToPage, endOfPage, isInSlice, newPage, smallestCap } from "./paging.js";
+import { type Asked, type Job, Page, type Query, type Slice } from "./job.js";
+import { addToPage, endOfPage, isInSlice, smallestCap } from "./paging.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { log, tally } from "./telling.js";
@@ -16,25 +16,14 @@ import { log, tally } from "./telling.js";
 /** Whether the query has ended; a failed one takes its job with it. Undefined: it goes on. */
 export type QueryEnd = "ended" | { readonly failed: string } | undefined;
 
-const authorKinds: readonly number[] = [kinds.deletion, kinds.vanish, kinds.graspList];
-
-function filterFor(job: Job, query: Query, slice: Slice, limit: number | undefined): ReturnType<typeof filterOf> {
-  const { since, until } = slice;
-  if (job.related && query.tag === undefined) {
-    return {
-      kinds: slice.kinds ?? authorKinds,
-      authors: slice.authors ?? job.related.authors,
-      ...(since !== undefined && { since }),
-      ...(until !== undefined && { until }),
-      ...(limit !== undefined && { limit }),
-    };
-  }
+function filterFor(job: Job, query: Query, slice: Slice, limit: number | undefined): Filter {
+  const authors = query.tag === undefined ? job.related?.authors : undefined;
   return filterOf(job.layer, query.tag, slice.values, {
-    since,
-    until,
+    since: slice.since,
+    until: slice.until,
     limit,
-    kinds: slice.kinds,
-    authors: slice.authors,
+    kinds: slice.kinds ?? (authors && authorKinds),
+    authors: slice.authors ?? authors,
   });
 }
 
@@ -71,7 +60,7 @@ export function sendQuery(state: SyncState, relay: Relay, asked: Asked, step: St
     return;
   }
   const most = Math.min(limit, slice.limit ?? limit);
-  query.page = newPage(slice, most, query.boundary);
+  query.page = new Page(slice, most, query.boundary);
   const subscription = begin(state, relay, asked, "paging", step);
   step.out.push({ type: "subscribe", ...of, subscription, filters: [filterFor(job, query, slice, most)] });
 }

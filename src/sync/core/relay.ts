@@ -8,25 +8,28 @@ import type { Asked, Job, Related, Sweep } from "./job.js";
 import type { RelayKey, RelayLimits, Time } from "./messages.js";
 
 /** A live subscription over one group of items (live.ts). Three filters of the same values, or one. */
-export interface Chunk {
-  readonly id: number;
-  readonly layer: Layer;
-  items: Item[];
-  bytes: number;
+export class Chunk {
+  items: Item[] = [];
+  bytes = 0;
   /** Open subscriptions; several when the filters do not fit into one frame. */
-  subs: string[];
+  subs: string[] = [];
   /** Subscriptions among them that have not reached EOSE. */
-  unanswered: string[];
-  openedMs: number;
+  unanswered: string[] = [];
+  openedMs = 0;
   /** Items changed since it was opened. */
-  dirty: boolean;
-  /** Made by halving or for one long value: takes no new items. */
-  closedToNew: boolean;
-  retryAtMs: number;
-  refusals: number;
-  awaitsAuth: boolean;
+  dirty = false;
+  retryAtMs = 0;
+  refusals = 0;
+  awaitsAuth = false;
   /** Wall time at which the relay closed it: what came since then is caught up after reopening. */
   lostAtWallMs: number | undefined;
+
+  constructor(
+    readonly id: number,
+    readonly layer: Layer,
+    /** Made by halving or for one long value. */
+    readonly closedToNew: boolean,
+  ) {}
 }
 
 export interface Replacement {
@@ -37,165 +40,108 @@ export interface Replacement {
 }
 
 /** The daily round's last step (layer-four.ts). */
-export interface LayerFour {
-  readonly repos: readonly number[];
-  cursor: number;
+export class LayerFour {
   request: number | undefined;
-  requestedMs: number;
-  coordinates: readonly string[];
+  requestedMs = 0;
+  coordinates: readonly string[] = [];
   after: string | undefined;
-  ready: Related[];
+  readonly ready: Related[] = [];
+
+  /** Those not looked up yet. */
+  constructor(readonly repos: number[]) {}
 }
 
 /** Items without a live filter, asked for in turn (rotation.ts). */
-export interface Turn {
-  items: number;
-  dueMs: number;
+export class Turn {
+  items = 0;
+  dueMs = Number.POSITIVE_INFINITY;
   /** Wall time at which the last round began; 0 when there was none. */
-  sinceWallMs: number;
+  sinceWallMs = 0;
 }
 
-const newTurn = (): Turn => ({ items: 0, dueMs: Number.POSITIVE_INFINITY, sinceWallMs: 0 });
-
-export interface Relay {
-  readonly ix: number;
-  readonly key: RelayKey;
-  readonly host: string;
-  /** Always wanted, never forgotten; changes with the list of services that are mirrored (targets.ts). */
-  bootstrap: boolean;
+export class Relay {
   // targets.ts
   wsUrl: RelayUrl | undefined;
   wssUrl: RelayUrl | undefined;
-  fullRepos: number;
-  waitingRepos: number;
-  readonly items: IntMap;
+  fullRepos = 0;
+  waitingRepos = 0;
+  readonly items = new IntMap();
   /** Per layer; entries are checked against `items` when taken. */
-  fresh: Item[][];
-  unplaced: Item[];
-  failedItems: number;
-  confirmedItems: number;
-  barredItems: number;
+  fresh: Item[][] = [[], [], [], []];
+  unplaced: Item[] = [];
+  failedItems = 0;
+  confirmedItems = 0;
+  barredItems = 0;
   // connection.ts
-  status: "disconnected" | "connecting" | "connected";
-  link: number;
-  dialedMs: number;
-  connectedMs: number;
-  awaitsDial: boolean;
+  status: "disconnected" | "connecting" | "connected" = "disconnected";
+  link = 0;
+  dialedMs = 0;
+  connectedMs = 0;
+  awaitsDial = false;
   notBeforeMs: number;
-  historyNotBeforeMs: number;
-  limits: RelayLimits;
-  good: boolean;
+  historyNotBeforeMs = 0;
+  limits: RelayLimits = {};
+  good = false;
   goodMoment: Time | undefined;
-  catchUpFailed: boolean;
-  nextDailyMs: number;
-  lastFullMs: number;
+  catchUpFailed = false;
+  nextDailyMs = Number.POSITIVE_INFINITY;
+  lastFullMs = Number.NEGATIVE_INFINITY;
   /** Why items are fresh: names the source of what their history brings. */
-  round: "startup" | "daily";
+  round: "startup" | "daily" = "startup";
   /** New events by what brought them, until the next summary in the log. */
-  newSince: { startup: number; reconnect: number; daily: number };
-  authPending: boolean;
+  readonly newSince = { startup: 0, reconnect: 0, daily: 0 };
+  authPending = false;
   // live.ts
-  chunks: Chunk[];
-  readonly liveSubs: Map<string, { readonly chunk: Chunk; readonly filters: number }>;
-  openFilters: number;
-  nextChunk: number;
+  chunks: Chunk[] = [];
+  readonly liveSubs = new Map<string, { readonly chunk: Chunk; readonly filters: number }>();
+  openFilters = 0;
+  nextChunk: number = slots.firstChunk;
   /** Items wait for a merge to end before they are placed. */
-  placingWaits: boolean;
-  consolidated: boolean;
+  placingWaits = false;
+  consolidated = false;
   /** No live root was active before this second; some may all have become active later. */
-  leastActive: number;
-  liveMode: "limit-0" | "since";
+  leastActive = Number.POSITIVE_INFINITY;
+  liveMode: "limit-0" | "since" = "limit-0";
   replacement: Replacement | undefined;
   // rotation.ts
-  readonly turns: { readonly roots: Turn; readonly repos: Turn };
+  readonly turns = { roots: new Turn(), repos: new Turn() };
   // history.ts
-  jobs: Job[];
-  readonly bySub: Map<string, Asked>;
-  sweeps: Sweep[];
-  retries: { readonly dueMs: number; readonly items: readonly Item[] }[];
-  direct: EventId[];
+  jobs: Job[] = [];
+  readonly bySub = new Map<string, Asked>();
+  sweeps: Sweep[] = [];
+  retries: { readonly dueMs: number; readonly items: readonly Item[] }[] = [];
+  direct: EventId[] = [];
   layerFour: LayerFour | undefined;
-  learnedCap: number;
-  noNegentropyUntilMs: number;
-  negentropyFailures: number;
-  warnedNegentropy: boolean;
-  peerMissing: number;
-  peerMissingTold: number;
+  /** Events a page has at most, as far as pages have shown it. */
+  learnedCap = Number.POSITIVE_INFINITY;
+  noNegentropyUntilMs = 0;
+  negentropyFailures = 0;
+  warnedNegentropy = false;
+  peerMissing = 0;
+  peerMissingTold = 0;
   // arrivals.ts
-  offersInFlight: number;
-  readingPaused: boolean;
+  offersInFlight = 0;
+  readingPaused = false;
   dayStartMs: number;
-  newToday: number;
-  judged: number;
-  refused: number;
+  newToday = 0;
+  judged = 0;
+  refused = 0;
   // core.ts
-  armedMs: number;
-  forgotten: boolean;
-}
+  /** When it wants to be looked at again. */
+  dueMs = Number.POSITIVE_INFINITY;
+  forgotten = false;
 
-export function newRelay(ix: number, key: RelayKey, host: string, bootstrap: boolean, nowMs: number): Relay {
-  return {
-    ix,
-    key,
-    host,
-    bootstrap,
-    wsUrl: undefined,
-    wssUrl: undefined,
-    fullRepos: 0,
-    waitingRepos: 0,
-    items: new IntMap(),
-    fresh: [[], [], [], []],
-    unplaced: [],
-    failedItems: 0,
-    confirmedItems: 0,
-    barredItems: 0,
-    status: "disconnected",
-    link: 0,
-    dialedMs: 0,
-    connectedMs: 0,
-    awaitsDial: false,
-    notBeforeMs: nowMs,
-    historyNotBeforeMs: 0,
-    limits: {},
-    good: false,
-    goodMoment: undefined,
-    catchUpFailed: false,
-    nextDailyMs: Number.POSITIVE_INFINITY,
-    lastFullMs: Number.NEGATIVE_INFINITY,
-    round: "startup",
-    newSince: { startup: 0, reconnect: 0, daily: 0 },
-    authPending: false,
-    chunks: [],
-    liveSubs: new Map(),
-    openFilters: 0,
-    nextChunk: slots.firstChunk,
-    placingWaits: false,
-    consolidated: false,
-    leastActive: Number.POSITIVE_INFINITY,
-    liveMode: "limit-0",
-    replacement: undefined,
-    turns: { roots: newTurn(), repos: newTurn() },
-    jobs: [],
-    bySub: new Map(),
-    sweeps: [],
-    retries: [],
-    direct: [],
-    layerFour: undefined,
-    learnedCap: Number.POSITIVE_INFINITY,
-    noNegentropyUntilMs: 0,
-    negentropyFailures: 0,
-    warnedNegentropy: false,
-    peerMissing: 0,
-    peerMissingTold: 0,
-    offersInFlight: 0,
-    readingPaused: false,
-    dayStartMs: nowMs,
-    newToday: 0,
-    judged: 0,
-    refused: 0,
-    armedMs: Number.POSITIVE_INFINITY,
-    forgotten: false,
-  };
+  constructor(
+    readonly ix: number,
+    readonly key: RelayKey,
+    readonly host: string,
+    /** Always wanted, never forgotten; changes with the list of services that are mirrored (targets.ts). */
+    public bootstrap: boolean,
+    nowMs: number,
+  ) {
+    this.notBeforeMs = nowMs;
+    this.dayStartMs = nowMs;
+  }
 }
 
 export const hasTargets = (relay: Relay): boolean => relay.bootstrap || relay.fullRepos + relay.waitingRepos > 0;

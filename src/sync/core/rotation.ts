@@ -1,7 +1,7 @@
 // Items without a live filter are covered by asking again for their recent past: roots every 6 h, repos hourly.
 
 import { type Item, type Layer, layerOf, layers, slotOf, slots } from "./items.js";
-import type { Sweep } from "./job.js";
+import { Sweep } from "./job.js";
 import type { Relay, Turn } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 
@@ -12,7 +12,7 @@ function sweepOver(relay: Relay, layer: Layer, since: number): void {
   for (const item of relay.items.keys()) {
     if (layerOf(item) === layer && slotOf(relay.items.get(item)) === slots.rotating) items.push(item);
   }
-  if (items.length > 0) relay.sweeps.push({ source: "rotating", since, layer, items, cursor: 0, running: 0 });
+  if (items.length > 0) relay.sweeps.push(new Sweep("rotating", since, layer, items));
 }
 
 export function rotate(state: SyncState, relay: Relay, step: Step): void {

@@ -50,7 +50,7 @@ export interface CoreSnapshot {
   readonly repos: number;
   readonly roots: number;
   /** Places in tables, free ones included: what memory follows. */
-  readonly tables: { readonly repos: number; readonly roots: number; readonly early: number; readonly due: number };
+  readonly tables: { readonly repos: number; readonly roots: number; readonly early: number };
   readonly unplaced: number;
   readonly waitingOnlyRelays: number;
 }
@@ -99,7 +99,7 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
     cold: state.remembered.cold.size,
     repos: state.wanted.repos.size,
     roots: state.wanted.rootCount,
-    tables: { ...state.wanted.tableSizes, due: state.due.size },
+    tables: state.wanted.tableSizes,
     unplaced: state.unplaced.size,
     waitingOnlyRelays: state.waitingOnlyRelays,
   };

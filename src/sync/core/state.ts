@@ -2,44 +2,50 @@
 
 import { Budgets } from "./budgets.js";
 import type { SyncConfig } from "./config.js";
-import { DueHeap } from "./due-heap.js";
 import { HealthBook } from "./health.js";
 import type { Command, Random, RelayKey, Time } from "./messages.js";
 import type { Relay } from "./relay.js";
 import { Remembered } from "./remembered.js";
 import { Wanted } from "./wanted.js";
 
-export interface SyncState {
-  readonly config: SyncConfig;
+export class SyncState {
   readonly wanted: Wanted;
   readonly health: HealthBook;
   readonly remembered: Remembered;
   readonly budgets: Budgets;
-  readonly relays: Map<RelayKey, Relay>;
-  readonly byIx: (Relay | undefined)[];
-  readonly freeIx: number[];
-  readonly byHost: Map<string, Set<number>>;
+  readonly relays = new Map<RelayKey, Relay>();
+  readonly byIx: (Relay | undefined)[] = [];
+  readonly freeIx: number[] = [];
+  readonly byHost = new Map<string, Set<number>>();
   /** owner → relay number → how many of his repos list it. */
-  readonly byOwner: Map<string, Map<number, number>>;
+  readonly byOwner = new Map<string, Map<number, number>>();
   /** Coordinates some of whose listed relays found no place under the caps. */
-  readonly unplaced: Set<string>;
+  readonly unplaced = new Set<string>();
   /** The operator wants nothing to do with these. */
-  ignored: ReadonlySet<RelayKey>;
-  waitingOnlyRelays: number;
+  ignored: ReadonlySet<RelayKey> = new Set();
+  waitingOnlyRelays = 0;
   /** Few, and walked for every repo that changes. */
-  readonly bootstrap: Set<Relay>;
-  bootstrapNamesStates: boolean;
+  readonly bootstrap = new Set<Relay>();
+  bootstrapNamesStates = true;
   /** Relays that targets changed in this step. */
-  readonly touched: Set<Relay>;
-  readonly dialing: Set<Relay>;
-  readonly dialQueue: Relay[];
-  readonly due: DueHeap<Relay>;
-  windowEndMs: number;
-  tidyMs: number;
-  nextName: number;
-  nextJob: number;
-  nextLink: number;
-  started: boolean;
+  readonly touched = new Set<Relay>();
+  readonly dialing = new Set<Relay>();
+  readonly dialQueue: Relay[] = [];
+  /** No relay is due before this; it may be earlier than the first that is. */
+  nextDueMs = Number.POSITIVE_INFINITY;
+  windowEndMs = Number.POSITIVE_INFINITY;
+  tidyMs = Number.POSITIVE_INFINITY;
+  nextName = 1;
+  nextJob = 1;
+  nextLink = 1;
+  started = false;
+
+  constructor(readonly config: SyncConfig) {
+    this.wanted = new Wanted(config);
+    this.health = new HealthBook(config);
+    this.remembered = new Remembered(config);
+    this.budgets = new Budgets(config);
+  }
 }
 
 /** What one step may use: the time, random numbers, and where its commands go. */
@@ -47,34 +53,4 @@ export interface Step {
   readonly now: Time;
   readonly random: Random;
   readonly out: Command[];
-}
-
-export function newState(config: SyncConfig): SyncState {
-  return {
-    config,
-    wanted: new Wanted(config),
-    health: new HealthBook(config),
-    remembered: new Remembered(config),
-    budgets: new Budgets(config),
-    relays: new Map(),
-    byIx: [],
-    freeIx: [],
-    byHost: new Map(),
-    byOwner: new Map(),
-    unplaced: new Set(),
-    ignored: new Set(),
-    waitingOnlyRelays: 0,
-    bootstrap: new Set(),
-    bootstrapNamesStates: true,
-    touched: new Set(),
-    dialing: new Set(),
-    dialQueue: [],
-    due: new DueHeap(),
-    windowEndMs: Number.POSITIVE_INFINITY,
-    tidyMs: Number.POSITIVE_INFINITY,
-    nextName: 1,
-    nextJob: 1,
-    nextLink: 1,
-    started: false,
-  };
 }

@@ -3,7 +3,7 @@
 // again when a relay has left.
 
 import { allStatesItem, announcementsItem, layerOf, layers, repositoryItem, rootItem, stateItem } from "./items.js";
-import { newRelay, type Relay } from "./relay.js";
+import { Relay } from "./relay.js";
 import { type ListedRelay, listedRelay } from "./relays-of.js";
 import type { Step, SyncState } from "./state.js";
 import type { Repo } from "./wanted.js";
@@ -11,7 +11,7 @@ import { addItem, removeItem } from "./words.js";
 
 function addRelay(state: SyncState, listed: ListedRelay, bootstrap: boolean, step: Step): Relay {
   const ix = state.freeIx.pop() ?? state.byIx.length;
-  const relay = newRelay(ix, listed.key, listed.host, bootstrap, step.now.monotonicMs);
+  const relay = new Relay(ix, listed.key, listed.host, bootstrap, step.now.monotonicMs);
   state.byIx[ix] = relay;
   state.relays.set(listed.key, relay);
   const atHost = state.byHost.get(listed.host);
