@@ -69,7 +69,7 @@ export class Entering {
       }
     }
     if (verdict.action === "store" || verdict.action === "leave") {
-      await this.#dropRefs(verdict.withdrawn ?? [], event.pubkey);
+      await this.dropRefs(verdict.withdrawn ?? [], event.pubkey);
     }
     if (verdict.action === "known" && event.kind === kinds.announcement) await this.#ensureOnDisk(event);
     const names = await this.#concernedBy(event, verdict);
@@ -89,7 +89,8 @@ export class Entering {
     return isServed;
   }
 
-  async #dropRefs(withdrawn: readonly Withdrawn[], author: Pubkey): Promise<void> {
+  /** Refs of pull requests whose events are gone. */
+  async dropRefs(withdrawn: readonly Withdrawn[], author: Pubkey): Promise<void> {
     const pullRequests = withdrawn.filter(({ kind }) => kind === kinds.pullRequest || kind === kinds.pullRequestUpdate);
     for (const { id, repositories } of pullRequests) {
       for (const name of repositories.flatMap((text) => repositoryNamed(text) ?? [])) {

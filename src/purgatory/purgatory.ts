@@ -172,6 +172,7 @@ export class Purgatory {
         observer.expired(entry, expiry);
         this.#changed(placesOf(entry), [entry]);
       },
+      dropRefs: (withdrawn, author) => this.#entering.dropRefs(withdrawn, author),
       placeholdersExpired: (count) => observer.placeholdersExpired?.(count),
     });
   }

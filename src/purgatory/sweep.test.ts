@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { catalogueRow } from "../admission/catalogue.js";
-import { announcement, nameOf, oid, state } from "../admission/testing/world.js";
+import { addressOfRepository, announcement, keyOf, makeEvent, nameOf, oid, state } from "../admission/testing/world.js";
 import { waitingAnnouncement } from "../admission/waiting.js";
+import type { Tag } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { countEntries } from "./counts.js";
@@ -86,4 +87,47 @@ test("data that came before its event is counted while it waits and when it expi
   await room.advance(11 * minutes);
   assert.equal((await countEntries(room.store)).get("placeholder:waiting"), undefined);
   assert.equal(room.placeholdersExpired, 1);
+});
+
+test("what its author let expire (NIP-40) is removed, and git follows as if he had deleted it", async (context) => {
+  const room = await open(context);
+  const name = nameOf("alice", "brief");
+  const until = (seconds: number): Tag => ["expiration", String(room.now + seconds)];
+  await room.send(announcement("alice", "brief", [until(20 * minutes)], room.now));
+  const tip = await room.commit(name, "one");
+  await room.send(state("alice", "brief", [[main, tip]], room.now));
+  const address = addressOfRepository("alice", "brief");
+  const pullRequest = makeEvent(keyOf("bob"), 1618, [["a", address], ["c", tip], until(10 * minutes)], room.now);
+  assert.equal(await room.send(pullRequest), true);
+  const refs = async (): Promise<string[]> => [...(await room.repository(name).refs()).refs.keys()];
+  assert.deepEqual(await refs(), [main, `refs/nostr/${pullRequest.id}`]);
+  assert.equal(room.store.stats.events, 3);
+  await room.advance(11 * minutes);
+  assert.equal(room.store.stats.events, 2);
+  assert.deepEqual(await refs(), [main]);
+  assert.ok(await room.purgatory.lookUp(name));
+  await room.advance(10 * minutes);
+  assert.equal(room.store.stats.events, 1, "the state has no time of its own");
+  assert.equal((await catalogueRow(room.store, name))?.status, "deleted");
+  assert.equal(await room.purgatory.lookUp(name), undefined);
+  const causes: string[] = [];
+  const stop = new AbortController();
+  for await (const page of room.store.feed(0, stop.signal)) {
+    for (const entry of page) if (entry.type === "removed") causes.push(`${entry.kind} ${entry.cause}`);
+    stop.abort();
+  }
+  assert.deepEqual(causes, ["1618 expiration", "30617 expiration"]);
+});
+
+test("an announcement that expires by its own tag waits no longer than that, and not softly", async (context) => {
+  const room = await open(context);
+  const name = nameOf("alice", "hasty");
+  await room.send(announcement("alice", "hasty", [["expiration", String(room.now + 10 * minutes)]], room.now));
+  await room.send(state("alice", "hasty", [[main, oid("far")]], room.now));
+  await room.advance(9 * minutes);
+  assert.equal((await waitingAnnouncement(room.store, name))?.phase, "waiting");
+  await room.advance(2 * minutes);
+  assert.equal(await waitingAnnouncement(room.store, name), undefined);
+  assert.equal(await catalogueRow(room.store, name), undefined);
+  assert.equal(await room.repositories.exists(diskAddress(name)), false);
 });
