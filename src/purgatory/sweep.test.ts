@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { catalogueRow } from "../admission/catalogue.js";
-import { addressOfRepository, announcement, keyOf, makeEvent, nameOf, oid, state } from "../admission/testing/world.js";
+import {
+  addressOfRepository,
+  announcement,
+  keyOf,
+  makeEvent,
+  nameOf,
+  oid,
+  state,
+} from "../admission/testing/world.js";
 import { waitingAnnouncement } from "../admission/waiting.js";
 import type { Tag } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
@@ -130,4 +138,30 @@ test("an announcement that expires by its own tag waits no longer than that, and
   assert.equal(await waitingAnnouncement(room.store, name), undefined);
   assert.equal(await catalogueRow(room.store, name), undefined);
   assert.equal(await room.repositories.exists(diskAddress(name)), false);
+});
+
+test("with a pull request comes what waits because it is about it, and what is about that", async (context) => {
+  const room = await open(context);
+  const name = nameOf("alice", "talked");
+  await room.send(announcement("alice", "talked", [], room.now));
+  await room.send(state("alice", "talked", [[main, await room.commit(name, "one")]], room.now));
+  await room.send(announcement("bob", "elsewhere", [], room.now));
+  const tip = await room.commit(nameOf("bob", "elsewhere"), "change");
+  const address = addressOfRepository("alice", "talked");
+  const pullRequest = makeEvent(
+    keyOf("bob"),
+    1618,
+    [
+      ["a", address],
+      ["c", tip],
+    ],
+    room.now,
+  );
+  const comment = makeEvent(keyOf("carol"), 1111, [["e", pullRequest.id]], room.now);
+  const reaction = makeEvent(keyOf("dave"), 7, [["e", comment.id]], room.now);
+  const all = [pullRequest, comment, reaction];
+  for (const event of all) assert.equal(await room.send(event), false);
+  assert.equal(await room.commit(name, "change"), tip);
+  await room.purgatory.fetched(name);
+  assert.deepEqual(await Promise.all(all.map((event) => room.isServed(event))), [true, true, true]);
 });
