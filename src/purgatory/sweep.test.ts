@@ -4,7 +4,9 @@ import { catalogueRow } from "../admission/catalogue.js";
 import {
   addressOfRepository,
   announcement,
+  elsewhere,
   keyOf,
+  maintainers,
   makeEvent,
   nameOf,
   oid,
@@ -138,6 +140,23 @@ test("an announcement that expires by its own tag waits no longer than that, and
   assert.equal(await waitingAnnouncement(room.store, name), undefined);
   assert.equal(await catalogueRow(room.store, name), undefined);
   assert.equal(await room.repositories.exists(diskAddress(name)), false);
+});
+
+test("when the grace of a repository that left is over its announcement goes too, unless a maintainer keeps it here", async (context) => {
+  const room = await open(context);
+  const host = async (owner: string, tags: Tag[] = []): Promise<void> => {
+    await room.send(announcement(owner, "left", tags, room.now));
+    await room.send(state(owner, "left", [[main, await room.commit(nameOf(owner, "left"), owner)]], room.now));
+  };
+  for (const owner of ["alice", "bob", "carol"]) await host(owner, owner === "carol" ? [maintainers("bob")] : []);
+  const leaving = [elsewhere("alice", "left", [], room.now + 1), elsewhere("bob", "left", [], room.now + 1)];
+  for (const event of leaving) await room.send(event);
+  const here = () => Promise.all(leaving.map((event) => room.isServed(event)));
+  await room.advance(89 * 24 * hours);
+  assert.deepEqual(await here(), [true, true]);
+  await room.advance(2 * 24 * hours);
+  assert.deepEqual(await here(), [false, true]);
+  assert.equal(await catalogueRow(room.store, nameOf("alice", "left")), undefined);
 });
 
 test("with a pull request comes what waits because it is about it, and what is about that", async (context) => {

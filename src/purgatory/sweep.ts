@@ -1,7 +1,10 @@
 // Ends what has waited too long (purgatory.md, "Waiting room": expiry). Decisions are in expiry.ts; this applies them.
 
 import { applyChange } from "../admission/apply.js";
+import { storedAuthority } from "../admission/authority.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow, withStatus } from "../admission/catalogue.js";
+import { ownerTrusting } from "../admission/exception.js";
+import { refreshListings } from "../admission/listings.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import type { Withdrawn } from "../admission/policy.js";
 import { rememberId } from "../admission/remembered.js";
@@ -13,6 +16,7 @@ import type { RepositoryStore } from "../git/types.js";
 import { expirationOf, tagValues } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
 import type { Store, Transaction } from "../store/port.js";
 import type { Contributors } from "./contributors.js";
 import { clockJumpSeconds, type Expiry, expiryOf } from "./expiry.js";
@@ -174,7 +178,7 @@ export class Sweep {
       const isGoing = row.status === "leaving" || row.status === "deleted";
       if (isGoing && row.since + settings().unhostGraceSeconds <= now) over.push(row);
     }
-    for (const row of over) await store.transact(async (tx) => tx.deleteRow("catalogue", repositoryKey(row)));
+    for (const row of over) await store.transact((tx) => forgetRepository(tx, row, now));
     await this.#deleteFromDisk(over);
   }
 }
@@ -215,6 +219,17 @@ async function applyExpiry(
   const end = await withdrawalOf(tx, [], [current], "expired", now, () => false);
   for (const change of end.changes) await applyChange(tx, change, now);
   return end.repositories.filter(({ to }) => to === "remove").map(({ name }) => name);
+}
+
+/** With its row goes the announcement that left us: only as somebody's maintainer may its author have one here. */
+async function forgetRepository(tx: Transaction, row: CatalogueRow, now: number): Promise<void> {
+  tx.deleteRow("catalogue", repositoryKey(row));
+  const { owner, identifier } = row;
+  const left =
+    row.status === "leaving" ? await tx.latest({ kind: kinds.announcement, pubkey: owner, identifier }) : undefined;
+  if (!left || (await ownerTrusting(storedAuthority(tx), row, () => false)) !== undefined) return;
+  await tx.remove(left.event.id, "unhosted");
+  await refreshListings(tx, row, now);
 }
 
 /** A replacement of a repository that is served waits for nothing of its own: then there is nothing to drop. */
