@@ -76,7 +76,7 @@ export class Entering {
     if (names.length === 0) return false;
     const settle = async (): Promise<boolean> => {
       if (verdict.action === "hold" && verdict.entry.kind === "pull-request") await this.claim(event.id);
-      const released = await this.parts.settling.settle(names, "present");
+      const released = await this.parts.settling.settle(names, "present", undefined, [event.id]);
       return released.some(({ id }) => id === event.id);
     };
     const contributor = verdict.action === "hold" ? contributorOf(verdict.entry) : undefined;
