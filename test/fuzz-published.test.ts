@@ -46,7 +46,7 @@ const tagNames = [
 
 describe("fuzz: published events", { timeout: 600_000 }, () => {
   test("any signed event is answered by a rule, never by a fault", async (t) => {
-    const world = await RelayWorld.start(t, { NGIT_PURGATORY_ANNOUNCEMENTS_PER_KEY: "100000" });
+    const world = await RelayWorld.start(t, { NGIT_PURGATORY_MAX_ANNOUNCEMENTS_PER_KEY: "100000" });
     const keys = [keyOf("one"), keyOf("two"), keyOf("three")];
     const known = world.issue(keys[0] ?? keyOf("one"), "known").event;
     await world.taken(known);

@@ -1,6 +1,7 @@
 // Writing waiting entries: every derived row of the table is kept here, so that no caller can forget one.
 // All calls of one transaction must be awaited one after the other: totals are read, changed and written back.
 
+import { expirationOf } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { Transaction } from "../store/port.js";
 import { addressKey, repositoryNamed } from "./names.js";
@@ -71,7 +72,10 @@ async function accountHolder(tx: Transaction, pubkey: Pubkey, change: number): P
 }
 
 /** Writes an entry, or a changed version of it (phase, expiry, repositories). */
-export async function putWaiting(tx: Transaction, entry: WaitingEntry): Promise<void> {
+export async function putWaiting(tx: Transaction, given: WaitingEntry): Promise<void> {
+  // Nobody waits longer than his own expiration (NIP-40) lets him be served.
+  const expires = Math.min(given.expires, expirationOf(waitingEvent(given)) ?? given.expires);
+  const entry = { ...given, expires };
   await removeWaiting(tx, entry.id);
   tx.setRow("purgatory", waitingKeys.entry(entry.id), entry);
   const hint: WaitingHint = {

@@ -5,6 +5,7 @@ import { type CatalogueRow, catalogueRow, isReleased, setCatalogueRow, takesStat
 import type { RepositoryName } from "../admission/names.js";
 import { LauncherError } from "../git/launcher-job.js";
 import type { Repositories } from "../git/repositories.js";
+import type { EventId } from "../nostr/ids.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
@@ -64,7 +65,7 @@ async function release(
     if (row.status === "soft") await parts.purgatory.revive(row);
     await countBytes(parts.store, row, command.kind, bytes);
     if (row.archive) parts.purgatory.archiveBudget.took(bytes);
-    await parts.purgatory.fetched(row);
+    await parts.purgatory.fetched(row, command.kind === "pull-request" ? (command.job as EventId) : undefined);
   } else if (row.status === "soft") await dropIfStillSoft(parts, row);
 }
 

@@ -69,14 +69,14 @@ export class Entering {
       }
     }
     if (verdict.action === "store" || verdict.action === "leave") {
-      await this.#dropRefs(verdict.withdrawn ?? [], event.pubkey);
+      await this.dropRefs(verdict.withdrawn ?? [], event.pubkey);
     }
     if (verdict.action === "known" && event.kind === kinds.announcement) await this.#ensureOnDisk(event);
     const names = await this.#concernedBy(event, verdict);
     if (names.length === 0) return false;
     const settle = async (): Promise<boolean> => {
       if (verdict.action === "hold" && verdict.entry.kind === "pull-request") await this.claim(event.id);
-      const released = await this.parts.settling.settle(names, "present");
+      const released = await this.parts.settling.settle(names, "present", undefined, [event.id]);
       return released.some(({ id }) => id === event.id);
     };
     const contributor = verdict.action === "hold" ? contributorOf(verdict.entry) : undefined;
@@ -89,7 +89,8 @@ export class Entering {
     return isServed;
   }
 
-  async #dropRefs(withdrawn: readonly Withdrawn[], author: Pubkey): Promise<void> {
+  /** Refs of pull requests whose events are gone. */
+  async dropRefs(withdrawn: readonly Withdrawn[], author: Pubkey): Promise<void> {
     const pullRequests = withdrawn.filter(({ kind }) => kind === kinds.pullRequest || kind === kinds.pullRequestUpdate);
     for (const { id, repositories } of pullRequests) {
       for (const name of repositories.flatMap((text) => repositoryNamed(text) ?? [])) {

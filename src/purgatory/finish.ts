@@ -88,6 +88,16 @@ async function releaseRepository(
   return { first, after };
 }
 
+/** What waited because it is about this event, and what is about that. */
+async function releaseAbout(tx: Transaction, id: EventId, via: Via, nowSeconds: number): Promise<Released[]> {
+  const released: Released[] = [];
+  for (const about of await waitingEntries(tx, waitingKeys.tagsEvent(id), maxRelatedReleased)) {
+    const one = about.kind === "related" ? await releaseEntry(tx, about, via, nowSeconds) : undefined;
+    if (one) released.push(one, ...(await releaseAbout(tx, one.id, via, nowSeconds)));
+  }
+  return released;
+}
+
 function push<T>(list: T[], item: T | undefined): void {
   if (item !== undefined) list.push(item);
 }
@@ -135,12 +145,11 @@ export async function finish(
   }
   // Oldest first, so that the newest wins.
   const ordered = [...states.values()].sort((a, b) => compareNewestFirst(b.entry, a.entry));
-  for (const { entry, via: how } of ordered) push(released, await releaseEntry(tx, entry, how, nowSeconds));
-  for (const entry of pullRequests) {
-    push(released, await releaseEntry(tx, entry, via, nowSeconds));
-    for (const about of await waitingEntries(tx, waitingKeys.tagsEvent(entry.id), maxRelatedReleased)) {
-      if (about.kind === "related") push(later, await releaseEntry(tx, about, via, nowSeconds));
-    }
+  for (const { entry, via: how } of [...ordered, ...pullRequests.map((entry) => ({ entry, via }))]) {
+    const one = await releaseEntry(tx, entry, how, nowSeconds);
+    if (!one) continue;
+    released.push(one);
+    later.push(...(await releaseAbout(tx, one.id, how, nowSeconds)));
   }
   return [...released, ...later];
 }

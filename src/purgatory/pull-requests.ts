@@ -20,7 +20,7 @@ import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { pullRequestOf, repositoriesTagged } from "../nostr/nip34.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Reader } from "../store/port.js";
-import { type PlacedName, underPrs } from "./repository-address.js";
+import { type PlacedName, placeKey, underPrs } from "./repository-address.js";
 
 export interface PullRequestPlan {
   readonly entry: WaitingEntry;
@@ -82,9 +82,22 @@ export function tipOf(entry: WaitingEntry): Oid | undefined {
   return isOid(tip) ? tip : undefined;
 }
 
-export async function waitingPullRequests(reader: Reader, name: PlacedName): Promise<WaitingEntry[]> {
+/** Those asked for by id, then others up to a bound: a flood of strangers' must not hide the one that is pushed now. */
+export async function waitingPullRequests(
+  reader: Reader,
+  name: PlacedName,
+  asked: readonly EventId[] = [],
+): Promise<WaitingEntry[]> {
   const prefix = name.area === "prs" ? waitingKeys.contributor(name) : waitingKeys.repositoryKind(name, "pull-request");
-  return (await waitingEntries(reader, prefix, maxPullRequestsLookedAt)).filter((entry) => entry.releasable);
+  const found = new Map<EventId, WaitingEntry>();
+  for (const id of asked) {
+    const entry = await waitingEntry(reader, id);
+    const isHere =
+      entry?.kind === "pull-request" && placesOf(entry).some((place) => placeKey(place) === placeKey(name));
+    if (isHere) found.set(id, entry);
+  }
+  for (const entry of await waitingEntries(reader, prefix, maxPullRequestsLookedAt)) found.set(entry.id, entry);
+  return [...found.values()].filter((entry) => entry.releasable);
 }
 
 /**

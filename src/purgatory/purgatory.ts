@@ -172,6 +172,7 @@ export class Purgatory {
         observer.expired(entry, expiry);
         this.#changed(placesOf(entry), [entry]);
       },
+      dropRefs: (withdrawn, author) => this.#entering.dropRefs(withdrawn, author),
       placeholdersExpired: (count) => observer.placeholdersExpired?.(count),
     });
   }
@@ -246,8 +247,8 @@ export class Purgatory {
   }
 
   /** After a hunt brought objects into a repository, or found its refs adrift. */
-  fetched(name: RepositoryName): Promise<readonly Released[]> {
-    return this.#settling.settle([name], "hunt");
+  fetched(name: RepositoryName, pullRequest?: EventId): Promise<readonly Released[]> {
+    return this.#settling.settle([name], "hunt", undefined, pullRequest === undefined ? [] : [pullRequest]);
   }
 
   /** How much more a hunt may bring for this author under `/prs/`. */

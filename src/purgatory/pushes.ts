@@ -221,7 +221,8 @@ export class Pushes {
       const known = await this.#known(eventId);
       if (known) await placeholders.claim(known);
     }
-    const released = await settling.settle([address], "push");
+    const asked = [...nostrIds(updates), ...outcome.placeholders.map(({ eventId }) => eventId)];
+    const released = await settling.settle([address], "push", undefined, asked);
     return [...(await this.#linesFor(address, released, state?.id)), ...(await this.#remarks(outcome))];
   }
 

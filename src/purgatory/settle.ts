@@ -51,19 +51,25 @@ export class Settling {
 
   constructor(private readonly parts: SettleParts) {}
 
-  /** Releases what can be released around these repositories; resolves when it is done and stored. */
+  /**
+   * Releases what can be released around these repositories; resolves when it is done and stored. `asked`: pull requests
+   * that are looked at however many others wait there.
+   */
   async settle(
     names: readonly PlacedName[],
     via: Via,
     partial: ReadonlySet<EventId> = new Set(),
+    asked: readonly EventId[] = [],
   ): Promise<readonly Released[]> {
-    const concerned = await this.concerned(names);
+    const concerned = await this.concerned(names, asked);
     if (concerned.length === 0) return [];
     const addresses = concerned.map((name) => diskAddress(name));
     let served: RepositoryName[] = [];
     const attempt = (): Promise<readonly Released[]> => {
       served = [];
-      return this.parts.repositories.withLocks(addresses, () => this.settleLocked(concerned, via, partial, served));
+      return this.parts.repositories.withLocks(addresses, () =>
+        this.settleLocked(concerned, via, partial, asked, served),
+      );
     };
     try {
       // Every step may be done twice. A git process that was killed is most likely not killed again.
@@ -96,7 +102,7 @@ export class Settling {
 
   private open = (name: PlacedName): Repository => this.parts.repositories.open(diskAddress(name));
 
-  private async concerned(names: readonly PlacedName[]): Promise<PlacedName[]> {
+  private async concerned(names: readonly PlacedName[], asked: readonly EventId[]): Promise<PlacedName[]> {
     const { store } = this.parts;
     const found = new Map(names.map((name) => [placeKey(name), name]));
     for (const name of names) {
@@ -113,7 +119,7 @@ export class Settling {
       }
     }
     for (const name of names) {
-      for (const entry of await waitingPullRequests(store, name)) {
+      for (const entry of await waitingPullRequests(store, name, asked)) {
         for (const other of placesOf(entry)) found.set(placeKey(other), other);
       }
     }
@@ -148,6 +154,7 @@ export class Settling {
     concerned: readonly PlacedName[],
     via: Via,
     partial: ReadonlySet<EventId>,
+    asked: readonly EventId[],
     served: RepositoryName[],
   ): Promise<readonly Released[]> {
     const { store, clock, repositories } = this.parts;
@@ -160,7 +167,7 @@ export class Settling {
     const copied = new Map<string, number>();
     const hosted = names.filter(({ area }) => area !== "prs");
     const plans = await this.planAndAlign(hosted, this.planning(nowSeconds, partial), copied);
-    const pullRequests = await this.placePullRequests(names, plans);
+    const pullRequests = await this.placePullRequests(names, plans, asked);
     const entries = pullRequests.map(({ entry }) => entry);
     const isQuietEverywhere = entries.length === 0 && copied.size === 0 && plans.every(isQuiet);
     const finishing = { plans, pullRequests: entries, copied, via, nowSeconds };
@@ -237,13 +244,14 @@ export class Settling {
   private async placePullRequests(
     names: readonly PlacedName[],
     plans: readonly RepositoryPlan[],
+    asked: readonly EventId[],
   ): Promise<PullRequestPlan[]> {
     const { store, writer, mirroring } = this.parts;
     const released = new Set(plans.filter((plan) => plan.governing).map((plan) => repositoryKey(plan.name)));
     const mine = new Set(names.map(placeKey));
     const placed = new Map<string, PullRequestPlan>();
     for (const name of names) {
-      for (const entry of await this.withCommitHere(name)) {
+      for (const entry of await this.withCommitHere(name, asked)) {
         if (placed.has(entry.id)) continue;
         const contributor = contributorOf(entry);
         const prs = contributor && mine.has(placeKey(underPrs(contributor))) ? underPrs(contributor) : undefined;
@@ -264,8 +272,8 @@ export class Settling {
   }
 
   /** One question to git however many wait: most of them wait for something that is not here. */
-  private async withCommitHere(name: PlacedName): Promise<WaitingEntry[]> {
-    const waiting = await waitingPullRequests(this.parts.store, name);
+  private async withCommitHere(name: PlacedName, asked: readonly EventId[]): Promise<WaitingEntry[]> {
+    const waiting = await waitingPullRequests(this.parts.store, name, asked);
     if (waiting.length === 0) return [];
     const types = await this.open(name).objectTypes(waiting.flatMap((entry) => tipOf(entry) ?? []));
     return waiting.filter((entry) => {

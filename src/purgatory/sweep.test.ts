@@ -1,8 +1,19 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { catalogueRow } from "../admission/catalogue.js";
-import { announcement, nameOf, oid, state } from "../admission/testing/world.js";
+import {
+  addressOfRepository,
+  announcement,
+  elsewhere,
+  keyOf,
+  maintainers,
+  makeEvent,
+  nameOf,
+  oid,
+  state,
+} from "../admission/testing/world.js";
 import { waitingAnnouncement } from "../admission/waiting.js";
+import type { Tag } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { countEntries } from "./counts.js";
@@ -86,4 +97,90 @@ test("data that came before its event is counted while it waits and when it expi
   await room.advance(11 * minutes);
   assert.equal((await countEntries(room.store)).get("placeholder:waiting"), undefined);
   assert.equal(room.placeholdersExpired, 1);
+});
+
+test("what its author let expire (NIP-40) is removed, and git follows as if he had deleted it", async (context) => {
+  const room = await open(context);
+  const name = nameOf("alice", "brief");
+  const until = (seconds: number): Tag => ["expiration", String(room.now + seconds)];
+  await room.send(announcement("alice", "brief", [until(20 * minutes)], room.now));
+  const tip = await room.commit(name, "one");
+  await room.send(state("alice", "brief", [[main, tip]], room.now));
+  const address = addressOfRepository("alice", "brief");
+  const pullRequest = makeEvent(keyOf("bob"), 1618, [["a", address], ["c", tip], until(10 * minutes)], room.now);
+  assert.equal(await room.send(pullRequest), true);
+  const refs = async (): Promise<string[]> => [...(await room.repository(name).refs()).refs.keys()];
+  assert.deepEqual(await refs(), [main, `refs/nostr/${pullRequest.id}`]);
+  assert.equal(room.store.stats.events, 3);
+  await room.advance(11 * minutes);
+  assert.equal(room.store.stats.events, 2);
+  assert.deepEqual(await refs(), [main]);
+  assert.ok(await room.purgatory.lookUp(name));
+  await room.advance(10 * minutes);
+  assert.equal(room.store.stats.events, 1, "the state has no time of its own");
+  assert.equal((await catalogueRow(room.store, name))?.status, "deleted");
+  assert.equal(await room.purgatory.lookUp(name), undefined);
+  const causes: string[] = [];
+  const stop = new AbortController();
+  for await (const page of room.store.feed(0, stop.signal)) {
+    for (const entry of page) if (entry.type === "removed") causes.push(`${entry.kind} ${entry.cause}`);
+    stop.abort();
+  }
+  assert.deepEqual(causes, ["1618 expiration", "30617 expiration"]);
+});
+
+test("an announcement that expires by its own tag waits no longer than that, and not softly", async (context) => {
+  const room = await open(context);
+  const name = nameOf("alice", "hasty");
+  await room.send(announcement("alice", "hasty", [["expiration", String(room.now + 10 * minutes)]], room.now));
+  await room.send(state("alice", "hasty", [[main, oid("far")]], room.now));
+  await room.advance(9 * minutes);
+  assert.equal((await waitingAnnouncement(room.store, name))?.phase, "waiting");
+  await room.advance(2 * minutes);
+  assert.equal(await waitingAnnouncement(room.store, name), undefined);
+  assert.equal(await catalogueRow(room.store, name), undefined);
+  assert.equal(await room.repositories.exists(diskAddress(name)), false);
+});
+
+test("when the grace of a repository that left is over its announcement goes too, unless a maintainer keeps it here", async (context) => {
+  const room = await open(context);
+  const host = async (owner: string, tags: Tag[] = []): Promise<void> => {
+    await room.send(announcement(owner, "left", tags, room.now));
+    await room.send(state(owner, "left", [[main, await room.commit(nameOf(owner, "left"), owner)]], room.now));
+  };
+  for (const owner of ["alice", "bob", "carol"]) await host(owner, owner === "carol" ? [maintainers("bob")] : []);
+  const leaving = [elsewhere("alice", "left", [], room.now + 1), elsewhere("bob", "left", [], room.now + 1)];
+  for (const event of leaving) await room.send(event);
+  const here = () => Promise.all(leaving.map((event) => room.isServed(event)));
+  await room.advance(89 * 24 * hours);
+  assert.deepEqual(await here(), [true, true]);
+  await room.advance(2 * 24 * hours);
+  assert.deepEqual(await here(), [false, true]);
+  assert.equal(await catalogueRow(room.store, nameOf("alice", "left")), undefined);
+});
+
+test("with a pull request comes what waits because it is about it, and what is about that", async (context) => {
+  const room = await open(context);
+  const name = nameOf("alice", "talked");
+  await room.send(announcement("alice", "talked", [], room.now));
+  await room.send(state("alice", "talked", [[main, await room.commit(name, "one")]], room.now));
+  await room.send(announcement("bob", "elsewhere", [], room.now));
+  const tip = await room.commit(nameOf("bob", "elsewhere"), "change");
+  const address = addressOfRepository("alice", "talked");
+  const pullRequest = makeEvent(
+    keyOf("bob"),
+    1618,
+    [
+      ["a", address],
+      ["c", tip],
+    ],
+    room.now,
+  );
+  const comment = makeEvent(keyOf("carol"), 1111, [["e", pullRequest.id]], room.now);
+  const reaction = makeEvent(keyOf("dave"), 7, [["e", comment.id]], room.now);
+  const all = [pullRequest, comment, reaction];
+  for (const event of all) assert.equal(await room.send(event), false);
+  assert.equal(await room.commit(name, "change"), tip);
+  await room.purgatory.fetched(name);
+  assert.deepEqual(await Promise.all(all.map((event) => room.isServed(event))), [true, true, true]);
 });

@@ -1,16 +1,22 @@
 // Ends what has waited too long (purgatory.md, "Waiting room": expiry). Decisions are in expiry.ts; this applies them.
 
 import { applyChange } from "../admission/apply.js";
+import { storedAuthority } from "../admission/authority.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow, withStatus } from "../admission/catalogue.js";
+import { ownerTrusting } from "../admission/exception.js";
+import { refreshListings } from "../admission/listings.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import type { Withdrawn } from "../admission/policy.js";
 import { rememberId } from "../admission/remembered.js";
 import { contributorOf, dueEntries, type WaitingEntry, waitingEntry, waitingEvent } from "../admission/waiting.js";
 import { putWaiting } from "../admission/waiting-writes.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryStore } from "../git/types.js";
-import { tagValues } from "../nostr/event.js";
+import { expirationOf, tagValues } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
+import type { Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
 import type { Store, Transaction } from "../store/port.js";
 import type { Contributors } from "./contributors.js";
 import { clockJumpSeconds, type Expiry, expiryOf } from "./expiry.js";
@@ -34,6 +40,8 @@ export interface SweepParts {
   readonly mayExpire: (entry: WaitingEntry) => boolean;
   readonly expired: (entry: WaitingEntry, expiry: Expiry) => void;
   readonly placeholdersExpired: (count: number) => void;
+  /** Events by this author are gone: so are their refs. */
+  readonly dropRefs: (withdrawn: readonly Withdrawn[], author: Pubkey) => Promise<void>;
 }
 
 const maxExpiredAtOnce = 500;
@@ -53,6 +61,7 @@ export class Sweep {
 
   async run(): Promise<void> {
     await this.#followClock();
+    await this.#removeExpiredEvents(unixSeconds(this.parts.clock));
     // While the server was down nothing could arrive: everybody gets a chance to bring it now.
     const upSeconds = (this.parts.clock.monotonicMs() - this.#startedMs) / 1000;
     if (upSeconds < this.parts.settings().startGraceSeconds) return;
@@ -104,7 +113,7 @@ export class Sweep {
   async #expire(entry: WaitingEntry, now: number): Promise<void> {
     const { store, settings, isBusy } = this.parts;
     if (placesOf(entry).some(isBusy) || !this.parts.mayExpire(entry)) return;
-    const expiry = soonerForAudits(entry, expiryOf(entry, now, settings().caps), settings().auditSeconds);
+    const expiry = asItsTagsSay(entry, expiryOf(entry, now, settings().caps), now, settings().auditSeconds);
     const dropped = await store.transact((tx) => applyExpiry(tx, entry, expiry, now));
     if (dropped === undefined) return;
     this.parts.expired(entry, expiry);
@@ -118,6 +127,17 @@ export class Sweep {
       await this.parts.repositories.delete(diskAddress(name));
       await this.parts.placeholders.repositoryGone(name);
     }
+  }
+
+  /** Served events whose own time is over (NIP-40) go, with what git holds of them, as if their authors deleted them. */
+  async #removeExpiredEvents(now: number): Promise<void> {
+    const gone: { readonly author: Pubkey; readonly withdrawn: readonly Withdrawn[] }[] = [];
+    await this.parts.store.sweepExpired(now, async (tx, event) => {
+      const { changes, withdrawn } = await withdrawalOf(tx, [event], [], "expired", now, () => false);
+      for (const change of changes) await applyChange(tx, change, now);
+      if (withdrawn.length > 0) gone.push({ author: event.pubkey, withdrawn });
+    });
+    for (const { author, withdrawn } of gone) await this.parts.dropRefs(withdrawn, author);
   }
 
   /** Events of the public compliance tool, and their repositories, are not kept. */
@@ -158,14 +178,20 @@ export class Sweep {
       const isGoing = row.status === "leaving" || row.status === "deleted";
       if (isGoing && row.since + settings().unhostGraceSeconds <= now) over.push(row);
     }
-    for (const row of over) await store.transact(async (tx) => tx.deleteRow("catalogue", repositoryKey(row)));
+    for (const row of over) await store.transact((tx) => forgetRepository(tx, row, now));
     await this.#deleteFromDisk(over);
   }
 }
 
-/** What the public compliance tool left behind is not kept softly for longer than what of it is served. */
-function soonerForAudits(entry: WaitingEntry, expiry: Expiry, auditSeconds: number): Expiry {
-  if (expiry.to !== "soft" || !tagValues(waitingEvent(entry), "t").includes(auditTag)) return expiry;
+/**
+ * Whose own time is over (NIP-40) could not be served whatever comes. What the public compliance tool left behind is not
+ * kept softly for longer than what of it is served.
+ */
+function asItsTagsSay(entry: WaitingEntry, expiry: Expiry, now: number, auditSeconds: number): Expiry {
+  const event = waitingEvent(entry);
+  const expiration = expirationOf(event);
+  if (expiration !== undefined && expiration <= now) return { to: "gone", rememberUntil: undefined };
+  if (expiry.to !== "soft" || !tagValues(event, "t").includes(auditTag)) return expiry;
   return { ...expiry, expires: Math.min(expiry.expires, entry.created_at + auditSeconds) };
 }
 
@@ -193,6 +219,17 @@ async function applyExpiry(
   const end = await withdrawalOf(tx, [], [current], "expired", now, () => false);
   for (const change of end.changes) await applyChange(tx, change, now);
   return end.repositories.filter(({ to }) => to === "remove").map(({ name }) => name);
+}
+
+/** With its row goes the announcement that left us: only as somebody's maintainer may its author have one here. */
+async function forgetRepository(tx: Transaction, row: CatalogueRow, now: number): Promise<void> {
+  tx.deleteRow("catalogue", repositoryKey(row));
+  const { owner, identifier } = row;
+  const left =
+    row.status === "leaving" ? await tx.latest({ kind: kinds.announcement, pubkey: owner, identifier }) : undefined;
+  if (!left || (await ownerTrusting(storedAuthority(tx), row, () => false)) !== undefined) return;
+  await tx.remove(left.event.id, "unhosted");
+  await refreshListings(tx, row, now);
 }
 
 /** A replacement of a repository that is served waits for nothing of its own: then there is nothing to drop. */

@@ -157,8 +157,14 @@ export interface Store extends Reader {
   onCommit(listener: (entries: readonly FeedEntry[]) => void): () => void;
   /** Times and ids of all matches; undefined when they are more than `cap`. Obeys no `limit`. */
   timedIds(filter: Filter, cap: number, signal?: AbortSignal): Promise<TimedIds | undefined>;
-  /** Removes events whose expiration (NIP-40) has come by `nowSeconds`; returns how many. */
-  sweepExpired(nowSeconds: number): Promise<number>;
+  /**
+   * Removes events whose expiration (NIP-40) has come by `nowSeconds`; returns how many. `alongside` writes what follows
+   * from an event's end, in the same transaction, before it goes.
+   */
+  sweepExpired(
+    nowSeconds: number,
+    alongside?: (tx: Transaction, event: VerifiedEvent) => Promise<void>,
+  ): Promise<number>;
   readonly stats: StoreStats;
   /**
    * Writes a whole store into that folder, as it is at one moment. Commits wait until the moment is fixed, not until

@@ -25,6 +25,7 @@ export class Link {
   readonly #times: LinkTimes;
   readonly #hooks: LinkHooks;
   #heardMs: number;
+  #pingedMs: number;
   #paused = false;
   #ended = false;
   #cancelPing: () => void = () => undefined;
@@ -35,6 +36,7 @@ export class Link {
     this.#times = times;
     this.#hooks = hooks;
     this.#heardMs = clock.monotonicMs();
+    this.#pingedMs = this.#heardMs;
     socket.on("message", (data: RawData, isBinary: boolean) => this.#onFrame(data, isBinary));
     for (const name of ["ping", "pong"] as const) socket.on(name, () => this.#heard());
     socket.on("close", () => this.#end());
@@ -92,15 +94,23 @@ export class Link {
     this.#heardMs = this.#clock.monotonicMs();
   }
 
+  /** Looks again when a ping is due, or when the relay will have been silent for too long, whichever comes first. */
   #pingLater(): void {
-    this.#cancelPing = this.#clock.after(this.#times.pingMs, () => {
+    const { pingMs, silentMs } = this.#times;
+    const nowMs = this.#clock.monotonicMs();
+    const pingDueMs = this.#pingedMs + pingMs;
+    const dueMs = this.#paused ? pingDueMs : Math.min(pingDueMs, this.#heardMs + silentMs);
+    this.#cancelPing = this.#clock.after(Math.max(0, dueMs - nowMs), () => {
       if (this.#ended) return;
-      const silentMs = this.#clock.monotonicMs() - this.#heardMs;
-      if (!this.#paused && silentMs >= this.#times.silentMs) {
+      const laterMs = this.#clock.monotonicMs();
+      if (!this.#paused && laterMs - this.#heardMs >= silentMs) {
         this.#end();
         return;
       }
-      this.#socket.ping();
+      if (laterMs >= pingDueMs) {
+        this.#pingedMs = laterMs;
+        this.#socket.ping();
+      }
       this.#pingLater();
     });
   }

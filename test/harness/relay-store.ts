@@ -45,7 +45,7 @@ export function watchedStore(clock: Clock): WatchedStore {
     feed: (after, signal) => store.feed(after, signal),
     onCommit: (listener) => store.onCommit(listener),
     timedIds: (filter, cap, signal) => store.timedIds(filter, cap, signal),
-    sweepExpired: (nowSeconds) => store.sweepExpired(nowSeconds),
+    sweepExpired: (nowSeconds, alongside) => store.sweepExpired(nowSeconds, alongside),
     get stats() {
       return store.stats;
     },

@@ -1,6 +1,7 @@
 // The store, whatever it keeps things in: one engine over a backend.
 
 import type { Clock } from "../../base/clock.js";
+import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { FeedEntry, FeedSubscription, Sequence, Store, StoreStats, TimedIds, Transaction } from "../port.js";
 import type { Backend, Layers } from "./backend.js";
@@ -84,7 +85,10 @@ export class EngineStore extends Reading implements Store {
     return collectTimedIds(this.sight(), filter, cap, new Slice(this.clock, this.content.turns), signal);
   }
 
-  async sweepExpired(nowSeconds: number): Promise<number> {
+  async sweepExpired(
+    nowSeconds: number,
+    alongside?: (tx: Transaction, event: VerifiedEvent) => Promise<void>,
+  ): Promise<number> {
     let swept = 0;
     for (;;) {
       const before = swept;
@@ -94,7 +98,9 @@ export class EngineStore extends Reading implements Store {
         let removed = 0;
         for (let entry = streams.next(); entry && removed < sweptATime; entry = streams.next()) {
           const row = this.content.row(entry.seq, Number.MAX_SAFE_INTEGER);
-          if (row && (await tx.remove(row.id, "expiration"))) removed++;
+          if (!row) continue;
+          await alongside?.(tx, row.event);
+          if (await tx.remove(row.id, "expiration")) removed++;
         }
         return removed;
       });
