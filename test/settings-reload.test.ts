@@ -1,118 +1,123 @@
-// Settings that say they follow a reload do, without a restart (configuration.md, "reload on SIGHUP").
+// Limits and lists that say they reload really do, without a restart (configuration.md).
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
-import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { after, before, describe, it } from "node:test";
-import { Person } from "./harness/grasp-people.js";
-import { RelayClient } from "./harness/relay-client.js";
+import { after, before, describe, it, test } from "node:test";
+import { WebSocket, WebSocketServer } from "ws";
+import { huntDefaults } from "../src/hunt/core/config.js";
+import { Domains } from "../src/hunt/core/domains.js";
+import { HuntGitServer, WorkingClone } from "./harness/hunt-git-server.js";
+import { HuntHouse, until as untilHunted } from "./harness/hunt-house.js";
+import { keyOf, sign } from "./harness/relay-events.js";
 import { type ChildServer, newFolder, removeFolder, startChild, until } from "./harness/server.js";
 
-describe("after a reload the server goes by", () => {
+const small = "NGIT_MAX_CONNECTIONS_PER_IP=2\nNGIT_MAX_EVENT_BYTES=32KiB\n";
+
+describe("after SIGHUP", () => {
   let folder: string;
   let file: string;
   let server: ChildServer;
-  let other: Server;
-  const asked: string[] = [];
 
   before(async () => {
     folder = await newFolder();
     file = join(folder, "holdfast.conf");
-    await writeFile(file, "");
+    await writeFile(file, `${small}NGIT_MAX_MESSAGE_BYTES=64KiB\n`);
     server = await startChild({ folder, args: ["--config", file] });
-    other = createServer((request, response) => {
-      asked.push(request.url ?? "");
-      response.writeHead(404).end();
-    });
-    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
   });
-
   after(async () => {
     await server.stop();
-    other.close();
     await removeFolder(folder);
   });
 
-  const reload = async (text: string): Promise<void> => {
-    await writeFile(file, text);
+  const reload = async (settings: string): Promise<void> => {
+    await writeFile(file, settings);
     server.child.kill("SIGHUP");
   };
-  const otherPort = (): number => (other.address() as AddressInfo).port;
 
-  it("the new list of trusted proxies", async () => {
-    const uniqueIps = async (): Promise<string | undefined> => {
-      const visitors = await Promise.all(
-        ["203.0.113.1", "203.0.113.2"].map((ip) =>
-          RelayClient.connect(`ws://${server.domain}`, { headers: { "X-Forwarded-For": ip } }),
-        ),
-      );
-      const text = await (await fetch(`${server.origin}/metrics`)).text();
-      await Promise.all(visitors.map((visitor) => visitor.close()));
-      return /^ngit_websocket_unique_ips (\d+)$/m.exec(text)?.[1];
-    };
-    assert.equal(await uniqueIps(), "2");
-    await reload("NGIT_TRUSTED_PROXIES=10.0.0.0/8\n");
-    assert.ok(await until(async () => (await uniqueIps()) === "1", 30_000), "the header is still believed");
-  });
-
-  it("the new bound on created_at", async () => {
+  it("events may be as far ahead of the clock as the new setting says", async () => {
     const client = await server.connect();
-    const person = new Person();
-    const tags = [
-      ["d", "tomorrow"],
-      ["clone", `${server.origin}/${person.npub}/tomorrow.git`],
-      ["relays", `ws://${server.domain}`],
-    ];
-    const event = person.sign(30617, tags, "", Math.floor(Date.now() / 1_000) + 6 * 3_600);
-    assert.match(String((await client.publish(event))[3]), /too far in the future/);
-    await reload("NGIT_MAX_FUTURE_SECS=12h\n");
-    assert.ok(await until(async () => (await client.publish(event))[2] === true, 30_000), "it is still refused");
+    const publish = async (): Promise<boolean> => {
+      const created_at = Math.floor(Date.now() / 1000) + 3_000;
+      const event = sign(keyOf("ahead"), { kind: 10317, created_at, tags: [["g", "wss://relay.example.com"]] });
+      const [, , accepted] = await client.publish(event);
+      return accepted === true;
+    };
+    assert.equal(await publish(), false);
+    await reload(`${small}NGIT_MAX_MESSAGE_BYTES=64KiB\nNGIT_MAX_FUTURE_SECS=2h\n`);
+    assert.ok(await until(publish, 30_000));
     await client.close();
   });
 
-  it("the new bootstrap relays", async () => {
-    const relay = `127.0.0.1:${otherPort()}`;
-    const relays = async (): Promise<string> => await (await fetch(`${server.origin}/api/sync`)).text();
-    assert.ok(!(await relays()).includes(relay));
-    await reload(`NGIT_SYNC_BOOTSTRAP_RELAY_URL=ws://${relay}\n`);
-    assert.ok(await until(async () => (await relays()).includes(relay), 30_000), "it is not followed");
+  it("a larger message is read on a new connection", async () => {
+    const isRead = async (): Promise<boolean> => {
+      const client = await server.connect();
+      const heard = client.next(([verb]) => verb === "NOTICE").then(() => true);
+      const closed = once(client.socket, "close").then(() => false);
+      client.send("NOT-KNOWN", "x".repeat(200_000));
+      const isHeard = await Promise.race([heard, closed]);
+      await client.close();
+      return isHeard;
+    };
+    assert.equal(await isRead(), false);
+    await reload(`${small}NGIT_MAX_MESSAGE_BYTES=1MiB\n`);
+    assert.ok(await until(isRead, 30_000));
   });
 
-  it("the new delay of the first hunt", async () => {
-    const client = await server.connect();
-    const person = new Person();
-    let count = 0;
-    const announce = async (): Promise<void> => {
-      const identifier = `hunted-${count++}`;
-      const answers = [];
-      for (const event of [
-        person.sign(30617, [
-          ["d", identifier],
-          [
-            "clone",
-            `${server.origin}/${person.npub}/${identifier}.git`,
-            `http://127.0.0.1:${otherPort()}/${identifier}`,
-          ],
-          ["relays", `ws://${server.domain}`],
-        ]),
-        person.sign(30618, [
-          ["d", identifier],
-          ["refs/heads/main", "1".repeat(40)],
-        ]),
-      ]) {
-        answers.push((await client.publish(event))[2]);
-      }
-      assert.deepEqual(answers, [true, true]);
-    };
-    const isHunted = (): boolean => asked.some((path) => path.startsWith("/hunted-"));
-    await reload("NGIT_GIT_HUNT_DIRECT_DELAY_MS=0\n");
-    const isTaken = await until(async () => {
-      if (!isHunted()) await announce();
-      return await until(isHunted, 1_000);
-    }, 30_000);
-    assert.ok(isTaken, "the hunt still waits for its three minutes");
-    await client.close();
+  it("a relay that joined the bootstrap list is followed", async () => {
+    const relay = new WebSocketServer({ host: "127.0.0.1", port: 0 });
+    await once(relay, "listening");
+    const dialled = once(relay, "connection");
+    await reload(`${small}NGIT_SYNC_BOOTSTRAP_RELAY_URL=ws://127.0.0.1:${(relay.address() as AddressInfo).port}\n`);
+    await dialled;
+    for (const socket of relay.clients) socket.terminate();
+    relay.close();
   });
+
+  it("another list of trusted proxies decides who a client is", async () => {
+    const url = server.origin.replace("http", "ws");
+    const open = new Set<WebSocket>();
+    const mayEnter = (forwardedFor: string): Promise<boolean> =>
+      new Promise((resolve) => {
+        const socket = new WebSocket(url, { headers: { "X-Forwarded-For": forwardedFor } });
+        open.add(socket);
+        socket.once("open", () => resolve(true));
+        socket.once("error", () => resolve(false));
+      });
+    for (const address of ["192.0.2.1", "192.0.2.2", "192.0.2.3"]) assert.equal(await mayEnter(address), true);
+    await reload(`${small}NGIT_TRUSTED_PROXIES=198.51.100.0/24\n`);
+    // All of them are this machine now: it has its two places, then no more.
+    assert.ok(await until(async () => !(await mayEnter("192.0.2.9")), 30_000));
+    for (const socket of open) socket.terminate();
+  });
+});
+
+test("a hunt follows its settings when they change", async (context) => {
+  const house = await HuntHouse.start({ environment: { NGIT_GIT_HUNT_SYNC_DELAY_MS: "3600000" } });
+  const work = await WorkingClone.make();
+  const remote = await HuntGitServer.start();
+  context.after(async () => {
+    await house.close();
+    await work.remove();
+    await remote.close();
+  });
+  const owner = keyOf("reload owner");
+  const tip = await work.commitFile("a", "one");
+  await remote.publish("demo", work.path, { "refs/heads/main": tip });
+  await house.announce(owner, "demo", [remote.url("demo")]);
+  house.reload({ NGIT_GIT_HUNT_SYNC_DELAY_MS: "100", NGIT_GIT_HUNT_MAX_REQUESTS: "11" });
+  const state = await house.state(owner, "demo", { "refs/heads/main": tip });
+  await untilHunted("the state is served", () => house.isServed(state), 30_000);
+  assert.deepEqual(house.faults, []);
+});
+
+test("a host that is known already gets new limits too", () => {
+  const config = { ...huntDefaults, domain: { concurrent: 1, rate: 1 } };
+  const { throttle } = new Domains(config, () => undefined).get("git.example", 0);
+  throttle.start(0);
+  assert.equal(throttle.hasCapacity(0), false);
+  config.domain = { concurrent: 2, rate: 2 };
+  assert.equal(throttle.hasCapacity(0), true);
 });

@@ -54,6 +54,7 @@ export function createRelay(given: RelayParts): Relay {
   function sweep(): void {
     stopSweep = clock.after(sweepMs, sweep);
     currentLimits = given.limits();
+    webSockets.options.maxPayload = limits().maxMessageBytes * 2;
     const nowMs = clock.monotonicMs();
     for (const session of sessions) session.tick(nowMs);
     visitors.sweep();

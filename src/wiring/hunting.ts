@@ -44,8 +44,17 @@ export interface HuntingRoom {
 export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom> {
   const { live, logger, clock, store, gitHost, purgatory, registry, onFault } = parts;
   const { repositories, git, launcher } = gitHost;
-  const fromSettings = huntConfig(live.current, parts.services);
-  const config = parts.huntConfig?.(fromSettings) ?? fromSettings;
+  const fromSettings = (): HuntConfig => {
+    const settings = huntConfig(live.current, parts.services);
+    return parts.huntConfig?.(settings) ?? settings;
+  };
+  const config = fromSettings();
+  // The core reads its numbers when it needs them, in the objects it was given.
+  const stopListening = live.onChange(() => {
+    const { naughty, ...others } = fromSettings();
+    Object.assign(config.naughty, naughty);
+    Object.assign(config, others);
+  });
   const metrics = createHuntMetrics(registry);
   const guard = guardWith({ resolve: parts.resolve ?? systemResolver(clock), reach: reachOf(live.current) });
   const hunting: Hunting = new Hunting({
@@ -64,7 +73,9 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
       clock,
       guard,
       plainHosts: new PlainHosts(clock),
-      limits: config.fetch,
+      get limits() {
+        return config.fetch;
+      },
       get maxRequests() {
         return config.maxRequests;
       },
@@ -84,12 +95,11 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
   });
   await hunting.open();
   repair.open();
-  const stopFollowing = live.onChange((now) => followSettings(config, huntConfig(now, parts.services)));
   return {
     hunting,
     repair,
     async close() {
-      stopFollowing();
+      stopListening();
       await repair.close();
       await hunting.close();
     },
@@ -138,18 +148,6 @@ export function huntConfig(config: Config, ours: readonly ServiceName[]): HuntCo
       spanMs: config.naughtyAfterSecs * 1_000,
     },
   };
-}
-
-/** After a reload. In place, also one level down: the parts of the hunt keep the tables they were given. */
-function followSettings(config: HuntConfig, now: HuntConfig): void {
-  const { domain, urls, fetch, naughty, lanes, ...others } = now;
-  Object.assign(config, others);
-  Object.assign(config.domain, domain);
-  Object.assign(config.urls, urls);
-  Object.assign(config.fetch, fetch);
-  Object.assign(config.naughty, naughty);
-  Object.assign(config.lanes.repository, lanes.repository);
-  Object.assign(config.lanes["pull-request"], lanes["pull-request"]);
 }
 
 /** 20 s, 40 s, 80 s, then 120 s each. */

@@ -68,8 +68,14 @@ const lists = new Set([
 const lookForPlaceholdersMs = 5_000;
 const recheckWaitingMs = 60_000;
 
-const archiveText = ({ archiveAll, archiveWhitelist, archiveGraspServices }: Config): string =>
-  JSON.stringify([archiveAll, archiveWhitelist, archiveGraspServices]);
+/** What is mirrored, and who is followed whatever they hold. */
+const archiveText = (config: Config): string =>
+  JSON.stringify([
+    config.archiveAll,
+    config.archiveWhitelist,
+    config.archiveGraspServices,
+    config.syncBootstrapRelayUrl,
+  ]);
 
 export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   const { live, logger, clock, store, purgatory, onFault } = parts;

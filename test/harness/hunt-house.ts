@@ -69,7 +69,15 @@ export class HuntHouse {
     readonly store: Store,
     readonly live: LiveConfig,
     readonly domain: string,
+    readonly environment: Record<string, string>,
   ) {}
+
+  /** As an operator changes settings while the server runs. */
+  reload(settings: Readonly<Record<string, string>>): void {
+    Object.assign(this.environment, settings);
+    const result = this.live.reload();
+    if (!result.ok) throw new Error(JSON.stringify(result.problems));
+  }
 
   gitHost!: GitHost;
   purgatory!: Purgatory;
@@ -82,24 +90,22 @@ export class HuntHouse {
     const domain = wish.listensAt ?? wish.from?.domain ?? "grasp.example";
     const clock = wish.clock ?? wish.from?.clock ?? systemClock;
     const folder = wish.from?.folder ?? (await mkdtemp(join(tmpdir(), "hunt-house-")));
-    const loaded = loadConfig({
-      flags: {},
-      environment: {
-        NGIT_DOMAIN: domain,
-        NGIT_BIND_ADDRESS: wish.listensAt ?? "127.0.0.1:1",
-        NGIT_GIT_DATA_PATH: folder,
-        NGIT_DATABASE_BACKEND: "memory",
-        NGIT_TEST: "1",
-        NGIT_GIT_HUNT_SYNC_DELAY_MS: "500",
-        ...wish.environment,
-      },
-      configPath: undefined,
-      readFile: () => "",
-      surroundings: { logIsTerminal: false, cores: 2 },
-    });
+    const environment: Record<string, string> = {
+      NGIT_DOMAIN: domain,
+      NGIT_BIND_ADDRESS: wish.listensAt ?? "127.0.0.1:1",
+      NGIT_GIT_DATA_PATH: folder,
+      NGIT_DATABASE_BACKEND: "memory",
+      NGIT_TEST: "1",
+      NGIT_GIT_HUNT_SYNC_DELAY_MS: "500",
+      ...wish.environment,
+    };
+    const surroundings = { logIsTerminal: false, cores: 2 };
+    const load = () => loadConfig({ flags: {}, environment, configPath: undefined, readFile: () => "", surroundings });
+    const loaded = load();
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
-    const live = createLiveConfig(loaded, () => loaded);
-    const house = new HuntHouse(clock, folder, wish.from?.store ?? createMemoryStore({ clock }), live, domain);
+    const live = createLiveConfig(loaded, load);
+    const store = wish.from?.store ?? createMemoryStore({ clock });
+    const house = new HuntHouse(clock, folder, store, live, domain, environment);
     await house.#open(wish);
     return house;
   }

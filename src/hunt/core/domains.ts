@@ -49,7 +49,7 @@ export class Domains {
     const known = this.#domains.get(name);
     if (known) return known;
     if (this.#domains.size >= this.#sweepAt) this.#sweep(nowMs);
-    const limits = this.#config.overrides.get(name) ?? this.#config.domain;
+    const limits = () => this.#config.overrides.get(name) ?? this.#config.domain;
     const domain: Domain = {
       name,
       label: this.#labelOf(name),

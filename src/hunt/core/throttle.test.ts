@@ -6,7 +6,7 @@ import { DomainThrottle } from "./throttle.js";
 test("no window of a minute ever holds more starts than the rate, and the freed moment is exact", () => {
   fc.assert(
     fc.property(fc.array(fc.nat(20_000), { maxLength: 200 }), fc.integer({ min: 1, max: 6 }), (gaps, rate) => {
-      const throttle = new DomainThrottle({ concurrent: 1_000, rate }, 60_000);
+      const throttle = new DomainThrottle(() => ({ concurrent: 1_000, rate }), 60_000);
       const starts: number[] = [];
       let nowMs = 0;
       for (const gap of gaps) {
@@ -27,7 +27,7 @@ test("no window of a minute ever holds more starts than the rate, and the freed 
 });
 
 test("places are counted, and a finish without a start is a bug", () => {
-  const throttle = new DomainThrottle({ concurrent: 2, rate: 30 }, 60_000);
+  const throttle = new DomainThrottle(() => ({ concurrent: 2, rate: 30 }), 60_000);
   throttle.start(0);
   throttle.start(0);
   assert.equal(throttle.hasCapacity(0), false);

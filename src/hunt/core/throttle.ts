@@ -3,13 +3,13 @@
 import type { DomainLimits } from "./config.js";
 
 export class DomainThrottle {
-  readonly #limits: DomainLimits;
+  readonly #limits: () => DomainLimits;
   readonly #windowMs: number;
-  /** Ascending; at most `rate` long, because nothing starts beyond it. */
+  /** Ascending; at most the highest `rate` there was long, because nothing starts beyond it. */
   #startsMs: number[] = [];
   #inFlight = 0;
 
-  constructor(limits: DomainLimits, windowMs: number) {
+  constructor(limits: () => DomainLimits, windowMs: number) {
     this.#limits = limits;
     this.#windowMs = windowMs;
   }
@@ -19,12 +19,12 @@ export class DomainThrottle {
   }
 
   hasSlot(): boolean {
-    return this.#inFlight < this.#limits.concurrent;
+    return this.#inFlight < this.#limits().concurrent;
   }
 
   hasRate(nowMs: number): boolean {
     this.#forgetOld(nowMs);
-    return this.#startsMs.length < this.#limits.rate;
+    return this.#startsMs.length < this.#limits().rate;
   }
 
   hasCapacity(nowMs: number): boolean {
@@ -34,7 +34,7 @@ export class DomainThrottle {
   /** When the rate window lets the next connection in; undefined when it does now. */
   rateFreesAtMs(nowMs: number): number | undefined {
     if (this.hasRate(nowMs)) return undefined;
-    const oldest = this.#startsMs[this.#startsMs.length - this.#limits.rate];
+    const oldest = this.#startsMs[this.#startsMs.length - this.#limits().rate];
     return oldest === undefined ? undefined : oldest + this.#windowMs;
   }
 

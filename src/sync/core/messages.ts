@@ -86,8 +86,8 @@ export type Input =
   | { readonly type: "unwaiting"; readonly coordinate: string }
   | { readonly type: "replayEnded" }
   /**
-   * White, black or ban lists changed: what they refused may be welcome now. `config.bootstrap` may be another.
-   * `archive`: announcements refused for not listing us may be welcome too.
+   * White, black or ban lists changed: what they refused may be welcome now. `archive`: so may announcements refused
+   * for not listing us, and `config.bootstrap` may be another.
    */
   | { readonly type: "listsChanged"; readonly archive?: boolean }
   /** Somebody here needs these events (a git-first placeholder): asked at the repository's relays and bootstrap. */

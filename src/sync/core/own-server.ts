@@ -45,8 +45,7 @@ export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void
       break;
     case "listsChanged":
       remembered.listsChanged(step.now, step.out, input.archive ?? false);
-      followBootstrap(state, step);
-      if (input.archive) archiveChanged(state);
+      if (input.archive) archiveChanged(state, step);
       break;
     case "wantIds":
       wantIds(state, input.ids, input.coordinate);
@@ -54,8 +53,9 @@ export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void
   }
 }
 
-/** What is mirrored has changed: announcements are asked for again. */
-function archiveChanged(state: SyncState): void {
+/** What is mirrored has changed: announcements are asked for again, and new services followed from now on. */
+function archiveChanged(state: SyncState, step: Step): void {
+  followBootstrap(state, step);
   for (const relay of state.relays.values()) {
     makeFresh(state, relay, announcementsItem);
     state.touched.add(relay);
