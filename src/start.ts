@@ -38,6 +38,7 @@ import { startHousekeeping } from "./wiring/housekeeping.js";
 import { startHunting } from "./wiring/hunting.js";
 import { purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
+import { notingParseFailures } from "./wiring/parse-failures.js";
 import { survivable } from "./wiring/passing-faults.js";
 import { watchProcess } from "./wiring/process-metrics.js";
 import { purgatoryObserver } from "./wiring/purgatory-observer.js";
@@ -164,7 +165,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
           live.current.diskEventsMaxPercent,
         ),
       clock,
-      observer: relayMetrics.intakeObserver,
+      observer: notingParseFailures(relayMetrics.intakeObserver, logger),
       get maxFutureSeconds() {
         return live.current.maxFutureSecs;
       },
