@@ -63,7 +63,7 @@ describe("clients", () => {
       assert.equal(result.code, 0, result.stderr);
       assert.equal(await server.mustGit(targets[index] ?? "", "rev-parse", "HEAD"), tip);
     }
-    const fetches = server.operations.filter(({ operation, bytesOut }) => operation === "fetch" && bytesOut > 1 << 20);
+    const fetches = server.operations.filter(({ operation, bytesOut }) => operation === "clone" && bytesOut > 1 << 20);
     assert.equal(fetches.length, 6);
     const again = await server.git(server.folder, "clone", "-q", url, server.folderFor("shared-again"));
     assert.equal(again.code, 0, again.stderr);

@@ -20,7 +20,7 @@ export interface FoundRepository {
 }
 
 export interface GitOperation {
-  readonly operation: "advertise" | "ls-refs" | "fetch" | "push" | "probe" | "unknown";
+  readonly operation: "advertise" | "ls-refs" | "fetch" | "clone" | "push" | "probe" | "unknown";
   readonly status: "ok" | "refused" | "bad-request" | "busy" | "aborted" | "error" | "missing";
   readonly code?: PushRefusalCode;
   readonly address?: RepositoryAddress;

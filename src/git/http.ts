@@ -165,7 +165,7 @@ export class GitHttp {
     if (!repository) throw new Error("a fetch was planned without a repository");
     const send = (chunk: Buffer): Promise<boolean> => writeChunk(response, chunk, clock, limits.idleMs);
     const result = await runUpload(repository, bytes, version, this.options.ipOf(request), this.#upload, send, signal);
-    const common = { operation: "fetch", bytesIn: body.bytes } as const;
+    const common = { operation: plan.operation, bytesIn: body.bytes } as const;
     switch (result.status) {
       case "sent":
         response.end();

@@ -23,7 +23,10 @@ export interface UploadParts {
 export type UploadPlan =
   | { readonly type: "answer"; readonly operation: "probe" | "ls-refs" | "fetch"; readonly body: Buffer }
   | { readonly type: "bad-request"; readonly reason: string }
-  | { readonly type: "run" };
+  /** A clone is a fetch by who has nothing yet. */
+  | { readonly type: "run"; readonly operation: "fetch" | "clone" };
+
+const have = Buffer.from("have ");
 
 const packBytes = new WeakMap<RefTable, number>();
 
@@ -75,7 +78,8 @@ function planFetch(
       body: remoteError(`upload-pack: not our ref ${wanted?.slice(5, 45) ?? ""}`),
     };
   }
-  return { type: "run" };
+  const hasSomething = pkts.some((pkt) => pkt.type === "data" && pkt.payload.subarray(0, 5).equals(have));
+  return { type: "run", operation: hasSomething ? "fetch" : "clone" };
 }
 
 export async function runUpload(

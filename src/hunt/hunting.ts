@@ -31,6 +31,7 @@ export interface HuntingParts extends RunFetchParts {
     | "fetched"
     | "revive"
     | "archiveBudget"
+    | "huntLeft"
     | "contributionLeft"
     | "contributed"
     | "releasePartial"

@@ -1,12 +1,14 @@
 // Carries one fetch command to the repository it is for: keeps that repository from expiring meanwhile, makes the
 // directory of a soft one for as long as it takes, counts what came, and has it released. purgatory.md "Hunting".
 
-import { type CatalogueRow, catalogueRow, isReleased, setCatalogueRow, takesStates } from "../admission/catalogue.js";
+import { type CatalogueRow, catalogueRow, isReleased, takesStates } from "../admission/catalogue.js";
 import type { RepositoryName } from "../admission/names.js";
+import { waitingEntry } from "../admission/waiting.js";
 import { LauncherError } from "../git/launcher-job.js";
 import type { Repositories } from "../git/repositories.js";
-import type { EventId } from "../nostr/ids.js";
+import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
+import { bookContributors, bookOwners } from "../purgatory/quotas.js";
 import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
 import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
@@ -17,11 +19,9 @@ export interface RunFetchParts {
   readonly repositories: Repositories;
   readonly purgatory: Pick<
     Purgatory,
-    "pushBegins" | "fetched" | "revive" | "archiveBudget" | "contributionLeft" | "contributed"
+    "pushBegins" | "fetched" | "revive" | "archiveBudget" | "huntLeft" | "contributionLeft" | "contributed"
   >;
   readonly server: ServerFetchParts;
-  /** NGIT_REPOSITORY_MAX_BYTES. */
-  readonly maxRepositoryBytes: () => number;
 }
 
 const nothing: ServerFetchResult = { arrived: [], refused: [], failure: "cancelled", bytes: 0 };
@@ -36,8 +36,10 @@ export async function runFetch(
   const done = parts.purgatory.pushBegins(name);
   try {
     const row = await catalogueRow(parts.store, name);
-    if (!row || !takesStates(row)) return { result: nothing, release: async () => done() };
-    const result = await intoRepository(parts, command, leave, row, trustRefs).catch(async (error: unknown) => {
+    const author = command.kind === "pull-request" ? await authorOf(parts.store, command.job) : undefined;
+    const isGone = command.kind === "pull-request" && author === undefined;
+    if (!row || !takesStates(row) || isGone) return { result: nothing, release: async () => done() };
+    const result = await intoRepository(parts, command, leave, row, author, trustRefs).catch(async (error: unknown) => {
       // The server closes, its owner deleted it in the middle of it, or git's launcher died: nobody is to blame.
       if (
         leave.signal.aborted ||
@@ -47,7 +49,7 @@ export async function runFetch(
         return nothing;
       throw error;
     });
-    return { result, release: () => release(parts, command, row, result).finally(done) };
+    return { result, release: () => release(parts, author, row, result).finally(done) };
   } catch (error) {
     done();
     throw error;
@@ -57,13 +59,13 @@ export async function runFetch(
 /** What came is counted and released; until then the repository does not expire. */
 async function release(
   parts: RunFetchParts,
-  command: FetchCommand,
+  author: Pubkey | undefined,
   row: CatalogueRow,
   { arrived, bytes }: ServerFetchResult,
 ): Promise<void> {
   if (arrived.length > 0) {
     if (row.status === "soft") await parts.purgatory.revive(row);
-    await countBytes(parts.store, row, command.kind, bytes);
+    await countBytes(parts.store, row, author, bytes);
     if (row.archive) parts.purgatory.archiveBudget.took(bytes);
     await parts.purgatory.fetched(row, command.kind === "pull-request" ? (command.job as EventId) : undefined);
   } else if (row.status === "soft") await dropIfStillSoft(parts, row);
@@ -74,21 +76,22 @@ async function intoRepository(
   command: FetchCommand,
   leave: FetchLeave,
   row: CatalogueRow,
+  author: Pubkey | undefined,
   trustRefs: boolean,
 ): Promise<ServerFetchResult> {
-  const left = Math.max(0, parts.maxRepositoryBytes() - row.counters.bytes);
-  const usualBytes = command.kind === "repository" ? Math.min(command.maxBytes, left) : command.maxBytes;
-  const archiveLeft = row.archive ? await parts.purgatory.archiveBudget.leftBytes() : usualBytes;
+  const archiveLeft = row.archive ? await parts.purgatory.archiveBudget.leftBytes() : Number.POSITIVE_INFINITY;
   if (archiveLeft === 0) return { ...nothing, failure: "archive-full" };
-  const maxBytes = Math.min(usualBytes, archiveLeft);
+  const left = await parts.purgatory.huntLeft(row, author);
+  if (left === 0) return { ...nothing, failure: "quota-full" };
+  const maxBytes = Math.min(command.maxBytes, left, archiveLeft);
   const repository = await parts.repositories.create(diskAddress(row));
   const { url, ids } = command;
   // Housekeeping stays away: what comes in rests on objects that no ref holds yet.
   const result = await repository.duringPush(() =>
     fetchFromServer(parts.server, { url, ids, maxBytes, repository, trustRefs, ...leave }),
   );
-  const isOverArchive = result.failure === "too-large" && archiveLeft < usualBytes;
-  return isOverArchive ? { ...result, failure: "archive-full" } : result;
+  if (result.failure !== "too-large" || maxBytes === command.maxBytes) return result;
+  return { ...result, failure: maxBytes === archiveLeft ? "archive-full" : "quota-full" };
 }
 
 /** Its directory was made for this fetch only, unless somebody revived it meanwhile. */
@@ -100,19 +103,20 @@ async function dropIfStillSoft({ store, repositories }: RunFetchParts, name: Rep
 async function countBytes(
   store: Store,
   name: RepositoryName,
-  kind: FetchCommand["kind"],
+  author: Pubkey | undefined,
   bytes: number,
 ): Promise<void> {
   await store.transact(async (tx) => {
     const row = await catalogueRow(tx, name);
     if (!row) return;
-    const { counters } = row;
-    const counted =
-      kind === "repository"
-        ? { ...counters, bytes: counters.bytes + bytes }
-        : { ...counters, pullRequestBytes: counters.pullRequestBytes + bytes };
-    setCatalogueRow(tx, { ...row, counters: counted });
+    if (author === undefined) bookOwners(tx, row, bytes);
+    else await bookContributors(tx, row, author, bytes);
   });
+}
+
+async function authorOf(store: Store, id: string): Promise<Pubkey | undefined> {
+  if (!isEventId(id)) return undefined;
+  return (await waitingEntry(store, id))?.pubkey ?? (await store.event(id))?.event.pubkey;
 }
 
 /**

@@ -34,7 +34,7 @@ import { Placeholders } from "./placeholders.js";
 import { PromiseKeeper } from "./promise-keeper.js";
 import { placesOf } from "./pull-requests.js";
 import { Pushes } from "./pushes.js";
-import { contributorAccount, ownersAccounts, quotaLeft } from "./quotas.js";
+import { contributorsOwnAccounts, huntLeft, ownersAccounts, quotaLeft } from "./quotas.js";
 import { RefWriter } from "./ref-writer.js";
 import { diskAddress, type PlacedName, underPrs } from "./repository-address.js";
 import { resume } from "./resume.js";
@@ -251,10 +251,17 @@ export class Purgatory {
     return this.#settling.settle([name], "hunt", undefined, pullRequest === undefined ? [] : [pullRequest]);
   }
 
+  /** How much more a hunt may bring into a repository; `author`: of the pull request it hunts for. */
+  async huntLeft(name: RepositoryName, author: Pubkey | undefined): Promise<number> {
+    const { store, settings, diskShareUsed } = this.#parts;
+    if ((await diskShareUsed()) >= settings().pushesUntilDiskShare) return 0;
+    return huntLeft(store, name, author, settings(), this.archiveBudget);
+  }
+
   /** How much more a hunt may bring for this author under `/prs/`. */
   async contributionLeft(author: Pubkey): Promise<number> {
     const { store, settings } = this.#parts;
-    return quotaLeft([await contributorAccount(store, author, settings())]).maxBytes;
+    return quotaLeft(await contributorsOwnAccounts(store, author, settings())).maxBytes;
   }
 
   /** After a hunt for a `/prs/` repository; `bytes` is undefined when it was in vain. `done` ends its `pushBegins`. */

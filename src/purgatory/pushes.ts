@@ -29,8 +29,8 @@ import {
   type Account,
   bookContributors,
   bookOwners,
-  contributorAccount,
   contributorsAccounts,
+  contributorsOwnAccounts,
   ownersAccounts,
   quotaLeft,
   quotaRemarks,
@@ -131,7 +131,7 @@ export class Pushes {
     events: readonly NostrEvent[],
   ): Promise<readonly Account[]> {
     const { store, settings, archiveBudget } = this.parts;
-    if (name.area === "prs") return [await contributorAccount(store, name.owner, settings())];
+    if (name.area === "prs") return contributorsOwnAccounts(store, name.owner, settings());
     const isOwners = events.length > 0 && events.every(({ pubkey }) => pubkey === name.owner);
     if (!isForPullRequests || isOwners) return ownersAccounts(store, name, settings(), archiveBudget);
     const authors = [...new Set(events.map(({ pubkey }) => pubkey))].filter((author) => author !== name.owner);

@@ -74,17 +74,24 @@ export async function ownersAccounts(
     own = row.counters.bytes;
     isArchive = row.archive !== null;
   }
-  const advice = "only the operator of this server can make room";
-  const accounts: Account[] = [
+  return [
     { whose: "this repository uses", used: own, limit: quotas.repositoryBytes, advice: freeSome },
     isArchive && archiveBudget
-      ? { whose: "all mirrors of this server use", ...(await archiveBudget.use()), advice }
+      ? { whose: "all mirrors of this server use", ...(await archiveBudget.use()), advice: askOperator }
       : { whose: "all repositories of its owner use", used: owned, limit: quotas.ownerBytes, advice: freeSome },
+    ...(await instanceAccount(reader, quotas.instanceBytes)),
   ];
-  if (quotas.instanceBytes === undefined) return accounts;
+}
+
+const askOperator = "only the operator of this server can make room";
+
+/** Whoever pushes, and wherever to. None unless the operator has set a limit. */
+async function instanceAccount(reader: TableReader, limit: number | undefined): Promise<Account[]> {
+  if (limit === undefined) return [];
   let used = 0;
   for await (const { counters } of catalogueRows(reader)) used += counters.bytes + counters.pullRequestBytes;
-  return [...accounts, { whose: "all repositories of this server use", used, limit: quotas.instanceBytes, advice }];
+  for (const { bytes } of await contributionsUnderPrs(reader)) used += bytes;
+  return [{ whose: "all repositories of this server use", used, limit, advice: askOperator }];
 }
 
 /** `authors`: of the pull requests that are pushed, as far as they are known. */
@@ -100,13 +107,40 @@ export async function contributorsAccounts(
   return [
     { whose: "pull requests of this repository use", used, limit, advice: deleteSome },
     ...(await Promise.all(authors.map((author) => contributorAccount(reader, author, { quotas })))),
+    ...(await instanceAccount(reader, quotas.instanceBytes)),
   ];
+}
+
+/** Of a push or hunt under `/prs/`. */
+export const contributorsOwnAccounts = async (
+  reader: TableReader,
+  author: Pubkey,
+  { quotas }: Limits,
+): Promise<readonly Account[]> => [
+  await contributorAccount(reader, author, { quotas }),
+  ...(await instanceAccount(reader, quotas.instanceBytes)),
+];
+
+/** What a hunt may bring: the accounts are those of a push. `author`: of the pull request it is for. */
+export async function huntLeft(
+  reader: TableReader,
+  name: RepositoryName,
+  author: Pubkey | undefined,
+  limits: Limits,
+  archiveBudget: ArchiveBudget,
+): Promise<number> {
+  const isOwners = author === undefined || author === name.owner;
+  const accounts = isOwners
+    ? await ownersAccounts(reader, name, limits, archiveBudget)
+    : await contributorsAccounts(reader, name, [author], limits);
+  const left = quotaLeft(accounts);
+  return left.isUsedUp ? 0 : left.maxBytes;
 }
 
 const deleteSome = "close or delete old ones, or push to a server of your own";
 
 /** What one author has in other people's repositories and under `/prs/`, together. */
-export async function contributorAccount(reader: TableReader, author: Pubkey, { quotas }: Limits): Promise<Account> {
+async function contributorAccount(reader: TableReader, author: Pubkey, { quotas }: Limits): Promise<Account> {
   let used = 0;
   for await (const { bytes } of contributions(reader, author)) used += bytes;
   for (const { bytes } of await contributionsUnderPrs(reader, author)) used += bytes;

@@ -43,7 +43,7 @@ const shownTargets = 20;
 
 export function prsRoutes(site: () => Site, sources: RepositorySources, rates: VisitorRates): Route[] {
   const nameIn = (request: RouteRequest): RepositoryName | undefined => {
-    const path = parseGitPath(request.path, site().basePath);
+    const path = parseGitPath(request.localPath);
     const owner = path?.area === "prs" && path.rest === "" && path.identifier !== "" ? parseNpub(path.npub) : undefined;
     return path && owner && { owner, identifier: path.identifier };
   };

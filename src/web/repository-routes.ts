@@ -30,7 +30,7 @@ function nameOf(path: GitPath | undefined): RepositoryName | undefined {
 
 export function repositoryRoutes(site: () => Site, sources: RepositorySources, rates: VisitorRates): Route[] {
   const pagePath = (request: RouteRequest): GitPath | undefined => {
-    const path = parseGitPath(request.path, site().basePath);
+    const path = parseGitPath(request.localPath);
     return path?.rest === "" ? path : undefined;
   };
   return [

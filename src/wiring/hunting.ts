@@ -67,7 +67,6 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
     logger,
     onFault,
     repaired: (name) => void repair.check(name).catch(onFault),
-    maxRepositoryBytes: () => live.current.repositoryMaxBytes,
     server: {
       git,
       clock,

@@ -192,11 +192,12 @@ function routes(parts: ServiceParts, git: GitHttp, api: ApiParts): Route[] {
   const inForce = () => admin.parts.rules.over(live.current);
   const gitRoute: Route = {
     matches: (request) => {
-      const path = parseGitPath(request.path, git.options.basePath);
+      const path = parseGitPath(request.localPath);
       return path !== undefined && path.rest !== "";
     },
     async handle(request, response) {
-      await git.handle(request.message, response, request.path, request.query);
+      // A proxy may have taken the base path away.
+      await git.handle(request.message, response, `${git.options.basePath ?? ""}${request.localPath}`, request.query);
     },
   };
   const checks = [

@@ -44,6 +44,8 @@ export type FetchFailureCode =
   | "bad-objects"
   /** The disk budget for mirrors is used up: says nothing about the server. */
   | "archive-full"
+  /** So is the quota of who would own it, or the disk. */
+  | "quota-full"
   | "cancelled";
 
 export interface FetchResult {
