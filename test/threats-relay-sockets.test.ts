@@ -43,7 +43,7 @@ async function isServed(world: RelayWorld): Promise<void> {
 
 describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
   test("threat 25: slow readers hold little, half-open and unfinished ones are ended, others are served meanwhile", async (t) => {
-    const world = await RelayWorld.start(t, { NGIT_SEND_STALL_SECS: "3", NGIT_PING_INTERVAL_SECS: "2" });
+    const world = await RelayWorld.start(t, { NGIT_SEND_STALL_SECS: "3", NGIT_PING_INTERVAL_SECS: "5" });
     const author = keyOf("author");
     for (let at = 0; at < 200; at++) await world.taken(world.issue(author, `${at} `.padEnd(200 * 1024, "x")).event);
     const heldBefore = await world.heldBytes();
