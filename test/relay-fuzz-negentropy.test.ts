@@ -81,7 +81,9 @@ function randomBytes(random: Random): Buffer {
   return bytes;
 }
 
-test(`threat 26: random and damaged negentropy messages to one session, each answered (seed ${seed})`, { timeout: 300_000 }, async (t) => {
+test(`threat 26: random and damaged negentropy messages to one session, each answered (seed ${seed})`, {
+  timeout: 300_000,
+}, async (t) => {
   const open = new Set<string>();
   const started = await startSession(limits, (text) => {
     for (const [, seat] of text.matchAll(/\["NEG-ERR","(n\d+)"/g)) open.delete(String(seat));
