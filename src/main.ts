@@ -10,12 +10,8 @@ import { Launcher } from "./git/launcher.js";
 import { Git, GitTooOldError } from "./git/run.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { runServer } from "./process-life.js";
-import { startServer } from "./start.js";
 import { importPolicy } from "./wiring/import-policy.js";
-import { openImport } from "./wiring/offline-import.js";
-import { operateOffline } from "./wiring/offline-operator.js";
 import { openStore } from "./wiring/open-store.js";
-import { startTemporary } from "./wiring/temporary-server.js";
 
 const terminal: Terminal = {
   out: (text) =>
@@ -66,6 +62,7 @@ async function gitVersion(): ReturnType<Abilities["gitVersion"]> {
 
 const build = buildInfo();
 
+// Rooms are loaded by the verb that needs them: `holdfast status` should not wait for a whole server.
 const abilities: Abilities = {
   terminal,
   environment: process.env,
@@ -77,16 +74,28 @@ const abilities: Abilities = {
       loaded,
       load,
       clock: systemClock,
-      start: (parts) => startServer({ ...parts, clock: systemClock, build, cores: availableParallelism() }),
+      start: async (parts) => {
+        const { startServer } = await import("./start.js");
+        return await startServer({ ...parts, clock: systemClock, build, cores: availableParallelism() });
+      },
       isHandledElsewhere: () => false,
       version: build.version,
     }),
   openStore: (config) => openStore(config, systemClock),
-  operateOffline: (config, store, request, progress) => operateOffline(config, store, systemClock, request, progress),
+  operateOffline: async (config, store, request, progress) => {
+    const { operateOffline } = await import("./wiring/offline-operator.js");
+    return await operateOffline(config, store, systemClock, request, progress);
+  },
   createVerifier: () => createVerifierPool({ workers: Math.max(1, availableParallelism() - 1) }),
-  openImport: (config, store) => openImport(config, store, systemClock),
+  openImport: async (config, store) => {
+    const { openImport } = await import("./wiring/offline-import.js");
+    return await openImport(config, store, systemClock);
+  },
   importPolicy,
-  startTemporary: (folder) => startTemporary(folder, systemClock, availableParallelism()),
+  startTemporary: async (folder) => {
+    const { startTemporary } = await import("./wiring/temporary-server.js");
+    return await startTemporary(folder, systemClock, availableParallelism());
+  },
   withGit,
   gitVersion,
 };

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { holdfast } from "./cli-run.js";
+import { holdfast, program } from "./cli-run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-cli-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -28,20 +28,9 @@ test("version, config check, show and schema answer in JSON that parses and exit
   }
 });
 
-test("every command explains itself with --help and exits 0", async () => {
-  const commands = [
-    "",
-    "serve",
-    "config check",
-    "doctor",
-    "status",
-    "events import",
-    "events export",
-    "compact",
-    "completion",
-    "version",
-  ];
-  for (const command of commands) {
+test("--help explains the program, a verb and a verb of a group, and exits 0", async () => {
+  // The texts of all of them: cli-every-verb.
+  for (const command of ["", "serve", "events import"]) {
     const ended = await holdfast([...command.split(" ").filter(Boolean), "--help"]);
     assert.equal(ended.code, 0, command);
     assert.match(ended.stdout, /^Usage: holdfast/);
@@ -146,7 +135,7 @@ test("completion scripts are accepted by their shell and know every verb", async
 });
 
 test("a reader that closes the pipe early is not a fault", () => {
-  const ended = spawnSync("bash", ["-c", `"${process.execPath}" bin/holdfast config show | head -1`], {
+  const ended = spawnSync("bash", ["-c", `"${process.execPath}" ${program} config show | head -1`], {
     encoding: "utf8",
   });
   assert.equal(ended.status, 0);

@@ -5,11 +5,13 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { defaultRelayLimits } from "../src/relay/limits.js";
+import { runs } from "./fuzz-runs.js";
 import { RelayClient } from "./harness/relay-client.js";
 import { keyOf, sign } from "./harness/relay-events.js";
 import { startRelay } from "./harness/relay-server.js";
 import { startSession } from "./harness/relay-session.js";
 
+const frames = runs(25_000);
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 1_000_000);
 
 /** mulberry32: small, good enough, the same on every machine. */
@@ -103,12 +105,12 @@ class Fuzz {
 }
 
 describe("random frames", { timeout: 300_000 }, () => {
-  test(`threats 26 and 27: 100,000 frames against one session (seed ${seed})`, async (t) => {
+  test(`threats 26 and 27: random frames against one session (seed ${seed})`, async (t) => {
     const started = await startSession(limits);
     t.after(() => started.close());
     const { session, outbox, store, live, records, faults, sent } = started;
     const fuzz = new Fuzz(seed);
-    for (let index = 0; index < 100_000; index++) {
+    for (let index = 0; index < frames; index++) {
       session.receive(fuzz.frame(), fuzz.random() < 0.01);
       if (!session.wantsToRead) await turn();
     }
@@ -117,7 +119,7 @@ describe("random frames", { timeout: 300_000 }, () => {
     await outbox.drained();
     assert.match(started.last(), /\["NOTICE","invalid: this type of message is not known here"\]$/);
     assert.deepEqual(faults, []);
-    assert.ok((sent.get("OK") ?? 0) > 10_000);
+    assert.ok((sent.get("OK") ?? 0) > frames / 10);
     session.close();
     assert.equal(live.subscriptions, 0);
     assert.equal(records.held, 0);

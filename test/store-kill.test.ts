@@ -28,12 +28,14 @@ async function ingestUntilKilled(folder: string, round: number, random: Random):
   });
   const exited = once(child, "exit");
   const acknowledged: EventId[] = [];
+  // By what it has done, not by the clock: on a busy machine it might do nothing in any given time.
+  const enough = random.below(150);
+  const laterMs = random.below(10);
   let isReady = false;
   for await (const line of createInterface({ input: child.stdout })) {
-    if (line === "ready") {
-      isReady = true;
-      void after(random.below(100)).then(() => child.kill("SIGKILL"));
-    } else if (line.length === 64) acknowledged.push(line as EventId);
+    if (line === "ready") isReady = true;
+    else if (line.length === 64) acknowledged.push(line as EventId);
+    if (isReady && acknowledged.length >= enough) void after(laterMs).then(() => child.kill("SIGKILL"));
   }
   const [code, signal] = await exited;
   assert.equal(signal, "SIGKILL", `the child ended by itself with ${code}`);

@@ -69,8 +69,8 @@ describe("threat 6: bombs", { timeout: 300_000 }, () => {
   before(async () => {
     ({ server, story } = await beginWatched({
       NGIT_PUSH_MAX_BYTES: "32MiB",
-      NGIT_GIT_IDLE_SECS: "2",
-      NGIT_GIT_TOTAL_SECS: isFull ? "60" : "40",
+      NGIT_GIT_IDLE_SECS: "30",
+      NGIT_GIT_TOTAL_SECS: "120",
     }));
     ({ url } = await story.hosted(alice, "bombed"));
   });

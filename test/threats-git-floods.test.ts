@@ -60,6 +60,10 @@ describe("threat 9: fetches", { timeout: 180_000 }, () => {
           `${word}: ${v0.status} ${v0.text.slice(0, 80)}`,
         );
       }
+      // A million empty lines weigh a few kilobytes zipped: none is kept beyond those a request may have.
+      const empty = gzipSync(Buffer.from("0004".repeat(1_000_000)), { level: 1 });
+      const nothing = await ask(`${url}/git-upload-pack`, { body: empty, headers: { "Content-Encoding": "gzip" } });
+      assert.match(nothing.text, /ERR upload-pack: more than/);
       const many = await fetchV2([`want ${tip}\n`, ...ids.slice(0, 70_000).map((id) => `have ${id}\n`), "done\n"]);
       assert.match(many.text, /ERR upload-pack: more than/);
       for (const filter of [

@@ -214,7 +214,7 @@ describe("threats 21 to 27", { timeout: 500_000, concurrency: 2 }, () => {
       assert.ok(verifyEvent(event as never));
     }
     assert.equal(await world.count({ kinds: [1, 1621] }), expected.size);
-    await world.isUnharmed(heldBefore, 100 * mebibyte);
+    await world.isUnharmed(heldBefore, 64 * mebibyte);
   });
 });
 

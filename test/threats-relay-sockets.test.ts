@@ -41,9 +41,9 @@ async function isServed(world: RelayWorld): Promise<void> {
   assert.ok(performance.now() - started < 60_000, "an honest client waits");
 }
 
-describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
+describe("threat 25", { timeout: 500_000, concurrency: 3 }, () => {
   test("threat 25: slow readers hold little, half-open and unfinished ones are ended, others are served meanwhile", async (t) => {
-    const world = await RelayWorld.start(t, { NGIT_SEND_STALL_SECS: "3", NGIT_PING_INTERVAL_SECS: "2" });
+    const world = await RelayWorld.start(t, { NGIT_SEND_STALL_SECS: "3", NGIT_PING_INTERVAL_SECS: "5" });
     const author = keyOf("author");
     for (let at = 0; at < 200; at++) await world.taken(world.issue(author, `${at} `.padEnd(200 * 1024, "x")).event);
     const heldBefore = await world.heldBytes();
@@ -85,7 +85,8 @@ describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
     }
     for (let round = 0; round < 10; round++) await isServed(world);
     const grown = (await world.heldBytes()) - heldBefore;
-    assert.ok(grown < 200 * mebibyte, `20 slow readers who are owed 800 MiB cost ${Math.round(grown / mebibyte)} MiB`);
+    if (process.env.TRACELESS_FIGURES) process.stderr.write(`slow readers: ${Math.round(grown / mebibyte)} MiB\n`);
+    assert.ok(grown < 100 * mebibyte, `20 slow readers who are owed 800 MiB cost ${Math.round(grown / mebibyte)} MiB`);
     const open = new Set(ended.keys());
     for (const [name, end] of ended) void end.then(() => open.delete(name));
     await eventually("the server ends them all", async () => {
@@ -94,7 +95,7 @@ describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
     }).catch((error: Error) => assert.fail(`${error.message}: ${[...open].join(", ")}`));
     await eventually("no connection is left", async () => (await world.connections()) === 1);
     await eventually("no socket is left", async () => (await world.openFiles()) <= filesBefore + 5);
-    await world.isUnharmed(heldBefore, 200 * mebibyte);
+    await world.isUnharmed(heldBefore, 64 * mebibyte);
   });
 
   test("threat 25: whoever goes away in the middle of a request, with or without a word, does not end the server", async (t) => {
@@ -224,7 +225,7 @@ describe("threat 25", { timeout: 500_000, concurrency: 2 }, () => {
       }
       await world.taken(world.issue(keyOf("author"), "to all of them").event);
       await eventually("all hear it", () => heard === opened);
-      await world.isUnharmed(heldBefore, 150 * mebibyte);
+      await world.isUnharmed(heldBefore, 100 * mebibyte);
       for (const [at, socket] of sockets.entries()) at % 2 ? socket.terminate() : socket.close();
       await eventually("no connection is left", async () => (await world.connections()) === 1);
       await eventually("no socket is left", async () => (await world.openFiles()) <= filesBefore + 5);

@@ -184,7 +184,7 @@ export async function traceless<T>(
     for (const each of descendantsOf(pid)) {
       if (/(^|\/)git /.test(commandLine(each))) cost.gitBytes = Math.max(cost.gitBytes, statusBytes(each, "VmHWM"));
     }
-  }, 25);
+  }, 50);
   const [result, growth] = await growthDuring(server.child, () => attack(cost)).finally(() => clearInterval(sampling));
   let after = before;
   const isAsBefore = async (): Promise<boolean> => {

@@ -27,7 +27,7 @@ function casesFrom(seed: number, count: number) {
   );
 }
 
-const runs = 120;
+const runs = 40;
 
 for (const frameBytes of [4096, 60_000, 500_000]) {
   test(`nostr-tools as client finds exactly the differences to our server with frames of ${frameBytes} bytes`, (context) => {

@@ -88,7 +88,7 @@ test("have and need are exactly the differences of two random sets, whatever the
         );
       },
     ),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
 });
 
@@ -208,7 +208,7 @@ test("random bytes (threats.md 26) never throw: each gets an answer within the f
   const records = recordsOf(randomItems(500, 40, 2));
   const server = new NegentropyServer(records, { frameBytes: 4096 });
   let errors = 0;
-  for (let run = 0; run < 100_000; run++) {
+  for (let run = 0; run < 30_000; run++) {
     const message = Uint8Array.from({ length: Math.floor(next() * 60) }, () => Math.floor(next() * 256));
     // Half begin as the protocol does, and with small numbers, so that they get further than the first byte.
     if (run % 2 === 0) {
@@ -220,7 +220,7 @@ test("random bytes (threats.md 26) never throw: each gets an answer within the f
     else assert.ok(answer.message.length <= 4096);
     new NegentropyClient(records, { frameBytes: 4096 }).reconcile(message);
   }
-  assert.ok(errors > 50_000, `${errors} errors, seed ${seed}`);
+  assert.ok(errors > 15_000, `${errors} errors, seed ${seed}`);
 });
 
 test("mutated messages of a real exchange never throw, on either side", (context) => {
