@@ -49,7 +49,7 @@ export async function runFetch(
         return nothing;
       throw error;
     });
-    return { result, release: () => release(parts, author, row, result).finally(done) };
+    return { result, release: () => release(parts, command, author, row, result).finally(done) };
   } catch (error) {
     done();
     throw error;
@@ -59,6 +59,7 @@ export async function runFetch(
 /** What came is counted and released; until then the repository does not expire. */
 async function release(
   parts: RunFetchParts,
+  command: FetchCommand,
   author: Pubkey | undefined,
   row: CatalogueRow,
   { arrived, bytes }: ServerFetchResult,

@@ -61,9 +61,8 @@ function isTagList(value: unknown): value is string[][] {
   return true;
 }
 
-// A character is one to three bytes of UTF-8: most texts need no counting.
-const isTooLarge = (raw: string): boolean =>
-  raw.length > maxEventBytes || (raw.length * 3 > maxEventBytes && Buffer.byteLength(raw) > maxEventBytes);
+// Counting also joins the pieces the text was made of, which then die young; left alone, both would be kept for long.
+const isTooLarge = (raw: string): boolean => Buffer.byteLength(raw) > maxEventBytes;
 
 export type ParsedEvent = { readonly ok: true; readonly event: NostrEvent } | Refusal;
 

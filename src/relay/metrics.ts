@@ -56,16 +56,17 @@ export function createRelayMetrics(registry: Registry, abuseThreshold: () => num
     buckets: [1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400],
     registers,
   });
-  const received = verbCounter("ngit_websocket_messages_received_total", "Messages from clients, by type", registry);
-  const sent = verbCounter("ngit_websocket_messages_sent_total", "Messages to clients, by type", registry);
-  const eventCounter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
-    new Counter({ name, help, labelNames, registers });
-  const eventsReceived = eventCounter("ngit_events_received_total", "Events that arrived, by kind", ["kind"]);
-  const eventsStored = eventCounter("ngit_events_stored_total", "Events that were stored, by kind", ["kind"]);
-  const eventsRejected = eventCounter("ngit_events_rejected_total", "Events that were refused, by kind and reason", [
-    "kind",
-    "reason",
-  ]);
+  const counter = (name: string, help: string, label: string) => plainCounter(name, help, label, registry);
+  const received = counter("ngit_websocket_messages_received_total", "Messages from clients, by type", "type");
+  const sent = counter("ngit_websocket_messages_sent_total", "Messages to clients, by type", "type");
+  const eventsReceived = counter("ngit_events_received_total", "Events that arrived, by kind", "kind");
+  const eventsStored = counter("ngit_events_stored_total", "Events that were stored, by kind", "kind");
+  const eventsRejected = new Counter({
+    name: "ngit_events_rejected_total",
+    help: "Events that were refused, by kind and reason",
+    labelNames: ["kind", "reason"],
+    registers,
+  });
 
   return {
     watch(watched) {
@@ -77,34 +78,33 @@ export function createRelayMetrics(registry: Registry, abuseThreshold: () => num
     sent,
     refusedAtTheDoor(kind, code) {
       const label = kind === undefined ? "other" : kindLabel(kind);
-      eventsReceived.inc({ kind: label });
+      eventsReceived(label);
       eventsRejected.inc({ kind: label, reason: code });
     },
     intakeObserver: {
-      received: (event) => eventsReceived.inc({ kind: kindLabel(event.kind) }),
+      received: (event) => eventsReceived(kindLabel(event.kind)),
       decided(event, _source, answer) {
-        const kind = kindLabel(event.kind);
-        if (!answer.ok) eventsRejected.inc({ kind, reason: answer.code });
-        else if (answer.stored) eventsStored.inc({ kind });
+        if (!answer.ok) eventsRejected.inc({ kind: kindLabel(event.kind), reason: answer.code });
+        else if (answer.stored) eventsStored(kindLabel(event.kind));
       },
     },
   };
 }
 
-/** Counts in a plain map, handed over when asked: a delivery must not pay for label hashing. */
-function verbCounter(name: string, help: string, registry: Registry): (verb: string) => void {
+/** Counts in a plain map, handed over when asked: an event and a delivery must not pay for label hashing. */
+function plainCounter(name: string, help: string, label: string, registry: Registry): (value: string) => void {
   const totals = new Map<string, number>();
   new Counter({
     name,
     help,
-    labelNames: ["type"],
+    labelNames: [label],
     registers: [registry],
     collect() {
       this.reset();
-      for (const [type, total] of totals) this.inc({ type }, total);
+      for (const [value, total] of totals) this.inc({ [label]: value }, total);
     },
   });
-  return (verb) => {
-    totals.set(verb, (totals.get(verb) ?? 0) + 1);
+  return (value) => {
+    totals.set(value, (totals.get(value) ?? 0) + 1);
   };
 }

@@ -76,6 +76,8 @@ interface Seat {
 }
 
 const maxBatchesASeat = 2;
+/** A thread that has work is not given less than this: it is not waiting, and more may come meanwhile. */
+const minSecondBatchEvents = 32;
 const maxDeathsABatch = 2;
 
 class ThreadPool implements VerifierPool {
@@ -168,7 +170,10 @@ class ThreadPool implements VerifierPool {
   #leastBusySeat(): Seat | undefined {
     let best: Seat | undefined;
     for (const seat of this.#seats) if (!best || seat.batches.length < best.batches.length) best = seat;
-    return best && best.batches.length < maxBatchesASeat ? best : undefined;
+    if (!best || best.batches.length >= maxBatchesASeat) return undefined;
+    const isEnough =
+      this.#again.length > 0 || this.#queue.length >= Math.min(minSecondBatchEvents, this.#maxBatchEvents);
+    return best.batches.length === 0 || isEnough ? best : undefined;
   }
 
   #nextBatch(): Batch | undefined {

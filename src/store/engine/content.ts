@@ -5,15 +5,36 @@ import type { EventId } from "../../nostr/ids.js";
 import type { Sequence } from "../port.js";
 import type { Backend, DiskRow, Layers } from "./backend.js";
 import { PageMemories, type PageMemory } from "./page-memory.js";
-import type { Row } from "./row.js";
+import { Row } from "./row.js";
 import { Turns } from "./slices.js";
 import type { MergedStreams } from "./streams.js";
 
 export type AnyRow = Row | DiskRow;
 
+const maxAskedRows = 64;
+const maxAskedBytes = 16_384;
+
+/**
+ * Rows on disk that were asked for by their address last, parsed: each event about a repository asks for its
+ * announcement. What a number stands for never changes.
+ */
+class AskedRows {
+  readonly #rows = new Map<Sequence, DiskRow>();
+
+  /** The same row as it was parsed before. */
+  known(row: DiskRow): DiskRow {
+    const known = this.#rows.get(row.seq);
+    if (known || row.json.length > maxAskedBytes) return known ?? row;
+    if (this.#rows.size === maxAskedRows) this.#rows.clear();
+    this.#rows.set(row.seq, row);
+    return row;
+  }
+}
+
 export class Content {
   readonly turns = new Turns();
   readonly pageMemories = new PageMemories();
+  readonly #asked = new AskedRows();
 
   constructor(
     readonly layers: Layers,
@@ -42,7 +63,8 @@ export class Content {
     const row = this.layers.active.atAddress(address, view) ?? this.layers.frozen?.atAddress(address, view);
     if (row) return row;
     const seq = this.backend.seqOfAddress(address);
-    return seq === undefined ? undefined : this.row(seq, view);
+    const found = seq === undefined ? undefined : this.row(seq, view);
+    return found && !(found instanceof Row) ? this.#asked.known(found) : found;
   }
 
   /** Opens the lists of a term. A layer that is dropped while a reader rests keeps answering him; rows are judged later. */

@@ -34,7 +34,8 @@ function countUpTo(list: readonly Entry[], time: number): number {
 }
 
 export class MemoryLayer {
-  readonly #lists = new Map<string, Entry[]>();
+  /** Most terms have one entry (words, ids): a list is made only for the second. */
+  readonly #lists = new Map<string, Entry | Entry[]>();
   readonly #bySeq = new Map<Sequence, Row>();
   readonly #byId = new Map<EventId, Row>();
   readonly #byAddress = new Map<string, Row>();
@@ -57,7 +58,7 @@ export class MemoryLayer {
       row.olderAtAddress = this.#byAddress.get(row.address);
       this.#byAddress.set(row.address, row);
     }
-    for (const term of row.terms) this.#insert(term, row);
+    for (const term of row.terms()) this.#insert(term, row);
     const expiration = expirationEntry(row);
     if (expiration) this.#insert(expiring, expiration);
     this.#textBytes += row.event.raw.length;
@@ -67,7 +68,7 @@ export class MemoryLayer {
     if (!this.#bySeq.delete(row.seq)) return;
     this.#byIdWithout(row);
     this.#byAddressWithout(row);
-    for (const term of row.terms) this.#delete(term, row);
+    for (const term of row.terms()) this.#delete(term, row);
     const expiration = expirationEntry(row);
     if (expiration) this.#delete(expiring, expiration);
     this.#textBytes -= row.event.raw.length;
@@ -100,7 +101,8 @@ export class MemoryLayer {
 
   /** The list of a term, oldest first; not to be changed. */
   list(term: string): readonly Entry[] {
-    return this.#lists.get(term) ?? [];
+    const there = this.#lists.get(term);
+    return there === undefined ? [] : Array.isArray(there) ? there : [there];
   }
 
   terms(): string[] {
@@ -117,8 +119,7 @@ export class MemoryLayer {
 
   /** Up to `max` entries after a place in the order, whoever may see them. */
   scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[] {
-    const list = this.#lists.get(term);
-    if (!list) return [];
+    const list = this.list(term);
     let index = countUpTo(list, until);
     if (after) index = Math.min(index, lowerBound(list, after));
     const found: Entry[] = [];
@@ -131,19 +132,21 @@ export class MemoryLayer {
   }
 
   #insert(term: string, entry: Entry): void {
-    const list = this.#lists.get(term);
-    if (!list) {
-      this.#lists.set(term, [entry]);
+    const there = this.#lists.get(term);
+    if (there === undefined) {
+      this.#lists.set(term, entry);
       return;
     }
+    const list = Array.isArray(there) ? there : [there];
+    if (list !== there) this.#lists.set(term, list);
     const index = lowerBound(list, entry);
     if (index === list.length) list.push(entry);
     else list.splice(index, 0, entry);
   }
 
   #delete(term: string, entry: Entry): void {
-    const list = this.#lists.get(term);
-    if (!list) return;
+    const there = this.#lists.get(term);
+    const list = Array.isArray(there) ? there : there === undefined ? [] : [there];
     const index = lowerBound(list, entry);
     const found = list[index];
     if (!found || compareEntries(found, entry) !== 0) return;

@@ -31,7 +31,6 @@ export class Row implements StoredRow, Entry {
   /** An earlier row with the same id or address that some readers may still see. */
   olderWithId: Row | undefined;
   olderAtAddress: Row | undefined;
-  #terms: readonly string[] | undefined;
 
   constructor(
     readonly seq: Sequence,
@@ -51,9 +50,9 @@ export class Row implements StoredRow, Entry {
     return Buffer.from(this.event.raw);
   }
 
-  get terms(): readonly string[] {
-    this.#terms ??= termsOf(this.event);
-    return this.#terms;
+  /** Made at each call: needed when the row comes and when it goes, and too large to be kept between. */
+  terms(): readonly string[] {
+    return termsOf(this.event);
   }
 
   isSeenAt(view: Sequence): boolean {

@@ -86,17 +86,20 @@ export class Writer {
     // Works that are handed over in the same turn share a commit.
     await Promise.resolve();
     let restedMs = this.parts.clock.monotonicMs();
+    let looksForRoom = true;
     while (this.#queue.length > 0 || this.#step) {
       const step = this.#step;
       this.#step = undefined;
       if (step) await step();
       const works = this.#queue;
       this.#queue = [];
-      const left = await this.#runTogether(works);
+      const left = await this.#runTogether(works, looksForRoom);
+      looksForRoom = false;
       if (left.length > 0) this.#queue = [...left, ...this.#queue];
       if (this.parts.clock.monotonicMs() - restedMs > maxBatchMs) {
         await nextTurn();
         restedMs = this.parts.clock.monotonicMs();
+        looksForRoom = true;
       }
     }
     // In the same turn as the last look at the queue: what comes later starts anew.
@@ -104,10 +107,10 @@ export class Writer {
   }
 
   /** Returns the works it had no time for. */
-  async #runTogether(works: QueuedWork[]): Promise<QueuedWork[]> {
+  async #runTogether(works: QueuedWork[], looksForRoom: boolean): Promise<QueuedWork[]> {
     const { content, clock } = this.parts;
     try {
-      if (!(await content.backend.hasRoom())) {
+      if (looksForRoom && !(await content.backend.hasRoom())) {
         for (const work of works) await this.#runWithoutRoom(work);
         return [];
       }

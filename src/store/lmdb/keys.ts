@@ -2,7 +2,7 @@
 //   type (1) · hash of the term (8) · newest-first time (6) · beginning of the id (8) · sequence (6)
 // Hashes are seeded per database; a collision only adds candidates, which are matched again.
 
-import { createHash } from "node:crypto";
+import * as crypto from "node:crypto";
 import { type Entry, maxTime } from "../engine/order.js";
 import type { Sequence } from "../port.js";
 
@@ -31,8 +31,6 @@ export function termKeyOf(term: string, seed: number): TermKey {
   low = Math.imul(low ^ (low >>> 16), 2_246_822_507) ^ Math.imul(high ^ (high >>> 13), 3_266_489_909);
   return { type: term.charCodeAt(0) & 0xff, high: high >>> 0, low: low >>> 0 };
 }
-
-export const compareTermKeys = (a: TermKey, b: TermKey): number => a.type - b.type || a.high - b.high || a.low - b.low;
 
 export function writeTerm(key: Buffer, term: TermKey): void {
   key[0] = term.type;
@@ -82,4 +80,7 @@ export function seqKey(seq: Sequence): Buffer {
 }
 
 /** Identifiers may be longer than keys. */
-export const addressKey = (address: string): Buffer => createHash("sha256").update(address).digest();
+export const addressKey: (address: string) => Buffer =
+  typeof crypto.hash === "function"
+    ? (address) => crypto.hash("sha256", address, "buffer")
+    : (address) => crypto.createHash("sha256").update(address).digest();

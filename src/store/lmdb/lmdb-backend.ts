@@ -27,7 +27,7 @@ import {
   writeTime,
 } from "./keys.js";
 import { decodeRemoval, encodeRemoval, encodeRow, idEnd, idOffset, isRemoval, LogRow } from "./record.js";
-import { metaNumber, rowsInRange, rowText, setMeta, setRowText } from "./rows.js";
+import { emptyTables, metaNumber, rowsInRange, rowText, setMeta, setRowText } from "./rows.js";
 
 export interface LmdbOptions {
   readonly files: DatabaseFiles;
@@ -62,6 +62,8 @@ export class LmdbBackend implements Backend {
   /** The commit under way, when it removes rows. */
   #removing: Promise<void> | undefined;
   #isClosing = false;
+  /** Tables that never had a row: each event asks some of them (bans), and most servers never write to them. */
+  readonly #empty: Set<EngineTable>;
   position: Sequence;
   events: number;
 
@@ -74,6 +76,7 @@ export class LmdbBackend implements Backend {
     this.events = metaNumber(database, "events") ?? 0;
     this.#seed = metaNumber(database, "seed") ?? options.seed;
     this.#indexedHigh = this.position;
+    this.#empty = emptyTables(database);
     const indexedUpTo = metaNumber(database, "indexedUpTo") ?? 0;
     for (const record of this.#records(indexedUpTo, this.position)) {
       if (record.type === "stored") this.layers.active.add(new Row(record.row.seq, record.row.event));
@@ -126,7 +129,15 @@ export class LmdbBackend implements Backend {
 
   log(after: Sequence, upTo: Sequence, max: number): LogRecord[] {
     const records: LogRecord[] = [];
-    for (const record of this.#records(after, upTo)) {
+    // Who keeps up finds the newest rows in memory; the first number that is not there (a removal has none) is read.
+    let reached = after;
+    for (; reached < upTo && records.length < max; reached++) {
+      const row = this.layers.active.row(reached + 1) ?? this.layers.frozen?.row(reached + 1);
+      if (!row || row.isRemoved) break;
+      records.push({ type: "stored", row });
+    }
+    if (reached === upTo || records.length === max) return records;
+    for (const record of this.#records(reached, upTo)) {
       records.push(record);
       if (records.length === max) break;
     }
@@ -134,7 +145,7 @@ export class LmdbBackend implements Backend {
   }
 
   tableRow(table: EngineTable, key: string): string | undefined {
-    return rowText(this.#database, table, key);
+    return this.#empty.has(table) ? undefined : rowText(this.#database, table, key);
   }
 
   tableRows(table: EngineTable, range: RowRange & { readonly limit: number }): [string, string][] {
@@ -152,6 +163,7 @@ export class LmdbBackend implements Backend {
     const { added, removed, removals, tables, position } = change;
     const events = this.events + added.length - removed.length;
     const database = this.#database;
+    for (const table of tables.keys()) this.#empty.delete(table);
     const writing = database.write(() => {
       for (const row of added) database.log.put(seqKey(row.seq), encodeRow(row));
       for (const row of removed) {

@@ -19,6 +19,11 @@ const tableNumbers: Readonly<Record<EngineTable, number>> = {
   meta: 11,
 };
 
+export function emptyTables(database: Database): Set<EngineTable> {
+  const tables = Object.keys(tableNumbers) as EngineTable[];
+  return new Set(tables.filter((table) => rowsInRange(database, table, { limit: 1 }).length === 0));
+}
+
 export type MetaKey = "events" | "indexedUpTo" | "seed" | "version";
 
 const rowKey = (table: number, key: string): Buffer => {
