@@ -2,6 +2,7 @@
 // keeps a small buffer and the place it has reached, never an open cursor: it can rest for as long as it likes.
 
 import { compareEntries, type Entry } from "./order.js";
+import { tagText } from "./terms.js";
 
 /** Where lists are: the backend, a layer, or what a plan found by itself. */
 export interface Lists {
@@ -16,8 +17,9 @@ const largestChunk = 512;
 export const firstChunkOf = (limit: number, lists: number): number =>
   Math.min(usualChunk, Math.max(smallestChunk, Math.ceil((2 * limit) / lists)));
 
-class Stream {
+export class Stream {
   #buffer: Entry[];
+  #tagText: Buffer | undefined;
   #index = 0;
   #chunk: number;
   #isLast: boolean;
@@ -33,6 +35,12 @@ class Stream {
     this.#buffer = lists.scan(term, undefined, since, until, firstChunk);
     this.#isLast = this.#buffer.length < firstChunk;
     this.head = this.#buffer[0];
+  }
+
+  /** How the tag that the term was made of is written in an event; kept, because every row of the list asks. */
+  get tagText(): Buffer {
+    this.#tagText ??= Buffer.from(tagText(this.term));
+    return this.#tagText;
   }
 
   advance(): void {
@@ -54,8 +62,8 @@ export class MergedStreams {
   /** Time of each stream's head: most comparisons end here, in one small array instead of thousands of objects. */
   readonly #times: number[] = [];
   #last: Entry | undefined;
-  /** The term in whose list the last entry was found (one of them, when there are several). */
-  term = "";
+  /** The list in which the last entry was found (one of them, when there are several). */
+  found: Stream | undefined;
 
   constructor(
     readonly since: number,
@@ -84,7 +92,7 @@ export class MergedStreams {
       }
       if (this.#last && compareEntries(this.#last, entry) === 0) continue;
       this.#last = entry;
-      this.term = top.term;
+      this.found = top;
       return entry;
     }
   }
