@@ -142,9 +142,9 @@ export class Outbox {
     if (this.#closed || this.#writingBytes > 0) return;
     this.#closeSlab();
     const batch = this.#takeBatch();
+    if (batch.length === 0) return;
     // Who is getting a long answer gets its rest in full slabs, which nobody has to join.
     this.#nextSlabBytes = batch.length * 4 > fullSlabBytes ? fullSlabBytes : firstSlabBytes;
-    if (batch.length === 0) return;
     this.#queuedBytes -= batch.length;
     this.#writingBytes = batch.length;
     this.#writing = batch;

@@ -28,8 +28,8 @@ export interface DiskRow extends StoredRow, Entry, NostrEvent {
   readonly expiration: number | undefined;
   /** The same row in memory of its own. */
   kept(): DiskRow;
-  /** Whether the JSON text contains this, byte for byte. */
-  hasText(text: string): boolean;
+  /** Whether the JSON text contains these bytes. */
+  hasText(text: Buffer): boolean;
 }
 
 export type LogRecord =

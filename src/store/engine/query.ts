@@ -11,8 +11,8 @@ import type { PageMemory } from "./page-memory.js";
 import { type Plan, planOf } from "./plan.js";
 import { Row } from "./row.js";
 import type { Slice } from "./slices.js";
-import { firstChunkOf, MergedStreams } from "./streams.js";
-import { severalIdentifiers, tagText } from "./terms.js";
+import { firstChunkOf, MergedStreams, type Stream } from "./streams.js";
+import { severalIdentifiers } from "./terms.js";
 
 export const defaultPageRows = 200;
 /** A page ends early here: who takes it slowly would hold 200 MiB of large events otherwise (threats row 25). */
@@ -39,7 +39,7 @@ export function fullMatcher(filter: Filter): Matcher {
   return (event) => matches(event) && found(event);
 }
 
-type RowMatcher = (row: AnyRow, term: string) => boolean;
+type RowMatcher = (row: AnyRow, list: Stream | undefined) => boolean;
 
 /**
  * The full match, cheaper where it can be: a tag that the index found is looked for in the stored text as it must be
@@ -53,17 +53,9 @@ function rowMatcher(filter: Filter, plan: Plan): RowMatcher {
   }
   const { tags: _found, ...header } = filter;
   const headerMatches = matcherOf(header);
-  const texts = new Map<string, string>();
-  const textOf = (term: string): string => {
-    const known = texts.get(term);
-    if (known !== undefined) return known;
-    const text = tagText(term);
-    texts.set(term, text);
-    return text;
-  };
-  return (row, term) => {
-    if (row instanceof Row) return matches(matchable(row));
-    return headerMatches(row) && (row.hasText(textOf(term)) || matches(row));
+  return (row, list) => {
+    if (row instanceof Row || !list) return matches(matchable(row));
+    return headerMatches(row) && (row.hasText(list.tagText) || matches(row));
   };
 }
 
@@ -83,9 +75,9 @@ class Candidates {
     this.#opening = this.#open(sight, plan);
   }
 
-  /** The term that led to the last entry. */
-  get term(): string {
-    return this.#streams.term;
+  /** The list that led to the last entry. */
+  get list(): Stream | undefined {
+    return this.#streams.found;
   }
 
   /** One step of opening; true when all lists are open. */
@@ -160,7 +152,7 @@ class FilterCursor {
     if (entry.seq > upTo) return undefined;
     const row = content.row(entry.seq, view, this.memory);
     if (!row) return undefined;
-    if (!isExpired(row, nowSeconds) && this.#matches(row, this.#candidates.term)) return row;
+    if (!isExpired(row, nowSeconds) && this.#matches(row, this.#candidates.list)) return row;
     if (!(row instanceof Row)) this.memory?.untake();
     return undefined;
   }

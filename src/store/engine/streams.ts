@@ -2,6 +2,7 @@
 // keeps a small buffer and the place it has reached, never an open cursor: it can rest for as long as it likes.
 
 import { compareEntries, type Entry } from "./order.js";
+import { tagText } from "./terms.js";
 
 /** Where lists are: the backend, a layer, or what a plan found by itself. */
 export interface Lists {
@@ -16,8 +17,9 @@ const largestChunk = 512;
 export const firstChunkOf = (limit: number, lists: number): number =>
   Math.min(usualChunk, Math.max(smallestChunk, Math.ceil((2 * limit) / lists)));
 
-class Stream {
+export class Stream {
   #buffer: Entry[];
+  #tagText: Buffer | undefined;
   #index = 0;
   #chunk: number;
   #isLast: boolean;
@@ -33,6 +35,12 @@ class Stream {
     this.#buffer = lists.scan(term, undefined, since, until, firstChunk);
     this.#isLast = this.#buffer.length < firstChunk;
     this.head = this.#buffer[0];
+  }
+
+  /** How the tag that the term was made of is written in an event; kept, because every row of the list asks. */
+  get tagText(): Buffer {
+    this.#tagText ??= Buffer.from(tagText(this.term));
+    return this.#tagText;
   }
 
   advance(): void {
@@ -51,9 +59,11 @@ class Stream {
 /** Merges streams; an entry that is in several comes once. */
 export class MergedStreams {
   readonly #heap: Stream[] = [];
+  /** Time of each stream's head: most comparisons end here, in one small array instead of thousands of objects. */
+  readonly #times: number[] = [];
   #last: Entry | undefined;
-  /** The term in whose list the last entry was found (one of them, when there are several). */
-  term = "";
+  /** The list in which the last entry was found (one of them, when there are several). */
+  found: Stream | undefined;
 
   constructor(
     readonly since: number,
@@ -65,8 +75,7 @@ export class MergedStreams {
   add(lists: Lists, term: string): void {
     const stream = new Stream(lists, term, this);
     if (stream.head === undefined) return;
-    this.#heap.push(stream);
-    this.#rise(this.#heap.length - 1);
+    this.#rise(this.#heap.length, stream, stream.head);
   }
 
   next(): Entry | undefined {
@@ -75,45 +84,56 @@ export class MergedStreams {
       const entry = top?.head;
       if (!top || !entry) return undefined;
       top.advance();
-      if (top.head === undefined) {
+      if (top.head !== undefined) this.#sink(top, top.head);
+      else {
         const moved = this.#heap.pop() as Stream;
-        if (moved !== top) this.#heap[0] = moved;
+        this.#times.pop();
+        if (moved !== top) this.#sink(moved, moved.head as Entry);
       }
-      if (this.#heap.length > 1) this.#sink();
       if (this.#last && compareEntries(this.#last, entry) === 0) continue;
       this.#last = entry;
-      this.term = top.term;
+      this.found = top;
       return entry;
     }
   }
 
-  #rise(start: number): void {
-    const heap = this.#heap;
-    const risen = heap[start] as Stream;
-    let index = start;
+  #isBefore(time: number, head: Entry, other: number): boolean {
+    const otherTime = this.#times[other] as number;
+    return time > otherTime || (time === otherTime && compareEntries(head, this.#heap[other]?.head as Entry) < 0);
+  }
+
+  #place(index: number, stream: Stream, time: number): void {
+    this.#heap[index] = stream;
+    this.#times[index] = time;
+  }
+
+  #rise(from: number, stream: Stream, head: Entry): void {
+    let index = from;
     while (index > 0) {
       const parent = (index - 1) >> 1;
-      if (!isBefore(risen, heap[parent] as Stream)) break;
-      heap[index] = heap[parent] as Stream;
+      if (!this.#isBefore(head.time, head, parent)) break;
+      this.#place(index, this.#heap[parent] as Stream, this.#times[parent] as number);
       index = parent;
     }
-    heap[index] = risen;
+    this.#place(index, stream, head.time);
   }
 
-  #sink(): void {
-    const heap = this.#heap;
-    const { length } = heap;
-    const sunk = heap[0] as Stream;
+  /** Puts a stream in the place of the first one, and then where it belongs. */
+  #sink(stream: Stream, head: Entry): void {
+    const times = this.#times;
+    const { length } = times;
     let index = 0;
     for (let child = 1; child < length; child = index * 2 + 1) {
-      if (child + 1 < length && isBefore(heap[child + 1] as Stream, heap[child] as Stream)) child++;
-      if (!isBefore(heap[child] as Stream, sunk)) break;
-      heap[index] = heap[child] as Stream;
+      let time = times[child] as number;
+      if (child + 1 < length && (times[child + 1] as number) >= time) {
+        const right = this.#heap[child + 1] as Stream;
+        if (this.#isBefore(times[child + 1] as number, right.head as Entry, child)) child++;
+        time = times[child] as number;
+      }
+      if (this.#isBefore(head.time, head, child)) break;
+      this.#place(index, this.#heap[child] as Stream, time);
       index = child;
     }
-    heap[index] = sunk;
+    this.#place(index, stream, head.time);
   }
 }
-
-/** Streams in the heap have a head. */
-const isBefore = (a: Stream, b: Stream): boolean => compareEntries(a.head as Entry, b.head as Entry) < 0;

@@ -110,7 +110,7 @@ export class LogRow implements DiskRow {
     return this.record.subarray(headerBytes);
   }
 
-  hasText(text: string): boolean {
+  hasText(text: Buffer): boolean {
     return this.record.includes(text, headerBytes);
   }
 

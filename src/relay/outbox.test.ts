@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ManualClock } from "../base/testing/manual-clock.js";
+import { FlushTurn } from "./flush-turn.js";
+import { Outbox } from "./outbox.js";
+
+/** A socket that takes a batch when the test says so. */
+function slowSocket(turn: FlushTurn) {
+  const waiting: { bytes: Buffer; taken: () => void }[] = [];
+  const outbox = new Outbox({
+    sink: { write: (bytes, taken) => waiting.push({ bytes, taken }) },
+    turn,
+    clock: new ManualClock(),
+    maxHeldBytes: () => 2 ** 30,
+    onOverflow: () => assert.fail("nothing should overflow"),
+    onSent: () => undefined,
+    onTaken: () => undefined,
+  });
+  return { outbox, waiting };
+}
+
+test("what a socket has not taken yet is not overwritten by what others are sent", async () => {
+  const turn = new FlushTurn();
+  const prefix = Buffer.from('["EVENT","s",');
+  const clients = Array.from({ length: 3 }, () => ({ ...slowSocket(turn), text: "", received: "" }));
+  let number = 0;
+  for (let round = 0; round < 40; round++) {
+    for (const [index, client] of clients.entries()) {
+      for (let count = 0; count < 30; count++) {
+        const json = `{"number":${number++},"filling":"${String.fromCharCode(97 + (number % 26)).repeat(3_000)}"}`;
+        client.outbox.sendEvent(prefix, Buffer.from(json));
+        client.text += `${prefix}${json}]`;
+      }
+      await new Promise(setImmediate);
+      // The first takes everything, the second some, the third nothing until the end.
+      for (let left = index === 0 ? 100 : index === 1 ? 1 : 0; left > 0; left--) take(client);
+    }
+  }
+  for (const client of clients) {
+    while (client.waiting.length > 0) take(client);
+    assert.equal(client.outbox.heldBytes, 0);
+    // Frame headers of this size are four bytes, the first of which text does not have.
+    assert.ok(client.received.replaceAll(/\x81~../gs, "") === client.text, "a client received something else");
+  }
+});
+
+function take(client: { waiting: { bytes: Buffer; taken: () => void }[]; received: string }): void {
+  const batch = client.waiting.shift();
+  if (!batch) return;
+  // Read only now: until then the bytes are the kernel's to read.
+  client.received += batch.bytes.toString("latin1");
+  batch.taken();
+}
