@@ -150,7 +150,7 @@ export class SharedAnswers {
     if (this.#tooLarge.has(answer.key)) return false;
     answer.expectedBytes = await source.expectedBytes();
     // One answer is not worth all the others.
-    if (answer.expectedBytes > this.maxBytes() / 2 || !this.#dropUnused()) return false;
+    if (answer.expectedBytes >= this.maxBytes() / 2 || !this.#dropUnused()) return false;
     try {
       await mkdir(this.directory, { recursive: true, mode: 0o700 });
       const { bavail, bsize } = await statfs(this.directory);
