@@ -44,11 +44,13 @@ interface Answer {
   clients: number;
   readonly nobodyLeft: AbortController;
   readonly wake: Set<() => void>;
-  /** What was read last, for those who are at the same place. */
-  block: { readonly from: number; readonly to: number; readonly bytes: Promise<Buffer> } | undefined;
+  /** What was read last, by where it begins, for those who are near the same place. */
+  readonly blocks: Map<number, { readonly to: number; readonly bytes: Promise<Buffer> }>;
 }
 
 const blockBytes = 256 * 1024;
+/** In memory for each answer that is being read. */
+const maxBlocks = 16;
 /** How often a growing file is looked at; its end is known at once. */
 const lookMs = 5;
 /** Each keeps a descriptor. */
@@ -99,6 +101,7 @@ export class SharedAnswers {
     answer.clients -= 1;
     wakeAll(answer);
     if (answer.clients > 0) return;
+    answer.blocks.clear();
     if (answer.state === "growing") {
       answer.nobodyLeft.abort();
       this.#forget(answer);
@@ -117,7 +120,7 @@ export class SharedAnswers {
       clients: 0,
       nobodyLeft: new AbortController(),
       wake: new Set(),
-      block: undefined,
+      blocks: new Map(),
     };
     void this.#make(answer, source)
       .catch((error: unknown): Answer["state"] => {
@@ -180,11 +183,14 @@ export class SharedAnswers {
       exit = ended;
       goOn();
     });
-    for (;;) {
+    for (let before = 0; ; ) {
       const ended = exit;
       const { size } = (await answer.file?.stat()) ?? { size: 0 };
-      if (size > answer.bytes) {
-        answer.bytes = size;
+      // Whole blocks while it grows; what is behind them when git pauses.
+      const readable = ended || size === before ? size : size - (size % blockBytes);
+      before = size;
+      if (readable > answer.bytes) {
+        answer.bytes = readable;
         wakeAll(answer);
         if (size > answer.expectedBytes && !this.#dropUnused()) {
           this.#passOnNextTime(answer.key);
@@ -256,10 +262,14 @@ async function pieceAt(answer: Answer, at: number): Promise<Buffer | undefined> 
   if (!answer.file) return undefined;
   const from = at - (at % blockBytes);
   const to = Math.min(answer.bytes, from + blockBytes);
-  if (answer.block?.from !== from || answer.block.to < to) {
-    answer.block = { from, to, bytes: readBlock(answer.file, from, to) };
+  let block = answer.blocks.get(from);
+  if (!block || block.to < to) {
+    block = { to, bytes: readBlock(answer.file, from, to) };
+    answer.blocks.set(from, block);
+    const [oldest] = answer.blocks.keys();
+    if (answer.blocks.size > maxBlocks && oldest !== undefined) answer.blocks.delete(oldest);
   }
-  const bytes = await answer.block.bytes.catch(() => undefined);
+  const bytes = await block.bytes.catch(() => undefined);
   return bytes && bytes.length > at - from ? bytes.subarray(at - from) : undefined;
 }
 
@@ -305,7 +315,7 @@ function wakeAll({ wake }: Answer): void {
 async function closeFile(answer: Answer): Promise<void> {
   const { file } = answer;
   answer.file = undefined;
-  answer.block = undefined;
+  answer.blocks.clear();
   await file?.close();
 }
 
