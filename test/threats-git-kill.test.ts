@@ -17,7 +17,8 @@ import { beginWatched, filesBelow, processesOf } from "./harness/traceless.js";
 describe("threat 20: SIGKILL", { timeout: 300_000 }, () => {
   it("threat 20: a server killed with SIGKILL while pushes, clones and hunts run leaves no process, socket or temporary file, and the next start serves", async () => {
     const { server, story } = await beginWatched(
-      { NGIT_GIT_HUNT_DIRECT_DELAY_MS: "0", NGIT_LOG_LEVEL: "debug" },
+      // Room for two of the three answers: the third comes straight from git, which waits for its reader.
+      { NGIT_GIT_HUNT_DIRECT_DELAY_MS: "0", NGIT_LOG_LEVEL: "debug", NGIT_GIT_PACK_CACHE_BYTES: "70MiB" },
       { backend: "lmdb" },
     );
     const remote = await HuntGitServer.start();
@@ -58,7 +59,9 @@ describe("threat 20: SIGKILL", { timeout: 300_000 }, () => {
           Buffer.from("0000"),
         ]);
       const v2 = "Git-Protocol: version=2\r\n";
-      const clones = ["a", "b"].map((agent) => open(post("git-upload-pack", wants(agent).length, v2), wants(agent)));
+      const clones = ["a", "b", "c"].map((agent) =>
+        open(post("git-upload-pack", wants(agent).length, v2), wants(agent)),
+      );
       const next = await work.commit("next");
       await story.state(alice, "killed", { "refs/heads/main": next });
       const pack = await packOf(work.folder, [next], [tip]);

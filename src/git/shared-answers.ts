@@ -5,6 +5,7 @@
 // the disk is handed on from git's stdout and not shared.
 
 import { randomBytes } from "node:crypto";
+import { fstatSync } from "node:fs";
 import { type FileHandle, mkdir, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
@@ -44,11 +45,13 @@ interface Answer {
   clients: number;
   readonly nobodyLeft: AbortController;
   readonly wake: Set<() => void>;
-  /** What was read last, for those who are at the same place. */
-  block: { readonly from: number; readonly to: number; readonly bytes: Promise<Buffer> } | undefined;
+  /** What was read last, by where it begins, for those who are near the same place. */
+  readonly blocks: Map<number, { readonly to: number; readonly bytes: Promise<Buffer> }>;
 }
 
 const blockBytes = 256 * 1024;
+/** In memory for each answer that is being read. */
+const maxBlocks = 16;
 /** How often a growing file is looked at; its end is known at once. */
 const lookMs = 5;
 /** Each keeps a descriptor. */
@@ -99,6 +102,7 @@ export class SharedAnswers {
     answer.clients -= 1;
     wakeAll(answer);
     if (answer.clients > 0) return;
+    answer.blocks.clear();
     if (answer.state === "growing") {
       answer.nobodyLeft.abort();
       this.#forget(answer);
@@ -117,7 +121,7 @@ export class SharedAnswers {
       clients: 0,
       nobodyLeft: new AbortController(),
       wake: new Set(),
-      block: undefined,
+      blocks: new Map(),
     };
     void this.#make(answer, source)
       .catch((error: unknown): Answer["state"] => {
@@ -150,7 +154,7 @@ export class SharedAnswers {
     if (this.#tooLarge.has(answer.key)) return false;
     answer.expectedBytes = await source.expectedBytes();
     // One answer is not worth all the others.
-    if (answer.expectedBytes > this.maxBytes() / 2 || !this.#dropUnused()) return false;
+    if (answer.expectedBytes >= this.maxBytes() / 2 || !this.#dropUnused()) return false;
     try {
       await mkdir(this.directory, { recursive: true, mode: 0o700 });
       const { bavail, bsize } = await statfs(this.directory);
@@ -180,11 +184,15 @@ export class SharedAnswers {
       exit = ended;
       goOn();
     });
-    for (;;) {
+    for (let before = 0; ; ) {
       const ended = exit;
-      const { size } = (await answer.file?.stat()) ?? { size: 0 };
-      if (size > answer.bytes) {
-        answer.bytes = size;
+      // Without a thread's help: the file is open and the look costs microseconds.
+      const size = answer.file ? fstatSync(answer.file.fd).size : 0;
+      // Whole blocks while it grows; what is behind them when git pauses.
+      const readable = ended || size === before ? size : size - (size % blockBytes);
+      before = size;
+      if (readable > answer.bytes) {
+        answer.bytes = readable;
         wakeAll(answer);
         if (size > answer.expectedBytes && !this.#dropUnused()) {
           this.#passOnNextTime(answer.key);
@@ -256,10 +264,14 @@ async function pieceAt(answer: Answer, at: number): Promise<Buffer | undefined> 
   if (!answer.file) return undefined;
   const from = at - (at % blockBytes);
   const to = Math.min(answer.bytes, from + blockBytes);
-  if (answer.block?.from !== from || answer.block.to < to) {
-    answer.block = { from, to, bytes: readBlock(answer.file, from, to) };
+  let block = answer.blocks.get(from);
+  if (!block || block.to < to) {
+    block = { to, bytes: readBlock(answer.file, from, to) };
+    answer.blocks.set(from, block);
+    const [oldest] = answer.blocks.keys();
+    if (answer.blocks.size > maxBlocks && oldest !== undefined) answer.blocks.delete(oldest);
   }
-  const bytes = await answer.block.bytes.catch(() => undefined);
+  const bytes = await block.bytes.catch(() => undefined);
   return bytes && bytes.length > at - from ? bytes.subarray(at - from) : undefined;
 }
 
@@ -305,7 +317,7 @@ function wakeAll({ wake }: Answer): void {
 async function closeFile(answer: Answer): Promise<void> {
   const { file } = answer;
   answer.file = undefined;
-  answer.block = undefined;
+  answer.blocks.clear();
   await file?.close();
 }
 

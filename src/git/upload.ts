@@ -95,11 +95,11 @@ export async function runUpload(
   const digest = createHash("sha256").update(body).digest("hex");
   const key = `${repository.address.key} ${table.generation} ${version} ${digest}`;
   const source: AnswerSource = {
-    // What is sent are the packs' own bytes, or fewer.
     expectedBytes: async () => {
       const bytes = packBytes.get(table) ?? (await repository.packFacts()).bytes;
       packBytes.set(table, bytes);
-      return bytes;
+      // The packs' own bytes, or fewer; then their framing, an ACK for each `have`, and what git says of its progress.
+      return Math.ceil(bytes * 1.02) + 4 * 2 ** 20;
     },
     start: async (ending, file) => {
       const release = await limiter.acquire({ repository: repository.address.key, ip }, ending);
