@@ -165,7 +165,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
         ),
       clock,
       observer: relayMetrics.intakeObserver,
-      maxFutureSeconds: config.maxFutureSecs,
+      get maxFutureSeconds() {
+        return live.current.maxFutureSecs;
+      },
     });
 
     const repositoryCount = new RepositoryCount(store);

@@ -54,6 +54,15 @@ export class Followed {
     return [...(coordinates ?? [])].flatMap((coordinate) => this.#repositories.get(coordinate)?.name ?? []);
   }
 
+  /** Everything is told again when it is looked at next: of the URLs others are chosen now. */
+  forgetUrls(): PlacedName[] {
+    return [...this.#repositories.values()].map((followed) => {
+      followed.announcements = "";
+      for (const event of followed.pullRequests.keys()) followed.pullRequests.set(event, "");
+      return followed.name;
+    });
+  }
+
   /** Answers ids of entries that are gone: other repositories may have them too. */
   update(name: PlacedName, wants: Wants): string[] {
     const coordinate = placeText(name);

@@ -113,6 +113,12 @@ export class Hunting {
     await this.#lookAgain.idle();
   }
 
+  /** Settings changed: what is under way ends as it began. */
+  follow(config: HuntConfig): void {
+    this.#core.follow(config);
+    for (const name of this.#followed.forgetUrls()) this.#lookAgain.add(name);
+  }
+
   /** Repair found this of a repository; replaces what it found before. */
   found(name: PlacedName, found: Found): void {
     const key = placeText(name);

@@ -34,13 +34,11 @@ interface History {
 }
 
 export class NaughtyPlaces {
-  readonly #rules: NaughtyRules;
   readonly #records = new Map<string, History>();
   #dnsFailures: { place: string; atMs: number }[] = [];
 
-  constructor(rules: NaughtyRules = naughtyDefaults) {
-    this.#rules = rules;
-  }
+  /** A change of the rules counts from the next failure on. */
+  constructor(public rules: NaughtyRules = naughtyDefaults) {}
 
   isNaughty(place: string, nowMs: number): boolean {
     const record = this.#records.get(place);
@@ -59,11 +57,11 @@ export class NaughtyPlaces {
     if (record?.kind !== kind) record = { kind, failedAtMs: [], untilMs: undefined };
     record.failedAtMs.push(nowMs);
     // The first failure and the latest ones decide; a list of all would grow with every retry.
-    if (record.failedAtMs.length > this.#rules.failures) record.failedAtMs.splice(1, 1);
+    if (record.failedAtMs.length > this.rules.failures) record.failedAtMs.splice(1, 1);
     this.#remember(place, record);
     const first = record.failedAtMs[0] ?? nowMs;
-    if (record.failedAtMs.length < this.#rules.failures || nowMs - first < this.#rules.spanMs) return undefined;
-    record.untilMs = nowMs + this.#rules.banMs;
+    if (record.failedAtMs.length < this.rules.failures || nowMs - first < this.rules.spanMs) return undefined;
+    record.untilMs = nowMs + this.rules.banMs;
     return { place, kind, untilMs: record.untilMs };
   }
 
@@ -94,17 +92,17 @@ export class NaughtyPlaces {
   #remember(place: string, record: History): void {
     this.#records.delete(place);
     this.#records.set(place, record);
-    if (this.#records.size <= this.#rules.maxPlaces) return;
+    if (this.#records.size <= this.rules.maxPlaces) return;
     const oldest = this.#records.keys().next().value;
     if (oldest !== undefined) this.#records.delete(oldest);
   }
 
   /** Also takes back what others were charged with in this minute: they suffered from the same resolver. */
   #isOurResolver(place: string, nowMs: number): boolean {
-    const since = nowMs - this.#rules.ownResolverMs;
+    const since = nowMs - this.rules.ownResolverMs;
     this.#dnsFailures = this.#dnsFailures.filter((past) => past.atMs > since);
     const others = this.#dnsFailures.filter((past) => past.place !== place);
-    if (this.#dnsFailures.length < this.#rules.maxPlaces) this.#dnsFailures.push({ place, atMs: nowMs });
+    if (this.#dnsFailures.length < this.rules.maxPlaces) this.#dnsFailures.push({ place, atMs: nowMs });
     for (const other of others) {
       const record = this.#records.get(other.place);
       if (record?.untilMs !== undefined || record?.kind !== "dns-missing") continue;

@@ -44,8 +44,11 @@ export interface HuntingRoom {
 export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom> {
   const { live, logger, clock, store, gitHost, purgatory, registry, onFault } = parts;
   const { repositories, git, launcher } = gitHost;
-  const fromSettings = huntConfig(live.current, parts.services);
-  const config = parts.huntConfig?.(fromSettings) ?? fromSettings;
+  const read = (): HuntConfig => {
+    const fromSettings = huntConfig(live.current, parts.services);
+    return parts.huntConfig?.(fromSettings) ?? fromSettings;
+  };
+  let config = read();
   const metrics = createHuntMetrics(registry);
   const guard = guardWith({ resolve: parts.resolve ?? systemResolver(clock), reach: reachOf(live.current) });
   const hunting: Hunting = new Hunting({
@@ -64,8 +67,12 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
       clock,
       guard,
       plainHosts: new PlainHosts(clock),
-      limits: config.fetch,
-      maxRequests: config.maxRequests,
+      get limits() {
+        return config.fetch;
+      },
+      get maxRequests() {
+        return config.maxRequests;
+      },
       scratchRoot: launcher.scratchDirectory,
       fetched: (bytes, seconds) => metrics.fetched(bytes, seconds),
     },
@@ -82,10 +89,15 @@ export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom
   });
   await hunting.open();
   repair.open();
+  const stopListening = live.onChange(() => {
+    config = read();
+    hunting.follow(config);
+  });
   return {
     hunting,
     repair,
     async close() {
+      stopListening();
       await repair.close();
       await hunting.close();
     },

@@ -775,3 +775,29 @@ test("the operator does not wait for the next attempt; a job that lacks nothing 
   driver.advance(10 * minute);
   assert.equal(startsOf(driver, "r").length, 2);
 });
+
+test("changed settings count from then on: back-off, a domain's places, and which URLs are taken", () => {
+  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  const follow = (config: Partial<typeof huntDefaults>) => driver.core.follow({ ...huntDefaults, ...config });
+  for (const job of ["a", "b", "c"]) driver.announce(job, `https://one.test/${job}`);
+  for (const [index, job] of ["a", "b", "c"].entries()) driver.waiting(job, { id: "s", ids: [oid(index)] });
+  driver.advance(500);
+  assert.deepEqual(driver.taken(), ["one.test/a"]);
+  follow({ domain: { concurrent: 2, rate: 30 }, backoffMs: [5 * second] });
+  // The end of the one makes room for both others.
+  driver.finish(1, { failure: "timeout" });
+  assert.deepEqual(driver.taken(), ["one.test/b", "one.test/c"]);
+  driver.finish(2, { arrived: [oid(1)] });
+  driver.finish(3, { arrived: [oid(2)] });
+  driver.advance(5 * second - 1);
+  assert.deepEqual(driver.taken(), []);
+  driver.advance(1);
+  assert.deepEqual(driver.taken(), ["one.test/a"]);
+
+  follow({ urls: { ...huntDefaults.urls, perRepository: 1 } });
+  driver.announce("d", "https://two.test/d", "https://three.test/d");
+  deadServers(driver);
+  driver.waiting("d", { id: "s", ids: [oid(9)] });
+  driver.advance(500);
+  assert.deepEqual(driver.taken(), ["two.test/d"]);
+});

@@ -13,7 +13,6 @@ import { domainOf, selectPullRequestUrls, selectUrls } from "./select-urls.js";
 import { Servers } from "./servers.js";
 
 export class HuntCore {
-  readonly #config: HuntConfig;
   readonly #scene: Scene;
   readonly #servers: Servers;
   /** Jobs whose attempt wants its next URL, in order. */
@@ -25,10 +24,15 @@ export class HuntCore {
   #commands: HuntCommand[] = [];
 
   constructor(config: HuntConfig) {
-    this.#config = config;
     const emit = (command: HuntCommand): void => void this.#commands.push(command);
     this.#scene = { config, emit, jobs: new Map(), due: new DueTimes(), nowMs: 0 };
     this.#servers = new Servers(this.#scene, (job) => this.#settle(job));
+  }
+
+  /** Counts for what begins from now on; URLs are chosen anew when announcements and pull requests are told again. */
+  follow(config: HuntConfig): void {
+    this.#scene.config = config;
+    this.#servers.followConfig();
   }
 
   /** Repositories and pull requests in the queue. */
@@ -56,7 +60,7 @@ export class HuntCore {
   }
 
   #accept(input: HuntInput): void {
-    const { nowMs } = this.#scene;
+    const { nowMs, config } = this.#scene;
     switch (input.type) {
       case "waiting":
         this.#put(this.#jobFor(input.repository, "repository"), input.item);
@@ -65,7 +69,7 @@ export class HuntCore {
         this.#change(input.repository, (job) => job.remove(input.id, nowMs));
         break;
       case "announcements": {
-        const urls = selectUrls(input.announcements, this.#config.ours, this.#config.urls);
+        const urls = selectUrls(input.announcements, config.ours, config.urls);
         this.#jobFor(input.repository, "repository");
         this.#change(input.repository, (job) => job.setUrls(urls, nowMs));
         break;
@@ -104,7 +108,7 @@ export class HuntCore {
     const { jobs } = this.#scene;
     const known = jobs.get(key);
     if (known) return known;
-    const job = new HuntJob(key, kind, this.#config);
+    const job = new HuntJob(key, kind, this.#scene);
     jobs.set(key, job);
     return job;
   }
@@ -119,7 +123,7 @@ export class HuntCore {
   }
 
   #putPullRequest({ event, tip, clone, source, soft }: Extract<HuntInput, { type: "pull-request" }>): void {
-    const urls = selectPullRequestUrls(clone, this.#config.ours, this.#config.urls);
+    const urls = selectPullRequestUrls(clone, this.#scene.config.ours, this.#scene.config.urls);
     if (urls.length === 0) {
       this.#removePullRequest(event);
       return;

@@ -1,6 +1,6 @@
 // All domains we talk to: throttle, queue and metric label of each. Forgets idle ones.
 
-import type { HuntConfig } from "./config.js";
+import type { DomainLimits, HuntConfig } from "./config.js";
 import { DomainQueue } from "./domain-queue.js";
 import type { Emit, FetchId, GaugeName } from "./messages.js";
 import { DomainThrottle } from "./throttle.js";
@@ -29,7 +29,7 @@ export const isWaitedFor = ({ queue, connecting, entering }: Domain): boolean =>
 const sweepAbove = 1_000;
 
 export class Domains {
-  readonly #config: HuntConfig;
+  #config: HuntConfig;
   readonly #emit: Emit;
   readonly #domains = new Map<string, Domain>();
   readonly #labels = new Set<string>();
@@ -49,11 +49,10 @@ export class Domains {
     const known = this.#domains.get(name);
     if (known) return known;
     if (this.#domains.size >= this.#sweepAt) this.#sweep(nowMs);
-    const limits = this.#config.overrides.get(name) ?? this.#config.domain;
     const domain: Domain = {
       name,
       label: this.#labelOf(name),
-      throttle: new DomainThrottle(limits, this.#config.windowMs),
+      throttle: new DomainThrottle(this.#limitsOf(name), this.#config.windowMs),
       queue: new DomainQueue(),
       connecting: [],
       entering: [],
@@ -63,6 +62,15 @@ export class Domains {
     };
     this.#domains.set(name, domain);
     return domain;
+  }
+
+  follow(config: HuntConfig): void {
+    this.#config = config;
+    for (const { name, throttle } of this.#domains.values()) throttle.limits = this.#limitsOf(name);
+  }
+
+  #limitsOf(name: string): DomainLimits {
+    return this.#config.overrides.get(name) ?? this.#config.domain;
   }
 
   /** Brings the gauges up to date with what changed at this domain; domains that share a label add up. */

@@ -47,7 +47,7 @@ export class HuntJob {
   constructor(
     readonly key: string,
     readonly kind: JobKind,
-    readonly config: HuntConfig,
+    private readonly scene: { readonly config: HuntConfig },
   ) {}
 
   get isEmpty(): boolean {
@@ -82,13 +82,13 @@ export class HuntJob {
     if (!isNew || item.ids.length === 0) return false;
     if (soft) {
       // Known from before a restart, or found by repair: one look soon, then hourly.
-      this.wantAt(nowMs + this.config.syncDelayMs);
+      this.wantAt(nowMs + this.scene.config.syncDelayMs);
       return false;
     }
     const freshStart = item.kind === "state" || this.kind === "pull-request";
     // A stranger's pull request must not speed up, or reset, what the repository does for itself.
     if (freshStart || !wasQueued) {
-      this.wantAt(nowMs + (item.source === "client" ? this.config.directDelayMs : this.config.syncDelayMs));
+      this.wantAt(nowMs + (item.source === "client" ? this.scene.config.directDelayMs : this.scene.config.syncDelayMs));
     }
     if (freshStart) {
       this.attempts = 0;
@@ -114,7 +114,7 @@ export class HuntJob {
       if (item.soft && item.missing.size > 0 && item.missing.size < before) wakesSoft = true;
     }
     this.#restIfLeft(wasQueued, nowMs);
-    if (wakesSoft) this.wantAt(nowMs + this.config.syncDelayMs);
+    if (wakesSoft) this.wantAt(nowMs + this.scene.config.syncDelayMs);
     return found.size;
   }
 
@@ -123,7 +123,7 @@ export class HuntJob {
     const gained = urls.some((target) => !known.has(target.url));
     this.urls = urls;
     // Hard entries are due within two minutes anyway; soft ones would wait an hour for a server that is new.
-    if (gained && this.lacksAnything && !this.isQueued) this.wantAt(nowMs + this.config.syncDelayMs);
+    if (gained && this.lacksAnything && !this.isQueued) this.wantAt(nowMs + this.scene.config.syncDelayMs);
   }
 
   wantAt(atMs: number): void {
@@ -145,8 +145,8 @@ export class HuntJob {
   endAttempt(nowMs: number): void {
     this.attempt = undefined;
     this.#lastEndMs = nowMs;
-    if (this.isQueued) this.wantAt(nowMs + backoffMs(this.config, ++this.attempts));
-    else if (this.lacksAnything) this.wantAt(nowMs + this.config.revisitMs);
+    if (this.isQueued) this.wantAt(nowMs + backoffMs(this.scene.config, ++this.attempts));
+    else if (this.lacksAnything) this.wantAt(nowMs + this.scene.config.revisitMs);
     else this.rest();
   }
 
@@ -184,6 +184,6 @@ export class HuntJob {
   #restIfLeft(wasQueued: boolean, nowMs: number): void {
     if (!wasQueued || this.isQueued) return;
     this.rest();
-    if (this.lacksAnything) this.dueMs = (this.#lastEndMs ?? nowMs) + this.config.revisitMs;
+    if (this.lacksAnything) this.dueMs = (this.#lastEndMs ?? nowMs) + this.scene.config.revisitMs;
   }
 }

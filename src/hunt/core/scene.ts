@@ -13,7 +13,7 @@ export type Due =
   | { readonly type: "domain"; readonly name: string };
 
 export interface Scene {
-  readonly config: HuntConfig;
+  config: HuntConfig;
   readonly jobs: Map<string, HuntJob>;
   readonly due: DueTimes<Due>;
   readonly emit: Emit;

@@ -35,6 +35,12 @@ export class Servers {
     this.lanes = new Lanes(scene.config.lanes);
   }
 
+  /** The scene has another config. */
+  followConfig(): void {
+    this.#domains.follow(this.#scene.config);
+    this.#naughty.rules = this.#scene.config.naughty;
+  }
+
   /** The first URL that can be asked at once, and else the domains where the untried ones would have to wait. */
   look(job: HuntJob, tried: ReadonlySet<string>): { readonly free?: HuntUrl; readonly throttled: ReadonlySet<string> } {
     const throttled = new Set<string>();

@@ -3,28 +3,26 @@
 import type { DomainLimits } from "./config.js";
 
 export class DomainThrottle {
-  readonly #limits: DomainLimits;
-  readonly #windowMs: number;
-  /** Ascending; at most `rate` long, because nothing starts beyond it. */
+  /** Ascending; at most the highest `rate` long, because nothing starts beyond it. */
   #startsMs: number[] = [];
   #inFlight = 0;
 
-  constructor(limits: DomainLimits, windowMs: number) {
-    this.#limits = limits;
-    this.#windowMs = windowMs;
-  }
+  constructor(
+    public limits: DomainLimits,
+    private readonly windowMs: number,
+  ) {}
 
   get inFlight(): number {
     return this.#inFlight;
   }
 
   hasSlot(): boolean {
-    return this.#inFlight < this.#limits.concurrent;
+    return this.#inFlight < this.limits.concurrent;
   }
 
   hasRate(nowMs: number): boolean {
     this.#forgetOld(nowMs);
-    return this.#startsMs.length < this.#limits.rate;
+    return this.#startsMs.length < this.limits.rate;
   }
 
   hasCapacity(nowMs: number): boolean {
@@ -34,8 +32,8 @@ export class DomainThrottle {
   /** When the rate window lets the next connection in; undefined when it does now. */
   rateFreesAtMs(nowMs: number): number | undefined {
     if (this.hasRate(nowMs)) return undefined;
-    const oldest = this.#startsMs[this.#startsMs.length - this.#limits.rate];
-    return oldest === undefined ? undefined : oldest + this.#windowMs;
+    const oldest = this.#startsMs[this.#startsMs.length - this.limits.rate];
+    return oldest === undefined ? undefined : oldest + this.windowMs;
   }
 
   /** A fetch begins: it holds a place until `finish`, and its first connection counts. */
@@ -60,7 +58,7 @@ export class DomainThrottle {
   }
 
   #forgetOld(nowMs: number): void {
-    const firstInside = this.#startsMs.findIndex((startMs) => startMs > nowMs - this.#windowMs);
+    const firstInside = this.#startsMs.findIndex((startMs) => startMs > nowMs - this.windowMs);
     this.#startsMs = firstInside < 0 ? [] : this.#startsMs.slice(firstInside);
   }
 }
