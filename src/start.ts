@@ -43,7 +43,7 @@ import { survivable } from "./wiring/passing-faults.js";
 import { watchProcess } from "./wiring/process-metrics.js";
 import { purgatoryObserver } from "./wiring/purgatory-observer.js";
 import { repeatedly } from "./wiring/repeatedly.js";
-import { RepositoryCount } from "./wiring/repository-count.js";
+import { repositoryCounter } from "./wiring/repository-count.js";
 import { startService } from "./wiring/service.js";
 import { identityOf, lockedData, startFailure } from "./wiring/start-refusal.js";
 import { statusSources } from "./wiring/status-sources.js";
@@ -171,15 +171,13 @@ export async function startServer(parts: StartParts): Promise<Server> {
       },
     });
 
-    const repositoryCount = new RepositoryCount(store);
-    await repositoryCount.open();
-    closing.add("repository count", async () => repositoryCount.close());
+    const repositoryCount = repositoryCounter(store, clock);
     watchProcess({
       registry,
       build: parts.build,
       engine: verifier.engine,
       clock,
-      repositories: () => repositoryCount.count,
+      repositories: repositoryCount,
     });
     const hunt = await startHunting({
       live,
@@ -232,7 +230,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       registry,
       relayMetrics,
       gitMetrics,
-      repositoryCount: () => repositoryCount.count,
+      repositoryCount,
       ...(parts.recentLog && { recentLog: parts.recentLog }),
       syncStatus: () => syncing?.status(),
       status: statusSources(hunt.hunting, () => syncing?.status(), [service], clock),

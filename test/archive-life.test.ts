@@ -57,6 +57,11 @@ async function isServed(server: OperatorServer, event: NostrEvent): Promise<bool
   return events.length === 1;
 }
 
+async function countOnLanding({ port }: OperatorServer): Promise<number> {
+  const page = await (await fetch(`http://127.0.0.1:${port}/`, { headers: { accept: "text/html" } })).text();
+  return Number(/<b>(\d+)<\/b> repositor/.exec(page)?.[1]);
+}
+
 /** A further commit, stated and pushed to A. */
 async function pushAgain(key: SecretKey, identifier: string): Promise<{ oid: string; folder: string }> {
   const made = host.commit();
@@ -92,9 +97,11 @@ test("mirror of a key: shown until it is there, kept over a restart, followed, l
   const pushed = await archive.git("-C", folder, "push", archive.repositoryUrl(key, "kept"), "main:refs/heads/x");
   assert.match(pushed.stderr, /remote rejected.*this server only mirrors this repository/);
 
+  assert.ok(await until(async () => (await countOnLanding(archive)) === 1, patienceMs));
   const removed = await archive.verb("lists", "remove", "archive-whitelist", npubOf(key.pubkey));
   assert.equal(removed.code, 0, removed.stderr);
   assert.ok(await becomes(archive, repository, "leaving"), "what no entry covers leaves");
+  assert.ok(await until(async () => (await countOnLanding(archive)) === 0, patienceMs), "it is no longer counted");
   assert.equal(await tipAt(archive, key, "kept"), oid, "it is read-only, not gone");
   const why = await archive.json<{ decisions: readonly { message: string }[] }>("why", repository);
   assert.ok(why.decisions.some(({ message }) => /no longer mirrored here/.test(message)));

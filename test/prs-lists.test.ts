@@ -79,6 +79,9 @@ describe("lists and /prs/", () => {
       await story.accepted(event);
       assert.deepEqual(await verb("repos", "fsck"), { ok: true, checked: 2, unsound: [], strays: [] });
       assert.equal((await verb("repos", "gc")).done, 2);
+      const one = `prs/${contributor.npub}/kept`;
+      assert.deepEqual(await verb("repos", "fsck", one), { ok: true, checked: 1, unsound: [], strays: [] });
+      assert.equal((await verb("repos", "gc", one)).done, 1);
       await verb("ban", "key", contributor.npub);
       assert.equal(await story.isServed(event), false);
       assert.deepEqual(await listed(prsUrl(story, contributor, "kept")), {});

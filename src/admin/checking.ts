@@ -1,7 +1,6 @@
 // `repos fsck` and `repos gc`: long work over one repository or all of them, one after the other.
 
 import { type CatalogueRow, catalogueRow, catalogueRows } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
 import type { RepositoryStore } from "../git/types.js";
 import { isPubkey } from "../nostr/ids.js";
 import { parseNpub } from "../nostr/nip19.js";
@@ -28,43 +27,42 @@ export interface CheckResult {
 
 const hasDirectory = (row: CatalogueRow): boolean => row.status !== "soft";
 
-async function rowsFor(parts: AdminParts, name: RepositoryName | undefined): Promise<CatalogueRow[] | undefined> {
+/** Those with a directory; undefined: nothing has this name. */
+async function placesFor(
+  { store }: AdminParts,
+  repositories: RepositoryStore,
+  name: PlacedName | undefined,
+): Promise<(CatalogueRow | PlacedName)[] | undefined> {
+  if (name?.area === "prs") return (await repositories.exists(diskAddress(name))) ? [name] : undefined;
   if (name) {
-    const row = await catalogueRow(parts.store, name);
-    return row && [row];
+    const row = await catalogueRow(store, name);
+    return row && [row].filter(hasDirectory);
   }
-  const rows: CatalogueRow[] = [];
-  for await (const row of catalogueRows(parts.store)) rows.push(row);
-  return rows;
+  const places: (CatalogueRow | PlacedName)[] = [];
+  for await (const row of catalogueRows(store)) if (hasDirectory(row)) places.push(row);
+  return [...places, ...(await contributorRepositories(repositories))];
 }
 
-const unknown = (name: RepositoryName | undefined) =>
+const unknown = (name: PlacedName | undefined) =>
   refusal("unknown", `no repository ${name ? repositoryText(name) : ""} is known here`);
 
 export async function checkRepositories(
   parts: AdminParts,
-  name: RepositoryName | undefined,
+  name: PlacedName | undefined,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Outcome<CheckResult>> {
-  const rows = (await rowsFor(parts, name))?.filter(hasDirectory);
-  if (!rows) return unknown(name);
   const repositories = await parts.repositories();
+  const places = await placesFor(parts, repositories, name);
+  if (!places) return unknown(name);
   const unsound: CheckedRepository[] = [];
-  for (const [index, row] of rows.entries()) {
+  for (const [index, place] of places.entries()) {
     signal.throwIfAborted();
-    const problems = await problemsOf(parts, repositories, row);
-    if (problems.length > 0) unsound.push({ repository: repositoryText(row), problems });
-    progress(index + 1, rows.length, "checking");
+    const problems = await problemsOf(parts, repositories, place);
+    if (problems.length > 0) unsound.push({ repository: repositoryText(place), problems });
+    progress(index + 1, places.length, "checking");
   }
-  const contributors = name ? [] : await contributorRepositories(repositories);
-  for (const place of contributors) {
-    signal.throwIfAborted();
-    const problems = await repositories.open(diskAddress(place)).fsck();
-    if (problems.length > 0) unsound.push({ repository: `prs/${repositoryText(place)}`, problems });
-  }
-  const checked = rows.length + contributors.length;
-  return done({ checked, unsound, strays: name ? [] : await straysOf(parts, repositories) });
+  return done({ checked: places.length, unsound, strays: name ? [] : await straysOf(parts, repositories) });
 }
 
 /** What lies under `/prs/` (GRASP-06): no catalogue row names it. */
@@ -76,17 +74,22 @@ async function contributorRepositories(repositories: RepositoryStore): Promise<P
   return found;
 }
 
-async function problemsOf(parts: AdminParts, repositories: RepositoryStore, row: CatalogueRow): Promise<string[]> {
-  const address = diskAddress(row);
+async function problemsOf(
+  parts: AdminParts,
+  repositories: RepositoryStore,
+  place: CatalogueRow | PlacedName,
+): Promise<string[]> {
+  const address = diskAddress(place);
   if (!(await repositories.exists(address))) return ["the repository's directory is missing"];
   const repository = repositories.open(address);
   const problems = [...(await repository.fsck())];
   // What is too broken to be mended here is told all the same.
-  if (problems.length > 0) await parts.running?.damaged(row).catch((error) => problems.push(`not mended: ${error}`));
-  if (row.governing === null || row.status === "deleted") return problems;
-  const state = await governingState(parts.store, row.governing);
-  if (!state) return [...problems, `its governing state ${row.governing} is not stored`];
-  const differences = refDifferences(await repository.refs(), state, row.partial).filter((one) => !one.recorded);
+  if (problems.length > 0) await parts.running?.damaged(place).catch((error) => problems.push(`not mended: ${error}`));
+  // Nothing governs what lies under `/prs/`.
+  if (!("governing" in place) || place.governing === null || place.status === "deleted") return problems;
+  const state = await governingState(parts.store, place.governing);
+  if (!state) return [...problems, `its governing state ${place.governing} is not stored`];
+  const differences = refDifferences(await repository.refs(), state, place.partial).filter((one) => !one.recorded);
   return [...problems, ...differences.map(differenceText)];
 }
 
@@ -113,31 +116,30 @@ export interface HousekeepingResult {
 export async function housekeepRepositories(
   parts: AdminParts,
   caller: Caller,
-  { name, cruft }: { readonly name: RepositoryName | undefined; readonly cruft: boolean },
+  { name, cruft }: { readonly name: PlacedName | undefined; readonly cruft: boolean },
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Outcome<HousekeepingResult>> {
-  const rows: PlacedName[] | undefined = (await rowsFor(parts, name))?.filter(hasDirectory);
-  if (!rows) return unknown(name);
   const repositories = await parts.repositories();
-  if (!name) rows.push(...(await contributorRepositories(repositories)));
+  const places = await placesFor(parts, repositories, name);
+  if (!places) return unknown(name);
   const target = name ? repositoryText(name) : "all repositories";
   await parts.store.transact((tx) => noteChange(tx, parts.clock, caller, { what: "housekeeping", target }));
   const result = { done: 0, busy: [] as string[], failed: [] as string[], bytesBefore: 0, bytesAfter: 0 };
   const offline = { ...parts, repositories, graceDays: () => parts.config().gitCruftGraceDays };
-  for (const [index, row] of rows.entries()) {
+  for (const [index, place] of places.entries()) {
     signal.throwIfAborted();
-    const address = diskAddress(row);
+    const address = diskAddress(place);
     if (await repositories.exists(address)) {
       const kind = cruft ? "cruft" : "geometric";
       const report = await (parts.running?.housekeep(address, kind, signal) ??
         keepHouse(offline, address, kind, signal));
       if (report.result === "done") result.done++;
-      else result[report.result === "failed" ? "failed" : "busy"].push(repositoryText(row));
+      else result[report.result === "failed" ? "failed" : "busy"].push(repositoryText(place));
       result.bytesBefore += report.before.bytes;
       result.bytesAfter += report.after.bytes;
     }
-    progress(index + 1, rows.length, "housekeeping");
+    progress(index + 1, places.length, "housekeeping");
   }
   return done(result);
 }

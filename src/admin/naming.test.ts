@@ -9,6 +9,7 @@ import {
   keyNamed,
   networkNamed,
   networkText,
+  placeNamedBy,
   repositoryNamedBy,
   repositoryText,
 } from "./naming.js";
@@ -41,6 +42,9 @@ test("a repository's text leads back to it, whatever its identifier is", () => {
   for (const identifier of ["x", "a/b", "100%", "a,b", "a b", "grün", "\u202ex", "a\nb", "npub1x"]) {
     const name = { owner: pubkey, identifier };
     assert.deepEqual(repositoryNamedBy(repositoryText(name)), name, JSON.stringify(identifier));
+    assert.deepEqual(placeNamedBy(repositoryText(name)), name, JSON.stringify(identifier));
+    const below = { ...name, area: "prs" as const };
+    assert.deepEqual(placeNamedBy(repositoryText(below)), below, JSON.stringify(identifier));
     assert.doesNotMatch(repositoryText(name), /[\x00-\x20]/);
   }
 });

@@ -15,6 +15,7 @@ import { parseAddress } from "../nostr/address.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNaddr, parseNevent, parseNote } from "../nostr/nip19.js";
+import { type PlacedName, underPrs } from "../purgatory/repository-address.js";
 
 const withoutScheme = (text: string): string => text.trim().replace(/^nostr:/, "");
 
@@ -42,6 +43,13 @@ export function repositoryNamedBy(text: string): RepositoryName | undefined {
   return entry?.type === "repository" ? { owner: entry.pubkey, identifier: entry.identifier } : undefined;
 }
 
+/** The same, or `prs/npub/identifier` for one under `/prs/`. */
+export function placeNamedBy(text: string): PlacedName | undefined {
+  const below = /^\/?prs\/(.+)$/.exec(text.trim())?.[1];
+  const found = repositoryNamedBy(below ?? text);
+  return found && below !== undefined ? underPrs(found) : found;
+}
+
 /** An entry of a white- or blacklist. */
 export function entryNamed(text: string): ListEntry | undefined {
   const name = withoutScheme(text);
@@ -64,9 +72,9 @@ export const networkNamed = (text: string): Network | undefined => network().sch
 export const networkText = ({ address, prefixBits }: Network): string =>
   prefixBits === (address.includes(":") ? 128 : 32) ? address.toLowerCase() : `${address.toLowerCase()}/${prefixBits}`;
 
-/** What `repositoryNamedBy` reads back; an identifier with odd characters is percent-encoded. */
-export const repositoryText = ({ owner, identifier }: RepositoryName): string =>
-  `${npubOf(owner)}/${identifierText(identifier)}`;
+/** What `placeNamedBy` reads back; an identifier with odd characters is percent-encoded. */
+export const repositoryText = ({ owner, identifier, area }: PlacedName): string =>
+  `${area === "prs" ? "prs/" : ""}${npubOf(owner)}/${identifierText(identifier)}`;
 
 const identifierText = (identifier: string): string =>
   /^[^\x00-\x20\x7f-\x9f%,]+$/.test(identifier) ? identifier : encodeURIComponent(identifier);

@@ -8,7 +8,7 @@ import { checkRepositories, housekeepRepositories } from "./checking.js";
 import { restoreRepository, unhostRepository } from "./hosting.js";
 import { addToList, removeFromList, showLists } from "./lists.js";
 import { showMirror, startMirror } from "./mirror.js";
-import { keyNamed, repositoryNamedBy } from "./naming.js";
+import { keyNamed, placeNamedBy, repositoryNamedBy } from "./naming.js";
 import { done, type Outcome, refusal } from "./outcome.js";
 import type { AdminParts, Progress } from "./parts.js";
 import { changeProfile, setKindTaken } from "./profile.js";
@@ -38,16 +38,15 @@ const operation = <T>(parameters: z.ZodType<T>, run: Operation<T>["run"]): Opera
 const name = z.string().max(5_000);
 const reason = z.string().max(500).default("");
 const limit = z.number().int().min(1).max(10_000);
-const repository = name.transform((text, context) => {
-  const found = repositoryNamedBy(text);
-  if (!found) context.addIssue({ code: "custom", message: `${JSON.stringify(text)} is not npub/identifier or naddr` });
-  return found ?? z.NEVER;
-});
-const owner = name.transform((text, context) => {
-  const found = keyNamed(text);
-  if (!found) context.addIssue({ code: "custom", message: `${JSON.stringify(text)} is not an npub or hex key` });
-  return found ?? z.NEVER;
-});
+const named = <T>(read: (text: string) => T | undefined, what: string) =>
+  name.transform((text, context) => {
+    const found = read(text);
+    if (found === undefined) context.addIssue({ code: "custom", message: `${JSON.stringify(text)} is not ${what}` });
+    return found ?? z.NEVER;
+  });
+const repository = named(repositoryNamedBy, "npub/identifier or naddr");
+const place = named(placeNamedBy, "npub/identifier, naddr or prs/npub/identifier");
+const owner = named(keyNamed, "an npub or hex key");
 const status = z.enum(["waiting", "soft", "served", "archived", "leaving", "deleted"]);
 const list = z.enum(listNames);
 const banType = z.enum(banTypes);
@@ -85,11 +84,11 @@ export const operations = {
     async (parts, question) => done(await listRepositories(parts, given(question))),
   ),
   "repos.show": operation(z.object({ repository }), (parts, asked) => showRepository(parts, asked.repository)),
-  "repos.fsck": operation(z.object({ repository: repository.optional() }), (parts, asked, { progress, signal }) =>
+  "repos.fsck": operation(z.object({ repository: place.optional() }), (parts, asked, { progress, signal }) =>
     checkRepositories(parts, asked.repository, progress, signal),
   ),
   "repos.gc": operation(
-    z.object({ repository: repository.optional(), cruft: z.boolean().default(false) }),
+    z.object({ repository: place.optional(), cruft: z.boolean().default(false) }),
     (parts, asked, { caller, progress, signal }) =>
       housekeepRepositories(parts, caller, { name: asked.repository, cruft: asked.cruft }, progress, signal),
   ),

@@ -10,6 +10,7 @@ import type { Intake } from "../intake/intake.js";
 import type { Reach } from "../net/address.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { HousekeepingReport } from "../purgatory/housekeeping.js";
+import type { PlacedName } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
 import type { RelayStatus } from "../sync/status.js";
 import type { LoginLinks } from "./login-links.js";
@@ -52,7 +53,7 @@ export interface RunningParts {
   askNow(name: RepositoryName): boolean;
   readonly relays: FollowedRelays;
   /** Some of its objects cannot be read: they are brought back from other servers. */
-  damaged(name: RepositoryName): Promise<void>;
+  damaged(name: PlacedName): Promise<void>;
   /** In its turn among what runs in the background. */
   housekeep(address: RepositoryAddress, kind: HousekeepingKind, signal: AbortSignal): Promise<HousekeepingReport>;
   readonly links: LoginLinks;

@@ -174,7 +174,7 @@ function placeholderLine(row: PlaceholderRow): WaitingLine {
     id: row.id,
     kind: "placeholder",
     author: null,
-    repositories: name ? [`${row.area === "prs" ? "prs/" : ""}${repositoryText(name)}`] : [],
+    repositories: name ? [repositoryText({ ...name, area: row.area })] : [],
     phase: "waiting",
     source: "push",
     relay: null,

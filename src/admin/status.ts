@@ -58,7 +58,7 @@ export interface PublicStatus {
   readonly waiting: number;
 }
 
-/** Cheap enough for anybody to ask: nothing is counted for it. */
+/** Cheap enough for anybody to ask: nothing is counted here. */
 export async function publicStatus(
   { store }: Pick<AdminParts, "store">,
   facts: RunningFacts,

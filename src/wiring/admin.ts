@@ -52,7 +52,7 @@ type Traffic = () => { readonly connections: number; readonly subscriptions: num
 export interface Admin {
   readonly parts: AdminParts & { readonly running: RunningParts };
   /** For the HTTP routes. */
-  api(servedRepositories: () => number): ApiParts;
+  api(servedRepositories: () => number | Promise<number>): ApiParts;
   run(
     request: { readonly operation: string; readonly parameters: unknown },
     context: OperationContext,
@@ -112,7 +112,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
       },
       clock,
       publicUrl,
-      publicStatus: () => publicStatus(parts, running.facts(), servedRepositories()),
+      publicStatus: async () => publicStatus(parts, running.facts(), await servedRepositories()),
       run: (operation, parameters, caller) =>
         runOperation(
           parts,

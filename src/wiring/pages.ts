@@ -36,7 +36,7 @@ export interface PagesParts {
   readonly version: string;
   readonly store: Store;
   readonly gitHost: GitHost;
-  readonly repositoryCount: () => number;
+  readonly repositoryCount: () => number | Promise<number>;
   /** What NIP-11 says: the landing page says the same. */
   readonly relayFacts: () => RelayFacts;
   readonly status?: StatusSources;
@@ -99,7 +99,7 @@ export function createPages(parts: PagesParts): Pages {
         : sendDocument(request, response, tryLaterPage(site(), 429, retryAfterSeconds)),
   });
   const landing = landingRoute(async (words, _request, signal) => ({
-    ...landingFacts(parts, site()),
+    ...(await landingFacts(parts, site())),
     activity: words === undefined ? await activity() : [],
     ...(words !== undefined && { search: { words, found: await searchRepositories(store, words, signal) } }),
   }));
@@ -115,7 +115,7 @@ export function createPages(parts: PagesParts): Pages {
           soft: totals.softAnnouncements,
           entries: totals.entries,
         },
-        repositories: parts.repositoryCount(),
+        repositories: await parts.repositoryCount(),
         events: store.stats.events,
         startedSeconds,
         versions: { holdfast: version, git: gitHost.git.version, node: process.versions.node },
@@ -151,15 +151,15 @@ export function createPages(parts: PagesParts): Pages {
 
 const wantsPage = ({ message }: RouteRequest): boolean => (message.headers.accept ?? "").includes("text/html");
 
-function landingFacts(
+async function landingFacts(
   { relayFacts, repositoryCount, store, live }: PagesParts,
   site: Site,
-): Omit<LandingFacts, "activity"> {
+): Promise<Omit<LandingFacts, "activity">> {
   const facts = relayFacts();
   return {
     site,
     description: facts.description,
-    repositories: repositoryCount(),
+    repositories: await repositoryCount(),
     events: store.stats.events,
     repoAcceptanceCriteria: facts.repoAcceptanceCriteria,
     supportedGrasps: facts.supportedGrasps,

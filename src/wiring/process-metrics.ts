@@ -8,7 +8,7 @@ export interface ProcessFacts {
   readonly build: { readonly version: string; readonly commit: string };
   readonly engine: string;
   readonly clock: Clock;
-  readonly repositories: () => number;
+  readonly repositories: () => Promise<number>;
 }
 
 export function watchProcess({ registry, build, engine, clock, repositories }: ProcessFacts): void {
@@ -39,8 +39,8 @@ export function watchProcess({ registry, build, engine, clock, repositories }: P
     name: "ngit_repositories_total",
     help: "Repositories served here",
     registers,
-    collect() {
-      this.set(repositories());
+    async collect() {
+      this.set(await repositories());
     },
   });
 }

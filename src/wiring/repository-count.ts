@@ -1,41 +1,35 @@
-// How many repositories are served: counted at start, then kept up by what commits change.
+// How many repositories are served. Nothing tells of every change of the catalogue (a mirror that leaves because a list
+// changed stores no event): it is counted when somebody asks, and again only after a while.
 
 import { catalogueRows, isReleased } from "../admission/catalogue.js";
-import { kinds } from "../nostr/kinds.js";
+import type { Clock } from "../base/clock.js";
 import type { Store } from "../store/port.js";
 
-const staleAfterChangesMs = 1_000;
+const keptMs = 1_000;
+/** Counting a large catalogue takes at most this share of the time. */
+const timesAsLong = 20;
 
-export class RepositoryCount {
-  #count = 0;
-  #stop: () => void = () => undefined;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(private readonly store: Store) {}
-
-  get count(): number {
-    return this.#count;
-  }
-
-  async open(): Promise<void> {
-    await this.#recount();
-    this.#stop = this.store.onCommit((entries) => {
-      const changes = entries.some((entry) =>
-        entry.type === "stored" ? entry.event.kind === kinds.announcement : entry.kind === kinds.announcement,
-      );
-      if (changes) this.#timer ??= setTimeout(() => void this.#recount(), staleAfterChangesMs).unref();
-    });
-  }
-
-  async #recount(): Promise<void> {
-    this.#timer = undefined;
+export function repositoryCounter(store: Store, clock: Clock): () => Promise<number> {
+  let known = 0;
+  let counting: Promise<number> | undefined;
+  let freshUntilMs = Number.NEGATIVE_INFINITY;
+  const recount = async (): Promise<number> => {
+    const startedMs = clock.monotonicMs();
     let count = 0;
-    for await (const row of catalogueRows(this.store)) if (isReleased(row)) count++;
-    this.#count = count;
-  }
-
-  close(): void {
-    this.#stop();
-    clearTimeout(this.#timer);
-  }
+    for await (const row of catalogueRows(store)) if (isReleased(row)) count++;
+    const endedMs = clock.monotonicMs();
+    freshUntilMs = endedMs + Math.max(keptMs, timesAsLong * (endedMs - startedMs));
+    known = count;
+    return known;
+  };
+  return async () => {
+    if (clock.monotonicMs() < freshUntilMs) return known;
+    counting ??= recount()
+      // A store that cannot be read is told of elsewhere: numbers and pages go on with what was known.
+      .catch(() => known)
+      .finally(() => {
+        counting = undefined;
+      });
+    return counting;
+  };
 }

@@ -59,7 +59,7 @@ export interface ServiceParts {
   readonly registry: Registry;
   readonly relayMetrics: RelayMetrics;
   readonly gitMetrics: GitMetrics;
-  readonly repositoryCount: () => number;
+  readonly repositoryCount: () => number | Promise<number>;
   /** What the status page says of sync and hunt; nothing when not given. */
   readonly status?: StatusSources;
   readonly syncStatus: () => unknown;

@@ -47,7 +47,7 @@ export const repos: Verb = (program, abilities) => {
     parameters: ([repository]) => ({ repository }),
     text: checkText,
     failsOn: ({ unsound }) => unsound.length > 0,
-  }).argument("[repository]", "npub/identifier or naddr; all if left out");
+  }).argument("[repository]", "npub/identifier, naddr or prs/npub/identifier; all if left out");
 
   operatorCommand<HousekeepingResult>(parent, abilities, {
     name: "gc",
@@ -63,7 +63,7 @@ export const repos: Verb = (program, abilities) => {
       ].join("\n"),
     failsOn: ({ failed }) => failed.length > 0,
   })
-    .argument("[repository]", "npub/identifier or naddr; all if left out")
+    .argument("[repository]", "npub/identifier, naddr or prs/npub/identifier; all if left out")
     .option("--cruft", "also drop garbage older than two weeks");
 
   operatorCommand<Unhosted>(parent, abilities, {
