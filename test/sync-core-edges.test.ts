@@ -57,6 +57,22 @@ describe("the sync core", () => {
     }
   });
 
+  for (const [stated, asked] of [
+    [undefined, 500],
+    [100, 100],
+    [2_000, 2_000],
+    [1_000_000, 5_000],
+  ] as const) {
+    it(`asks a relay that states ${stated ?? "no limit"} for pages of ${asked}`, () => {
+      const driver = new Driver({ disableNegentropy: true });
+      driver.tell({ type: "accepted", event: announcing("ann", "tool", listed), hosted: true });
+      driver.tell({ type: "replayEnded" });
+      driver.advance(5000);
+      driver.from(relay, "connected", { limits: stated === undefined ? {} : { maxLimit: stated } });
+      assert.equal(subscribed(driver.said, "h")[0]?.filters[0]?.limit, asked);
+    });
+  }
+
   it("asks for a long value in a filter of its own also when it catches up", () => {
     const driver = new Driver({ disableNegentropy: true });
     const long = "l".repeat(300);

@@ -15,13 +15,14 @@ async function isHosted(store: Store, event: NostrEvent): Promise<boolean> {
   return row?.status !== "leaving";
 }
 
-async function inputOf(store: Store, entry: FeedEntry): Promise<Input | undefined> {
+/** Of history announcements and roots; of what comes later everything, because a refused event may refer to it. */
+async function inputOf(store: Store, entry: FeedEntry, isReplaying: boolean): Promise<Input | undefined> {
   if (entry.type === "stored") {
     const { event } = entry;
     if (event.kind === kinds.announcement) {
       return { type: "accepted", event, hosted: await isHosted(store, event) };
     }
-    return rootKinds.includes(event.kind) ? { type: "accepted", event } : undefined;
+    return !isReplaying || rootKinds.includes(event.kind) ? { type: "accepted", event } : undefined;
   }
   if (!isFollowed(entry.kind)) return undefined;
   const { id, cause, address } = entry;
@@ -41,7 +42,7 @@ export async function followFeed(
   for await (const page of store.feed(0, signal)) {
     if (signal.aborted) return;
     for (const entry of page) {
-      const input = await inputOf(store, entry);
+      const input = await inputOf(store, entry, isReplaying);
       if (signal.aborted) return;
       if (input) tell(input);
     }

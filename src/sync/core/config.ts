@@ -35,7 +35,9 @@ export const syncDefaults = {
   rotateReposMs: hour,
 
   // History
+  /** Where a relay does not state its limit; else as many as it states, up to `maxPageSize`. */
   pageSize: 500,
+  maxPageSize: 5000,
   /** Chunk of a history filter where NIP-11 states that so many values are welcome. */
   maxHistoryTagsPerFilter: 1000,
   idsPerFetch: 100,

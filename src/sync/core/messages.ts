@@ -77,7 +77,7 @@ interface OfLink {
 
 export type Input =
   // Our own server
-  /** Kinds 30617, 1617, 1618, 1619, 1621 from the feed. `hosted` (30617 only): false when it is merely served. */
+  /** Kinds 30617, 1617, 1618, 1619, 1621 from the feed, and all that is new since the replay. `hosted` (30617 only): false when it is merely served. */
   | { readonly type: "accepted"; readonly event: NostrEvent; readonly hosted?: boolean }
   | { readonly type: "removed"; readonly id: EventId; readonly address?: string; readonly cause: string }
   /** An announcement in purgatory, soft ones included. */

@@ -28,7 +28,7 @@ function filterFor(job: Job, query: Query, slice: Slice, limit: number | undefin
 }
 
 const pageLimit = (state: SyncState, relay: Relay): number =>
-  Math.max(1, Math.min(state.config.pageSize, relay.limits.maxLimit ?? state.config.pageSize));
+  Math.min(relay.limits.maxLimit ?? state.config.pageSize, state.config.maxPageSize);
 
 function begin(state: SyncState, relay: Relay, asked: Asked, next: Query["state"], step: Step): string {
   const { query } = asked;

@@ -1,0 +1,64 @@
+// Events that sync refused because what they refer to was not here yet are judged again when it is, whoever brought it
+// (event-sync.md, "What happens to an event that arrives").
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { systemClock } from "../src/base/clock.js";
+import type { NostrEvent, VerifiedEvent } from "../src/nostr/event.js";
+import { createMemoryStore } from "../src/store/memory/create.js";
+import type { Input } from "../src/sync/core/messages.js";
+import { announcing, coordinate, Driver, event, only } from "../src/sync/core/testing/driver.js";
+import { followFeed } from "../src/sync/own-feed.js";
+import { keyOf, sign } from "./harness/relay-events.js";
+
+test("of history only announcements and roots are told, of what is new everything", async () => {
+  const store = createMemoryStore({ clock: systemClock });
+  const put = (kind: number, content: string): Promise<NostrEvent> => {
+    const made = sign(keyOf("feed"), { kind, content });
+    return store.transact(async (tx) => {
+      await tx.put(made as VerifiedEvent);
+      return made;
+    });
+  };
+  await put(1111, "an old comment");
+  const root = await put(1621, "an old issue");
+  const stop = new AbortController();
+  const told: Input[] = [];
+  let enough: () => void = () => undefined;
+  const heardTwo = new Promise<void>((resolve) => (enough = resolve));
+  let replayed: () => void = () => undefined;
+  const replayEnds = new Promise<void>((resolve) => (replayed = resolve));
+  const following = followFeed(
+    store,
+    (input) => {
+      if (told.push(input) === 2) enough();
+    },
+    replayed,
+    stop.signal,
+  );
+  await replayEnds;
+  const comment = await put(1111, "a new comment");
+  await heardTwo;
+  stop.abort();
+  await following;
+  assert.deepEqual(
+    told.map((input) => input.type === "accepted" && input.event.id),
+    [root.id, comment.id],
+  );
+  await store.close();
+});
+
+test("a reply that came before the comment it answers is judged again when a client brings the comment", () => {
+  const driver = new Driver();
+  const relay = "a.example";
+  driver.makeLive(relay, announcing("ann", "tool", ["wss://a.example"]));
+  const comment = event("comment", 1111, [["A", coordinate("ann", "tool")]]);
+  const reply = event("reply", 1111, [["e", comment.id]]);
+  const outcome = { type: "refused", code: "unrelated" } as const;
+  driver.tell({ type: "verdict", relay, source: "live", layerFour: false, event: reply, outcome });
+  const offered = only(driver.tell({ type: "accepted", event: comment }), "offerToIntake");
+  assert.deepEqual(
+    offered.map((offer) => offer.event.id),
+    [reply.id],
+  );
+});
