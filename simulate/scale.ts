@@ -59,7 +59,6 @@ class Mirror {
           inputs.push({ type: "nip11", limits: this.#limits, relay: command.relay, link: command.link });
         break;
       case "subscribe":
-      case "fetchIds":
         this.requests += 1;
         inputs.push({ type: "eose", subscription: command.subscription, relay: command.relay, link: command.link });
         break;

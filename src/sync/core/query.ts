@@ -49,7 +49,8 @@ export function sendQuery(state: SyncState, relay: Relay, asked: Asked, step: St
     const ids = query.toFetch.slice(0, Math.min(state.config.idsPerFetch, limit));
     query.asked = new Set(ids);
     query.delivered = 0;
-    step.out.push({ type: "fetchIds", ...of, subscription: begin(state, relay, asked, "fetching", step), ids });
+    const subscription = begin(state, relay, asked, "fetching", step);
+    step.out.push({ type: "subscribe", ...of, subscription, filters: [{ ids }] });
     return;
   }
   const slice = query.slices[query.slices.length - 1]!;
