@@ -1,9 +1,4 @@
-// npm run simulate -- --seed N --seeds K --hours H     K seeds from N on (default 1 and 1); exit 1 on a broken property
-//                     --nightly                        many seeds with 48 troubled hours each
-//                     --scale                          the sizes of the specification, with memory and time
-//                     --break NAME                     with a deliberate mistake, which must be caught
-//                     --trace FILE                     writes what went in and out for the first seed
-// Seeds are spread over the machine's cores, each core a worker thread.
+// Runs the simulator from the command line. Seeds are spread over the machine's cores, each core a worker thread.
 
 import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -14,6 +9,12 @@ import { breaks } from "./breaks.js";
 import { type RunOptions, type RunResult, run } from "./run.js";
 import { scaleRuns } from "./scale.js";
 import { shrink, traceOf } from "./shrink.js";
+
+const usage = `npm run simulate -- --seed N --seeds K --hours H   K seeds from N on (1 and 1); exit 1 on a broken property
+                    --nightly                      many seeds with 48 troubled hours each
+                    --scale                        the sizes of the specification, with memory and time
+                    --break NAME                   with a deliberate mistake, which must be caught
+                    --trace FILE                   writes what went in and out for the first seed`;
 
 interface Work {
   readonly options: Omit<RunOptions, "seed" | "trace">;
@@ -90,8 +91,13 @@ async function main(): Promise<number> {
       trace: { type: "string" },
       nightly: { type: "boolean", default: false },
       scale: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
     },
   });
+  if (values.help) {
+    print(usage);
+    return 0;
+  }
   if (values.scale) return runScale() ? 0 : 1;
   if (values.break !== undefined && !(values.break in breaks)) {
     print(`no such mistake; known: ${Object.keys(breaks).join(", ")}`);

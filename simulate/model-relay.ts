@@ -202,16 +202,6 @@ export class ModelRelay {
     return [...answers, { type: "eose", subscription: name }];
   }
 
-  fetch(name: string, ids: readonly EventId[], nowMs: number): Answer[] {
-    const refusal = this.#refusal(name, [], nowMs);
-    if (refusal) return refusal;
-    const wanted = ids.slice(0, this.manners.pageCap);
-    return this.#lieAbout(
-      name,
-      wanted.flatMap((id) => this.events.get(id) ?? []),
-    );
-  }
-
   /** The wire protocol as what it computes: the difference of two sets. */
   reconcile(
     session: string,

@@ -2,18 +2,18 @@
 
 import type { Command, Input } from "../src/sync/core/messages.js";
 
-interface Seen {
-  connected: boolean;
-  dialing: boolean;
-  connectedMs: number;
-  readonly live: Map<string, number>;
-  readonly history: Set<string>;
-  readonly sessions: Set<string>;
-  failures: number;
-  firstFailureMs: number;
-  dialNotBeforeMs: number;
-  askNotBeforeMs: number;
-  readonly eosed: Set<string>;
+class Seen {
+  connected = false;
+  dialing = false;
+  connectedMs = 0;
+  readonly live = new Map<string, number>();
+  readonly history = new Set<string>();
+  readonly sessions = new Set<string>();
+  failures = 0;
+  firstFailureMs = 0;
+  dialNotBeforeMs = 0;
+  askNotBeforeMs = 0;
+  readonly eosed = new Set<string>();
 }
 
 const hour = 60 * 60 * 1000;
@@ -28,23 +28,8 @@ export class Watch {
   lastRequestMs = 0;
 
   #of(relay: string): Seen {
-    let seen = this.#relays.get(relay);
-    if (!seen) {
-      seen = {
-        connected: false,
-        dialing: false,
-        connectedMs: 0,
-        live: new Map(),
-        history: new Set(),
-        sessions: new Set(),
-        failures: 0,
-        firstFailureMs: 0,
-        dialNotBeforeMs: 0,
-        askNotBeforeMs: 0,
-        eosed: new Set(),
-      };
-      this.#relays.set(relay, seen);
-    }
+    const seen = this.#relays.get(relay) ?? new Seen();
+    this.#relays.set(relay, seen);
     return seen;
   }
 
@@ -150,22 +135,20 @@ export class Watch {
         seen.sessions.delete(command.session);
         break;
       case "subscribe":
-      case "fetchIds":
       case "reconcile":
         this.#asked(seen, command, nowMs);
         break;
     }
   }
 
-  #asked(seen: Seen, command: Extract<Command, { type: "subscribe" | "fetchIds" | "reconcile" }>, nowMs: number): void {
+  #asked(seen: Seen, command: Extract<Command, { type: "subscribe" | "reconcile" }>, nowMs: number): void {
     const { relay } = command;
     this.requests += 1;
     this.lastRequestMs = nowMs;
     if (nowMs < seen.askNotBeforeMs) this.#broken(4, `${relay} asked during its rate-limit pause`, nowMs);
     if (command.type === "reconcile") seen.sessions.add(command.session);
-    else if (command.subscription.startsWith("l")) {
-      seen.live.set(command.subscription, command.type === "subscribe" ? command.filters.length : 1);
-    } else seen.history.add(command.subscription);
+    else if (command.subscription.startsWith("l")) seen.live.set(command.subscription, command.filters.length);
+    else seen.history.add(command.subscription);
     const liveFilters = [...seen.live.values()].reduce((sum, filters) => sum + filters, 0);
     if (liveFilters > 73) this.#broken(3, `${relay} has ${liveFilters} live filters`, nowMs);
     if (seen.history.size > 4) this.#broken(3, `${relay} has ${seen.history.size} history subscriptions`, nowMs);

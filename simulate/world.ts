@@ -156,9 +156,6 @@ export class World {
       case "subscribe":
         this.#ask(command, (relay) => relay.request(command.subscription, command.filters, this.timeline.nowMs));
         break;
-      case "fetchIds":
-        this.#ask(command, (relay) => relay.fetch(command.subscription, command.ids, this.timeline.nowMs));
-        break;
       case "reconcile":
         this.#ask(command, (relay) => this.#reconcile(relay, command));
         break;

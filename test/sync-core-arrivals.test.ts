@@ -10,6 +10,7 @@ import {
   coordinate,
   Driver,
   event,
+  fetched,
   key,
   only,
   subscribed,
@@ -169,10 +170,7 @@ describe("events that arrive", () => {
     driver.advance(4 * 60_000);
     assert.equal(driver.snapshot().hot, 0);
     const said = driver.tell({ type: "accepted", event: announcing("bob", "later", []), hosted: true });
-    assert.deepEqual(
-      only(said, "fetchIds").map(({ ids }) => ids),
-      [[rejected.id]],
-    );
+    assert.deepEqual(fetched(said), [[rejected.id]]);
     assert.deepEqual(
       only(said, "forget").map((forgotten) => forgotten.id),
       [rejected.id],

@@ -4,7 +4,17 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { matcherOf } from "../src/nostr/filter.js";
 import type { EventId, Pubkey } from "../src/nostr/ids.js";
-import { announcing, Driver, event, id, issue, key, only, subscribed } from "../src/sync/core/testing/driver.js";
+import {
+  announcing,
+  Driver,
+  event,
+  fetched,
+  id,
+  issue,
+  key,
+  only,
+  subscribed,
+} from "../src/sync/core/testing/driver.js";
 
 const relay = "a.example";
 const repo = announcing("ann", "tool", ["wss://a.example"]);
@@ -62,12 +72,11 @@ describe("history", () => {
     });
     const missing = [known.id, ...Array.from({ length: 150 }, (_, n) => id(`missing ${n}`))];
     driver.from(relay, "reconciled", { session: session(driver), missing, peerMissing: 3 });
-    const [first] = only(driver.said, "fetchIds");
-    assert.equal(first?.ids.length, 100);
-    assert.ok(!first.ids.includes(known.id));
-    assert.equal(only(driver.said, "fetchIds").length, 1, "the next when the last is done");
-    driver.from(relay, "eose", { subscription: first.subscription });
-    assert.equal(only(driver.said, "fetchIds")[1]?.ids.length, 50);
+    assert.equal(fetched(driver.said)[0]?.length, 100);
+    assert.ok(!fetched(driver.said)[0]?.includes(known.id));
+    assert.equal(fetched(driver.said).length, 1, "the next when the last is done");
+    eose(driver);
+    assert.equal(fetched(driver.said)[1]?.length, 50);
     assert.equal(driver.relay(relay)?.peerMissing, 3);
   });
 
@@ -323,9 +332,6 @@ describe("history", () => {
     driver.makeLive(relay, repo);
     const needed = id("placeholder") as EventId;
     driver.tell({ type: "wantIds", ids: [needed], coordinate: `30617:${repo.pubkey}:tool` });
-    assert.deepEqual(
-      only(driver.said, "fetchIds").map(({ ids }) => ids),
-      [[needed]],
-    );
+    assert.deepEqual(fetched(driver.said), [[needed]]);
   });
 });

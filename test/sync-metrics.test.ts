@@ -101,6 +101,7 @@ const relayOf = (index: number, more: Partial<RelaySnapshot> = {}): RelaySnapsho
   rotatingRoots: 0,
   rotatingRepos: 0,
   peerMissing: 0,
+  lastEventWallMs: undefined,
   offersInFlight: 0,
   historySubscriptions: 0,
   ...more,

@@ -30,17 +30,20 @@ export interface ConnectionsParts {
 type Connect = Extract<Command, { type: "connect" }>;
 export type LinkCommand = Extract<Command, { link: number }>;
 
-interface Connection {
-  readonly relay: RelayKey;
-  readonly number: number;
-  readonly url: string;
-  readonly stop: AbortController;
-  readonly sessions: Map<string, Reconciliation>;
+class Connection {
+  readonly stop = new AbortController();
+  readonly sessions = new Map<string, Reconciliation>();
   link: Link | undefined;
-  challenge: string;
-  authId: string;
+  challenge = "";
+  authId = "";
   /** The core wants no more from this relay for now. */
-  held: boolean;
+  held = false;
+
+  constructor(
+    readonly relay: RelayKey,
+    readonly number: number,
+    readonly url: string,
+  ) {}
 }
 
 /** An answer to NIP-11 that comes later than the socket by more than this is not waited for. */
@@ -69,9 +72,6 @@ export class Connections {
         break;
       case "subscribe":
         connection.link?.send(["REQ", command.subscription, ...command.filters.map(filterJson)]);
-        break;
-      case "fetchIds":
-        connection.link?.send(["REQ", command.subscription, { ids: command.ids }]);
         break;
       case "unsubscribe":
         connection.link?.send(["CLOSE", command.subscription]);
@@ -108,18 +108,8 @@ export class Connections {
   async #connect({ relay, link: number, url }: Connect): Promise<void> {
     const older = this.#open.get(relay);
     if (older) this.#drop(older);
-    const stop = new AbortController();
-    const connection: Connection = {
-      relay,
-      number,
-      url,
-      stop,
-      sessions: new Map(),
-      link: undefined,
-      challenge: "",
-      authId: "",
-      held: false,
-    };
+    const connection = new Connection(relay, number, url);
+    const { stop } = connection;
     this.#open.set(relay, connection);
     const { clock, tell } = this.#parts;
     let limits: RelayLimits = {};

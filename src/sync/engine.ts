@@ -10,7 +10,7 @@ import type { Store } from "../store/port.js";
 import { Connections } from "./connections.js";
 import type { SyncConfig } from "./core/config.js";
 import { SyncCore } from "./core/core.js";
-import type { Command, Input, Random, RelayKey, Time } from "./core/messages.js";
+import type { Command, Input, Random, Time } from "./core/messages.js";
 import type { CoreSnapshot } from "./core/snapshot.js";
 import type { DialParts } from "./dial.js";
 import { KeptRows } from "./kept-rows.js";
@@ -45,7 +45,6 @@ export class SyncEngine {
   readonly #offers: Offers;
   readonly #kept: KeptRows;
   readonly #stop = new AbortController();
-  readonly #lastEventMs = new Map<RelayKey, number>();
   #inbox: Input[] = [];
   #draining = false;
   #cancelWake: () => void = () => undefined;
@@ -102,7 +101,6 @@ export class SyncEngine {
         const inbox = this.#inbox;
         this.#inbox = [];
         for (const next of inbox) {
-          if (next.type === "event") this.#lastEventMs.set(next.relay, this.#parts.clock.nowMs());
           for (const command of this.#core.step(next, this.now(), this.#parts.random)) this.#execute(command);
         }
       }
@@ -113,11 +111,6 @@ export class SyncEngine {
 
   snapshot(): CoreSnapshot {
     return this.#core.snapshot(this.now());
-  }
-
-  /** Wall time of the last event a relay sent. */
-  lastEventMs(relay: RelayKey): number | undefined {
-    return this.#lastEventMs.get(relay);
   }
 
   now(): Time {
@@ -157,7 +150,6 @@ export class SyncEngine {
         this.#kept.execute(command);
         break;
       case "log":
-        if (command.code === "relay-dropped") this.#lastEventMs.delete(command.relay ?? "");
         logSync(logger, command);
         break;
       case "count":

@@ -47,11 +47,13 @@ export interface SyncStatus {
   readonly unplacedRepositories: number;
 }
 
+const secondsOf = (wallMs: number | undefined): number | null =>
+  wallMs === undefined ? null : Math.floor(wallMs / 1_000);
+
 export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus {
   const snapshot = engine.snapshot();
   const nowMs = engine.now().monotonicMs;
   const relays = snapshot.relays.map((relay): RelayStatus => {
-    const lastMs = engine.lastEventMs(relay.relay);
     const waits = relay.state === "disconnected" && !relay.ignored;
     return {
       relay: relay.relay,
@@ -66,7 +68,7 @@ export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus
         : null,
       ignored: relay.ignored,
       inStep: relay.inStep,
-      lastInStep: relay.inStep || relay.inStepUntilMs === undefined ? null : Math.floor(relay.inStepUntilMs / 1_000),
+      lastInStep: relay.inStep ? null : secondsOf(relay.inStepUntilMs),
       nextAttemptSeconds: waits ? Math.max(0, Math.ceil((relay.nextDialMs - nowMs) / 1_000)) : null,
       wantedItems: relay.items,
       confirmedItems: relay.confirmedItems,
@@ -75,7 +77,7 @@ export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus
       liveFilters: relay.liveFilters,
       peerMissingEvents: relay.peerMissing,
       rotating: { roots: relay.rotatingRoots, repositories: relay.rotatingRepos },
-      lastEvent: lastMs === undefined ? null : Math.floor(lastMs / 1_000),
+      lastEvent: secondsOf(relay.lastEventWallMs),
       ...metrics.ofRelay(relay.relay),
     };
   });

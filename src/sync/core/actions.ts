@@ -3,19 +3,20 @@
 // fresh lists name those that are neither. Batches are formed when there is room to send them, so chunks are full.
 
 import { isLong, textOf, valueBytes } from "./filters.js";
-import { type Item, type Layer, layerOf, layers, phaseOf, phases } from "./items.js";
+import { type Item, type Layer, layerOf, layers, phaseOf, phases, type Word } from "./items.js";
+import { Sweep } from "./job.js";
 import type { Relay } from "./relay.js";
 import { historyRoom } from "./room.js";
 import type { SyncState } from "./state.js";
 import { setPhase } from "./words.js";
 
-const order: readonly Layer[] = [layers.announcements, layers.states, layers.repositories, layers.roots];
+export const layerOrder: readonly Layer[] = [layers.announcements, layers.states, layers.repositories, layers.roots];
 
 const isFresh = (relay: Relay, item: Item): boolean => phaseOf(relay.items.get(item)) === phases.fresh;
 
 /** The layer whose turn it is, without taking anything. Stale entries at the end of the lists are dropped. */
 export function nextLayer(relay: Relay): Layer | undefined {
-  for (const layer of order) {
+  for (const layer of layerOrder) {
     const list = relay.fresh[layer]!;
     while (list.length > 0 && !isFresh(relay, list[list.length - 1]!)) list.pop();
     if (list.length > 0) return layer;
@@ -64,4 +65,17 @@ export function allFresh(state: SyncState, relay: Relay): void {
     setPhase(state, relay, item, phases.fresh, 0);
     relay.fresh[layerOf(item)]!.push(item);
   }
+}
+
+/** The recent past of those items of a layer whose word is meant is asked for once more. */
+export function sweepOver(
+  relay: Relay,
+  source: Sweep["source"],
+  since: number,
+  layer: Layer,
+  isMeant: (word: Word) => boolean,
+): void {
+  const items: Item[] = [];
+  for (const [item, word] of relay.items) if (layerOf(item) === layer && isMeant(word)) items.push(item);
+  if (items.length > 0) relay.sweeps.push(new Sweep(source, since, layer, items));
 }

@@ -1,9 +1,8 @@
 // A relay's link: when to dial, what kind of sync a new link begins with, and what its end means (spec
 // "Connections"). States shown: disconnected, connecting, syncing, live, live with failures.
 
-import { allFresh, nextLayer } from "./actions.js";
-import { type Item, layerOf, layers, phaseOf, phases, slotOf, slots } from "./items.js";
-import { Sweep } from "./job.js";
+import { allFresh, layerOrder, nextLayer, sweepOver } from "./actions.js";
+import { phaseOf, phases, slotOf, slots, type Word } from "./items.js";
 import { cancelJobs, dropJobs } from "./job-ends.js";
 import { beginLayerFour } from "./layer-four.js";
 import { liveIsWhole } from "./live.js";
@@ -70,15 +69,8 @@ export function onConnected(state: SyncState, relay: Relay, step: Step): void {
     return;
   }
   const since = Math.max(0, Math.floor((good.wallMs - config.lookbackMs) / 1000));
-  const byLayer: Item[][] = [[], [], [], []];
-  for (const item of relay.items.keys()) {
-    const word = relay.items.get(item);
-    if (phaseOf(word) === phases.confirmed && slotOf(word) !== slots.rotating) byLayer[layerOf(item)]!.push(item);
-  }
-  for (const layer of [layers.announcements, layers.states, layers.repositories, layers.roots]) {
-    const items = byLayer[layer]!;
-    if (items.length > 0) relay.sweeps.push(new Sweep("reconnect", since, layer, items));
-  }
+  const isMeant = (word: Word): boolean => phaseOf(word) === phases.confirmed && slotOf(word) !== slots.rotating;
+  for (const layer of layerOrder) sweepOver(relay, "reconnect", since, layer, isMeant);
 }
 
 /** Confirmed forgotten, full history; live stays open. */

@@ -119,6 +119,7 @@ export class SyncCore {
     }
     if (relay.status !== "connected") return;
     if (input.type === "event") {
+      relay.lastEventWallMs = step.now.wallMs;
       this.#onEvent(relay, input, step);
       return;
     }

@@ -26,16 +26,19 @@ export const phases = {
   retrying: 3,
   /** This relay refuses the value itself; tried again with the next full sync. */
   barred: 4,
-  /** Not in targets: what the word -1 reads as. */
-  absent: 7,
+  /** Not in targets. */
+  absent: 5,
 } as const;
 export type Phase = (typeof phases)[keyof typeof phases];
 
-/** Where an item is live: not decided yet, covered by rotation, or the number of a chunk. */
-export const slots = { unplaced: 0, rotating: 1, firstChunk: 2 } as const;
+/** Where an item is live: not in targets, not decided yet, covered by rotation, or the number of a chunk. */
+export const slots = { none: -1, unplaced: 0, rotating: 1, firstChunk: 2 } as const;
 
-export const phaseOf = (word: number): Phase => (word & 7) as Phase;
-export const failuresOf = (word: number): number => (word >>> 3) & 7;
-export const slotOf = (word: number): number => word >>> 6;
-export const wordOf = (phase: Phase, failures: number, slot: number): number =>
+/** One number for each of millions of (relay, item) pairs; undefined when the item is not in targets. */
+export type Word = number;
+
+export const phaseOf = (word: Word | undefined): Phase => (word === undefined ? phases.absent : ((word & 7) as Phase));
+export const failuresOf = (word: Word | undefined): number => ((word ?? 0) >>> 3) & 7;
+export const slotOf = (word: Word | undefined): number => (word === undefined ? slots.none : word >>> 6);
+export const wordOf = (phase: Phase, failures: number, slot: number): Word =>
   ((slot << 6) | (Math.min(failures, 7) << 3) | phase) >>> 0;

@@ -14,6 +14,7 @@ import {
   unsubscribe,
 } from "./live.js";
 import { addToChunk, newChunk } from "./live-set.js";
+import { halves } from "./paging.js";
 import type { Chunk, Relay } from "./relay.js";
 import { liveRoom } from "./room.js";
 import type { Step, SyncState } from "./state.js";
@@ -62,8 +63,7 @@ function halve(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
     return;
   }
   removeChunk(relay, chunk);
-  const middle = chunk.items.length >> 1;
-  for (const items of [chunk.items.slice(0, middle), chunk.items.slice(middle)]) {
+  for (const items of halves(chunk.items)) {
     const half = newChunk(relay, chunk.layer, true);
     half.lostAtWallMs = chunk.lostAtWallMs;
     for (const item of items) addToChunk(state, relay, half, item);

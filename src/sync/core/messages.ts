@@ -170,7 +170,6 @@ export type Command =
       readonly maxMissing: number;
     } & OfLink)
   | ({ readonly type: "stopReconcile"; readonly session: string } & OfLink)
-  | ({ readonly type: "fetchIds"; readonly subscription: string; readonly ids: readonly EventId[] } & OfLink)
   | ({ readonly type: "authenticate" } & OfLink)
   | ({ readonly type: "pauseReading" } & OfLink)
   | ({ readonly type: "resumeReading" } & OfLink)

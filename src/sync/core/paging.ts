@@ -46,9 +46,9 @@ export type PageEnd =
   | { readonly type: "done" }
   | { readonly type: "unpageable" };
 
-const halves = (values: readonly string[]): readonly string[][] => [
-  values.slice(0, values.length >> 1),
-  values.slice(values.length >> 1),
+export const halves = <T>(list: readonly T[]): readonly T[][] => [
+  list.slice(0, list.length >> 1),
+  list.slice(list.length >> 1),
 ];
 
 /** One second filled a page: the same second in parts. Undefined when nothing is left to divide by. */

@@ -8,7 +8,7 @@ import type { ClosedMeaning } from "./answers.js";
 import { authorKinds, filterOf, textOf } from "./filters.js";
 import { type Item, indexOf, layerOf, layers } from "./items.js";
 import { type Asked, type Job, Page, type Query, type Slice } from "./job.js";
-import { addToPage, endOfPage, isInSlice, smallestCap } from "./paging.js";
+import { addToPage, endOfPage, halves, isInSlice, smallestCap } from "./paging.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { log, tally } from "./telling.js";
@@ -49,7 +49,8 @@ export function sendQuery(state: SyncState, relay: Relay, asked: Asked, step: St
     const ids = query.toFetch.slice(0, Math.min(state.config.idsPerFetch, limit));
     query.asked = new Set(ids);
     query.delivered = 0;
-    step.out.push({ type: "fetchIds", ...of, subscription: begin(state, relay, asked, "fetching", step), ids });
+    const subscription = begin(state, relay, asked, "fetching", step);
+    step.out.push({ type: "subscribe", ...of, subscription, filters: [{ ids }] });
     return;
   }
   const slice = query.slices[query.slices.length - 1]!;
@@ -194,13 +195,8 @@ function halve(state: SyncState, relay: Relay, job: Job, query: Query, step: Ste
   if (query.tag === undefined) return { failed: "invalid" };
   const slice = query.slices[query.slices.length - 1]!;
   if (slice.values.length > 1) {
-    const middle = slice.values.length >> 1;
-    const parts = [slice.values.slice(0, middle), slice.values.slice(middle)];
-    return endSlice(
-      state,
-      query,
-      parts.map((values) => ({ ...slice, values })),
-    );
+    const parts = halves(slice.values).map((values) => ({ ...slice, values }));
+    return endSlice(state, query, parts);
   }
   for (const item of query.items) if (textOf(state.wanted, item) === slice.values[0]) job.barred.add(item);
   log(step, "warn", "value-refused", relay, { batch: job.id });

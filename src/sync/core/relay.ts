@@ -2,8 +2,7 @@
 
 import type { RelayUrl } from "../../net/url.js";
 import type { EventId } from "../../nostr/ids.js";
-import { IntMap } from "./int-map.js";
-import { type Item, type Layer, slots } from "./items.js";
+import { type Item, type Layer, slots, type Word } from "./items.js";
 import type { Asked, Job, Related, Sweep } from "./job.js";
 import type { RelayKey, RelayLimits, Time } from "./messages.js";
 
@@ -65,7 +64,8 @@ export class Relay {
   wssUrl: RelayUrl | undefined;
   fullRepos = 0;
   waitingRepos = 0;
-  readonly items = new IntMap();
+  /** Every item in targets, with its word (words.ts). */
+  readonly items = new Map<Item, Word>();
   /** Per layer; entries are checked against `items` when taken. */
   fresh: Item[][] = [[], [], [], []];
   unplaced: Item[] = [];
@@ -120,6 +120,7 @@ export class Relay {
   peerMissing = 0;
   peerMissingTold = 0;
   // arrivals.ts
+  lastEventWallMs: number | undefined;
   offersInFlight = 0;
   readingPaused = false;
   dayStartMs: number;

@@ -36,6 +36,7 @@ export interface RelaySnapshot {
   readonly rotatingRoots: number;
   readonly rotatingRepos: number;
   readonly peerMissing: number;
+  readonly lastEventWallMs: number | undefined;
   readonly offersInFlight: number;
   readonly historySubscriptions: number;
 }
@@ -86,6 +87,7 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
       rotatingRoots: relay.turns.roots.items,
       rotatingRepos: relay.turns.repos.items,
       peerMissing: relay.peerMissing,
+      lastEventWallMs: relay.lastEventWallMs,
       offersInFlight: relay.offersInFlight,
       historySubscriptions: relay.bySub.size,
     });

@@ -1,15 +1,27 @@
 // Changes to what a relay knows of an item: the only place that writes an item's word, so that the counts that follow
 // from the words are always right.
 
-import { failuresOf, type Item, layerOf, layers, type Phase, phaseOf, phases, slotOf, slots, wordOf } from "./items.js";
-import type { Relay } from "./relay.js";
+import {
+  failuresOf,
+  type Item,
+  type Layer,
+  layerOf,
+  layers,
+  type Phase,
+  phaseOf,
+  phases,
+  slotOf,
+  slots,
+  wordOf,
+} from "./items.js";
+import type { Relay, Turn } from "./relay.js";
 import type { SyncState } from "./state.js";
 
 function count(state: SyncState, relay: Relay, item: Item, word: number, by: 1 | -1): void {
   if (phaseOf(word) === phases.confirmed) relay.confirmedItems += by;
   else if (phaseOf(word) === phases.barred) relay.barredItems += by;
   else if (failuresOf(word) >= state.config.failuresUntilNoted) relay.failedItems += by;
-  if (slotOf(word) === slots.rotating) turnOf(relay, item).items += by;
+  if (slotOf(word) === slots.rotating) turnOf(relay, layerOf(item)).items += by;
 }
 
 function setWord(state: SyncState, relay: Relay, item: Item, before: number, word: number): void {
@@ -18,19 +30,19 @@ function setWord(state: SyncState, relay: Relay, item: Item, before: number, wor
   count(state, relay, item, word, 1);
 }
 
-/** Whose turn an item without a live filter waits for. */
-const turnOf = (relay: Relay, item: Item): Relay["turns"]["roots"] =>
-  layerOf(item) === layers.roots ? relay.turns.roots : relay.turns.repos;
+/** Whose turn items without a live filter wait for. */
+export const turnOf = ({ turns }: Relay, layer: Layer): Turn => (layer === layers.roots ? turns.roots : turns.repos);
 
 /** Does nothing when the item has left targets; failures stay as they are unless given. */
 export function setPhase(state: SyncState, relay: Relay, item: Item, phase: Phase, failures?: number): void {
   const word = relay.items.get(item);
-  if (word >= 0) setWord(state, relay, item, word, wordOf(phase, failures ?? failuresOf(word), slotOf(word)));
+  if (word === undefined) return;
+  setWord(state, relay, item, word, wordOf(phase, failures ?? failuresOf(word), slotOf(word)));
 }
 
 export function setSlot(state: SyncState, relay: Relay, item: Item, slot: number): void {
   const word = relay.items.get(item);
-  if (word >= 0) setWord(state, relay, item, word, wordOf(phaseOf(word), failuresOf(word), slot));
+  if (word !== undefined) setWord(state, relay, item, word, wordOf(phaseOf(word), failuresOf(word), slot));
 }
 
 export function makeFresh(state: SyncState, relay: Relay, item: Item): void {
@@ -50,7 +62,7 @@ export function addItem(state: SyncState, relay: Relay, item: Item): void {
 /** What leaves targets leaves confirmed, pending and live too: they are all in the item's word. */
 export function removeItem(state: SyncState, relay: Relay, item: Item): void {
   const word = relay.items.get(item);
-  if (word < 0) return;
+  if (word === undefined) return;
   count(state, relay, item, word, -1);
   relay.items.delete(item);
   state.touched.add(relay);

@@ -114,8 +114,7 @@ export class Driver {
     for (let at = from; at < this.said.length; at++) {
       const command = this.said[at]!;
       if (!("link" in command) || command.relay !== relay || command.link !== this.link(relay)) continue;
-      if (command.type === "subscribe" || command.type === "fetchIds")
-        this.from(relay, "eose", { subscription: command.subscription });
+      if (command.type === "subscribe") this.from(relay, "eose", { subscription: command.subscription });
       if (command.type === "reconcile")
         this.from(relay, "reconciled", { session: command.session, missing: [], peerMissing: 0 });
     }
@@ -147,5 +146,9 @@ export const only = <Type extends Command["type"]>(commands: readonly Command[],
 /** Live (`l…`) or history (`h…`) subscriptions. */
 export const subscribed = (commands: readonly Command[], prefix: "l" | "h"): CommandOf<"subscribe">[] =>
   only(commands, "subscribe").filter((command) => command.subscription.startsWith(prefix));
+
+/** The ids that were asked for, request by request. */
+export const fetched = (commands: readonly Command[]): (readonly EventId[])[] =>
+  subscribed(commands, "h").flatMap(({ filters }) => (filters[0]?.ids ? [filters[0].ids] : []));
 
 export const bootstrap = (url: string): RelayUrl => url as RelayUrl;
