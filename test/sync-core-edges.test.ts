@@ -7,9 +7,11 @@ import type { NaughtyKind } from "../src/sync/core/messages.js";
 import {
   announcing,
   bootstrap,
+  type CommandOf,
   coordinate,
   Driver,
   event,
+  fetched,
   key,
   only,
   subscribed,
@@ -26,14 +28,15 @@ describe("the sync core", () => {
     const driver = new Driver({ maxNewPerCoordinatePerDay: 2 });
     driver.tell({ type: "accepted", event: announcing("eve", "tool", listed), hosted: true });
     driver.makeLive(relay, announcing("ann", "tool", listed));
-    for (const name of ["one", "two"]) {
-      const comment = event(name, 1111, [["A", coordinate("eve", "tool")]]);
-      const outcome = { type: "stored" } as const;
-      driver.tell({ type: "verdict", relay, source: "live", layerFour: false, event: comment, outcome });
-    }
     const { subscription } = subscribed(driver.said, "l")[0]!;
-    const offered = (arrived: NostrEvent): number =>
-      only(driver.from(relay, "event", { subscription, event: arrived }), "offerToIntake").length;
+    const offers = (arrived: NostrEvent): CommandOf<"offerToIntake">[] =>
+      only(driver.from(relay, "event", { subscription, event: arrived }), "offerToIntake");
+    const offered = (arrived: NostrEvent): number => offers(arrived).length;
+    for (const name of ["one", "two"]) {
+      for (const offer of offers(event(name, 1111, [["A", coordinate("eve", "tool")]]))) {
+        driver.tell({ ...offer, type: "verdict", outcome: { type: "stored" } });
+      }
+    }
     assert.equal(offered(state("hers", "eve")), 0, "her own are for another day");
     assert.equal(offered(state("his", "ann")), 1);
     assert.equal(offered(state("of one he trusts", "ben")), 1);
@@ -120,20 +123,10 @@ describe("the sync core", () => {
     const driver = new Driver();
     driver.makeLive(relay, announcing("ann", "tool", listed));
     const wanted = event("wanted", 1618, []).id;
-    const asked = only(
-      driver.tell({ type: "wantIds", ids: [wanted], coordinate: coordinate("ann", "tool") }),
-      "fetchIds",
-    );
-    assert.deepEqual(
-      asked.map(({ ids }) => ids),
-      [[wanted]],
-    );
+    const asked = fetched(driver.tell({ type: "wantIds", ids: [wanted], coordinate: coordinate("ann", "tool") }));
+    assert.deepEqual(asked, [[wanted]]);
     driver.from(relay, "closed");
     driver.advance(10_000);
-    const again = only(driver.connect(relay), "fetchIds");
-    assert.deepEqual(
-      again.map(({ ids }) => ids),
-      [[wanted]],
-    );
+    assert.deepEqual(fetched(driver.connect(relay)), [[wanted]]);
   });
 });

@@ -85,19 +85,6 @@ export const huntDefaults: HuntConfig = {
   naughty: naughtyDefaults,
 };
 
-/** NGIT_GIT_DOMAIN_OVERRIDES: `github.com=10/60,slow.example=1/6`. Undefined when any part is not of that form. */
-export function parseDomainOverrides(text: string): Map<string, DomainLimits> | undefined {
-  const overrides = new Map<string, DomainLimits>();
-  for (const part of text.split(",").map((piece) => piece.trim())) {
-    if (part === "") continue;
-    const match = /^([^=/\s]+)=([1-9]\d{0,3})\/([1-9]\d{0,5})$/.exec(part);
-    if (!match?.[1] || !URL.canParse(`http://${match[1]}/`)) return undefined;
-    const host = new URL(`http://${match[1]}/`).hostname;
-    overrides.set(host, { concurrent: Number(match[2]), rate: Number(match[3]) });
-  }
-  return overrides;
-}
-
 /** 20 s, 40 s, 80 s, then 120 s each. `attempts` counts the incomplete ones so far, from 1. */
 export function backoffMs(config: Pick<HuntConfig, "backoffMs">, attempts: number): number {
   const last = config.backoffMs.length - 1;
