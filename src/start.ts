@@ -170,6 +170,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
         return live.current.maxFutureSecs;
       },
     });
+    closing.add("intake", () => intake.idle());
 
     const repositoryCount = repositoryCounter(store, clock);
     watchProcess({

@@ -219,7 +219,7 @@ describe("threats 29 and 30", { timeout: 500_000, concurrency: 3 }, () => {
   test("threat 30: what sync could not complete in time, a vanish request for another relay and strangers' deletions ban nothing", async (t) => {
     const world = await RelayWorld.start(t, {
       ...quick,
-      NGIT_PURGATORY_EXPIRY_SECS: "2",
+      NGIT_PURGATORY_EXPIRY_SECS: "6",
       NGIT_GIT_HUNT_SYNC_DELAY_MS: "100",
     });
     const relay = await PlainRelay.start({ negentropy: "notice" });

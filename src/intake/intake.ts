@@ -26,6 +26,8 @@ export interface Intake {
   submit(event: NostrEvent, source: Source): Promise<IntakeAnswer>;
   /** Ephemeral events that were admitted: they exist only for live subscribers. */
   onEphemeral(listener: (event: VerifiedEvent) => void): () => void;
+  /** Resolves when nothing is under way: whoever sent an event may have left before its answer, git has not. */
+  idle(): Promise<void>;
 }
 
 export interface IntakeObserver {
@@ -61,6 +63,8 @@ const superseded: IntakeAnswer = { ok: true, stored: false, message: "duplicate:
 export function createIntake(parts: IntakeParts): Intake {
   const { store, verifier, policy, clock, observer } = parts;
   const ephemeralListeners = new Set<(event: VerifiedEvent) => void>();
+  let underWay = 0;
+  const isIdle: (() => void)[] = [];
 
   async function judge(event: NostrEvent, source: Source): Promise<IntakeAnswer> {
     const nowSeconds = unixSeconds(clock);
@@ -122,10 +126,14 @@ export function createIntake(parts: IntakeParts): Intake {
   async function submit(event: NostrEvent, source: Source): Promise<IntakeAnswer> {
     observer.received(event, source);
     let answer: IntakeAnswer;
+    underWay += 1;
     try {
       answer = await judge(event, source);
     } catch (error) {
       answer = failureOf(error);
+    } finally {
+      underWay -= 1;
+      if (underWay === 0) for (const resolve of isIdle.splice(0)) resolve();
     }
     observer.decided(event, source, answer);
     return answer;
@@ -137,6 +145,11 @@ export function createIntake(parts: IntakeParts): Intake {
       ephemeralListeners.add(listener);
       return () => ephemeralListeners.delete(listener);
     },
+    idle: () =>
+      new Promise((resolve) => {
+        if (underWay === 0) resolve();
+        else isIdle.push(resolve);
+      }),
   };
 }
 

@@ -34,6 +34,7 @@ function openOffers() {
           noticed();
         }),
       onEphemeral: () => () => undefined,
+      idle: async () => undefined,
     },
     verdict: (_offer, outcome) => verdicts.push(outcome.type),
     full: () => undefined,
