@@ -12,6 +12,8 @@ import { queryShapes } from "./store.js";
 
 const asked = 300;
 const goalMs = 10;
+/** The goal names the others; this one has no index of its own. */
+const shapeWithoutGoal = "author + kind + #p";
 
 const textOf = (filter: Filter): string => JSON.stringify(filterJson(filter));
 
@@ -35,12 +37,12 @@ export const requestsBenchmark: Benchmark = {
       const cpuMs = ((after.mainThreadMs ?? after.cpuMs) - (used.mainThreadMs ?? used.cpuMs)) / asked;
       const p99 = percentile(times, 0.99);
       rows.push({
-        goal: "P2",
         work: `REQ ${name} (${Math.round(found)} rows)`,
         measured: `p50 ${milliseconds(percentile(times, 0.5))}, p99 ${milliseconds(p99)}, CPU ${milliseconds(cpuMs)}`,
         limit: `empty answer p50 ${milliseconds(floor)}`,
-        target: `p99 < ${goalMs} ms`,
-        met: p99 < goalMs,
+        ...(name === shapeWithoutGoal
+          ? { goal: "-" }
+          : { goal: "P2", target: `p99 < ${goalMs} ms`, met: p99 < goalMs }),
       });
     }
     rows.push(await besideBigOnes(asker, server.port, corpus.ids));
