@@ -27,7 +27,7 @@ export async function bareAnswers(folder: string, filters: readonly Filter[]): P
   const database = openDatabase(join(relay, "events-1.mdb"), true);
   const listener = createServer().listen(0, "127.0.0.1");
   await once(listener, "listening");
-  const sink = new Worker(programPath("sink-program"), { workerData: (listener.address() as AddressInfo).port });
+  const sink = new Worker(programPath("socket-sink"), { workerData: (listener.address() as AddressInfo).port });
   const [socket] = (await once(listener, "connection")) as [Socket];
   const times: number[] = [];
   for (const seqs of answers) {
