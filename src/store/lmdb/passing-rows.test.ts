@@ -11,12 +11,15 @@ import { openLmdbStore } from "./open.js";
 const folder = mkdtempSync(join(tmpdir(), "holdfast-passing-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
+/** Some are larger than a block of memory, some pages need several blocks. */
+const contentBytes = (at: number): number => (at % 10 === 3 ? 200_000 : at % 3 === 0 ? 60_000 : at);
+
 /** A store whose rows have left memory: compaction waits for the index. */
 async function indexedStore(name: string): Promise<Store> {
   const store = await openLmdbStore(join(folder, name), { indexAtRows: 1 });
   await store.transact(async (tx) => {
     await tx.put(eventOf({ kind: 7, at: 5, content: "the oldest" }));
-    for (let at = 10; at < 50; at++) await tx.put(eventOf({ kind: 1, at, content: "x".repeat(at) }));
+    for (let at = 10; at < 50; at++) await tx.put(eventOf({ kind: 1, at, content: "x".repeat(contentBytes(at)) }));
   });
   await store.compact();
   return store;
@@ -49,7 +52,9 @@ test("rows that pass lie where those of the page before lay, and rows that are k
     }
     return found;
   };
-  assert.equal((await memories(true)).size, 2);
-  assert.ok((await memories(false)).size > 40);
+  // One place for the small ones, one for the large ones that fit a block; the four that do not have one each.
+  const passing = await memories(true);
+  assert.ok(passing.size <= 8, `${passing.size} places`);
+  assert.ok((await memories(false)).size > 25);
   await store.close();
 });
