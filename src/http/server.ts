@@ -8,7 +8,7 @@ import type { Clock } from "../base/clock.js";
 import { clientIp, peerIp, type TrustedProxies } from "./client-ip.js";
 import { answerPreflight, corsHeaderLines, setCorsHeaders } from "./cors.js";
 import { type Route, type RouteRequest, sendPlain } from "./routes.js";
-import { handshakeFault, refuseUpgrade, type UpgradeTarget } from "./upgrade.js";
+import { handshakeFault, OfferingMessage, refuseUpgrade, type UpgradeTarget } from "./upgrade.js";
 
 export interface HttpParts {
   /** First match answers. */
@@ -46,6 +46,7 @@ export function createHttpServer(parts: HttpParts): HttpServer {
     headersTimeout: headersTimeoutMs,
     requestTimeout: parts.requestTimeoutMs?.() ?? defaultRequestTimeoutMs,
     keepAliveTimeout: keepAliveMs,
+    IncomingMessage: OfferingMessage,
     // Refused below: node's own answer would lack the headers a browser needs.
     requireHostHeader: false,
     // Node looks only this often: its own 30 s would let a handshake live that much longer.
