@@ -2,6 +2,7 @@
 // a success, one push counts once.
 
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { runProgram } from "./harness/git-server.js";
@@ -57,4 +58,58 @@ describe("git operations in the metrics", () => {
       assert.equal(await count("clone", "ok"), clones + 1);
     });
   }
+});
+
+/** Zero can be their right value here, where queues are empty and packs tiny: only that they are there is asked for. */
+const restAtZero = new Set([
+  "ngit_queue_length",
+  "ngit_git_housekeeping_queue",
+  "ngit_git_housekeeping_freed_bytes_total",
+]);
+
+/** Sync, hunt and relay have tests of their own for their numbers. */
+function namedInOtherTests(): string {
+  const files = readdirSync("test").filter(
+    (file) => file.endsWith(".test.ts") && !/^(?:git-operation|deploy)/.test(file),
+  );
+  return files.map((file) => readFileSync(join("test", file), "utf8")).join("\n");
+}
+
+describe("every registered name", () => {
+  it("is fed: by a repository's life, or where another test shows it", async () => {
+    const story = await Story.begin({
+      settings: { NGIT_GIT_REPACK_AFTER_PACKS: "1", NGIT_GIT_REPACK_QUIET_SECS: "1" },
+    });
+    try {
+      const person = new Person();
+      const { work, url } = await story.hosted(person, "measured");
+      for (const text of ["two", "three"]) {
+        const tip = await work.commit(text);
+        await story.state(person, "measured", { "refs/heads/main": tip });
+        await work.must("push", "-q", url, "main");
+      }
+      await work.commit("nobody signed this");
+      assert.notEqual((await work.git("push", "-q", url, "main")).code, 0);
+      const elsewhere = namedInOtherTests();
+      const unfed = async (): Promise<string[]> => {
+        const text = await (await fetch(`${story.server.origin}/metrics`)).text();
+        const names = [...text.matchAll(/^# TYPE ((?:ngit|purgatory)_\w+) /gm)].map(([, name = ""]) => name);
+        assert.ok(names.length > 50, `${names.length} names`);
+        const isFed = (name: string): boolean =>
+          text.split("\n").some((line) => {
+            const [sample = "", value = "0"] = line.startsWith("#") ? [] : line.split(/ (?=[^ ]+$)/);
+            const isOfIt =
+              sample.replace(/\{.*$/, "").replace(/_(?:count|sum)$/, "") === name ||
+              sample.startsWith(`${name}{`) ||
+              sample === name;
+            return isOfIt && (restAtZero.has(name) || Number(value) !== 0);
+          });
+        return names.filter((name) => !elsewhere.includes(name) && !isFed(name));
+      };
+      await until(async () => (await unfed()).length === 0, 30_000);
+      assert.deepEqual(await unfed(), []);
+    } finally {
+      await story.end();
+    }
+  });
 });

@@ -20,7 +20,7 @@ describe("what no route ever sees is answered with CORS headers", () => {
     ["HTTP/1.0, which has no Host", "GET /healthz HTTP/1.0\r\n\r\n", 200],
     ["what is no HTTP", "HELLO\r\n\r\n", 400],
     ["headers without end", `GET / HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(40_000)}\r\n\r\n`, 431],
-    ["another protocol", "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h3\r\n\r\n", 400],
+    ["a handshake without key", "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 400],
   ];
   for (const [what, bytes, status] of cases) {
     it(`${what}: ${status}`, async () => {

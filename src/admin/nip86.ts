@@ -73,6 +73,12 @@ async function allowKey(parameters: readonly unknown[], run: Run): Promise<Outco
   return asTrue(run("lists.add", { list: "repository-whitelist", entry: npubOf(key), reason: text(parameters[1]) }));
 }
 
+async function unallowKey(parameters: readonly unknown[], run: Run): Promise<Outcome<unknown>> {
+  const key = keyNamed(text(parameters[0]));
+  if (!key) return refusal("bad-request", "the first parameter must be a public key");
+  return lifted(run("lists.remove", { list: "repository-whitelist", entry: npubOf(key) }));
+}
+
 export const methods: Readonly<Record<string, Method>> = {
   supportedmethods: {
     parameters: "none",
@@ -88,6 +94,12 @@ export const methods: Readonly<Record<string, Method>> = {
     parameters: "public key, reason",
     does: "lifts the ban of a key; where a repository whitelist is in force, adds the key to it",
     call: allowKey,
+  },
+  unbanpubkey: { parameters: "public key, reason", does: "lifts the ban of a key", call: unbanning("key") },
+  unallowpubkey: {
+    parameters: "public key, reason",
+    does: "takes a key off the repository whitelist; with its last entry gone everybody may host",
+    call: unallowKey,
   },
   listbannedpubkeys: listing("key", "pubkey", hexOf),
   listallowedpubkeys: {

@@ -48,8 +48,12 @@ export type SecretKeySource =
   | { readonly type: "key"; readonly secretHex: string }
   | { readonly type: "file"; readonly path: string };
 
+/** Of secp256k1: secret keys are from 1 to one less. */
+const curveOrder = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
+
 export function secretKeyHex(text: string): string | undefined {
-  return /^[0-9a-fA-F]{64}$/.test(text) ? text.toLowerCase() : bech32Hex("nsec", text);
+  const hex = /^[0-9a-fA-F]{64}$/.test(text) ? text.toLowerCase() : bech32Hex("nsec", text);
+  return hex !== undefined && /[^0]/.test(hex) && hex < curveOrder ? hex : undefined;
 }
 
 export const secretKey = (): ValueKind<SecretKeySource> =>

@@ -1,9 +1,9 @@
 // What is wrong with a repository on disk: things planted in it (threats.md row 8), objects that are damaged or missing.
-// Looks and tells; repairs nothing.
+// Looks and tells. Repairs nothing but the config, which is ours and which the next git would obey.
 
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { ifPresent } from "./durable-files.js";
+import { ifPresent, replaceFile } from "./durable-files.js";
 import type { ObjectPlace } from "./objects.js";
 import { identifierFile, repositoryConfig, unclaimedFolder } from "./repository-files.js";
 
@@ -28,7 +28,8 @@ export async function checkRepository({ git, directory }: ObjectPlace): Promise<
   const names = await ifPresent(readdir(directory));
   if (!names) return ["the repository's directory is missing"];
   if ((await ifPresent(readFile(join(directory, "config"), "utf8"))) !== repositoryConfig) {
-    problems.push("config is not the one this server writes");
+    problems.push("config is not the one this server writes: it was written anew");
+    await replaceFile(join(directory, "config"), repositoryConfig);
   }
   if (((await ifPresent(readdir(join(directory, "hooks")))) ?? []).length > 0) problems.push("hooks are planted");
   for (const name of names) {

@@ -72,8 +72,8 @@ export async function removeEmptyFolder(folder: string): Promise<void> {
 
 /** Removes what an earlier life of the server left. Only when no process of ours works there. */
 export async function sweepRepositoryFiles(directory: string): Promise<void> {
+  if ((await ifPresent(stat(join(directory, "HEAD")))) === undefined) return;
   const config = await ifPresent(readFile(join(directory, "config"), "utf8"));
-  if (config === undefined) return;
   if (config !== repositoryConfig) await replaceFile(join(directory, "config"), repositoryConfig);
   await removeWhere(directory, (name) => name.startsWith("tmp_"));
   await removeWhere(join(directory, "objects"), (name) => name.startsWith("tmp_"));

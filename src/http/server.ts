@@ -8,7 +8,7 @@ import type { Clock } from "../base/clock.js";
 import { clientIp, peerIp, type TrustedProxies } from "./client-ip.js";
 import { answerPreflight, corsHeaderLines, setCorsHeaders } from "./cors.js";
 import { type Route, type RouteRequest, sendPlain } from "./routes.js";
-import { handshakeFault, refuseUpgrade, type UpgradeTarget } from "./upgrade.js";
+import { handshakeFault, OfferingMessage, refuseUpgrade, type UpgradeTarget } from "./upgrade.js";
 
 export interface HttpParts {
   /** First match answers. */
@@ -20,6 +20,8 @@ export interface HttpParts {
   readonly clock: Clock;
   /** A handshake, or a request's headers, that take longer are ended (threats row 25). 10 s if not given. */
   readonly headersTimeoutMs?: number;
+  /** A whole request that takes longer is ended, whatever the rooms' own timers say. An hour if not given. */
+  readonly requestTimeoutMs?: () => number;
   /** A handler threw: the request has been answered with 500. */
   readonly onFault: (error: unknown) => void;
 }
@@ -33,8 +35,8 @@ export interface HttpServer {
 }
 
 const defaultHeadersTimeoutMs = 10_000;
-/** The whole of a slow push; rooms have idle timers of their own. */
-const requestTimeoutMs = 60 * 60 * 1_000;
+/** Rooms have idle timers of their own. */
+const defaultRequestTimeoutMs = 60 * 60 * 1_000;
 const keepAliveMs = 30_000;
 const closeStepMs = 50;
 
@@ -42,8 +44,9 @@ export function createHttpServer(parts: HttpParts): HttpServer {
   const headersTimeoutMs = parts.headersTimeoutMs ?? defaultHeadersTimeoutMs;
   const server = createServer({
     headersTimeout: headersTimeoutMs,
-    requestTimeout: requestTimeoutMs,
+    requestTimeout: parts.requestTimeoutMs?.() ?? defaultRequestTimeoutMs,
     keepAliveTimeout: keepAliveMs,
+    IncomingMessage: OfferingMessage,
     // Refused below: node's own answer would lack the headers a browser needs.
     requireHostHeader: false,
     // Node looks only this often: its own 30 s would let a handshake live that much longer.
@@ -55,6 +58,8 @@ export function createHttpServer(parts: HttpParts): HttpServer {
     if (clients.has(message.socket)) clients.set(message.socket, clientIp(message, parts.trustedProxies()));
   };
   server.on("connection", (socket: Socket) => {
+    // Node compares with the value of the moment it looks: a reload counts from the next connection on.
+    server.requestTimeout = parts.requestTimeoutMs?.() ?? defaultRequestTimeoutMs;
     clients.set(socket, peerIp({ socket }));
     socket.once("close", () => clients.delete(socket));
   });

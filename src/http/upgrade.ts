@@ -1,6 +1,6 @@
 // WebSocket upgrades: who takes them, and how one is refused before the handshake.
 
-import { type IncomingMessage, STATUS_CODES } from "node:http";
+import { IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Refusal } from "../nostr/refusals.js";
 import { corsHeaderLines } from "./cors.js";
@@ -8,6 +8,23 @@ import { corsHeaderLines } from "./cors.js";
 /** The relay, as far as the server needs it. */
 export interface UpgradeTarget {
   accept(request: IncomingMessage, socket: Duplex, head: Buffer, ip: string): { readonly ok: true } | Refusal;
+}
+
+/**
+ * A request that offers another protocol than WebSocket (git and curl offer HTTP/2 that way on plain http) is a request
+ * as any other: the offer is not taken up (RFC 9110, 7.8). Node takes every request as an upgrade whose message says so.
+ */
+export class OfferingMessage extends IncomingMessage {
+  declare private offers: unknown;
+
+  get upgrade(): boolean {
+    if (this.method === "CONNECT") return true;
+    return this.offers === true && /websocket/i.test(this.headers.upgrade ?? "");
+  }
+
+  set upgrade(value: unknown) {
+    this.offers = value;
+  }
 }
 
 /**

@@ -114,6 +114,8 @@ export async function startService(parts: ServiceParts): Promise<Service> {
   });
   const http = createHttpServer({
     ...common,
+    // The git room ends its requests itself, after NGIT_GIT_TOTAL_SECS; node must not be earlier.
+    requestTimeoutMs: () => Math.max(live.current.gitTotalSecs, 3_600) * 1_000 + 60_000,
     routes: [...routes(parts, git, api), ...pages.routes],
     webSocket: unlessBlocked(relay, parts.admin),
   });
