@@ -106,6 +106,28 @@ export class BodyReader {
     });
   }
 
+  /** Reads and forgets what still comes on the wire: who is cut off while he writes does not read the refusal. */
+  forget(maxBytes: number): Promise<void> {
+    const { request } = this;
+    return new Promise((resolve) => {
+      let bytes = 0;
+      const count = (chunk: Buffer): void => {
+        bytes += chunk.length;
+        if (bytes > maxBytes) settle();
+      };
+      const settle = (): void => {
+        cancel();
+        request.off("data", count).off("end", settle).off("close", settle);
+        resolve();
+      };
+      const cancel = this.clock.after(this.idleMs, settle);
+      if (request.readableEnded || request.destroyed) return settle();
+      request.unpipe();
+      request.on("data", count).on("end", settle).on("close", settle);
+      request.resume();
+    });
+  }
+
   /** Reads and forgets the rest; false when it is more than allowed. A report sent before is not read by git. */
   async drain(maxBytes: number): Promise<boolean> {
     while (this.bytes <= maxBytes) if (!(await this.next())) return true;
