@@ -74,7 +74,7 @@ export class BodyReader {
   /** All of it, for requests that are small by nature. Without an iterator: thousands of these come each second. */
   all(maxBytes: number): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const gathered = new GatheredBytes();
+      let gathered = new GatheredBytes();
       const source = this.#source;
       const broken = (): void => finish(() => reject(new BodyBrokenError("the body broke off")));
       const stuck = (): void => {
@@ -93,6 +93,7 @@ export class BodyReader {
         if (this.bytes > maxBytes) {
           source.pause();
           source.removeAllListeners("data");
+          gathered = new GatheredBytes();
           finish(() => reject(new BodyTooLargeError(`a request may have ${maxBytes} bytes`)));
           return;
         }
