@@ -1,10 +1,11 @@
-// The server is killed (SIGKILL) at named points of a push and its release, then started again on what it left.
+// The server is killed (SIGKILL) at named points of a push and its release, then started again on what it left, and
+// that one killed at the next point.
 // After each: what was acknowledged is there, states served and refs held agree, nothing is left over, nobody has to
 // do anything by hand.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import { describe, it } from "node:test";
+import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { armedText, type Order } from "./faults/orders.js";
 import { runProgram } from "./harness/git-server.js";
@@ -42,19 +43,38 @@ interface Scene {
 }
 
 describe("kill -9 loses nothing acknowledged", () => {
-  for (const [index, [point, pass]] of Object.entries(points).entries()) {
+  const stories = Object.entries(points);
+  let folder = "";
+  /** The one that was started on what the last one left; it has the next order. */
+  let successor: ChildServer | undefined;
+  before(async () => {
+    folder = await newFolder();
+  });
+  after(async () => {
+    await successor?.stop();
+    const left = processesIn(folder);
+    await removeFolder(folder);
+    assert.deepEqual(left, []);
+  });
+
+  const startFor = (index: number): Promise<ChildServer> => {
+    const [point = "", pass = 1] = stories[index] ?? [];
+    const order: Order = { type: "strike", point, pass, target: "server", signal: "SIGKILL" };
+    return startChild({ backend: "lmdb", folder, program, args: [JSON.stringify(order)] });
+  };
+
+  for (const [index, [point]] of stories.entries()) {
     it(`when ${point}`, async () => {
-      const folder = await newFolder();
+      const server = successor ?? (await startFor(index));
+      successor = undefined;
       try {
-        const order: Order = { type: "strike", point, pass, target: "server", signal: "SIGKILL" };
-        const killed = await startChild({ backend: "lmdb", folder, program, args: [JSON.stringify(order)] });
-        const acknowledged = await pushUntilKilled(killed, index);
-        const server = await startChild({ backend: "lmdb", folder });
-        await checkAfter(await Story.on(server), acknowledged.scene, acknowledged.pushed);
-        await server.stop();
-        assert.deepEqual(processesIn(folder), []);
+        const { scene, pushed } = await pushUntilKilled(server, index);
+        assert.ok(await until(() => processesIn(folder).length === 0), "its git processes ended with it");
+        successor = await startFor(index + 1);
+        await checkAfter(await Story.on(successor), scene, pushed);
       } finally {
-        await removeFolder(folder);
+        server.child.kill("SIGKILL");
+        await server.ended;
       }
     });
   }

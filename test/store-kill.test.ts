@@ -94,7 +94,7 @@ test(`after ${rounds} kills everything acknowledged is there and every index agr
   try {
     for (let round = 1; round <= rounds; round++) {
       acknowledged.push(...(await ingestUntilKilled(folder, round, random)));
-      if (round % 10 !== 0 && round !== rounds) continue;
+      if (round % 20 !== 0 && round !== rounds) continue;
       const store = await openLmdbStore(folder, { indexAtRows: 60, reserveBytes: 0 });
       const live = await assertIndexesAgree(store);
       const gone = new Set<string>();

@@ -7,6 +7,7 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
+import { growthDuring } from "./harness/held-memory.js";
 import { keyOf } from "./harness/relay-events.js";
 import { startChild } from "./harness/server.js";
 import { eventually, mebibyte, RelayWorld } from "./threats-relay-world.js";
@@ -75,16 +76,18 @@ describe("threat 25", { timeout: 500_000, concurrency: 3 }, () => {
       }
     }
     // Twenty who ask for 40 MiB each and read nothing; ten who never answer a ping.
-    for (let reader = 0; reader < 30; reader++) {
-      const socket = rawSocket(t, world, upgrade);
-      await once(socket, "data");
-      if (reader < 20) {
-        socket.pause();
-        socket.write(frameOf('["REQ","all",{"limit":5000}]'));
-      } else watched("half-open", socket).resume();
-    }
-    for (let round = 0; round < 10; round++) await isServed(world);
-    const grown = (await world.heldBytes()) - heldBefore;
+    const [, growth] = await growthDuring(world.server.child, async () => {
+      for (let reader = 0; reader < 30; reader++) {
+        const socket = rawSocket(t, world, upgrade);
+        await once(socket, "data");
+        if (reader < 20) {
+          socket.pause();
+          socket.write(frameOf('["REQ","all",{"limit":5000}]'));
+        } else watched("half-open", socket).resume();
+      }
+      for (let round = 0; round < 10; round++) await isServed(world);
+    });
+    const grown = growth.heldBytes;
     if (process.env.TRACELESS_FIGURES) process.stderr.write(`slow readers: ${Math.round(grown / mebibyte)} MiB\n`);
     assert.ok(grown < 100 * mebibyte, `20 slow readers who are owed 800 MiB cost ${Math.round(grown / mebibyte)} MiB`);
     const open = new Set(ended.keys());

@@ -72,7 +72,7 @@ export class BodyReader {
   /** All of it, for requests that are small by nature. Without an iterator: thousands of these come each second. */
   all(maxBytes: number): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const gathered = new GatheredBytes();
+      let gathered = new GatheredBytes();
       const source = this.#source;
       const broken = (): void => finish(() => reject(new BodyBrokenError("the body broke off")));
       const stuck = (): void => {
@@ -91,6 +91,7 @@ export class BodyReader {
         if (this.bytes > maxBytes) {
           source.pause();
           source.removeAllListeners("data");
+          gathered = new GatheredBytes();
           finish(() => reject(new BodyTooLargeError(`a request may have ${maxBytes} bytes`)));
           return;
         }
@@ -101,6 +102,28 @@ export class BodyReader {
       source.once("end", () => finish(() => resolve(gathered.all)));
       source.once("error", broken);
       source.once("close", broken);
+    });
+  }
+
+  /** Reads and forgets what still comes on the wire: who is cut off while he writes does not read the refusal. */
+  forget(maxBytes: number): Promise<void> {
+    const { request } = this;
+    return new Promise((resolve) => {
+      let bytes = 0;
+      const count = (chunk: Buffer): void => {
+        bytes += chunk.length;
+        if (bytes > maxBytes) settle();
+      };
+      const settle = (): void => {
+        cancel();
+        request.off("data", count).off("end", settle).off("close", settle);
+        resolve();
+      };
+      const cancel = this.clock.after(this.idleMs, settle);
+      if (request.readableEnded || request.destroyed) return settle();
+      request.unpipe();
+      request.on("data", count).on("end", settle).on("close", settle);
+      request.resume();
     });
   }
 

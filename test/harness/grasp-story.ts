@@ -1,6 +1,7 @@
 // What people do to a GRASP server, in the words of a story: announce, publish a state, push, clone, look.
 
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ClientResult, runProgram } from "./git-server.js";
@@ -109,7 +110,11 @@ export class Story {
   }
 
   async workingCopy(): Promise<WorkingCopy> {
-    const copy = new WorkingCopy(join(this.server.folder, `work${this.#count++}`));
+    // An earlier story on the same folder may have its own.
+    let folder: string;
+    do folder = join(this.server.folder, `work${this.#count++}`);
+    while (existsSync(folder));
+    const copy = new WorkingCopy(folder);
     await mkdir(copy.folder, { recursive: true });
     await copy.must("init", "-q", "-b", "main");
     return copy;

@@ -9,17 +9,17 @@ import { runInNewContext } from "node:vm";
 export const mebibyte = 1 << 20;
 const askedAgainMs = 800;
 
-let collect: ((options?: { type: "minor" }) => void) | undefined;
+let collect: (() => void) | undefined;
 
 /** Of this process: objects and buffers that something still refers to. */
 export function heldHere(): number {
   if (!collect) {
     setFlagsFromString("--expose-gc");
-    collect = runInNewContext("gc") as NonNullable<typeof collect>;
+    collect = runInNewContext("gc") as () => void;
   }
-  // Buffers are let go of by the first, their memory is counted as free by the next, however small.
+  // Buffers are let go of by the first; that their memory is free is counted by the second.
   collect();
-  collect({ type: "minor" });
+  collect();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
