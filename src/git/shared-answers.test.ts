@@ -150,6 +150,16 @@ describe("shared answers", () => {
     await answers.close();
   });
 
+  it("a disk that fills up under an answer breaks it, and the next is passed on", async () => {
+    const answers = make();
+    const full = say(
+      "echo x; [ -p /proc/self/fd/1 -o -S /proc/self/fd/1 ] || { echo 'No space left on device' >&2; exit 128; }",
+    );
+    assert.equal((await answers.send("k", full, collect().send, never)).status, "broken");
+    assert.deepEqual(await answers.send("k", full, collect().send, never), { status: "sent", bytes: 2 });
+    await answers.close();
+  });
+
   it("what git says before it dies is passed on and not kept; silence is a failure; a kill is a broken answer", async () => {
     const answers = make();
     const client = collect();
