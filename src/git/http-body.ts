@@ -105,6 +105,31 @@ export class BodyReader {
     });
   }
 
+  /**
+   * Reads and forgets the rest as it comes, not inflated, up to so many bytes. Closed on while it sends, a client loses
+   * the answer that tells it why.
+   */
+  discard(maxBytes: number): Promise<void> {
+    const { request } = this;
+    if (request.readableEnded || request.destroyed) return Promise.resolve();
+    return new Promise((resolve) => {
+      let left = maxBytes;
+      const done = (): void => {
+        cancel();
+        resolve();
+      };
+      const cancel = this.clock.after(this.idleMs, done);
+      request.unpipe();
+      request.on("data", (chunk: Buffer) => {
+        left -= chunk.length;
+        if (left < 0) done();
+      });
+      request.once("end", done);
+      request.once("close", done);
+      request.resume();
+    });
+  }
+
   /** Reads and forgets the rest; false when it is more than allowed. A report sent before is not read by git. */
   async drain(maxBytes: number): Promise<boolean> {
     while (this.bytes <= maxBytes) if (!(await this.next())) return true;

@@ -148,6 +148,7 @@ export class GitHttp {
       bytes = await body.all(limits.maxUploadRequestBytes);
     } catch (error) {
       if (!(error instanceof BodyTooLargeError)) throw error;
+      await body.discard(limits.maxUploadRequestBytes);
       response.setHeader("Connection", "close");
       return { ...refuse(response, 413, error.message, "bad-request"), operation: "fetch", bytesIn: body.bytes };
     }
