@@ -20,10 +20,12 @@ const author = { name: "A", email: "a@example.com" };
 
 describe("clients", () => {
   let server: GitServer;
+  const limits = {
+    ...defaultLimits(2),
+    fetches: { total: 1, perRepository: 1, perIp: 1, maxQueued: 2 },
+  };
   before(async () => {
-    server = await GitServer.start({
-      limits: { ...defaultLimits(2), fetches: { total: 1, perRepository: 1, perIp: 1, maxQueued: 2 } },
-    });
+    server = await GitServer.start({ limits });
   });
   after(() => server.stop());
 
@@ -77,7 +79,8 @@ describe("clients", () => {
     server.state({ "refs/heads/main": tip });
     await server.mustGit(work, "push", "-q", url, "main");
     const pkt = (text: string): string => (text.length + 4).toString(16).padStart(4, "0") + text;
-    // Clients that do not read hold their places.
+    // Without room to keep answers git waits for its reader: clients that do not read hold their places.
+    limits.maxSharedBytes = 0;
     const stuck = Array.from({ length: 3 }, (_, i) => {
       const aborter = new AbortController();
       const body = `${pkt(`want ${tip} side-band-64k agent=${i}\n`)}0000${pkt("done\n")}`;
@@ -85,6 +88,7 @@ describe("clients", () => {
     });
     for (const { answer } of stuck) answer.catch(() => undefined);
     await stuck[0]?.answer;
+    while (server.http.queued.fetches < 2) await new Promise((resolve) => setTimeout(resolve, 5));
     const body = `${pkt(`want ${tip} side-band-64k agent=x\n`)}0000${pkt("done\n")}`;
     const refused = await fetch(`${url}/git-upload-pack`, { method: "POST", body });
     assert.equal(refused.status, 503);
@@ -93,6 +97,7 @@ describe("clients", () => {
     assert.equal((await fetch(`${url}/info/refs?service=git-upload-pack`)).status, 200);
     assert.ok(performance.now() - begun < 20_000);
     for (const { aborter } of stuck) aborter.abort();
+    limits.maxSharedBytes = defaultLimits(2).maxSharedBytes;
     while (server.launcher.jobsInFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5));
   });
 

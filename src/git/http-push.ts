@@ -7,6 +7,7 @@ import { busy, type FoundRepository, type GitHttpOptions, type Outcome, refuse }
 import { type PushCapabilities, PushHeadParser } from "./push-commands.js";
 import type { PushHooks, PushResult } from "./push-hooks.js";
 import { PushResponder } from "./push-report.js";
+import { refuseAll, resultOf } from "./push-verdicts.js";
 import { receivePush } from "./receive.js";
 import type { PushRefusalCode } from "./types.js";
 import { WorkLimiter } from "./work-limiter.js";
@@ -80,8 +81,7 @@ export class PushEndpoint {
       if (fault instanceof BodyBrokenError || push.signal.aborted) throw fault;
       // An HTTP error here would make git print "Everything up-to-date".
       const reason = "this server could not finish the push: try again";
-      const verdicts = push.commands.map((command) => ({ command, ok: false, code: "internal", reason }) as const);
-      return { unpack: "ok", code: "internal", verdicts, messages: [], moved: false, packBytes: 0, fault };
+      return resultOf(refuseAll(push.commands, { ok: false, code: "internal", reason }), { fault });
     };
     try {
       const result = await receivePush(repositories, this.options, {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -105,6 +105,19 @@ describe("launcher", () => {
     job.stdin?.write(Buffer.alloc(1 << 20));
     job.stdin?.end();
     assert.equal(await text(job.stdout), "early\n");
+  });
+
+  it("lets a process write into a file, and refuses one that is not there", async () => {
+    const stdoutFile = join(launcher.scratchDirectory, "said");
+    const request = { argv: ["/bin/sh", "-c", "cat; echo too"], env, limits, stdin: true, stdoutFile } as const;
+    await assert.rejects(launcher.start(request), LauncherError);
+    await writeFile(stdoutFile, "");
+    const job = await launcher.start(request);
+    job.stdin?.end("this ");
+    assert.equal((await job.exit).code, 0);
+    assert.equal(await text(job.stdout), "");
+    assert.equal(await readFile(stdoutFile, "utf8"), "this too\n");
+    assert.equal(launcher.jobsInFlight, 0);
   });
 
   it("lets a process stand back behind others, with and without other limits", async () => {

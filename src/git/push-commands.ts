@@ -26,8 +26,6 @@ export interface PushCapabilities {
 export interface PushHead {
   readonly commands: readonly PushCommand[];
   readonly capabilities: PushCapabilities;
-  /** Bytes of the body that belong to the head; the pack begins here. */
-  readonly bytes: number;
 }
 
 export type PushHeadResult =
@@ -115,10 +113,7 @@ export class PushHeadParser {
     if (this.#commands.length === 0) {
       return this.#consumed + this.#at === 4 ? { status: "probe" } : this.#refuse("a push must contain a command");
     }
-    return {
-      status: "ready",
-      head: { commands: this.#commands, capabilities: this.#capabilities, bytes: this.#consumed + this.#at },
-    };
+    return { status: "ready", head: { commands: this.#commands, capabilities: this.#capabilities } };
   }
 
   #line(payload: Buffer): PushHeadResult | undefined {

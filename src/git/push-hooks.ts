@@ -52,8 +52,6 @@ export interface PushResult {
   readonly code: PushRefusalCode | "ok";
   readonly verdicts: readonly CommandVerdict[];
   readonly messages: readonly string[];
-  readonly moved: boolean;
-  readonly packBytes: number;
   /** `released` failed after the refs were written: a fault to be logged; the push itself stands. */
   readonly fault?: unknown;
 }

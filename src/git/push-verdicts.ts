@@ -21,8 +21,6 @@ export function resultOf(verdicts: readonly CommandVerdict[], extra: Partial<Pus
     code: failing && !failing.ok ? failing.code : "ok",
     verdicts,
     messages: [],
-    moved: false,
-    packBytes: 0,
     ...extra,
   };
 }

@@ -10,7 +10,6 @@ import type { ObjectType, PackBudgets, PushRefusalCode, Refused } from "./types.
 
 export interface ReceivedPack {
   readonly ok: true;
-  readonly objects: number;
   readonly bytes: number;
   /** Of the ids asked about, those that came in this pack. */
   readonly types: ReadonlyMap<Oid, ObjectType>;
@@ -137,7 +136,7 @@ export async function receivePack(
       `a file of ${mebibytes(largestBytes)} is in the push, ${limit} are taken at most`,
     );
   }
-  return { ok: true, objects, bytes: quarantine.packBytes, types };
+  return { ok: true, bytes: quarantine.packBytes, types };
 }
 
 /** git's first complaint, as one printable line that no client mistakes for a missing repository. */

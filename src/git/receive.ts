@@ -122,7 +122,7 @@ class Push {
         const isWhy = received.code === "too-large" && budgets.why !== "";
         const reason = isWhy ? `${received.reason} (${budgets.why})` : received.reason;
         const verdicts = refuseAll(request.commands, { ...received, reason });
-        return resultOf(verdicts, { unpack: reason, packBytes: quarantine.packBytes });
+        return resultOf(verdicts, { unpack: reason });
       }
       types = received.types;
     }
@@ -190,7 +190,7 @@ class Push {
         });
       }
     }
-    return resultOf(decision.verdicts, { packBytes: quarantine.packBytes });
+    return resultOf(decision.verdicts);
   }
 
   async #keepAside(quarantine: QuarantineDirectory, decision: PushDecision): Promise<readonly UnclaimedData[]> {
@@ -235,12 +235,11 @@ class Push {
 
   async #release(outcome: PushOutcome): Promise<PushResult> {
     const { verdicts } = outcome.decision;
-    const done = { moved: true, packBytes: outcome.packBytes };
     try {
-      return resultOf(verdicts, { ...done, messages: await this.hooks.released(outcome) });
+      return resultOf(verdicts, { messages: await this.hooks.released(outcome) });
     } catch (fault) {
       // The refs are written and journaled: saying no now would be a lie. What is left is done at the next start.
-      return resultOf(verdicts, { ...done, fault, messages: ["the refs are written; their events follow later"] });
+      return resultOf(verdicts, { fault, messages: ["the refs are written; their events follow later"] });
     } finally {
       // Released or not: what the report calls `ok` can be seen by whoever reads the report.
       this.repository.publish();

@@ -78,8 +78,4 @@ export class RefTables {
       else this.#pins.delete(key);
     };
   }
-
-  get size(): number {
-    return this.#tables.size;
-  }
 }

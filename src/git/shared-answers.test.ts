@@ -57,7 +57,8 @@ describe("shared answers", () => {
     const clients = Array.from({ length: 5 }, collect);
     const results = await Promise.all(clients.map(({ send }) => answers.send("k", big, send, never)));
     assert.deepEqual(new Set(clients.map(({ bytes }) => bytes())), new Set([size]));
-    assert.equal(results.filter((result) => result.status === "sent" && result.shared).length, 4);
+    for (const result of results) assert.deepEqual(result, { status: "sent", bytes: size });
+    assert.equal(started, 1);
     const later = collect();
     await answers.send("k", big, later.send, never);
     assert.equal(later.bytes(), size);
@@ -121,7 +122,7 @@ describe("shared answers", () => {
     started = 0;
     const clients = [collect(), collect()];
     const results = await Promise.all(clients.map(({ send }) => answers.send("k", big, send, never)));
-    for (const result of results) assert.deepEqual(result, { status: "sent", bytes: size, shared: false });
+    for (const result of results) assert.deepEqual(result, { status: "sent", bytes: size });
     assert.deepEqual(
       clients.map(({ bytes }) => bytes()),
       [size, size],
@@ -142,10 +143,20 @@ describe("shared answers", () => {
     while (answers.keptBytes > 0) await new Promise((resolve) => setImmediate(resolve));
     leaving.abort();
     const client = collect();
-    const whole = { status: "sent", bytes: size, shared: false };
+    const whole = { status: "sent", bytes: size };
     assert.deepEqual(await answers.send("k", larger, client.send, never), whole);
     assert.equal(client.bytes(), size);
     void waiting;
+    await answers.close();
+  });
+
+  it("a disk that fills up under an answer breaks it, and the next is passed on", async () => {
+    const answers = make();
+    const full = say(
+      "echo x; [ -p /proc/self/fd/1 -o -S /proc/self/fd/1 ] || { echo 'No space left on device' >&2; exit 128; }",
+    );
+    assert.equal((await answers.send("k", full, collect().send, never)).status, "broken");
+    assert.deepEqual(await answers.send("k", full, collect().send, never), { status: "sent", bytes: 2 });
     await answers.close();
   });
 

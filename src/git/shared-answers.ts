@@ -15,7 +15,7 @@ import type { Job, JobExit } from "./launcher-job.js";
 export type Send = (chunk: Buffer) => Promise<boolean>;
 
 export type ShareResult =
-  | { readonly status: "sent"; readonly bytes: number; readonly shared: boolean }
+  | { readonly status: "sent"; readonly bytes: number }
   /** git failed before it said anything. */
   | { readonly status: "failed"; readonly stderr: string }
   | { readonly status: "busy" }
@@ -78,8 +78,7 @@ export class SharedAnswers {
   }
 
   async send(key: string, source: AnswerSource, send: Send, signal: AbortSignal): Promise<ShareResult> {
-    const present = this.#answers.get(key);
-    const answer = present ?? this.#begin(key, source);
+    const answer = this.#answers.get(key) ?? this.#begin(key, source);
     this.#answers.delete(key);
     this.#answers.set(key, answer);
     answer.clients += 1;
@@ -90,7 +89,7 @@ export class SharedAnswers {
     };
     signal.addEventListener("abort", leave, { once: true });
     try {
-      const result = await follow(answer, send, signal, present !== undefined);
+      const result = await follow(answer, send, signal);
       return result ?? (await passOn(source, send, signal));
     } finally {
       signal.removeEventListener("abort", leave);
@@ -239,12 +238,7 @@ export class SharedAnswers {
 }
 
 /** Undefined when the answer is not shared. One block is read while the one before it is on its way. */
-async function follow(
-  answer: Answer,
-  send: Send,
-  signal: AbortSignal,
-  shared: boolean,
-): Promise<ShareResult | undefined> {
+async function follow(answer: Answer, send: Send, signal: AbortSignal): Promise<ShareResult | undefined> {
   let at = 0;
   let sending = Promise.resolve(true);
   while (!signal.aborted && answer.state !== "cut") {
@@ -254,7 +248,7 @@ async function follow(
       sending = send(piece);
       at += piece.length;
     } else if (answer.state === "growing") await changeOf(answer);
-    else if (await sending) return outcomeOf(answer, at, shared);
+    else if (await sending) return outcomeOf(answer, at);
     else break;
   }
   return { status: "broken", bytes: at };
@@ -302,9 +296,7 @@ async function passOn(source: AnswerSource, send: Send, signal: AbortSignal): Pr
   }
   const exit = await job.exit;
   if (exit.signal) return { status: "broken", bytes };
-  return exit.code !== 0 && bytes === 0
-    ? { status: "failed", stderr: exit.stderr }
-    : { status: "sent", bytes, shared: false };
+  return exit.code !== 0 && bytes === 0 ? { status: "failed", stderr: exit.stderr } : { status: "sent", bytes };
 }
 
 const changeOf = ({ wake }: Answer): Promise<void> => new Promise((resolve) => void wake.add(resolve));
@@ -321,9 +313,9 @@ async function closeFile(answer: Answer): Promise<void> {
   await file?.close();
 }
 
-function outcomeOf(answer: Answer, bytes: number, shared: boolean): ShareResult | undefined {
+function outcomeOf(answer: Answer, bytes: number): ShareResult | undefined {
   if (answer.state === "unshared") return undefined;
   if (answer.state === "busy") return { status: "busy" };
   if (answer.state === "failed" && answer.bytes === 0) return { status: "failed", stderr: answer.stderr };
-  return { status: "sent", bytes, shared };
+  return { status: "sent", bytes };
 }
