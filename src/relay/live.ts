@@ -12,7 +12,7 @@ const maxSharedFrames = 4;
 
 /** A live event: turned into bytes once, and into a frame once for all subscriptions of one name. */
 export class LiveEvent {
-  readonly #json: Buffer;
+  readonly json: Buffer;
   readonly #frames = new Map<string, Buffer>();
 
   constructor(
@@ -20,14 +20,14 @@ export class LiveEvent {
     readonly seq: Sequence | undefined,
     event: VerifiedEvent,
   ) {
-    this.#json = Buffer.from(event.raw);
+    this.json = Buffer.from(event.raw);
   }
 
   /** `prefix` is `eventPrefix(subscription)`. */
   frameFor(subscription: string, prefix: Buffer): Buffer {
     const shared = this.#frames.get(subscription);
     if (shared) return shared;
-    const frame = eventFrame(prefix, this.#json);
+    const frame = eventFrame(prefix, this.json);
     if (this.#frames.size < maxSharedFrames) this.#frames.set(subscription, frame);
     return frame;
   }

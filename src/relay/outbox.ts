@@ -76,17 +76,17 @@ export class Outbox {
     writeEventFrame(slab, at, prefix, json);
   }
 
-  /** A frame that `eventFrame` made and that others may get too: alone on its way, it is not copied. */
+  /** Nothing waits to be written: a frame that others get too would be alone, and need not be copied. */
+  get isEmpty(): boolean {
+    return this.#queuedBytes === 0;
+  }
+
+  /** A frame that `eventFrame` made; not copied, so that it may be shared but not changed. For an empty outbox. */
   sendFrame(frame: Buffer): void {
-    if (this.#slab || this.#full.length > 0) {
-      const at = this.#reserve(frame.length);
-      if (at < 0 || !this.#slab) return;
-      frame.copy(this.#slab, at);
-    } else {
-      if (!this.#hasRoomFor(frame.length)) return;
-      this.#full.push(frame);
-      this.#queued(frame.length);
-    }
+    if (!this.#hasRoomFor(frame.length)) return;
+    this.#closeSlab();
+    this.#full.push(frame);
+    this.#queued(frame.length);
     this.#parts.onSent("EVENT");
   }
 

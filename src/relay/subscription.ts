@@ -131,6 +131,8 @@ export class Subscription implements LiveListener {
       if (live.seq <= this.#sentUpTo) return;
       this.#sentUpTo = live.seq;
     }
-    this.#parts.outbox.sendFrame(live.frameFor(this.id, this.#prefix));
+    const { outbox } = this.#parts;
+    if (outbox.isEmpty) outbox.sendFrame(live.frameFor(this.id, this.#prefix));
+    else outbox.sendEvent(this.#prefix, live.json);
   }
 }
