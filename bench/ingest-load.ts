@@ -20,6 +20,8 @@ export interface IngestResult {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly refused: number;
+  /** Of the clients, which share the cores with the server. */
+  readonly cpuMs: number;
 }
 
 const idAt = '["OK","'.length;
@@ -35,6 +37,7 @@ async function run(load: IngestLoad): Promise<IngestResult> {
   const took: number[] = [];
   let next = 0;
   let refused = 0;
+  const cpu = process.cpuUsage();
   const began = performance.now();
   await new Promise<void>((resolve) => {
     for (const client of clients) {
@@ -63,8 +66,9 @@ async function run(load: IngestLoad): Promise<IngestResult> {
     }
   });
   const ms = performance.now() - began;
+  const { user, system } = process.cpuUsage(cpu);
   for (const client of clients) client.close();
-  return { ms, p50Ms: percentile(took, 0.5), p99Ms: percentile(took, 0.99), refused };
+  return { ms, p50Ms: percentile(took, 0.5), p99Ms: percentile(took, 0.99), refused, cpuMs: (user + system) / 1_000 };
 }
 
 process.on("message", async (load) => {

@@ -41,9 +41,9 @@ export interface Connection {
   readonly queries: Gate;
   /** Aborts when the connection ends. */
   readonly closed: AbortSignal;
-  readonly isClosing: () => boolean;
+  readonly isClosing: boolean;
   /** Turns an exception into what the client is told. */
-  readonly failed: (error: unknown) => Refusal;
+  failed(error: unknown): Refusal;
 }
 
 /** The reason of every abort here. One for all: the default one is made anew with a stack each time, which a client can ask for thousands of times a second. */

@@ -4,14 +4,33 @@
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { FeedEntry, Sequence, Store } from "../store/port.js";
+import { eventFrame } from "./outbox.js";
 import { SubscriptionIndex } from "./subscription-index.js";
 
-/** A live event; its text is turned into bytes once, for the first subscriber. */
-export interface LiveEvent {
-  /** Ephemeral events have no place in the feed. */
-  readonly seq: Sequence | undefined;
-  readonly event: VerifiedEvent;
+/** Frames kept for subscriptions of the same name; clients of one make use the same few. */
+const maxSharedFrames = 4;
+
+/** A live event: turned into bytes once, and into a frame once for all subscriptions of one name. */
+export class LiveEvent {
   readonly json: Buffer;
+  readonly #frames = new Map<string, Buffer>();
+
+  constructor(
+    /** Ephemeral events have no place in the feed. */
+    readonly seq: Sequence | undefined,
+    event: VerifiedEvent,
+  ) {
+    this.json = Buffer.from(event.raw);
+  }
+
+  /** `prefix` is `eventPrefix(subscription)`. */
+  frameFor(subscription: string, prefix: Buffer): Buffer {
+    const shared = this.#frames.get(subscription);
+    if (shared) return shared;
+    const frame = eventFrame(prefix, this.json);
+    if (this.#frames.size < maxSharedFrames) this.#frames.set(subscription, frame);
+    return frame;
+  }
 }
 
 export interface LiveListener {
@@ -65,7 +84,7 @@ export class Live {
   #offer(seq: Sequence | undefined, event: VerifiedEvent): void {
     const listeners = this.#index.match(event);
     if (listeners.length === 0) return;
-    const live = { seq, event, json: Buffer.from(event.raw) };
+    const live = new LiveEvent(seq, event);
     for (const listener of listeners) listener.offer(live);
   }
 }

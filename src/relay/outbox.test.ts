@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import { FlushTurn } from "./flush-turn.js";
-import { Outbox } from "./outbox.js";
+import { eventFrame, Outbox } from "./outbox.js";
 
 /** A socket that takes a batch when the test says so. */
 function slowSocket(turn: FlushTurn) {
@@ -42,6 +42,28 @@ test("what a socket has not taken yet is not overwritten by what others are sent
     // Frame headers of this size are four bytes, the first of which text does not have.
     assert.ok(client.received.replaceAll(/\x81~../gs, "") === client.text, "a client received something else");
   }
+});
+
+test("a frame that several clients get is not written over when one of them has taken it, whatever its size", async () => {
+  const turn = new FlushTurn();
+  const prefix = Buffer.from('["EVENT","s",');
+  // Header, prefix, text and closing bracket make it just as large as a slab.
+  const frame = eventFrame(prefix, Buffer.alloc(128 * 1024 - 10 - prefix.length - 1, "a"));
+  assert.equal(frame.length, 128 * 1024);
+  const clients = Array.from({ length: 2 }, () => ({ ...slowSocket(turn), received: "" }));
+  for (const { outbox } of clients) outbox.sendFrame(frame);
+  await new Promise(setImmediate);
+  const [first, second] = clients;
+  assert.ok(first && second);
+  // Somebody who takes nothing uses up the memory that is kept for the next one.
+  const hog = slowSocket(turn);
+  for (let count = 0; count < 1_000; count++) hog.outbox.sendEvent(prefix, Buffer.alloc(3_000, "c"));
+  take(first);
+  for (let count = 0; count < 300; count++) first.outbox.sendEvent(prefix, Buffer.alloc(3_000, "b"));
+  await new Promise(setImmediate);
+  while (first.waiting.length > 0) take(first);
+  take(second);
+  assert.ok(!second.received.includes("b"), "a client received what was sent to another");
 });
 
 function take(client: { waiting: { bytes: Buffer; taken: () => void }[]; received: string }): void {

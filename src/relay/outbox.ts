@@ -20,11 +20,14 @@ const closingBracket = 0x5d;
 /** Full slabs nobody uses, as Node keeps small ones: a long answer is dozens, and the collector would stop for them. */
 const freeSlabs: Buffer[] = [];
 const mostFreeSlabs = 16;
+/** The memory of full slabs. A frame that several clients get may be as large, and is nobody's to use again. */
+const fullSlabs = new WeakSet<ArrayBufferLike>();
 
 function newSlab(bytes: number): Buffer {
-  return bytes === fullSlabBytes
-    ? (freeSlabs.pop() ?? Buffer.allocUnsafeSlow(fullSlabBytes))
-    : Buffer.allocUnsafe(bytes);
+  if (bytes !== fullSlabBytes) return Buffer.allocUnsafe(bytes);
+  const slab = freeSlabs.pop() ?? Buffer.allocUnsafeSlow(fullSlabBytes);
+  fullSlabs.add(slab.buffer);
+  return slab;
 }
 
 export interface OutboxParts {
@@ -32,11 +35,11 @@ export interface OutboxParts {
   readonly turn: FlushTurn;
   readonly clock: Clock;
   /** Beyond this the client is given up: `onOverflow` is called, once, and nothing more is kept. */
-  readonly maxHeldBytes: () => number;
-  readonly onOverflow: () => void;
-  readonly onSent: (verb: RelayVerb) => void;
+  maxHeldBytes(): number;
+  onOverflow(): void;
+  onSent(verb: RelayVerb): void;
   /** Something was taken: a paused reader may go on. */
-  readonly onTaken: () => void;
+  onTaken(): void;
 }
 
 export class Outbox {
@@ -52,6 +55,8 @@ export class Outbox {
   #flushScheduled = false;
   #closed = false;
   #waiting: { below: number; resolve: () => void }[] = [];
+  /** Made for the first write: many sockets never get one. */
+  #written: (() => void) | undefined;
 
   constructor(parts: OutboxParts) {
     this.#parts = parts;
@@ -69,21 +74,34 @@ export class Outbox {
   send(message: RelayMessage): void {
     const text = encodeRelayMessage(message);
     const bytes = Buffer.byteLength(text);
-    const at = this.#reserve(bytes);
-    if (at < 0) return;
+    const at = this.#reserve(headerBytes(bytes) + bytes);
+    const slab = this.#slab;
+    if (at < 0 || !slab) return;
     this.#parts.onSent(message.type);
-    this.#slab?.write(text, at);
+    slab.write(text, writeHeader(slab, at, bytes));
   }
 
   /** `prefix` is `eventPrefix(subscription)`; `json` is copied now and may be reused by its owner. */
   sendEvent(prefix: Buffer, json: Buffer): void {
-    const at = this.#reserve(prefix.length + json.length + 1);
+    const at = this.#reserve(eventFrameBytes(prefix, json));
     const slab = this.#slab;
     if (at < 0 || !slab) return;
     this.#parts.onSent("EVENT");
-    prefix.copy(slab, at);
-    json.copy(slab, at + prefix.length);
-    slab[at + prefix.length + json.length] = closingBracket;
+    writeEventFrame(slab, at, prefix, json);
+  }
+
+  /** Nothing waits to be written: a frame that others get too would be alone, and need not be copied. */
+  get isEmpty(): boolean {
+    return this.#queuedBytes === 0;
+  }
+
+  /** A frame that `eventFrame` made; not copied, so that it may be shared but not changed. For an empty outbox. */
+  sendFrame(frame: Buffer): void {
+    if (!this.#hasRoomFor(frame.length)) return;
+    this.#closeSlab();
+    this.#full.push(frame);
+    this.#queued(frame.length);
+    this.#parts.onSent("EVENT");
   }
 
   /** Resolves when less than `bytes` are held, or when the outbox is closed. */
@@ -105,30 +123,33 @@ export class Outbox {
     this.#wake();
   }
 
-  /** Makes place for one whole text frame of `payloadBytes`, writes its header; returns where the payload begins, or -1. */
-  #reserve(payloadBytes: number): number {
-    if (this.#closed) return -1;
-    const headerBytes = payloadBytes < 126 ? 2 : payloadBytes < 65_536 ? 4 : 10;
-    const frameBytes = headerBytes + payloadBytes;
-    if (this.heldBytes + frameBytes > this.#parts.maxHeldBytes()) {
-      this.close();
-      this.#parts.onOverflow();
-      return -1;
-    }
+  /** Makes place for one whole frame; returns where in the slab it begins, or -1. */
+  #reserve(frameBytes: number): number {
+    if (!this.#hasRoomFor(frameBytes)) return -1;
     if (!this.#slab || this.#slab.length - this.#used < frameBytes) {
       this.#closeSlab();
       this.#slab = newSlab(Math.max(frameBytes, this.#nextSlabBytes));
       this.#nextSlabBytes = Math.min(this.#nextSlabBytes * 4, fullSlabBytes);
     }
     const at = this.#used;
-    writeHeader(this.#slab, at, payloadBytes);
     this.#used += frameBytes;
+    this.#queued(frameBytes);
+    return at;
+  }
+
+  #hasRoomFor(frameBytes: number): boolean {
+    if (this.#closed) return false;
+    if (this.heldBytes + frameBytes <= this.#parts.maxHeldBytes()) return true;
+    this.close();
+    this.#parts.onOverflow();
+    return false;
+  }
+
+  #queued(frameBytes: number): void {
     this.#queuedBytes += frameBytes;
-    if (!this.#flushScheduled && this.#writingBytes === 0) {
-      this.#flushScheduled = true;
-      this.#parts.turn.add(this.#flush);
-    }
-    return at + headerBytes;
+    if (this.#flushScheduled || this.#writingBytes > 0) return;
+    this.#flushScheduled = true;
+    this.#parts.turn.add(this);
   }
 
   #closeSlab(): void {
@@ -137,7 +158,8 @@ export class Outbox {
     this.#used = 0;
   }
 
-  readonly #flush = (): void => {
+  /** Hands the next batch to the socket, unless one is under way. */
+  flush(): void {
     this.#flushScheduled = false;
     if (this.#closed || this.#writingBytes > 0) return;
     this.#closeSlab();
@@ -149,8 +171,9 @@ export class Outbox {
     this.#writingBytes = batch.length;
     this.#writing = batch;
     this.#writingSinceMs = this.#parts.clock.monotonicMs();
+    this.#written ??= () => this.#taken();
     this.#parts.sink.write(batch, this.#written);
-  };
+  }
 
   #takeBatch(): Buffer {
     let bytes = this.#full[0]?.length ?? 0;
@@ -162,17 +185,17 @@ export class Outbox {
     return taken.length === 1 && taken[0] ? taken[0] : Buffer.concat(taken, bytes);
   }
 
-  readonly #written = (): void => {
+  #taken(): void {
     this.#writingBytes = 0;
     const written = this.#writing?.buffer;
     this.#writing = undefined;
-    if (written?.byteLength === fullSlabBytes && freeSlabs.length < mostFreeSlabs) {
+    if (written && fullSlabs.has(written) && freeSlabs.length < mostFreeSlabs) {
       freeSlabs.push(Buffer.from(written));
     }
-    this.#flush();
+    this.flush();
     this.#wake();
     if (!this.#closed) this.#parts.onTaken();
-  };
+  }
 
   #wake(): void {
     if (this.#waiting.length === 0) return;
@@ -184,8 +207,29 @@ export class Outbox {
   }
 }
 
-/** RFC 6455: one final text frame, not masked. */
-function writeHeader(slab: Buffer, at: number, payloadBytes: number): void {
+const headerBytes = (payloadBytes: number): number => (payloadBytes < 126 ? 2 : payloadBytes < 65_536 ? 4 : 10);
+
+const eventFrameBytes = (prefix: Buffer, json: Buffer): number => {
+  const payloadBytes = prefix.length + json.length + 1;
+  return headerBytes(payloadBytes) + payloadBytes;
+};
+
+function writeEventFrame(slab: Buffer, at: number, prefix: Buffer, json: Buffer): void {
+  const start = writeHeader(slab, at, prefix.length + json.length + 1);
+  prefix.copy(slab, start);
+  json.copy(slab, start + prefix.length);
+  slab[start + prefix.length + json.length] = closingBracket;
+}
+
+/** A whole EVENT frame, for `sendFrame`. */
+export function eventFrame(prefix: Buffer, json: Buffer): Buffer {
+  const frame = Buffer.allocUnsafe(eventFrameBytes(prefix, json));
+  writeEventFrame(frame, 0, prefix, json);
+  return frame;
+}
+
+/** RFC 6455: one final text frame, not masked. Returns where its payload begins. */
+function writeHeader(slab: Buffer, at: number, payloadBytes: number): number {
   slab[at] = 0x81;
   if (payloadBytes < 126) slab[at + 1] = payloadBytes;
   else if (payloadBytes < 65_536) {
@@ -196,4 +240,5 @@ function writeHeader(slab: Buffer, at: number, payloadBytes: number): void {
     slab.writeUInt32BE(0, at + 2);
     slab.writeUInt32BE(payloadBytes, at + 6);
   }
+  return at + headerBytes(payloadBytes);
 }

@@ -50,9 +50,9 @@ export class Publishing {
   }
 
   #read(value: unknown): NostrEvent | Refusal {
-    const { parts, visit, isClosing } = this.#connection;
+    const { parts, visit } = this.#connection;
     const limits = parts.limits();
-    if (isClosing()) return refuse("shutting-down", "the server is shutting down: try again later");
+    if (this.#connection.isClosing) return refuse("shutting-down", "the server is shutting down: try again later");
     if (!this.#rate.take(limits.eventsPerMinutePerConnection, parts.clock.monotonicMs()) || !visit.takeEvent()) {
       return refuse("rate-limited", "too many events: slow down and send this one again in a minute");
     }

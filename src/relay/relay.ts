@@ -9,7 +9,7 @@ import type { RelayParts } from "./connection.js";
 import { FlushTurn } from "./flush-turn.js";
 import { Live } from "./live.js";
 import { RecordBudget } from "./negentropy-session.js";
-import { SocketSession } from "./socket-session.js";
+import { type Room, SocketSession } from "./socket-session.js";
 import { Visitors } from "./visitors.js";
 
 export interface Relay {
@@ -33,10 +33,18 @@ export function createRelay(given: RelayParts): Relay {
   const limits = () => currentLimits;
   const parts: RelayParts = { ...given, limits };
   const live = new Live(parts.store);
-  const records = new RecordBudget();
-  const turn = new FlushTurn();
   const visitors = new Visitors(clock, limits);
   const sessions = new Set<SocketSession>();
+  const room: Room = {
+    parts,
+    live,
+    records: new RecordBudget(),
+    turn: new FlushTurn(),
+    left(session) {
+      sessions.delete(session);
+      metrics.connectionClosed((clock.monotonicMs() - session.openedAtMs) / 1000);
+    },
+  };
   metrics.watch(visitors);
   const stopEphemeral = parts.intake.onEphemeral((event) => live.offerEphemeral(event));
   const webSockets = new WebSocketServer({
@@ -61,15 +69,8 @@ export function createRelay(given: RelayParts): Relay {
   }
 
   function welcome(webSocket: WebSocket, socket: Duplex, ip: string): void {
-    const session = new SocketSession(webSocket, socket, turn, { parts, live, records, ip, visit: visitors.enter(ip) });
-    sessions.add(session);
+    sessions.add(new SocketSession(webSocket, socket, room, ip, visitors.enter(ip)));
     metrics.connectionOpened();
-    const openedAtMs = clock.monotonicMs();
-    webSocket.once("close", () => {
-      sessions.delete(session);
-      session.close();
-      metrics.connectionClosed((clock.monotonicMs() - openedAtMs) / 1000);
-    });
   }
 
   return {
@@ -97,7 +98,7 @@ export function createRelay(given: RelayParts): Relay {
       cancel();
       const left = [...sessions];
       for (const session of left) session.terminate();
-      await Promise.all(left.map((session) => session.ended));
+      await Promise.all(left.map((session) => session.ended()));
       stopEphemeral();
       live.close();
       webSockets.close();

@@ -2,7 +2,7 @@
 // bytes alone. A frame that is not understood is answered and forgotten; it never ends the connection.
 
 import { isUtf8 } from "node:buffer";
-import { refuse } from "../nostr/refusals.js";
+import { type Refusal, refuse } from "../nostr/refusals.js";
 import { Authenticating } from "./authenticating.js";
 import { type Connection, failureOf, noLongerWanted, type RelayParts } from "./connection.js";
 import { count } from "./counting.js";
@@ -24,56 +24,69 @@ export interface SessionPlace {
   readonly visit: Visit;
   readonly outbox: Outbox;
   /** Called whenever `wantsToRead` may have changed. */
-  readonly onLoad: () => void;
+  onLoad(): void;
 }
 
-export class Session {
-  readonly #connection: Connection;
-  readonly #onLoad: () => void;
-  // Most connections listen and do nothing else: what only some need is made when it is needed.
+export class Session implements Connection {
+  readonly parts: RelayParts;
+  readonly live: Live;
+  readonly records: RecordBudget;
+  readonly ip: string;
+  readonly visit: Visit;
+  readonly outbox: Outbox;
+  readonly #place: SessionPlace;
+  // Most connections are idle, or listen and do nothing else: what only some need is made when it is needed.
   #end: AbortController | undefined;
-  readonly #auth: Authenticating;
-  readonly #publishing: Publishing;
-  readonly #subscribing: Subscribing;
+  #queries: Gate | undefined;
+  #auth: Authenticating | undefined;
+  #publishing: Publishing | undefined;
+  #subscribing: Subscribing | undefined;
   #reconciling: Reconciling | undefined;
+  #idle: (() => void)[] | undefined;
   #closing = false;
   #inFlight = 0;
   #inFlightBytes = 0;
-  #idle: (() => void)[] = [];
 
   constructor(place: SessionPlace) {
-    const { parts, onLoad, ...shared } = place;
-    this.#onLoad = onLoad;
-    const signal = () => this.#ending().signal;
-    this.#connection = {
-      ...shared,
-      parts,
-      queries: new Gate(parts.limits().maxParallelQueries),
-      get closed() {
-        return signal();
-      },
-      isClosing: () => this.#closing,
-      failed: (error) => failureOf(error, parts.onFault),
-    };
-    this.#auth = new Authenticating(this.#connection);
-    this.#publishing = new Publishing(this.#connection, this.#auth);
-    this.#subscribing = new Subscribing(this.#connection);
+    this.#place = place;
+    this.parts = place.parts;
+    this.live = place.live;
+    this.records = place.records;
+    this.ip = place.ip;
+    this.visit = place.visit;
+    this.outbox = place.outbox;
+  }
+
+  get queries(): Gate {
+    this.#queries ??= new Gate(this.parts.limits().maxParallelQueries);
+    return this.#queries;
+  }
+
+  get closed(): AbortSignal {
+    return this.#ending().signal;
+  }
+
+  get isClosing(): boolean {
+    return this.#closing;
+  }
+
+  failed(error: unknown): Refusal {
+    return failureOf(error, this.parts.onFault);
   }
 
   /** False while more work is under way, or more is waiting to be taken, than this client may have. */
   get wantsToRead(): boolean {
-    const limits = this.#connection.parts.limits();
+    const limits = this.parts.limits();
     return (
       this.#inFlight < limits.maxInFlight &&
       this.#inFlightBytes < limits.maxInFlightBytes &&
-      this.#connection.outbox.heldBytes < limits.pauseAtBytes
+      this.outbox.heldBytes < limits.pauseAtBytes
     );
   }
 
   receive(frame: Buffer, isBinary: boolean): void {
-    const { parts } = this.#connection;
     const message = this.#read(frame, isBinary);
-    parts.metrics.received(message.type === "bad" ? message.verb : message.type);
+    this.parts.metrics.received(message.type === "bad" ? message.verb : message.type);
     const work = this.#dispatch(message);
     if (work) this.#track(work, frame.length);
   }
@@ -81,9 +94,12 @@ export class Session {
   /** New events are refused from now on; resolves when the ones under way are answered. */
   async finish(): Promise<void> {
     this.#closing = true;
-    this.#subscribing.close();
+    this.#subscribing?.close();
     this.#reconciling?.close();
-    if (this.#inFlight > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.#inFlight === 0) return;
+    this.#idle ??= [];
+    const idle = this.#idle;
+    await new Promise<void>((resolve) => idle.push(resolve));
   }
 
   tick(nowMs: number): void {
@@ -92,14 +108,14 @@ export class Session {
 
   close(): void {
     this.#ending().abort(noLongerWanted);
-    this.#subscribing.close();
+    this.#subscribing?.close();
     this.#reconciling?.close();
-    this.#connection.outbox.close();
-    this.#connection.visit.end();
+    this.outbox.close();
+    this.visit.end();
   }
 
   #read(frame: Buffer, isBinary: boolean): ClientMessage | BadMessage {
-    const limits = this.#connection.parts.limits();
+    const limits = this.parts.limits();
     if (isBinary) return badFrame("messages are text frames");
     if (frame.length > limits.maxMessageBytes) return badFrame(`at most ${limits.maxMessageBytes} bytes are allowed`);
     if (!isUtf8(frame)) return badFrame("messages are UTF-8 text");
@@ -109,18 +125,20 @@ export class Session {
   #dispatch(message: ClientMessage | BadMessage): Promise<void> | undefined {
     switch (message.type) {
       case "bad":
-        this.#connection.outbox.send(message.answer);
+        this.outbox.send(message.answer);
         return undefined;
       case "EVENT":
+        this.#publishing ??= new Publishing(this, this.#authenticating());
         return this.#publishing.publish(message.event);
       case "AUTH":
-        return this.#auth.authenticate(message.event);
+        return this.#authenticating().authenticate(message.event);
       case "REQ":
+        this.#subscribing ??= new Subscribing(this);
         return this.#subscribing.subscribe(message.subscription, message.filters);
       case "COUNT":
-        return count(this.#connection, message.subscription, message.filters);
+        return count(this, message.subscription, message.filters);
       case "CLOSE":
-        this.#subscribing.unsubscribe(message.subscription);
+        this.#subscribing?.unsubscribe(message.subscription);
         return undefined;
       case "NEG-OPEN":
         return this.#reconciliations().open(message.subscription, message.filter, message.message);
@@ -138,8 +156,13 @@ export class Session {
     return this.#end;
   }
 
+  #authenticating(): Authenticating {
+    this.#auth ??= new Authenticating(this);
+    return this.#auth;
+  }
+
   #reconciliations(): Reconciling {
-    this.#reconciling ??= new Reconciling(this.#connection);
+    this.#reconciling ??= new Reconciling(this);
     return this.#reconciling;
   }
 
@@ -149,12 +172,12 @@ export class Session {
     const done = () => {
       this.#inFlight--;
       this.#inFlightBytes -= bytes;
-      if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve();
-      this.#onLoad();
+      if (this.#inFlight === 0) for (const resolve of this.#idle?.splice(0) ?? []) resolve();
+      this.#place.onLoad();
     };
     work.then(done, (error: unknown) => {
       done();
-      this.#connection.parts.onFault(error);
+      this.parts.onFault(error);
     });
   }
 }

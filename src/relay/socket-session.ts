@@ -3,62 +3,129 @@
 
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
+import type { Clock } from "../base/clock.js";
 import { refuse } from "../nostr/refusals.js";
+import type { RelayParts } from "./connection.js";
 import type { FlushTurn } from "./flush-turn.js";
-import { noticeOf } from "./messages.js";
-import { Outbox } from "./outbox.js";
+import type { Live } from "./live.js";
+import { noticeOf, type RelayVerb } from "./messages.js";
+import type { RecordBudget } from "./negentropy-session.js";
+import { type ByteSink, Outbox, type OutboxParts } from "./outbox.js";
 import { Session, type SessionPlace } from "./session.js";
+import type { Visit } from "./visitors.js";
 
 /** How long a peer may take to answer our close frame. */
 const closeGraceMs = 2_000;
 
-export class SocketSession {
+/** What all sockets share. */
+export interface Room {
+  readonly parts: RelayParts;
+  readonly live: Live;
+  readonly records: RecordBudget;
+  readonly turn: FlushTurn;
+  /** The socket is closed, whoever closed it, and so is the session. */
+  left(session: SocketSession): void;
+}
+
+const ignore = (): void => undefined;
+
+/** There are thousands of these and most are idle: it is itself what its parts call, instead of a closure for each. */
+export class SocketSession implements SessionPlace, OutboxParts, ByteSink {
+  readonly openedAtMs: number;
+  readonly ip: string;
+  readonly visit: Visit;
+  readonly outbox: Outbox;
   readonly #webSocket: WebSocket;
-  readonly #outbox: Outbox;
+  readonly #socket: Duplex;
+  readonly #room: Room;
   readonly #session: Session;
-  readonly #place: Omit<SessionPlace, "outbox" | "onLoad">;
   #pingedAtMs: number;
   #heard = true;
-  /** Resolves when the socket is closed, whoever closed it. */
-  readonly ended: Promise<void>;
+  #isOver = false;
+  #ended: (() => void)[] | undefined;
 
-  constructor(webSocket: WebSocket, socket: Duplex, turn: FlushTurn, place: Omit<SessionPlace, "outbox" | "onLoad">) {
-    const { clock, metrics } = place.parts;
+  constructor(webSocket: WebSocket, socket: Duplex, room: Room, ip: string, visit: Visit) {
     this.#webSocket = webSocket;
-    this.#place = place;
-    this.#pingedAtMs = clock.monotonicMs();
-    const adjust = () => this.#adjustReading();
-    const sink = {
-      // `ws` writes only whole control frames to this socket, and we only whole text frames: they may interleave.
-      write: (bytes: Buffer, done: () => void) => {
-        if (socket.writable) socket.write(bytes, done);
-      },
-    };
-    this.#outbox = new Outbox({
-      sink,
-      turn,
-      clock,
-      maxHeldBytes: () => place.parts.limits().closeAtBytes,
-      onOverflow: () => this.terminate(),
-      onSent: (verb) => metrics.sent(verb),
-      // Taking can only make room: a socket that is read stays so.
-      onTaken: () => {
-        if (webSocket.isPaused) adjust();
-      },
-    });
-    this.#session = new Session({ ...place, outbox: this.#outbox, onLoad: adjust });
-    this.ended = new Promise((resolve) => webSocket.once("close", () => resolve()));
+    this.#socket = socket;
+    this.#room = room;
+    this.ip = ip;
+    this.visit = visit;
+    this.openedAtMs = room.parts.clock.monotonicMs();
+    this.#pingedAtMs = this.openedAtMs;
+    this.outbox = new Outbox(this);
+    this.#session = new Session(this);
     webSocket.on("message", (data, isBinary) => this.#receive(data, isBinary));
     webSocket.on("pong", () => {
       this.#heard = true;
     });
+    webSocket.on("close", () => this.#closed());
     // Protocol violations and resets: `ws` closes the socket itself and "close" follows.
-    webSocket.on("error", () => undefined);
+    webSocket.on("error", ignore);
+  }
+
+  get parts(): RelayParts {
+    return this.#room.parts;
+  }
+
+  get live(): Live {
+    return this.#room.live;
+  }
+
+  get records(): RecordBudget {
+    return this.#room.records;
+  }
+
+  get turn(): FlushTurn {
+    return this.#room.turn;
+  }
+
+  get clock(): Clock {
+    return this.#room.parts.clock;
+  }
+
+  get sink(): ByteSink {
+    return this;
+  }
+
+  /** `ws` writes only whole control frames to this socket, and we only whole text frames: they may interleave. */
+  write(bytes: Buffer, done: () => void): void {
+    if (this.#socket.writable) this.#socket.write(bytes, done);
+  }
+
+  maxHeldBytes(): number {
+    return this.parts.limits().closeAtBytes;
+  }
+
+  onOverflow(): void {
+    this.terminate();
+  }
+
+  onSent(verb: RelayVerb): void {
+    this.parts.metrics.sent(verb);
+  }
+
+  /** Taking can only make room: a socket that is read stays so. */
+  onTaken(): void {
+    if (this.#webSocket.isPaused) this.onLoad();
+  }
+
+  onLoad(): void {
+    if (this.#session.wantsToRead) {
+      if (this.#webSocket.isPaused) this.#webSocket.resume();
+    } else if (!this.#webSocket.isPaused) this.#webSocket.pause();
+  }
+
+  /** Resolves when the socket is closed, whoever closed it. */
+  ended(): Promise<void> {
+    if (this.#isOver) return Promise.resolve();
+    this.#ended ??= [];
+    const waiting = this.#ended;
+    return new Promise((resolve) => waiting.push(resolve));
   }
 
   tick(nowMs: number): void {
-    const limits = this.#place.parts.limits();
-    if (this.#outbox.stalledMs() >= limits.stalledMs) {
+    const limits = this.parts.limits();
+    if (this.outbox.stalledMs() >= limits.stalledMs) {
       this.terminate();
       return;
     }
@@ -71,18 +138,18 @@ export class SocketSession {
     }
     this.#pingedAtMs = nowMs;
     this.#heard = false;
-    this.#webSocket.ping(undefined, undefined, () => undefined);
+    this.#webSocket.ping(undefined, undefined, ignore);
   }
 
   /** Lets answers under way out, says goodbye, closes. */
   async finish(): Promise<void> {
     await this.#session.finish();
-    this.#outbox.send(noticeOf(refuse("shutting-down", "the server is shutting down: connect again later")));
-    await this.#outbox.drained();
+    this.outbox.send(noticeOf(refuse("shutting-down", "the server is shutting down: connect again later")));
+    await this.outbox.drained();
     this.#webSocket.resume();
     this.#webSocket.close(1001, "the server is shutting down");
-    const cancel = this.#place.parts.clock.after(closeGraceMs, () => this.terminate());
-    await this.ended;
+    const cancel = this.clock.after(closeGraceMs, () => this.terminate());
+    await this.ended();
     cancel();
   }
 
@@ -90,20 +157,17 @@ export class SocketSession {
     this.#webSocket.terminate();
   }
 
-  close(): void {
+  #closed(): void {
+    this.#isOver = true;
     this.#session.close();
+    this.#room.left(this);
+    for (const resolve of this.#ended ?? []) resolve();
   }
 
   #receive(data: RawData, isBinary: boolean): void {
     this.#heard = true;
     const frame = Buffer.isBuffer(data) ? data : Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
     this.#session.receive(frame, isBinary);
-    this.#adjustReading();
-  }
-
-  #adjustReading(): void {
-    if (this.#session.wantsToRead) {
-      if (this.#webSocket.isPaused) this.#webSocket.resume();
-    } else if (!this.#webSocket.isPaused) this.#webSocket.pause();
+    this.onLoad();
   }
 }

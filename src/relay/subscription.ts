@@ -5,7 +5,7 @@ import { type Filter, type Matcher, matcherOf } from "../nostr/filter.js";
 import type { Sequence, Store } from "../store/port.js";
 import { noLongerWanted } from "./connection.js";
 import type { RelayLimits } from "./limits.js";
-import type { Live, LiveEvent, LiveListener } from "./live.js";
+import { type Live, LiveEvent, type LiveListener } from "./live.js";
 import { eventPrefix } from "./messages.js";
 import type { Outbox } from "./outbox.js";
 import { StoredAnswer } from "./stored-answer.js";
@@ -22,7 +22,9 @@ export class Subscription implements LiveListener {
   readonly #filters: readonly Filter[];
   readonly #parts: SubscriptionParts;
   readonly #prefix: Buffer;
-  readonly #stop = new AbortController();
+  /** Until it is live: nothing is under way then that could be stopped. */
+  #stop: AbortController | undefined = new AbortController();
+  #isClosed = false;
   readonly #boundary: Sequence;
   #buffered: LiveEvent[] = [];
   #overflowed = false;
@@ -46,7 +48,8 @@ export class Subscription implements LiveListener {
   }
 
   close(): void {
-    this.#stop.abort(noLongerWanted);
+    this.#isClosed = true;
+    this.#stop?.abort(noLongerWanted);
     this.#parts.live.remove(this);
     this.#buffered = [];
   }
@@ -63,18 +66,19 @@ export class Subscription implements LiveListener {
 
   /** Sends stored events and EOSE, then goes live. Ends early, silently, when closed. */
   async run(): Promise<void> {
+    const stop = this.#stop;
+    if (!stop) return;
     const answer = new StoredAnswer(this.#filters, this.#parts.limits);
-    if (answer.filters.length > 0) await this.#sendStored(answer);
-    if (this.#stop.signal.aborted) return;
+    if (answer.filters.length > 0) await this.#sendStored(answer, stop.signal);
+    if (this.#isClosed) return;
     this.#parts.outbox.send({ type: "EOSE", subscription: this.id, hint: answer.hint });
-    if (this.#overflowed) await this.#catchUp();
-    if (this.#stop.signal.aborted) return;
+    if (this.#overflowed) await this.#catchUp(stop.signal);
+    if (this.#isClosed) return;
     this.#goLive();
   }
 
-  async #sendStored(answer: StoredAnswer): Promise<void> {
+  async #sendStored(answer: StoredAnswer, signal: AbortSignal): Promise<void> {
     const { store, outbox, limits } = this.#parts;
-    const { signal } = this.#stop;
     const options = { upTo: this.#boundary, pageRows: limits.pageRows, passingRows: true, signal };
     for await (const page of store.query(answer.filters, options)) {
       for (const row of page) {
@@ -86,21 +90,21 @@ export class Subscription implements LiveListener {
   }
 
   /** Reads the feed from the dividing line until it has caught up with what is offered. */
-  async #catchUp(): Promise<void> {
+  async #catchUp(signal: AbortSignal): Promise<void> {
     const { store, live, outbox, limits } = this.#parts;
     const matchers: Matcher[] = this.#filters.filter((filter) => filter.search === undefined).map(matcherOf);
     const reading = new AbortController();
     const stopReading = () => reading.abort(noLongerWanted);
-    this.#stop.signal.addEventListener("abort", stopReading, { once: true });
+    signal.addEventListener("abort", stopReading, { once: true });
     try {
       for await (const entries of store.feed(this.#sentUpTo, reading.signal)) {
         for (const entry of entries) {
           if (entry.type === "stored" && matchers.some((matches) => matches(entry.event))) {
-            this.#deliver({ seq: entry.seq, event: entry.event, json: Buffer.from(entry.event.raw) });
+            this.#deliver(new LiveEvent(entry.seq, entry.event));
           }
           this.#sentUpTo = Math.max(this.#sentUpTo, entry.seq);
           if (outbox.heldBytes >= limits.pauseAtBytes) await outbox.room(limits.pauseAtBytes);
-          if (this.#stop.signal.aborted) return;
+          if (signal.aborted) return;
         }
         // No await between this look and going live: what is committed later is offered.
         if (this.#sentUpTo >= live.position) {
@@ -109,7 +113,7 @@ export class Subscription implements LiveListener {
         }
       }
     } finally {
-      this.#stop.signal.removeEventListener("abort", stopReading);
+      signal.removeEventListener("abort", stopReading);
       reading.abort(noLongerWanted);
     }
   }
@@ -118,6 +122,7 @@ export class Subscription implements LiveListener {
     const waiting = this.#buffered;
     this.#buffered = [];
     this.#isLive = true;
+    this.#stop = undefined;
     for (const live of waiting) this.#deliver(live);
   }
 
@@ -126,6 +131,8 @@ export class Subscription implements LiveListener {
       if (live.seq <= this.#sentUpTo) return;
       this.#sentUpTo = live.seq;
     }
-    this.#parts.outbox.sendEvent(this.#prefix, live.json);
+    const { outbox } = this.#parts;
+    if (outbox.isEmpty) outbox.sendFrame(live.frameFor(this.id, this.#prefix));
+    else outbox.sendEvent(this.#prefix, live.json);
   }
 }

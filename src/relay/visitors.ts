@@ -18,6 +18,26 @@ export interface Visit {
   end(): void;
 }
 
+class Presence implements Visit {
+  readonly #visitors: Visitors;
+  readonly #visitor: Visitor;
+  #isOver = false;
+
+  constructor(visitors: Visitors, visitor: Visitor) {
+    this.#visitors = visitors;
+    this.#visitor = visitor;
+  }
+
+  takeEvent(): boolean {
+    return this.#visitors.takeEvent(this.#visitor);
+  }
+
+  end(): void {
+    if (!this.#isOver) this.#visitors.leave(this.#visitor);
+    this.#isOver = true;
+  }
+}
+
 /** Entries of people who left are forgotten early when there are this many. */
 const maxVisitors = 100_000;
 
@@ -60,26 +80,27 @@ export class Visitors {
 
   enter(ip: string): Visit {
     const group = ipGroup(ip);
-    const perMinute = () => this.#limits().eventsPerMinutePerIp;
     let visitor = this.#byGroup.get(group);
     if (!visitor) {
       if (this.#byGroup.size >= maxVisitors) this.#forget((other) => other.connections === 0);
-      visitor = { connections: 0, events: new TokenBucket(perMinute(), this.#clock.monotonicMs()) };
+      visitor = {
+        connections: 0,
+        events: new TokenBucket(this.#limits().eventsPerMinutePerIp, this.#clock.monotonicMs()),
+      };
       this.#byGroup.set(group, visitor);
     }
-    const entered = visitor;
-    entered.connections++;
+    visitor.connections++;
     this.#connections++;
-    let present = true;
-    return {
-      takeEvent: () => entered.events.take(perMinute(), this.#clock.monotonicMs()),
-      end: () => {
-        if (!present) return;
-        present = false;
-        entered.connections--;
-        this.#connections--;
-      },
-    };
+    return new Presence(this, visitor);
+  }
+
+  takeEvent(visitor: Visitor): boolean {
+    return visitor.events.take(this.#limits().eventsPerMinutePerIp, this.#clock.monotonicMs());
+  }
+
+  leave(visitor: Visitor): void {
+    visitor.connections--;
+    this.#connections--;
   }
 
   /** Forgets who left and has nothing to be remembered for. */
