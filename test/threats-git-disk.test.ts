@@ -4,9 +4,11 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdirSync, rmSync, statfsSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statfsSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import type { HousekeepingResult } from "../src/admin/checking.js";
+import { askServer } from "../src/admin/socket-client.js";
 import { Person } from "./harness/grasp-people.js";
 import { Story, stateEvent, type WorkingCopy } from "./harness/grasp-story.js";
 import { ask } from "./harness/raw-http.js";
@@ -38,7 +40,7 @@ describe("threat 15: a full disk", { timeout: 300_000 }, () => {
     if (skip) return;
     folder = await newFolder();
     [git, relay] = [join(folder, "git"), join(folder, "relay")];
-    mount(git, 24);
+    mount(git, 32);
     // The store keeps 128 MiB free for what it has promised.
     mount(relay, 400);
     mkdirSync(join(folder, "tmp"));
@@ -59,9 +61,18 @@ describe("threat 15: a full disk", { timeout: 300_000 }, () => {
     rmSync(ballast, { force: true });
     const { blocks, bavail, bsize } = statfsSync(path);
     const wanted = Math.floor((blocks * percent) / 100) - (blocks - bavail);
-    writeFileSync(ballast, Buffer.alloc(Math.max(0, wanted * bsize)));
+    try {
+      writeFileSync(ballast, Buffer.alloc(Math.max(0, wanted * bsize)));
+    } catch (error) {
+      // The server wrote something meanwhile: then it is full all the same.
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    }
     return ballast;
   };
+  const packsIn = (directory: string): string[] =>
+    readdirSync(join(directory, "objects/pack"))
+      .filter((name) => name.endsWith(".pack"))
+      .map((name) => join(directory, "objects/pack", name));
   const commitLarge = async (megabytes: number): Promise<string> => {
     writeFileSync(join(work.folder, "large"), randomBytes(megabytes * 2 ** 20));
     await work.must("config", "core.compression", "0");
@@ -112,6 +123,51 @@ describe("threat 15: a full disk", { timeout: 300_000 }, () => {
     const fsck = await work.git(`--git-dir=${story.directory(alice, "kept")}`, "fsck", "--strict");
     assert.equal(fsck.code, 0, fsck.stderr);
     tip = large;
+  });
+
+  it("threat 15: a repack for which there is no room leaves everything as it was, and the next one with room works", {
+    skip,
+  }, async () => {
+    const directory = story.directory(alice, "kept");
+    const repository = `${alice.npub}/kept`;
+    // Two packs, of which the first is so large that a second copy does not fit beside the ballast.
+    tip = await work.commit("a second pack");
+    await story.state(alice, "kept", { "refs/heads/main": tip });
+    await work.must("push", "-q", url, "main");
+    const repack = async (): Promise<HousekeepingResult> => {
+      const asked = { operation: "repos.gc", parameters: { repository, cruft: true } } as const;
+      const outcome = await askServer(relay, asked, () => undefined);
+      assert.ok(outcome?.ok, JSON.stringify(outcome));
+      return outcome.result as HousekeepingResult;
+    };
+    const sound = async (): Promise<void> => {
+      const fsck = await work.git(`--git-dir=${directory}`, "fsck", "--strict", "--no-dangling");
+      assert.equal(fsck.code, 0, fsck.stderr);
+      const left = Object.keys(filesBelow(git)).filter((name) => /\.lock$|(?:^|\/)\.?tmp[-_]/.test(name));
+      assert.deepEqual(left, []);
+      const copy = `../copy${randomBytes(3).toString("hex")}`;
+      assert.equal((await work.git("clone", "-q", "--bare", url, copy)).code, 0);
+      assert.equal(await work.must(`--git-dir=${copy}`, "rev-parse", "main"), tip);
+    };
+    const ballast = fill(git, 85);
+    const before = filesBelow(git);
+    const packBytes = packsIn(directory).reduce((sum, name) => sum + statSync(name).size, 0);
+    const { bavail, bsize } = statfsSync(git);
+    assert.ok(packBytes > bavail * bsize, "there is no room for a second copy");
+    await traceless(server, async () => {
+      assert.deepEqual((await repack()).failed, [repository]);
+      await sound();
+    });
+    assert.deepEqual(filesBelow(git), before, "no file came, went or changed");
+
+    unlinkSync(ballast);
+    assert.deepEqual(await repack().then(({ done, failed, busy }) => ({ done, failed, busy })), {
+      done: 1,
+      failed: [],
+      busy: [],
+    });
+    assert.equal(packsIn(directory).length, 1);
+    await sound();
   });
 
   for (const [what, percent] of [

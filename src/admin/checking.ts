@@ -2,10 +2,10 @@
 
 import { type CatalogueRow, catalogueRow, catalogueRows } from "../admission/catalogue.js";
 import type { RepositoryStore } from "../git/types.js";
-import { isPubkey } from "../nostr/ids.js";
 import { parseNpub } from "../nostr/nip19.js";
+import { contributorRepositories } from "../purgatory/contributors.js";
 import { keepHouse } from "../purgatory/housekeeping.js";
-import { diskAddress, type PlacedName, underPrs } from "../purgatory/repository-address.js";
+import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import { type Caller, noteChange } from "./audit.js";
 import { repositoryText } from "./naming.js";
 import { done, type Outcome, refusal } from "./outcome.js";
@@ -63,15 +63,6 @@ export async function checkRepositories(
     progress(index + 1, places.length, "checking");
   }
   return done({ checked: places.length, unsound, strays: name ? [] : await straysOf(parts, repositories) });
-}
-
-/** What lies under `/prs/` (GRASP-06): no catalogue row names it. */
-async function contributorRepositories(repositories: RepositoryStore): Promise<PlacedName[]> {
-  const found: PlacedName[] = [];
-  for await (const { npubOrOwner: owner, identifier, area } of repositories.list()) {
-    if (area === "prs" && isPubkey(owner)) found.push(underPrs({ owner, identifier }));
-  }
-  return found;
 }
 
 async function problemsOf(

@@ -29,6 +29,15 @@ export interface ContributorsParts {
   readonly mirrorInto: (name: RepositoryName) => Promise<void>;
 }
 
+/** What lies under `/prs/`: no catalogue row names it. */
+export async function contributorRepositories(repositories: RepositoryStore): Promise<PlacedName[]> {
+  const found: PlacedName[] = [];
+  for await (const { npubOrOwner: owner, identifier, area } of repositories.list()) {
+    if (area === "prs" && isPubkey(owner)) found.push(underPrs({ owner, identifier }));
+  }
+  return found;
+}
+
 export class Contributors {
   constructor(private readonly parts: ContributorsParts) {}
 
@@ -44,13 +53,9 @@ export class Contributors {
   /** At start and hourly: what a crash, a moderator or an expiry left without an owner goes; lost mirrors are made. */
   async sweep(): Promise<void> {
     const { store, repositories } = this.parts;
-    const found: RepositoryName[] = [];
-    for await (const { npubOrOwner, identifier, area } of repositories.list()) {
-      if (area === "prs" && isPubkey(npubOrOwner)) found.push({ owner: npubOrOwner, identifier });
-    }
     const unmirrored = new Map<string, RepositoryName>();
-    for (const name of found) {
-      if (this.parts.isBusy(underPrs(name))) continue;
+    for (const name of await contributorRepositories(repositories)) {
+      if (this.parts.isBusy(name)) continue;
       for (const target of await this.#sweepOne(name)) unmirrored.set(repositoryKey(target), target);
       await this.tidy(name);
     }

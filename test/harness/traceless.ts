@@ -56,6 +56,12 @@ function contentOf(path: string): string {
   }
 }
 
+/** Of a log at level debug: with how many URLs each attempt of that repository's hunt began. */
+export const huntAttempts = (log: string, coordinate: string): number[] =>
+  [...log.matchAll(new RegExp(`"job":"${coordinate}"[^\\n]*"urls":(\\d+)[^\\n]*"attempt started"`, "g"))].map(
+    ([, urls]) => Number(urls),
+  );
+
 const pids = (): number[] =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
