@@ -9,7 +9,7 @@ import { describe, type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
 import { growthDuring } from "./harness/held-memory.js";
 import { keyOf } from "./harness/relay-events.js";
-import { startChild } from "./harness/server.js";
+import { type ChildServer, startChild } from "./harness/server.js";
 import { eventually, mebibyte, RelayWorld } from "./threats-relay-world.js";
 
 const upgrade =
@@ -148,7 +148,7 @@ describe("threat 25", { timeout: 500_000, concurrency: 3 }, () => {
 
   test("threat 25: asking for a damaged repository costs its own answers, not the server, also after a restart", async (t) => {
     const world = await RelayWorld.start(t);
-    const asks = async (origin: string) => {
+    const asks = async ({ origin, log }: ChildServer) => {
       const repository = `${origin}/${world.owner.npub}/target.git`;
       const pages = [
         repository,
@@ -156,7 +156,9 @@ describe("threat 25", { timeout: 500_000, concurrency: 3 }, () => {
         `${repository}/info/refs?service=git-upload-pack`,
       ];
       for (const page of pages) {
-        const { status } = await fetch(page, { headers: { accept: "text/html" } });
+        const { status } = await fetch(page, { headers: { accept: "text/html" } }).catch((error: Error) =>
+          assert.fail(`${page}: ${String(error.cause)}; ${log().slice(-2_000)}`),
+        );
         assert.ok([200, 404, 500, 503].includes(status), `${page}: ${status}`);
       }
       assert.equal((await fetch(`${origin}/healthz`)).status, 200);
@@ -164,13 +166,13 @@ describe("threat 25", { timeout: 500_000, concurrency: 3 }, () => {
     const directory = world.story.directory(world.owner, "target");
     for (const part of ["objects", "HEAD", "refs", "config", ""]) {
       await rm(join(directory, part), { recursive: true, force: true });
-      await asks(world.server.origin);
+      await asks(world.server);
     }
     assert.equal(world.server.child.exitCode, null, world.server.log().slice(-2_000));
     await world.server.stop();
     const again = await startChild({ backend: "lmdb", folder: world.server.folder });
     t.after(() => again.stop());
-    await asks(again.origin);
+    await asks(again);
     assert.equal(again.child.exitCode, null, again.log().slice(-2_000));
   });
 

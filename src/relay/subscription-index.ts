@@ -132,6 +132,7 @@ function take<Key, Owner>(bucket: Bucket<Key, Owner>, key: Key, one: Filed<Owner
   if (there === one) bucket.delete(key);
   else if (there instanceof Set) {
     there.delete(one);
-    if (there.size === 0) bucket.delete(key);
+    // A peer renews its subscription for each new root: every value of it has two for a moment, and would keep its set.
+    if (there.size === 1) for (const last of there) bucket.set(key, last);
   }
 }
