@@ -3,8 +3,9 @@
 
 import { type CatalogueRow, catalogueRow, takesStates } from "../admission/catalogue.js";
 import type { RepositoryName } from "../admission/names.js";
+import { waitingAnnouncement, waitingEvent } from "../admission/waiting.js";
 import type { RefTable, Repository } from "../git/types.js";
-import { compareNewestFirst } from "../nostr/event.js";
+import { compareNewestFirst, expirationOf } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Reader } from "../store/port.js";
@@ -90,6 +91,7 @@ export async function planFor(
   const { reader } = parts;
   const row = await catalogueRow(reader, name);
   if (!row || !takesStates(row) || row.status === "soft") return undefined;
+  if (row.status === "waiting" && (await isOver(reader, name, parts.nowSeconds))) return undefined;
   const table = await repository.refs();
   const states = (await decidingStates(reader, name)).filter(canDecide);
   const mark = row.mark;
@@ -108,6 +110,13 @@ export async function planFor(
     if (isOld && (await completenessOf(state, repository, parts, async () => [])).complete) superseded.push(state);
   }
   return { name, repository, row, governing, superseded };
+}
+
+/** An announcement that its author let expire (NIP-40) is swept, not released. */
+async function isOver(reader: Reader, name: RepositoryName, nowSeconds: number): Promise<boolean> {
+  const announcement = await waitingAnnouncement(reader, name);
+  const expiration = announcement && expirationOf(waitingEvent(announcement));
+  return expiration !== undefined && expiration <= nowSeconds;
 }
 
 interface GoverningQuestion {

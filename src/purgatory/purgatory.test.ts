@@ -45,6 +45,20 @@ describe("the waiting room", () => {
     assert.equal(await head("alice", "hunted"), tip);
   });
 
+  it("an announcement whose own time is over is not released by what comes before it is swept", async () => {
+    const expiring = announcement("alice", "brief", [["expiration", String(room.now + 100)]], room.now);
+    await room.send(expiring);
+    const name = nameOf("alice", "brief");
+    const tip = await room.commit(name, "brief");
+    await room.repositories.delete(diskAddress(name));
+    await room.repositories.create(diskAddress(name));
+    assert.equal(await room.send(state("alice", "brief", [[main, tip]], room.now)), false);
+    await room.commit(name, "brief");
+    room.clock.advance(100_000);
+    assert.deepEqual(await room.purgatory.fetched(name), []);
+    assert.equal((await catalogueRow(room.store, name))?.status, "waiting");
+  });
+
   it("oldest first: of several states that become complete the newest decides and each author's newest is served", async () => {
     await room.send(announcement("ann", "several", [maintainers("ben")], room.now));
     const name = nameOf("ann", "several");
