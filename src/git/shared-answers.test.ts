@@ -5,8 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { systemClock } from "../base/clock.js";
+import type { Send } from "./growing-answer.js";
 import { Launcher } from "./launcher.js";
-import { type AnswerSource, type Send, SharedAnswers } from "./shared-answers.js";
+import { type AnswerSource, SharedAnswers } from "./shared-answers.js";
 
 const size = 3 << 20;
 

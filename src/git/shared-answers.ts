@@ -6,21 +6,11 @@
 
 import { randomBytes } from "node:crypto";
 import { fstatSync } from "node:fs";
-import { type FileHandle, mkdir, open, rm, statfs } from "node:fs/promises";
+import { mkdir, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
+import { type Answer, blockBytes, closeFile, follow, type Send, type ShareResult, wakeAll } from "./growing-answer.js";
 import type { Job, JobExit } from "./launcher-job.js";
-
-/** Where an answer goes. Resolves when the chunk has left us: false when the client is gone. */
-export type Send = (chunk: Buffer) => Promise<boolean>;
-
-export type ShareResult =
-  | { readonly status: "sent"; readonly bytes: number }
-  /** git failed before it said anything. */
-  | { readonly status: "failed"; readonly stderr: string }
-  | { readonly status: "busy" }
-  /** The client went away, or git failed midway: the connection must be cut, the answer is not whole. */
-  | { readonly status: "broken"; readonly bytes: number };
 
 export interface AnswerSource {
   /** The answer will hardly be larger. */
@@ -32,26 +22,6 @@ export interface AnswerSource {
   start(signal: AbortSignal, file?: string): Promise<Job | undefined>;
 }
 
-interface Answer {
-  readonly key: string;
-  readonly path: string;
-  file: FileHandle | undefined;
-  expectedBytes: number;
-  bytes: number;
-  /** `unshared`: there is no place for it, everybody runs git for himself. */
-  state: "growing" | "whole" | "failed" | "cut" | "busy" | "unshared";
-  stderr: string;
-  /** Requests that still want it. Nobody left: git is ended. */
-  clients: number;
-  readonly nobodyLeft: AbortController;
-  readonly wake: Set<() => void>;
-  /** What was read last, by where it begins, for those who are near the same place. */
-  readonly blocks: Map<number, { readonly to: number; readonly bytes: Promise<Buffer> }>;
-}
-
-const blockBytes = 256 * 1024;
-/** In memory for each answer that is being read. */
-const maxBlocks = 16;
 /** How often a growing file is looked at; its end is known at once. */
 const lookMs = 5;
 /** Each keeps a descriptor. */
@@ -237,44 +207,6 @@ export class SharedAnswers {
   }
 }
 
-/** Undefined when the answer is not shared. One block is read while the one before it is on its way. */
-async function follow(answer: Answer, send: Send, signal: AbortSignal): Promise<ShareResult | undefined> {
-  let at = 0;
-  let sending = Promise.resolve(true);
-  while (!signal.aborted && answer.state !== "cut") {
-    if (at < answer.bytes) {
-      const piece = await pieceAt(answer, at);
-      if (!piece || !(await sending)) break;
-      sending = send(piece);
-      at += piece.length;
-    } else if (answer.state === "growing") await changeOf(answer);
-    else if (await sending) return outcomeOf(answer, at);
-    else break;
-  }
-  return { status: "broken", bytes: at };
-}
-
-async function pieceAt(answer: Answer, at: number): Promise<Buffer | undefined> {
-  if (!answer.file) return undefined;
-  const from = at - (at % blockBytes);
-  const to = Math.min(answer.bytes, from + blockBytes);
-  let block = answer.blocks.get(from);
-  if (!block || block.to < to) {
-    block = { to, bytes: readBlock(answer.file, from, to) };
-    answer.blocks.set(from, block);
-    const [oldest] = answer.blocks.keys();
-    if (answer.blocks.size > maxBlocks && oldest !== undefined) answer.blocks.delete(oldest);
-  }
-  const bytes = await block.bytes.catch(() => undefined);
-  return bytes && bytes.length > at - from ? bytes.subarray(at - from) : undefined;
-}
-
-async function readBlock(file: FileHandle, from: number, to: number): Promise<Buffer> {
-  const buffer = Buffer.allocUnsafeSlow(to - from);
-  const { bytesRead } = await file.read(buffer, 0, buffer.length, from);
-  return buffer.subarray(0, bytesRead);
-}
-
 /** Straight from git, at the client's pace. */
 async function passOn(source: AnswerSource, send: Send, signal: AbortSignal): Promise<ShareResult> {
   const job = await source.start(signal);
@@ -297,25 +229,4 @@ async function passOn(source: AnswerSource, send: Send, signal: AbortSignal): Pr
   const exit = await job.exit;
   if (exit.signal) return { status: "broken", bytes };
   return exit.code !== 0 && bytes === 0 ? { status: "failed", stderr: exit.stderr } : { status: "sent", bytes };
-}
-
-const changeOf = ({ wake }: Answer): Promise<void> => new Promise((resolve) => void wake.add(resolve));
-
-function wakeAll({ wake }: Answer): void {
-  for (const woken of wake) woken();
-  wake.clear();
-}
-
-async function closeFile(answer: Answer): Promise<void> {
-  const { file } = answer;
-  answer.file = undefined;
-  answer.blocks.clear();
-  await file?.close();
-}
-
-function outcomeOf(answer: Answer, bytes: number): ShareResult | undefined {
-  if (answer.state === "unshared") return undefined;
-  if (answer.state === "busy") return { status: "busy" };
-  if (answer.state === "failed" && answer.bytes === 0) return { status: "failed", stderr: answer.stderr };
-  return { status: "sent", bytes };
 }

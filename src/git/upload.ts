@@ -4,12 +4,13 @@
 
 import { createHash } from "node:crypto";
 import type { ProtocolVersion } from "./advertisement.js";
+import type { Send, ShareResult } from "./growing-answer.js";
 import type { GitHttpLimits } from "./http-types.js";
 import { isLsRefs, type LsRefsAnswers, v2Command } from "./ls-refs.js";
 import { encodePkt, lineOf, listPkts, type Pkt, PktError } from "./pkt-line.js";
 import { emptyTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
-import type { AnswerSource, Send, SharedAnswers, ShareResult } from "./shared-answers.js";
+import type { AnswerSource, SharedAnswers } from "./shared-answers.js";
 import type { RefTable } from "./types.js";
 import type { WorkLimiter } from "./work-limiter.js";
 
