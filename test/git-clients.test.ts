@@ -15,6 +15,7 @@ import { defaultLimits } from "../src/git/http-types.js";
 import type { Oid } from "../src/nostr/ids.js";
 import type { RefName } from "../src/nostr/ref-name.js";
 import { GitServer, hexId, npub, owner } from "./harness/git-server.js";
+import { until } from "./harness/server.js";
 
 const author = { name: "A", email: "a@example.com" };
 
@@ -87,8 +88,9 @@ describe("clients", () => {
       return { aborter, answer: fetch(`${url}/git-upload-pack`, { method: "POST", body, signal: aborter.signal }) };
     });
     for (const { answer } of stuck) answer.catch(() => undefined);
-    await stuck[0]?.answer;
-    while (server.http.queued.fetches < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    // Whichever came first has its place, the other two wait for it.
+    await Promise.any(stuck.map(({ answer }) => answer));
+    assert.ok(await until(() => server.http.queued.fetches === 2, 60_000), "nobody waits");
     const body = `${pkt(`want ${tip} side-band-64k agent=x\n`)}0000${pkt("done\n")}`;
     const refused = await fetch(`${url}/git-upload-pack`, { method: "POST", body });
     assert.equal(refused.status, 503);
@@ -98,7 +100,7 @@ describe("clients", () => {
     assert.ok(performance.now() - begun < 20_000);
     for (const { aborter } of stuck) aborter.abort();
     limits.maxSharedBytes = defaultLimits(2).maxSharedBytes;
-    while (server.launcher.jobsInFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.ok(await until(() => server.launcher.jobsInFlight === 0, 60_000), "git goes on");
   });
 
   it("/prs/ acts like an empty repository, is made by the first accepted push and leaves nothing after a refused one", async () => {

@@ -105,6 +105,7 @@ describe("launcher", () => {
     job.stdin?.write(Buffer.alloc(1 << 20));
     job.stdin?.end();
     assert.equal(await text(job.stdout), "early\n");
+    await job.exit;
   });
 
   it("lets a process write into a file, and refuses one that is not there", async () => {
@@ -121,16 +122,20 @@ describe("launcher", () => {
   });
 
   it("lets a process stand back behind others, with and without other limits", async () => {
-    const own = Number(await text((await launcher.start({ argv: ["nice"], env, limits })).stdout));
+    const plain = await launcher.start({ argv: ["nice"], env, limits });
+    const own = Number(await text(plain.stdout));
+    await plain.exit;
     for (const more of [{}, { memoryBytes: 2 ** 30 }]) {
       const job = await launcher.start({ argv: ["nice"], env, limits: { ...limits, ...more, niceness: 3 } });
       assert.equal(Number(await text(job.stdout)), own + 3);
+      await job.exit;
     }
   });
 
   it("passes only the environment it is given", async () => {
     const job = await launcher.start({ argv: ["/usr/bin/env"], env: { ONLY: "this" }, limits });
     assert.equal((await text(job.stdout)).trim(), "ONLY=this");
+    await job.exit;
   });
 
   it("rejects when the program does not exist", async () => {

@@ -74,6 +74,7 @@ async function strikeAt(
   const order: Order = { type: "strike", point, pass: 1 + random.below(3), target, signal: how };
   await victim.order(order);
   await until(() => victim.hasStruck || !victim.isAlive, reachWithinMs);
+  if (!victim.hasStruck && victim.isAlive) await victim.order({ type: "disarm" });
   return { what: point, isDone: target === "server" ? !victim.isAlive : victim.hasStruck };
 }
 

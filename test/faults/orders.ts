@@ -23,6 +23,8 @@ export type Order =
       readonly target: Target;
       readonly signal: "SIGKILL" | "SIGSTOP";
     }
+  /** What has not struck by now does not: it must not come into the time after the fault. */
+  | { readonly type: "disarm" }
   /** Every git process started from now on has at most this long. */
   | { readonly type: "hurry"; readonly wallClockMs: number }
   | { readonly type: "store"; readonly stallMs: number; readonly failing: number }

@@ -151,6 +151,9 @@ function obey(order: Order): void {
       passes = 0;
       strike = order;
       break;
+    case "disarm":
+      strike = undefined;
+      break;
     case "hurry":
       ({ wallClockMs } = order);
       break;
