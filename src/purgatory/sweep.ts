@@ -114,7 +114,10 @@ export class Sweep {
     const { store, settings, isBusy } = this.parts;
     if (placesOf(entry).some(isBusy) || !this.parts.mayExpire(entry)) return;
     const expiry = asItsTagsSay(entry, expiryOf(entry, now, settings().caps), now, settings().auditSeconds);
-    const dropped = await store.transact((tx) => applyExpiry(tx, entry, expiry, now));
+    // Asked again in its turn: a push may have begun while it waited for it, and must find what it was decided by.
+    const dropped = await store.transact(async (tx) =>
+      placesOf(entry).some(isBusy) ? undefined : applyExpiry(tx, entry, expiry, now),
+    );
     if (dropped === undefined) return;
     this.parts.expired(entry, expiry);
     await this.#deleteFromDisk(dropped);
