@@ -57,6 +57,30 @@ test("timeline C: a synced state's refs are served when the data was found on a 
   assert.deepEqual(house.faults, []);
 });
 
+test("data that is here already when it is looked for releases what waits for it", async (context) => {
+  const { house, work } = await world(context);
+  const tip = await work.commitFile("a", "one");
+  const name = house.name(owner, "demo");
+  await house.announce(owner, "demo", []);
+  const state = await house.state(owner, "demo", { "refs/heads/main": tip });
+  await house.room.hunting.caughtUp();
+  assert.equal(await house.isServed(state), false);
+  // As a fetch for another event leaves it that ended a moment before this one came: objects, and nobody who was told.
+  await mustGit([
+    "--git-dir",
+    house.repository(name).directory,
+    "fetch",
+    "-q",
+    "--no-write-fetch-head",
+    work.path,
+    tip,
+  ]);
+  house.room.hunting.found(name, { missing: [], pullRequests: [] });
+  await until("the state is served", () => house.isServed(state));
+  assert.deepEqual(await house.refs(name), { "refs/heads/main": tip });
+  assert.deepEqual(house.faults, []);
+});
+
 test("an update brings only what is new", async (context) => {
   const { house, work, remote } = await world(context);
   const first = await work.commitFile("big", randomBytes(400_000));

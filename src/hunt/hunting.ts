@@ -184,6 +184,8 @@ export class Hunting {
     const inVain = [...(followed?.soughtInVain ?? [])].filter((id) => wants.softStates.has(id));
     followed?.soughtInVain.clear();
     if (inVain.length > 0) await purgatory.releasePartial(name, new Set(inVain));
+    // What it waits for came with a fetch for another, or a moment before it: nobody else would look at it again.
+    if (wants.isReady) await purgatory.fetched(name);
   }
 
   async #fetch(command: FetchCommand, leave: FetchLeave): Promise<EndedFetch> {

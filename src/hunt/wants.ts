@@ -28,6 +28,8 @@ export interface Wants {
   /** Those whose tip is missing, for their own clone URLs. */
   readonly pullRequests: readonly WantedPullRequest[];
   readonly softStates: ReadonlySet<EventId>;
+  /** All that a state waits for is here: it is to be released, not hunted for. */
+  readonly isReady: boolean;
 }
 
 /** Found by repair: not in any table, because a look at the repository finds it again. */
@@ -38,7 +40,7 @@ export interface Found {
 }
 
 export const nothingFound: Found = { missing: [], pullRequests: [] };
-const nothing: Wants = { items: [], announcements: [], pullRequests: [], softStates: new Set() };
+const nothing: Wants = { items: [], announcements: [], pullRequests: [], softStates: new Set(), isReady: false };
 
 // More than purgatory lets wait for one repository, so that a change of its caps loses nothing.
 const maxEntries = 1_000;
@@ -69,8 +71,10 @@ export async function wantsOf(
   const lacking = candidates
     .map((candidate) => ({ ...candidate, ids: candidate.ids.filter((id) => missing.has(id)) }))
     .filter(({ ids }) => ids.length > 0);
-  if (lacking.length === 0) return nothing;
+  const isReady = candidates.some(({ item, ids }) => item.kind === "state" && !ids.some((id) => missing.has(id)));
+  if (lacking.length === 0) return { ...nothing, isReady };
   return {
+    isReady,
     items: lacking.map(({ item, ids }) => ({ ...item, ids })),
     announcements: await huntAnnouncements(reader, name, row),
     pullRequests: wantedPullRequests(lacking),
