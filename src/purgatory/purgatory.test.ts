@@ -131,6 +131,17 @@ describe("the waiting room", () => {
     assert.equal((await catalogueRow(room.store, name))?.mark?.id, waiting.id);
   });
 
+  it("an old promise that outlived a newer one does not bring back what the state that governs has not", async () => {
+    const name = nameOf("alice", "hunted");
+    const { refs: before } = await room.repository(name).refs();
+    const to = before.get(main)?.oid as Oid;
+    const updates = [{ ref: "refs/heads/side" as RefName, to }];
+    await room.purgatory.journal({ address: diskAddress(name), candidate: undefined, updates });
+    room.restart();
+    await room.purgatory.resume();
+    assert.deepEqual([...(await room.repository(name).refs()).refs.keys()], [main]);
+  });
+
   it("a partial state is released once its grace is over, also when the server restarts meanwhile", async () => {
     const waiting = (await waitingEntry(room.store, [...(await partialIds())][0] as EventId))?.id as EventId;
     assert.equal(await room.store.has(waiting), false);

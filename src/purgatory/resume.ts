@@ -2,7 +2,7 @@
 // are made; releases that had begun are ended.
 
 import { catalogueRows } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
+import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { waitingContributions, waitingHints, waitingKeys } from "../admission/waiting.js";
 import { GitError } from "../git/run.js";
 import type { RepositoryStore } from "../git/types.js";
@@ -41,7 +41,10 @@ export async function resume(parts: ResumeParts): Promise<void> {
       return false;
     }
   };
-  await replayPromises(await journal.open(), repositories, journal, (work) => unlessBroken("keeping a promise", work));
+  const promises = await journal.open();
+  await replayPromises(promises, repositories, journal, (work) => unlessBroken("keeping a promise", work));
+  // Of two promises the later may have been kept and forgotten before the earlier: what governs has the last word.
+  const replayed = new Set(promises.filter(({ area }) => area === "main").map(repositoryKey));
   const unsettled: RepositoryName[] = [];
   for await (const row of catalogueRows(store)) {
     if (row.status === "waiting") await repositories.create(diskAddress(row));
@@ -51,7 +54,8 @@ export async function resume(parts: ResumeParts): Promise<void> {
   }
   for (const id of placeholders.ids) await unlessBroken("claiming", () => parts.claim(id));
   for (const name of unsettled) {
-    if ((await waitingHints(store, waitingKeys.repository(name), 1)).length === 0) continue;
+    const isWaitedFor = (await waitingHints(store, waitingKeys.repository(name), 1)).length > 0;
+    if (!isWaitedFor && !replayed.has(repositoryKey(name))) continue;
     await unlessBroken("settling at start", () => settling.settle([name], "present"));
   }
   if (!contributors) return;
