@@ -2,6 +2,7 @@
 // tells the number of objects before git is started; bytes are counted as they pass; git itself runs under limits of
 // memory and time; object sizes are looked up afterwards. Never holds more than a few chunks.
 
+import { sizeText } from "../base/size-text.js";
 import type { Oid } from "../nostr/ids.js";
 import { surveyObjects } from "./objects.js";
 import type { QuarantineDirectory } from "./quarantine.js";
@@ -26,10 +27,6 @@ const indexPackCpuSeconds = 600;
 const checkingMs = (packBytes: number): number => 30_000 + Math.ceil(packBytes / 2 ** 20) * 1_000;
 
 const refused = (code: PushRefusalCode, reason: string): Refused => ({ ok: false, code, reason });
-
-/** Exact where a budget is nearly used up. */
-const mebibytes = (bytes: number): string =>
-  bytes >= 2 ** 20 ? `${Math.round((bytes / 2 ** 20) * 10) / 10} MiB` : `${Math.round(bytes / 1024)} KiB`;
 
 export interface PackSource {
   /** What was read of the body already and belongs to the pack. */
@@ -64,7 +61,7 @@ export async function receivePack(
   }
   const tooLarge = refused(
     "too-large",
-    `a push may have ${mebibytes(budgets.maxPackBytes)} at most: push in smaller steps`,
+    `a push may have ${sizeText(budgets.maxPackBytes)} at most: push in smaller steps`,
   );
 
   const job = await quarantine.git.start(
@@ -130,10 +127,10 @@ export async function receivePack(
     interesting,
   );
   if (largestBytes > budgets.maxObjectBytes) {
-    const limit = mebibytes(budgets.maxObjectBytes);
+    const limit = sizeText(budgets.maxObjectBytes);
     return refused(
       "object-too-large",
-      `a file of ${mebibytes(largestBytes)} is in the push, ${limit} are taken at most`,
+      `a file of ${sizeText(largestBytes)} is in the push, ${limit} are taken at most`,
     );
   }
   return { ok: true, bytes: quarantine.packBytes, types };

@@ -9,7 +9,6 @@ import { decisionRecord } from "../admission/decisions.js";
 import type { AdmissionPolicy, Source, Verdict } from "../admission/policy.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
-import { kinds } from "../nostr/kinds.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/port.js";
 import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Transaction } from "../store/port.js";
@@ -89,7 +88,7 @@ export function createIntake(parts: IntakeParts): Intake {
     if (!verdict.ok || !answer.ok) return answer;
     if (verdict.action === "relay") for (const listener of ephemeralListeners) listener(verified);
     const wasWritten = answer.stored || (verdict.action !== "store" && verdict.action !== "leave");
-    if (!wasWritten || !parts.git || !concernsGit(event, verdict)) return answer;
+    if (!wasWritten || !parts.git) return answer;
     try {
       const isServed = await parts.git.follow(verified, verdict);
       return isServed ? { ok: true, stored: true, message: "" } : answer;
@@ -152,13 +151,6 @@ export function createIntake(parts: IntakeParts): Intake {
       }),
   };
 }
-
-/** Most events are talk about a repository: they are stored, and nothing else follows. */
-const concernsGit = (event: NostrEvent, verdict: Verdict): boolean =>
-  !verdict.ok ||
-  verdict.action !== "store" ||
-  event.kind === kinds.announcement ||
-  [verdict.changes, verdict.repositories, verdict.withdrawn].some((list) => list !== undefined && list.length > 0);
 
 const diskFull = refuse("disk-full", "the server's disk is full: try again later");
 

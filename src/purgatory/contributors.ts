@@ -12,6 +12,7 @@ import { repositoriesTagged } from "../nostr/nip34.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Store } from "../store/port.js";
 import { contributionsUnderPrs, forgetContribution } from "./contribution-quotas.js";
+import type { PullRequestRefs } from "./pull-request-refs.js";
 import { diskAddress, type PlacedName, underPrs } from "./repository-address.js";
 
 /** GRASP-06 as the operator switched it on. */
@@ -25,7 +26,7 @@ export interface ContributorsParts {
   readonly store: Store;
   readonly repositories: RepositoryStore;
   readonly isBusy: (name: PlacedName) => boolean;
-  readonly dropPullRequests: (ids: readonly EventId[], name: PlacedName) => Promise<void>;
+  readonly pullRequests: PullRequestRefs;
   readonly mirrorInto: (name: RepositoryName) => Promise<void>;
 }
 
@@ -84,7 +85,7 @@ export class Contributors {
         if (identifier === name.identifier && (await this.#lacks(target, ref))) unmirrored.push(target);
       }
     }
-    if (orphans.length > 0) await this.parts.dropPullRequests(orphans, underPrs(name));
+    if (orphans.length > 0) await this.parts.pullRequests.drop(orphans, underPrs(name));
     for (const { eventId } of await repository.unclaimed()) {
       if (!(await placeholders(store, eventId)).some(isFor(name))) await repository.dropUnclaimed(eventId);
     }

@@ -2,10 +2,13 @@
 // can be released is (purgatory.md, "Waiting room"). Owns no rule: admission decided, settle.ts releases.
 
 import { repositoriesTrusting, storedAuthority } from "../admission/authority.js";
-import { catalogueRow, takesStates } from "../admission/catalogue.js";
-import { repositoryNamed } from "../admission/names.js";
+import { catalogueRow, setCatalogueRow, takesStates, withStatus } from "../admission/catalogue.js";
+import { restarted } from "../admission/deadlines.js";
+import { type RepositoryName, repositoryNamed } from "../admission/names.js";
 import type { Verdict, Withdrawn } from "../admission/policy.js";
-import { contributorOf } from "../admission/waiting.js";
+import { contributorOf, waitingAnnouncement } from "../admission/waiting.js";
+import { putWaiting } from "../admission/waiting-writes.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { ServiceName } from "../net/url.js";
 import { addressOf } from "../nostr/address.js";
@@ -16,6 +19,7 @@ import type { Store } from "../store/port.js";
 import type { Contributors } from "./contributors.js";
 import type { Mirroring } from "./mirroring.js";
 import type { Placeholders } from "./placeholders.js";
+import type { PullRequestRefs } from "./pull-request-refs.js";
 import { knownPullRequest, placesOf } from "./pull-requests.js";
 import { diskAddress, type PlacedName, underPrs } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
@@ -24,10 +28,12 @@ import type { Settling } from "./settle.js";
 export interface EnteringParts {
   readonly store: Store;
   readonly repositories: RepositoryStore;
+  readonly clock: Clock;
   readonly settings: () => PurgatorySettings;
   readonly placeholders: Placeholders;
   readonly settling: Settling;
   readonly mirroring: Mirroring;
+  readonly pullRequests: PullRequestRefs;
   readonly contributors: Contributors;
   /** This server's names in `clone` tags; none while GRASP-06 is off. */
   readonly services: readonly ServiceName[];
@@ -35,6 +41,12 @@ export interface EnteringParts {
 }
 
 type Accepted = Verdict & { readonly ok: true };
+
+/** Most events are talk about a repository: they are stored, and nothing else follows. */
+const isTalk = (event: VerifiedEvent, verdict: Accepted): boolean =>
+  verdict.action === "store" &&
+  event.kind !== kinds.announcement &&
+  [verdict.changes, verdict.repositories, verdict.withdrawn].every((list) => (list ?? []).length === 0);
 
 export class Entering {
   constructor(private readonly parts: EnteringParts) {}
@@ -47,19 +59,19 @@ export class Entering {
 
   /** After a verdict was written: makes git follow. Answers whether the event is served now. */
   async entered(event: VerifiedEvent, verdict: Verdict): Promise<boolean> {
-    if (!verdict.ok) return false;
+    if (!verdict.ok || isTalk(event, verdict)) return false;
+    const concerned = await this.#concernedBy(event, verdict);
     try {
-      return await this.#follow(event, verdict);
+      return await this.#follow(event, verdict, concerned);
     } finally {
       const held = (verdict.changes ?? []).flatMap((change) => (change.type === "hold" ? [change.entry] : []));
       const unheld = (verdict.changes ?? []).flatMap((change) => (change.type === "unhold" ? [change] : []));
       const changed = (verdict.repositories ?? []).map(({ name }) => name);
-      const concerned = await this.#concernedBy(event, verdict);
       this.parts.changed([...changed, ...concerned, ...held.flatMap(placesOf)], unheld);
     }
   }
 
-  async #follow(event: VerifiedEvent, verdict: Accepted): Promise<boolean> {
+  async #follow(event: VerifiedEvent, verdict: Accepted, names: readonly PlacedName[]): Promise<boolean> {
     const { repositories } = this.parts;
     for (const change of verdict.repositories ?? []) {
       if (change.to === "create" || change.to === "return") await repositories.create(diskAddress(change.name));
@@ -72,7 +84,6 @@ export class Entering {
       await this.dropRefs(verdict.withdrawn ?? [], event.pubkey);
     }
     if (verdict.action === "known" && event.kind === kinds.announcement) await this.#ensureOnDisk(event);
-    const names = await this.#concernedBy(event, verdict);
     if (names.length === 0) return false;
     const settle = async (): Promise<boolean> => {
       if (verdict.action === "hold" && verdict.entry.kind === "pull-request") await this.claim(event.id);
@@ -94,12 +105,26 @@ export class Entering {
     const pullRequests = withdrawn.filter(({ kind }) => kind === kinds.pullRequest || kind === kinds.pullRequestUpdate);
     for (const { id, repositories } of pullRequests) {
       for (const name of repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
-        await this.parts.settling.dropPullRequests([id], name);
+        await this.parts.pullRequests.drop([id], name);
         const own = { owner: author, identifier: name.identifier };
-        await this.parts.settling.dropPullRequests([id], underPrs(own));
+        await this.parts.pullRequests.drop([id], underPrs(own));
         await this.parts.contributors.tidy(own);
       }
     }
+  }
+
+  /** A hunt found data for a repository whose announcement had gone soft: it waits again, on disk. */
+  async revive(name: RepositoryName): Promise<void> {
+    const { store, repositories, clock, settings } = this.parts;
+    const now = unixSeconds(clock);
+    await store.transact(async (tx) => {
+      const row = await catalogueRow(tx, name);
+      const entry = await waitingAnnouncement(tx, name);
+      if (row?.status !== "soft" || !entry) return;
+      await putWaiting(tx, restarted(entry, now, settings().caps));
+      setCatalogueRow(tx, withStatus(row, "waiting", now));
+    });
+    await repositories.create(diskAddress(name));
   }
 
   /** The first time git may have failed after the event was written; whoever sends it again may rely on the OK. */

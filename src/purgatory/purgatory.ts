@@ -1,14 +1,12 @@
 // The waiting room as one thing: what main builds, what intake and the git server call.
 // Owns no rule: admission decides who may wait, settle.ts what is released, expiry.ts what ends.
 
-import { type CatalogueRow, catalogueRow, setCatalogueRow, withStatus } from "../admission/catalogue.js";
+import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
 import { hourlyCounter } from "../admission/counters.js";
-import { restarted } from "../admission/deadlines.js";
 import type { RepositoryName } from "../admission/names.js";
 import type { Verdict } from "../admission/policy.js";
-import { type WaitingEntry, waitingAnnouncement } from "../admission/waiting.js";
-import { putWaiting } from "../admission/waiting-writes.js";
-import { type Clock, unixSeconds } from "../base/clock.js";
+import type { WaitingEntry } from "../admission/waiting.js";
+import type { Clock } from "../base/clock.js";
 import type { RepositoryAddress } from "../git/address.js";
 import type {
   JournalEntry,
@@ -32,11 +30,12 @@ import { Mirroring } from "./mirroring.js";
 import { PartialClock } from "./partial-clock.js";
 import { Placeholders } from "./placeholders.js";
 import { PromiseKeeper } from "./promise-keeper.js";
+import { PullRequestRefs } from "./pull-request-refs.js";
 import { placesOf } from "./pull-requests.js";
 import { Pushes } from "./pushes.js";
 import { contributorsOwnAccounts, huntLeft, ownersAccounts, quotaLeft } from "./quotas.js";
 import { RefWriter } from "./ref-writer.js";
-import { diskAddress, type PlacedName, underPrs } from "./repository-address.js";
+import { type PlacedName, underPrs } from "./repository-address.js";
 import { resume } from "./resume.js";
 import type { PurgatorySettings } from "./settings.js";
 import { Settling } from "./settle.js";
@@ -97,11 +96,13 @@ export class Purgatory {
     const problem = (name: RepositoryName, what: string): void => observer.problem(name, what);
     const writer = new RefWriter({ store, journal, keeper, problem });
     const mirroring = new Mirroring({ store, repositories, settings, writer, problem });
+    const pullRequests = new PullRequestRefs({ store, repositories, writer, mirroring });
     const settling = new Settling({
       store,
       repositories,
       writer,
       mirroring,
+      pullRequests,
       clock,
       partialGraceSeconds: () => settings().partialGraceSeconds,
       maxRepositoriesPerState: () => settings().caps.repositoriesPerState,
@@ -138,17 +139,19 @@ export class Purgatory {
       store,
       repositories,
       isBusy,
-      dropPullRequests: (ids, name) => settling.dropPullRequests(ids, name),
+      pullRequests,
       mirrorInto: (name) => mirroring.into(name),
     });
     this.#contributors = contributors;
     this.#entering = new Entering({
       store,
       repositories,
+      clock,
       settings,
       placeholders,
       settling,
       mirroring,
+      pullRequests,
       contributors,
       services: parts.contributors?.services ?? [],
       changed: (names, entries) => this.#changed(names, entries),
@@ -281,18 +284,8 @@ export class Purgatory {
     return this.#settling.settle([name], "partial", states);
   }
 
-  /** A hunt found data for a repository whose announcement had gone soft: it waits again, on disk. */
-  async revive(name: RepositoryName): Promise<void> {
-    const { store, repositories, clock, settings } = this.#parts;
-    const now = unixSeconds(clock);
-    await store.transact(async (tx) => {
-      const row = await catalogueRow(tx, name);
-      const entry = await waitingAnnouncement(tx, name);
-      if (row?.status !== "soft" || !entry) return;
-      await putWaiting(tx, restarted(entry, now, settings().caps));
-      setCatalogueRow(tx, withStatus(row, "waiting", now));
-    });
-    await repositories.create(diskAddress(name));
+  revive(name: RepositoryName): Promise<void> {
+    return this.#entering.revive(name);
   }
 
   async sweep(): Promise<void> {

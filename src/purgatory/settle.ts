@@ -9,7 +9,7 @@ import { repositoriesTrusting, storedAuthority } from "../admission/authority.js
 import { catalogueRow, isReleased, takesStates } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { releasedSiblings } from "../admission/repository-authority.js";
-import { contributorOf, type WaitingEntry, waitingEntries, waitingKeys } from "../admission/waiting.js";
+import { waitingEntries, waitingKeys } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { Repository, RepositoryStore } from "../git/types.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
@@ -17,22 +17,17 @@ import type { Store } from "../store/port.js";
 import { finish, type Released, type Via } from "./finish.js";
 import type { Mirroring } from "./mirroring.js";
 import { type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
-import {
-  type PullRequestPlan,
-  placesOf,
-  planPullRequest,
-  pullRequestRef,
-  tipOf,
-  waitingPullRequests,
-} from "./pull-requests.js";
+import type { PullRequestRefs } from "./pull-request-refs.js";
+import { placesOf, waitingPullRequests } from "./pull-requests.js";
 import type { RefWriter } from "./ref-writer.js";
-import { diskAddress, type PlacedName, placeKey, underPrs } from "./repository-address.js";
+import { diskAddress, type PlacedName, placeKey } from "./repository-address.js";
 
 export interface SettleParts {
   readonly store: Store;
   readonly repositories: RepositoryStore;
   readonly writer: RefWriter;
   readonly mirroring: Mirroring;
+  readonly pullRequests: PullRequestRefs;
   readonly clock: Clock;
   readonly partialGraceSeconds: () => number;
   readonly maxRepositoriesPerState: () => number;
@@ -167,7 +162,7 @@ export class Settling {
     const copied = new Map<string, number>();
     const hosted = names.filter(({ area }) => area !== "prs");
     const plans = await this.planAndAlign(hosted, this.planning(nowSeconds, partial), copied);
-    const pullRequests = await this.placePullRequests(names, plans, asked);
+    const pullRequests = await this.parts.pullRequests.place(names, plans, asked);
     const entries = pullRequests.map(({ entry }) => entry);
     const isQuietEverywhere = entries.length === 0 && copied.size === 0 && plans.every(isQuiet);
     const finishing = { plans, pullRequests: entries, copied, via, nowSeconds };
@@ -239,64 +234,6 @@ export class Settling {
       copied.set(repositoryKey(name), (copied.get(repositoryKey(name)) ?? 0) + bytes);
     }
     return this.parts.writer.write(repository, alignment.updates, alignment.head);
-  }
-
-  private async placePullRequests(
-    names: readonly PlacedName[],
-    plans: readonly RepositoryPlan[],
-    asked: readonly EventId[],
-  ): Promise<PullRequestPlan[]> {
-    const { store, writer, mirroring } = this.parts;
-    const released = new Set(plans.filter((plan) => plan.governing).map((plan) => repositoryKey(plan.name)));
-    const mine = new Set(names.map(placeKey));
-    const placed = new Map<string, PullRequestPlan>();
-    for (const name of names) {
-      for (const entry of await this.withCommitHere(name, asked)) {
-        if (placed.has(entry.id)) continue;
-        const contributor = contributorOf(entry);
-        const prs = contributor && mine.has(placeKey(underPrs(contributor))) ? underPrs(contributor) : undefined;
-        const willBeReleased = (other: RepositoryName): boolean => released.has(repositoryKey(other));
-        const plan = await planPullRequest(entry, store, this.open, willBeReleased, prs && this.open(prs));
-        if (!plan) continue;
-        let done = 0;
-        for (const { name: target, repository, copyFrom } of plan.targets) {
-          // Only repositories whose lock is held are written; another one it addresses is settled on its own turn.
-          if (!mine.has(placeKey(target))) continue;
-          if (copyFrom && !(await mirroring.lend(target, repository, copyFrom, plan.tip))) continue;
-          if (await writer.write(repository, [{ ref: plan.ref, to: plan.tip }])) done++;
-        }
-        if (done > 0) placed.set(entry.id, plan);
-      }
-    }
-    return [...placed.values()];
-  }
-
-  /** One question to git however many wait: most of them wait for something that is not here. */
-  private async withCommitHere(name: PlacedName, asked: readonly EventId[]): Promise<WaitingEntry[]> {
-    const waiting = await waitingPullRequests(this.parts.store, name, asked);
-    if (waiting.length === 0) return [];
-    const types = await this.open(name).objectTypes(waiting.flatMap((entry) => tipOf(entry) ?? []));
-    return waiting.filter((entry) => {
-      const tip = tipOf(entry);
-      return tip !== undefined && types.get(tip) === "commit";
-    });
-  }
-
-  /** Their events are gone: so are their refs. */
-  async dropPullRequests(ids: readonly EventId[], name: PlacedName): Promise<void> {
-    const { repositories, writer } = this.parts;
-    const address = diskAddress(name);
-    if (!(await repositories.exists(address))) return;
-    await repositories.withLocks([address], async () => {
-      const repository = this.open(name);
-      const { refs } = await repository.refs();
-      const gone = ids.map(pullRequestRef).filter((ref) => refs.has(ref));
-      await writer.write(
-        repository,
-        gone.map((ref) => ({ ref, to: undefined })),
-      );
-      repository.publish();
-    });
   }
 }
 

@@ -31,13 +31,17 @@ export interface RelayParts {
   readonly onFault: (error: unknown) => void;
 }
 
-export interface Connection {
+/** What a connection is given: the relay around it, who is at the other end, the way back. */
+export interface Place {
   readonly parts: RelayParts;
   readonly live: Live;
   readonly records: RecordBudget;
   readonly ip: string;
   readonly visit: Visit;
   readonly outbox: Outbox;
+}
+
+export interface Connection extends Place {
   readonly queries: Gate;
   /** Aborts when the connection ends. */
   readonly closed: AbortSignal;

@@ -4,7 +4,7 @@
 import { isUtf8 } from "node:buffer";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { Authenticating } from "./authenticating.js";
-import { type Connection, failureOf, noLongerWanted, type RelayParts } from "./connection.js";
+import { type Connection, failureOf, noLongerWanted, type Place, type RelayParts } from "./connection.js";
 import { count } from "./counting.js";
 import { Gate } from "./gate.js";
 import type { Live } from "./live.js";
@@ -16,13 +16,7 @@ import { Reconciling } from "./reconciling.js";
 import { Subscribing } from "./subscribing.js";
 import type { Visit } from "./visitors.js";
 
-export interface SessionPlace {
-  readonly parts: RelayParts;
-  readonly live: Live;
-  readonly records: RecordBudget;
-  readonly ip: string;
-  readonly visit: Visit;
-  readonly outbox: Outbox;
+export interface SessionPlace extends Place {
   /** Called whenever `wantsToRead` may have changed. */
   onLoad(): void;
 }

@@ -6,6 +6,7 @@ import { Repositories } from "../../src/git/repositories.js";
 import { GitRepository } from "../../src/git/repository.js";
 import { Journal } from "../../src/purgatory/journal.js";
 import { Placeholders } from "../../src/purgatory/placeholders.js";
+import { PullRequestRefs } from "../../src/purgatory/pull-request-refs.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
 import { Settling } from "../../src/purgatory/settle.js";
 import { EngineStore } from "../../src/store/engine/engine.js";
@@ -58,7 +59,7 @@ export const methodPoints: Readonly<Record<string, MethodPoint>> = {
   "the release begins": before(Settling.prototype, "settleLocked"),
   "a release promised its refs": after(Journal.prototype, "promise"),
   "the siblings have objects, not refs": after(GitRepository.prototype, "copyObjectsFrom"),
-  "every repository's refs are written, no event is stored": after(Settling.prototype, "placePullRequests"),
+  "every repository's refs are written, no event is stored": after(PullRequestRefs.prototype, "place"),
   "the events are stored, the refs are not shown": before(Settling.prototype, "publish"),
   "everything is released, the report is not sent": before(PushResponder.prototype, "end"),
   "refs are synced, their promises stand": before(Journal.prototype, "kept"),

@@ -1,0 +1,88 @@
+// The refs of pull requests, `refs/nostr/<event id>`: written when the commit is here and the event is about to be served,
+// taken away when the event is gone (purgatory.md, "Release" 3). Which ones go where: pull-requests.ts.
+
+import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import { contributorOf, type WaitingEntry } from "../admission/waiting.js";
+import type { Repository, RepositoryStore } from "../git/types.js";
+import type { EventId } from "../nostr/ids.js";
+import type { Store } from "../store/port.js";
+import type { Mirroring } from "./mirroring.js";
+import type { RepositoryPlan } from "./plan.js";
+import { type PullRequestPlan, planPullRequest, pullRequestRef, tipOf, waitingPullRequests } from "./pull-requests.js";
+import type { RefWriter } from "./ref-writer.js";
+import { diskAddress, type PlacedName, placeKey, underPrs } from "./repository-address.js";
+
+export interface PullRequestRefsParts {
+  readonly store: Store;
+  readonly repositories: RepositoryStore;
+  readonly writer: RefWriter;
+  readonly mirroring: Mirroring;
+}
+
+export class PullRequestRefs {
+  constructor(private readonly parts: PullRequestRefsParts) {}
+
+  readonly #open = (name: PlacedName): Repository => this.parts.repositories.open(diskAddress(name));
+
+  /**
+   * Writes the refs of those whose commit is here, under the locks of all these repositories. `asked`: looked at however
+   * many others wait there.
+   */
+  async place(
+    names: readonly PlacedName[],
+    plans: readonly RepositoryPlan[],
+    asked: readonly EventId[],
+  ): Promise<PullRequestPlan[]> {
+    const { store, writer, mirroring } = this.parts;
+    const released = new Set(plans.filter((plan) => plan.governing).map((plan) => repositoryKey(plan.name)));
+    const mine = new Set(names.map(placeKey));
+    const placed = new Map<string, PullRequestPlan>();
+    for (const name of names) {
+      for (const entry of await this.#withCommitHere(name, asked)) {
+        if (placed.has(entry.id)) continue;
+        const contributor = contributorOf(entry);
+        const prs = contributor && mine.has(placeKey(underPrs(contributor))) ? underPrs(contributor) : undefined;
+        const willBeReleased = (other: RepositoryName): boolean => released.has(repositoryKey(other));
+        const plan = await planPullRequest(entry, store, this.#open, willBeReleased, prs && this.#open(prs));
+        if (!plan) continue;
+        let done = 0;
+        for (const { name: target, repository, copyFrom } of plan.targets) {
+          // Only repositories whose lock is held are written; another one it addresses is settled on its own turn.
+          if (!mine.has(placeKey(target))) continue;
+          if (copyFrom && !(await mirroring.lend(target, repository, copyFrom, plan.tip))) continue;
+          if (await writer.write(repository, [{ ref: plan.ref, to: plan.tip }])) done++;
+        }
+        if (done > 0) placed.set(entry.id, plan);
+      }
+    }
+    return [...placed.values()];
+  }
+
+  /** One question to git however many wait: most of them wait for something that is not here. */
+  async #withCommitHere(name: PlacedName, asked: readonly EventId[]): Promise<WaitingEntry[]> {
+    const waiting = await waitingPullRequests(this.parts.store, name, asked);
+    if (waiting.length === 0) return [];
+    const types = await this.#open(name).objectTypes(waiting.flatMap((entry) => tipOf(entry) ?? []));
+    return waiting.filter((entry) => {
+      const tip = tipOf(entry);
+      return tip !== undefined && types.get(tip) === "commit";
+    });
+  }
+
+  /** Their events are gone: so are their refs. */
+  async drop(ids: readonly EventId[], name: PlacedName): Promise<void> {
+    const { repositories, writer } = this.parts;
+    const address = diskAddress(name);
+    if (!(await repositories.exists(address))) return;
+    await repositories.withLocks([address], async () => {
+      const repository = this.#open(name);
+      const { refs } = await repository.refs();
+      const gone = ids.map(pullRequestRef).filter((ref) => refs.has(ref));
+      await writer.write(
+        repository,
+        gone.map((ref) => ({ ref, to: undefined })),
+      );
+      repository.publish();
+    });
+  }
+}
