@@ -113,10 +113,15 @@ Git.prototype.start = async function (args, call) {
 // ---- other faults ------------------------------------------------------------------------------------------------
 
 let wallClockMs = Number.POSITIVE_INFINITY;
+const running = new Set<Promise<unknown>>();
 const launch = Launcher.prototype.start;
 Launcher.prototype.start = function (request: JobRequest) {
   const limits = { ...request.limits, wallClockMs: Math.min(request.limits.wallClockMs, wallClockMs) };
-  return launch.call(this, { ...request, limits });
+  const job = launch.call(this, { ...request, limits });
+  const over = job.then(({ exit }) => exit).catch(() => undefined);
+  running.add(over);
+  void over.then(() => running.delete(over));
+  return job;
 };
 
 let store = { stallMs: 0, failing: 0 };
@@ -156,7 +161,9 @@ function obey(order: Order): void {
       break;
     case "hurry":
       ({ wallClockMs } = order);
-      break;
+      // Those that run already have more time: a signal must not meet one of them.
+      void Promise.all(running).then(() => say(`${armedText}: ${order.type}`));
+      return;
     case "store":
       store = { ...order };
       break;
