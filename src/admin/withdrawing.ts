@@ -16,6 +16,7 @@ import type { VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { RefName } from "../nostr/ref-name.js";
+import { removeRepository } from "../purgatory/remove-repository.js";
 import { diskAddress } from "../purgatory/repository-address.js";
 import type { RemovalCause, Transaction } from "../store/port.js";
 import type { AdminParts } from "./parts.js";
@@ -81,8 +82,7 @@ export async function followInGit(parts: AdminParts, { events, repositories: cha
   if (removed.length === 0 && pullRequests.length === 0) return;
   const repositories = await parts.repositories();
   for (const { name } of removed) {
-    await repositories.delete(diskAddress(name));
-    await parts.running?.repositoryGone(name);
+    if (await removeRepository(parts.store, repositories, name)) await parts.running?.repositoryGone(name);
   }
   for (const event of pullRequests) {
     for (const { pubkey: owner, identifier } of repositoriesTagged(event)) {

@@ -108,13 +108,15 @@ export class Repositories implements RepositoryStore {
     return (await ifPresent(readFile(join(this.open(address).directory, "HEAD")))) !== undefined;
   }
 
-  async delete(address: RepositoryAddress): Promise<void> {
+  async delete(address: RepositoryAddress, isUnwanted = async () => true): Promise<boolean> {
     await this.#snapshot?.stage(address);
-    const remove = async (): Promise<void> => {
+    const remove = async (): Promise<boolean> => {
+      if (!(await isUnwanted())) return false;
       this.#forget(address);
       await this.#remove(this.open(address).directory);
+      return true;
     };
-    await this.#context.givingWay.during([address.key], () => this.#context.refLocks.run(address.key, remove));
+    return this.#context.givingWay.during([address.key], () => this.#context.refLocks.run(address.key, remove));
   }
 
   async #remove(directory: string): Promise<void> {

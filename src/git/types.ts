@@ -278,8 +278,8 @@ export interface RepositoryStore {
   create(address: RepositoryAddress): Promise<Repository>;
   exists(address: RepositoryAddress): Promise<boolean>;
   open(address: RepositoryAddress): Repository;
-  /** Gone at once (renamed away), then removed. */
-  delete(address: RepositoryAddress): Promise<void>;
+  /** Gone at once (renamed away), then removed. `isUnwanted` is asked when nobody can make it; false: it stays. */
+  delete(address: RepositoryAddress, isUnwanted?: () => Promise<boolean>): Promise<boolean>;
   /** Deletes one without refs and without unclaimed data, unless it is in use. Whether it did. */
   removeIfEmpty(address: RepositoryAddress): Promise<boolean>;
   /** While the work runs, housekeeping and `removeIfEmpty` stay away. */

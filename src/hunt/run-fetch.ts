@@ -9,6 +9,7 @@ import type { Repositories } from "../git/repositories.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { bookContributors, bookOwners } from "../purgatory/quotas.js";
+import { removeRepository } from "../purgatory/remove-repository.js";
 import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
 import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
@@ -69,7 +70,8 @@ async function release(
     await countBytes(parts.store, row, author, bytes);
     if (row.archive) parts.purgatory.archiveBudget.took(bytes);
     await parts.purgatory.fetched(row, command.kind === "pull-request" ? (command.job as EventId) : undefined);
-  } else if (row.status === "soft") await dropIfStillSoft(parts, row);
+    // Its directory was made for this fetch only, unless somebody revived it meanwhile.
+  } else if (row.status === "soft") await removeRepository(parts.store, parts.repositories, row);
 }
 
 async function intoRepository(
@@ -93,11 +95,6 @@ async function intoRepository(
   );
   if (result.failure !== "too-large" || maxBytes === command.maxBytes) return result;
   return { ...result, failure: maxBytes === archiveLeft ? "archive-full" : "quota-full" };
-}
-
-/** Its directory was made for this fetch only, unless somebody revived it meanwhile. */
-async function dropIfStillSoft({ store, repositories }: RunFetchParts, name: RepositoryName): Promise<void> {
-  if ((await catalogueRow(store, name))?.status === "soft") await repositories.delete(diskAddress(name));
 }
 
 /** A stranger's pull request is not charged to the owner's share. */

@@ -21,6 +21,7 @@ import type { Mirroring } from "./mirroring.js";
 import type { Placeholders } from "./placeholders.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
 import { knownPullRequest, placesOf } from "./pull-requests.js";
+import { removeRepository } from "./remove-repository.js";
 import { diskAddress, type PlacedName, underPrs } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 import type { Settling } from "./settle.js";
@@ -72,12 +73,11 @@ export class Entering {
   }
 
   async #follow(event: VerifiedEvent, verdict: Accepted, names: readonly PlacedName[]): Promise<boolean> {
-    const { repositories } = this.parts;
+    const { store, repositories, placeholders } = this.parts;
     for (const change of verdict.repositories ?? []) {
       if (change.to === "create" || change.to === "return") await repositories.create(diskAddress(change.name));
       if (change.to === "remove") {
-        await repositories.delete(diskAddress(change.name));
-        await this.parts.placeholders.repositoryGone(change.name);
+        if (await removeRepository(store, repositories, change.name)) await placeholders.repositoryGone(change.name);
       }
     }
     if (verdict.action === "store" || verdict.action === "leave") {

@@ -12,6 +12,7 @@ import type { Contributors } from "./contributors.js";
 import type { Journal, PromisedRefs } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
 import { placesOf } from "./pull-requests.js";
+import { removeRepository, wantsNoDirectory } from "./remove-repository.js";
 import { diskAddress, type PlacedName, placeKey } from "./repository-address.js";
 import type { Settling } from "./settle.js";
 
@@ -48,7 +49,7 @@ export async function resume(parts: ResumeParts): Promise<void> {
   const unsettled: RepositoryName[] = [];
   for await (const row of catalogueRows(store)) {
     if (row.status === "waiting") await repositories.create(diskAddress(row));
-    if (row.status === "soft" && row.governing === null) await repositories.delete(diskAddress(row));
+    if (wantsNoDirectory(row)) await removeRepository(store, repositories, row);
     if (row.status === "waiting" || row.status === "served" || row.status === "archived") unsettled.push(row);
     await placeholders.dropUnknown(row);
   }

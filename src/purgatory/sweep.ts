@@ -23,7 +23,8 @@ import { clockJumpSeconds, type Expiry, expiryOf } from "./expiry.js";
 import { movePartial, partialPushes } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
 import { placesOf } from "./pull-requests.js";
-import { diskAddress, type PlacedName } from "./repository-address.js";
+import { removeRepository } from "./remove-repository.js";
+import type { PlacedName } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export interface SweepParts {
@@ -127,8 +128,8 @@ export class Sweep {
 
   async #deleteFromDisk(names: readonly RepositoryName[]): Promise<void> {
     for (const name of names) {
-      await this.parts.repositories.delete(diskAddress(name));
-      await this.parts.placeholders.repositoryGone(name);
+      const { store, repositories, placeholders } = this.parts;
+      if (await removeRepository(store, repositories, name)) await placeholders.repositoryGone(name);
     }
   }
 
@@ -226,6 +227,9 @@ async function applyExpiry(
 
 /** With its row goes the announcement that left us: only as somebody's maintainer may its author have one here. */
 async function forgetRepository(tx: Transaction, row: CatalogueRow, now: number): Promise<void> {
+  const current = await catalogueRow(tx, row);
+  // Announced again while this waited for its turn.
+  if (current?.status !== row.status || current.since !== row.since) return;
   tx.deleteRow("catalogue", repositoryKey(row));
   const { owner, identifier } = row;
   const left =

@@ -1,0 +1,17 @@
+// A repository's directory goes only while the catalogue wants none. Rows change in the store first and directories after
+// them: whoever announces it again in between must find it, and so must data that has a grace of its own.
+
+import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
+import type { RepositoryName } from "../admission/names.js";
+import type { RepositoryStore } from "../git/types.js";
+import type { Store } from "../store/port.js";
+import { diskAddress } from "./repository-address.js";
+
+/** Soft ones have no directory, except where one was served once (deleted, announced again): that data is kept. */
+export const wantsNoDirectory = (row: CatalogueRow | undefined): boolean =>
+  row === undefined || (row.status === "soft" && row.governing === null);
+
+/** False: it is wanted again. */
+export function removeRepository(store: Store, repositories: RepositoryStore, name: RepositoryName): Promise<boolean> {
+  return repositories.delete(diskAddress(name), async () => wantsNoDirectory(await catalogueRow(store, name)));
+}
