@@ -12,7 +12,8 @@ import {
   oid,
   state,
 } from "../admission/testing/world.js";
-import { waitingAnnouncement } from "../admission/waiting.js";
+import { waitingAnnouncement, waitingEntry } from "../admission/waiting.js";
+import { removeWaiting } from "../admission/waiting-writes.js";
 import type { Tag } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
@@ -81,6 +82,56 @@ test("a push at the end of a repository's day leaves entry, catalogue and disk o
   assert.equal((await waitingAnnouncement(room.store, name))?.phase, "soft");
   assert.equal((await catalogueRow(room.store, name))?.status, "soft");
   assert.equal(await room.repositories.exists(diskAddress(name)), false);
+});
+
+test("nothing ends under a push that began while the end waited for the store", async (context) => {
+  const room = await open(context);
+  const name = nameOf("alice", "late");
+  const waiting = state("alice", "late", [[main, oid("far")]], room.now);
+  await room.send(announcement("alice", "late", [], room.now));
+  await room.send(waiting);
+  const here = async (): Promise<unknown[]> => [
+    (await waitingAnnouncement(room.store, name))?.phase,
+    (await waitingEntry(room.store, waiting.id))?.phase,
+    await room.repositories.exists(diskAddress(name)),
+  ];
+  const ends: (() => void)[] = [];
+  // Asked last before the store is.
+  room.purgatory.expireOnlyIf(() => {
+    ends.push(room.purgatory.pushBegins(diskAddress(name)));
+    return true;
+  });
+  await room.advance(31 * minutes);
+  assert.equal(ends.length, 1, "the second of them finds the push at work");
+  assert.deepEqual(await here(), ["waiting", "waiting", true]);
+  room.purgatory.expireOnlyIf(() => true);
+  for (const end of ends) end();
+  await room.purgatory.sweep();
+  assert.deepEqual(await here(), ["soft", undefined, false]);
+});
+
+test("a push whose state or repository ended after it was decided promises nothing", async (context) => {
+  const room = await open(context);
+  const address = diskAddress(nameOf("alice", "late"));
+  const waiting = state("alice", "late", [[main, oid("far")]], room.now);
+  await room.send(announcement("alice", "late", [], room.now));
+  await room.send(waiting);
+  const updates = [{ ref: main, to: oid("far") as Oid }];
+  const promise = (candidate: typeof waiting | undefined): Promise<boolean> =>
+    room.purgatory.journal({ address, candidate, updates });
+  const promised = async (): Promise<number> => {
+    let count = 0;
+    for await (const _ of room.store.rows("journal")) count++;
+    return count;
+  };
+  await room.store.transact((tx) => removeWaiting(tx, waiting.id));
+  assert.equal(await promise(waiting), false);
+  assert.equal(await promised(), 0);
+  assert.equal(await promise(undefined), true);
+  assert.equal(await promised(), 1);
+  await room.advance(31 * minutes);
+  assert.equal(await promise(undefined), false, "its directory goes");
+  assert.equal(await promised(), 1);
 });
 
 test("data that came before its event is counted while it waits and when it expires", async (context) => {
