@@ -180,6 +180,38 @@ test("what its author let expire (NIP-40) is removed, and git follows as if he h
   assert.deepEqual(causes, ["1618 expiration", "30617 expiration"]);
 });
 
+test("a maintainer's announcement lapses with the one it leans on when that expires (NIP-40)", async (context) => {
+  const room = await open(context);
+  const brief: Tag = ["expiration", String(room.now + 20 * minutes)];
+  await room.send(announcement("alice", "brief", [maintainers("bob"), brief], room.now));
+  await room.send(state("alice", "brief", [[main, await room.commit(nameOf("alice", "brief"), "one")]], room.now));
+  const leaning = [elsewhere("bob", "brief", [maintainers("carol")], room.now), elsewhere("carol", "brief")];
+  for (const event of leaning) await room.send(event);
+  const here = () => Promise.all(leaning.map((event) => room.isServed(event)));
+  assert.deepEqual(await here(), [true, true]);
+  await room.advance(21 * minutes);
+  assert.deepEqual(await here(), [false, false]);
+});
+
+test("what the public compliance tool deletes is off the disk after two hours, others' when the grace is over", async (context) => {
+  const room = await open(context);
+  const names = [nameOf("tool", "checked"), nameOf("alice", "kept")] as const;
+  const tags: Tag[] = [["t", "grasp-audit-test-event"]];
+  for (const [owner, identifier, t] of [["tool", "checked", tags] as const, ["alice", "kept", []] as const]) {
+    await room.send(announcement(owner, identifier, t, room.now));
+    await room.send(state(owner, identifier, [[main, await room.commit(nameOf(owner, identifier), "one")]], room.now));
+    await room.send(makeEvent(keyOf(owner), 5, [["a", addressOfRepository(owner, identifier)]], room.now));
+  }
+  const rows = () => Promise.all(names.map(async (name) => (await catalogueRow(room.store, name))?.status));
+  const disk = () => Promise.all(names.map((name) => room.repositories.exists(diskAddress(name))));
+  await room.advance(1 * hours);
+  assert.deepEqual(await rows(), ["deleted", "deleted"]);
+  assert.deepEqual(await disk(), [true, true]);
+  await room.advance(1 * hours);
+  assert.deepEqual(await rows(), [undefined, "deleted"]);
+  assert.deepEqual(await disk(), [false, true]);
+});
+
 test("an announcement that expires by its own tag waits no longer than that, and not softly", async (context) => {
   const room = await open(context);
   const name = nameOf("alice", "hasty");
