@@ -83,7 +83,7 @@ class Bench {
       clock: systemClock,
       lookUp: (_npub, identifier) => ({ address: RepositoryAddress.of(owner, npub, identifier) }),
       authority,
-      journal: async () => undefined,
+      journal: async () => true,
       released: async () => [],
       ipOf: () => "bench",
       budgets: defaultBudgets,

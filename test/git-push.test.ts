@@ -32,6 +32,7 @@ describe("git push", () => {
     server.unclaimed = { ok: true, maxBytes: 20 << 20 };
     server.nostrEvents = new Map();
     server.onAuthority = () => undefined;
+    server.onJournal = () => true;
     server.releaseMessages = [];
     server.operations.length = 0;
     server.journal.length = 0;
@@ -204,6 +205,19 @@ describe("git push", () => {
     server.onAuthority = () => {
       asked += 1;
       if (asked === 2) server.candidates = server.candidates.filter(({ id }) => id !== state.id);
+    };
+    const result = await push("main");
+    assert.match(result.stderr, /remote rejected\] main -> main \(no state/);
+    await untouched(before);
+  });
+
+  it("threat 11: a state that went after the second decision, before anything was promised, authorises nothing", async () => {
+    await fresh();
+    server.state({ "refs/heads/main": first });
+    const before = await server.filesOf(identifier);
+    server.onJournal = () => {
+      server.candidates = [];
+      return false;
     };
     const result = await push("main");
     assert.match(result.stderr, /remote rejected\] main -> main \(no state/);

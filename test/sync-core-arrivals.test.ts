@@ -127,6 +127,29 @@ describe("events that arrive", () => {
     assert.ok(only(driver.said, "connect").length > dials);
   });
 
+  it("a relay never brings one event more than its budget, however many are on their way", () => {
+    const driver = live({ maxNewPerRelayPerDay: 2 });
+    const names = ["one", "two", "three", "four", "five"];
+    const offered = (): string[] => only(driver.said, "offerToIntake").map(({ event: { raw } }) => raw);
+    for (const name of names) arrive(driver, comment(name));
+    assert.deepEqual(offered(), ["one", "two"]);
+    assert.equal(only(driver.said, "pauseReading").length, 1);
+    judge(driver, comment("one"), { type: "duplicate" });
+    assert.deepEqual(offered(), ["one", "two", "three"], "a known event has left its place");
+    for (const name of ["two", "three"]) judge(driver, comment(name), { type: "stored" });
+    assert.deepEqual(offered(), ["one", "two", "three"]);
+    assert.equal(driver.relay(relay)?.offersInFlight, 0);
+    assert.equal(only(driver.said, "disconnect").length, 1);
+  });
+
+  it("a relay that only had to wait for verdicts is read again", () => {
+    const driver = live({ maxNewPerRelayPerDay: 2 });
+    for (const name of ["one", "two", "three"]) arrive(driver, comment(name));
+    for (const name of ["one", "two", "three"]) judge(driver, comment(name), { type: "duplicate" });
+    assert.equal(only(driver.said, "offerToIntake").length, 3);
+    assert.equal(only(driver.said, "pauseReading").length, only(driver.said, "resumeReading").length);
+  });
+
   it("a relay whose events are mostly refused is paused for an hour; strangers' announcements do not count", () => {
     const driver = live({ refusedWindow: 10 });
     for (let n = 0; n < 20; n++) judge(driver, event(`a${n}`, 30617, [["d", `${n}`]]), refused("service-not-listed"));

@@ -201,6 +201,12 @@ describe("history", () => {
     assert.equal(only(driver.said, "count").filter((count) => count.counter === "unpageable").length, 1);
     assert.notEqual(page(driver).filters[0]!.kinds?.[0], 30617);
     assert.equal(driver.relay(relay)?.confirmedItems, 0);
+    // The same pages would bring the same events: not what a retry after seconds is for.
+    const again = (minutes: number): number =>
+      subscribed(driver.advance(minutes * 60_000), "h").filter(({ filters }) => filters[0]!.kinds?.[0] === 30617)
+        .length;
+    assert.equal(again(59), 0);
+    assert.ok(again(2) > 0);
   });
 
   for (const [name, fail] of [

@@ -3,8 +3,10 @@
 // Beside these rows the table holds the listings index under `lister:` and `listing:` (listings.ts); these prefixes
 // sort after every hex digit, so `catalogueRows` stops there.
 
+import type { NostrEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
+import { isOfComplianceTool } from "./compliance-tool.js";
 import { type RepositoryName, repositoryAddress, repositoryKey } from "./names.js";
 
 /**
@@ -40,6 +42,8 @@ export interface CatalogueRow {
   readonly partial: PartialState | null;
   /** Held as a mirror (GRASP-05): only these clone URLs are hunted. Becomes `archived`, not `served`, at release. */
   readonly archive: { readonly cloneUrls: readonly string[] } | null;
+  /** Deleted: second of its announcement by the public compliance tool, whose data has no grace period. */
+  readonly checkedAt?: number | null;
   readonly counters: {
     readonly pushes: number;
     readonly bytes: number;
@@ -68,6 +72,11 @@ export function newRepositoryRow(
 
 export const withStatus = (row: CatalogueRow, status: RepositoryStatus, nowSeconds: number): CatalogueRow =>
   row.status === status ? row : { ...row, status, since: nowSeconds };
+
+export const deletedRow = (row: CatalogueRow, announcement: NostrEvent, nowSeconds: number): CatalogueRow => ({
+  ...withStatus(row, "deleted", nowSeconds),
+  checkedAt: isOfComplianceTool(announcement) ? announcement.created_at : null,
+});
 
 /** Has data and is served here in full: what a maintainer exception may lean on. */
 export const isReleased = (row: CatalogueRow | undefined): boolean =>

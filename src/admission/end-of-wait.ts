@@ -1,9 +1,9 @@
 // What follows when a waiting announcement is withdrawn or deleted: its entry goes, and its repository with it.
 
-import { type CatalogueRow, withStatus } from "./catalogue.js";
+import { type CatalogueRow, deletedRow } from "./catalogue.js";
 import type { RepositoryName } from "./names.js";
 import type { Change, RepositoryChange, UnholdCause } from "./policy.js";
-import type { WaitingEntry } from "./waiting.js";
+import { type WaitingEntry, waitingEvent } from "./waiting.js";
 
 export interface EndOfWait {
   readonly changes: readonly Change[];
@@ -23,7 +23,7 @@ export function endOfWait(
   // something was pushed that never was enough.
   if (row.governing !== null) {
     return {
-      changes: [unhold, { type: "catalogue", row: withStatus(row, "deleted", nowSeconds) }],
+      changes: [unhold, { type: "catalogue", row: deletedRow(row, waitingEvent(entry), nowSeconds) }],
       repositories: [{ name, to: "delete" }],
     };
   }

@@ -2,6 +2,8 @@
 // is in the directed maintainer set of somebody else's released repository here. It gives no repository and lapses
 // with what it leans on; nothing about it is remembered, it is derived again each time.
 
+import { addressOf } from "../nostr/address.js";
+import type { NostrEvent } from "../nostr/event.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Reader } from "../store/port.js";
@@ -35,14 +37,16 @@ export async function ownerTrusting(
 
 /**
  * Stored announcements that were here by exception and are no longer, once `changes` have happened. Only members of
- * the sets that begin at a changed announcement can be affected.
+ * the sets that begin at a changed announcement can be affected. `going` counted until now, though the store may not
+ * show it any more (NIP-40).
  */
 export async function lapsedExceptions(
   reader: Reader,
   changes: readonly AuthorityChange[],
   isBlocked: (name: RepositoryName) => boolean,
+  going: readonly NostrEvent[] = [],
 ): Promise<StoredReference[]> {
-  const before = storedAuthority(reader);
+  const before = withGoing(storedAuthority(reader), going);
   const after = changedAuthority(before, changes);
   const changed = new Set(changes.map((change) => change.name.owner));
   const lapsed = new Map<string, StoredReference>();
@@ -64,3 +68,11 @@ export async function lapsedExceptions(
   }
   return [...lapsed.values()];
 }
+
+const withGoing = (view: AuthorityView, going: readonly NostrEvent[]): AuthorityView => ({
+  ...view,
+  announcementsOf: async (owner, identifier) => [
+    ...(await view.announcementsOf(owner, identifier)),
+    ...going.filter((event) => event.pubkey === owner && addressOf(event)?.identifier === identifier),
+  ],
+});

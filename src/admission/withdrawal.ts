@@ -9,7 +9,7 @@ import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import { countingAnnouncements } from "./announcements.js";
 import type { AuthorityChange } from "./authority.js";
-import { type CatalogueRow, catalogueRow, isReleased, withStatus } from "./catalogue.js";
+import { type CatalogueRow, catalogueRow, deletedRow, isReleased } from "./catalogue.js";
 import { endOfWait } from "./end-of-wait.js";
 import { lapsedExceptions } from "./exception.js";
 import { type RepositoryName, repositoryAddress, repositoryKey } from "./names.js";
@@ -58,12 +58,13 @@ export async function withdrawalOf(
     affected.set(repositoryKey(name), { name, row: isReleased(row) || row?.status === "leaving" ? row : undefined });
   }
   const gone = new Set([...waiting.map((entry) => entry.id), ...stored.map((event) => event.id)]);
-  for (const event of stored.filter((one) => one.kind === kinds.announcement)) {
+  const announcements = stored.filter((one) => one.kind === kinds.announcement);
+  for (const event of announcements) {
     const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
     const row = await catalogueRow(reader, name);
     // A waiting row belongs to the newer announcement that waits, not to the stored one.
     const ends = isReleased(row) || row?.status === "leaving";
-    const next = row && ends ? withStatus(row, "deleted", nowSeconds) : row;
+    const next = row && ends ? deletedRow(row, event, nowSeconds) : row;
     if (!affected.has(repositoryKey(name)) || ends) affected.set(repositoryKey(name), { name, row: next });
     if (!next || !ends) continue;
     changes.push({ type: "catalogue", row: next });
@@ -72,10 +73,10 @@ export async function withdrawalOf(
   const authority: AuthorityChange[] = [];
   for (const { name, row } of affected.values()) {
     changes.push({ type: "listings", name });
-    const announcements = await countingAnnouncements(reader, name.owner, name.identifier);
-    authority.push({ name, announcements: announcements.filter((event) => !gone.has(event.id)), row });
+    const counting = await countingAnnouncements(reader, name.owner, name.identifier);
+    authority.push({ name, announcements: counting.filter((event) => !gone.has(event.id)), row });
   }
-  for (const lapse of await lapsedExceptions(reader, authority, isBlocked)) {
+  for (const lapse of await lapsedExceptions(reader, authority, isBlocked, announcements)) {
     changes.push({ type: "remove", id: lapse.id, cause: "unhosted" }, { type: "listings", name: lapse.name });
   }
   return { changes, repositories, withdrawn: stored.filter(({ kind }) => withGitData.has(kind)).map(withdrawnOf) };

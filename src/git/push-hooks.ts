@@ -22,8 +22,11 @@ export interface PushHooks {
   ) => Promise<PushAuthority>;
   /** A push to it is at work until the returned function is called: it must not be taken away meanwhile. */
   readonly begins?: (address: RepositoryAddress) => () => void;
-  /** Resolves when the wanted values are on disk; a throw stops the push. */
-  readonly journal: (entry: JournalEntry) => Promise<void>;
+  /**
+   * Resolves when the wanted values are on disk; a throw stops the push. False: nothing was written, because what the
+   * push was decided by is gone.
+   */
+  readonly journal: (entry: JournalEntry) => Promise<boolean>;
   /** Data was put aside for events nobody knows yet. Resolves when that is on disk; a throw stops the push. */
   readonly keptAside?: (kept: KeptAside) => Promise<void>;
   /** What was journaled was not written after all. */

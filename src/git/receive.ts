@@ -173,7 +173,8 @@ class Push {
           }
           decision = again;
           const { candidate } = again;
-          if (updates.length > 0) await this.#journal({ address: this.request.address, candidate, updates });
+          const entry = { address: this.request.address, candidate, updates };
+          if (updates.length > 0 && !(await this.#journal(entry))) return false;
           placeholders = await this.#keepAside(quarantine, again);
           if (updates.length > 0) await quarantine.migrate();
           return true;
@@ -200,9 +201,10 @@ class Push {
     return placeholders;
   }
 
-  async #journal(entry: JournalEntry): Promise<void> {
-    await this.hooks.journal(entry);
-    this.#journaled.push(entry);
+  async #journal(entry: JournalEntry): Promise<boolean> {
+    const isPromised = await this.hooks.journal(entry);
+    if (isPromised) this.#journaled.push(entry);
+    return isPromised;
   }
 
   /** A promise that was not kept must not be kept at the next start either. */

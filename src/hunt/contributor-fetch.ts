@@ -12,7 +12,7 @@ const nothing: ServerFetchResult = { arrived: [], refused: [], failure: "cancell
 
 export async function runContributorFetch(
   { repositories, purgatory, server }: RunFetchParts,
-  { url, ids, maxBytes }: FetchCommand,
+  { url, ids, maxBytes, tooFewBytes }: FetchCommand,
   leave: FetchLeave,
   name: RepositoryName,
   trustRefs: boolean,
@@ -24,7 +24,7 @@ export async function runContributorFetch(
     const result = await repositories
       .whileUsed(address, async () => {
         const repository = await repositories.create(address);
-        const limits = { maxBytes: Math.min(maxBytes, left), trustRefs };
+        const limits = { maxBytes: Math.min(maxBytes, left), tooFewBytes, trustRefs };
         return fetchFromServer(server, { url, ids, repository, ...limits, ...leave });
       })
       .catch((error: unknown) => {

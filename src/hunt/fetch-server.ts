@@ -30,6 +30,8 @@ export interface ServerFetch {
   readonly url: CloneUrl;
   readonly ids: readonly Oid[];
   readonly maxBytes: number;
+  /** Known not to be enough. */
+  readonly tooFewBytes: number;
   readonly repository: GitRepository;
   readonly trustRefs: boolean;
   readonly mayConnect: (host: string) => Promise<boolean>;
@@ -42,6 +44,7 @@ export type ServerFetchResult = FetchResult & { readonly bytes: number };
 const sha1Digits = 40;
 
 export async function fetchFromServer(parts: ServerFetchParts, fetch: ServerFetch): Promise<ServerFetchResult> {
+  if (fetch.maxBytes <= fetch.tooFewBytes) return { arrived: [], refused: [], failure: "too-large", bytes: 0 };
   let connections = 1;
   const mayConnect = async (host: string): Promise<boolean> => {
     const granted = await fetch.mayConnect(host);
@@ -90,5 +93,6 @@ async function followPlan(
     if (result.outcome === "failed") failure = result.code === "aborted" ? "cancelled" : result.code;
   }
   const { arrived, refused } = plan;
-  return { arrived, refused, bytes, ...(failure === undefined ? {} : { failure }) };
+  const tooFew = failure === "too-large" ? { tooFewBytes: fetch.maxBytes } : {};
+  return { arrived, refused, bytes, ...tooFew, ...(failure === undefined ? {} : { failure }) };
 }

@@ -88,10 +88,10 @@ async function intoRepository(
   if (left === 0) return { ...nothing, failure: "quota-full" };
   const maxBytes = Math.min(command.maxBytes, left, archiveLeft);
   const repository = await parts.repositories.create(diskAddress(row));
-  const { url, ids } = command;
+  const { url, ids, tooFewBytes } = command;
   // Housekeeping stays away: what comes in rests on objects that no ref holds yet.
   const result = await repository.duringPush(() =>
-    fetchFromServer(parts.server, { url, ids, maxBytes, repository, trustRefs, ...leave }),
+    fetchFromServer(parts.server, { url, ids, maxBytes, tooFewBytes, repository, trustRefs, ...leave }),
   );
   if (result.failure !== "too-large" || maxBytes === command.maxBytes) return result;
   return { ...result, failure: maxBytes === archiveLeft ? "archive-full" : "quota-full" };

@@ -103,7 +103,7 @@ function push<T>(list: T[], item: T | undefined): void {
 }
 
 /** Deleted while git worked: then its refs are there, and nothing is served because of it. */
-async function isStillHere(tx: Transaction, id: EventId): Promise<boolean> {
+export async function isStillHere(tx: Transaction, id: EventId): Promise<boolean> {
   return (await tx.has(id)) || (await waitingEntry(tx, id)) !== undefined;
 }
 

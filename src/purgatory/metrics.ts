@@ -53,7 +53,8 @@ export function createPurgatoryMetrics(registry: Registry, counts: () => Promise
       wait.observe(waitedSeconds);
     },
     expired(entry) {
-      expired.inc({ kind: entry.kind, source: entry.source.type });
+      // When its time was over. A soft one that goes for good was counted then.
+      if (entry.phase === "waiting") expired.inc({ kind: entry.kind, source: entry.source.type });
     },
     // Only clients push.
     placeholdersExpired: (count) => expired.inc({ kind: "placeholder", source: "client" }, count),

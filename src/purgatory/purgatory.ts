@@ -231,7 +231,7 @@ export class Purgatory {
     return this.#pushes.begins(name);
   }
 
-  journal(entry: JournalEntry): Promise<void> {
+  journal(entry: JournalEntry): Promise<boolean> {
     return this.#pushes.journal(entry);
   }
 

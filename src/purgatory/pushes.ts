@@ -1,7 +1,7 @@
 // What a push means for the waiting room: who may push, what is promised before the refs are written, what is
 // released after, and the clock of a state of which only a part has come (git-http.md, "Push" 3 to 7).
 
-import { catalogueRow, setCatalogueRow } from "../admission/catalogue.js";
+import { catalogueRow, setCatalogueRow, takesStates } from "../admission/catalogue.js";
 import { restarted } from "../admission/deadlines.js";
 import type { RepositoryName } from "../admission/names.js";
 import { waitingAnnouncement, waitingEntry } from "../admission/waiting.js";
@@ -18,7 +18,7 @@ import type { ArchiveBudget } from "./archive-budget.js";
 import { bookContribution } from "./contribution-quotas.js";
 import { contributorAuthority } from "./contributor-authority.js";
 import type { ContributorRules } from "./contributors.js";
-import type { Released } from "./finish.js";
+import { isStillHere, type Released } from "./finish.js";
 import { endPartial, type Journal, startPartial } from "./journal.js";
 import type { PartialClock } from "./partial-clock.js";
 import type { Placeholders } from "./placeholders.js";
@@ -146,14 +146,19 @@ export class Pushes {
     return quotaRemarks(await this.#accounts(address, ids.length === updates.length, events));
   }
 
-  /** Between prepare and commit: the wanted values, the mark and a partial state's clock are on disk before the refs. */
-  async journal(entry: JournalEntry): Promise<void> {
+  /**
+   * Between prepare and commit: the wanted values, the mark and a partial state's clock are on disk before the refs.
+   * False: the state or the repository went after the push was decided, and nothing is promised.
+   */
+  async journal(entry: JournalEntry): Promise<boolean> {
     const { address, candidate } = entry;
     const { owner, identifier, area } = address;
     const now = unixSeconds(this.parts.clock);
     const updates = entry.updates.map(({ ref, to }) => ({ ref, to: to ?? null }));
-    const promised = await this.parts.store.transact(async (tx): Promise<Promised> => {
+    const promised = await this.parts.store.transact(async (tx): Promise<Promised | undefined> => {
       const row = area === "prs" ? undefined : await catalogueRow(tx, address);
+      if (area !== "prs" && (!takesStates(row) || row?.status === "soft")) return undefined;
+      if (candidate && !(await isStillHere(tx, candidate.id))) return undefined;
       const key = this.parts.journal.promise(tx, { owner, identifier, area, updates, head: null });
       if (!row || !candidate) return { key, undo: async () => undefined };
       const mark = { id: candidate.id, created_at: candidate.created_at };
@@ -168,7 +173,8 @@ export class Pushes {
       };
       return { key, undo };
     });
-    this.#promised.set(entry, promised);
+    if (promised) this.#promised.set(entry, promised);
+    return promised !== undefined;
   }
 
   /** The refs were not written after all: the next start must not write them. Git may have written some: that is made good. */

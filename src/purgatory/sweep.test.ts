@@ -12,7 +12,8 @@ import {
   oid,
   state,
 } from "../admission/testing/world.js";
-import { waitingAnnouncement } from "../admission/waiting.js";
+import { waitingAnnouncement, waitingEntry } from "../admission/waiting.js";
+import { removeWaiting } from "../admission/waiting-writes.js";
 import type { Tag } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
@@ -83,6 +84,56 @@ test("a push at the end of a repository's day leaves entry, catalogue and disk o
   assert.equal(await room.repositories.exists(diskAddress(name)), false);
 });
 
+test("nothing ends under a push that began while the end waited for the store", async (context) => {
+  const room = await open(context);
+  const name = nameOf("alice", "late");
+  const waiting = state("alice", "late", [[main, oid("far")]], room.now);
+  await room.send(announcement("alice", "late", [], room.now));
+  await room.send(waiting);
+  const here = async (): Promise<unknown[]> => [
+    (await waitingAnnouncement(room.store, name))?.phase,
+    (await waitingEntry(room.store, waiting.id))?.phase,
+    await room.repositories.exists(diskAddress(name)),
+  ];
+  const ends: (() => void)[] = [];
+  // Asked last before the store is.
+  room.purgatory.expireOnlyIf(() => {
+    ends.push(room.purgatory.pushBegins(diskAddress(name)));
+    return true;
+  });
+  await room.advance(31 * minutes);
+  assert.equal(ends.length, 1, "the second of them finds the push at work");
+  assert.deepEqual(await here(), ["waiting", "waiting", true]);
+  room.purgatory.expireOnlyIf(() => true);
+  for (const end of ends) end();
+  await room.purgatory.sweep();
+  assert.deepEqual(await here(), ["soft", undefined, false]);
+});
+
+test("a push whose state or repository ended after it was decided promises nothing", async (context) => {
+  const room = await open(context);
+  const address = diskAddress(nameOf("alice", "late"));
+  const waiting = state("alice", "late", [[main, oid("far")]], room.now);
+  await room.send(announcement("alice", "late", [], room.now));
+  await room.send(waiting);
+  const updates = [{ ref: main, to: oid("far") as Oid }];
+  const promise = (candidate: typeof waiting | undefined): Promise<boolean> =>
+    room.purgatory.journal({ address, candidate, updates });
+  const promised = async (): Promise<number> => {
+    let count = 0;
+    for await (const _ of room.store.rows("journal")) count++;
+    return count;
+  };
+  await room.store.transact((tx) => removeWaiting(tx, waiting.id));
+  assert.equal(await promise(waiting), false);
+  assert.equal(await promised(), 0);
+  assert.equal(await promise(undefined), true);
+  assert.equal(await promised(), 1);
+  await room.advance(31 * minutes);
+  assert.equal(await promise(undefined), false, "its directory goes");
+  assert.equal(await promised(), 1);
+});
+
 test("data that came before its event is counted while it waits and when it expires", async (context) => {
   const room = await open(context);
   await room.send(announcement("alice", "x", [], room.now));
@@ -127,6 +178,38 @@ test("what its author let expire (NIP-40) is removed, and git follows as if he h
     stop.abort();
   }
   assert.deepEqual(causes, ["1618 expiration", "30617 expiration"]);
+});
+
+test("a maintainer's announcement lapses with the one it leans on when that expires (NIP-40)", async (context) => {
+  const room = await open(context);
+  const brief: Tag = ["expiration", String(room.now + 20 * minutes)];
+  await room.send(announcement("alice", "brief", [maintainers("bob"), brief], room.now));
+  await room.send(state("alice", "brief", [[main, await room.commit(nameOf("alice", "brief"), "one")]], room.now));
+  const leaning = [elsewhere("bob", "brief", [maintainers("carol")], room.now), elsewhere("carol", "brief")];
+  for (const event of leaning) await room.send(event);
+  const here = () => Promise.all(leaning.map((event) => room.isServed(event)));
+  assert.deepEqual(await here(), [true, true]);
+  await room.advance(21 * minutes);
+  assert.deepEqual(await here(), [false, false]);
+});
+
+test("what the public compliance tool deletes is off the disk after two hours, others' when the grace is over", async (context) => {
+  const room = await open(context);
+  const names = [nameOf("tool", "checked"), nameOf("alice", "kept")] as const;
+  const tags: Tag[] = [["t", "grasp-audit-test-event"]];
+  for (const [owner, identifier, t] of [["tool", "checked", tags] as const, ["alice", "kept", []] as const]) {
+    await room.send(announcement(owner, identifier, t, room.now));
+    await room.send(state(owner, identifier, [[main, await room.commit(nameOf(owner, identifier), "one")]], room.now));
+    await room.send(makeEvent(keyOf(owner), 5, [["a", addressOfRepository(owner, identifier)]], room.now));
+  }
+  const rows = () => Promise.all(names.map(async (name) => (await catalogueRow(room.store, name))?.status));
+  const disk = () => Promise.all(names.map((name) => room.repositories.exists(diskAddress(name))));
+  await room.advance(1 * hours);
+  assert.deepEqual(await rows(), ["deleted", "deleted"]);
+  assert.deepEqual(await disk(), [true, true]);
+  await room.advance(1 * hours);
+  assert.deepEqual(await rows(), [undefined, "deleted"]);
+  assert.deepEqual(await disk(), [false, true]);
 });
 
 test("an announcement that expires by its own tag waits no longer than that, and not softly", async (context) => {

@@ -3,6 +3,7 @@
 import { applyChange } from "../admission/apply.js";
 import { storedAuthority } from "../admission/authority.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow, withStatus } from "../admission/catalogue.js";
+import { complianceTag, isOfComplianceTool } from "../admission/compliance-tool.js";
 import { ownerTrusting } from "../admission/exception.js";
 import { refreshListings } from "../admission/listings.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
@@ -13,7 +14,7 @@ import { putWaiting } from "../admission/waiting-writes.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryStore } from "../git/types.js";
-import { expirationOf, tagValues } from "../nostr/event.js";
+import { expirationOf } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
@@ -48,7 +49,6 @@ export interface SweepParts {
 const maxExpiredAtOnce = 500;
 /** Work that looks at every row is done this often; nothing it ends is in a hurry. */
 const choresEverySeconds = 3_600;
-const auditTag = "grasp-audit-test-event";
 
 export class Sweep {
   #seen: { wallMs: number; monotonicMs: number };
@@ -147,7 +147,7 @@ export class Sweep {
   /** Events of the public compliance tool, and their repositories, are not kept. */
   async #removeAuditEvents(untilSeconds: number): Promise<void> {
     const { store, clock } = this.parts;
-    const filter: Filter = { tags: new Map([["t", [auditTag]]]), until: untilSeconds };
+    const filter: Filter = { tags: new Map([["t", [complianceTag]]]), until: untilSeconds };
     for await (const page of store.query([filter], { limit: maxExpiredAtOnce })) {
       for (const { event } of page) {
         const gone = await store.transact(async (tx) => {
@@ -177,10 +177,13 @@ export class Sweep {
   /** Repositories that left or were deleted, once their grace is over. */
   async #removeGoneRepositories(now: number): Promise<void> {
     const { store, settings } = this.parts;
+    const { unhostGraceSeconds, auditSeconds } = settings();
     const over: CatalogueRow[] = [];
     for await (const row of catalogueRows(store)) {
-      const isGoing = row.status === "leaving" || row.status === "deleted";
-      if (isGoing && row.since + settings().unhostGraceSeconds <= now) over.push(row);
+      const { status, since, checkedAt } = row;
+      const isDeleted = status === "deleted";
+      const isOver = since + unhostGraceSeconds <= now || (isDeleted && !!checkedAt && checkedAt + auditSeconds <= now);
+      if (isOver && (isDeleted || status === "leaving")) over.push(row);
     }
     for (const row of over) await store.transact((tx) => forgetRepository(tx, row, now));
     await this.#deleteFromDisk(over);
@@ -195,7 +198,7 @@ function asItsTagsSay(entry: WaitingEntry, expiry: Expiry, now: number, auditSec
   const event = waitingEvent(entry);
   const expiration = expirationOf(event);
   if (expiration !== undefined && expiration <= now) return { to: "gone", rememberUntil: undefined };
-  if (expiry.to !== "soft" || !tagValues(event, "t").includes(auditTag)) return expiry;
+  if (expiry.to !== "soft" || !isOfComplianceTool(event)) return expiry;
   return { ...expiry, expires: Math.min(expiry.expires, entry.created_at + auditSeconds) };
 }
 

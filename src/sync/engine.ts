@@ -20,6 +20,7 @@ import type { SyncMetrics } from "./metrics.js";
 import { Offers } from "./offers.js";
 import { followFeed } from "./own-feed.js";
 import { ownSide, relatedTo, rootsOf } from "./own-side.js";
+import { WaitingAnnouncements } from "./waiting-announcements.js";
 
 export interface SyncEngineParts {
   /** May be changed while the engine runs: the core reads it when it needs it. */
@@ -39,6 +40,7 @@ export interface SyncEngineParts {
 }
 
 export class SyncEngine {
+  readonly waiting: WaitingAnnouncements;
   readonly #parts: SyncEngineParts;
   readonly #core: SyncCore;
   readonly #connections: Connections;
@@ -55,6 +57,7 @@ export class SyncEngine {
     const { store, clock, intake, metrics, logger } = parts;
     this.#parts = parts;
     this.#core = new SyncCore(parts.config);
+    this.waiting = new WaitingAnnouncements(store, (input) => this.tell(input));
     this.#kept = new KeptRows(store, clock, parts.onFault);
     this.#connections = new Connections({
       clock,
@@ -88,7 +91,8 @@ export class SyncEngine {
     if (naughty.length > 0) this.tell({ type: "naughtyLoaded", entries: naughty });
     this.tell({ type: "tick" });
     const replayed = (): void => this.tell({ type: "replayEnded" });
-    this.#following = followFeed(store, (input) => this.tell(input), replayed, this.#stop.signal).catch(onFault);
+    const heard = (input: Input): void => this.waiting.fromFeed(input);
+    this.#following = followFeed(store, heard, replayed, this.#stop.signal).catch(onFault);
   }
 
   tell(input: Input): void {

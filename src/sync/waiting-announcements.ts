@@ -47,6 +47,13 @@ export class WaitingAnnouncements {
     if (entry.kind === "announcement") this.#gone(addressText(addressOfEntry(entry)));
   }
 
+  /** The feed comes later than verdicts: what waits is still wanted when it tells of an earlier version's end. */
+  fromFeed(input: Input): void {
+    this.tell(input);
+    const waiting = input.type === "removed" ? this.#byCoordinate.get(input.address ?? "") : undefined;
+    if (waiting) this.#note(waiting);
+  }
+
   /** Finds what was released, evicted or removed meanwhile. */
   async recheck(): Promise<void> {
     for (const [coordinate, entry] of [...this.#byCoordinate]) {

@@ -19,7 +19,6 @@ import { SyncEngine } from "../sync/engine.js";
 import { createSyncMetrics } from "../sync/metrics.js";
 import { PlaceholderSearch } from "../sync/placeholder-search.js";
 import { type SyncStatus, syncStatus } from "../sync/status.js";
-import { WaitingAnnouncements } from "../sync/waiting-announcements.js";
 import { reachOf } from "./reach.js";
 import { repeatedly } from "./repeatedly.js";
 import { coreConfig, linkTimes } from "./sync-config.js";
@@ -102,7 +101,7 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
     logger,
     onFault,
   });
-  const waiting = new WaitingAnnouncements(store, (input) => engine.tell(input));
+  const { waiting } = engine;
   const search = new PlaceholderSearch(clock, (ids, coordinate) => engine.tell({ type: "wantIds", ids, coordinate }));
   engine.tell({ type: "ignoredRelays", relays: parts.ignoredRelays });
   await waiting.open();

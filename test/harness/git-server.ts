@@ -90,6 +90,8 @@ export class GitServer {
   /** Called at each question for authority; may change it. */
   onAuthority: (asked: number) => void = () => undefined;
   authorityAsked = 0;
+  /** False: what the push was decided by is gone. */
+  onJournal: () => boolean = () => true;
   readonly operations: GitOperation[] = [];
   readonly journal: JournalEntry[] = [];
   readonly released: PushOutcome[] = [];
@@ -122,7 +124,7 @@ export class GitServer {
       clock: systemClock,
       lookUp: (_npub, identifier) => it().catalogue.get(identifier),
       authority: async () => it().#authority(),
-      journal: async (entry) => void it().journal.push(entry),
+      journal: async (entry) => it().onJournal() && it().journal.push(entry) > 0,
       released: async (outcome) => {
         it().released.push(outcome);
         return it().releaseMessages;

@@ -403,6 +403,38 @@ test("a server that never ends its fetch does not keep the others from being ask
   assert.ok(asked.filter((url) => url.startsWith("b")).length >= 3);
 });
 
+test("a server that sent more than there was room for is told apart until something else is asked of it", () => {
+  const driver = new DrivenCore();
+  driver.announce("r", "https://a.test/1", "https://b.test/1");
+  const known = (): (string | number)[][] =>
+    driver.fetches.splice(0).map((one) => [one.url.slice(8, 9), one.tooFewBytes]);
+  driver.waiting("r", { id: "s", ids: [oid(1)] });
+  driver.advance(500);
+  driver.finish(1, { failure: "quota-full", tooFewBytes: 5_000 });
+  driver.finish(2, { failure: "timeout" });
+  assert.deepEqual(known(), [
+    ["a", 0],
+    ["b", 0],
+  ]);
+  driver.waiting("r", { id: "p", kind: "pull-request", ids: [oid(2)] });
+  driver.advance(20 * second);
+  // The shell did not even ask.
+  driver.finish(3, { failure: "quota-full" });
+  driver.finish(4, { failure: "timeout" });
+  assert.deepEqual(known(), [
+    ["a", 5_000],
+    ["b", 0],
+  ]);
+  driver.send({ type: "arrived", repository: "r", ids: [oid(1)] });
+  driver.advance(60 * second);
+  assert.deepEqual(known(), [["a", 0]]);
+  driver.finish(5, { failure: "quota-full", tooFewBytes: 5_000 });
+  driver.finish(6, { failure: "timeout" });
+  driver.waiting("r", { id: "new", ids: [oid(3)] });
+  driver.advance(500);
+  assert.deepEqual(known().slice(1), [["a", 0]], "a new state is a fresh start");
+});
+
 test("soft entries are looked at once when they appear, then every hour, and keep nothing in the queue", () => {
   const driver = new DrivenCore();
   driver.announce("r", "https://a.test/1");

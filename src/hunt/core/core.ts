@@ -259,6 +259,7 @@ export class HuntCore {
     if (!fetch) return;
     const { job, target } = fetch;
     job.noteRefused(target.url, result.refused);
+    if (result.tooFewBytes !== undefined) job.noteTooLarge(fetch, result.tooFewBytes);
     const lacked = job.lacksAnything;
     const by = job.take(result.arrived, nowMs);
     if (by > 0) emit({ type: "count", metric: "purgatory_sync_oids_fetched_total", labels: {}, by });

@@ -10,6 +10,7 @@ export interface RunningFetch {
   readonly id: FetchId;
   readonly job: HuntJob;
   readonly target: HuntUrl;
+  readonly ids: readonly Oid[];
   /** The domain where it holds a place: its URL's, or the one it was redirected to. None while it moves over. */
   at: string | undefined;
   /** The domain whose leave it waits for. */
@@ -43,6 +44,8 @@ export class HuntJob {
   #lastEndMs: number | undefined;
   readonly #items = new Map<string, Item>();
   readonly #refusedBy = new Map<string, Set<Oid>>();
+  /** By URL: what did not fit. */
+  readonly #tooLarge = new Map<string, { readonly ids: readonly Oid[]; readonly bytes: number }>();
 
   constructor(
     readonly key: string,
@@ -92,7 +95,7 @@ export class HuntJob {
     }
     if (freshStart) {
       this.attempts = 0;
-      this.#refusedBy.clear();
+      this.#forgetAnswers();
     }
     return freshStart;
   }
@@ -132,7 +135,7 @@ export class HuntJob {
 
   askNow(nowMs: number): void {
     if (!this.lacksAnything || this.attempt) return;
-    this.#refusedBy.clear();
+    this.#forgetAnswers();
     this.wantAt(nowMs);
   }
 
@@ -154,7 +157,12 @@ export class HuntJob {
   rest(): void {
     this.dueMs = undefined;
     this.attempts = 0;
+    this.#forgetAnswers();
+  }
+
+  #forgetAnswers(): void {
     this.#refusedBy.clear();
+    this.#tooLarge.clear();
   }
 
   /** What to ask this server for: ids it has not refused yet first, so that the rest gets its turn next time. */
@@ -173,6 +181,17 @@ export class HuntJob {
     const refused = this.#refusedBy.get(url) ?? new Set();
     for (const id of ids) refused.add(id);
     this.#refusedBy.set(url, refused);
+  }
+
+  noteTooLarge({ target, ids }: RunningFetch, bytes: number): void {
+    this.#tooLarge.set(target.url, { ids, bytes });
+  }
+
+  /** More ids than did not fit then do not fit now. */
+  tooFewBytesFor(url: string, ids: readonly Oid[]): number {
+    const known = this.#tooLarge.get(url);
+    const asked = new Set(known && ids);
+    return known?.ids.every((id) => asked.has(id)) ? known.bytes : 0;
   }
 
   isFetching(url: string): boolean {

@@ -54,6 +54,8 @@ export interface FetchResult {
   /** Ids this server said it does not have, or does not give. */
   readonly refused: readonly Oid[];
   readonly failure?: FetchFailureCode;
+  /** It would have been more than this, which was all there was room for. */
+  readonly tooFewBytes?: number;
 }
 
 export type HuntInput =
@@ -108,6 +110,8 @@ export type HuntCommand =
       /** All needed ids; those this URL has not refused yet come first. */
       readonly ids: readonly Oid[];
       readonly maxBytes: number;
+      /** So much room was not enough for these ids from this URL: with no more of it they are not worth asking for. */
+      readonly tooFewBytes: number;
       readonly path: "main" | "domain";
     }
   | { readonly type: "cancel"; readonly fetch: FetchId }

@@ -98,10 +98,12 @@ export class Servers {
     const domain = this.#domain(target.domain);
     const id = ++this.#lastFetch;
     const at = domain.name;
+    const ids = job.idsFor(target.url);
     const fetch: RunningFetch = {
       id,
       job,
       target,
+      ids,
       at,
       wants: undefined,
       connections: 1,
@@ -115,8 +117,10 @@ export class Servers {
     due.add(nowMs + config.slowFetchMs, { type: "slow", fetch: id });
     this.#domains.report(domain);
     const { kind, key } = job;
+    const { url } = target;
     const { maxBytes } = config.lanes[kind];
-    emit({ type: "fetch", fetch: id, kind, job: key, url: target.url, ids: job.idsFor(target.url), maxBytes, path });
+    const tooFewBytes = job.tooFewBytesFor(url, ids);
+    emit({ type: "fetch", fetch: id, kind, job: key, url, ids, maxBytes, tooFewBytes, path });
   }
 
   /** Answers the job whose next URL may start now, if the fetch still runs. */

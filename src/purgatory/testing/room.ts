@@ -18,7 +18,7 @@ import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Oid } from "../../nostr/ids.js";
 import { createMemoryStore } from "../../store/memory/create.js";
 import type { Released } from "../finish.js";
-import { Purgatory } from "../purgatory.js";
+import { Purgatory, type PurgatoryObserver } from "../purgatory.js";
 import { diskAddress } from "../repository-address.js";
 import { defaultPurgatorySettings, type PurgatorySettings } from "../settings.js";
 
@@ -27,6 +27,7 @@ export class Room {
   readonly store = createMemoryStore({ clock: this.clock });
   readonly released: Released[] = [];
   placeholdersExpired = 0;
+  expired: PurgatoryObserver["expired"] = () => undefined;
   settings: PurgatorySettings = { ...defaultPurgatorySettings, startGraceSeconds: 0, caps: defaultCaps };
   readonly #policy = new World().policy;
 
@@ -60,7 +61,7 @@ export class Room {
       diskShareUsed: async () => 0,
       observer: {
         released: (item) => void this.released.push(item),
-        expired: () => undefined,
+        expired: (entry, expiry) => this.expired(entry, expiry),
         placeholdersExpired: (count) => {
           this.placeholdersExpired += count;
         },

@@ -80,18 +80,34 @@ export function offer(
     return;
   }
   if (relay) {
-    relay.offersInFlight += 1;
-    if (
-      relay.offersInFlight >= state.config.maxOffersInFlight &&
-      !relay.readingPaused &&
-      relay.status === "connected"
-    ) {
+    const room = roomToday(state, relay, step);
+    if (room <= 0) {
+      drop(relay, "over-budget", step);
+      return;
+    }
+    // Never one too many: those on their way may all be new.
+    const mustWait = relay.offersInFlight >= room;
+    if (mustWait) relay.held.push({ source, layerFour, event });
+    else relay.offersInFlight += 1;
+    const isFull = mustWait || relay.offersInFlight >= state.config.maxOffersInFlight;
+    if (isFull && !relay.readingPaused && relay.status === "connected") {
       relay.readingPaused = true;
       step.out.push({ type: "pauseReading", relay: key, link: relay.link });
     }
+    if (mustWait) return;
   }
   const offered: Offer = { type: "offerToIntake", relay: key, source, layerFour, event, coordinate };
   if (coordinate === undefined || state.budgets.take(coordinate, offered)) step.out.push(offered);
+}
+
+/** How many new events the relay may bring before its day is over. */
+function roomToday({ config }: SyncState, relay: Relay, step: Step): number {
+  const nowMs = step.now.monotonicMs;
+  if (nowMs - relay.dayStartMs >= config.dayMs) {
+    relay.dayStartMs = nowMs;
+    relay.newToday = 0;
+  }
+  return config.maxNewPerRelayPerDay - relay.newToday;
 }
 
 /** An event that one of our subscriptions asked for. */
@@ -114,6 +130,9 @@ export function drop(relay: Relay | undefined, label: string, step: Step): void 
 function oneOfferLess(state: SyncState, relay: Relay | undefined, step: Step): void {
   if (!relay) return;
   relay.offersInFlight = Math.max(0, relay.offersInFlight - 1);
+  for (const { source, layerFour, event } of relay.held.splice(0)) {
+    offer(state, relay.key, source, layerFour, event, step);
+  }
   // The last verdict of a sync lets its summary be written.
   if (relay.offersInFlight === 0) state.touched.add(relay);
   if (!relay.readingPaused || relay.offersInFlight > state.config.maxOffersInFlight / 2) return;
@@ -146,6 +165,7 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
   const { config } = state;
   const relay = state.relays.get(input.relay);
   const isNew = outcome.type === "stored" || outcome.type === "held";
+  if (isNew && relay) countNew(state, relay, step);
   oneOfferLess(state, relay, step);
   if (input.coordinate !== undefined) settleBudget(state, input.coordinate, isNew, step);
   state.remembered.note(event, outcome, input.relay, step.now, step.out);
@@ -184,7 +204,6 @@ function noteHistory(relay: Relay, source: EventSource, step: Step): void {
 }
 
 function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, step: Step): void {
-  const { config } = state;
   for (const [name, value] of event.tags) {
     const root =
       name !== undefined && value !== undefined && idTag.test(name) ? state.wanted.rootNumber(value) : undefined;
@@ -192,16 +211,13 @@ function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, 
     state.wanted.noteActivity(root, Math.min(event.created_at, step.now.wallMs / 1000));
     if (relay) reconsider(state, relay, rootItem(root));
   }
-  if (!relay) return;
-  const nowMs = step.now.monotonicMs;
-  if (nowMs - relay.dayStartMs >= config.dayMs) {
-    relay.dayStartMs = nowMs;
-    relay.newToday = 0;
-  }
+}
+
+function countNew(state: SyncState, relay: Relay, step: Step): void {
+  const room = roomToday(state, relay, step) - 1;
   relay.newToday += 1;
-  if (relay.newToday < config.maxNewPerRelayPerDay) return;
-  relay.newToday = 0;
-  pause(state, relay, "relay-budget-hit", relay.dayStartMs + config.dayMs - nowMs, step);
+  if (room > 0) return;
+  pause(state, relay, "relay-budget-hit", relay.dayStartMs + state.config.dayMs - step.now.monotonicMs, step);
 }
 
 function pause(state: SyncState, relay: Relay, code: string, forMs: number, step: Step): void {

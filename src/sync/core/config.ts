@@ -52,6 +52,7 @@ export const syncDefaults = {
   negentropyFailuresBeforeGivingUp: 3,
   noNegentropyMs: 24 * hour,
   retryDelaysMs: [5 * second, 10 * second, 20 * second, 30 * second] as readonly number[],
+  /** All that such a relay's pages can show has come: only a change over there makes them worth asking for again. */
   unpageableRetryMs: hour,
   failuresUntilNoted: 3,
   disableNegentropy: false,

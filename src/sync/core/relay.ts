@@ -1,10 +1,11 @@
 // What the core knows of one relay. Data only: each part is changed by the file that is named beside it.
 
 import type { RelayUrl } from "../../net/url.js";
+import type { NostrEvent } from "../../nostr/event.js";
 import type { EventId } from "../../nostr/ids.js";
 import { type Item, type Layer, slots, type Word } from "./items.js";
 import type { Asked, Job, Related, Sweep } from "./job.js";
-import type { RelayKey, RelayLimits, Time } from "./messages.js";
+import type { EventSource, RelayKey, RelayLimits, Time } from "./messages.js";
 
 /** A live subscription over one group of items (live.ts). Three filters of the same values, or one. */
 export class Chunk {
@@ -125,6 +126,8 @@ export class Relay {
   readingPaused = false;
   dayStartMs: number;
   newToday = 0;
+  /** Wait for verdicts that tell whether there is room for them today; few, because reading pauses. */
+  readonly held: { readonly source: EventSource; readonly layerFour: boolean; readonly event: NostrEvent }[] = [];
   judged = 0;
   refused = 0;
   // core.ts

@@ -3,7 +3,7 @@
 import type { Oid } from "../../../nostr/ids.js";
 import { type HuntConfig, huntDefaults } from "../config.js";
 import { HuntCore } from "../core.js";
-import type { FetchFailureCode, FetchId, HuntCommand, HuntInput, WaitingItem } from "../messages.js";
+import type { FetchId, FetchResult, HuntCommand, HuntInput, WaitingItem } from "../messages.js";
 
 export type Fetch = Extract<HuntCommand, { type: "fetch" }> & { readonly atMs: number };
 
@@ -67,13 +67,9 @@ export class DrivenCore {
     return this.send({ type: "announcements", repository, announcements });
   }
 
-  finish(
-    fetch: FetchId,
-    { arrived = [], refused = [], failure }: { arrived?: Oid[]; refused?: Oid[]; failure?: FetchFailureCode } = {},
-  ): readonly HuntCommand[] {
+  finish(fetch: FetchId, { arrived = [], refused = [], ...rest }: Partial<FetchResult> = {}): readonly HuntCommand[] {
     this.running.delete(fetch);
-    const result = failure === undefined ? { arrived, refused } : { arrived, refused, failure };
-    return this.send({ type: "fetch-finished", fetch, result });
+    return this.send({ type: "fetch-finished", fetch, result: { arrived, refused, ...rest } });
   }
 
   /** Moves on, with a tick at every moment the core asked to be woken at. */

@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { addressOfRepository, announcement, keyOf, makeEvent, World } from "../admission/testing/world.js";
+import { systemClock } from "../base/clock.js";
+import { createMemoryStore } from "../store/memory/create.js";
+import { Driver } from "./core/testing/driver.js";
+import { WaitingAnnouncements } from "./waiting-announcements.js";
+
+test("a repository that was deleted and announced again is followed, also when the feed tells of the end last", async (context) => {
+  const world = new World();
+  const driver = new Driver();
+  const store = createMemoryStore({ clock: systemClock });
+  context.after(() => store.close());
+  const waiting = new WaitingAnnouncements(store, (input) => void driver.tell(input));
+  const address = addressOfRepository("alice", "again");
+  const first = await world.host("alice", "again", [["relays", "wss://a.example"]]);
+  waiting.fromFeed({ type: "accepted", event: first, hosted: true });
+  waiting.decided(await world.send(makeEvent(keyOf("alice"), 5, [["a", address]], world.now)));
+  world.now += 1;
+  waiting.decided(await world.send(announcement("alice", "again", [["relays", "wss://b.example"]], world.now)));
+  assert.equal(waiting.count, 1);
+  waiting.fromFeed({ type: "removed", id: first.id, address, cause: "deletion" });
+  driver.advance(5_000);
+  assert.equal(driver.snapshot().repos, 1);
+  assert.ok(driver.relay("b.example"));
+  waiting.decided(await world.send(makeEvent(keyOf("alice"), 5, [["a", address]], world.now)));
+  waiting.fromFeed({ type: "removed", id: first.id, address, cause: "deletion" });
+  assert.equal(driver.snapshot().repos, 0, "what waits no more is not brought back");
+});
