@@ -141,6 +141,26 @@ test("keys, events, networks and kinds are banned, listed with reasons, and allo
   assert.equal((await client.publish(server.announcement(key, "y")))[2], true);
 });
 
+test("a ban is lifted by unbanpubkey, an allowed key is taken off by unallowpubkey", async () => {
+  const methods = await call<string[]>("supportedmethods");
+  assert.ok(methods.includes("unbanpubkey") && methods.includes("unallowpubkey"));
+  const [banned, allowed, third] = [newKey(), newKey(), newKey()];
+  await call("banpubkey", banned.pubkey, "spam");
+  assert.equal(await call("unbanpubkey", banned.pubkey), true);
+  assert.deepEqual(await call("listbannedpubkeys"), []);
+
+  // The first entry closes the server to everybody else; only then do allowed keys matter.
+  await server.operate("lists.add", { list: "repository-whitelist", entry: third.pubkey });
+  await call("allowpubkey", allowed.pubkey);
+  assert.equal((await client.publish(server.announcement(allowed, "one")))[2], true);
+  assert.equal(await call("unallowpubkey", allowed.pubkey), true);
+  assert.match(String((await client.publish(server.announcement(allowed, "two")))[3]), /only repositories on its list/);
+  assert.deepEqual(await call("listallowedpubkeys"), [{ pubkey: third.pubkey }]);
+  assert.deepEqual(await call("listbannedpubkeys"), [], "not allowed is not banned");
+  await assert.rejects(call("unallowpubkey", "a-repository"), /must be a public key/);
+  await server.operate("lists.remove", { list: "repository-whitelist", entry: third.pubkey });
+});
+
 test("the relay's name, description and icon change in the information document at once and after a restart", async () => {
   const information = async (): Promise<Record<string, unknown>> =>
     (await fetch(server.httpUrl, { headers: { accept: "application/nostr+json" } })).json() as Promise<

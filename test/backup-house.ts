@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { cleanEnvironment, type Ended } from "./cli-run.js";
+import { cleanEnvironment, type Ended, endOf } from "./cli-run.js";
 import { runProgram } from "./harness/git-server.js";
 import { Person, type SignedEvent } from "./harness/grasp-people.js";
 import { Story, stateEvent } from "./harness/grasp-story.js";
@@ -23,18 +23,7 @@ export function startVerb(folder: string, args: readonly string[]): { child: Chi
     env: cleanEnvironment(dataSettings(folder)),
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const ended = new Promise<Ended>((resolve) => {
-    let stdout = "";
-    let stderr = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      stdout += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      stderr += text;
-    });
-    child.once("close", (code) => resolve({ code, stdout, stderr }));
-  });
-  return { child, ended };
+  return { child, ended: endOf(child) };
 }
 
 export const verb = (folder: string, ...args: readonly string[]): Promise<Ended> => startVerb(folder, args).ended;

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { keyFrom, signedEvent } from "../src/nostr/testing/signed.js";
-import { cleanEnvironment, holdfast, program } from "./cli-run.js";
+import { cleanEnvironment, type Ended, endOf, holdfast, program } from "./cli-run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-cli-events-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -19,18 +19,9 @@ const raws = Array.from(
 );
 
 /** `holdfast …` with whatever a shell puts before it. */
-function inShell(before: string): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn("sh", ["-c", `${before} | "${process.execPath}" "${program}" events import`], {
-    env: cleanEnvironment(data),
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const read = { stdout: "", stderr: "" };
-  for (const name of ["stdout", "stderr"] as const) {
-    child[name].setEncoding("utf8").on("data", (text: string) => {
-      read[name] += text;
-    });
-  }
-  return new Promise((resolve) => child.on("close", (code) => resolve({ code, ...read })));
+function inShell(before: string): Promise<Ended> {
+  const command = `${before} | "${process.execPath}" "${program}" events import`;
+  return endOf(spawn("sh", ["-c", command], { env: cleanEnvironment(data), stdio: ["ignore", "pipe", "pipe"] }));
 }
 
 describe("events and compact as processes", { timeout: 240_000 }, () => {

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, promises, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -21,8 +22,7 @@ import { survivable } from "../src/wiring/passing-faults.js";
 import { npub, owner } from "./harness/git-server.js";
 import { Person } from "./harness/grasp-people.js";
 import { Story, stateEvent } from "./harness/grasp-story.js";
-import { HuntGitServer, WorkingClone } from "./harness/hunt-git-server.js";
-import { HuntHouse } from "./harness/hunt-house.js";
+import { type HuntWorld, huntWorld, impatient } from "./harness/hunt-world.js";
 import { keyOf } from "./harness/relay-events.js";
 import { newFolder, removeFolder, until } from "./harness/server.js";
 
@@ -133,31 +133,55 @@ describe("what killed git leaves", () => {
 });
 
 describe("a hunt", () => {
-  it("that is cancelled just before git starts ends quietly", async () => {
-    const house = await HuntHouse.start();
-    const work = await WorkingClone.make();
-    const remote = await HuntGitServer.start();
+  const key = keyOf("hunted");
+  const publish = async ({ house, work, remote }: HuntWorld) => {
+    const tip = await work.commitFile("a", "one");
+    await remote.publish("demo", work.path, { "refs/heads/main": tip });
+    await house.announce(key, "demo", [remote.url("demo")], { created_at: house.now - 3 });
+    return house.state(key, "demo", { "refs/heads/main": tip }, { created_at: house.now - 2 });
+  };
+
+  it("that is cancelled just before git starts ends quietly", async (t) => {
+    const world = await huntWorld(t);
+    const { house } = world;
     const { quarantine } = GitRepository.prototype;
-    try {
-      const tip = await work.commitFile("a", "one");
-      await remote.publish("demo", work.path, { "refs/heads/main": tip });
-      let closing: Promise<void> | undefined;
-      GitRepository.prototype.quarantine = async function () {
-        closing ??= house.room.hunting.close();
-        return quarantine.call(this);
-      };
-      const key = keyOf("cancelled");
-      await house.announce(key, "demo", [remote.url("demo")], { created_at: house.now - 3 });
-      await house.state(key, "demo", { "refs/heads/main": tip }, { created_at: house.now - 2 });
-      assert.ok(await until(() => closing !== undefined, 60_000));
-      await closing;
-      assert.deepEqual(house.faults, []);
-    } finally {
-      GitRepository.prototype.quarantine = quarantine;
-      await house.close();
-      await work.remove();
-      await remote.close();
-    }
+    let closing: Promise<void> | undefined;
+    t.mock.method(GitRepository.prototype, "quarantine", function (this: GitRepository) {
+      closing ??= house.room.hunting.close();
+      return quarantine.call(this);
+    });
+    await publish(world);
+    assert.ok(await until(() => closing !== undefined, 60_000));
+    await closing;
+    assert.deepEqual(house.faults, []);
+  });
+
+  it("for which no descriptor is left to look at what comes is given up, and done again later", async (t) => {
+    const world = await huntWorld(t, { hunt: impatient });
+    const { house, remote } = world;
+    remote.behaviour = { type: "hang-after-headers" };
+    const { readdir } = promises;
+    let refusals = 0;
+    const refusing = async (...args: Parameters<typeof readdir>): Promise<unknown> => {
+      if (!String(args[0]).includes("tmp_quarantine-")) return readdir(...args);
+      refusals++;
+      throw Object.assign(new Error("EMFILE: too many open files"), { code: "EMFILE" });
+    };
+    t.mock.method(promises, "readdir", refusing as unknown as typeof readdir);
+    syncBuiltinESMExports();
+    t.after(() => {
+      t.mock.restoreAll();
+      syncBuiltinESMExports();
+    });
+    const state = await publish(world);
+    const passing = (): boolean => house.logged.some(({ message }) => message.startsWith("a fault that passes"));
+    assert.ok(await until(passing, 60_000), `${refusals} refusals`);
+    assert.ok(refusals > 0);
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+    remote.behaviour = { type: "none" };
+    assert.ok(await until(() => house.isServed(state), 60_000), "the state is served");
+    assert.deepEqual(house.faults, []);
   });
 });
 

@@ -9,30 +9,21 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { HuntConfig } from "../src/hunt/core/config.js";
 import { runProgram } from "./harness/git-server.js";
-import { HuntGitServer, type Misbehaviour, mustGit, WorkingClone } from "./harness/hunt-git-server.js";
-import { type HouseWish, HuntHouse, until } from "./harness/hunt-house.js";
+import { type Misbehaviour, mustGit } from "./harness/hunt-git-server.js";
+import { type HouseWish, until } from "./harness/hunt-house.js";
+import { huntWorld, impatient } from "./harness/hunt-world.js";
 import { keyOf } from "./harness/relay-events.js";
 
 const owner = keyOf("hostile owner");
 
-const impatient = (config: HuntConfig): HuntConfig => ({
-  ...config,
-  syncDelayMs: 10,
-  backoffMs: [100],
-  domain: { concurrent: 5, rate: 1_000 },
+const shortFetches = (config: HuntConfig): HuntConfig => ({
+  ...impatient(config),
   fetch: { ...config.fetch, totalMs: 5_000, slowForMs: 1_000 },
 });
 
 async function world(context: TestContext, wish: HouseWish = {}) {
-  const house = await HuntHouse.start({ hunt: impatient, ...wish });
-  const work = await WorkingClone.make();
-  const remote = await HuntGitServer.start();
-  context.after(async () => {
-    await house.close();
-    await work.remove();
-    await remote.close();
-  });
-  return { house, work, remote, name: house.name(owner, "demo") };
+  const made = await huntWorld(context, { hunt: shortFetches, ...wish });
+  return { ...made, name: made.house.name(owner, "demo") };
 }
 
 /** Two attempts were made, each ended with this answer, and the disk looks as before. */
@@ -116,7 +107,7 @@ test("a pack with a tree that holds .git is refused, however often it is sent", 
 
 test("a pack above the limit of bytes is given up", async (context) => {
   const small = (config: HuntConfig): HuntConfig => ({
-    ...impatient(config),
+    ...shortFetches(config),
     lanes: { ...config.lanes, repository: { ...config.lanes.repository, maxBytes: 100_000 } },
   });
   const setting = await world(context, { hunt: small });
@@ -130,8 +121,8 @@ test("a pack above the limit of bytes is given up", async (context) => {
 
 test("a pack above the limit of objects is given up", async (context) => {
   const few = (config: HuntConfig): HuntConfig => ({
-    ...impatient(config),
-    fetch: { ...impatient(config).fetch, maxObjects: 2 },
+    ...shortFetches(config),
+    fetch: { ...shortFetches(config).fetch, maxObjects: 2 },
   });
   const setting = await world(context, { hunt: few });
   const { house, work, remote } = setting;

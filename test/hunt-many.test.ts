@@ -5,6 +5,7 @@ import { ManualClock } from "../src/base/testing/manual-clock.js";
 import type { HuntConfig } from "../src/hunt/core/config.js";
 import { HuntGitServer, WorkingClone } from "./harness/hunt-git-server.js";
 import { HuntHouse, until } from "./harness/hunt-house.js";
+import { huntWorld } from "./harness/hunt-world.js";
 import { keyOf } from "./harness/relay-events.js";
 
 const owner = keyOf("many owner");
@@ -45,15 +46,8 @@ test("200 repositories that wait at one domain are asked for in turn, within the
     domain: { concurrent: 5, rate },
   });
   const { clock, run, stop } = stoppedClock();
-  const house = await HuntHouse.start({ hunt: throttled, clock });
-  const work = await WorkingClone.make();
-  const remote = await HuntGitServer.start();
-  context.after(async () => {
-    stop();
-    await house.close();
-    await work.remove();
-    await remote.close();
-  });
+  context.after(stop);
+  const { house, work, remote } = await huntWorld(context, { hunt: throttled, clock });
   const tip = await work.commit("one");
   await remote.publish("empty", work.path, {});
   await remote.publish("full", work.path, { "refs/heads/main": tip });

@@ -4,9 +4,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { type TestContext, test } from "node:test";
-import type { HuntConfig } from "../src/hunt/core/config.js";
-import { HuntGitServer, WorkingClone } from "./harness/hunt-git-server.js";
-import { HuntHouse, until } from "./harness/hunt-house.js";
+import { until } from "./harness/hunt-house.js";
+import { huntWorld, impatient } from "./harness/hunt-world.js";
 import { keyOf } from "./harness/relay-events.js";
 
 const owner = keyOf("thrifty owner");
@@ -14,25 +13,11 @@ const stranger = keyOf("generous stranger");
 const other = keyOf("another stranger");
 const withinMs = 30_000;
 
-const impatient = (config: HuntConfig): HuntConfig => ({
-  ...config,
-  syncDelayMs: 10,
-  backoffMs: [100],
-  domain: { concurrent: 5, rate: 1_000 },
-});
-
 async function world(context: TestContext, environment: Record<string, string>) {
-  const house = await HuntHouse.start({ hunt: impatient, environment });
-  const work = await WorkingClone.make();
-  const remote = await HuntGitServer.start();
-  context.after(async () => {
-    await house.close();
-    await work.remove();
-    await remote.close();
-  });
+  const made = await huntWorld(context, { hunt: impatient, environment });
   const refusals = (): number =>
-    house.logged.filter(({ fields }) => JSON.stringify(fields ?? {}).includes('"code":"quota-full"')).length;
-  return { house, work, remote, refusals, isRefused: () => refusals() > 0 };
+    made.house.logged.filter(({ fields }) => JSON.stringify(fields ?? {}).includes('"code":"quota-full"')).length;
+  return { ...made, refusals, isRefused: () => refusals() > 0 };
 }
 
 for (const [whose, setting] of [

@@ -5,22 +5,17 @@ import { access, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { diskAddress } from "../src/purgatory/repository-address.js";
-import { HuntGitServer, mustGit, WorkingClone } from "./harness/hunt-git-server.js";
-import { HuntHouse, until } from "./harness/hunt-house.js";
+import { mustGit } from "./harness/hunt-git-server.js";
+import { until } from "./harness/hunt-house.js";
+import { huntWorld } from "./harness/hunt-world.js";
 import { keyOf } from "./harness/relay-events.js";
 
 const owner = keyOf("repair owner");
 
 /** One served repository with two branches, its data on a listed server. */
 async function served(context: TestContext) {
-  const house = await HuntHouse.start();
-  const work = await WorkingClone.make();
-  const remote = await HuntGitServer.start();
-  context.after(async () => {
-    await house.close();
-    await work.remove();
-    await remote.close();
-  });
+  const made = await huntWorld(context);
+  const { house, work, remote } = made;
   const first = await work.commitFile("a", "one");
   const second = await work.commitFile("b", "two");
   const refs = { "refs/heads/dev": first, "refs/heads/main": second };
@@ -30,23 +25,17 @@ async function served(context: TestContext) {
   const state = await house.state(owner, "demo", refs, { created_at: house.now - 2 });
   await until("the state is served", () => house.isServed(state));
   await until("the fetch is over", () => house.room.hunting.fetchesInFlight === 0);
-  return { house, work, remote, name, refs, first, second, directory: house.repository(name).directory };
-}
-
-async function restarted(context: TestContext, from: HuntHouse): Promise<HuntHouse> {
-  const again = await HuntHouse.start({ from });
-  context.after(() => again.shut());
-  return again;
+  return { ...made, name, refs, first, second, directory: house.repository(name).directory };
 }
 
 test("refs that drifted while the server was down are realigned at its start, without asking anybody", async (context) => {
-  const { house, remote, name, refs, first, directory } = await served(context);
+  const { house, again: startAgain, remote, name, refs, first, directory } = await served(context);
   await house.shut();
   await mustGit(["--git-dir", directory, "update-ref", "refs/heads/main", first]);
   await mustGit(["--git-dir", directory, "update-ref", "-d", "refs/heads/dev"]);
   await mustGit(["--git-dir", directory, "update-ref", "refs/tags/planted", first]);
   const asked = remote.requests.length;
-  const again = await restarted(context, house);
+  const again = await startAgain();
   await again.room.repair.settled();
   assert.deepEqual(await again.refs(name), refs);
   assert.equal(remote.requests.length, asked);
@@ -70,23 +59,23 @@ test("objects that were lost are found by the check and hunted", async (context)
 });
 
 test("a repository whose directory is gone is filled again", async (context) => {
-  const { house, name, refs, directory } = await served(context);
+  const { house, again: startAgain, name, refs, directory } = await served(context);
   await house.shut();
   await rm(directory, { recursive: true });
-  const again = await restarted(context, house);
+  const again = await startAgain();
   await until("its refs are back", async () => JSON.stringify(await again.refs(name)) === JSON.stringify(refs));
   assert.deepEqual(again.faults, []);
 });
 
 test("a served pull request that lost its ref gets it back", async (context) => {
-  const { house, work, remote, name, directory } = await served(context);
+  const { house, again: startAgain, work, remote, name, directory } = await served(context);
   const tip = await work.commit("topic");
   await remote.publish("fork", work.path, { "refs/heads/topic": tip });
   const event = await house.pullRequest(keyOf("somebody"), name, tip, [remote.url("fork")]);
   await until("the pull request is served", () => house.isServed(event));
   await house.shut();
   await mustGit(["--git-dir", directory, "update-ref", "-d", `refs/nostr/${event.id}`]);
-  const again = await restarted(context, house);
+  const again = await startAgain();
   await again.room.repair.settled();
   await again.room.repair.check(name);
   assert.equal((await again.refs(name))[`refs/nostr/${event.id}`], tip);

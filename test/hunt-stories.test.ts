@@ -1,29 +1,16 @@
 // The hunt end to end, with real git servers on loopback: seed 5's timelines, and what adds up from several servers.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { waitingEntry } from "../src/admission/waiting.js";
 import { ManualClock } from "../src/base/testing/manual-clock.js";
-import { HuntGitServer, mustGit, WorkingClone } from "./harness/hunt-git-server.js";
-import { freeAddress, fromClient, type HouseWish, HuntHouse, until } from "./harness/hunt-house.js";
+import { mustGit } from "./harness/hunt-git-server.js";
+import { freeAddress, fromClient, HuntHouse, until } from "./harness/hunt-house.js";
+import { huntWorld } from "./harness/hunt-world.js";
 import { keyOf } from "./harness/relay-events.js";
 
 const owner = keyOf("hunt owner");
 const contributor = keyOf("hunt contributor");
-
-async function world(context: TestContext, wish: HouseWish = {}, servers = 1) {
-  const house = await HuntHouse.start(wish);
-  const work = await WorkingClone.make();
-  const remotes = await Promise.all(Array.from({ length: servers }, () => HuntGitServer.start()));
-  context.after(async () => {
-    await house.close();
-    await work.remove();
-    await Promise.all(remotes.map((remote) => remote.close()));
-  });
-  const [remote] = remotes;
-  assert.ok(remote);
-  return { house, work, remote, remotes };
-}
 
 /** Moves the clock in small steps; fetches, which take real time, end in between. */
 async function advance(house: HuntHouse, clock: ManualClock, seconds: number, step = 5): Promise<void> {
@@ -37,7 +24,7 @@ async function advance(house: HuntHouse, clock: ManualClock, seconds: number, st
 }
 
 test("timeline C: a synced state's refs are served when the data was found on a listed server", async (context) => {
-  const { house, work, remote } = await world(context);
+  const { house, work, remote } = await huntWorld(context);
   const tip = await work.commitFile("a", "one");
   await remote.publish("demo", work.path, { "refs/heads/main": tip });
   const name = house.name(owner, "demo");
@@ -58,7 +45,7 @@ test("timeline C: a synced state's refs are served when the data was found on a 
 });
 
 test("data that is here already when it is looked for releases what waits for it", async (context) => {
-  const { house, work } = await world(context);
+  const { house, work } = await huntWorld(context);
   const tip = await work.commitFile("a", "one");
   const name = house.name(owner, "demo");
   await house.announce(owner, "demo", []);
@@ -82,7 +69,7 @@ test("data that is here already when it is looked for releases what waits for it
 });
 
 test("an update brings only what is new", async (context) => {
-  const { house, work, remote } = await world(context);
+  const { house, work, remote } = await huntWorld(context);
   const first = await work.commitFile("big", randomBytes(400_000));
   await remote.publish("demo", work.path, { "refs/heads/main": first });
   await house.announce(owner, "demo", [remote.url("demo")], { created_at: house.now - 10 });
@@ -102,7 +89,7 @@ test("an update brings only what is new", async (context) => {
 
 test("a client's state is hunted after three minutes, not before: its push may follow", async (context) => {
   const clock = new ManualClock(Date.now());
-  const { house, work, remote } = await world(context, { clock });
+  const { house, work, remote } = await huntWorld(context, { clock });
   const tip = await work.commit("one");
   await remote.publish("demo", work.path, { "refs/heads/main": tip });
   await house.announce(owner, "demo", [remote.url("demo")], { source: fromClient });
@@ -117,7 +104,7 @@ test("a client's state is hunted after three minutes, not before: its push may f
 
 test("timeline A: a push within three minutes releases a client's state, and nothing is hunted", async (context) => {
   const clock = new ManualClock(Date.now());
-  const { house, work, remote } = await world(context, { clock, listensAt: await freeAddress() });
+  const { house, work, remote } = await huntWorld(context, { clock, listensAt: await freeAddress() });
   const tip = await work.commit("one");
   await remote.publish("demo", work.path, { "refs/heads/main": tip });
   await house.announce(owner, "demo", [remote.url("demo")], { source: fromClient });
@@ -135,10 +122,9 @@ test("timeline A: a push within three minutes releases a client's state, and not
 });
 
 test("two servers and a plain git server: what one was pushed, the other serves by hunting", async (context) => {
-  const one = await HuntHouse.start({ listensAt: await freeAddress() });
+  const { house: one, work, remote } = await huntWorld(context, { listensAt: await freeAddress() });
   const two = await HuntHouse.start({ listensAt: await freeAddress() });
-  const { work, remote } = await world(context);
-  context.after(() => Promise.all([one.close(), two.close()]));
+  context.after(() => two.close());
   const name = one.name(owner, "demo");
   const tip = await work.commitFile("a", randomBytes(50_000));
   const side = await work.orphan("side");
@@ -178,7 +164,7 @@ test("two servers and a plain git server: what one was pushed, the other serves 
 });
 
 test("timeline B: git first: a state whose data is here is served at once and never hunted", async (context) => {
-  const { house, work, remote } = await world(context);
+  const { house, work, remote } = await huntWorld(context);
   const first = await work.commit("one");
   const second = await work.commit("two");
   await remote.publish("demo", work.path, { "refs/heads/main": second });
@@ -195,7 +181,7 @@ test("timeline B: git first: a state whose data is here is served at once and ne
 
 test("timeline D: data that never comes: tried with growing pauses, gone soft at 30 minutes by the clock", async (context) => {
   const clock = new ManualClock(Date.now());
-  const { house, work, remote } = await world(context, { clock });
+  const { house, work, remote } = await huntWorld(context, { clock });
   const tip = await work.commit("here");
   const lacking = await work.commit("nowhere");
   await remote.publish("demo", work.path, { "refs/heads/other": tip });
@@ -234,7 +220,7 @@ test("timeline D: data that never comes: tried with growing pauses, gone soft at
 });
 
 test("a pull request's commit comes from its own clone URL, for that commit only", async (context) => {
-  const { house, work, remotes } = await world(context, {}, 2);
+  const { house, work, remotes } = await huntWorld(context, {}, 2);
   const [remote, fork] = remotes;
   assert.ok(remote && fork);
   const base = await work.commit("base");
@@ -252,7 +238,7 @@ test("a pull request's commit comes from its own clone URL, for that commit only
 });
 
 test("ids spread over three servers add up, one of them named only in the pull request", async (context) => {
-  const { house, work, remotes } = await world(context, {}, 3);
+  const { house, work, remotes } = await huntWorld(context, {}, 3);
   const [first, second, third] = remotes;
   assert.ok(first && second && third);
   const main = await work.commit("main");
@@ -277,7 +263,7 @@ test("ids spread over three servers add up, one of them named only in the pull r
 
 test("a hunt goes on after a restart in the middle, and what waited before it does not expire at once", async (context) => {
   const clock = new ManualClock(Date.now());
-  const { house, work, remote } = await world(context, { clock });
+  const { house, work, remote, again: startAgain } = await huntWorld(context, { clock });
   const tip = await work.commit("one");
   await remote.publish("demo", work.path, {});
   await house.announce(owner, "demo", [remote.url("demo")]);
@@ -294,8 +280,7 @@ test("a hunt goes on after a restart in the middle, and what waited before it do
   clock.advance(3_600_000);
   remote.behaviour = { type: "none" };
   await remote.publish("demo", work.path, { "refs/heads/main": tip });
-  const again = await HuntHouse.start({ from: house });
-  context.after(() => again.shut());
+  const again = await startAgain();
   await again.purgatory.sweep();
   assert.equal((await waitingEntry(again.store, state.id))?.phase, "waiting", "not before it was hunted once");
   clock.advance(1_000);
@@ -305,7 +290,7 @@ test("a hunt goes on after a restart in the middle, and what waited before it do
 
 test("a soft state of which a part is on no server is released as partial, and completed when the rest appears", async (context) => {
   const clock = new ManualClock(Date.now());
-  const { house, work, remote } = await world(context, { clock });
+  const { house, work, remote } = await huntWorld(context, { clock });
   const main = await work.commit("main");
   const lost = await work.orphan("lost");
   await remote.publish("demo", work.path, { "refs/heads/main": main });

@@ -5,8 +5,6 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { systemClock } from "../src/base/clock.js";
-import { createLiveConfig } from "../src/config/live-config.js";
-import { loadConfig } from "../src/config/load.js";
 import { createLog } from "../src/config/logging.js";
 import type { Tag } from "../src/nostr/event.js";
 import { SecretKey, signEvent } from "../src/nostr/keys.js";
@@ -14,6 +12,7 @@ import { npubOf } from "../src/nostr/nip19.js";
 import { startServer } from "../src/start.js";
 import { freePort } from "./harness/free-port.js";
 import { runProgram } from "./harness/git-server.js";
+import { liveConfigOf } from "./harness/live-config.js";
 import { RelayClient } from "./harness/relay-client.js";
 
 export const newKey = (): SecretKey => SecretKey.generate(randomBytes);
@@ -75,19 +74,9 @@ export async function startPagesWorld(
     NGIT_DATABASE_BACKEND: "memory",
     ...settings,
   };
-  const load = () =>
-    loadConfig({
-      flags: {},
-      environment,
-      configPath: undefined,
-      readFile: () => "",
-      surroundings: { logIsTerminal: false, cores: 2 },
-    });
-  const loaded = load();
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   const faults: unknown[] = [];
   const server = await startServer({
-    live: createLiveConfig(loaded, load),
+    live: liveConfigOf(environment),
     logger: createLog({ level: "silent", format: "text" }).logger,
     clock: systemClock,
     build: { version: "0.0.0", commit: "test" },

@@ -7,23 +7,17 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { npubOf } from "../src/nostr/nip19.js";
 import { underPrs } from "../src/purgatory/repository-address.js";
-import { HuntGitServer, WorkingClone } from "./harness/hunt-git-server.js";
-import { HuntHouse, until } from "./harness/hunt-house.js";
+import { until } from "./harness/hunt-house.js";
+import { huntWorld } from "./harness/hunt-world.js";
 import { keyOf } from "./harness/relay-events.js";
 
 const owner = keyOf("prs hunt owner");
 const contributor = keyOf("prs hunt contributor");
 const patienceMs = 60_000;
+const environment = { NGIT_GRASP06_ENABLE: "true" };
 
 test("a synced pull request's tip is fetched into /prs/, mirrored when its repository comes, and in vain leaves nothing", async (context) => {
-  const house = await HuntHouse.start({ environment: { NGIT_GRASP06_ENABLE: "true" } });
-  const work = await WorkingClone.make();
-  const remote = await HuntGitServer.start();
-  context.after(async () => {
-    await house.close();
-    await work.remove();
-    await remote.close();
-  });
+  const { house, work, remote } = await huntWorld(context, { environment });
   const place = underPrs(house.name(contributor, "demo"));
   const ours = `http://${house.domain}/prs/${npubOf(contributor.pubkey)}/demo.git`;
   const target = house.name(owner, "demo");
@@ -57,31 +51,21 @@ test("a synced pull request's tip is fetched into /prs/, mirrored when its repos
 });
 
 test("what waited before a start is hunted after it", async (context) => {
-  const first = await HuntHouse.start({ environment: { NGIT_GRASP06_ENABLE: "true" } });
-  const work = await WorkingClone.make();
-  const remote = await HuntGitServer.start();
+  const { house: first, again, work, remote } = await huntWorld(context, { environment });
   const tip = await work.commitFile("a", "one");
   const ours = `http://${first.domain}/prs/${npubOf(contributor.pubkey)}/again.git`;
   const target = first.name(owner, "again");
   const event = await first.pullRequest(contributor, target, tip, [ours, remote.url("fork")]);
   await first.shut();
   await remote.publish("fork", work.path, { "refs/heads/topic": tip });
-  const house = await HuntHouse.start({ from: first, environment: { NGIT_GRASP06_ENABLE: "true" } });
-  context.after(async () => {
-    await house.close();
-    await work.remove();
-    await remote.close();
-  });
+  const house = await again();
   await until("the pull request is served", () => house.isServed(event), patienceMs);
   assert.deepEqual(await house.refs(underPrs(house.name(contributor, "again"))), { [`refs/nostr/${event.id}`]: tip });
   assert.deepEqual(house.faults, []);
 });
 
 test("objects lost under /prs/ are found by the daily check and hunted again", async (context) => {
-  const environment = { NGIT_GRASP06_ENABLE: "true" };
-  const first = await HuntHouse.start({ environment });
-  const work = await WorkingClone.make();
-  const remote = await HuntGitServer.start();
+  const { house: first, again, work, remote } = await huntWorld(context, { environment });
   const tip = await work.commitFile("a", "one");
   await remote.publish("fork", work.path, { "refs/heads/topic": tip });
   const place = underPrs(first.name(contributor, "lost"));
@@ -93,12 +77,7 @@ test("objects lost under /prs/ are found by the daily check and hunted again", a
   for (const file of await readdir(packs)) await rm(join(packs, file));
 
   // The first check of the day comes a second after the start, and there is nothing else to check.
-  const house = await HuntHouse.start({ from: first, environment });
-  context.after(async () => {
-    await house.close();
-    await work.remove();
-    await remote.close();
-  });
+  const house = await again();
   const lacks = async () => (await house.repository(place).missingObjects([tip], { deep: true })).size;
   await until("its objects came back", async () => (await lacks()) === 0, patienceMs);
   await until("nothing is hunted any more", () => house.room.hunting.known().length === 0, patienceMs);

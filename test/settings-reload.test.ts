@@ -9,8 +9,8 @@ import { after, before, describe, it, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
 import { huntDefaults } from "../src/hunt/core/config.js";
 import { Domains } from "../src/hunt/core/domains.js";
-import { HuntGitServer, WorkingClone } from "./harness/hunt-git-server.js";
-import { HuntHouse, until as untilHunted } from "./harness/hunt-house.js";
+import { until as untilHunted } from "./harness/hunt-house.js";
+import { huntWorld } from "./harness/hunt-world.js";
 import { keyOf, sign } from "./harness/relay-events.js";
 import { type ChildServer, newFolder, removeFolder, startChild, until } from "./harness/server.js";
 
@@ -95,14 +95,8 @@ describe("after SIGHUP", () => {
 });
 
 test("a hunt follows its settings when they change", async (context) => {
-  const house = await HuntHouse.start({ environment: { NGIT_GIT_HUNT_SYNC_DELAY_MS: "3600000" } });
-  const work = await WorkingClone.make();
-  const remote = await HuntGitServer.start();
-  context.after(async () => {
-    await house.close();
-    await work.remove();
-    await remote.close();
-  });
+  const environment = { NGIT_GIT_HUNT_SYNC_DELAY_MS: "3600000" };
+  const { house, work, remote } = await huntWorld(context, { environment });
   const owner = keyOf("reload owner");
   const tip = await work.commitFile("a", "one");
   await remote.publish("demo", work.path, { "refs/heads/main": tip });

@@ -2,13 +2,13 @@
 // archive-life.test.ts).
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { systemClock } from "../src/base/clock.js";
 import { openLmdbStore } from "../src/store/lmdb/open.js";
+import { type Ended, holdfast as runHoldfast } from "./cli-run.js";
 import { keyOf } from "./harness/relay-events.js";
 import { PlainRelay } from "./harness/sync-plain-relay.js";
 import { announce, idsIn, issueFor, put, serveRepository, startSyncServer } from "./harness/sync-server.js";
@@ -17,19 +17,8 @@ const owner = keyOf("owner");
 const visitor = keyOf("visitor");
 const domain = "git.example.com";
 
-function holdfast(folder: string, ...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const program = join(process.cwd(), "dist", "src", "main.js");
-  const env = { PATH: process.env.PATH ?? "", NGIT_DATA_PATH: folder, NGIT_DOMAIN: domain };
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [program, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
-    let stdout = "";
-    let stderr = "";
-    child.stdout.on("data", (text) => (stdout += String(text)));
-    child.stderr.on("data", (text) => (stderr += String(text)));
-    child.on("error", reject);
-    child.on("close", (code) => resolve({ code, stdout, stderr }));
-  });
-}
+const holdfast = (folder: string, ...args: string[]): Promise<Ended> =>
+  runHoldfast(args, { NGIT_DATA_PATH: folder, NGIT_DOMAIN: domain });
 
 test("what either side lacks is brought over, and refusals are counted by their reason", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "sync-cli-"));

@@ -34,7 +34,6 @@ describe("refs/nostr/", { timeout: 300_000 }, () => {
       NGIT_UNCLAIMED_PER_HOUR_PER_IP: "6",
       NGIT_UNCLAIMED_MAX_BYTES: "100kB",
       NGIT_UNCLAIMED_TOTAL_MAX_BYTES: "300kB",
-      NGIT_PLACEHOLDER_EXPIRY_SECS: "4",
     }));
   });
   after(() => story.end());
@@ -49,9 +48,14 @@ describe("refs/nostr/", { timeout: 300_000 }, () => {
       async () => {
         const push = (ip: string, ...ids: string[]) =>
           work.git(...from(ip), "push", url, ...ids.map((id) => `${tip}:refs/nostr/${id}`));
+        const left = (): string[] =>
+          Object.keys(filesBelow(story.directory(alice, "flooded"))).filter((path) => /^unclaimed\/./.test(path));
+        // Only for this flood: what waits in other stories must not end before a slow machine's next step.
+        await server.change({ NGIT_PLACEHOLDER_EXPIRY_SECS: "4" });
         for (let turn = 0; turn < 6; turn++) {
           const pushed = await push("203.0.113.7", someId());
           assert.equal(pushed.code, 0, pushed.stderr);
+          assert.ok(left().length > 0);
         }
         const seventh = await push("203.0.113.7", someId());
         assert.match(seventh.stderr, /too many pushes for unknown events from your address/);
@@ -68,10 +72,8 @@ describe("refs/nostr/", { timeout: 300_000 }, () => {
         assert.match(tooLarge.stderr, /publish the event first/);
         await work.must("checkout", "-q", "main");
         assert.deepEqual(Object.keys(await story.advertised(alice, "flooded")), ["HEAD", "refs/heads/main"]);
-        const left = (): string[] =>
-          Object.keys(filesBelow(story.directory(alice, "flooded"))).filter((path) => /^unclaimed\/./.test(path));
-        assert.ok(left().length > 0);
         assert.ok(await until(() => left().length === 0, 60_000), left().join(" "));
+        await server.change({});
       },
       { besides: /\/unclaimed\/$/ },
     );

@@ -103,11 +103,6 @@ export class RelayWorld {
     return (await heldBy(this.server.child)) ?? Number.NaN;
   }
 
-  /** The name tests of peers know it by. */
-  rssBytes(): Promise<number> {
-    return this.heldBytes();
-  }
-
   /** What the server itself has worked: a bound that a busy machine does not move. */
   async cpuSeconds(): Promise<number> {
     const text = await readFile(`/proc/${this.server.child.pid}/stat`, "utf8");

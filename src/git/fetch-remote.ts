@@ -172,6 +172,8 @@ function watchSize(
   let cancel = clock.after(watchMs, turn);
   function turn(): void {
     looking = look();
+    // What cannot be measured does not go on; `stop` says why.
+    looking.catch(end);
   }
   async function look(): Promise<void> {
     const { bytes, objects } = await measure(directory);

@@ -118,12 +118,10 @@ export class Placeholders {
   }
 
   /** A wall clock that jumped takes the deadlines along. */
-  async shift(seconds: number): Promise<void> {
-    const moved = [...this.#held.values()].map((row) => ({
-      ...row,
-      entered: row.entered + seconds,
-      expires: row.expires + seconds,
-    }));
+  async shift(seconds: number, isOlder: (enteredSeconds: number) => boolean): Promise<void> {
+    const moved = [...this.#held.values()]
+      .filter(({ entered }) => isOlder(entered))
+      .map((row) => ({ ...row, entered: row.entered + seconds, expires: row.expires + seconds }));
     await this.store.transact(async (tx) => {
       for (const row of moved) putPlaceholder(tx, row);
     });

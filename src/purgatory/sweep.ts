@@ -62,11 +62,12 @@ export class Sweep {
 
   async run(): Promise<void> {
     await this.#followClock();
-    await this.#removeExpiredEvents(unixSeconds(this.parts.clock));
+    // One moment for the whole turn: a clock that jumps during it is followed by the next.
+    const now = Math.floor(this.#seen.wallMs / 1000);
+    await this.#removeExpiredEvents(now);
     // While the server was down nothing could arrive: everybody gets a chance to bring it now.
     const upSeconds = (this.parts.clock.monotonicMs() - this.#startedMs) / 1000;
     if (upSeconds < this.parts.settings().startGraceSeconds) return;
-    const now = unixSeconds(this.parts.clock);
     for (const phase of ["waiting", "soft"] as const) {
       for (const entry of await dueEntries(this.parts.store, phase, now, maxExpiredAtOnce))
         await this.#expire(entry, now);
@@ -84,22 +85,26 @@ export class Sweep {
   /** A wall clock that jumps must not end every wait, nor stretch it by a year. */
   async #followClock(): Promise<void> {
     const now = { wallMs: this.parts.clock.nowMs(), monotonicMs: this.parts.clock.monotonicMs() };
-    const jump = clockJumpSeconds(this.#seen, now, this.parts.settings().clockJumpSeconds);
+    const before = this.#seen;
+    const jump = clockJumpSeconds(before, now, this.parts.settings().clockJumpSeconds);
     this.#seen = now;
     if (jump === 0) return;
+    // What came after the jump has its times from the new clock.
+    const isOlder = (atSeconds: number): boolean =>
+      atSeconds < Math.floor(before.wallMs / 1000) + jump - 1 || atSeconds > Math.ceil(now.wallMs / 1000);
     const { store } = this.parts;
     this.#choresAt = Number.NEGATIVE_INFINITY;
-    await this.parts.placeholders.shift(jump);
+    await this.parts.placeholders.shift(jump, isOlder);
     const partials = await partialPushes(store);
     await store.transact(async (tx) => {
-      for (const push of partials) movePartial(tx, push, jump);
+      for (const push of partials) if (isOlder(push.since)) movePartial(tx, push, jump);
     });
     const keys: string[] = [];
     for await (const [key] of store.rows("purgatory", { prefix: "e:" })) keys.push(key);
     for (const key of keys) {
       await store.transact(async (tx) => {
         const entry = await tx.row<WaitingEntry>("purgatory", key);
-        if (!entry) return;
+        if (!entry || !isOlder(entry.entered)) return;
         const { expires, entered, firstWaited } = entry;
         await putWaiting(tx, {
           ...entry,

@@ -62,7 +62,7 @@ export class Victim {
     const endWithUs = (): boolean => child.kill("SIGKILL");
     process.once("exit", endWithUs);
     void victim.ended.then(() => process.off("exit", endWithUs));
-    await until(() => victim.#log.includes('"listening"') || !victim.isAlive, 30_000);
+    await until(() => victim.#log.includes('"listening"') || !victim.isAlive, 180_000);
     if (!victim.isAlive || !victim.#log.includes('"listening"')) {
       child.kill("SIGKILL");
       throw new Error(`the server did not start: ${victim.log.slice(-3_000)}`);

@@ -13,8 +13,7 @@ import { DecisionLog } from "../../src/admission/decision-log.js";
 import type { RepositoryName } from "../../src/admission/names.js";
 import type { Source } from "../../src/admission/policy.js";
 import { type Clock, systemClock, unixSeconds } from "../../src/base/clock.js";
-import { createLiveConfig, type LiveConfig } from "../../src/config/live-config.js";
-import { loadConfig } from "../../src/config/load.js";
+import type { LiveConfig } from "../../src/config/live-config.js";
 import { createLog, type Logger } from "../../src/config/logging.js";
 import { createGitMetrics } from "../../src/git/metrics.js";
 import type { GitRepository } from "../../src/git/repository.js";
@@ -40,6 +39,7 @@ import { type HuntingRoom, startHunting } from "../../src/wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "../../src/wiring/limits.js";
 import { survivable } from "../../src/wiring/passing-faults.js";
 import { type Service, startService } from "../../src/wiring/service.js";
+import { liveConfigOf } from "./live-config.js";
 import { keyOf, sign, type TestKey } from "./relay-events.js";
 
 export const fromSync: Source = { type: "sync", relay: "wss://peer.example", phase: "live" };
@@ -99,11 +99,7 @@ export class HuntHouse {
       NGIT_GIT_HUNT_SYNC_DELAY_MS: "500",
       ...wish.environment,
     };
-    const surroundings = { logIsTerminal: false, cores: 2 };
-    const load = () => loadConfig({ flags: {}, environment, configPath: undefined, readFile: () => "", surroundings });
-    const loaded = load();
-    if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
-    const live = createLiveConfig(loaded, load);
+    const live = liveConfigOf(environment);
     const store = wish.from?.store ?? createMemoryStore({ clock });
     const house = new HuntHouse(clock, folder, store, live, domain, environment);
     await house.#open(wish);

@@ -11,7 +11,7 @@ import { askServer } from "../../src/admin/socket-client.js";
 import type { NostrEvent, Tag } from "../../src/nostr/event.js";
 import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
-import { cleanEnvironment, type Ended } from "../cli-run.js";
+import { cleanEnvironment, type Ended, endOf } from "../cli-run.js";
 import { freePort } from "./free-port.js";
 import { RelayClient } from "./relay-client.js";
 
@@ -28,21 +28,8 @@ export function signed(
   return signEvent(key, { kind, created_at: at, tags, content }, randomBytes);
 }
 
-function run(command: string, args: readonly string[], env: Record<string, string>, cwd?: string): Promise<Ended> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { env, cwd, stdio: ["ignore", "pipe", "pipe"] });
-    let stdout = "";
-    let stderr = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      stdout += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      stderr += text;
-    });
-    child.on("error", reject);
-    child.on("close", (code) => resolve({ code, stdout, stderr }));
-  });
-}
+const run = (command: string, args: readonly string[], env: Record<string, string>, cwd?: string): Promise<Ended> =>
+  endOf(spawn(command, args, { env, cwd, stdio: ["ignore", "pipe", "pipe"] }));
 
 export class OperatorServer {
   readonly folder = mkdtempSync(join(tmpdir(), "holdfast-operator-"));

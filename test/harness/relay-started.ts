@@ -7,10 +7,9 @@ import { join } from "node:path";
 import pino from "pino";
 import type { AdmissionPolicy } from "../../src/admission/policy.js";
 import { systemClock } from "../../src/base/clock.js";
-import { createLiveConfig } from "../../src/config/live-config.js";
-import { loadConfig } from "../../src/config/load.js";
 import { startServer } from "../../src/start.js";
 import { freePort } from "./free-port.js";
+import { liveConfigOf } from "./live-config.js";
 import { acceptAll } from "./relay-server.js";
 
 export interface StartedServer {
@@ -33,25 +32,16 @@ export interface StartedWish {
 export async function startWholeServer(wish: StartedWish = {}): Promise<StartedServer> {
   const port = await freePort();
   const folder = wish.folder ?? mkdtempSync(join(tmpdir(), "holdfast-started-"));
-  const load = () =>
-    loadConfig({
-      flags: {},
-      environment: {
-        NGIT_DATA_PATH: folder,
-        NGIT_DOMAIN: `127.0.0.1:${port}`,
-        NGIT_BIND_ADDRESS: `127.0.0.1:${port}`,
-        ...wish.settings,
-      },
-      configPath: undefined,
-      readFile: () => "",
-      surroundings: { logIsTerminal: false, cores: 2 },
-    });
-  const loaded = load();
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  const live = liveConfigOf({
+    NGIT_DATA_PATH: folder,
+    NGIT_DOMAIN: `127.0.0.1:${port}`,
+    NGIT_BIND_ADDRESS: `127.0.0.1:${port}`,
+    ...wish.settings,
+  });
   const faults: unknown[] = [];
   const policy = "policy" in wish ? wish.policy : acceptAll;
   const server = await startServer({
-    live: createLiveConfig(loaded, load),
+    live,
     logger: pino({ level: "silent" }),
     clock: systemClock,
     build: { version: "0.0.0", commit: "test" },

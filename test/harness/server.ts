@@ -2,17 +2,16 @@
 // existing suites set), on a free port with directories of its own.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Clock, systemClock } from "../../src/base/clock.js";
-import { createLiveConfig } from "../../src/config/live-config.js";
-import { loadConfig } from "../../src/config/load.js";
 import { createLog } from "../../src/config/logging.js";
 import { startServer } from "../../src/start.js";
 import type { ReadDisk } from "../../src/wiring/disk.js";
 import { freePort } from "./free-port.js";
+import { liveConfigOf } from "./live-config.js";
 import { RelayClient } from "./relay-client.js";
 
 export interface TestServer {
@@ -71,13 +70,9 @@ export async function startInProcess(options: ServerOptions = {}): Promise<TestS
   const folder = options.folder ?? (await newFolder());
   const port = await freePort();
   const environment = dropInEnvironment(folder, port, options);
-  const surroundings = { logIsTerminal: false, cores: 2 };
-  const load = () => loadConfig({ flags: {}, environment, configPath: undefined, readFile: () => "", surroundings });
-  const loaded = load();
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   const faults: unknown[] = [];
   const server = await startServer({
-    live: createLiveConfig(loaded, load),
+    live: liveConfigOf(environment),
     logger: createLog({ level: process.env.GRASP_TEST_LOG ?? "silent", format: "text" }).logger,
     clock: options.clock ?? systemClock,
     build: { version: "0.0.0", commit: "test" },
@@ -101,6 +96,8 @@ export interface ChildServer extends TestServer {
   /** Resolves when the process is gone. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
   readonly log: () => string;
+  /** As an operator changes settings while it runs: these, beside those it was started with, and no earlier change. */
+  change(settings: Readonly<Record<string, string>>): Promise<void>;
 }
 
 const mainProgram = fileURLToPath(new URL("../../src/main.js", import.meta.url));
@@ -112,12 +109,19 @@ export async function startChild(
 ): Promise<ChildServer> {
   const folder = options.folder ?? (await newFolder());
   const port = await freePort();
+  const file = join(folder, "changed.conf");
+  await writeFile(file, "");
   const child = spawn(
     process.execPath,
     ["--enable-source-maps", "--import", answersHeld, options.program ?? mainProgram, "serve", ...(options.args ?? [])],
     {
       cwd: folder,
-      env: { PATH: process.env.PATH ?? "", HOME: folder, ...dropInEnvironment(folder, port, options) },
+      env: {
+        PATH: process.env.PATH ?? "",
+        HOME: folder,
+        NGIT_CONFIG: file,
+        ...dropInEnvironment(folder, port, options),
+      },
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     },
   );
@@ -140,6 +144,16 @@ export async function startChild(
     child,
     ended,
     log: () => log,
+    async change(settings) {
+      const readings = (): number => log.split("settings read again").length;
+      const before = readings();
+      await writeFile(
+        file,
+        Object.entries(settings).map(([name, value]) => `${name}=${value}\n`),
+      );
+      child.kill("SIGHUP");
+      if (!(await until(() => readings() > before))) throw new Error(`settings were not read: ${log.slice(-2_000)}`);
+    },
     async stop() {
       child.kill("SIGTERM");
       await ended;

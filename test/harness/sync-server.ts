@@ -9,8 +9,6 @@ import { newRepositoryRow, setCatalogueRow } from "../../src/admission/catalogue
 import { refreshListings } from "../../src/admission/listings.js";
 import type { WaitingEntry } from "../../src/admission/waiting.js";
 import { type Clock, systemClock } from "../../src/base/clock.js";
-import { createLiveConfig } from "../../src/config/live-config.js";
-import { loadConfig } from "../../src/config/load.js";
 import { type NostrEvent, tagValue, type VerifiedEvent } from "../../src/nostr/event.js";
 import type { Filter } from "../../src/nostr/filter.js";
 import { npubOf } from "../../src/nostr/nip19.js";
@@ -19,6 +17,7 @@ import { createMemoryStore } from "../../src/store/memory/create.js";
 import type { Store } from "../../src/store/port.js";
 import type { SyncStatus } from "../../src/sync/status.js";
 import { freePort } from "./free-port.js";
+import { liveConfigOf } from "./live-config.js";
 import { sign, type TestKey } from "./relay-events.js";
 
 /** Waits for a condition; says what it waited for when it does not come. */
@@ -62,33 +61,24 @@ export async function startSyncServer(wish: SyncServerWish = {}): Promise<SyncSe
   const clock = wish.clock ?? systemClock;
   const store = wish.store ?? createMemoryStore({ clock });
   const domain = `127.0.0.1:${port}`;
-  const load = () =>
-    loadConfig({
-      flags: {},
-      environment: {
-        NGIT_TEST: "1",
-        NGIT_DOMAIN: domain,
-        NGIT_BIND_ADDRESS: domain,
-        NGIT_DATA_PATH: folder,
-        NGIT_DATABASE_BACKEND: "memory",
-        NGIT_SYNC_BOOTSTRAP_RELAY_URL: (wish.bootstrap ?? []).join(","),
-        NGIT_SYNC_BATCH_WINDOW_MS: "50",
-        NGIT_SYNC_STARTUP_JITTER_MS: "0",
-        NGIT_SYNC_BASE_BACKOFF_SECS: "1",
-        NGIT_SYNC_DISCONNECT_CHECK_INTERVAL_SECS: "1",
-        ...wish.settings,
-      },
-      configPath: undefined,
-      readFile: () => "",
-      surroundings: { logIsTerminal: false, cores: 2 },
-    });
-  const loaded = load();
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  const live = liveConfigOf({
+    NGIT_TEST: "1",
+    NGIT_DOMAIN: domain,
+    NGIT_BIND_ADDRESS: domain,
+    NGIT_DATA_PATH: folder,
+    NGIT_DATABASE_BACKEND: "memory",
+    NGIT_SYNC_BOOTSTRAP_RELAY_URL: (wish.bootstrap ?? []).join(","),
+    NGIT_SYNC_BATCH_WINDOW_MS: "50",
+    NGIT_SYNC_STARTUP_JITTER_MS: "0",
+    NGIT_SYNC_BASE_BACKOFF_SECS: "1",
+    NGIT_SYNC_DISCONNECT_CHECK_INTERVAL_SECS: "1",
+    ...wish.settings,
+  });
   const log: LogLine[] = [];
   const faults: unknown[] = [];
   const write = (line: string): void => void log.push(JSON.parse(line) as LogLine);
   const server = await startServer({
-    live: createLiveConfig(loaded, load),
+    live,
     logger: pino({ level: "debug", base: null, messageKey: "message" }, { write }),
     clock,
     build: { version: "test", commit: "test" },
