@@ -85,7 +85,7 @@ export async function startService(parts: ServiceParts): Promise<Service> {
     (now) => trustedProxies(now.trustedProxies.map(({ address, prefixBits }) => `${address}/${prefixBits}`)).list,
   );
   const basePath = config.domain.includes("/") ? config.domain.slice(config.domain.indexOf("/")) : "";
-  const git = gitHttp(parts, basePath, (request) => clientIp(request, proxies()));
+  const git = gitHttp(parts, (request) => clientIp(request, proxies()));
   measureQueues(parts.registry, {
     store: () => parts.store.stats.queuedWorks,
     fetches: () => git.queued.fetches,
@@ -150,11 +150,7 @@ const unlessBlocked = (relay: UpgradeTarget, { parts }: Admin): UpgradeTarget =>
       : relay.accept(request, socket, head, ip),
 });
 
-function gitHttp(
-  parts: ServiceParts,
-  basePath: string,
-  ipOf: (request: Parameters<typeof clientIp>[0]) => string,
-): GitHttp {
+function gitHttp(parts: ServiceParts, ipOf: (request: Parameters<typeof clientIp>[0]) => string): GitHttp {
   const { live, logger, clock, gitHost, purgatory, gitMetrics } = parts;
   const current = () => live.current;
   const [budgets, limits] = [memo(current, packBudgets), memo(current, gitHttpLimits)];
@@ -177,7 +173,6 @@ function gitHttp(
       return limits();
     },
     cacheDirectory: `${gitHost.launcher.scratchDirectory}/answers`,
-    basePath,
     observe(done) {
       gitMetrics.observe(done);
       const { operation, status, code, durationMs, fault } = done;
@@ -198,8 +193,7 @@ function routes(parts: ServiceParts, git: GitHttp, api: ApiParts, facts: () => R
       return path !== undefined && path.rest !== "";
     },
     async handle(request, response) {
-      // A proxy may have taken the base path away.
-      await git.handle(request.message, response, `${git.options.basePath ?? ""}${request.localPath}`, request.query);
+      await git.handle(request.message, response, request.localPath, request.query);
     },
   };
   const checks = [
