@@ -145,6 +145,32 @@ test("a client that goes away aborts what it asked for; a fault is told and does
   );
 });
 
+test("a client that goes away in the middle of a long answer ends it, and that is no fault", async () => {
+  const directory = join(folder, "left");
+  let end = (): void => undefined;
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  await withSocket(
+    directory,
+    async (_, { lines }) => {
+      try {
+        for (;;) await lines?.(["x".repeat(2 ** 16)]);
+      } finally {
+        end();
+      }
+    },
+    async (_, faults) => {
+      const socket = connect(join(directory, "admin.sock"), () => socket.write('{"id":1,"operation":"endless"}\n'));
+      // What is not read makes its end a reset, not a farewell.
+      socket.once("readable", () => socket.destroy());
+      await ended;
+      assert.equal((await exchange(join(directory, "admin.sock"), "{\n", 1)).length, 1);
+      assert.deepEqual(faults, []);
+    },
+  );
+});
+
 test("a socket is found in a directory whose path is too long for one, and a dead server's file is replaced", async () => {
   const directory = join(folder, "d".repeat(60), "e".repeat(60));
   mkdirSync(directory, { recursive: true });

@@ -78,12 +78,18 @@ async function listenPrivately(server: Server, path: string): Promise<void> {
 function serve(socket: Socket, parts: SocketParts, connections: Set<Socket>): void {
   connections.add(socket);
   const gone = new AbortController();
-  socket.on("error", () => socket.destroy());
+  // Whoever asked is gone: before anybody else hears of it, so that it is nobody's fault.
+  socket.on("error", () => {
+    gone.abort();
+    socket.destroy();
+  });
   socket.once("close", () => {
     connections.delete(socket);
     gone.abort();
   });
-  answerLines(socket, parts, gone.signal).catch(parts.onFault);
+  answerLines(socket, parts, gone.signal).catch((error) => {
+    if (!gone.signal.aborted) parts.onFault(error);
+  });
 }
 
 async function answerLines(socket: Socket, parts: SocketParts, signal: AbortSignal): Promise<void> {
