@@ -3,6 +3,7 @@
 
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
+import { argumentsOf, calledWrongly } from "../src/base/testing/program.js";
 import { fanoutBenchmark } from "./fanout.js";
 import { gitBenchmark } from "./git.js";
 import { idleBenchmark } from "./idle.js";
@@ -30,12 +31,16 @@ const benchmarks: Benchmark[] = [
   loadBenchmark,
 ];
 
-const wanted = process.argv.slice(2);
+const names = benchmarks.map(({ name }) => name).join(", ");
+const { values, positionals: wanted } = argumentsOf(
+  `npm run bench [-- name …] [--json]      all benchmarks, or these of: ${names}
+
+The figures are written to bench/results.json too; --json prints them instead of tables.`,
+  { json: { type: "boolean", default: false } },
+  true,
+);
 const unknown = wanted.filter((name) => !benchmarks.some((benchmark) => benchmark.name === name));
-if (unknown.length > 0) {
-  process.stderr.write(`no benchmark ${unknown.join(", ")}; there are: ${benchmarks.map((b) => b.name).join(", ")}\n`);
-  process.exit(2);
-}
+if (unknown.length > 0) calledWrongly(`No benchmark ${unknown.join(", ")}; there are: ${names}`);
 
 function printTable(rows: readonly BenchRow[]): void {
   const cells = rows.map((row) => [
@@ -60,9 +65,8 @@ for (const benchmark of benchmarks.filter((b) => wanted.length === 0 || wanted.i
   process.stderr.write(`bench: ${benchmark.name} (load ${loadavg()[0]?.toFixed(1)}) …\n`);
   const rows = await benchmark.run();
   results[benchmark.name] = rows;
-  printTable(rows);
+  if (!values.json) printTable(rows);
 }
-writeFileSync(
-  new URL("../../bench/results.json", import.meta.url),
-  `${JSON.stringify({ node: process.version, cores: cpus().length, results }, null, 2)}\n`,
-);
+const answer = `${JSON.stringify({ node: process.version, cores: cpus().length, results }, null, 2)}\n`;
+writeFileSync(new URL("../../bench/results.json", import.meta.url), answer);
+if (values.json) process.stdout.write(answer);

@@ -3,13 +3,22 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { argumentsOf } from "./program.mjs";
 
+const { values } = argumentsOf(
+  `npm run lint [-- --json]      types, format and style, import directions, unused code; exit 1 when something is found`,
+  { json: { type: "boolean", default: false } },
+);
 const root = fileURLToPath(new URL("..", import.meta.url));
 const bin = (name) => join(root, "node_modules", ".bin", name);
-const run = (name, args, stdio = "inherit") => spawnSync(bin(name), args, { cwd: root, stdio, encoding: "utf8" });
+// What the tools find is not part of a JSON answer.
+const shown = ["ignore", values.json ? 2 : 1, 2];
+const run = (name, args, stdio = shown) => spawnSync(bin(name), args, { cwd: root, stdio, encoding: "utf8" });
+const steps = {};
 
 function step(title, ok) {
-  process.stdout.write(`lint: ${title}: ${ok ? "ok" : "FAILED"}\n`);
+  steps[title] = ok;
+  if (!values.json) process.stdout.write(`lint: ${title}: ${ok ? "ok" : "FAILED"}\n`);
   if (!ok) process.exitCode = 1;
 }
 
@@ -32,3 +41,4 @@ try {
 }
 
 step("unused code", run("knip", []).status === 0);
+if (values.json) process.stdout.write(`${JSON.stringify({ ok: process.exitCode !== 1, steps })}\n`);

@@ -186,6 +186,15 @@ export function setUp(part) {
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  if (process.argv.includes("--install-only")) setUp("nothing");
-  else setUp(process.argv.includes("--server") ? "server" : "all");
+  const words = process.argv.slice(2);
+  const unknown = words.find((word) => !["--server", "--install-only", "--help"].includes(word));
+  if (unknown !== undefined) {
+    process.stderr.write(`Unknown option '${unknown}' (--help lists the arguments)\n`);
+    process.exit(2);
+  }
+  if (words.includes("--help")) {
+    process.stdout.write(`node scripts/setup.mjs      installs packages and compiles everything, where something changed
+                            --server only what a server runs, --install-only nothing\n`);
+  } else if (words.includes("--install-only")) setUp("nothing");
+  else setUp(words.includes("--server") ? "server" : "all");
 }

@@ -5,7 +5,15 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { argumentsOf } from "./program.mjs";
+import { runTests } from "./run-tests.mjs";
 
+const { values } = argumentsOf(
+  `npm run test:interop [-- --json]      ngit and nak against a started server
+
+Needs cargo and go: the clients are installed into .cache/interop. NGIT_VERSION names another ngit.`,
+  { json: { type: "boolean" } },
+);
 const root = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(root, ".cache", "interop");
 const bin = join(cache, "bin");
@@ -26,7 +34,7 @@ const clients = [
 function ensure({ name, tool, install }) {
   if (existsSync(join(bin, name))) return true;
   process.stderr.write(`test:interop: installing ${name} with ${tool} …\n`);
-  const result = spawnSync(tool, install, { stdio: "inherit", env: { ...process.env, GOBIN: bin } });
+  const result = spawnSync(tool, install, { stdio: ["ignore", 2, 2], env: { ...process.env, GOBIN: bin } });
   if (result.status === 0 && existsSync(join(bin, name))) return true;
   process.stderr.write(`test:interop: ${name}: NOT RUN (it could not be installed with ${tool})\n`);
   return false;
@@ -38,9 +46,6 @@ const files = readdirSync(folder)
   .filter((file) => file.endsWith(".interop.js") && available.includes(file.split(".")[0]))
   .map((file) => join(folder, file));
 if (files.length === 0) process.exit(1);
-const result = spawnSync(process.execPath, ["--test", "--enable-source-maps", "--test-concurrency=1", ...files], {
-  cwd: root,
-  stdio: "inherit",
-  env: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
-});
-process.exit(result.status ?? 1);
+process.chdir(root);
+process.env.PATH = `${bin}:${process.env.PATH}`;
+runTests({ files, concurrency: 1, json: values.json });

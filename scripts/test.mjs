@@ -1,18 +1,29 @@
 // Runs the compiled tests with Node's own runner.
-//   npm test                      everything a fresh machine can run
-//   npm test -- store relay       only files whose path contains one of these words
-//   npm test -- --test-name-pattern=threat    flags go to Node's runner
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, join, relative } from "node:path";
-import { run } from "node:test";
-import { spec, tap } from "node:test/reporters";
 import { fileURLToPath } from "node:url";
+import { calledWrongly } from "./program.mjs";
+import { runTests } from "./run-tests.mjs";
+
+const usage = `npm test                      everything a fresh machine can run
+npm test -- store relay       only files whose path contains one of these words
+npm test -- --json            one JSON object instead of a report
+npm test -- --test-name-pattern=threat    flags that begin with --test- go to Node's runner`;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const wanted = process.argv.slice(2).filter((word) => !word.startsWith("-"));
-const flags = process.argv.slice(2).filter((word) => word.startsWith("-"));
+const words = process.argv.slice(2);
+if (words.includes("--help") || words.includes("-h")) {
+  process.stdout.write(`${usage}\n`);
+  process.exit(0);
+}
+const wanted = words.filter((word) => !word.startsWith("-"));
+const json = words.includes("--json");
+const flags = words.filter((word) => word.startsWith("-") && word !== "--json");
+const unknown = flags.find((flag) => !flag.startsWith("--test-"));
+if (unknown !== undefined) calledWrongly(`Unknown option '${unknown}'`);
+if (json && flags.length > 0) calledWrongly("--json and flags of Node's runner do not go together");
 const folders = ["test", "simulate", "src"];
 
 /** The long ones begin first, so that the last to end are short. */
@@ -60,10 +71,7 @@ const files = folders
   .filter(isCurrent)
   .filter((path) => wanted.length === 0 || wanted.some((word) => relative(root, path).includes(word)))
   .sort((one, other) => place(one) - place(other));
-if (files.length === 0) {
-  process.stderr.write("no test file matches\n");
-  process.exit(1);
-}
+if (files.length === 0) calledWrongly("No test file matches");
 
 // Many of them wait, for timers and for git, more than they work.
 const concurrency = Math.max(2, Math.ceil(availableParallelism() * 1.5));
@@ -73,11 +81,4 @@ if (flags.length > 0) {
   const args = ["--test", "--enable-source-maps", `--test-concurrency=${concurrency}`, ...flags, ...files];
   process.exit(spawnSync(process.execPath, args, { stdio: "inherit" }).status ?? 1);
 }
-// Given to each file's process.
-process.execArgv.push("--enable-source-maps");
-run({ files, concurrency })
-  .on("test:fail", ({ todo }) => {
-    if (todo === undefined || todo === false) process.exitCode = 1;
-  })
-  .compose(process.stdout.isTTY ? new spec() : tap)
-  .pipe(process.stdout);
+runTests({ files, concurrency, json });

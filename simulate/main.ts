@@ -3,8 +3,8 @@
 import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { argumentsOf, calledWrongly, wholeNumber } from "../src/base/testing/program.js";
 import { breaks } from "./breaks.js";
 import { type RunOptions, type RunResult, run } from "./run.js";
 import { scaleRuns } from "./scale.js";
@@ -14,7 +14,8 @@ const usage = `npm run simulate -- --seed N --seeds K --hours H   K seeds from N
                     --nightly                      many seeds with 48 troubled hours each
                     --scale                        the sizes of the specification, with memory and time
                     --break NAME                   with a deliberate mistake, which must be caught
-                    --trace FILE                   writes what went in and out for the first seed`;
+                    --trace FILE                   writes what went in and out for the first seed
+                    --json                         the results as JSON`;
 
 interface Work {
   readonly options: Omit<RunOptions, "seed" | "trace">;
@@ -69,61 +70,55 @@ function explain(options: RunOptions, failed: RunResult): void {
   for (const line of traceOf(options, small.size)) print(`  ${line}`);
 }
 
-function runScale(): boolean {
+function runScale(json: boolean): boolean {
   let within = true;
   for (const scaled of scaleRuns) {
     const result = scaled();
     within &&= result.memoryMib < 512 && result.unconfirmed === 0;
     print(
-      `${result.name}: ${result.seconds.toFixed(1)} s, ${result.memoryMib.toFixed(0)} MiB (process ${result.rssMib.toFixed(0)}), one event ${result.issueMs.median.toFixed(3)} ms median ${result.issueMs.worst.toFixed(2)} worst, live filters ${result.liveFilters}, rotating roots ${result.rotatingRoots}, unconfirmed ${result.unconfirmed}, requests ${result.requests}`,
+      json
+        ? JSON.stringify(result)
+        : `${result.name}: ${result.seconds.toFixed(1)} s, ${result.memoryMib.toFixed(0)} MiB (process ${result.rssMib.toFixed(0)}), one event ${result.issueMs.median.toFixed(3)} ms median ${result.issueMs.worst.toFixed(2)} worst, live filters ${result.liveFilters}, rotating roots ${result.rotatingRoots}, unconfirmed ${result.unconfirmed}, requests ${result.requests}`,
     );
   }
   return within;
 }
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      seed: { type: "string", default: "1" },
-      seeds: { type: "string", default: "1" },
-      hours: { type: "string" },
-      break: { type: "string" },
-      trace: { type: "string" },
-      nightly: { type: "boolean", default: false },
-      scale: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
+  const { values } = argumentsOf(usage, {
+    seed: { type: "string", default: "1" },
+    seeds: { type: "string", default: "1" },
+    hours: { type: "string" },
+    break: { type: "string" },
+    trace: { type: "string" },
+    nightly: { type: "boolean", default: false },
+    scale: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
   });
-  if (values.help) {
-    print(usage);
-    return 0;
+  if (values.break !== undefined && !Object.hasOwn(breaks, values.break)) {
+    calledWrongly(`No such mistake; known: ${Object.keys(breaks).join(", ")}`);
   }
-  if (values.scale) return runScale() ? 0 : 1;
-  if (values.break !== undefined && !(values.break in breaks)) {
-    print(`no such mistake; known: ${Object.keys(breaks).join(", ")}`);
-    return 2;
-  }
-  const seed = Number(values.seed);
-  const seeds = values.nightly ? Math.max(3000, Number(values.seeds)) : Number(values.seeds);
-  const hours = values.hours === undefined ? (values.nightly ? 48 : undefined) : Number(values.hours);
-  if (![seed, seeds, hours ?? 0].every(Number.isFinite)) {
-    print("--seed, --seeds and --hours are numbers");
-    return 2;
-  }
+  const seed = wholeNumber("seed", values.seed);
+  const seeds = Math.max(values.nightly ? 3000 : 1, wholeNumber("seeds", values.seeds, 1));
+  const hours = values.hours === undefined ? (values.nightly ? 48 : undefined) : wholeNumber("hours", values.hours);
+  if (values.scale) return runScale(values.json) ? 0 : 1;
   const options = {
     ...(hours !== undefined && { hours }),
     ...(values.break !== undefined && { broken: values.break }),
   };
   const startMs = performance.now();
   const results = await runSeeds(seed, seeds, options);
-  report(results, (performance.now() - startMs) / 1000);
+  const seconds = (performance.now() - startMs) / 1000;
+  if (!values.json) report(results, seconds);
   if (values.trace !== undefined) {
     const lines: string[] = [];
     run({ ...options, seed, trace: (line) => lines.push(line) });
     writeFileSync(values.trace, lines.join("\n"));
   }
   const failed = results.filter((result) => result.problems.length > 0);
+  if (values.json) print(JSON.stringify({ ok: failed.length === 0, seconds, results }));
   if (failed.length === 0) return 0;
+  if (values.json) return 1;
   print(
     `${failed.length} of ${results.length} seeds broke a property: ${failed
       .slice(0, 20)

@@ -10,7 +10,6 @@ import { Launcher } from "./git/launcher.js";
 import { Git, GitTooOldError } from "./git/run.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { runServer } from "./process-life.js";
-import { importPolicy } from "./wiring/import-policy.js";
 import { openStore } from "./wiring/open-store.js";
 
 const terminal: Terminal = {
@@ -82,16 +81,15 @@ const abilities: Abilities = {
       version: build.version,
     }),
   openStore: (config) => openStore(config, systemClock),
-  operateOffline: async (config, store, request, progress) => {
-    const { operateOffline } = await import("./wiring/offline-operator.js");
-    return await operateOffline(config, store, systemClock, request, progress);
+  openOperator: async (config, store) => {
+    const { openOperator } = await import("./wiring/offline-operator.js");
+    return await openOperator(config, store, systemClock);
   },
   createVerifier: () => createVerifierPool({ workers: Math.max(1, availableParallelism() - 1) }),
   openImport: async (config, store) => {
     const { openImport } = await import("./wiring/offline-import.js");
     return await openImport(config, store, systemClock);
   },
-  importPolicy,
   startTemporary: async (folder) => {
     const { startTemporary } = await import("./wiring/temporary-server.js");
     return await startTemporary(folder, systemClock, availableParallelism());

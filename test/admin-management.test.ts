@@ -86,6 +86,11 @@ test("replayed, forged, stale, swapped and strangers' tokens are refused and cha
   assert.deepEqual(await call("listbannedpubkeys"), []);
 });
 
+async function information(): Promise<Record<string, unknown>> {
+  const response = await fetch(server.httpUrl, { headers: { accept: "application/nostr+json" } });
+  return (await response.json()) as Record<string, unknown>;
+}
+
 test("a body beyond the limit is refused", async () => {
   const body = JSON.stringify({ method: "stats", params: ["x".repeat(70_000)] });
   assert.equal((await post(body, token({ body, method: "POST" }))).status, 413);
@@ -161,11 +166,39 @@ test("a ban is lifted by unbanpubkey, an allowed key is taken off by unallowpubk
   await server.operate("lists.remove", { list: "repository-whitelist", entry: third.pubkey });
 });
 
+test("the information document says that content is curated as long as something is kept out by hand", async () => {
+  const [key, owner] = [newKey(), newKey()];
+  const event = signed(key, 1, []);
+  await server.host(client, owner, "curated");
+  const name = `${npubOf(owner.pubkey)}/curated`;
+  const pairs: readonly (readonly [readonly [string, unknown], readonly [string, unknown]])[] = [
+    [
+      ["banpubkey", key.pubkey],
+      ["allowpubkey", key.pubkey],
+    ],
+    [
+      ["banevent", event.id],
+      ["allowevent", event.id],
+    ],
+    [
+      ["disallowkind", 7],
+      ["allowkind", 7],
+    ],
+    [
+      ["unhostrepository", name],
+      ["restorerepository", name],
+    ],
+  ];
+  for (const [keepOut, letIn] of pairs) {
+    assert.equal("curation" in (await information()), false, `before ${keepOut[0]}`);
+    await call(...keepOut);
+    assert.match(String((await information()).curation), /The operator keeps lists/, keepOut[0]);
+    await call(...letIn);
+  }
+  assert.equal("curation" in (await information()), false);
+});
+
 test("the relay's name, description and icon change in the information document at once and after a restart", async () => {
-  const information = async (): Promise<Record<string, unknown>> =>
-    (await fetch(server.httpUrl, { headers: { accept: "application/nostr+json" } })).json() as Promise<
-      Record<string, unknown>
-    >;
   const before = await information();
   assert.ok([86, 98].every((nip) => (before.supported_nips as number[]).includes(nip)));
   await call("changerelayname", "Another name");

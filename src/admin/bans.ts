@@ -95,6 +95,7 @@ async function banKey(
     tx.setRow("bans", bannedAuthorKey(key), rowOf(parts, reason));
     await noteChange(tx, parts.clock, caller, { what: "ban key", target, reason });
   });
+  await parts.rules.refresh();
   const total = (await store.count([{ authors: [key] }])) + (await waitingCount(store, key));
   let removed = 0;
   // From here on none comes in: each step takes away the newest that are left.
@@ -131,6 +132,7 @@ async function banEvent(parts: AdminParts, caller: Caller, id: EventId, reason: 
     const end = await withdraw(parts, tx, going, "ban");
     return { end, count: going.stored.length + going.waiting.length };
   });
+  await parts.rules.refresh();
   await followInGit(parts, withdrawn.end);
   return { target: id, removedEvents: withdrawn.count };
 }

@@ -45,6 +45,7 @@ export async function unhostRepository(
     return done(await takeDown(parts, tx, row, "operator", reason));
   });
   if (!answer.ok) return answer;
+  await parts.rules.refresh();
   await followInGit(parts, answer.result);
   const row = await catalogueRow(parts.store, name);
   const graceSeconds = parts.config().unhostGraceDays * secondsPerDay;
@@ -92,7 +93,7 @@ export async function restoreRepository(
     return refusal("not-possible", `${repositoryText(name)} is on the repository blacklist: lift that first`);
   }
   const onDisk = await (await parts.repositories()).exists(diskAddress(name));
-  return parts.store.transact(async (tx): Promise<Outcome<Restored>> => {
+  const answer = await parts.store.transact(async (tx): Promise<Outcome<Restored>> => {
     const row = await catalogueRow(tx, name);
     if (!row) return notKnown(name);
     if (row.status !== "leaving" && row.status !== "deleted") {
@@ -111,6 +112,8 @@ export async function restoreRepository(
     const note = isAnnounced ? "" : "its owner deleted the announcement: read-only until the owner announces it again";
     return done({ repository: repositoryText(name), status, note });
   });
+  await parts.rules.refresh();
+  return answer;
 }
 
 /** Whether an announcement of it is served now. One its author deleted stays deleted. */

@@ -2,31 +2,26 @@
 // verbs (socket and offline), relay management (NIP-86) and `/api`. Parameters come from outside and are checked here.
 
 import { z } from "zod";
-import { auditRows, type Caller } from "./audit.js";
+import { auditRows } from "./audit.js";
 import { ban, bansOf, banTypes, unban } from "./bans.js";
 import { checkRepositories, housekeepRepositories } from "./checking.js";
+import { deleteEvents, exportEvents, importEvents, scanEvents } from "./events.js";
 import { restoreRepository, unhostRepository } from "./hosting.js";
 import { addToList, removeFromList, showLists } from "./lists.js";
 import { showMirror, startMirror } from "./mirror.js";
 import { keyNamed, placeNamedBy, repositoryNamedBy } from "./naming.js";
 import { done, type Outcome, refusal } from "./outcome.js";
-import type { AdminParts, Progress } from "./parts.js";
+import type { AdminParts, OperationContext } from "./parts.js";
 import { changeProfile, setKindTaken } from "./profile.js";
 import { askNow, dropWaiting } from "./purgatory-changes.js";
 import { listWaiting } from "./purgatory-view.js";
-import { syncNamedRelay } from "./relay-sync.js";
+import { filtersNamed, syncNamedRelay } from "./relay-sync.js";
 import { ignoreRelay, listRelays, reconnectRelay, unignoreRelay } from "./relays.js";
 import { listRepositories, showRepository } from "./repository-view.js";
 import { listNames, profileFields } from "./rules.js";
 import { beginSnapshot } from "./snapshot.js";
 import { statusOf } from "./status.js";
 import { explain } from "./why.js";
-
-export interface OperationContext {
-  readonly caller: Caller;
-  readonly progress: Progress;
-  readonly signal: AbortSignal;
-}
 
 interface Operation<T> {
   readonly parameters: z.ZodType<T>;
@@ -50,6 +45,7 @@ const owner = named(keyNamed, "an npub or hex key");
 const status = z.enum(["waiting", "soft", "served", "archived", "leaving", "deleted"]);
 const list = z.enum(listNames);
 const banType = z.enum(banTypes);
+const filters = z.array(z.unknown()).max(100);
 
 /** Leaves out what was not given, as exact optional properties want it. */
 function given<T extends object>(value: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
@@ -119,8 +115,25 @@ export const operations = {
   "bans.list": operation(z.object({ type: banType.optional() }), async (parts, asked) =>
     done({ bans: await bansOf(parts, asked.type) }),
   ),
+  "events.import": operation(z.object({ events: z.array(z.unknown()).max(1_000) }), (parts, asked) =>
+    importEvents(parts, asked.events),
+  ),
+  "events.export": operation(z.object({ filters }), async (parts, asked, context) => {
+    const read = filtersNamed(asked.filters);
+    return read.ok ? exportEvents(parts, read.result, context) : read;
+  }),
+  "events.scan": operation(z.object({ filters }), async (parts, asked, context) => {
+    const read = filtersNamed(asked.filters);
+    return read.ok ? scanEvents(parts, read.result, context) : read;
+  }),
+  "events.delete": operation(z.object({ filters, really: z.boolean() }), async (parts, asked, context) => {
+    const read = filtersNamed(asked.filters);
+    if (!read.ok) return read;
+    const named = JSON.stringify(asked.filters).slice(0, 1_000);
+    return deleteEvents(parts, { filters: read.result, really: asked.really, named }, context);
+  }),
   "sync.relay": operation(
-    z.object({ relay: name, direction: z.enum(["up", "down", "both"]), filters: z.array(z.unknown()).max(100) }),
+    z.object({ relay: name, direction: z.enum(["up", "down", "both"]), filters }),
     (parts, asked, context) => syncNamedRelay(parts, asked, context),
   ),
   "mirror.start": operation(

@@ -13,6 +13,7 @@ import type { HousekeepingReport } from "../purgatory/housekeeping.js";
 import type { PlacedName } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
 import type { RelayStatus } from "../sync/status.js";
+import type { Caller } from "./audit.js";
 import type { LoginLinks } from "./login-links.js";
 import type { RunTimeRules } from "./rules.js";
 
@@ -80,3 +81,12 @@ export interface AdminParts {
 }
 
 export type Progress = (done: number, total: number | undefined, label: string) => void;
+export type Lines = (lines: readonly string[]) => Promise<void>;
+
+export interface OperationContext {
+  readonly caller: Caller;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+  /** Takes an answer that is too large for one message. Absent where nobody could read it. */
+  readonly lines?: Lines;
+}

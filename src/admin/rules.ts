@@ -1,6 +1,7 @@
 // The rules an operator set at run time, read from the store and kept in memory for look-up: entries of white- and
 // blacklists, blocked networks, kinds that are not taken, relays left alone, the relay's name. Laid over the configuration;
 // no file is changed. Whoever writes one of these rows calls `refresh` afterwards; then it is in force.
+// Banned keys and events are read where events are judged; here is only known whether there are any.
 //   lists: <list>:<a|r|i|s>:<key> → ListRow      bans: ip:<network>, kind:<number>, relay:<key> → BanRow
 //   meta:  profile:<field>        → text
 
@@ -42,6 +43,7 @@ export class RunTimeRules {
   #networks = new BlockList();
   #kinds: ReadonlySet<number> = new Set();
   #ignoredRelays: ReadonlyMap<string, BanRow> = new Map();
+  #keepsOut = false;
   readonly #listeners = new Set<() => void>();
   #laidOver: { readonly from: Config; readonly config: Config } | undefined;
 
@@ -78,8 +80,19 @@ export class RunTimeRules {
     this.#kinds = kinds;
     this.#ignoredRelays = ignoredRelays;
     this.#profile = profile;
+    this.#keepsOut = kinds.size > 0 || (await this.#hasBan("key:")) || (await this.#hasBan("event:"));
     this.#laidOver = undefined;
     for (const listener of this.#listeners) listener();
+  }
+
+  async #hasBan(prefix: string): Promise<boolean> {
+    for await (const _ of this.#reader.rows("bans", { prefix, limit: 1 })) return true;
+    return false;
+  }
+
+  /** Keys, events or kinds are refused beside what the lists say. */
+  get keepsOut(): boolean {
+    return this.#keepsOut;
   }
 
   /** Called after every refresh: something may be in force that was not before. Answers how to stop. */

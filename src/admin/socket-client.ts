@@ -1,17 +1,22 @@
 // Asks the running server over its admin socket. Undefined: no server listens there. What an answer stands for (a
-// snapshot's folders) lasts until the connection ends: `meanwhile` works with it before that.
+// snapshot's folders) lasts until the connection ends: `meanwhile` works with it before that. A large answer comes in
+// lines, read as fast as they are taken.
 
 import { connect, type Socket } from "node:net";
-import { createInterface } from "node:readline";
 import { type Outcome, refusal } from "./outcome.js";
-import type { Progress } from "./parts.js";
+import type { Lines, Progress } from "./parts.js";
 import { type SocketPath, socketPathIn } from "./socket-path.js";
+
+export interface Taking {
+  readonly lines?: Lines | undefined;
+  readonly meanwhile?: (outcome: Outcome<unknown>) => Promise<void>;
+}
 
 export async function askServer(
   directory: string,
   request: { readonly operation: string; readonly parameters: unknown },
   progress: Progress,
-  meanwhile: (outcome: Outcome<unknown>) => Promise<void> = async () => undefined,
+  more: Taking = {},
 ): Promise<Outcome<unknown> | undefined> {
   let place: SocketPath;
   try {
@@ -22,7 +27,7 @@ export async function askServer(
   }
   try {
     const socket = await connected(place.path);
-    return socket && (await exchange(socket, request, progress, meanwhile));
+    return socket && (await exchange(socket, request, progress, more));
   } finally {
     place.close();
   }
@@ -40,27 +45,45 @@ function connected(path: string): Promise<Socket | undefined> {
   });
 }
 
-type Answer = Outcome<unknown> | { readonly progress: { done: number; total?: number; label: string } };
+type Answer =
+  | Outcome<unknown>
+  | { readonly progress: { done: number; total?: number; label: string } }
+  | { readonly lines: readonly string[] };
 
 async function exchange(
   socket: Socket,
   request: object,
   progress: Progress,
-  meanwhile: (outcome: Outcome<unknown>) => Promise<void>,
+  { lines, meanwhile }: Taking,
 ): Promise<Outcome<unknown>> {
   socket.on("error", () => undefined);
   socket.write(`${JSON.stringify({ id: 1, ...request })}\n`);
   try {
-    for await (const line of createInterface({ input: socket, crlfDelay: Number.POSITIVE_INFINITY })) {
+    for await (const line of linesFrom(socket)) {
       const answer = JSON.parse(line) as Answer;
-      if (!("progress" in answer)) {
-        await meanwhile(answer);
+      if ("progress" in answer) progress(answer.progress.done, answer.progress.total, answer.progress.label);
+      else if ("lines" in answer) await lines?.(answer.lines);
+      else {
+        await meanwhile?.(answer);
         return answer;
       }
-      progress(answer.progress.done, answer.progress.total, answer.progress.label);
     }
     return refusal("not-possible", "the server closed the admin socket before it answered");
   } finally {
     socket.destroy();
+  }
+}
+
+/** Not readline: that reads on while nobody takes its lines. */
+async function* linesFrom(socket: Socket): AsyncGenerator<string> {
+  let rest = "";
+  try {
+    for await (const chunk of socket.setEncoding("utf8") as AsyncIterable<string>) {
+      const lines = `${rest}${chunk}`.split("\n");
+      rest = lines.pop() ?? "";
+      yield* lines;
+    }
+  } catch {
+    // The other side is gone in the middle of something: the same as an early end.
   }
 }

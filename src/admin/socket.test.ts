@@ -74,6 +74,34 @@ test("progress is streamed before the answer, and the file is private and goes a
   assert.equal(await askServer(join(folder, "nowhere"), request, silent), undefined);
 });
 
+test("a long answer comes line by line, no faster than it is taken", async () => {
+  const directory = join(folder, "lines");
+  const count = 200;
+  let made = 0;
+  await withSocket(
+    directory,
+    async (_, { lines }) => {
+      for (; made < count; made++) await lines?.([String(made), "x".repeat(2 ** 16)]);
+      return done({ made });
+    },
+    async () => {
+      let taken = 0;
+      let mostAhead = 0;
+      const answer = await askServer(directory, request, silent, {
+        async lines([number]) {
+          assert.equal(number, String(taken));
+          for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+          mostAhead = Math.max(mostAhead, made - taken);
+          taken++;
+        },
+      });
+      assert.deepEqual(answer, { id: 1, ...done({ made: count }) });
+      assert.equal(taken, count);
+      assert.ok(mostAhead < 40, `${mostAhead} messages of 64 KiB were under way`);
+    },
+  );
+});
+
 test("what is no request is refused, an oversized one ends the connection, and the next is answered", async () => {
   const directory = join(folder, "bad");
   const path = join(directory, "admin.sock");
@@ -113,6 +141,32 @@ test("a client that goes away aborts what it asked for; a fault is told and does
       const answer = await askServer(directory, { operation: "fault", parameters: {} }, silent);
       assert.ok(answer && !answer.ok && answer.code === "not-possible");
       assert.deepEqual(faults.map(String), ["Error: broken"]);
+    },
+  );
+});
+
+test("a client that goes away in the middle of a long answer ends it, and that is no fault", async () => {
+  const directory = join(folder, "left");
+  let end = (): void => undefined;
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  await withSocket(
+    directory,
+    async (_, { lines }) => {
+      try {
+        for (;;) await lines?.(["x".repeat(2 ** 16)]);
+      } finally {
+        end();
+      }
+    },
+    async (_, faults) => {
+      const socket = connect(join(directory, "admin.sock"), () => socket.write('{"id":1,"operation":"endless"}\n'));
+      // What is not read makes its end a reset, not a farewell.
+      socket.once("readable", () => socket.destroy());
+      await ended;
+      assert.equal((await exchange(join(directory, "admin.sock"), "{\n", 1)).length, 1);
+      assert.deepEqual(faults, []);
     },
   );
 });

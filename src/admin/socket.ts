@@ -2,15 +2,18 @@
 // the server. One JSON object a line, both ways (interop.md: none with the memory backend).
 //   → {"id":1,"operation":"repos.fsck","parameters":{}}
 //   ← {"id":1,"progress":{"done":3,"total":9,"label":"checking"}}      any number of times
+//   ← {"id":1,"lines":["…","…"]}                                       any number of times, as fast as they are read
 //   ← {"id":1,"ok":true,"result":{…}}   or   {"id":1,"ok":false,"code":"unknown","message":"…"}
 // Requests of one connection are answered one after the other; a connection that ends aborts its request.
 
+import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { OperationContext } from "./operations.js";
+import { maxEventBytes } from "../nostr/event.js";
 import { type Outcome, refusal } from "./outcome.js";
+import type { OperationContext } from "./parts.js";
 import { socketFile, socketPathIn } from "./socket-path.js";
 
 export interface SocketRequest {
@@ -23,7 +26,7 @@ export interface SocketParts {
   readonly directory: string;
   readonly run: (
     request: Pick<SocketRequest, "operation" | "parameters">,
-    context: Pick<OperationContext, "progress" | "signal">,
+    context: Omit<OperationContext, "caller">,
   ) => Promise<Outcome<unknown>>;
   readonly onFault: (error: unknown) => void;
 }
@@ -33,7 +36,8 @@ export interface AdminSocket {
 }
 
 const maxConnections = 16;
-const maxRequestBytes = 1 << 20;
+/** The largest event fits into a request. */
+const maxRequestBytes = maxEventBytes + (1 << 18);
 
 export async function openAdminSocket(parts: SocketParts): Promise<AdminSocket> {
   const file = join(parts.directory, socketFile);
@@ -74,12 +78,18 @@ async function listenPrivately(server: Server, path: string): Promise<void> {
 function serve(socket: Socket, parts: SocketParts, connections: Set<Socket>): void {
   connections.add(socket);
   const gone = new AbortController();
-  socket.on("error", () => socket.destroy());
+  // Whoever asked is gone: before anybody else hears of it, so that it is nobody's fault.
+  socket.on("error", () => {
+    gone.abort();
+    socket.destroy();
+  });
   socket.once("close", () => {
     connections.delete(socket);
     gone.abort();
   });
-  answerLines(socket, parts, gone.signal).catch(parts.onFault);
+  answerLines(socket, parts, gone.signal).catch((error) => {
+    if (!gone.signal.aborted) parts.onFault(error);
+  });
 }
 
 async function answerLines(socket: Socket, parts: SocketParts, signal: AbortSignal): Promise<void> {
@@ -112,7 +122,11 @@ async function answerLine(line: string, socket: Socket, parts: SocketParts, sign
         write({ id, progress: { done, ...(total === undefined ? {} : { total }), label } });
       }
     };
-    write({ id, ...(await parts.run(request, { progress, signal })) });
+    const lines = async (texts: readonly string[]): Promise<void> => {
+      write({ id, lines: texts });
+      if (socket.writableNeedDrain) await once(socket, "drain", { signal });
+    };
+    write({ id, ...(await parts.run(request, { progress, signal, lines })) });
   } catch (error) {
     if (signal.aborted) return;
     write({ id, ...refusal("not-possible", "the server failed at this: it was logged") });

@@ -2,8 +2,7 @@
 // by itself, so every verb can be run in a test.
 
 import type { Outcome } from "../admin/outcome.js";
-import type { Progress } from "../admin/parts.js";
-import type { AdmissionPolicy } from "../admission/policy.js";
+import type { Lines, Progress } from "../admin/parts.js";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { LoadedConfig, LoadResult } from "../config/load.js";
@@ -31,6 +30,15 @@ export interface BuildInfo {
   readonly commit: string;
 }
 
+export interface Operator {
+  run(
+    request: { readonly operation: string; readonly parameters: unknown },
+    progress: Progress,
+    lines?: Lines,
+  ): Promise<Outcome<unknown>>;
+  close(): Promise<void>;
+}
+
 export interface Abilities {
   readonly terminal: Terminal;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -41,18 +49,11 @@ export interface Abilities {
   serve(loaded: LoadedConfig, load: () => LoadResult): Promise<number>;
   openStore(config: Config): Promise<Store>;
   createVerifier(): Promise<Verifier>;
-  /** One of the operator's operations over data no server has open. */
-  operateOffline(
-    config: Config,
-    store: Store,
-    request: { readonly operation: string; readonly parameters: unknown },
-    progress: Progress,
-  ): Promise<Outcome<unknown>>;
+  /** The operator's operations over data no server has open. */
+  openOperator(config: Config, store: Store): Promise<Operator>;
   /** Everything a server does to events and git data, over a store no server has open, for moving another server here.
    * Undefined when its key or domain cannot be used. */
   openImport(config: Config, store: Store): Promise<(ImportHouse & { close(): Promise<void> }) | undefined>;
-  /** What an operator's own import must satisfy. */
-  importPolicy(config: Config): AdmissionPolicy;
   /** A whole server with its data in that folder, on a free port of this machine. */
   startTemporary(folder: string): Promise<TemporaryServer>;
   /** Throws GitTooOldError when there is none that can be used. */

@@ -1,7 +1,7 @@
 // `--filter`: NIP-01 filters as JSON, one or several.
 
 import type { Command } from "commander";
-import { type Filter, parseFilter } from "../nostr/filter.js";
+import { parseFilter } from "../nostr/filter.js";
 import { CommandFailure } from "./abilities.js";
 
 const collect = (value: string, earlier: readonly string[]): readonly string[] => [...earlier, value];
@@ -9,13 +9,11 @@ const collect = (value: string, earlier: readonly string[]): readonly string[] =
 export const acceptFilters = (command: Command): Command =>
   command.option("--filter <json>", "a NIP-01 filter; may be given several times", collect, []);
 
-/** The filters given; all events when there is none. */
-export function filtersOf(command: Command): readonly Filter[] {
-  const texts = command.getOptionValue("filter") as readonly string[];
-  return texts.length === 0 ? [{}] : texts.map(filterOf);
-}
+/** The filters given, as JSON; what is wrong is said before anybody is asked. None means all events. */
+export const filtersOf = ({ filter }: Readonly<Record<string, unknown>>): readonly unknown[] =>
+  (filter as readonly string[]).map(filterOf);
 
-function filterOf(text: string): Filter {
+function filterOf(text: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -27,5 +25,5 @@ function filterOf(text: string): Filter {
   }
   const parsed = parseFilter(value);
   if (!parsed.ok) throw new CommandFailure(`--filter ${text}: ${parsed.message}`, 2);
-  return parsed.filter;
+  return value;
 }

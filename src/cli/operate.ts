@@ -3,10 +3,11 @@
 import { existsSync } from "node:fs";
 import type { OperationName } from "../admin/operations.js";
 import type { Outcome } from "../admin/outcome.js";
-import type { Progress as Report } from "../admin/parts.js";
+import type { Lines, Progress as Report } from "../admin/parts.js";
 import { askServer } from "../admin/socket-client.js";
 import type { Config } from "../config/config.js";
-import { type Abilities, CommandFailure } from "./abilities.js";
+import type { Store } from "../store/port.js";
+import { type Abilities, CommandFailure, type Operator } from "./abilities.js";
 import { withOfflineStore } from "./offline-store.js";
 import { type Progress, startProgress } from "./progress.js";
 
@@ -15,16 +16,19 @@ export async function operate<Result>(
   config: Config,
   operation: OperationName,
   parameters: object,
+  lines?: Lines,
 ): Promise<Result> {
   const bar = progressBar(abilities);
   const request = { operation, parameters };
-  let outcome: Outcome<unknown> | undefined;
   try {
-    outcome =
-      (await askRunning(config, request, bar.report)) ?? (await askData(abilities, config, request, bar.report));
+    const outcome = await askRunning(config, request, bar.report, lines);
+    return resultOf<Result>(outcome ?? (await askData(abilities, config, request, bar.report, lines)));
   } finally {
     bar.done();
   }
+}
+
+export function resultOf<Result>(outcome: Outcome<unknown>): Result {
   if (outcome.ok) return outcome.result as Result;
   throw new CommandFailure(outcome.message, outcome.code === "bad-request" ? 2 : 1, { code: outcome.code });
 }
@@ -34,8 +38,9 @@ export async function askRunning(
   config: Config,
   request: { readonly operation: OperationName; readonly parameters: object },
   report: Report = () => undefined,
+  lines?: Lines,
 ): Promise<Outcome<unknown> | undefined> {
-  return config.databaseBackend === "memory" ? undefined : askServer(config.relayDataPath, request, report);
+  return config.databaseBackend === "memory" ? undefined : askServer(config.relayDataPath, request, report, { lines });
 }
 
 async function askData(
@@ -43,9 +48,26 @@ async function askData(
   config: Config,
   request: { readonly operation: OperationName; readonly parameters: object },
   report: Report,
+  lines: Lines | undefined,
 ): Promise<Outcome<unknown>> {
   mustHaveData(config);
-  return withOfflineStore(abilities, config, (store) => abilities.operateOffline(config, store, request, report));
+  return withOfflineStore(abilities, config, (store) =>
+    withOperator(abilities, config, store, (operator) => operator.run(request, report, lines)),
+  );
+}
+
+export async function withOperator<T>(
+  abilities: Abilities,
+  config: Config,
+  store: Store,
+  work: (operator: Operator) => Promise<T>,
+): Promise<T> {
+  const operator = await abilities.openOperator(config, store);
+  try {
+    return await work(operator);
+  } finally {
+    await operator.close();
+  }
 }
 
 /** A verb in the wrong directory must say so, not make an empty database there. */

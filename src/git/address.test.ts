@@ -71,8 +71,8 @@ describe("git URL", () => {
   });
 
   it("may stand below a base path or /prs, with a trailing slash", () => {
-    assert.equal(parseGitPath(`/base/${npub}/x.git/`, "/base")?.rest, "");
-    assert.equal(parseGitPath(`/${npub}/x.git`, "/base"), undefined);
+    assert.equal(parseGitPath(`/${npub}/x.git/`)?.rest, "");
+    assert.equal(parseGitPath(`/base/${npub}/x.git`), undefined);
     assert.deepEqual(parseGitPath(`/prs/${npub}/x.git/git-upload-pack`), {
       area: "prs",
       npub,

@@ -81,7 +81,6 @@ export interface GitHttpOptions extends PushHooks {
   readonly limits: GitHttpLimits;
   /** For shared fetch answers; made when needed, removed by close. */
   readonly cacheDirectory: string;
-  readonly basePath?: string;
   readonly observe?: (operation: GitOperation) => void;
 }
 

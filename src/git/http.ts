@@ -55,14 +55,14 @@ export class GitHttp {
     return this.#upload.answers.close();
   }
 
-  /** `pathname` undecoded, without the query. False: not a git URL (or only a repository's page); nothing was written. */
+  /** `pathname` undecoded, without the base path and the query. False: not a git URL (or only a repository's page); nothing was written. */
   async handle(
     request: IncomingMessage,
     response: ServerResponse,
     pathname: string,
     query: URLSearchParams,
   ): Promise<boolean> {
-    const path = parseGitPath(pathname, this.options.basePath);
+    const path = parseGitPath(pathname);
     if (!path || path.rest === "") return false;
     const begun = this.options.clock.monotonicMs();
     const found = await this.options.lookUp(path.npub, path.identifier, path.area);

@@ -1,4 +1,4 @@
-// `/<npub>/<identifier>.git[/…]`, optionally below a base path or `/prs`: a URL's path taken apart (git-http.md,
+// `/<npub>/<identifier>.git[/…]`, optionally below `/prs`: a URL's path taken apart (git-http.md,
 // "Repositories on disk"; threats.md rows 3 and 5). Each segment is percent-decoded exactly once, after splitting, so
 // that an encoded slash stays part of the identifier. Says nothing about whether the repository exists.
 
@@ -14,10 +14,10 @@ export interface GitPath {
 
 const maxIdentifierBytes = 4_096;
 
-/** `pathname` as it stands in the request line, without the query. Undefined when it is not a repository's URL. */
-export function parseGitPath(pathname: string, basePath = ""): GitPath | undefined {
-  if (!pathname.startsWith(`${basePath}/`)) return undefined;
-  const segments = pathname.slice(basePath.length + 1).split("/");
+/** `pathname` as it stands in the request line, without a base path and the query. Undefined when it is not a repository's URL. */
+export function parseGitPath(pathname: string): GitPath | undefined {
+  if (!pathname.startsWith("/")) return undefined;
+  const segments = pathname.slice(1).split("/");
   const area: RepositoryArea = segments[0] === "prs" ? "prs" : "main";
   if (area === "prs") segments.shift();
   const npub = asNpub(decodeOnce(segments[0] ?? "") ?? "");

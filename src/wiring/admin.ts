@@ -3,9 +3,9 @@
 import { randomBytes } from "node:crypto";
 import { LoginLinks } from "../admin/login-links.js";
 import { Nip98 } from "../admin/nip98.js";
-import { type OperationContext, runOperation } from "../admin/operations.js";
+import { runOperation } from "../admin/operations.js";
 import type { Outcome } from "../admin/outcome.js";
-import type { AdminParts, RunningParts } from "../admin/parts.js";
+import type { AdminParts, OperationContext, RunningParts } from "../admin/parts.js";
 import type { RunTimeRules } from "../admin/rules.js";
 import { type AdminSocket, openAdminSocket } from "../admin/socket.js";
 import { publicStatus } from "../admin/status.js";

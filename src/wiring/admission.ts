@@ -11,8 +11,10 @@ import type { LiveConfig } from "../config/live-config.js";
 import type { ServiceName } from "../net/url.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { Store } from "../store/port.js";
+import { storingImports } from "./import-policy.js";
 import { admissionCaps, admissionLists, archiveSettings } from "./limits.js";
 import { memo } from "./memo.js";
+import { operatorsCaps } from "./offline-policy.js";
 
 export interface AdmissionParts {
   readonly live: LiveConfig;
@@ -46,5 +48,7 @@ export async function buildAdmission({ live, store, secret, service, policy }: A
     newAnnouncements: hourlyCounter(),
     graspLists: hourlyCounter(),
   };
-  return { rules, inForce, settings, policy: policy ?? refusingKinds(createAdmissionPolicy(settings), rules) };
+  const forImports = createAdmissionPolicy({ ...settings, caps: () => ({ ...settings.caps(), ...operatorsCaps }) });
+  const everyones = storingImports(createAdmissionPolicy(settings), forImports);
+  return { rules, inForce, settings, policy: policy ?? refusingKinds(everyones, rules) };
 }

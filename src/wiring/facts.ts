@@ -31,15 +31,16 @@ function archivedWords(config: Config): string {
   return `As an archive it also mirrors ${what.join(" and ")}, ${how}.`;
 }
 
-/** Said only when something is kept out by hand; blacklists themselves are not shown. */
-function curation(config: Config): string | undefined {
-  const isCurated =
-    config.repositoryWhitelist.length > 0 || config.repositoryBlacklist.length > 0 || config.eventBlacklist.length > 0;
-  return isCurated ? "The operator keeps lists of what is hosted here and what is not." : undefined;
+/** Said only when something is kept out by hand; what it is, is not shown. */
+function curation(config: Config, keepsOut: boolean): string | undefined {
+  const lists = [config.repositoryWhitelist, config.repositoryBlacklist, config.eventBlacklist];
+  return keepsOut || lists.some((list) => list.length > 0)
+    ? "The operator keeps lists of what is hosted here and what is not."
+    : undefined;
 }
 
-export function relayFacts(config: Config, serverKey: Pubkey, version: string): RelayFacts {
-  const curated = curation(config);
+export function relayFacts(config: Config, keepsOut: boolean, serverKey: Pubkey, version: string): RelayFacts {
+  const curated = curation(config, keepsOut);
   const operator = config.adminNpubs?.[0] ?? serverKey;
   return {
     name: config.relayName,

@@ -1,23 +1,20 @@
-// What `events import` asks of an event beyond a good signature: nothing, except that what stands for git data obeys this
-// server's rules. An announcement that lists this service waits for its data and gets its repository at the next start;
-// a state is not served before its refs are here. What is nothing to this server is the operator's own wish and stored.
+// What `events import` asks of an event: this server's rules, without the bounds that protect it from strangers. What is
+// nothing to this server is the operator's own wish and stored all the same. An announcement that lists this service and
+// states of it wait for their data, as if a client had sent them.
 
 import type { AdmissionPolicy } from "../admission/policy.js";
-import type { Config } from "../config/config.js";
-import { kinds } from "../nostr/kinds.js";
+import { isEphemeral } from "../nostr/event.js";
 import type { RefusalCode } from "../nostr/refusals.js";
-import { offlinePolicy } from "./offline-policy.js";
-
-const standsForGit = new Set<number>([kinds.announcement, kinds.state, kinds.pullRequest, kinds.pullRequestUpdate]);
 
 /** Refusals that only say: this concerns no repository here. */
 const nothingToUs = new Set<RefusalCode>(["service-not-listed", "unrelated", "no-announcement", "not-a-maintainer"]);
 
-export function importPolicy(config: Config): AdmissionPolicy {
-  const server = offlinePolicy(config, { whole: true });
+/** `forImports`: the same rules with the operator's bounds. */
+export function storingImports(everyones: AdmissionPolicy, forImports: AdmissionPolicy): AdmissionPolicy {
   return async (event, context) => {
-    const verdict = server && standsForGit.has(event.kind) ? await server(event, context) : undefined;
-    const isForeign = verdict && !verdict.ok && nothingToUs.has(verdict.code);
-    return verdict && !isForeign ? verdict : { ok: true, action: "store", rule: "import" };
+    if (context.source.type !== "import") return everyones(event, context);
+    const verdict = await forImports(event, context);
+    const isWished = !verdict.ok && nothingToUs.has(verdict.code) && !isEphemeral(event.kind);
+    return isWished ? { ok: true, action: "store", rule: "import" } : verdict;
   };
 }

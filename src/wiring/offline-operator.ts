@@ -1,72 +1,77 @@
 // The operator's operations while no server runs: over a store a verb has opened, with git started only if needed.
 
 import { runOperation } from "../admin/operations.js";
-import type { Outcome } from "../admin/outcome.js";
-import type { Progress } from "../admin/parts.js";
+import type { AdminParts } from "../admin/parts.js";
+import { refusingKinds } from "../admin/profile.js";
 import { RunTimeRules } from "../admin/rules.js";
 import { DecisionLog } from "../admission/decision-log.js";
 import type { Clock } from "../base/clock.js";
+import type { Operator } from "../cli/abilities.js";
 import type { Config } from "../config/config.js";
 import { createIntake, type Intake } from "../intake/intake.js";
 import { createVerifierPool } from "../nostr/verify/pool.js";
 import type { Store } from "../store/port.js";
 import { type GitHost, openGitHost } from "./git-host.js";
+import { storingImports } from "./import-policy.js";
 import { offlinePolicy, serverSecret } from "./offline-policy.js";
 import { reachOf } from "./reach.js";
 
-export async function operateOffline(
-  config: Config,
-  store: Store,
-  clock: Clock,
-  request: { readonly operation: string; readonly parameters: unknown },
-  progress: Progress,
-): Promise<Outcome<unknown>> {
+export async function openOperator(config: Config, store: Store, clock: Clock): Promise<Operator> {
   const rules = new RunTimeRules(store);
   await rules.refresh();
   let gitHost: Promise<GitHost> | undefined;
   let door: ReturnType<typeof openDoor> | undefined;
-  try {
-    return await runOperation(
-      {
-        store,
-        rules,
-        clock,
-        repositories: () => {
-          gitHost ??= openGitHost(config, clock, () => undefined);
-          return gitHost.then(({ repositories }) => repositories);
-        },
-        config: () => config,
-        reach: () => reachOf(config),
-        intake: () => {
-          door ??= openDoor(rules.over(config), store, clock);
-          return door.then((opened) => opened?.intake);
-        },
-        adminKeys: () => {
-          const own = serverSecret(config);
-          return new Set(config.adminNpubs ?? (own ? [own.pubkey] : []));
-        },
-      },
-      request,
-      { caller: { who: "operator", via: "offline" }, progress, signal: new AbortController().signal },
-    );
-  } finally {
-    await (await door)?.close();
-    // One that could not be opened is closed already, and the operation has said why.
-    await gitHost?.then(
-      (opened) => opened.close(),
-      () => undefined,
-    );
-  }
+  const parts: AdminParts = {
+    store,
+    rules,
+    clock,
+    repositories: () => {
+      gitHost ??= openGitHost(config, clock, () => undefined);
+      return gitHost.then(({ repositories }) => repositories);
+    },
+    config: () => config,
+    reach: () => reachOf(config),
+    intake: () => {
+      door ??= openDoor(rules, config, store, clock);
+      return door.then((opened) => opened?.intake);
+    },
+    adminKeys: () => {
+      const own = serverSecret(config);
+      return new Set(config.adminNpubs ?? (own ? [own.pubkey] : []));
+    },
+  };
+  const { signal } = new AbortController();
+  return {
+    run: (request, progress, lines) =>
+      runOperation(parts, request, {
+        caller: { who: "operator", via: "offline" },
+        progress,
+        signal,
+        ...(lines && { lines }),
+      }),
+    async close() {
+      await (await door)?.close();
+      // One that could not be opened is closed already, and the operation has said why.
+      await gitHost?.then(
+        (opened) => opened.close(),
+        () => undefined,
+      );
+    },
+  };
 }
 
 /** The store at rest, behind the same door as always: what comes in satisfies this server's rules. */
 async function openDoor(
+  rules: RunTimeRules,
   config: Config,
   store: Store,
   clock: Clock,
 ): Promise<{ readonly intake: Intake; close(): Promise<void> } | undefined> {
-  const policy = offlinePolicy(config);
-  if (!policy) return undefined;
+  const inForce = rules.over(config);
+  const everyones = offlinePolicy(inForce);
+  const forImports = offlinePolicy(inForce, { whole: true });
+  if (!everyones || !forImports) return undefined;
+  const policy = refusingKinds(storingImports(everyones, forImports), rules);
   const verifier = await createVerifierPool({ workers: 1 });
   const observer = { received: () => undefined, decided: () => undefined };
   const maxFutureSeconds = config.maxFutureSecs;

@@ -12,11 +12,12 @@ import { SecretKey } from "../nostr/keys.js";
 import { admissionCaps, admissionLists, archiveSettings } from "./limits.js";
 
 /** An operator moves a whole server at once: what protects against strangers' floods would be in the way. */
-const operatorsCaps: Partial<AdmissionCaps> = {
+export const operatorsCaps: Partial<AdmissionCaps> = {
   announcementsPerKey: Number.MAX_SAFE_INTEGER,
   waitingAnnouncements: Number.MAX_SAFE_INTEGER,
   relatedPerRepository: 10_000,
   waitingBytes: 2 ** 30,
+  graspLists: Number.MAX_SAFE_INTEGER,
 };
 
 /** Undefined when it cannot be read or is none. */

@@ -13,7 +13,7 @@ import { type ApiParts, apiRoutes, blockedRoute, isAdmin, managementRoute } from
 import { clientIp, isLocalPeer, trustedProxies } from "../http/client-ip.js";
 import { healthRoutes } from "../http/health.js";
 import { metricsRoute } from "../http/metrics.js";
-import { relayInformationRoute } from "../http/nip11.js";
+import { type RelayFacts, relayInformationRoute } from "../http/nip11.js";
 import type { Route } from "../http/routes.js";
 import { createHttpServer, type HttpServer } from "../http/server.js";
 import { syncStatusRoute } from "../http/sync-api.js";
@@ -85,7 +85,7 @@ export async function startService(parts: ServiceParts): Promise<Service> {
     (now) => trustedProxies(now.trustedProxies.map(({ address, prefixBits }) => `${address}/${prefixBits}`)).list,
   );
   const basePath = config.domain.includes("/") ? config.domain.slice(config.domain.indexOf("/")) : "";
-  const git = gitHttp(parts, basePath, (request) => clientIp(request, proxies()));
+  const git = gitHttp(parts, (request) => clientIp(request, proxies()));
   measureQueues(parts.registry, {
     store: () => parts.store.stats.queuedWorks,
     fetches: () => git.queued.fetches,
@@ -103,6 +103,8 @@ export async function startService(parts: ServiceParts): Promise<Service> {
     newChallenge: () => randomBytes(16).toString("hex"),
     onFault,
   });
+  const { rules } = parts.admin.parts;
+  const facts = () => relayFacts(rules.over(live.current), rules.keepsOut, parts.serverKey, parts.version);
   const common = { basePath, trustedProxies: proxies, clock, onFault };
   const api = parts.admin.api(parts.repositoryCount);
   const pages = createPages({
@@ -110,17 +112,16 @@ export async function startService(parts: ServiceParts): Promise<Service> {
     api,
     recentLog: parts.recentLog ?? new LogRing((raw) => raw),
     basePath,
-    relayFacts: () => relayFacts(parts.admin.parts.rules.over(live.current), parts.serverKey, parts.version),
+    relayFacts: facts,
   });
   const http = createHttpServer({
     ...common,
     // The git room ends its requests itself, after NGIT_GIT_TOTAL_SECS; node must not be earlier.
     requestTimeoutMs: () => Math.max(live.current.gitTotalSecs, 3_600) * 1_000 + 60_000,
-    routes: [...routes(parts, git, api), ...pages.routes],
+    routes: [...routes(parts, git, api, facts), ...pages.routes],
     webSocket: unlessBlocked(relay, parts.admin),
   });
   const listening = await http.listen(config.bindAddress);
-  const { rules } = parts.admin.parts;
   const stopDropping = rules.onRefresh(() => http.endConnections((ip) => rules.isBlocked(ip)));
   const metricsServer = await ownMetricsServer(parts, common);
   return {
@@ -149,11 +150,7 @@ const unlessBlocked = (relay: UpgradeTarget, { parts }: Admin): UpgradeTarget =>
       : relay.accept(request, socket, head, ip),
 });
 
-function gitHttp(
-  parts: ServiceParts,
-  basePath: string,
-  ipOf: (request: Parameters<typeof clientIp>[0]) => string,
-): GitHttp {
+function gitHttp(parts: ServiceParts, ipOf: (request: Parameters<typeof clientIp>[0]) => string): GitHttp {
   const { live, logger, clock, gitHost, purgatory, gitMetrics } = parts;
   const current = () => live.current;
   const [budgets, limits] = [memo(current, packBudgets), memo(current, gitHttpLimits)];
@@ -176,7 +173,6 @@ function gitHttp(
       return limits();
     },
     cacheDirectory: `${gitHost.launcher.scratchDirectory}/answers`,
-    basePath,
     observe(done) {
       gitMetrics.observe(done);
       const { operation, status, code, durationMs, fault } = done;
@@ -188,18 +184,16 @@ function gitHttp(
   });
 }
 
-function routes(parts: ServiceParts, git: GitHttp, api: ApiParts): Route[] {
-  const { live, admin, store, gitHost, registry, serverKey, version, onFault } = parts;
+function routes(parts: ServiceParts, git: GitHttp, api: ApiParts, facts: () => RelayFacts): Route[] {
+  const { live, admin, store, gitHost, registry, serverKey, onFault } = parts;
   const urls = publicUrls(live.current);
-  const inForce = () => admin.parts.rules.over(live.current);
   const gitRoute: Route = {
     matches: (request) => {
       const path = parseGitPath(request.localPath);
       return path !== undefined && path.rest !== "";
     },
     async handle(request, response) {
-      // A proxy may have taken the base path away.
-      await git.handle(request.message, response, `${git.options.basePath ?? ""}${request.localPath}`, request.query);
+      await git.handle(request.message, response, request.localPath, request.query);
     },
   };
   const checks = [
@@ -214,10 +208,7 @@ function routes(parts: ServiceParts, git: GitHttp, api: ApiParts): Route[] {
     // This machine's own verbs may ask, as with /metrics.
     syncStatusRoute(parts.syncStatus, async (request) => isLocalPeer(request.message) || isAdmin(api, request)),
     ...apiRoutes(api),
-    relayInformationRoute(
-      () => relayFacts(inForce(), serverKey, version),
-      () => relayLimits(live.current),
-    ),
+    relayInformationRoute(facts, () => relayLimits(live.current)),
     ...healthRoutes(checks, onFault),
     ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined
       ? [metricsRoute(registry, () => metricsAccess(live))]

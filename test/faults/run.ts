@@ -1,26 +1,24 @@
-// The fault harness.
-//   node dist/test/faults/run.js [--rounds 200] [--seed N] [--only word] [--json]
-// Exit 1 when a promise was broken.
+// The fault harness. Exit 1 when a promise was broken.
 
-import { parseArgs } from "node:util";
+import { argumentsOf, calledWrongly, wholeNumber } from "../../src/base/testing/program.js";
 import { Random } from "../../src/store/testing/random.js";
 import { faultPlan } from "./faults.js";
 import { type RoundResult, runRounds } from "./rounds.js";
 import type { Fault } from "./scene.js";
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: "string", default: "200" },
-    seed: { type: "string" },
-    /** Only faults whose name contains this. */
-    only: { type: "string", default: "" },
-    json: { type: "boolean", default: false },
-  },
+const usage = `npm run faults -- --rounds N      so many rounds (200), each with a fault; exit 1 when a promise was broken
+                  --seed N        repeats the rounds of a run
+                  --only WORD     only faults whose name contains it
+                  --json          the results as JSON, at the end`;
+
+const { values } = argumentsOf(usage, {
+  rounds: { type: "string", default: "200" },
+  seed: { type: "string" },
+  only: { type: "string", default: "" },
+  json: { type: "boolean", default: false },
 });
-const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
-const rounds = Number(values.rounds);
-if (!Number.isInteger(seed) || !Number.isInteger(rounds) || rounds < 1)
-  throw new Error("--rounds and --seed are numbers");
+const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber("seed", values.seed);
+const rounds = wholeNumber("rounds", values.rounds, 1);
 
 const out = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -30,7 +28,7 @@ function* planned(): Generator<Fault> {
     if (fault.family.includes(values.only)) {
       passedOver = 0;
       yield fault;
-    } else if (++passedOver > 1_000) throw new Error(`no fault is called ${values.only}`);
+    } else if (++passedOver > 1_000) calledWrongly(`No fault is called '${values.only}'`);
   }
 }
 
@@ -61,6 +59,8 @@ function tableOf(results: readonly RoundResult[]): Line[] {
 }
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+// Says so before anything is started when there is no such fault.
+planned().next();
 if (!values.json) out(`seed ${seed}, ${rounds} rounds`);
 const begunMs = performance.now();
 const results = await runRounds({ seed, rounds, plan: planned(), ...(values.json ? {} : { onRound: progress }) });

@@ -15,7 +15,7 @@ import { serverKeyFile } from "../../config/server-key.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { lockDataDirectory } from "../data-lock.js";
 import { withOfflineStore } from "../offline-store.js";
-import { mustHaveData, progressBar } from "../operate.js";
+import { mustHaveData, progressBar, withOperator } from "../operate.js";
 import { wholeNumberOption } from "../options.js";
 import { acceptSettings, settingsOf } from "../setting-flags.js";
 import { bytesText, lineText } from "../table.js";
@@ -159,9 +159,9 @@ async function withSnapshot<T>(
     if (outcome.ok) result = await work(outcome.result as Snapshot);
   };
   mustHaveData(config);
-  let outcome = await askServer(config.relayDataPath, request, progress, use);
+  let outcome = await askServer(config.relayDataPath, request, progress, { meanwhile: use });
   outcome ??= await withOfflineStore(abilities, config, async (store) => {
-    const taken = await abilities.operateOffline(config, store, request, progress);
+    const taken = await withOperator(abilities, config, store, (operator) => operator.run(request, progress));
     if (!taken.ok) return taken;
     try {
       await use(taken);

@@ -1,76 +1,60 @@
-// `holdfast events export` and `scan`: reads the store page by page, so that memory stays flat.
+// `holdfast events export`: events as they are stored, to a file or to standard output, no faster than it is read.
 
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import type { Command } from "commander";
 import { type Abilities, CommandFailure } from "../abilities.js";
-import { filtersOf } from "../event-filters.js";
-import { withOfflineStore } from "../offline-store.js";
-import { startProgress } from "../progress.js";
-import { settingsOf } from "../setting-flags.js";
+import { acceptFilters, filtersOf } from "../event-filters.js";
+import { operate } from "../operate.js";
+import { acceptSettings, settingsOf } from "../setting-flags.js";
 
-const pageRows = 500;
-
-export async function exportEvents(command: Command, abilities: Abilities): Promise<void> {
-  const { config } = settingsOf(command, abilities);
-  const filters = filtersOf(command);
-  const output: unknown = command.getOptionValue("output");
-  const count = await withOfflineStore(abilities, config, async (store) => {
-    const file = typeof output === "string" ? await createNew(output) : undefined;
-    const progress = startProgress(abilities.terminal, abilities.clock, "export", await store.count(filters));
-    let written = 0;
-    try {
-      for await (const page of store.query(filters, { pageRows })) {
-        const text = page.map((row) => `${row.json.toString("utf8")}\n`).join("");
-        if (file) await file.write(text);
-        else await abilities.terminal.out(text);
-        written += page.length;
-        progress.add(page.length);
-      }
-      await file?.sync();
-      return written;
-    } finally {
-      progress.done();
-      await file?.close();
-    }
-  });
-  // On standard output the events are the answer.
-  if (typeof output !== "string") return;
-  const answer = { ok: true, exported: count, file: output };
-  await abilities.terminal.out(
-    command.getOptionValue("json") ? `${JSON.stringify(answer)}\n` : `${count} events written to ${output}\n`,
+export function addExport(parent: Command, abilities: Abilities): void {
+  const command = parent
+    .command("export")
+    .description("write events, one JSON object a line, newest first")
+    .option("--json", "answer as JSON");
+  command.addHelpText(
+    "after",
+    `\nExample:\n  holdfast events export --filter '{"kinds":[30617]}' --output repos.jsonl`,
   );
+  acceptFilters(acceptSettings(command))
+    .option("--output <file>", "file to write, which must not exist; standard output if left out")
+    .action(async () => {
+      const { config } = settingsOf(command, abilities);
+      const parameters = { filters: filtersOf(command.opts()) };
+      const write = async (to: (text: string) => Promise<unknown>): Promise<number> => {
+        const { exported } = await operate<{ exported: number }>(
+          abilities,
+          config,
+          "events.export",
+          parameters,
+          async (lines) => void (await to(lines.map((line) => `${line}\n`).join(""))),
+        );
+        return exported;
+      };
+      const output = command.getOptionValue("output") as string | undefined;
+      // On standard output the events are the answer.
+      if (output === undefined) return void (await write((text) => abilities.terminal.out(text)));
+      const exported = await intoNew(output, (file) => write((text) => file.write(text)));
+      const answer = { ok: true, exported, file: output };
+      await abilities.terminal.out(
+        command.getOptionValue("json") ? `${JSON.stringify(answer)}\n` : `${exported} events written to ${output}\n`,
+      );
+    });
 }
 
-async function createNew(path: string): Promise<FileHandle> {
-  try {
-    return await open(path, "wx", 0o644);
-  } catch (error) {
-    throw new CommandFailure(`${path} cannot be created (${(error as NodeJS.ErrnoException).code ?? String(error)})`);
-  }
-}
-
-export async function scanEvents(command: Command, abilities: Abilities): Promise<void> {
-  const { config } = settingsOf(command, abilities);
-  const filters = filtersOf(command);
-  const found = await withOfflineStore(abilities, config, async (store) => {
-    const progress = startProgress(abilities.terminal, abilities.clock, "scan", await store.count(filters));
-    const byKind = new Map<number, number>();
-    let bytes = 0;
-    for await (const page of store.query(filters, { pageRows })) {
-      for (const row of page) {
-        byKind.set(row.event.kind, (byKind.get(row.event.kind) ?? 0) + 1);
-        bytes += row.json.length;
-      }
-      progress.add(page.length);
-    }
-    progress.done();
-    return { bytes, byKind: [...byKind].sort(([a], [b]) => a - b) };
+/** A file that is not whole does not stay. */
+async function intoNew<T>(path: string, work: (file: FileHandle) => Promise<T>): Promise<T> {
+  const file = await open(path, "wx", 0o644).catch((error: NodeJS.ErrnoException) => {
+    throw new CommandFailure(`${path} cannot be created (${error.code ?? String(error)})`);
   });
-  const total = found.byKind.reduce((sum, [, count]) => sum + count, 0);
-  if (command.getOptionValue("json")) {
-    const answer = { ok: true, events: total, bytes: found.bytes, byKind: Object.fromEntries(found.byKind) };
-    return abilities.terminal.out(`${JSON.stringify(answer)}\n`);
+  try {
+    const done = await work(file);
+    await file.sync();
+    return done;
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  } finally {
+    await file.close();
   }
-  const lines = found.byKind.map(([kind, count]) => `kind ${String(kind).padStart(5)}  ${count}\n`);
-  return abilities.terminal.out(`${lines.join("")}${total} events, ${found.bytes} bytes\n`);
 }

@@ -1,46 +1,56 @@
-// `holdfast events import`: every line goes through intake (shape, id, signature, policy) like any other event.
-// Announcements, states and pull requests come last and in this order, whatever the file's: each is judged by what the
-// ones before it made known.
+// `holdfast events import`: every line goes through intake (shape, id, signature, rules) like any other event, the running
+// server's or one opened for it. Announcements, states and pull requests come last and in this order, whatever the
+// file's: each is judged by what the ones before it made known.
 
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
+import { emptyTally, type ImportTally, noteRefused } from "../../admin/events.js";
 import type { Config } from "../../config/config.js";
-import { createIntake, type IntakeAnswer } from "../../intake/intake.js";
 import { rankOf, ranks } from "../../moving/take-events.js";
 import { type NostrEvent, parseEvent } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
-import type { refuse } from "../../nostr/refusals.js";
-import type { Store } from "../../store/port.js";
 import { type Abilities, CommandFailure } from "../abilities.js";
 import { withOfflineStore } from "../offline-store.js";
+import { askRunning, resultOf, withOperator } from "../operate.js";
 import { startProgress } from "../progress.js";
-import { settingsOf } from "../setting-flags.js";
+import { acceptSettings, settingsOf } from "../setting-flags.js";
 
-/** Lines in work at the same time: enough to share commits, few enough to bound memory. */
-const inFlight = 500;
+/** Of one request: enough to share commits, few enough to bound memory. */
+const maxBatchEvents = 500;
+const maxBatchCharacters = 2 ** 18;
 /** Events that stand for git data are kept to the end, so many at a time. */
 const maxKept = 50_000;
 const standsForGit = new Set<number>([kinds.announcement, kinds.state, kinds.pullRequest, kinds.pullRequestUpdate]);
 
-interface Tally {
-  stored: number;
-  /** For their git data; hosted or hunted from the next start on. */
-  waiting: number;
-  known: number;
-  refused: Record<string, number>;
+type Send = (events: readonly NostrEvent[]) => Promise<ImportTally>;
+
+export function addImport(parent: Command, abilities: Abilities): void {
+  const command = parent
+    .command("import")
+    .description("read events, one JSON object a line, through the same door as everyone's")
+    .argument("[file]", "file to read; standard input if left out")
+    .option("--json", "answer as JSON");
+  command.addHelpText("after", "\nExample:\n  holdfast events import events.jsonl");
+  acceptSettings(command).action(async () => {
+    const { config } = settingsOf(command, abilities);
+    const path = command.args[0];
+    const lines = path === undefined ? abilities.terminal.lines() : linesOf(path);
+    const progress = startProgress(abilities.terminal, abilities.clock, "import");
+    const tally = await throughTheDoor(abilities, config, (send) => importLines(lines, send, progress.add)).finally(
+      progress.done,
+    );
+    await abilities.terminal.out(
+      command.getOptionValue("json") ? `${JSON.stringify({ ok: true, ...tally })}\n` : textOf(tally),
+    );
+  });
 }
 
-export async function importEvents(command: Command, abilities: Abilities): Promise<void> {
-  const { config } = settingsOf(command, abilities);
-  const path = command.args[0];
-  const lines = path === undefined ? abilities.terminal.lines() : linesOf(path);
-  const tally = await withOfflineStore(abilities, config, (store) => importLines(lines, store, config, abilities));
+function textOf(tally: ImportTally): string {
   const refused = Object.values(tally.refused).reduce((sum, count) => sum + count, 0);
   const reasons = Object.entries(tally.refused).map(([code, count]) => `  ${code} ${count}\n`);
   const waiting = tally.waiting > 0 ? `, ${tally.waiting} wait for their git data` : "";
-  const text = `${tally.stored} stored, ${tally.known} known already, ${refused} refused${waiting}\n${reasons.join("")}`;
-  await abilities.terminal.out(command.getOptionValue("json") ? `${JSON.stringify({ ok: true, ...tally })}\n` : text);
+  return `${tally.stored} stored, ${tally.known} known already, ${refused} refused${waiting}\n${reasons.join("")}`;
 }
 
 async function* linesOf(path: string): AsyncIterable<string> {
@@ -51,57 +61,73 @@ async function* linesOf(path: string): AsyncIterable<string> {
   }
 }
 
+function requestOf(events: readonly NostrEvent[]) {
+  const parameters = { events: events.map(({ raw: _, ...event }) => event) };
+  return { operation: "events.import", parameters } as const;
+}
+
+async function throughTheDoor<T>(abilities: Abilities, config: Config, work: (send: Send) => Promise<T>): Promise<T> {
+  // Nothing to take: only to hear whether a server is there.
+  if (await askRunning(config, requestOf([]))) {
+    return work(async (events) => {
+      const outcome = await askRunning(config, requestOf(events));
+      if (!outcome) throw new CommandFailure("the server was stopped: import the same events again when it runs");
+      return resultOf<ImportTally>(outcome);
+    });
+  }
+  return withOfflineStore(abilities, config, (store) =>
+    withOperator(abilities, config, store, (operator) =>
+      work(async (events) => resultOf<ImportTally>(await operator.run(requestOf(events), () => undefined))),
+    ),
+  );
+}
+
 async function importLines(
   lines: AsyncIterable<string>,
-  store: Store,
-  config: Config,
-  abilities: Abilities,
-): Promise<Tally> {
-  const verifier = await abilities.createVerifier();
-  const intake = createIntake({
-    store,
-    verifier,
-    policy: abilities.importPolicy(config),
-    clock: abilities.clock,
-    observer: { received: () => undefined, decided: () => undefined },
-    maxFutureSeconds: config.maxFutureSecs,
-  });
-  const tally: Tally = { stored: 0, waiting: 0, known: 0, refused: {} };
-  const progress = startProgress(abilities.terminal, abilities.clock, "import");
+  send: Send,
+  sent: (count: number) => void,
+): Promise<ImportTally> {
+  const tally = emptyTally();
+  let batch: NostrEvent[] = [];
+  let characters = 0;
+  const flush = async (): Promise<void> => {
+    if (batch.length === 0) return;
+    addTo(tally, await send(batch));
+    sent(batch.length);
+    batch = [];
+    characters = 0;
+  };
   const submit = async (event: NostrEvent): Promise<void> => {
-    note(tally, await intake.submit(event, { type: "import" }));
-    progress.add(1);
+    if (batch.length === maxBatchEvents || characters + event.raw.length > maxBatchCharacters) await flush();
+    batch.push(event);
+    characters += event.raw.length;
   };
   const kept: NostrEvent[] = [];
   const submitKept = async (): Promise<void> => {
     for (const rank of ranks) {
-      const events = kept.filter((event) => rankOf(event) === rank);
-      for (let at = 0; at < events.length; at += inFlight) {
-        await Promise.all(events.slice(at, at + inFlight).map(submit));
-      }
+      for (const event of kept) if (rankOf(event) === rank) await submit(event);
+      await flush();
     }
     kept.length = 0;
   };
-  try {
-    let batch: Promise<void>[] = [];
-    for await (const line of lines) {
-      if (line.trim() === "") continue;
-      const parsed = parseEvent(jsonOf(line));
-      if (!parsed.ok) note(tally, parsed);
-      else if (standsForGit.has(parsed.event.kind)) kept.push(parsed.event);
-      else batch.push(submit(parsed.event));
-      if (kept.length >= maxKept) await submitKept();
-      if (batch.length < inFlight) continue;
-      await Promise.all(batch);
-      batch = [];
-    }
-    await Promise.all(batch);
-    await submitKept();
-    return tally;
-  } finally {
-    progress.done();
-    await verifier.close();
+  for await (const line of lines) {
+    if (line.trim() === "") continue;
+    const parsed = parseEvent(jsonOf(line));
+    if (!parsed.ok) noteRefused(tally, parsed);
+    else if (standsForGit.has(parsed.event.kind)) kept.push(parsed.event);
+    else await submit(parsed.event);
+    if (kept.length >= maxKept) await submitKept();
   }
+  await flush();
+  await submitKept();
+  return tally;
+}
+
+function addTo(tally: ImportTally, { stored, waiting, known, refused }: ImportTally): void {
+  tally.stored += stored;
+  tally.waiting += waiting;
+  tally.known += known;
+  for (const [code, count] of Object.entries(refused)) tally.refused[code] = (tally.refused[code] ?? 0) + count;
 }
 
 function jsonOf(line: string): unknown {
@@ -110,11 +136,4 @@ function jsonOf(line: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function note(tally: Tally, answer: IntakeAnswer | ReturnType<typeof refuse>): void {
-  if (!answer.ok) tally.refused[answer.code] = (tally.refused[answer.code] ?? 0) + 1;
-  else if (answer.stored) tally.stored++;
-  else if (answer.message.startsWith("purgatory:")) tally.waiting++;
-  else tally.known++;
 }

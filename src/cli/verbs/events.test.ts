@@ -9,6 +9,7 @@ import { systemClock } from "../../base/clock.js";
 import { keyFrom, signedEvent } from "../../nostr/testing/signed.js";
 import { createVerifierPool } from "../../nostr/verify/pool.js";
 import { openLmdbStore } from "../../store/lmdb/open.js";
+import { openOperator } from "../../wiring/offline-operator.js";
 import type { Abilities } from "../abilities.js";
 import { lockDataDirectory, lockFile } from "../data-lock.js";
 import { runCommandLine } from "../run.js";
@@ -42,9 +43,8 @@ async function run(data: string, args: readonly string[], stdin: readonly string
     serve: async () => 0,
     openStore: (config) => openLmdbStore(config.relayDataPath),
     createVerifier: () => createVerifierPool({ workers: 0 }),
-    operateOffline: async () => assert.fail("events verbs run no operation"),
+    openOperator: (config, store) => openOperator(config, store, systemClock),
     openImport: () => Promise.reject(new Error("not used")),
-    importPolicy: () => async () => ({ ok: true, action: "store", rule: "import" }),
     startTemporary: () => Promise.reject(new Error("not used")),
     withGit: () => Promise.reject(new Error("not used")),
     gitVersion: async () => ({ ok: true, version: "2.39.5" }),

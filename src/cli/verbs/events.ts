@@ -1,48 +1,43 @@
-// `holdfast events import|export|scan|delete`: JSONL in and out of the event store, while the server is stopped.
+// `holdfast events import|export|scan|delete`: JSONL in and out of the event store, whether the server runs or not.
 
 import type { Command } from "commander";
-import type { Abilities, Verb } from "../abilities.js";
-import { acceptFilters } from "../event-filters.js";
-import { acceptSettings } from "../setting-flags.js";
-import { deleteEvents } from "./events-delete.js";
-import { exportEvents, scanEvents } from "./events-export.js";
-import { importEvents } from "./events-import.js";
-
-type Work = (command: Command, abilities: Abilities) => Promise<void>;
+import type { Deleted, Scanned } from "../../admin/events.js";
+import { CommandFailure, type Verb } from "../abilities.js";
+import { acceptFilters, filtersOf } from "../event-filters.js";
+import { operatorCommand } from "../operator-command.js";
+import { addExport } from "./events-export.js";
+import { addImport } from "./events-import.js";
 
 export const events: Verb = (program, abilities) => {
-  const parent = program
-    .command("events")
-    .description("import, export, scan and delete events as JSONL (the server must be stopped)");
-  const add = (name: string, description: string, example: string, work: Work): Command => {
-    const command = parent.command(name).description(description).option("--json", "answer as JSON");
-    command.addHelpText("after", `\nExample:\n  ${example}`);
-    return acceptSettings(command).action(() => work(command, abilities));
-  };
-
-  add(
-    "import",
-    "read events, one JSON object a line, through the same door as everyone's",
-    "holdfast events import events.jsonl",
-    importEvents,
-  ).argument("[file]", "file to read; standard input if left out");
+  const parent = program.command("events").description("import, export, scan and delete events as JSONL");
+  addImport(parent, abilities);
+  addExport(parent, abilities);
   acceptFilters(
-    add(
-      "export",
-      "write events, one JSON object a line, newest first",
-      `holdfast events export --filter '{"kinds":[30617]}' --output repos.jsonl`,
-      exportEvents,
-    ),
-  ).option("--output <file>", "file to write, which must not exist; standard output if left out");
-  acceptFilters(
-    add("scan", "count events by kind", `holdfast events scan --filter '{"since":1700000000}'`, scanEvents),
+    operatorCommand<Scanned>(parent, abilities, {
+      name: "scan",
+      description: "count events by kind",
+      examples: [`holdfast events scan --filter '{"since":1700000000}'`],
+      operation: "events.scan",
+      parameters: (_, options) => ({ filters: filtersOf(options) }),
+      text: ({ events: count, bytes, byKind }) =>
+        [
+          ...Object.entries(byKind).map(([kind, number]) => `kind ${kind.padStart(5)}  ${number}`),
+          `${count} events, ${bytes} bytes`,
+        ].join("\n"),
+    }),
   );
-  acceptFilters(
-    add(
-      "delete",
-      "remove events; without --yes only say how many",
-      `holdfast events delete --filter '{"authors":["…"]}' --yes`,
-      deleteEvents,
-    ),
-  ).option("--yes", "really remove them");
+  const remove: Command = operatorCommand<Deleted>(parent, abilities, {
+    name: "delete",
+    description: "remove events; without --yes only say how many",
+    examples: [`holdfast events delete --filter '{"authors":["…"]}' --yes`],
+    operation: "events.delete",
+    parameters: (_, options) => {
+      const filters = filtersOf(options);
+      if (filters.length === 0) throw new CommandFailure("say which events with --filter; '{}' means all of them", 2);
+      return { filters, really: options.yes === true };
+    },
+    text: ({ matching, deleted }) =>
+      remove.getOptionValue("yes") ? `${deleted} events deleted` : `${matching} events match; add --yes to delete them`,
+  });
+  acceptFilters(remove).option("--yes", "really remove them");
 };

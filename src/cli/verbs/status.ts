@@ -39,6 +39,7 @@ interface Status {
   readonly url: string;
   readonly readiness: unknown;
   readonly information: unknown;
+  readonly metricsUrl: string;
   readonly metrics: Readonly<Record<string, number>>;
   /** Null where the admin socket cannot be reached. */
   readonly counts: Counts | null;
@@ -53,8 +54,9 @@ async function statusOf(config: Config): Promise<Status | undefined> {
   const base = config.domain.includes("/") ? config.domain.slice(config.domain.indexOf("/")) : "/";
   const information = await ask(`${url}${base}`, { accept: "application/nostr+json" });
   const metricsAt = config.metricsBindAddress ? `http://${hostPortText(localAddress(config.metricsBindAddress))}` : url;
+  const metricsUrl = `${metricsAt}/metrics`;
   const token = config.metricsToken;
-  const metrics = await ask(`${metricsAt}/metrics`, token ? { authorization: `Bearer ${token}` } : {});
+  const metrics = await ask(metricsUrl, token ? { authorization: `Bearer ${token}` } : {});
   const counts = await askRunning(config, { operation: "status", parameters: {} }).catch(() => undefined);
   const sync = await ask(`${url}/api/sync`);
   return {
@@ -63,6 +65,7 @@ async function statusOf(config: Config): Promise<Status | undefined> {
     url,
     readiness: jsonOr(readiness.body),
     information: information?.status === 200 ? jsonOr(information.body) : null,
+    metricsUrl,
     metrics: metrics?.status === 200 ? plainMetrics(metrics.body) : {},
     counts: counts?.ok ? (counts.result as Counts) : null,
     sync: sync?.status === 200 ? ((jsonOr(sync.body) as SyncStatus | undefined) ?? null) : null,
@@ -122,8 +125,7 @@ function statusText(answer: Status): string {
   ];
   lines.push(...countLines(answer.counts));
   for (const relay of answer.sync?.relays ?? []) lines.push(`relay      ${relayText(relay)}`);
-  lines.push(
-    Object.keys(answer.metrics).length === 0 ? "metrics    not available" : "metrics    at /metrics, or with --json",
-  );
+  const hasMetrics = Object.keys(answer.metrics).length > 0;
+  lines.push(hasMetrics ? `metrics    ${answer.metricsUrl}, or with --json` : "metrics    not available");
   return lines.map((line) => line.replace(/[\x00-\x1f\x7f-\x9f]/g, "?")).join("\n");
 }

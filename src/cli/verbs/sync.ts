@@ -16,11 +16,7 @@ export const sync: Verb = (program, abilities) => {
       `holdfast sync relay.example.com --dir both --filter '{"kinds":[30617]}' --json`,
     ],
     operation: "sync.relay",
-    parameters: ([relay], { dir, filter }) => {
-      // What is wrong is said before anybody is asked.
-      filtersOf(command);
-      return { relay, direction: dir, filters: (filter as readonly string[]).map((text) => JSON.parse(text)) };
-    },
+    parameters: ([relay], options) => ({ relay, direction: options.dir, filters: filtersOf(options) }),
     text: tallyText,
   });
   acceptFilters(command)

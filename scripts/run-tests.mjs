@@ -1,0 +1,27 @@
+// Compiled test files through Node's own runner, with its report or, for programs, one JSON object.
+import { run } from "node:test";
+import { spec, tap } from "node:test/reporters";
+
+export function runTests({ files, concurrency, json }) {
+  const counts = { passed: 0, skipped: 0, failed: 0 };
+  const failures = [];
+  // Given to each file's process.
+  process.execArgv.push("--enable-source-maps");
+  const results = run({ files, concurrency })
+    .on("test:pass", ({ skip, details }) => {
+      if (details.type !== "suite") counts[skip === undefined ? "passed" : "skipped"]++;
+    })
+    .on("test:fail", ({ todo, name, file, details }) => {
+      if (todo !== undefined && todo !== false) return;
+      process.exitCode = 1;
+      if (details.type === "suite") return;
+      counts.failed++;
+      failures.push({ name, file, error: String(details.error?.cause?.message ?? details.error?.message) });
+    });
+  if (!json) return results.compose(process.stdout.isTTY ? new spec() : tap).pipe(process.stdout);
+  results.on("end", () => {
+    const ok = (process.exitCode ?? 0) === 0;
+    process.stdout.write(`${JSON.stringify({ ok, files: files.length, ...counts, failures })}\n`);
+  });
+  return results.resume();
+}

@@ -1,0 +1,121 @@
+// `events import|export|scan|delete`: events in and out of the store as the operator wishes, page by page, so that memory
+// stays flat however many there are. What comes in comes through intake; what goes takes along what leans on it.
+
+import { type NostrEvent, parseEvent } from "../nostr/event.js";
+import type { Filter } from "../nostr/filter.js";
+import type { Refusal } from "../nostr/refusals.js";
+import { noteChange } from "./audit.js";
+import { done, type Outcome, refusal } from "./outcome.js";
+import type { AdminParts, OperationContext } from "./parts.js";
+import { followInGit, withdraw } from "./withdrawing.js";
+
+const pageRows = 200;
+
+export interface ImportTally {
+  stored: number;
+  /** For their git data. */
+  waiting: number;
+  known: number;
+  refused: Record<string, number>;
+}
+
+export const emptyTally = (): ImportTally => ({ stored: 0, waiting: 0, known: 0, refused: {} });
+
+export function noteRefused(tally: ImportTally, { code }: Refusal): void {
+  tally.refused[code] = (tally.refused[code] ?? 0) + 1;
+}
+
+/** One request's worth, all at once, so that they share commits. */
+export async function importEvents(parts: AdminParts, values: readonly unknown[]): Promise<Outcome<ImportTally>> {
+  const intake = await parts.intake();
+  if (!intake) {
+    return refusal("not-possible", "the server's key or domain cannot be used: see `holdfast config check`");
+  }
+  const tally = emptyTally();
+  const submit = async (event: NostrEvent): Promise<void> => {
+    const answer = await intake.submit(event, { type: "import" });
+    if (!answer.ok) noteRefused(tally, answer);
+    else if (answer.stored) tally.stored++;
+    else if (answer.message.startsWith("purgatory:")) tally.waiting++;
+    else tally.known++;
+  };
+  await Promise.all(
+    values.map(async (value) => {
+      const parsed = parseEvent(value);
+      if (parsed.ok) await submit(parsed.event);
+      else noteRefused(tally, parsed);
+    }),
+  );
+  return done(tally);
+}
+
+export async function exportEvents(
+  { store }: AdminParts,
+  filters: readonly Filter[],
+  { progress, signal, lines }: OperationContext,
+): Promise<Outcome<{ readonly exported: number }>> {
+  if (!lines) return refusal("not-possible", "events are exported by `holdfast events export`");
+  const total = await store.count(filters, { signal });
+  let exported = 0;
+  for await (const page of store.query(filters, { pageRows, signal })) {
+    await lines(page.map((row) => row.json.toString("utf8")));
+    exported += page.length;
+    progress(exported, total, "export");
+  }
+  return done({ exported });
+}
+
+export interface Scanned {
+  readonly events: number;
+  readonly bytes: number;
+  readonly byKind: Readonly<Record<number, number>>;
+}
+
+export async function scanEvents(
+  { store }: AdminParts,
+  filters: readonly Filter[],
+  { progress, signal }: OperationContext,
+): Promise<Outcome<Scanned>> {
+  const total = await store.count(filters, { signal });
+  const byKind: Record<number, number> = {};
+  let events = 0;
+  let bytes = 0;
+  for await (const page of store.query(filters, { pageRows, signal })) {
+    for (const row of page) {
+      byKind[row.event.kind] = (byKind[row.event.kind] ?? 0) + 1;
+      bytes += row.json.length;
+    }
+    events += page.length;
+    progress(events, total, "scan");
+  }
+  return done({ events, bytes, byKind });
+}
+
+export interface Deleted {
+  readonly matching: number;
+  readonly deleted: number;
+}
+
+/** Those stored when it was asked for. Nothing refuses them when they are sent again: for that there are bans. */
+export async function deleteEvents(
+  parts: AdminParts,
+  { filters, really, named }: { readonly filters: readonly Filter[]; readonly really: boolean; readonly named: string },
+  { caller, progress, signal }: OperationContext,
+): Promise<Outcome<Deleted>> {
+  const { store, clock } = parts;
+  const matching = await store.count(filters, { signal });
+  if (!really) return done({ matching, deleted: 0 });
+  await store.transact((tx) => noteChange(tx, clock, caller, { what: "delete events", target: named }));
+  let deleted = 0;
+  for await (const page of store.query(filters, { pageRows, upTo: store.position, signal })) {
+    const withdrawn = await store.transact(async (tx) => {
+      const found = await Promise.all(page.map(({ id }) => tx.event(id)));
+      const stored = found.flatMap((row) => (row ? [row.event] : []));
+      return withdraw(parts, tx, { stored, waiting: [] }, "operator");
+    });
+    await followInGit(parts, withdrawn);
+    deleted += withdrawn.events.length;
+    progress(deleted, matching, "delete");
+  }
+  return done({ matching, deleted });
+}
