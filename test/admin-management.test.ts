@@ -166,6 +166,24 @@ test("a ban is lifted by unbanpubkey, an allowed key is taken off by unallowpubk
   await server.operate("lists.remove", { list: "repository-whitelist", entry: third.pubkey });
 });
 
+test("the relay's name, description and icon change in the information document at once and after a restart", async () => {
+  const before = await information();
+  assert.ok([86, 98].every((nip) => (before.supported_nips as number[]).includes(nip)));
+  await call("changerelayname", "Another name");
+  await call("changerelaydescription", "About it");
+  await call("changerelayicon", "https://example.com/icon.png");
+  const expected = ["Another name", "About it", "https://example.com/icon.png"];
+  const shown = async () => [await information()].flatMap(({ name, description, icon }) => [name, description, icon]);
+  assert.deepEqual(await shown(), expected);
+  await client.close();
+  await server.stop();
+  await server.start();
+  client = await server.connect();
+  assert.deepEqual(await shown(), expected);
+  await call("changerelayname", "");
+  assert.equal((await information()).name, before.name);
+});
+
 test("the information document says that content is curated as long as something is kept out by hand", async () => {
   const [key, owner] = [newKey(), newKey()];
   const event = signed(key, 1, []);
@@ -196,24 +214,6 @@ test("the information document says that content is curated as long as something
     await call(...letIn);
   }
   assert.equal("curation" in (await information()), false);
-});
-
-test("the relay's name, description and icon change in the information document at once and after a restart", async () => {
-  const before = await information();
-  assert.ok([86, 98].every((nip) => (before.supported_nips as number[]).includes(nip)));
-  await call("changerelayname", "Another name");
-  await call("changerelaydescription", "About it");
-  await call("changerelayicon", "https://example.com/icon.png");
-  const expected = ["Another name", "About it", "https://example.com/icon.png"];
-  const shown = async () => [await information()].flatMap(({ name, description, icon }) => [name, description, icon]);
-  assert.deepEqual(await shown(), expected);
-  await client.close();
-  await server.stop();
-  await server.start();
-  client = await server.connect();
-  assert.deepEqual(await shown(), expected);
-  await call("changerelayname", "");
-  assert.equal((await information()).name, before.name);
 });
 
 test("repositories are listed, un-hosted, restored, banned and unbanned", async () => {

@@ -33,16 +33,14 @@ describe("events while the server runs", { timeout: 240_000 }, () => {
   test("import goes through the server's own door: stored, waiting, known and refused, and clients see it", async () => {
     const [author, banned] = [newKey(), newKey()];
     await server.operate("ban", { type: "key", target: npubOf(banned.pubkey) });
-    const notes = Array.from({ length: 1_200 }, (_, index) => signed(author, 1, [], `${index} ${"x".repeat(300)}`));
+    const notes = Array.from({ length: 700 }, (_, index) => signed(author, 1, [], `${index} ${"x".repeat(300)}`));
     const announcement = server.announcement(author, "imported");
     const issue = signed(author, 1621, [["a", `30617:${author.pubkey}:imported`]], "an issue");
     const refused = [signed(banned, 1, []), signed(author, 20_001, []), signed(author, 1, [["-"]])];
     const path = fileOf("in.jsonl", [...notes, issue, ...refused, announcement, notes[0] as NostrEvent]);
-    const live = client.ask("watch", { ids: [notes[7]?.id ?? ""] });
-    assert.deepEqual((await live).events, []);
     assert.deepEqual(await server.json("events", "import", path), {
       ok: true,
-      stored: 1_201,
+      stored: 701,
       waiting: 1,
       known: 1,
       refused: { "author-blocked": 1, unrelated: 1, "not-allowed": 1 },
@@ -102,18 +100,20 @@ describe("events while the server runs", { timeout: 240_000 }, () => {
 
   test("a filter's limit is obeyed over many pages: the newest go, the rest stays", async () => {
     const author = newKey();
-    const notes = Array.from({ length: 900 }, (_, index) =>
+    const notes = Array.from({ length: 500 }, (_, index) =>
       signed(author, 1, [], String(index), 1_600_000_000 + index),
     );
-    await server.json("events", "import", fileOf("many.jsonl", notes));
-    const filter = JSON.stringify({ authors: [author.pubkey], limit: 450 });
-    assert.deepEqual(await server.json("events", "delete", "--filter", filter, "--yes"), {
-      ok: true,
-      matching: 450,
-      deleted: 450,
-    });
-    const left = await server.verb("events", "export", "--filter", JSON.stringify({ authors: [author.pubkey] }));
-    const oldest = notes.slice(0, 450).map(rawOf).reverse();
-    assert.deepEqual(left.stdout.trim().split("\n"), oldest);
+    await server.operate("events.import", { events: notes });
+    const authors = [author.pubkey];
+    const asked = { filters: [{ authors, limit: 250 }], really: true };
+    assert.deepEqual(await server.operate("events.delete", asked), { matching: 250, deleted: 250 });
+    const { events } = await client.ask("left", { authors });
+    assert.deepEqual(
+      events.map(({ id }) => id),
+      notes
+        .slice(0, 250)
+        .map(({ id }) => id)
+        .reverse(),
+    );
   });
 });

@@ -1,6 +1,6 @@
 // One process at a time may open the data directory: a server, or a verb that works offline. LMDB would let several
-// read, but opening may finish interrupted work and rebuild indexes, so even reading verbs take the lock; beside a
-// running server they say so and end. The memory backend has no directory and takes none.
+// read, but opening may finish interrupted work and rebuild indexes, so even reading verbs take the lock. Beside a running
+// server verbs ask it instead; those that cannot say so and end. The memory backend has no directory and takes none.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
