@@ -83,7 +83,7 @@ describe("git push", () => {
       /remote: no state by a maintainer lists refs\/heads\/main at [0-9a-f]{8}: publish a state event first/,
     );
     assert.match(result.stderr, /! \[remote rejected\] main -> main \(no state by a maintainer/);
-    assert.doesNotMatch(result.stderr, /not found|404|Everything up-to-date/i);
+    assert.doesNotMatch(result.stderr, /not found|\b404\b|Everything up-to-date/i);
     await untouched(before);
   });
 
@@ -221,6 +221,15 @@ describe("git push", () => {
     };
     const result = await push("main");
     assert.match(result.stderr, /remote rejected\] main -> main \(no state/);
+    await untouched(before);
+  });
+
+  it("threat 11: a push whose states change faster than it can be written is refused, never called ok", async () => {
+    await fresh();
+    const before = await server.filesOf(identifier);
+    server.onAuthority = () => void server.state({ "refs/heads/main": first });
+    const result = await push("main");
+    assert.match(result.stderr, /remote rejected\] main -> main \(.*try again/);
     await untouched(before);
   });
 

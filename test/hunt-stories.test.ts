@@ -121,6 +121,30 @@ test("timeline A: a push within three minutes releases a client's state, and not
   assert.equal(remote.requests.length, 0);
 });
 
+test("a pull request's tip that a push brings along is not looked for any more, though its repository still waits", async (context) => {
+  const clock = new ManualClock(Date.now());
+  const { house, work } = await huntWorld(context, { clock, listensAt: await freeAddress() });
+  const other = "0123456789abcdef0123456789abcdef01234567";
+  const [below, tip] = [await work.commit("one"), await work.commit("two")];
+  const name = house.name(owner, "demo");
+  await house.announce(owner, "demo", [], { source: fromClient });
+  const refs = { "refs/heads/main": tip, "refs/heads/other": other };
+  const state = await house.state(owner, "demo", refs, { source: fromClient });
+  const pullRequest = await house.pullRequest(contributor, name, below, ["https://nobody.test/x.git"], fromClient);
+  const missing = async (): Promise<string[]> => {
+    await house.room.hunting.caughtUp();
+    return house.room.hunting.known().flatMap((known) => known.missing.map(({ event }) => event));
+  };
+  assert.deepEqual((await missing()).sort(), [state.id, pullRequest.id].sort());
+  // Looks that follow others ask for it no more.
+  await house.pullRequest(contributor, name, other, [], fromClient);
+  assert.equal((await missing()).length, 3);
+  await mustGit(["push", "-q", house.url(name), `${tip}:refs/heads/main`], work.path);
+  assert.equal(await house.isServed(pullRequest), false);
+  assert.ok(!(await missing()).includes(pullRequest.id));
+  assert.deepEqual(house.faults, []);
+});
+
 test("two servers and a plain git server: what one was pushed, the other serves by hunting", async (context) => {
   const { house: one, work, remote } = await huntWorld(context, { listensAt: await freeAddress() });
   const two = await HuntHouse.start({ listensAt: await freeAddress() });

@@ -189,7 +189,7 @@ describe("contributors' pull requests", () => {
       assert.notEqual(result.code, 0);
       assert.match(result.stderr, /\[remote rejected\] HEAD -> /, result.stderr);
       assert.match(result.stderr, /only refs\/nostr\/<event id> can be pushed here/);
-      assert.doesNotMatch(result.stderr, /not found|404|HTTP/);
+      assert.doesNotMatch(result.stderr, /not found|\b404\b|HTTP/);
       assert.ok(!existsSync(prsDirectory(story, contributor, "branches")));
     }
     const atomic = await work.git("push", "--atomic", url, "HEAD:refs/heads/main", `HEAD:${refOf(event)}`);

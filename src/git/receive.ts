@@ -191,7 +191,9 @@ class Push {
         });
       }
     }
-    return resultOf(decision.verdicts);
+    if (!decision.moves) return resultOf(decision.verdicts);
+    const reason = "its states changed while it was written: try again";
+    return resultOf(refuseAll(this.request.commands, { ok: false, code: "internal", reason }));
   }
 
   async #keepAside(quarantine: QuarantineDirectory, decision: PushDecision): Promise<readonly UnclaimedData[]> {

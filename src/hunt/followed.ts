@@ -16,6 +16,9 @@ export interface FollowedRepository {
   readonly pullRequests: Map<EventId, string>;
   /** Soft states for which every server was asked in vain. */
   readonly soughtInVain: Set<EventId>;
+  /** How often data came, and how much of that the last look has seen. */
+  arrivals: number;
+  arrivalsSeen: number;
 }
 
 const maxRemembered = 5_000;
@@ -75,8 +78,9 @@ export class Followed {
       add(this.#byItem, item.id, coordinate);
       tell({ type: "waiting", repository: coordinate, item });
     }
-    this.#updatePullRequests(followed, wants);
-    const gone = [...followed.items.keys()].filter((id) => !wants.items.some((item) => item.id === id));
+    this.#updatePullRequests(coordinate, followed, wants);
+    const wanted = new Set(wants.items.map(({ id }) => id));
+    const gone = [...followed.items.keys()].filter((id) => !wanted.has(id));
     for (const id of gone) {
       followed.items.delete(id);
       remove(this.#byItem, id, coordinate);
@@ -86,7 +90,14 @@ export class Followed {
     return gone;
   }
 
-  #updatePullRequests(followed: FollowedRepository, { pullRequests }: Wants): void {
+  /** Data came, or may have come. */
+  arrived(name: PlacedName): void {
+    const followed = this.#repositories.get(placeText(name));
+    if (followed) followed.arrivals++;
+  }
+
+  #updatePullRequests(coordinate: Coordinate, followed: FollowedRepository, { pullRequests }: Wants): void {
+    const wantedNow = new Set(pullRequests.map(({ event }) => event));
     for (const wanted of pullRequests) {
       const text = JSON.stringify(wanted);
       if (followed.pullRequests.get(wanted.event) === text) continue;
@@ -94,9 +105,9 @@ export class Followed {
       this.tell({ type: "pull-request", ...wanted });
     }
     for (const event of [...followed.pullRequests.keys()]) {
-      if (pullRequests.some((wanted) => wanted.event === event)) continue;
+      if (wantedNow.has(event)) continue;
       followed.pullRequests.delete(event);
-      const isWantedElsewhere = [...this.#repositories.values()].some((other) => other.pullRequests.has(event));
+      const isWantedElsewhere = [...(this.#byItem.get(event) ?? [])].some((other) => other !== coordinate);
       if (!isWantedElsewhere) this.tell({ type: "pull-request-removed", event });
     }
   }
@@ -116,6 +127,8 @@ export class Followed {
       softStates: new Set(),
       pullRequests: new Map(),
       soughtInVain: new Set(),
+      arrivals: 0,
+      arrivalsSeen: 0,
     };
     this.#repositories.set(coordinate, followed);
     add(this.#byIdentifier, name.identifier, coordinate);

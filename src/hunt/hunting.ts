@@ -19,6 +19,7 @@ import { type HuntedRepository, huntedRepository } from "./hunted-repository.js"
 import { LookAgain } from "./look-again.js";
 import type { HuntMetrics } from "./metrics.js";
 import { keepNaughty, restoreNaughty } from "./naughty-rows.js";
+import { PullRequestReader } from "./pull-request-reader.js";
 import { type RunFetchParts, runFetch, targetOf } from "./run-fetch.js";
 import { type Found, nothingFound, wantsOf } from "./wants.js";
 import { announcedIn, waitingAtStart } from "./worth-a-look.js";
@@ -53,6 +54,7 @@ export class Hunting {
   readonly #driver: HuntDriver;
   readonly #followed: Followed;
   readonly #lookAgain: LookAgain;
+  readonly #pullRequests = new PullRequestReader();
   readonly #found = new Map<string, Found>();
   readonly #stops: (() => void)[] = [];
   readonly #startedSeconds: number;
@@ -89,6 +91,7 @@ export class Hunting {
         for (const id of ids) for (const name of this.#followed.withItem(id)) this.#lookAgain.add(name);
       }),
       store.onCommit((entries) => this.#committed(entries)),
+      this.#parts.repositories.onChange((address) => this.#followed.arrived(address)),
     );
     logger.info({}, "hunting for git data");
     this.#loading = this.#load().catch(this.#parts.onFault);
@@ -114,6 +117,7 @@ export class Hunting {
     const key = placeText(name);
     if (found.missing.length === 0 && found.pullRequests.length === 0) this.#found.delete(key);
     else this.#found.set(key, found);
+    this.#followed.arrived(name);
     this.#lookAgain.add(name);
   }
 
@@ -175,8 +179,13 @@ export class Hunting {
   async #look(name: PlacedName): Promise<void> {
     const { store, repositories, purgatory } = this.#parts;
     const address = placeText(name);
-    const wants = await wantsOf(store, repositories, name, this.#found.get(address) ?? nothingFound);
+    const before = this.#followed.get(address);
+    const arrivals = before?.arrivals ?? 0;
+    const stillMissing = before?.arrivalsSeen === arrivals ? tipsOf(before) : new Set<Oid>();
+    const parts = { store, repositories, pullRequests: this.#pullRequests, stillMissing };
+    const wants = await wantsOf(parts, name, this.#found.get(address) ?? nothingFound);
     if (this.#closed) return;
+    if (before) before.arrivalsSeen = arrivals;
     for (const id of this.#followed.update(name, wants)) {
       for (const other of this.#followed.withItem(id)) this.#lookAgain.add(other);
     }
@@ -211,8 +220,8 @@ export class Hunting {
   }
 
   #arrived(name: PlacedName, ids: readonly Oid[]): void {
-    const address = placeText(name);
-    const found = this.#found.get(address);
+    this.#followed.arrived(name);
+    const found = this.#found.get(placeText(name));
     const came = new Set(ids);
     if (found) {
       const missing = found.missing.filter((id) => !came.has(id));
@@ -270,3 +279,6 @@ export class Hunting {
     await this.#loading;
   }
 }
+
+const tipsOf = ({ items }: FollowedRepository): Set<Oid> =>
+  new Set([...items.values()].flatMap(({ kind, ids }) => (kind === "pull-request" ? ids : [])));

@@ -5,14 +5,15 @@ import { countingAnnouncements } from "../admission/announcements.js";
 import { type CatalogueRow, catalogueRow, isReleased, takesStates } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryNamed } from "../admission/names.js";
 import { maintainersOf } from "../admission/repository-authority.js";
-import { type WaitingEntry, waitingEntries, waitingEvent, waitingKeys } from "../admission/waiting.js";
+import { waitingEntries, waitingEvent, waitingKeys } from "../admission/waiting.js";
 import type { RepositoryStore } from "../git/types.js";
-import { type EventId, isOid, type Oid } from "../nostr/ids.js";
-import { announcementOf, pullRequestOf, stateOf } from "../nostr/nip34.js";
+import type { EventId, Oid } from "../nostr/ids.js";
+import { announcementOf, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/alignment.js";
 import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import type { Reader } from "../store/port.js";
 import type { HuntAnnouncement, WaitingItem, WaitingSource } from "./core/messages.js";
+import type { PullRequestReader, WaitingPullRequest } from "./pull-request-reader.js";
 
 export interface WantedPullRequest {
   readonly event: EventId;
@@ -51,23 +52,29 @@ interface Candidate {
   readonly clone?: readonly string[];
 }
 
-export async function wantsOf(
-  reader: Reader,
-  repositories: RepositoryStore,
-  name: PlacedName,
-  found: Found = nothingFound,
-): Promise<Wants> {
-  if (name.area === "prs") return contributorWants(reader, repositories, name, found);
+export interface WantsParts {
+  readonly store: Reader;
+  readonly repositories: RepositoryStore;
+  readonly pullRequests: PullRequestReader;
+  /** Tips of pull requests that were not here at the last look, if nothing came since. */
+  readonly stillMissing: ReadonlySet<Oid>;
+}
+
+export async function wantsOf(parts: WantsParts, name: PlacedName, found: Found = nothingFound): Promise<Wants> {
+  if (name.area === "prs") return contributorWants(parts, name, found);
+  const { store: reader } = parts;
   const row = await catalogueRow(reader, name);
   if (!row || !takesStates(row)) return nothing;
   const candidates = [
     ...(await waitingStates(reader, row)),
-    ...(await waitingPullRequests(reader, row)),
+    ...(await parts.pullRequests.under(reader, waitingKeys.repositoryKind(row, "pull-request"), maxEntries)).map(
+      (one) => candidateOf(one, row),
+    ),
     ...(await partialState(reader, row)),
     ...foundByRepair(found),
   ];
   if (candidates.length === 0) return nothing;
-  const missing = await missingHere(repositories, name, candidates, new Set(found.missing));
+  const missing = await missingHere(parts, name, candidates, new Set(found.missing));
   const lacking = candidates
     .map((candidate) => ({ ...candidate, ids: candidate.ids.filter((id) => missing.has(id)) }))
     .filter(({ ids }) => ids.length > 0);
@@ -90,22 +97,17 @@ const wantedPullRequests = (lacking: readonly Candidate[]): WantedPullRequest[] 
   );
 
 /** Pull requests that no served repository waits for: their tips are looked for at their own servers only. */
-async function contributorWants(
-  reader: Reader,
-  repositories: RepositoryStore,
-  name: PlacedName,
-  found: Found,
-): Promise<Wants> {
-  const entries: WaitingEntry[] = [];
-  for (const entry of await waitingEntries(reader, waitingKeys.contributor(name), maxEntries)) {
+async function contributorWants(parts: WantsParts, name: PlacedName, found: Found): Promise<Wants> {
+  const { store: reader } = parts;
+  const candidates = foundByRepair({ ...found, missing: [] });
+  for (const waiting of await parts.pullRequests.under(reader, waitingKeys.contributor(name), maxEntries)) {
     const rows = await Promise.all(
-      entry.repositories.flatMap((text) => repositoryNamed(text) ?? []).map((other) => catalogueRow(reader, other)),
+      waiting.repositories.flatMap((text) => repositoryNamed(text) ?? []).map((other) => catalogueRow(reader, other)),
     );
-    if (!rows.some(isReleased)) entries.push(entry);
+    if (!rows.some(isReleased)) candidates.push(candidateOf(waiting));
   }
-  const candidates = [...candidatesOf(entries), ...foundByRepair({ ...found, missing: [] })];
   if (candidates.length === 0) return nothing;
-  const missing = await missingHere(repositories, name, candidates, new Set(found.missing));
+  const missing = await missingHere(parts, name, candidates, new Set(found.missing));
   const lacking = candidates.filter(({ ids }) => ids.every((id) => missing.has(id)));
   return {
     ...nothing,
@@ -115,8 +117,8 @@ async function contributorWants(
 }
 
 /** Whoever sends a client's state pushes next; not to a mirror, whose data comes by hunting. */
-const sourceOf = (entry: WaitingEntry, row?: CatalogueRow): WaitingSource =>
-  entry.source.type === "client" && !row?.archive ? "client" : "sync";
+const sourceOf = (isClients: boolean, row?: CatalogueRow): WaitingSource =>
+  isClients && !row?.archive ? "client" : "sync";
 
 async function waitingStates(reader: Reader, row: CatalogueRow): Promise<Candidate[]> {
   const entries = await waitingEntries(reader, waitingKeys.repositoryKind(row, "state"), maxEntries);
@@ -125,23 +127,15 @@ async function waitingStates(reader: Reader, row: CatalogueRow): Promise<Candida
     if (!state) return [];
     const { refs, wellFormed } = wantedRefs(state);
     if (!wellFormed) return [];
-    const item = { id: entry.id, kind: "state" as const, source: sourceOf(entry, row), soft: entry.phase === "soft" };
+    const source = sourceOf(entry.source.type === "client", row);
+    const item = { id: entry.id, kind: "state" as const, source, soft: entry.phase === "soft" };
     return [{ item, ids: [...new Set(refs.values())] }];
   });
 }
 
-async function waitingPullRequests(reader: Reader, row: CatalogueRow): Promise<Candidate[]> {
-  return candidatesOf(await waitingEntries(reader, waitingKeys.repositoryKind(row, "pull-request"), maxEntries), row);
-}
-
-function candidatesOf(entries: readonly WaitingEntry[], row?: CatalogueRow): Candidate[] {
-  return entries.flatMap((entry) => {
-    const pullRequest = entry.releasable ? pullRequestOf(waitingEvent(entry)) : undefined;
-    if (!pullRequest || !isOid(pullRequest.tip)) return [];
-    const kind = "pull-request" as const;
-    const item = { id: entry.id, kind, source: sourceOf(entry, row), soft: entry.phase === "soft" };
-    return [{ item, ids: [pullRequest.tip], clone: pullRequest.clone }];
-  });
+function candidateOf({ id, phase, isClients, tip, clone }: WaitingPullRequest, row?: CatalogueRow): Candidate {
+  const item = { id, kind: "pull-request" as const, source: sourceOf(isClients, row), soft: phase === "soft" };
+  return { item, ids: tip ? [tip] : [], clone };
 }
 
 /** Refs the governing state names that were not here when it was released. */
@@ -168,16 +162,27 @@ function foundByRepair({ missing, pullRequests }: Found): Candidate[] {
 
 /** What repair found is damaged below: the usual look, which trusts refs, would not see it. */
 async function missingHere(
-  repositories: RepositoryStore,
+  { repositories, stillMissing }: WantsParts,
   name: PlacedName,
   candidates: readonly Candidate[],
   damaged: ReadonlySet<Oid>,
 ): Promise<ReadonlySet<Oid>> {
-  const ids = [...new Set(candidates.flatMap((candidate) => candidate.ids))];
+  const asked = new Set<Oid>();
+  const missing = new Set<Oid>(damaged);
+  for (const { item, ids } of candidates) {
+    for (const id of ids) {
+      if (item.kind === "pull-request" && stillMissing.has(id)) missing.add(id);
+      else if (!damaged.has(id)) asked.add(id);
+    }
+  }
   const address = diskAddress(name);
-  if (!(await repositories.exists(address))) return new Set(ids);
-  const missing = await repositories.open(address).missingObjects(ids.filter((id) => !damaged.has(id)));
-  return new Set([...missing, ...damaged]);
+  if (!(await repositories.exists(address))) return new Set([...missing, ...asked]);
+  const absent = await repositories.open(address).missingObjects([...asked]);
+  // A state that wants the same has had it looked for.
+  for (const id of asked)
+    if (absent.has(id)) missing.add(id);
+    else missing.delete(id);
+  return missing;
 }
 
 /** The owner's directed set only: whoever merely lists the owner names no server here (threats.md rows 12 and 17). */
