@@ -2,7 +2,6 @@
 // event sync: events enter by intake as if a client or a peer had sent them.
 
 import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Registry } from "prom-client";
@@ -39,8 +38,10 @@ import { type HuntingRoom, startHunting } from "../../src/wiring/hunting.js";
 import { admissionCaps, admissionLists, archiveSettings, purgatorySettings } from "../../src/wiring/limits.js";
 import { survivable } from "../../src/wiring/passing-faults.js";
 import { type Service, startService } from "../../src/wiring/service.js";
+import { freePort } from "./free-port.js";
 import { liveConfigOf } from "./live-config.js";
 import { keyOf, sign, type TestKey } from "./relay-events.js";
+import { until as isSoWithin } from "./server.js";
 
 export const fromSync: Source = { type: "sync", relay: "wss://peer.example", phase: "live" };
 export const fromClient: Source = { type: "client", ip: "192.0.2.1", authenticated: new Set() };
@@ -343,24 +344,14 @@ export class HuntHouse {
   }
 }
 
-/** Looks every 20 ms of real time, however a test's own clock stands. */
+/** In real time, however a test's own clock stands. */
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,
   withinMs = 60_000,
 ): Promise<void> {
-  const end = performance.now() + withinMs;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  if (!(await isSoWithin(condition, withinMs))) throw new Error(`not within ${withinMs} ms: ${what}`);
 }
 
 /** A loopback address whose port is free at this moment. */
-export async function freeAddress(): Promise<string> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return `127.0.0.1:${port}`;
-}
+export const freeAddress = async (): Promise<string> => `127.0.0.1:${await freePort()}`;

@@ -161,13 +161,18 @@ export async function startChild(
   };
 }
 
-/** Looks again and again until it is true; false after the time is over. */
+const nextLookMs = { least: 10, most: 250 };
+
+/** Looks again and again until it is true; false after the time is over. A look that takes long is taken less often. */
 export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 60_000): Promise<boolean> {
   const end = performance.now() + withinMs;
   for (;;) {
+    const begun = performance.now();
     if (await isSo()) return true;
-    if (performance.now() > end) return false;
+    const now = performance.now();
+    if (now > end) return false;
     await new Promise((resolve) => setImmediate(resolve));
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    const pauseMs = Math.min(nextLookMs.most, Math.max(nextLookMs.least, 2 * (now - begun)));
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }
