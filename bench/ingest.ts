@@ -6,8 +6,9 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { signedEvent } from "../src/nostr/testing/signed.js";
 import { packSignatures, verifyPacked } from "../src/nostr/verify/batch.js";
-import { chooseEngine } from "../src/nostr/verify/engine.js";
+import { libraryNames, loadNative } from "../src/nostr/verify/native.js";
 import type { SchnorrEngine } from "../src/nostr/verify/port.js";
+import { wasmEngine } from "../src/nostr/verify/wasm.js";
 import { hostedDomain, hostedRepository, hostRepository } from "./hosted.js";
 import type { IngestLoad, IngestResult } from "./ingest-load.js";
 import { inFolder, nextMessage, programPath, startBenchServer, syncsPerSecond } from "./processes.js";
@@ -97,7 +98,9 @@ export const ingestBenchmark: Benchmark = {
   name: "ingest",
   async run() {
     const corpus = signedIssues(warmUp + measured + oneByOne, hostedRepository);
-    const engine = await chooseEngine();
+    // The limit is the library's own: each signature with its public key made ready anew.
+    const native = await loadNative(libraryNames(), 0);
+    const engine = native.ok ? native.engine : wasmEngine;
     process.stderr.write(`corpus ${corpus.fingerprint}, ${corpus.events} events; ${engine.name}\n`);
     return [...(await ingest(corpus, "all", engine)), ...(await ingest(corpus, "grasp", engine))];
   },

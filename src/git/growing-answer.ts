@@ -28,21 +28,36 @@ export interface Answer {
   readonly nobodyLeft: AbortController;
   readonly wake: Set<() => void>;
   /** What was read last, by where it begins, for those who are near the same place. */
-  readonly blocks: Map<number, { readonly to: number; readonly bytes: Promise<Buffer> }>;
+  readonly blocks: Map<number, Block>;
 }
 
-export const blockBytes = 256 * 1024;
+interface Block {
+  readonly to: number;
+  readonly buffer: Buffer;
+  /** How many bytes of it the file had. */
+  readonly filled: Promise<number>;
+  /** The answer while it keeps it, and everybody who reads or sends it. */
+  users: number;
+}
+
+export const blockBytes = 512 * 1024;
 /** In memory for each answer that is being read. */
-const maxBlocks = 16;
-export /** Undefined when the answer is not shared. One block is read while the one before it is on its way. */
-async function follow(answer: Answer, send: Send, signal: AbortSignal): Promise<ShareResult | undefined> {
+const maxBlocks = 8;
+
+/** Of blocks that nobody uses. A clone is hundreds of blocks: made anew, they keep the collector at work all the time. */
+const freeBuffers: Buffer[] = [];
+const maxFreeBuffers = 8;
+
+/** Undefined when the answer is not shared. One block is read while the one before it is on its way. */
+export async function follow(answer: Answer, send: Send, signal: AbortSignal): Promise<ShareResult | undefined> {
   let at = 0;
   let sending = Promise.resolve(true);
   while (!signal.aborted && answer.state !== "cut") {
     if (at < answer.bytes) {
-      const piece = await pieceAt(answer, at);
+      const block = blockAt(answer, at);
+      const piece = block && (await pieceOf(block, at));
       if (!piece || !(await sending)) break;
-      sending = send(piece);
+      sending = sendBlock(block, piece, send);
       at += piece.length;
     } else if (answer.state === "growing") await changeOf(answer);
     else if (await sending) return outcomeOf(answer, at);
@@ -51,25 +66,57 @@ async function follow(answer: Answer, send: Send, signal: AbortSignal): Promise<
   return { status: "broken", bytes: at };
 }
 
-async function pieceAt(answer: Answer, at: number): Promise<Buffer | undefined> {
+/** The block around a place, in use by the caller from now on. */
+function blockAt(answer: Answer, at: number): Block | undefined {
   if (!answer.file) return undefined;
   const from = at - (at % blockBytes);
   const to = Math.min(answer.bytes, from + blockBytes);
   let block = answer.blocks.get(from);
   if (!block || block.to < to) {
-    block = { to, bytes: readBlock(answer.file, from, to) };
+    if (block) release(block);
+    block = readBlock(answer.file, from, to);
     answer.blocks.set(from, block);
-    const [oldest] = answer.blocks.keys();
-    if (answer.blocks.size > maxBlocks && oldest !== undefined) answer.blocks.delete(oldest);
+    const [oldest] = answer.blocks;
+    if (answer.blocks.size > maxBlocks && oldest) {
+      answer.blocks.delete(oldest[0]);
+      release(oldest[1]);
+    }
   }
-  const bytes = await block.bytes.catch(() => undefined);
-  return bytes && bytes.length > at - from ? bytes.subarray(at - from) : undefined;
+  block.users += 1;
+  return block;
 }
 
-async function readBlock(file: FileHandle, from: number, to: number): Promise<Buffer> {
-  const buffer = Buffer.allocUnsafeSlow(to - from);
-  const { bytesRead } = await file.read(buffer, 0, buffer.length, from);
-  return buffer.subarray(0, bytesRead);
+function readBlock(file: FileHandle, from: number, to: number): Block {
+  const buffer = freeBuffers.pop() ?? Buffer.allocUnsafeSlow(blockBytes);
+  const filled = file.read(buffer, 0, to - from, from).then(
+    ({ bytesRead }) => bytesRead,
+    () => 0,
+  );
+  return { to, buffer, filled, users: 1 };
+}
+
+/** Undefined when the file could not be read that far. */
+async function pieceOf(block: Block, at: number): Promise<Buffer | undefined> {
+  const bytes = await block.filled;
+  const start = at % blockBytes;
+  return bytes > start ? block.buffer.subarray(start, bytes) : undefined;
+}
+
+/** What a client who is gone had not taken may still be looked at by the system: its memory is not used again. */
+async function sendBlock(block: Block, piece: Buffer, send: Send): Promise<boolean> {
+  const isTaken = await send(piece);
+  if (isTaken) release(block);
+  return isTaken;
+}
+
+function release(block: Block): void {
+  block.users -= 1;
+  if (block.users === 0 && freeBuffers.length < maxFreeBuffers) freeBuffers.push(block.buffer);
+}
+
+export function dropBlocks({ blocks }: Answer): void {
+  for (const block of blocks.values()) release(block);
+  blocks.clear();
 }
 
 const changeOf = ({ wake }: Answer): Promise<void> => new Promise((resolve) => void wake.add(resolve));
@@ -82,7 +129,7 @@ export function wakeAll({ wake }: Answer): void {
 export async function closeFile(answer: Answer): Promise<void> {
   const { file } = answer;
   answer.file = undefined;
-  answer.blocks.clear();
+  dropBlocks(answer);
   await file?.close();
 }
 

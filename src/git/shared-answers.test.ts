@@ -91,6 +91,26 @@ describe("shared answers", () => {
     await answers.close();
   });
 
+  it("what a client has not taken yet is not overwritten by what others read meanwhile", async () => {
+    const answers = make();
+    const lines = 1_000_000;
+    const texts = [0, 1].map((key) => Array.from({ length: lines }, (_, index) => `${2 * index + key}\n`).join(""));
+    const sources = [0, 1].map((key) => say(`seq ${key} 2 ${2 * lines - 1}`));
+    const read = async (key: number, turns: number): Promise<boolean> => {
+      const chunks: Buffer[] = [];
+      const slow: Send = async (chunk) => {
+        for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+        chunks.push(Buffer.from(chunk));
+        return true;
+      };
+      await answers.send(`k${key}`, sources[key] as AnswerSource, slow, never);
+      return Buffer.concat(chunks).equals(Buffer.from(texts[key] as string));
+    };
+    const areEqual = await Promise.all([0, 1, 20, 300].flatMap((turns) => [read(0, turns), read(1, turns)]));
+    assert.deepEqual(new Set(areEqual), new Set([true]));
+    await answers.close();
+  });
+
   it("end git when the last client leaves, and keep nothing of it", async () => {
     const answers = make();
     const aborter = new AbortController();

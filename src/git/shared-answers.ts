@@ -9,7 +9,16 @@ import { fstatSync } from "node:fs";
 import { mkdir, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
-import { type Answer, blockBytes, closeFile, follow, type Send, type ShareResult, wakeAll } from "./growing-answer.js";
+import {
+  type Answer,
+  blockBytes,
+  closeFile,
+  dropBlocks,
+  follow,
+  type Send,
+  type ShareResult,
+  wakeAll,
+} from "./growing-answer.js";
 import type { Job, JobExit } from "./launcher-job.js";
 
 export interface AnswerSource {
@@ -71,7 +80,7 @@ export class SharedAnswers {
     answer.clients -= 1;
     wakeAll(answer);
     if (answer.clients > 0) return;
-    answer.blocks.clear();
+    dropBlocks(answer);
     if (answer.state === "growing") {
       answer.nobodyLeft.abort();
       this.#forget(answer);

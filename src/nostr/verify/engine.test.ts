@@ -106,6 +106,22 @@ test("native and WebAssembly agree on random and damaged signatures", { skip: !n
   }
 });
 
+test("native answers the same whether it knows a key, has forgotten it or never keeps one", {
+  skip: !native.ok,
+}, async () => {
+  for (const maxKnown of [0, 1, 2, 100]) {
+    const loaded = await loadNative(libraryNames(), maxKnown);
+    assert.ok(loaded.ok);
+    for (let run = 0; run < 60; run++) {
+      // Three writers in turn; the second copy has another's signature, the third a pubkey that is no point.
+      const event = signedEvent({ content: `${run}` }, keyFrom(`${run % 3}`));
+      const other = signedEvent({ content: `${run}` }, keyFrom(`${(run + 1) % 3}`));
+      const copies = [event, { ...event, sig: other.sig }, { ...event, pubkey: "f".repeat(64) as typeof event.pubkey }];
+      assert.deepEqual([...verifyPacked(loaded.engine, packSignatures(copies))], [1, 0, 0], `${maxKnown}, run ${run}`);
+    }
+  }
+});
+
 test("native is chosen when it is there, and either can be forced", async () => {
   assert.equal((await chooseEngine("wasm")).name, "wasm");
   assert.equal((await chooseEngine()).name, native.ok ? native.engine.name : "wasm");

@@ -27,8 +27,36 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 type Koffi = typeof import("koffi");
 type Library = ReturnType<Koffi["load"]>;
 
+/** About a megabyte in each thread. */
+const maxKnownPubkeys = 4_096;
+
+/**
+ * Public keys as the library wants them. Making one ready is a tenth of the work of a signature, and most events are by
+ * somebody who wrote before. Forgets all when there are too many: strangers' keys must not fill the memory.
+ */
+class ReadyPubkeys {
+  readonly #ready = new Map<string, Uint8Array>();
+
+  constructor(
+    readonly makeReady: (ready: Uint8Array, pubkey: Uint8Array) => boolean,
+    readonly max: number,
+  ) {}
+
+  /** Undefined for 32 bytes that are nobody's key. */
+  of(pubkey: Uint8Array): Uint8Array | undefined {
+    const name = Buffer.from(pubkey.buffer, pubkey.byteOffset, pubkey.length).toString("latin1");
+    const known = this.#ready.get(name);
+    if (known) return known;
+    const ready = new Uint8Array(xonlyPubkeyBytes);
+    if (!this.makeReady(ready, pubkey)) return undefined;
+    if (this.#ready.size >= this.max) this.#ready.clear();
+    if (this.max > 0) this.#ready.set(name, ready);
+    return ready;
+  }
+}
+
 /** Throws when the library lacks a function. */
-function engineFrom(library: Library, name: string): SchnorrEngine {
+function engineFrom(library: Library, name: string, maxKnown: number): SchnorrEngine {
   const createContext = library.func("void *secp256k1_context_create(unsigned int flags)");
   const parsePubkey = library.func(
     "int secp256k1_xonly_pubkey_parse(void *context, _Out_ uint8_t *pubkey, const uint8_t *input32)",
@@ -40,15 +68,15 @@ function engineFrom(library: Library, name: string): SchnorrEngine {
     "int secp256k1_schnorrsig_verify(void *context, const uint8_t *sig64, const uint8_t *msg, size_t length, const uint8_t *pubkey)",
   );
   const context: unknown = createContext(contextVerify);
-  const pubkeyObject = new Uint8Array(xonlyPubkeyBytes);
+  const pubkeys = new ReadyPubkeys((ready, pubkey) => parsePubkey(context, ready, pubkey) === 1, maxKnown);
   return {
     name: `native ${name}`,
     takesAnyLength: true,
     verifySchnorr(signature, message, pubkey) {
       // C reads as many bytes as it expects, whatever was given.
       if (signature.length !== 64 || pubkey.length !== 32) return false;
-      if (parsePubkey(context, pubkeyObject, pubkey) !== 1) return false;
-      return verify(context, signature, message, message.length, pubkeyObject) === 1;
+      const ready = pubkeys.of(pubkey);
+      return ready !== undefined && verify(context, signature, message, message.length, ready) === 1;
     },
   };
 }
@@ -72,7 +100,11 @@ function passesSelfTest(engine: SchnorrEngine): boolean {
   );
 }
 
-export async function loadNative(names: readonly string[] = libraryNames()): Promise<NativeEngine> {
+/** `maxKnown`: public keys that are remembered; with 0 the engine does what the library does. */
+export async function loadNative(
+  names: readonly string[] = libraryNames(),
+  maxKnown: number = maxKnownPubkeys,
+): Promise<NativeEngine> {
   let koffi: Koffi;
   try {
     koffi = await import("koffi");
@@ -88,7 +120,7 @@ export async function loadNative(names: readonly string[] = libraryNames()): Pro
       continue; // not installed under this name
     }
     try {
-      const engine = engineFrom(library, name);
+      const engine = engineFrom(library, name, maxKnown);
       if (passesSelfTest(engine)) return { ok: true, engine };
       reasons.push(`${name} fails a known signature`);
     } catch (error) {
