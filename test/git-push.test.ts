@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, afterEach, before, describe, it } from "node:test";
+import { QuarantineDirectory } from "../src/git/quarantine.js";
 import type { Oid } from "../src/nostr/ids.js";
 import type { RefName } from "../src/nostr/ref-name.js";
 import { type ClientResult, GitServer, hexId, runProgram } from "./harness/git-server.js";
@@ -333,6 +334,29 @@ describe("git push", () => {
     const large = await push(`main:refs/nostr/${hexId()}`);
     assert.match(large.stderr, /a push may have 1 MiB at most/);
     assert.match(large.stderr, /publish the event first/);
+  });
+
+  it("for unknown events that cannot be kept to the end leaves nothing of any of them, and what was kept before", async (context) => {
+    await fresh();
+    const known = hexId();
+    await server.mustGit(work, "push", "-q", url, `main:refs/nostr/${known}`);
+    const before = await server.filesOf(identifier);
+    const ids = [hexId(), hexId()];
+    const keep = QuarantineDirectory.prototype.keepUnclaimed;
+    let kept = 0;
+    context.mock.method(
+      QuarantineDirectory.prototype,
+      "keepUnclaimed",
+      async function (this: QuarantineDirectory, ...args: Parameters<typeof keep>) {
+        const data = await keep.apply(this, args);
+        if (++kept === 3) throw new Error("planted: no space left on device");
+        return data;
+      },
+    );
+    const refused = await push(...[known, ...ids].map((id) => `main:refs/nostr/${id}`));
+    assert.match(refused.stderr, /could not finish the push: try again/);
+    assert.match(String(server.operations.pop()?.fault), /planted/);
+    assert.deepEqual(await server.filesOf(identifier), before);
   });
 
   it("that lacks objects is refused although its tip is there", async () => {

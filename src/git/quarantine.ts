@@ -81,10 +81,12 @@ export class QuarantineDirectory implements Quarantine {
   }
 
   async drop(): Promise<void> {
-    // Without a descriptor to be had it cannot even be read; that passes.
-    await rm(this.directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+    await rm(this.directory, removing);
   }
 }
+
+/** Without a descriptor to be had a directory cannot even be read; that passes. */
+const removing = { recursive: true, force: true, maxRetries: 10, retryDelay: 50 };
 
 function ignoreExisting(error: unknown): void {
   if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
@@ -147,5 +149,5 @@ export async function claimUnclaimed(place: ObjectPlace, eventId: EventId, tip: 
 }
 
 export async function dropUnclaimed(repositoryDirectory: string, eventId: EventId): Promise<void> {
-  await rm(join(repositoryDirectory, unclaimedFolder, eventId), { recursive: true, force: true });
+  await rm(join(repositoryDirectory, unclaimedFolder, eventId), removing);
 }

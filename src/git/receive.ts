@@ -198,7 +198,7 @@ class Push {
 
   async #keepAside(quarantine: QuarantineDirectory, decision: PushDecision): Promise<readonly UnclaimedData[]> {
     const { address, ip } = this.request;
-    const placeholders = await keepPlaceholders(quarantine, decision);
+    const placeholders = await keepPlaceholders(this.repository, quarantine, decision);
     if (placeholders.length > 0) await this.hooks.keptAside?.({ address, ip, placeholders });
     return placeholders;
   }
@@ -255,12 +255,24 @@ interface Committed {
   readonly outcome: PushOutcome;
 }
 
-async function keepPlaceholders(quarantine: QuarantineDirectory, { verdicts }: PushDecision): Promise<UnclaimedData[]> {
-  const kept: UnclaimedData[] = [];
-  for (const verdict of verdicts) {
-    const id = nostrRefEventId(verdict.command.ref);
-    if (!verdict.ok || verdict.effect !== "placeholder" || !id || !verdict.command.new) continue;
-    kept.push(await quarantine.keepUnclaimed(id, verdict.command.new));
+async function keepPlaceholders(
+  repository: GitRepository,
+  quarantine: QuarantineDirectory,
+  { verdicts }: PushDecision,
+): Promise<UnclaimedData[]> {
+  const wanted = verdicts.flatMap(({ command, ...verdict }) => {
+    const id = nostrRefEventId(command.ref);
+    return verdict.ok && verdict.effect === "placeholder" && id && command.new ? [{ id, tip: command.new }] : [];
+  });
+  if (wanted.length === 0) return [];
+  const before = new Set((await repository.unclaimed()).map(({ eventId }) => eventId));
+  try {
+    const kept: UnclaimedData[] = [];
+    for (const { id, tip } of wanted) kept.push(await quarantine.keepUnclaimed(id, tip));
+    return kept;
+  } catch (error) {
+    // A full disk in the middle of it: nobody would know of what is there.
+    for (const { id } of wanted) if (!before.has(id)) await repository.dropUnclaimed(id);
+    throw error;
   }
-  return kept;
 }
