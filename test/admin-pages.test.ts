@@ -17,7 +17,7 @@ import { PlainRelay } from "./harness/sync-plain-relay.js";
 import { startSyncServer, until } from "./harness/sync-server.js";
 import { startPagesWorld } from "./pages-world.js";
 
-const withinMs = 60_000;
+const withinMs = 120_000;
 let server: OperatorServer;
 let client: RelayClient;
 let relay: PlainRelay;

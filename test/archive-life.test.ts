@@ -12,7 +12,7 @@ import type { RelayClient } from "./harness/relay-client.js";
 import { until } from "./harness/server.js";
 import { PlainRelay } from "./harness/sync-plain-relay.js";
 
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 const quickly = {
   NGIT_SYNC_BATCH_WINDOW_MS: "50",
   NGIT_SYNC_STARTUP_JITTER_MS: "0",

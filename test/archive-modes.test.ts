@@ -8,7 +8,7 @@ import { Story, stateEvent } from "./harness/grasp-story.js";
 import { until } from "./harness/server.js";
 
 // Other test files share the machine.
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 
 let first: Story;
 const owner = new Person();

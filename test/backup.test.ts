@@ -49,7 +49,7 @@ describe("backup and restore", { timeout: 600_000 }, () => {
     assert.ok(taken.heldMs < 20_000, `events were held for ${taken.heldMs} ms`);
     const before = writers.map(({ pushed }) => pushed?.tip);
     assert.ok(
-      await until(() => writers.every(({ pushed }, index) => pushed?.tip !== before[index]), 60_000),
+      await until(() => writers.every(({ pushed }, index) => pushed?.tip !== before[index]), 120_000),
       "the server goes on",
     );
 
@@ -102,11 +102,11 @@ describe("backup and restore", { timeout: 600_000 }, () => {
       const [place = "", prefix = ""] = stage.split("/");
       const watched = place === "killed" ? target : join(server.folder, place);
       const seen = (): boolean => existsSync(watched) && readdirSync(watched).some((name) => name.startsWith(prefix));
-      assert.ok(await until(() => seen() || child.exitCode !== null, 60_000));
+      assert.ok(await until(() => seen() || child.exitCode !== null, 120_000));
       assert.equal(child.exitCode, null, "the backup was quicker than the test");
       child.kill("SIGKILL");
       await ended;
-      assert.ok(await until(() => snapshotsLeft(server.folder).length === 0, 60_000), "the server keeps a snapshot");
+      assert.ok(await until(() => snapshotsLeft(server.folder).length === 0, 120_000), "the server keeps a snapshot");
     }
     const refused = await verb(join(folder, "anywhere"), "restore", target);
     assert.equal(refused.code, 1);

@@ -8,7 +8,7 @@ import { HuntGitServer } from "./harness/hunt-git-server.js";
 import { until } from "./harness/server.js";
 
 /** The promise is 8 s, and 2 s for a further push; other test files share the machine. */
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 
 let first: Story;
 let second: Story;

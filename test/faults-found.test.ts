@@ -44,7 +44,7 @@ describe("the release", () => {
     const state = stateEvent(alice, "pair", { "refs/heads/main": next, "refs/heads/absent": "1".repeat(40) });
     await story.accepted(state);
     await work.must("push", "-q", url, "main");
-    assert.ok(await until(() => story.isServed(state), 60_000), "it is served after its grace");
+    assert.ok(await until(() => story.isServed(state), 120_000), "it is served after its grace");
     for (const person of [alice, bob]) {
       const refs = await story.advertised(person, "pair");
       assert.equal(refs["refs/heads/main"], next);
@@ -72,7 +72,7 @@ describe("the release", () => {
     } finally {
       GitRepository.prototype.setHead = setHead;
     }
-    assert.ok(await until(() => story.isServed(state), 60_000));
+    assert.ok(await until(() => story.isServed(state), 120_000));
   });
 });
 
@@ -151,7 +151,7 @@ describe("a hunt", () => {
       return quarantine.call(this);
     });
     await publish(world);
-    assert.ok(await until(() => closing !== undefined, 60_000));
+    assert.ok(await until(() => closing !== undefined, 120_000));
     await closing;
     assert.deepEqual(house.faults, []);
   });
@@ -175,12 +175,12 @@ describe("a hunt", () => {
     });
     const state = await publish(world);
     const passing = (): boolean => house.logged.some(({ message }) => message.startsWith("a fault that passes"));
-    assert.ok(await until(passing, 60_000), `${refusals} refusals`);
+    assert.ok(await until(passing, 120_000), `${refusals} refusals`);
     assert.ok(refusals > 0);
     t.mock.restoreAll();
     syncBuiltinESMExports();
     remote.behaviour = { type: "none" };
-    assert.ok(await until(() => house.isServed(state), 60_000), "the state is served");
+    assert.ok(await until(() => house.isServed(state), 120_000), "the state is served");
     assert.deepEqual(house.faults, []);
   });
 });
@@ -191,7 +191,7 @@ describe("a killed server", () => {
     const child = spawn(process.execPath, [program], { stdio: ["ignore", "pipe", "inherit"] });
     const [said] = (await once(child.stdout, "data")) as [Buffer];
     const folder = said.toString("utf8").trim();
-    assert.ok(await until(() => existsSync(join(folder, "busy/100")), 60_000), "it writes");
+    assert.ok(await until(() => existsSync(join(folder, "busy/100")), 120_000), "it writes");
     child.kill("SIGKILL");
     const isLeft = (): boolean =>
       readdirSync("/proc").some((pid) => {
@@ -201,7 +201,7 @@ describe("a killed server", () => {
           return false;
         }
       });
-    assert.ok(await until(() => !isLeft() && !existsSync(folder), 60_000));
+    assert.ok(await until(() => !isLeft() && !existsSync(folder), 120_000));
   });
 });
 

@@ -13,18 +13,9 @@ import { encodePkt, PktError, readAllPkts } from "../src/git/pkt-line.js";
 import { defaultHeadLimits, PushHeadParser, type PushHeadResult } from "../src/git/push-commands.js";
 import { isRefName, maxRefNameBytes } from "../src/nostr/ref-name.js";
 import { parameters, spiced } from "./fuzz-runs.js";
+import { clientEnvironment as environment } from "./harness/git-server.js";
 
 const zero = "0".repeat(40);
-const environment = {
-  PATH: process.env.PATH ?? "",
-  HOME: "/nonexistent",
-  GIT_CONFIG_NOSYSTEM: "1",
-  GIT_CONFIG_GLOBAL: "/dev/null",
-  GIT_AUTHOR_NAME: "a",
-  GIT_AUTHOR_EMAIL: "a",
-  GIT_COMMITTER_NAME: "a",
-  GIT_COMMITTER_EMAIL: "a",
-};
 const emptyPack = (() => {
   const head = Buffer.from([0x50, 0x41, 0x43, 0x4b, 0, 0, 0, 2, 0, 0, 0, 0]);
   return Buffer.concat([head, createHash("sha1").update(head).digest()]);

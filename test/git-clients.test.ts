@@ -90,17 +90,17 @@ describe("clients", () => {
     for (const { answer } of stuck) answer.catch(() => undefined);
     // Whichever came first has its place, the other two wait for it.
     await Promise.any(stuck.map(({ answer }) => answer));
-    assert.ok(await until(() => server.http.queued.fetches === 2, 60_000), "nobody waits");
+    assert.ok(await until(() => server.http.queued.fetches === 2, 120_000), "nobody waits");
     const body = `${pkt(`want ${tip} side-band-64k agent=x\n`)}0000${pkt("done\n")}`;
     const refused = await fetch(`${url}/git-upload-pack`, { method: "POST", body });
     assert.equal(refused.status, 503);
     assert.equal(refused.headers.get("retry-after"), "5");
     const begun = performance.now();
     assert.equal((await fetch(`${url}/info/refs?service=git-upload-pack`)).status, 200);
-    assert.ok(performance.now() - begun < 20_000);
+    assert.ok(performance.now() - begun < 60_000);
     for (const { aborter } of stuck) aborter.abort();
     limits.maxSharedBytes = defaultLimits(2).maxSharedBytes;
-    assert.ok(await until(() => server.launcher.jobsInFlight === 0, 60_000), "git goes on");
+    assert.ok(await until(() => server.launcher.jobsInFlight === 0, 120_000), "git goes on");
   });
 
   it("/prs/ acts like an empty repository, is made by the first accepted push and leaves nothing after a refused one", async () => {

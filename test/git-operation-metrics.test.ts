@@ -28,7 +28,7 @@ describe("git operations in the metrics", () => {
     );
   }
   const becomes = async (operation: string, status: string, wanted: number): Promise<void> => {
-    await until(async () => (await count(operation, status)) >= wanted, 30_000);
+    await until(async () => (await count(operation, status)) >= wanted, 120_000);
     assert.equal(await count(operation, status), wanted, `${operation} ${status}`);
   };
 
@@ -53,7 +53,7 @@ describe("git operations in the metrics", () => {
       await work.must("push", "-q", url, "main");
       await becomes("push", "ok", pushes + 2);
       assert.equal((await runProgram("git", [...protocol, "-C", folder, "fetch", "-q"])).code, 0);
-      await until(async () => (await count("fetch", "ok")) > fetches, 30_000);
+      await until(async () => (await count("fetch", "ok")) > fetches, 120_000);
       assert.ok((await count("fetch", "ok")) > fetches, "a fetch");
       assert.equal(await count("clone", "ok"), clones + 1);
     });
@@ -106,7 +106,7 @@ describe("every registered name", () => {
           });
         return names.filter((name) => !elsewhere.includes(name) && !isFed(name));
       };
-      await until(async () => (await unfed()).length === 0, 30_000);
+      await until(async () => (await unfed()).length === 0, 120_000);
       assert.deepEqual(await unfed(), []);
     } finally {
       await story.end();

@@ -55,7 +55,7 @@ describe("settings of pushes", () => {
   it("change with a reload, without a restart", async () => {
     await writeFile(file, "NGIT_PUSH_MAX_COMMANDS=2\n");
     server.child.kill("SIGHUP");
-    const isTaken = await until(async () => /at most 2 refs/.test(await pushBranches(3)), 60_000);
+    const isTaken = await until(async () => /at most 2 refs/.test(await pushBranches(3)), 120_000);
     assert.ok(isTaken, server.log());
   });
 });

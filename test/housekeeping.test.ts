@@ -16,7 +16,7 @@ import { Story, stateEvent, type WorkingCopy } from "./harness/grasp-story.js";
 import { type ChildServer, newFolder, removeFolder, startChild, until } from "./harness/server.js";
 
 const pushes = 50;
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 
 const packFiles = (directory: string): string[] => readdirSync(join(directory, "objects/pack"));
 const packsIn = (directory: string): number => packFiles(directory).filter((name) => name.endsWith(".pack")).length;

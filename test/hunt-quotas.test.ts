@@ -11,7 +11,7 @@ import { keyOf } from "./harness/relay-events.js";
 const owner = keyOf("thrifty owner");
 const stranger = keyOf("generous stranger");
 const other = keyOf("another stranger");
-const withinMs = 30_000;
+const withinMs = 120_000;
 
 async function world(context: TestContext, environment: Record<string, string>) {
   const made = await huntWorld(context, { hunt: impatient, environment });

@@ -300,12 +300,15 @@ test("who asks for too many pages that start git is told to come back later, and
   const url = world.url(key, "busy");
   await world.announce(key, "busy");
   const { folder } = await world.workingCopy({ a: "0" });
-  const refs: [string, string][] = [];
-  for (let turn = 0; turn < 45; turn++) {
-    await world.git(folder, "commit", "--quiet", "--allow-empty", "-m", `turn ${turn}`);
-    await world.git(folder, "branch", `b${turn}`);
-    refs.push([`refs/heads/b${turn}`, await world.git(folder, "rev-parse", "HEAD")]);
-  }
+  // More than a slow machine is given again while it goes through them.
+  const branches = Array.from({ length: 120 }, (_, turn) => `refs/heads/b${turn}`);
+  const made = branches.map(
+    (name, turn) => `commit ${name}\ncommitter A <a@example.com> ${1_700_000_000 + turn} +0000\ndata 0\n\n`,
+  );
+  await runProgram("git", ["fast-import", "--quiet"], { cwd: folder, input: made.join("") });
+  const listed = await world.git(folder, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/b*");
+  const oids = new Map(listed.split("\n").map((line) => line.split(" ") as [string, string]));
+  const refs = branches.map((name): [string, string] => [name, oids.get(name) ?? ""]);
   /** Another branch is the head: another commit to look at. */
   const show = (turn: number) =>
     world.publish(key, 30618, [["d", "busy"], ...refs, ["HEAD", `ref: refs/heads/b${turn}`]], "", -turn);

@@ -14,16 +14,12 @@ import { freePort } from "./harness/free-port.js";
 import { runProgram } from "./harness/git-server.js";
 import { liveConfigOf } from "./harness/live-config.js";
 import { RelayClient } from "./harness/relay-client.js";
+import { until as isSoWithin } from "./harness/server.js";
 
 export const newKey = (): SecretKey => SecretKey.generate(randomBytes);
 
-/** Looks again and again until it is so. */
 export async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + 60_000;
-  while (!(await isSo())) {
-    if (performance.now() > end) throw new Error("waited in vain");
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  if (!(await isSoWithin(isSo))) throw new Error("waited in vain");
 }
 
 export interface PublishedEvent {

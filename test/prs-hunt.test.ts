@@ -13,7 +13,7 @@ import { keyOf } from "./harness/relay-events.js";
 
 const owner = keyOf("prs hunt owner");
 const contributor = keyOf("prs hunt contributor");
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 const environment = { NGIT_GRASP06_ENABLE: "true" };
 
 test("a synced pull request's tip is fetched into /prs/, mirrored when its repository comes, and in vain leaves nothing", async (context) => {

@@ -14,7 +14,7 @@ import { type ChildServer, newFolder, removeFolder, startChild, startInProcess, 
 import { everythingIn, listed, prsDirectory, prsUrl, pullRequest, push, refOf, switchedOn } from "./prs-world.js";
 
 const program = fileURLToPath(new URL("./faults/program.js", import.meta.url));
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 /** The event itself passes the last steps of a release once, before the push does. */
 const passedByTheEvent = new Set([
   "every repository's refs are written, no event is stored",

@@ -15,7 +15,7 @@ import { beginPrs, everythingIn, prsDirectory, prsUrl, pullRequest, push, refOf 
 
 const minute = 60_000;
 const hour = 60 * minute;
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 
 class TimedStory {
   readonly clock = new ManualClock(Date.now());

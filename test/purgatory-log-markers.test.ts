@@ -34,7 +34,7 @@ it("a state and an announcement that cannot be read leave a [PARSE_FAIL] line, a
   for (const event of [badState, badAnnouncement, stranger]) assert.equal((await client.publish(event))[2], false);
   await client.close();
   const lines = (): string[] => server.log().match(/\[PARSE_FAIL\] [^"\n]*/g) ?? [];
-  assert.ok(await until(() => lines().length >= 2, 30_000), server.log());
+  assert.ok(await until(() => lines().length >= 2, 120_000), server.log());
   assert.deepEqual(lines(), [
     `[PARSE_FAIL] id=${badState.id} kind=30618 source=client reason=bad-state`,
     `[PARSE_FAIL] id=${badAnnouncement.id} kind=30617 source=client reason=bad-announcement`,

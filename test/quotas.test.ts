@@ -14,7 +14,7 @@ import { Person } from "./harness/grasp-people.js";
 import { Story, type WorkingCopy } from "./harness/grasp-story.js";
 import { newFolder, removeFolder, startChild, until } from "./harness/server.js";
 
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 
 async function commitBytes(work: WorkingCopy, file: string, bytes: number): Promise<string> {
   await writeFile(join(work.folder, file), randomBytes(bytes));

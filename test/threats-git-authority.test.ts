@@ -72,7 +72,7 @@ describe("refs/nostr/", { timeout: 300_000 }, () => {
         assert.match(tooLarge.stderr, /publish the event first/);
         await work.must("checkout", "-q", "main");
         assert.deepEqual(Object.keys(await story.advertised(alice, "flooded")), ["HEAD", "refs/heads/main"]);
-        assert.ok(await until(() => left().length === 0, 60_000), left().join(" "));
+        assert.ok(await until(() => left().length === 0, 120_000), left().join(" "));
         await server.change({});
       },
       { besides: /\/unclaimed\/$/ },
@@ -213,7 +213,7 @@ describe("states", { timeout: 300_000 }, () => {
         });
         const isAtWork = (): boolean =>
           Object.keys(filesBelow(server.gitPath)).some((path) => path.includes("tmp_quarantine"));
-        assert.ok(await until(isAtWork, 60_000), "the push had begun under the first state");
+        assert.ok(await until(isAtWork, 120_000), "the push had begun under the first state");
         await happens(identifier, state, tip);
         open?.end(pack.subarray(pack.length - 10));
         const { text } = await answer;
@@ -244,7 +244,7 @@ describe("states", { timeout: 300_000 }, () => {
       const attempts = () => huntAttempts(watched.server.log(), alice.coordinate("famous"));
       const before = attempts().length;
       const byAlice = await told.state(alice, "famous", { [main]: tip, "refs/heads/lost": "3".repeat(40) });
-      assert.ok(await until(() => attempts().length > before, 60_000), "what the owner lacks is hunted");
+      assert.ok(await until(() => attempts().length > before, 120_000), "what the owner lacks is hunted");
       assert.ok(
         attempts().every((urls) => urls === 0),
         "the stranger's server is not asked for the owner's data",

@@ -174,7 +174,7 @@ describe("what is authorised is what git executes", () => {
         assert.ok(waits >= values.length, `${waits} of ${events.length} wait`);
         const left = async (): Promise<boolean> =>
           Object.values(await waitingIn(watched.server)).every((count) => count === "0");
-        assert.ok(await until(left, 60_000), JSON.stringify(await waitingIn(watched.server)));
+        assert.ok(await until(left, 120_000), JSON.stringify(await waitingIn(watched.server)));
       });
       for (const event of events) assert.equal(await watched.story.isServed(event), false, JSON.stringify(event.tags));
       assert.deepEqual(await watched.story.advertised(alice, "ids"), { HEAD: held, "refs/heads/main": held });

@@ -123,8 +123,8 @@ describe("threat 4: without permission for loopback", () => {
         assert.ok(jobs.length > 10, `${jobs.length} of them are looked for`);
         const isTried = (job: string): boolean =>
           server.log().includes(`"job":"${job}"`) && new RegExp(`${job}.*back-off`).test(server.log());
-        assert.ok(await until(() => jobs.every(isTried), 60_000), server.log().slice(-3_000));
-        assert.ok(await until(() => resolvedAll(server), 60_000), "every name was looked up");
+        assert.ok(await until(() => jobs.every(isTried), 120_000), server.log().slice(-3_000));
+        assert.ok(await until(() => resolvedAll(server), 120_000), "every name was looked up");
       },
       { mayWait: true, besides: /^git\// },
     );
@@ -226,8 +226,8 @@ describe("threat 4: where loopback may be dialled, and nothing else", () => {
           const isJudged = (index: number): boolean =>
             new RegExp(`r${index}\\.example[^\n]*(redirect-failed|bad-redirect)`).test(server.log());
           const all = locations.map((_, index) => index);
-          assert.ok(await until(() => all.every(isAnswered), 60_000), "each was asked");
-          assert.ok(await until(() => all.every(isJudged), 60_000), server.log().slice(-4_000));
+          assert.ok(await until(() => all.every(isAnswered), 120_000), "each was asked");
+          assert.ok(await until(() => all.every(isJudged), 120_000), server.log().slice(-4_000));
           for (let at = 0; at < locations.length; at += 5) await withdrawn(owner, `redirected${at}`);
         },
         { besides: /^git\// },
@@ -242,11 +242,11 @@ describe("threat 4: where loopback may be dialled, and nothing else", () => {
     const owner = new Person();
     const good = (name: string): string => `http://${name}:${remote.port}/good.git`;
     const state = await hunted(owner, "rebound", [good("rebinds4.example")], tip);
-    assert.ok(await until(() => story.isServed(state), 60_000), "git fetched from the address that was checked");
+    assert.ok(await until(() => story.isServed(state), 120_000), "git fetched from the address that was checked");
     assert.ok(remote.counts().fetch > 0);
     for (const name of ["rebinds1.example", "rebinds2.example", "rebinds3.example"]) {
       const other = await hunted(owner, name, [good(name)], tip);
-      assert.ok(await until(() => new RegExp(`${name}[^\\n]*address-not-allowed`).test(server.log()), 60_000), name);
+      assert.ok(await until(() => new RegExp(`${name}[^\\n]*address-not-allowed`).test(server.log()), 120_000), name);
       assert.equal(await story.isServed(other), false);
     }
     onlyLoopback();
@@ -269,7 +269,7 @@ describe("threat 4: where loopback may be dialled, and nothing else", () => {
       await remote.publish("moves", work.path, { "refs/heads/main": second });
       const asked = (): number => front.seen.filter((line) => line.includes("moves.git")).length;
       const state = await hunted(owner, "moves", [`http://moves.example:${front.port}/moves.git`], second);
-      assert.ok(await until(() => asked() >= 3 && /moves\.example[^\n]*fetch failed/.test(server.log()), 60_000));
+      assert.ok(await until(() => asked() >= 3 && /moves\.example[^\n]*fetch failed/.test(server.log()), 120_000));
       assert.deepEqual(trap.seen, []);
       assert.equal(await story.isServed(state), false);
       onlyLoopback();

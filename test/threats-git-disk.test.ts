@@ -88,7 +88,7 @@ describe("threat 15: a full disk", { timeout: 300_000 }, () => {
     // The disk is looked at every two seconds.
     const sees = async (): Promise<boolean> =>
       /disk/.test((await work.git("push", url, `${tip}:refs/heads/other`)).stderr);
-    assert.ok(await until(sees, 60_000));
+    assert.ok(await until(sees, 120_000));
     await traceless(server, async () => {
       const pushed = await work.git("push", url, "main");
       assert.notEqual(pushed.code, 0);
@@ -96,7 +96,7 @@ describe("threat 15: a full disk", { timeout: 300_000 }, () => {
       assert.equal((await work.git("clone", "-q", "--bare", url, `../copy${randomBytes(3).toString("hex")}`)).code, 0);
     });
     unlinkSync(ballast);
-    assert.ok(await until(async () => (await work.git("push", url, "main")).code === 0, 60_000));
+    assert.ok(await until(async () => (await work.git("push", url, "main")).code === 0, 120_000));
     assert.equal((await story.advertised(alice, "kept"))["refs/heads/main"], next);
     tip = next;
   });
@@ -118,7 +118,7 @@ describe("threat 15: a full disk", { timeout: 300_000 }, () => {
     });
     assert.deepEqual(Object.keys(filesBelow(git)), before, "nothing was deleted to make room");
     unlinkSync(ballast);
-    assert.ok(await until(async () => (await work.git("push", url, "main")).code === 0, 60_000));
+    assert.ok(await until(async () => (await work.git("push", url, "main")).code === 0, 120_000));
     assert.equal((await story.advertised(alice, "kept"))["refs/heads/main"], large);
     const fsck = await work.git(`--git-dir=${story.directory(alice, "kept")}`, "fsck", "--strict");
     assert.equal(fsck.code, 0, fsck.stderr);
@@ -183,7 +183,7 @@ describe("threat 15: a full disk", { timeout: 300_000 }, () => {
         const { ok, message } = await story.publish(story.announcement(other, `full${randomBytes(3).toString("hex")}`));
         return ok ? "" : message;
       };
-      assert.ok(await until(async () => saysFull.test(await refusal()), 60_000));
+      assert.ok(await until(async () => saysFull.test(await refusal()), 120_000));
       await traceless(
         server,
         async () => {
@@ -197,7 +197,7 @@ describe("threat 15: a full disk", { timeout: 300_000 }, () => {
         { besides: /^$/ },
       );
       unlinkSync(ballast);
-      assert.ok(await until(async () => (await refusal()) === "", 60_000));
+      assert.ok(await until(async () => (await refusal()) === "", 120_000));
       assert.equal(server.child.exitCode, null);
     });
   }

@@ -192,7 +192,7 @@ describe("threat 17: a crowd that lists an owner", { timeout: isFull ? 900_000 :
       const attempts = () => huntAttempts(server.log(), alice.coordinate("famous"));
       const before = attempts().length;
       await story.state(alice, "famous", { [main]: two, "refs/heads/lost": "3".repeat(40) });
-      assert.ok(await until(() => attempts().length > before, 60_000), "what the owner lacks is hunted");
+      assert.ok(await until(() => attempts().length > before, 120_000), "what the owner lacks is hunted");
       assert.ok(
         attempts().every((urls) => urls === 0),
         "no URL of theirs is hunted for the owner",

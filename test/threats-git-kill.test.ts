@@ -82,17 +82,17 @@ describe("threat 20: SIGKILL", { timeout: 300_000 }, () => {
 
       const running = (): string => processesOf(server).join("\n");
       for (const verb of ["upload-pack", "index-pack", " fetch "]) {
-        assert.ok(await until(() => running().includes(verb), 60_000), `${verb} is not running:\n${running()}`);
+        assert.ok(await until(() => running().includes(verb), 120_000), `${verb} is not running:\n${running()}`);
       }
       server.child.kill("SIGKILL");
       await server.ended;
       await Promise.all([...clones, push]);
-      assert.ok(await until(() => processesOf(server).length === 0, 60_000), running());
+      assert.ok(await until(() => processesOf(server).length === 0, 120_000), running());
       assert.ok(
-        await until(() => readdirSync(join(folder, "tmp")).length === 0, 60_000),
+        await until(() => readdirSync(join(folder, "tmp")).length === 0, 120_000),
         readdirSync(join(folder, "tmp")).join(" "),
       );
-      assert.ok(await until(() => remote.connectionsOpen === 0, 60_000), "no connection to others is left");
+      assert.ok(await until(() => remote.connectionsOpen === 0, 120_000), "no connection to others is left");
 
       remote.behaviour = { type: "none" };
       const again = await beginWatched({ NGIT_GIT_HUNT_DIRECT_DELAY_MS: "0" }, { backend: "lmdb", folder });

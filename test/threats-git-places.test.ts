@@ -13,7 +13,7 @@ import { beginWatched, filesBelow, traceless } from "./harness/traceless.js";
 
 const program = "dist/src/main.js";
 
-describe("threat 3: identifiers", () => {
+describe("threats 3 and 14: identifiers and markup", () => {
   let server: ChildServer;
   let story: Story;
   const alice = new Person();
@@ -135,6 +135,73 @@ describe("threat 3: identifiers", () => {
         }
       }
     });
+  });
+
+  it("threat 14: markup in identifier, name, description, issue and README is text, under a policy without inline script", async () => {
+    const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>'`;
+    const identifier = `a${evil}`;
+    const readme = [
+      evil,
+      "[click](javascript:alert(3))",
+      "[data](data:text/html,<script>alert(4)</script>)",
+      '![i](https://elsewhere.example/x.png" onload="alert(5))',
+      "<svg onload=alert(6)>",
+      "<iframe srcdoc='<script>alert(7)</script>'></iframe>",
+      "<style>*{background:url(//elsewhere.example)}</style>",
+      "```html\n</code></pre><script>alert(8)</script>\n```",
+      "&lt;script&gt;",
+      "<a href='java\tscript:alert(9)'>x</a>",
+    ].join("\n\n");
+    const more = [
+      ["name", evil],
+      ["description", evil],
+      ["web", `javascript:alert(10)`],
+      ["t", evil],
+    ];
+    await story.announce(alice, identifier, more);
+    const work = await story.workingCopy();
+    const tip = await work.commit(readme, "README.md");
+    await story.state(alice, identifier, { "refs/heads/main": tip });
+    await work.must("push", "-q", story.url(alice, identifier), "main");
+    const issue = alice.sign(
+      1621,
+      [
+        ["a", alice.coordinate(identifier)],
+        ["subject", evil],
+      ],
+      evil,
+    );
+    await story.accepted(issue);
+    const pages = [
+      `/${alice.npub}/${encodeURIComponent(identifier)}.git`,
+      `/${alice.npub}/${encodeURIComponent(identifier)}`,
+      "/",
+      `/?q=${encodeURIComponent(evil)}`,
+      `/${encodeURIComponent(evil)}`,
+      "/status",
+    ];
+    // The first look warms what pages keep.
+    for (const path of pages) await ask(server.origin + path, { headers: { Accept: "text/html" } });
+    let shown = 0;
+    await traceless(server, async () => {
+      for (const path of pages) {
+        const { status, headers, body } = await ask(server.origin + path, { headers: { Accept: "text/html" } });
+        const text = body.toString("utf8");
+        if (status === 200 && text.includes("alert(1)")) shown++;
+        for (const { tag, bare } of tagsOf(text)) {
+          assert.doesNotMatch(bare, /\son\w+\s*=|\sstyle\s*=|srcdoc/i, tag);
+          assert.doesNotMatch(bare, /^<(iframe|style|object|embed|base|form(?! ))/i, tag);
+          assert.doesNotMatch(tag, /(href|src|action)="\s*(javascript|data|vbscript):/i, tag);
+          if (/^<(script|img|link)\b/i.test(tag)) assert.match(tag, /(src|href)="\//, "from this server");
+        }
+        if (!String(headers["content-type"]).startsWith("text/html")) continue;
+        const policy = String(headers["content-security-policy"]);
+        assert.match(policy, /default-src 'none'/, path);
+        assert.doesNotMatch(policy, /unsafe|\*/, path);
+        assert.equal(headers["x-content-type-options"], "nosniff");
+      }
+    });
+    assert.ok(shown >= 1, "the markup was shown, as text");
   });
 });
 
@@ -283,82 +350,5 @@ describe("threat 8: planted in a repository", () => {
     assert.ok((await story.advertised(alice, "planted"))["refs/heads/main"], "the others are served");
     assert.equal(existsSync(join(server.folder, "proof")), false);
     assert.equal(server.child.exitCode, null);
-  });
-});
-
-describe("threat 14: markup", () => {
-  let server: ChildServer;
-  let story: Story;
-  const alice = new Person();
-  before(async () => {
-    ({ server, story } = await beginWatched());
-  });
-  after(() => story.end());
-
-  it("threat 14: markup in identifier, name, description, issue and README is text, under a policy without inline script", async () => {
-    const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>'`;
-    const identifier = `a${evil}`;
-    const readme = [
-      evil,
-      "[click](javascript:alert(3))",
-      "[data](data:text/html,<script>alert(4)</script>)",
-      '![i](https://elsewhere.example/x.png" onload="alert(5))',
-      "<svg onload=alert(6)>",
-      "<iframe srcdoc='<script>alert(7)</script>'></iframe>",
-      "<style>*{background:url(//elsewhere.example)}</style>",
-      "```html\n</code></pre><script>alert(8)</script>\n```",
-      "&lt;script&gt;",
-      "<a href='java\tscript:alert(9)'>x</a>",
-    ].join("\n\n");
-    const more = [
-      ["name", evil],
-      ["description", evil],
-      ["web", `javascript:alert(10)`],
-      ["t", evil],
-    ];
-    await story.announce(alice, identifier, more);
-    const work = await story.workingCopy();
-    const tip = await work.commit(readme, "README.md");
-    await story.state(alice, identifier, { "refs/heads/main": tip });
-    await work.must("push", "-q", story.url(alice, identifier), "main");
-    const issue = alice.sign(
-      1621,
-      [
-        ["a", alice.coordinate(identifier)],
-        ["subject", evil],
-      ],
-      evil,
-    );
-    await story.accepted(issue);
-    const pages = [
-      `/${alice.npub}/${encodeURIComponent(identifier)}.git`,
-      `/${alice.npub}/${encodeURIComponent(identifier)}`,
-      "/",
-      `/?q=${encodeURIComponent(evil)}`,
-      `/${encodeURIComponent(evil)}`,
-      "/status",
-    ];
-    // The first look warms what pages keep.
-    for (const path of pages) await ask(server.origin + path, { headers: { Accept: "text/html" } });
-    let shown = 0;
-    await traceless(server, async () => {
-      for (const path of pages) {
-        const { status, headers, body } = await ask(server.origin + path, { headers: { Accept: "text/html" } });
-        const text = body.toString("utf8");
-        if (status === 200 && text.includes("alert(1)")) shown++;
-        for (const { tag, bare } of tagsOf(text)) {
-          assert.doesNotMatch(bare, /\son\w+\s*=|\sstyle\s*=|srcdoc/i, tag);
-          assert.doesNotMatch(bare, /^<(iframe|style|object|embed|base|form(?! ))/i, tag);
-          assert.doesNotMatch(tag, /(href|src|action)="\s*(javascript|data|vbscript):/i, tag);
-          if (/^<(script|img|link)\b/i.test(tag)) assert.match(tag, /(src|href)="\//, "from this server");
-        }
-        if (!String(headers["content-type"]).startsWith("text/html")) continue;
-        const policy = String(headers["content-security-policy"]);
-        assert.match(policy, /default-src 'none'/, path);
-        assert.doesNotMatch(policy, /unsafe|\*/, path);
-        assert.equal(headers["x-content-type-options"], "nosniff");
-      }
-    });
-    assert.ok(shown >= 1, "the markup was shown, as text");
   });
 });

@@ -130,7 +130,7 @@ export class RelayWorld {
   }
 }
 
-export async function eventually(what: string, isSo: () => boolean | Promise<boolean>, withinMs = 60_000) {
+export async function eventually(what: string, isSo: () => boolean | Promise<boolean>, withinMs = 120_000) {
   assert.ok(await until(isSo, withinMs), `waited ${withinMs} ms in vain: ${what}`);
 }
 

@@ -11,20 +11,34 @@ import { type Abilities, CommandFailure } from "./abilities.js";
 /** Accepts all settings as flags. Only `serve` lists them in its help: two hundred lines are enough once. */
 export function acceptSettings(command: Command, inHelp: "listed" | "mentioned" = "mentioned"): Command {
   command.addOption(new Option("--config <path>", "file with settings, lines of NAME=value [NGIT_CONFIG]"));
-  for (const section of sections) {
-    for (const setting of section.settings) {
-      for (const flag of [setting.flag, ...setting.aliases]) {
-        const option = optionFor(setting, flag).helpGroup(`${section.title}:`);
-        if (inHelp === "mentioned" || flag !== setting.flag) option.hideHelp();
-        command.addOption(option);
-      }
-    }
-  }
+  for (const option of inHelp === "listed" ? settingOptions("listed") : hiddenOptions()) command.addOption(option);
   if (inHelp === "mentioned")
     command.addHelpText("after", "\nAll settings of `holdfast serve --help` are accepted too.");
   // Unknown flags are reported together with the other faults, not one by one.
   return command.allowUnknownOption().allowExcessArguments();
 }
+
+function settingOptions(inHelp: "listed" | "hidden"): Option[] {
+  const options: Option[] = [];
+  for (const section of sections) {
+    for (const setting of section.settings) {
+      for (const flag of [setting.flag, ...setting.aliases]) {
+        const option = optionFor(setting, flag).helpGroup(`${section.title}:`);
+        if (inHelp === "hidden" || flag !== setting.flag) option.hideHelp();
+        options.push(option);
+      }
+    }
+  }
+  return options;
+}
+
+let hidden: readonly Option[] | undefined;
+
+/** The same ones for every command: made for each, they would be most of what it takes to start any verb. */
+const hiddenOptions = (): readonly Option[] => {
+  hidden ??= settingOptions("hidden");
+  return hidden;
+};
 
 function optionFor(setting: NamedSetting, flag: string): Option {
   const value = setting.kind.isSwitch ? "[true|false]" : "<value>";

@@ -107,8 +107,8 @@ export async function setAdminScene(): Promise<AdminScene> {
     const { relays } = await server.operate<Relays>("relays.list", {});
     return relays.some(({ failures }) => failures > 0) && relays.some(({ state: word }) => word === "live");
   };
-  await until("a git server was asked", asked, 60_000);
-  await until("one relay is in trouble and one is not", isTroubled, 60_000);
+  await until("a git server was asked", asked, 120_000);
+  await until("one relay is in trouble and one is not", isTroubled, 120_000);
   return {
     server,
     client,

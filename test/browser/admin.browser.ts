@@ -16,7 +16,7 @@ import { type Browser, openBrowser } from "./chromium.js";
 const pictures = "artifacts";
 const phone = { width: 320, height: 640 };
 const desk = { width: 1200, height: 800 };
-const withinMs = 30_000;
+const withinMs = 120_000;
 
 /** An extension as NIP-07 describes it; the key stays outside of the page. */
 async function installExtension(context: BrowserContext, key: () => SecretKey): Promise<void> {

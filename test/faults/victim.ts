@@ -98,7 +98,7 @@ export class Victim {
   async order(order: Order): Promise<void> {
     const from = this.#log.length;
     this.child.send?.(order);
-    await until(() => this.#log.indexOf(`${armedText}: ${order.type}`, from) >= 0 || !this.isAlive, 30_000);
+    await until(() => this.#log.indexOf(`${armedText}: ${order.type}`, from) >= 0 || !this.isAlive, 120_000);
   }
 
   async operate<T>(operation: OperationName, parameters: object): Promise<T> {

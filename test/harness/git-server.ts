@@ -45,7 +45,7 @@ export interface ClientResult {
   readonly stderr: string;
 }
 
-const clientEnvironment = {
+export const clientEnvironment = {
   PATH: process.env.PATH ?? "/usr/bin:/bin",
   HOME: "/nonexistent",
   LC_ALL: "C.UTF-8",

@@ -348,7 +348,7 @@ export class HuntHouse {
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  withinMs = 60_000,
+  withinMs = 120_000,
 ): Promise<void> {
   if (!(await isSoWithin(condition, withinMs))) throw new Error(`not within ${withinMs} ms: ${what}`);
 }

@@ -164,7 +164,7 @@ export async function startChild(
 const nextLookMs = { least: 10, most: 250 };
 
 /** Looks again and again until it is true; false after the time is over. A look that takes long is taken less often. */
-export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 60_000): Promise<boolean> {
+export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 120_000): Promise<boolean> {
   const end = performance.now() + withinMs;
   for (;;) {
     const begun = performance.now();

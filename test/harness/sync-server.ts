@@ -3,7 +3,6 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import pino from "pino";
 import { newRepositoryRow, setCatalogueRow } from "../../src/admission/catalogue.js";
 import { refreshListings } from "../../src/admission/listings.js";
@@ -19,14 +18,11 @@ import type { SyncStatus } from "../../src/sync/status.js";
 import { freePort } from "./free-port.js";
 import { liveConfigOf } from "./live-config.js";
 import { sign, type TestKey } from "./relay-events.js";
+import { until as isSoWithin } from "./server.js";
 
 /** Waits for a condition; says what it waited for when it does not come. */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
-  const endMs = performance.now() + withinMs;
-  while (!(await holds())) {
-    if (performance.now() > endMs) throw new Error(`waited ${withinMs} ms in vain: ${what}`);
-    await sleep(10);
-  }
+export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 120_000): Promise<void> {
+  if (!(await isSoWithin(holds, withinMs))) throw new Error(`waited ${withinMs} ms in vain: ${what}`);
 }
 
 export interface LogLine {
