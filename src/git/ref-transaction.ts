@@ -91,6 +91,8 @@ class Conversation {
       this.#ended = true;
       this.#wake?.();
     };
+    // A git that was killed as soon as it began may have ended before anybody listened: nobody would hear of it again.
+    if (job.stdout.readableEnded || job.stdout.destroyed) end();
     job.stdout.once("end", end);
     job.stdout.once("close", end);
   }

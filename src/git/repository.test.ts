@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -174,6 +175,25 @@ describe("repository", () => {
     assert.equal((await repository.shownRefs()).refs.get(main)?.oid, one);
     repository.publish();
     assert.equal((await repository.shownRefs()).refs.get(main)?.oid, two);
+  });
+
+  it("a git that ended before anybody listened to it is noticed, and its work done by another", async (context) => {
+    const repository = await fresh();
+    const one = await commit(repository, "1");
+    const start = git.start.bind(git);
+    let ended = 0;
+    context.mock.method(git, "start", async (...args: Parameters<typeof start>) => {
+      const job = await start(...args);
+      if (args[0][0] !== "update-ref" || ended > 0) return job;
+      ended += 1;
+      const isClosed = once(job.stdout, "close");
+      job.end();
+      await isClosed;
+      return job;
+    });
+    assert.equal((await repository.updateRefs([{ ref: main, to: one }])).ok, true);
+    assert.equal(ended, 1);
+    assert.equal((await repository.refs()).refs.get(main)?.oid, one);
   });
 
   it("moves HEAD only to a branch that exists", async () => {
