@@ -109,14 +109,6 @@ export class MemoryLayer {
     return [...this.#lists.keys()];
   }
 
-  ids(): EventId[] {
-    return [...this.#byId.keys()];
-  }
-
-  addresses(): string[] {
-    return [...this.#byAddress.keys()];
-  }
-
   /** Up to `max` entries after a place in the order, whoever may see them. */
   scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[] {
     const list = this.list(term);
