@@ -19,7 +19,7 @@ import { pubkeyOf } from "../src/store/testing/events.js";
 import { Random } from "../src/store/testing/random.js";
 
 const program = fileURLToPath(new URL("store/ingest.js", import.meta.url));
-const rounds = Number(process.env.HOLDFAST_KILL_ROUNDS ?? 40);
+const rounds = Number(process.env.HOLDFAST_KILL_ROUNDS ?? 100);
 const seed = Number(process.env.HOLDFAST_KILL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 async function ingestUntilKilled(folder: string, round: number, random: Random): Promise<EventId[]> {

@@ -139,7 +139,7 @@ export const stopGit = (verb: (typeof gitVerbs)[number]): Fault => ({
     await victim.order({ type: "hurry", wallClockMs: 1_500 });
     const struck = await strikeAt(scene, verbPoint(verb), "git", "SIGSTOP");
     const violations = await canRead(scene);
-    const areOver = await until(() => stoppedProcesses(victim).length === 0, 120_000);
+    const areOver = await until(() => stoppedProcesses(victim).length === 0, 30_000);
     if (!areOver) violations.push("a stopped git process was never ended");
     await last(goOnMs);
     await victim.order({ type: "hurry", wallClockMs: 3_600_000 });
@@ -156,7 +156,7 @@ export const stallStore: Fault = {
     const before = load.answers;
     await victim.order({ type: "store", stallMs: 200, failing: 0 });
     const violations = await canRead(scene);
-    const isAnswered = await until(() => load.answers > before + 3, 120_000);
+    const isAnswered = await until(() => load.answers > before + 3, 30_000);
     if (!isAnswered) violations.push("nothing was answered while the store was slow");
     await victim.order({ type: "store", stallMs: 0, failing: 0 });
     return { what: "stalled", isDone: true, violations };
@@ -191,7 +191,7 @@ export const fillDisk = (volume: Volume): Fault => ({
     if (load.failedReads > failedReads) violations.push("a read failed while the disk was full");
     world.giveRoom(volume);
     const floor = set?.floor ?? -1;
-    const recovers = await until(() => (set?.floor ?? 0) > floor || !victim.isAlive, 120_000);
+    const recovers = await until(() => (set?.floor ?? 0) > floor || !victim.isAlive, 30_000);
     if (!recovers) violations.push("no push was accepted after there was room again");
     return { what: "filled", isDone: true, violations };
   },
@@ -234,7 +234,7 @@ export const crashWorker: Fault = {
     for (let count = 0; count < 3; count++) {
       const before = load.answers;
       await victim.order({ type: "crash worker" });
-      if (!(await until(() => load.answers > before + 1, 120_000))) {
+      if (!(await until(() => load.answers > before + 1, 30_000))) {
         return { what: "crashed", isDone: true, violations: ["nothing was answered after the threads crashed"] };
       }
     }

@@ -31,7 +31,7 @@ export async function flipByte({ world, victim, random }: Scene): Promise<Struck
     (await victim.operate<CheckResult>("repos.fsck", { repository })).unsound.length > 0;
   const violations: string[] = [];
   if (!(await unsound())) violations.push("repos fsck did not report a flipped byte");
-  if (!(await until(async () => !(await unsound()), 120_000))) {
+  if (!(await until(async () => !(await unsound()), 30_000))) {
     violations.push("a repository with a flipped byte was not repaired from the peer");
   }
   return { what: `byte ${position} of ${size}`, isDone: true, violations };
