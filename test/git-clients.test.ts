@@ -97,7 +97,7 @@ describe("clients", () => {
     assert.equal(refused.headers.get("retry-after"), "5");
     const begun = performance.now();
     assert.equal((await fetch(`${url}/info/refs?service=git-upload-pack`)).status, 200);
-    assert.ok(performance.now() - begun < 60_000);
+    assert.ok(performance.now() - begun < 20_000);
     for (const { aborter } of stuck) aborter.abort();
     limits.maxSharedBytes = defaultLimits(2).maxSharedBytes;
     assert.ok(await until(() => server.launcher.jobsInFlight === 0, 120_000), "git goes on");
