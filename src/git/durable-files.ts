@@ -46,6 +46,10 @@ export async function makeDirectory(path: string): Promise<void> {
   }
 }
 
+/** Without a descriptor to be had a directory cannot even be read; that passes. */
+export const removeAll = (path: string): Promise<void> =>
+  rm(path, { recursive: true, force: true, maxRetries: 12, retryDelay: 100 });
+
 export const isMissing = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
 

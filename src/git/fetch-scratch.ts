@@ -3,8 +3,9 @@
 // (mechanisms.md, "Fetch for hunting"). The repository's refs are copied in as text, so that git asks for what is new only.
 
 import { randomBytes } from "node:crypto";
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { removeAll } from "./durable-files.js";
 import { repositoryConfig } from "./repository-files.js";
 import type { RefTable } from "./types.js";
 
@@ -24,5 +25,5 @@ export async function makeScratch(root: string, known: RefTable | undefined): Pr
   await writeFile(join(directory, "config"), repositoryConfig);
   const lines = known ? [...known.refs].slice(0, maxRefs).map(([ref, { oid }]) => `${oid} ${ref}\n`) : [];
   await writeFile(join(directory, "packed-refs"), lines.join(""));
-  return { directory, drop: () => rm(directory, { recursive: true, force: true }) };
+  return { directory, drop: () => removeAll(directory) };
 }

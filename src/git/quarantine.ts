@@ -3,11 +3,11 @@
 // the directory.
 
 import { randomBytes } from "node:crypto";
-import { link, mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { link, mkdir, readdir, readFile, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import type { EventId, Oid } from "../nostr/ids.js";
-import { ifPresent, makeDirectory, replaceFile, syncPath } from "./durable-files.js";
+import { ifPresent, makeDirectory, removeAll, replaceFile, syncPath } from "./durable-files.js";
 import { missingObjects, type ObjectPlace } from "./objects.js";
 import { quarantinePrefix, unclaimedFolder } from "./repository-files.js";
 import type { Git, GitEnvironment } from "./run.js";
@@ -81,12 +81,9 @@ export class QuarantineDirectory implements Quarantine {
   }
 
   async drop(): Promise<void> {
-    await rm(this.directory, removing);
+    await removeAll(this.directory);
   }
 }
-
-/** Without a descriptor to be had a directory cannot even be read; that passes. */
-const removing = { recursive: true, force: true, maxRetries: 10, retryDelay: 50 };
 
 function ignoreExisting(error: unknown): void {
   if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
@@ -138,16 +135,16 @@ export async function claimUnclaimed(place: ObjectPlace, eventId: EventId, tip: 
   if (names === undefined) return false;
   const together = { ...place, env: { ...place.env, GIT_ALTERNATE_OBJECT_DIRECTORIES: alternatePath(folder) } };
   if ((await missingObjects(together, [tip])).size > 0) {
-    await rm(folder, { recursive: true, force: true });
+    await removeAll(folder);
     return false;
   }
   const packs = names.filter((name) => name.endsWith(".idx")).map((name) => name.slice(0, -".idx".length));
   // Not moved: killed in the middle, a pack here and its index there would be neither's.
   await linkPacks(join(folder, "pack"), join(repositoryDirectory, "objects/pack"), packs);
-  await rm(folder, { recursive: true, force: true });
+  await removeAll(folder);
   return true;
 }
 
 export async function dropUnclaimed(repositoryDirectory: string, eventId: EventId): Promise<void> {
-  await rm(join(repositoryDirectory, unclaimedFolder, eventId), removing);
+  await removeAll(join(repositoryDirectory, unclaimedFolder, eventId));
 }

@@ -2,11 +2,11 @@
 // only. Whether one may be served is for the catalogue, not for the disk.
 
 import { randomBytes } from "node:crypto";
-import { readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
 import type { RepositoryAddress } from "./address.js";
-import { ifPresent } from "./durable-files.js";
+import { ifPresent, removeAll } from "./durable-files.js";
 import { GivingWay } from "./giving-way.js";
 import { KeyedLock } from "./keyed-lock.js";
 import { readRefFiles } from "./ref-files.js";
@@ -148,9 +148,9 @@ export class Repositories implements RepositoryStore {
   async sweep(): Promise<void> {
     for (const root of [this.#gitDataPath, join(this.#gitDataPath, "prs")]) {
       for (const folder of (await ifPresent(readdir(root))) ?? []) {
-        if (folder.startsWith(leftoverPrefix)) await rm(join(root, folder), { recursive: true, force: true });
+        if (folder.startsWith(leftoverPrefix)) await removeAll(join(root, folder));
         for (const name of (await ifPresent(readdir(join(root, folder)))) ?? []) {
-          if (name.startsWith(leftoverPrefix)) await rm(join(root, folder, name), { recursive: true, force: true });
+          if (name.startsWith(leftoverPrefix)) await removeAll(join(root, folder, name));
         }
         if (root !== this.#gitDataPath) await removeEmptyFolder(join(root, folder));
       }

@@ -2,9 +2,9 @@
 // is removed. Starts no process. Nothing here judges who may have a repository.
 
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rmdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { ifPresent, isMissing, makeDirectory, replaceFile, syncPath, writeSynced } from "./durable-files.js";
+import { ifPresent, isMissing, makeDirectory, removeAll, replaceFile, syncPath, writeSynced } from "./durable-files.js";
 
 export const unbornBranch = "refs/heads/master";
 export const identifierFile = "holdfast-identifier";
@@ -39,7 +39,7 @@ export async function createRepositoryFiles(directory: string, identifier: strin
     for (const folder of ["objects", "refs", "."]) await syncPath(join(beside, folder));
     await rename(beside, directory);
   } catch (error) {
-    await rm(beside, { recursive: true, force: true });
+    await removeAll(beside);
     // Somebody else made it meanwhile: theirs is as good.
     if ((await ifPresent(readFile(join(directory, "HEAD")))) === undefined) throw error;
     return false;
@@ -59,7 +59,7 @@ export async function removeRepositoryFiles(directory: string): Promise<void> {
     throw error;
   }
   await syncPath(parent);
-  await rm(beside, { recursive: true, force: true });
+  await removeAll(beside);
 }
 
 /** Keys cost nothing: an empty directory for each that ever announced something would pile up for ever. */
@@ -104,14 +104,14 @@ export async function sweepPacks(directory: string): Promise<void> {
 async function sweepUnclaimed(folder: string): Promise<void> {
   for (const name of (await ifPresent(readdir(folder))) ?? []) {
     const names = (await ifPresent(readdir(join(folder, name)))) ?? [];
-    if (!names.includes("tip")) await rm(join(folder, name), { recursive: true, force: true });
+    if (!names.includes("tip")) await removeAll(join(folder, name));
     else await removeWhere(join(folder, name), (file) => file.startsWith("tmp_"));
   }
 }
 
 async function removeWhere(folder: string, isLeftover: (name: string) => boolean): Promise<void> {
   for (const name of (await ifPresent(readdir(folder))) ?? []) {
-    if (isLeftover(name)) await rm(join(folder, name), { recursive: true, force: true });
+    if (isLeftover(name)) await removeAll(join(folder, name));
   }
 }
 
@@ -119,7 +119,7 @@ async function removeLocksBelow(folder: string): Promise<void> {
   for (const entry of (await ifPresent(readdir(folder, { withFileTypes: true }))) ?? []) {
     const path = join(folder, entry.name);
     // A ref name never ends in .lock, so this is never a ref.
-    if (entry.name.endsWith(".lock")) await rm(path, { recursive: true, force: true });
+    if (entry.name.endsWith(".lock")) await removeAll(path);
     else if (entry.isDirectory()) await removeLocksBelow(path);
   }
 }

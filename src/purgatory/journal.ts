@@ -4,6 +4,7 @@
 // Refs themselves are not fsynced one by one (that costs one fsync each); after a power cut they are written again
 // from here at the next start.
 
+import { type CatalogueRow, catalogueRow, setCatalogueRow } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
@@ -15,6 +16,15 @@ export interface PromisedRefs {
   readonly area: "main" | "prs";
   readonly updates: readonly { readonly ref: RefName; readonly to: Oid | null }[];
   readonly head: RefName | null;
+  /** Of a push, whose packs follow the promise: what goes back with it when they never came. */
+  readonly push?: PushedUnder;
+}
+
+/** What the promise of a push changed besides: the repository's mark, and whether a partial state's clock began. */
+export interface PushedUnder {
+  readonly state?: EventId;
+  readonly markBefore?: CatalogueRow["mark"];
+  readonly startedClock?: boolean;
 }
 
 export interface PartialPush {
@@ -54,10 +64,11 @@ export class Journal {
     return key;
   }
 
-  async kept(keys: readonly string[]): Promise<void> {
+  async kept(keys: readonly string[], besides?: (tx: Transaction) => Promise<void>): Promise<void> {
     if (keys.length === 0) return;
     await this.#store.transact(async (tx) => {
       for (const key of keys) tx.deleteRow("journal", key);
+      await besides?.(tx);
     });
   }
 }
@@ -76,6 +87,19 @@ export async function startPartial(
   const row: PartialPush = { owner: name.owner, identifier: name.identifier, state, since: now };
   tx.setRow("journal", key, row);
   return true;
+}
+
+/** The refs of a push were not written: everything is as it was before its promise. */
+export async function takeBack(
+  tx: Transaction,
+  name: RepositoryName,
+  { state, ...before }: PushedUnder,
+): Promise<void> {
+  if (state === undefined) return;
+  const row = await catalogueRow(tx, name);
+  if (before.markBefore !== undefined && row?.mark?.id === state)
+    setCatalogueRow(tx, { ...row, mark: before.markBefore });
+  if (before.startedClock) endPartial(tx, name, state);
 }
 
 /** For a clock that jumped. */

@@ -142,6 +142,39 @@ describe("the waiting room", () => {
     assert.deepEqual([...(await room.repository(name).refs()).refs.keys()], [main]);
   });
 
+  it("a push that was promised, and whose packs never came, moves nothing at the next start, not even to what is here", async () => {
+    const name = nameOf("paul", "cut");
+    await room.send(announcement("paul", "cut", [], room.now));
+    const [one, two] = [await room.commit(name, "one"), await room.commit(name, "two")];
+    const side = "refs/heads/side" as RefName;
+    const first: [string, string][] = [
+      [main, one],
+      [side, one],
+    ];
+    await room.send(state("paul", "cut", first, room.now));
+    const before = await catalogueRow(room.store, name);
+    const updates = [
+      { ref: main, to: oid("in quarantine") as Oid },
+      { ref: side, to: two },
+    ];
+    const waiting = state(
+      "paul",
+      "cut",
+      updates.map(({ ref, to }) => [ref, to]),
+      room.now + 1,
+    );
+    await room.send(waiting);
+    const candidate = { id: waiting.id, created_at: waiting.created_at };
+    assert.equal(await room.purgatory.journal({ address: diskAddress(name), candidate, updates }), true);
+    room.restart();
+    await room.purgatory.resume();
+    const { refs } = await room.repository(name).refs();
+    assert.deepEqual([refs.get(main)?.oid, refs.get(side)?.oid], [one, one]);
+    assert.deepEqual((await catalogueRow(room.store, name))?.mark, before?.mark, "it decided nothing");
+    assert.equal(await partialPush(room.store, name, waiting.id), undefined);
+    await room.send(makeEvent(keyOf("paul"), 5, [["e", waiting.id]], room.now + 2));
+  });
+
   it("a partial state is released once its grace is over, also when the server restarts meanwhile", async () => {
     const waiting = (await waitingEntry(room.store, [...(await partialIds())][0] as EventId))?.id as EventId;
     assert.equal(await room.store.has(waiting), false);

@@ -1,7 +1,13 @@
 // What a push means for the waiting room: who may push, what is promised before the refs are written, what is
 // released after, and the clock of a state of which only a part has come (git-http.md, "Push" 3 to 7).
 
-import { catalogueRow, setCatalogueRow, takesStates } from "../admission/catalogue.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  type StateStamp,
+  setCatalogueRow,
+  takesStates,
+} from "../admission/catalogue.js";
 import { restarted } from "../admission/deadlines.js";
 import type { RepositoryName } from "../admission/names.js";
 import { waitingAnnouncement, waitingEntry } from "../admission/waiting.js";
@@ -19,7 +25,7 @@ import { bookContribution } from "./contribution-quotas.js";
 import { contributorAuthority } from "./contributor-authority.js";
 import type { ContributorRules } from "./contributors.js";
 import { isStillHere, type Released } from "./finish.js";
-import { endPartial, type Journal, startPartial } from "./journal.js";
+import { type Journal, type PushedUnder, startPartial, takeBack } from "./journal.js";
 import type { PartialClock } from "./partial-clock.js";
 import type { Placeholders } from "./placeholders.js";
 import type { PromiseKeeper } from "./promise-keeper.js";
@@ -54,10 +60,10 @@ export interface PushesParts {
   readonly contributors: ContributorRules | undefined;
 }
 
-/** What one journal entry changed, so that it can be taken back. */
+/** One journal entry, so that it can be taken back. */
 interface Promised {
   readonly key: string;
-  readonly undo: (tx: Transaction) => Promise<void>;
+  readonly push: PushedUnder;
 }
 
 const nostrIds = (refs: readonly { readonly ref: RefName }[]): EventId[] =>
@@ -159,19 +165,9 @@ export class Pushes {
       const row = area === "prs" ? undefined : await catalogueRow(tx, address);
       if (area !== "prs" && (!takesStates(row) || row?.status === "soft")) return undefined;
       if (candidate && !(await isStillHere(tx, candidate.id))) return undefined;
-      const key = this.parts.journal.promise(tx, { owner, identifier, area, updates, head: null });
-      if (!row || !candidate) return { key, undo: async () => undefined };
-      const mark = { id: candidate.id, created_at: candidate.created_at };
-      const rises = !row.mark || compareNewestFirst(mark, row.mark) < 0;
-      if (rises) setCatalogueRow(tx, { ...row, mark });
-      const isFirst =
-        (await waitingEntry(tx, candidate.id)) !== undefined && (await startPartial(tx, address, candidate.id, now));
-      const undo = async (later: Transaction): Promise<void> => {
-        const current = await catalogueRow(later, address);
-        if (rises && current?.mark?.id === mark.id) setCatalogueRow(later, { ...current, mark: row.mark });
-        if (isFirst) endPartial(later, address, candidate.id);
-      };
-      return { key, undo };
+      const push = row && candidate ? await pushUnder(tx, row, candidate, now) : {};
+      const key = this.parts.journal.promise(tx, { owner, identifier, area, updates, head: null, push });
+      return { key, push };
     });
     if (promised) this.#promised.set(entry, promised);
     return promised !== undefined;
@@ -185,7 +181,7 @@ export class Pushes {
     if (!promised) return;
     await this.parts.store.transact(async (tx) => {
       tx.deleteRow("journal", promised.key);
-      await promised.undo(tx);
+      await takeBack(tx, entry.address, promised.push);
     });
   }
 
@@ -262,4 +258,18 @@ export class Pushes {
     }
     return lines;
   }
+}
+
+/** The mark rises to the state a push was decided by; the first push under one that waits starts its clock. */
+async function pushUnder(
+  tx: Transaction,
+  row: CatalogueRow,
+  { id, created_at }: StateStamp,
+  now: number,
+): Promise<PushedUnder> {
+  const mark = { id, created_at };
+  const rises = !row.mark || compareNewestFirst(mark, row.mark) < 0;
+  if (rises) setCatalogueRow(tx, { ...row, mark });
+  const startedClock = (await waitingEntry(tx, id)) !== undefined && (await startPartial(tx, row, id, now));
+  return { state: id, startedClock, ...(rises ? { markBefore: row.mark } : {}) };
 }

@@ -9,7 +9,7 @@ import type { RepositoryStore } from "../git/types.js";
 import { type EventId, isOid } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import type { Contributors } from "./contributors.js";
-import type { Journal, PromisedRefs } from "./journal.js";
+import { type Journal, type PromisedRefs, takeBack } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
 import { placesOf } from "./pull-requests.js";
 import { removeRepository, wantsNoDirectory } from "./remove-repository.js";
@@ -76,14 +76,17 @@ async function replayPromises(
   attempt: (work: () => Promise<void>) => Promise<boolean>,
 ): Promise<void> {
   const kept: string[] = [];
+  const never: (typeof left)[number][] = [];
   for (const promised of left) {
     const address = diskAddress(promised, promised.area);
     if (await repositories.exists(address)) {
       const repository = repositories.open(address);
       const keep = async (): Promise<void> => {
         const wanted = promised.updates.flatMap(({ to }) => (isOid(to) ? [to] : []));
-        // Objects are synced before a promise is made; if some are gone all the same, the hunt brings them back.
         const missing = await repository.missingObjects(wanted);
+        // The packs of a push follow its promise, its refs follow the packs: nothing of it was written yet.
+        if (promised.push && missing.size > 0) return void never.push(promised);
+        // Of others the objects were synced before; if some are gone all the same, the hunt brings them back.
         const updates = promised.updates
           .filter(({ to }) => to === null || !missing.has(to))
           .map(({ ref, to }) => ({ ref, to: to ?? undefined }));
@@ -95,5 +98,7 @@ async function replayPromises(
     }
     kept.push(promised.key);
   }
-  await journal.kept(kept);
+  await journal.kept(kept, async (tx) => {
+    for (const promised of never) await takeBack(tx, promised, promised.push ?? {});
+  });
 }
