@@ -221,7 +221,7 @@ test("when the disk budget for mirrors is used up nothing is fetched, and log, s
     const why = await small.verb("why", nameOf(key, "second"));
     assert.match(why.stdout, /the disk budget for mirrors is used up/);
     const status = await small.verb("status");
-    assert.match(status.stdout, /archive {4}1 mirrors, \S+ \w+ of 2\.0 KiB used/);
+    assert.match(status.stdout, /archive {4}1 mirrors, \S+ \w+ of 2 KiB used/);
     assert.match(small.log, /archive-full/);
     assert.equal(await statusOf(small, nameOf(key, "second")), "waiting", "it is announced and fetchable, empty");
     const listed = await small.git("ls-remote", small.repositoryUrl(key, "second"));

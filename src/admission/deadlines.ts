@@ -21,5 +21,5 @@ export function announcementDeadline(firstWaited: number, nowSeconds: number, ca
 /** The same entry with its clock restarted; a soft one is revived for a new day, because somebody asked for it. */
 export function restarted(entry: WaitingEntry, nowSeconds: number, caps: AdmissionCaps): WaitingEntry {
   const firstWaited = entry.phase === "soft" ? nowSeconds : entry.firstWaited;
-  return { ...entry, firstWaited, ...announcementDeadline(firstWaited, nowSeconds, caps) };
+  return { ...entry, firstWaited, renewed: nowSeconds, ...announcementDeadline(firstWaited, nowSeconds, caps) };
 }

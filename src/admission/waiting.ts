@@ -43,6 +43,8 @@ export interface WaitingEntry {
   readonly entered: number;
   /** When this coordinate began to wait, replacements included. */
   readonly firstWaited: number;
+  /** When `expires` was last set anew; absent until then. */
+  readonly renewed?: number;
   readonly expires: number;
   readonly phase: WaitingPhase;
   /** Addresses (`30617:owner:identifier`) of the repositories it concerns. */

@@ -26,10 +26,3 @@ export const lineText = clean;
 
 export const timeText = (seconds: number): string =>
   new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
-
-export const bytesText = (bytes: number): string => {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  const step = Math.min(units.length - 1, bytes < 1 ? 0 : Math.floor(Math.log2(bytes) / 10));
-  const value = bytes / 1024 ** step;
-  return `${step === 0 ? value : value.toFixed(1)} ${units[step]}`;
-};

@@ -83,7 +83,7 @@ export function createIntake(parts: IntakeParts): Intake {
     const verified = await verifier.verify(event);
     if (!verified) return refuse("bad-signature", "the signature does not belong to this pubkey and id");
     if (held) return duplicate;
-    const { verdict, answer } = await store.transact((tx) => decideAndWrite(tx, verified, source, nowSeconds));
+    const { verdict, answer } = await store.transact((tx) => decideAndWrite(tx, verified, source));
     parts.decisions?.note(decisionRecord(verified, source, verdict, nowSeconds));
     if (!verdict.ok || !answer.ok) return answer;
     if (verdict.action === "relay") for (const listener of ephemeralListeners) listener(verified);
@@ -102,8 +102,8 @@ export function createIntake(parts: IntakeParts): Intake {
     tx: Transaction,
     event: VerifiedEvent,
     source: Source,
-    nowSeconds: number,
   ): Promise<{ readonly verdict: Verdict; readonly answer: IntakeAnswer }> {
+    const nowSeconds = unixSeconds(clock);
     const verdict = await policy(event, { reader: tx, source, nowSeconds });
     const put = await applyVerdict(tx, event, verdict, nowSeconds);
     if (!verdict.ok) return { verdict, answer: verdict };

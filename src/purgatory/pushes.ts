@@ -209,12 +209,11 @@ export class Pushes {
       this.#promised.delete(entry);
     }
     if (outcome.placeholders.length > 0) await placeholders.makeRoom();
-    const now = unixSeconds(clock);
     const state = updates.length > 0 ? decision.candidate : undefined;
     await store.transact(async (tx) => {
       await this.#book(tx, outcome);
       const announcement = state && (await waitingAnnouncement(tx, name));
-      const prolonged = announcement && restarted(announcement, now, settings().caps);
+      const prolonged = announcement && restarted(announcement, unixSeconds(clock), settings().caps);
       // Its day is over: the sweep makes it soft, with all that belongs to that.
       if (prolonged?.phase === "waiting") await putWaiting(tx, prolonged);
     });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { announcement, nameOf } from "../admission/testing/world.js";
+import { announcement, nameOf, oid, state } from "../admission/testing/world.js";
 import { waitingAnnouncement } from "../admission/waiting.js";
 import { Room } from "./testing/room.js";
 
@@ -52,3 +52,19 @@ for (const [where, jumpMs] of [
     assert.deepEqual([await phaseOf("before"), await phaseOf("after")], ["soft", "soft"]);
   });
 }
+
+test("a wait that is renewed after the clock went back, and before that was noticed, goes on for its half hour", async (context) => {
+  const { room, enter, phaseOf } = await waiting(context);
+  await enter("renewed");
+  room.clock.jumpWall(hourMs);
+  await room.purgatory.sweep();
+  room.clock.advance(10_000);
+  room.clock.jumpWall(-hourMs);
+  await room.send(state("alice", "renewed", [["refs/heads/main", oid("far")]], room.now));
+  await room.purgatory.sweep();
+  assert.equal(await phaseOf("renewed"), "waiting");
+  await room.advance(29 * 60);
+  assert.equal(await phaseOf("renewed"), "waiting");
+  await room.advance(2 * 60);
+  assert.equal(await phaseOf("renewed"), "soft");
+});

@@ -94,6 +94,8 @@ export class Sweep {
       atSeconds < Math.floor(before.wallMs / 1000) + jump - 1 || atSeconds > Math.ceil(now.wallMs / 1000);
     const { store } = this.parts;
     this.#choresAt = Number.NEGATIVE_INFINITY;
+    // What was decided by the old clock and is being written is among the rows after this.
+    await store.transact(async () => undefined);
     await this.parts.placeholders.shift(jump, isOlder);
     const partials = await partialPushes(store);
     await store.transact(async (tx) => {
@@ -104,14 +106,7 @@ export class Sweep {
     for (const key of keys) {
       await store.transact(async (tx) => {
         const entry = await tx.row<WaitingEntry>("purgatory", key);
-        if (!entry || !isOlder(entry.entered)) return;
-        const { expires, entered, firstWaited } = entry;
-        await putWaiting(tx, {
-          ...entry,
-          expires: expires + jump,
-          entered: entered + jump,
-          firstWaited: firstWaited + jump,
-        });
+        if (entry) await putWaiting(tx, movedBy(entry, jump, isOlder));
       });
     }
   }
@@ -207,6 +202,14 @@ function asItsTagsSay(entry: WaitingEntry, expiry: Expiry, now: number, auditSec
   return { ...expiry, expires: Math.min(expiry.expires, entry.created_at + auditSeconds) };
 }
 
+/** Each of its times by the clock it was taken from: a wait may have been renewed after the jump. */
+function movedBy(entry: WaitingEntry, seconds: number, isOlder: (atSeconds: number) => boolean): WaitingEntry {
+  const moved = (at: number): number => (isOlder(at) ? at + seconds : at);
+  const { entered, firstWaited, renewed = entered } = entry;
+  const expires = isOlder(renewed) ? entry.expires + seconds : entry.expires;
+  return { ...entry, entered: moved(entered), firstWaited: moved(firstWaited), renewed: moved(renewed), expires };
+}
+
 /** Its directory stays where it once was served (deleted, announced again): that data has its own grace. */
 const isEmptyOfHistory = (row: CatalogueRow): boolean => row.governing === null;
 
@@ -220,7 +223,7 @@ async function applyExpiry(
   const current = await waitingEntry(tx, entry.id);
   if (!current || current.expires !== entry.expires || current.phase !== entry.phase) return undefined;
   if (expiry.to === "soft") {
-    await putWaiting(tx, { ...current, phase: "soft", expires: expiry.expires });
+    await putWaiting(tx, { ...current, phase: "soft", expires: expiry.expires, renewed: now });
     return expiry.dropRepository ? softened(tx, { owner: entry.pubkey, identifier: entry.identifier }, now) : [];
   }
   if (expiry.rememberUntil !== undefined) {

@@ -10,6 +10,7 @@ import { type Checking, checkContents, checkFiles } from "../../backup/check.js"
 import { chosenBackup, keepNewest } from "../../backup/collection.js";
 import { BackupRefusal, bytesIn, hasServerKey, type Manifest, readManifest } from "../../backup/manifest.js";
 import { type Taken, takeBackup } from "../../backup/take.js";
+import { sizeText } from "../../base/size-text.js";
 import type { Config } from "../../config/config.js";
 import { serverKeyFile } from "../../config/server-key.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
@@ -18,7 +19,7 @@ import { withOfflineStore } from "../offline-store.js";
 import { mustHaveData, progressBar, withOperator } from "../operate.js";
 import { wholeNumberOption } from "../options.js";
 import { acceptSettings, settingsOf } from "../setting-flags.js";
-import { bytesText, lineText } from "../table.js";
+import { lineText } from "../table.js";
 
 export const backup: Verb = (program, abilities) => {
   const command = program
@@ -106,7 +107,7 @@ export const factsOf = (manifest: Manifest) => ({
 });
 
 export const summary = (manifest: Manifest): string =>
-  `${manifest.events} events, ${manifest.repositories.length} repositories, ${bytesText(bytesIn(manifest.files))}${hasServerKey(manifest) ? "" : ", without the server's key"}`;
+  `${manifest.events} events, ${manifest.repositories.length} repositories, ${sizeText(bytesIn(manifest.files))}${hasServerKey(manifest) ? "" : ", without the server's key"}`;
 
 async function take(abilities: Abilities, command: Command, collection: string): Promise<Answer> {
   const { config } = settingsOf(command, abilities);
@@ -136,7 +137,7 @@ async function take(abilities: Abilities, command: Command, collection: string):
 }
 
 function takenAnswer({ folder, manifest, sharedBytes }: Taken, heldMs: number, removed: readonly string[]): Answer {
-  const shared = sharedBytes > 0 ? ` (${bytesText(sharedBytes)} shared with the backup before)` : "";
+  const shared = sharedBytes > 0 ? ` (${sizeText(sharedBytes)} shared with the backup before)` : "";
   return {
     json: { backup: folder, ...factsOf(manifest), sharedBytes, heldMs, removed },
     text: [

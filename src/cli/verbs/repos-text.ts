@@ -2,7 +2,8 @@
 
 import { differenceText } from "../../admin/refs-compare.js";
 import type { RepositoryDetails, RepositoryLines } from "../../admin/repository-view.js";
-import { bytesText, pairsText, tableText, timeText } from "../table.js";
+import { sizeText } from "../../base/size-text.js";
+import { pairsText, tableText, timeText } from "../table.js";
 
 export function repositoriesText({ repositories, more }: RepositoryLines): string {
   if (repositories.length === 0) return "no repository matches";
@@ -29,8 +30,8 @@ export function repositoryText(details: RepositoryDetails): string {
     ["partial", partial ? `${partial.missingRefs.length} refs missing: ${partial.missingRefs.join(" ")}` : "no"],
     ["maintainers", details.maintainers.join(" ")],
     ["waiting", `${details.waitingEvents} events`],
-    ["pushes", `${details.pushes}, ${bytesText(details.receivedBytes)} received`],
-    ["on disk", disk ? `${bytesText(disk.bytes)}, ${disk.refs} refs, HEAD ${disk.head}` : "nothing"],
+    ["pushes", `${details.pushes}, ${sizeText(details.receivedBytes)} received`],
+    ["on disk", disk ? `${sizeText(disk.bytes)}, ${disk.refs} refs, HEAD ${disk.head}` : "nothing"],
     ["unclaimed", disk ? `${disk.unclaimedPushes} pushes` : "-"],
     ["refs", refsText(differences)],
     ...details.latestDecisions.map((record): [string, string] => [

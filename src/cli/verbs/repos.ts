@@ -4,10 +4,11 @@ import { Option } from "commander";
 import type { CheckResult, HousekeepingResult } from "../../admin/checking.js";
 import type { Restored, Unhosted } from "../../admin/hosting.js";
 import type { RepositoryDetails, RepositoryLines } from "../../admin/repository-view.js";
+import { sizeText } from "../../base/size-text.js";
 import type { Verb } from "../abilities.js";
 import { operatorCommand } from "../operator-command.js";
 import { wholeNumberOption } from "../options.js";
-import { bytesText, lineText, timeText } from "../table.js";
+import { lineText, timeText } from "../table.js";
 import { addImport } from "./repos-import.js";
 import { repositoriesText, repositoryText } from "./repos-text.js";
 
@@ -57,7 +58,7 @@ export const repos: Verb = (program, abilities) => {
     parameters: ([repository], { cruft }) => ({ repository, cruft }),
     text: ({ done, busy, failed, bytesBefore, bytesAfter }) =>
       [
-        `${done} repositories repacked; ${bytesText(bytesBefore)} before, ${bytesText(bytesAfter)} after`,
+        `${done} repositories repacked; ${sizeText(bytesBefore)} before, ${sizeText(bytesAfter)} after`,
         ...busy.map((name) => `busy, left alone: ${lineText(name)}`),
         ...failed.map((name) => `failed, see the log: ${lineText(name)}`),
       ].join("\n"),

@@ -2,6 +2,7 @@
 // and its admin socket (counts, verification engine, store).
 
 import type { Status as Counts } from "../../admin/status.js";
+import { sizeText } from "../../base/size-text.js";
 import type { Config } from "../../config/config.js";
 import { hostPortText } from "../../config/kinds.js";
 import type { RelayStatus, SyncStatus } from "../../sync/status.js";
@@ -10,7 +11,6 @@ import { CommandFailure } from "../abilities.js";
 import { askRunning } from "../operate.js";
 import { ask, localAddress, serverUrl } from "../server-address.js";
 import { acceptSettings, settingsOf } from "../setting-flags.js";
-import { bytesText } from "../table.js";
 
 export const status: Verb = (program, abilities) => {
   const command = program
@@ -102,7 +102,7 @@ function countLines(counts: Counts | null): string[] {
     `git        ${server?.gitVersion ?? "-"}`,
     `events     ${store.events}, ${store.bytesOnDisk} bytes`,
     `repos      ${inStatus.join(", ")}; ${counts.partialStates} with a partial state`,
-    `archive    ${archive.repositories} mirrors, ${bytesText(archive.bytes)} of ${bytesText(archive.maxBytes)} used`,
+    `archive    ${archive.repositories} mirrors, ${sizeText(archive.bytes)} of ${sizeText(archive.maxBytes)} used`,
     `waiting    ${waiting.entries} events, ${waiting.bytes} bytes, ${counts.placeholders} unclaimed pushes`,
     `rules      ${counts.bans} bans, ${counts.listEntries} list entries`,
     `clients    ${server?.connections ?? 0} connections, ${server?.subscriptions ?? 0} subscriptions`,
