@@ -86,7 +86,8 @@ export function runHelper(socketPath: string, spawn: Spawn): void {
   let leaving = false;
 
   const tell = (message: FromHelper): void => {
-    if (process.connected) process.send?.(message);
+    // A server that was killed is connected until we hear of it; without somebody to tell, a failed message would end us.
+    if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
   };
 
   /** Starts a job as soon as its message and all its connections are here, whichever comes last. */

@@ -215,4 +215,33 @@ describe("launcher", () => {
     await until(() => !isAlive(helper) && !isAlive(child), "helper and child are gone");
     assert.equal(existsSync(directory), false);
   });
+
+  it("threat 20: also when processes end at the moment of the kill, and nobody is left to be told", async () => {
+    const module = fileURLToPath(new URL("./launcher.js", import.meta.url));
+    const script = `import { Launcher } from ${JSON.stringify(module)};
+      const launcher = new Launcher();
+      const repeat = async () => {
+        const request = { argv: ["/bin/sh", "-c", "echo x"], env: {}, limits: { wallClockMs: 100000 } };
+        for (let count = 0; ; count++) {
+          const job = await launcher.start(request);
+          job.stdout.resume();
+          await job.exit;
+          if (count === 2) console.log(launcher.helperPid + " " + launcher.scratchDirectory);
+        }
+      };
+      for (let i = 0; i < 12; i++) void repeat();`;
+    for (let attempt = 0; attempt < 4; attempt++) {
+      const server = spawn(process.execPath, ["--input-type=module", "-e", script]);
+      const line = await new Promise<string>((resolve) => server.stdout.once("data", (d) => resolve(String(d))));
+      const [helper, directory = ""] = (line.split("\n")[0] ?? "").split(" ");
+      let complaint = "";
+      server.stderr.on("data", (d) => {
+        complaint += String(d);
+      });
+      server.kill("SIGKILL");
+      await until(() => !isAlive(Number(helper)), "the helper is gone");
+      assert.equal(complaint, "");
+      assert.equal(existsSync(directory), false);
+    }
+  });
 });

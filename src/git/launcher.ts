@@ -39,7 +39,7 @@ export class Launcher {
   #starting = 0;
   #socketPath = "";
   readonly #pending = new Map<number, Pending>();
-  readonly #removeAll = (): void => rmSync(this.#directory, { recursive: true, force: true });
+  readonly #removeDirectory = (): void => rmSync(this.#directory, { recursive: true, force: true });
 
   /**
    * `owner`: what only one server has at a time, its data directory. Directories that launchers of the same owner left
@@ -52,7 +52,7 @@ export class Launcher {
     if (owner !== undefined) removeStartingWith(place, name);
     // mkdtemp makes it 0700: only this user can reach the socket.
     this.#directory = mkdtempSync(join(place, name));
-    process.once("exit", this.#removeAll);
+    process.once("exit", this.#removeDirectory);
     [this.#helper, this.#ready] = this.#startHelper();
   }
 
@@ -218,8 +218,8 @@ export class Launcher {
       if (helper.connected) helper.disconnect();
       await gone;
     }
-    process.removeListener("exit", this.#removeAll);
-    this.#removeAll();
+    process.removeListener("exit", this.#removeDirectory);
+    this.#removeDirectory();
   }
 }
 
