@@ -31,15 +31,31 @@ async function connected(port: number, count: number, ledger: Ledger): Promise<R
 
 const anyOf = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * values.length)] as T;
 
-function issueAbout(repository: HostedRepository, key: SecretKey): { readonly id: string; readonly frame: Buffer } {
+interface Issue {
+  readonly repository: HostedRepository;
+  readonly id: string;
+}
+
+/** One of ten events opens an issue: every server that follows the repository follows each of them from then on. */
+const eventsAnIssue = 10;
+const maxIssuesTalkedAbout = 1_000;
+
+function talkAbout(
+  repository: HostedRepository,
+  issue: Issue | undefined,
+  key: SecretKey,
+): { readonly id: string; readonly frame: Buffer } {
+  const owner = repository.ownerHex;
+  const comment = (id: string): string[][] => [
+    ["E", id, "", owner],
+    ["K", "1621"],
+    ["e", id, "", owner],
+    ["k", "1621"],
+  ];
   const draft = {
-    kind: 1621,
+    kind: issue ? 1111 : 1621,
     created_at: Math.floor(Date.now() / 1_000),
-    tags: [
-      ["a", addressOf(repository)],
-      ["p", repository.ownerHex],
-      ["subject", "under load"],
-    ],
+    tags: [["a", addressOf(repository)], ["p", owner], ...(issue ? comment(issue.id) : [["subject", "under load"]])],
     content: `${sentMark}${Date.now()} ${randomBytes(200).toString("base64")}`,
   };
   const { id, raw } = signEvent(key, draft, randomBytes);
@@ -57,8 +73,11 @@ export async function eventTraffic(order: TrafficOrder, traffic: Of<"events">, l
     };
   }
   let turn = 0;
+  const issues: Issue[] = [];
   const publish = async (): Promise<void> => {
-    const { id, frame } = issueAbout(anyOf(order.repositories), anyOf(authors));
+    const issue = turn % eventsAnIssue === 0 || issues.length === 0 ? undefined : anyOf(issues);
+    const repository = issue?.repository ?? anyOf(order.repositories);
+    const { id, frame } = talkAbout(repository, issue, anyOf(authors));
     const began = performance.now();
     const client = clients[turn++ % clients.length];
     const [ok, text] = await new Promise<[boolean, string]>((resolve) => {
@@ -73,6 +92,9 @@ export async function eventTraffic(order: TrafficOrder, traffic: Of<"events">, l
     if (!ok) return ledger.failed("event, to its OK", text);
     ledger.took("event, to its OK", performance.now() - began);
     ledger.acknowledged.push(id);
+    if (issue) return;
+    issues.push({ repository, id });
+    if (issues.length > maxIssuesTalkedAbout) issues.shift();
   };
   return () => atRate(traffic.perSecond, ledger, publish);
 }
