@@ -79,6 +79,11 @@ async function* linesFrom(socket: Socket): AsyncGenerator<string> {
   let rest = "";
   try {
     for await (const chunk of socket.setEncoding("utf8") as AsyncIterable<string>) {
+      // A line of megabytes comes in many pieces: it is not looked through again with each.
+      if (!chunk.includes("\n")) {
+        rest += chunk;
+        continue;
+      }
       const lines = `${rest}${chunk}`.split("\n");
       rest = lines.pop() ?? "";
       yield* lines;

@@ -20,7 +20,15 @@ import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Store, Transaction } from "../store/port.js";
 import type { Contributors } from "./contributors.js";
-import { clockJumpSeconds, type Expiry, expiryOf } from "./expiry.js";
+import {
+  type ClockLook,
+  clockJumpSeconds,
+  type Expiry,
+  expiryOf,
+  isGraceOver,
+  movedBy,
+  takenBefore,
+} from "./expiry.js";
 import { movePartial, partialPushes } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
 import { placesOf } from "./pull-requests.js";
@@ -51,7 +59,7 @@ const maxExpiredAtOnce = 500;
 const choresEverySeconds = 3_600;
 
 export class Sweep {
-  #seen: { wallMs: number; monotonicMs: number };
+  #seen: ClockLook;
   readonly #startedMs: number;
   #choresAt = Number.NEGATIVE_INFINITY;
 
@@ -89,9 +97,7 @@ export class Sweep {
     const jump = clockJumpSeconds(before, now, this.parts.settings().clockJumpSeconds);
     this.#seen = now;
     if (jump === 0) return;
-    // What came after the jump has its times from the new clock.
-    const isOlder = (atSeconds: number): boolean =>
-      atSeconds < Math.floor(before.wallMs / 1000) + jump - 1 || atSeconds > Math.ceil(now.wallMs / 1000);
+    const isOlder = takenBefore(jump, before, now);
     const { store } = this.parts;
     this.#choresAt = Number.NEGATIVE_INFINITY;
     // What was decided by the old clock and is being written is among the rows after this.
@@ -177,14 +183,8 @@ export class Sweep {
   /** Repositories that left or were deleted, once their grace is over. */
   async #removeGoneRepositories(now: number): Promise<void> {
     const { store, settings } = this.parts;
-    const { unhostGraceSeconds, auditSeconds } = settings();
     const over: CatalogueRow[] = [];
-    for await (const row of catalogueRows(store)) {
-      const { status, since, checkedAt } = row;
-      const isDeleted = status === "deleted";
-      const isOver = since + unhostGraceSeconds <= now || (isDeleted && !!checkedAt && checkedAt + auditSeconds <= now);
-      if (isOver && (isDeleted || status === "leaving")) over.push(row);
-    }
+    for await (const row of catalogueRows(store)) if (isGraceOver(row, now, settings())) over.push(row);
     for (const row of over) await store.transact((tx) => forgetRepository(tx, row, now));
     await this.#deleteFromDisk(over);
   }
@@ -201,17 +201,6 @@ function asItsTagsSay(entry: WaitingEntry, expiry: Expiry, now: number, auditSec
   if (expiry.to !== "soft" || !isOfComplianceTool(event)) return expiry;
   return { ...expiry, expires: Math.min(expiry.expires, entry.created_at + auditSeconds) };
 }
-
-/** Each of its times by the clock it was taken from: a wait may have been renewed after the jump. */
-function movedBy(entry: WaitingEntry, seconds: number, isOlder: (atSeconds: number) => boolean): WaitingEntry {
-  const moved = (at: number): number => (isOlder(at) ? at + seconds : at);
-  const { entered, firstWaited, renewed = entered } = entry;
-  const expires = isOlder(renewed) ? entry.expires + seconds : entry.expires;
-  return { ...entry, entered: moved(entered), firstWaited: moved(firstWaited), renewed: moved(renewed), expires };
-}
-
-/** Its directory stays where it once was served (deleted, announced again): that data has its own grace. */
-const isEmptyOfHistory = (row: CatalogueRow): boolean => row.governing === null;
 
 /** Repositories whose directories go; undefined when the entry was gone or prolonged meanwhile. */
 async function applyExpiry(
@@ -255,5 +244,5 @@ async function softened(tx: Transaction, name: RepositoryName, now: number): Pro
   const row = await catalogueRow(tx, name);
   if (row?.status !== "waiting") return [];
   setCatalogueRow(tx, withStatus(row, "soft", now));
-  return isEmptyOfHistory(row) ? [name] : [];
+  return [name];
 }
