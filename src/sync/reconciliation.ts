@@ -7,7 +7,7 @@ import type { EventId } from "../nostr/ids.js";
 import { NegentropyClient } from "../nostr/negentropy/client.js";
 import { NegentropyRecords } from "../nostr/negentropy/records.js";
 import type { TimedIds } from "../store/port.js";
-import { isRateLimit } from "./core/answers.js";
+import { meaningOfNegErr } from "./core/answers.js";
 import type { ReconcileFailure } from "./core/messages.js";
 
 export interface OwnSide {
@@ -90,8 +90,7 @@ export class Reconciliation {
 
   /** NEG-ERR, or a CLOSED that names this session. */
   onRefused(text: string): void {
-    const kind = /^blocked\b/i.test(text) ? "too-many" : isRateLimit(text) ? "rate-limited" : "failed";
-    this.#end({ ok: false, kind, text });
+    this.#end({ ok: false, kind: meaningOfNegErr(text), text });
   }
 
   /** Our side wants no more of it. */

@@ -1,5 +1,7 @@
 // What a relay's words mean. Remote text decides nothing but this, and never reaches a label.
 
+import type { ReconcileFailure } from "./messages.js";
+
 export type ClosedMeaning = "rate-limited" | "auth-required" | "invalid" | "other";
 
 const slowDown = /^rate-limited:|rate.?limit|too many|slow down|throttl/i;
@@ -15,3 +17,9 @@ export function meaningOfClosed(message: string): ClosedMeaning {
 
 export const isRateLimit = (message: string): boolean => slowDown.test(message.slice(0, 300));
 export const namesNegentropy = (message: string): boolean => negentropy.test(message.slice(0, 300));
+
+/** What a NEG-ERR, or a CLOSED that names the session, means. */
+export function meaningOfNegErr(message: string): ReconcileFailure {
+  if (/^blocked\b/i.test(message)) return "too-many";
+  return isRateLimit(message) ? "rate-limited" : "failed";
+}
