@@ -1,16 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EventId } from "../nostr/ids.js";
-import { addressBucket, hourlyCounter } from "./counters.js";
+import { hourlyCounter } from "./counters.js";
 
 const id = (text: string): EventId => text.padEnd(64, "0") as EventId;
 
-test("addresses of one household share a bucket", () => {
-  assert.equal(addressBucket("2001:db8:0:1::5"), addressBucket("2001:DB8:0:1:ffff:1:2:3"));
-  assert.notEqual(addressBucket("2001:db8:0:1::5"), addressBucket("2001:db8:0:2::5"));
-  assert.equal(addressBucket("::ffff:192.0.2.1"), "192.0.2.1");
-  assert.equal(addressBucket("::1"), "0:0:0:0::/64");
-  assert.equal(addressBucket("192.0.2.1"), "192.0.2.1");
+test("addresses of one household share an hour", () => {
+  const counter = hourlyCounter();
+  assert.ok(counter.allows("2001:db8:0:1::5", id("a"), 100, 1));
+  assert.ok(!counter.allows("2001:DB8:0:1:ffff:1:2:3", id("b"), 100, 1));
+  assert.ok(counter.allows("2001:db8:0:2::5", id("b"), 100, 1));
 });
 
 test("the same event counts once, also when its transaction is run again", () => {

@@ -3,10 +3,10 @@
 // until it is pushed out by newer ones. Only ids from the ref table reach git, by its standard input.
 
 import { StringDecoder } from "node:string_decoder";
+import { Turns } from "../base/budget/turns.js";
 import type { Oid } from "../nostr/ids.js";
 import type { GitRepository } from "./repository.js";
 import { checkedOid, type GitCall } from "./run.js";
-import { WorkLimiter } from "./work-limiter.js";
 
 export interface CommitSummary {
   readonly oid: string;
@@ -58,7 +58,7 @@ export type BrowseResult =
 
 export class Browser {
   readonly #views = new Map<string, Promise<CommitView>>();
-  readonly #limiter = new WorkLimiter(() => ({ total: 2, perRepository: 1, perIp: 2, maxQueued: 32 }));
+  readonly #limiter = new Turns(() => ({ total: 2, perRepository: 1, perIp: 2, maxQueued: 32 }));
 
   constructor(readonly maxViews = 500) {}
 

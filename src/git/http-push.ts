@@ -2,6 +2,7 @@
 // why (git-http.md, Push 1, 5 and 8). A refused body is read to its end first: a report that comes earlier is not read.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Turns } from "../base/budget/turns.js";
 import { BodyBrokenError, type BodyReader } from "./http-body.js";
 import { busy, type FoundRepository, type GitHttpOptions, type Outcome, refuse } from "./http-types.js";
 import { type PushCapabilities, PushHeadParser } from "./push-commands.js";
@@ -10,15 +11,14 @@ import { PushResponder } from "./push-report.js";
 import { refuseAll, resultOf } from "./push-verdicts.js";
 import { receivePush } from "./receive.js";
 import type { PushRefusalCode } from "./types.js";
-import { WorkLimiter } from "./work-limiter.js";
 
 const overBudgetGraceMs = 1_000;
 
 export class PushEndpoint {
-  readonly #limiter: WorkLimiter;
+  readonly #limiter: Turns;
 
   constructor(readonly options: GitHttpOptions) {
-    this.#limiter = new WorkLimiter(() => options.limits.pushes);
+    this.#limiter = new Turns(() => options.limits.pushes);
   }
 
   /** Pushes that wait for their turn. */

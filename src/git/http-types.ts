@@ -2,6 +2,7 @@
 // few answers that are plain HTTP.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { TurnLimits } from "../base/budget/turns.js";
 import type { Clock } from "../base/clock.js";
 import type { Npub, RepositoryAddress, RepositoryArea } from "./address.js";
 import type { Capabilities } from "./advertisement.js";
@@ -9,7 +10,6 @@ import { defaultHeadLimits, type PushHeadLimits } from "./push-commands.js";
 import type { PushHooks } from "./push-hooks.js";
 import type { Repositories } from "./repositories.js";
 import type { PackBudgets, PushRefusalCode } from "./types.js";
-import type { WorkLimits } from "./work-limiter.js";
 
 export interface FoundRepository {
   readonly address: RepositoryAddress;
@@ -39,8 +39,8 @@ export interface GitHttpLimits {
   readonly pushHead: PushHeadLimits;
   /** Between signs of life while a push is processed. */
   readonly progressMs: number;
-  readonly fetches: WorkLimits;
-  readonly pushes: WorkLimits;
+  readonly fetches: TurnLimits;
+  readonly pushes: TurnLimits;
   readonly maxSharedBytes: number;
   readonly retryAfterSeconds: number;
 }

@@ -2,6 +2,7 @@
 // policy: which repositories there are and who may push is asked of the functions it is given.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Turns } from "../base/budget/turns.js";
 import { Advertiser, type GitService, type ProtocolVersion } from "./advertisement.js";
 import { BodyBrokenError, BodyReader, BodyTooLargeError, writeChunk } from "./http-body.js";
 import { PushEndpoint } from "./http-push.js";
@@ -19,7 +20,6 @@ import { emptyTable } from "./ref-tables.js";
 import { SharedAnswers } from "./shared-answers.js";
 import { planUpload, runUpload, type UploadParts } from "./upload.js";
 import { type GitPath, parseGitPath } from "./url-path.js";
-import { WorkLimiter } from "./work-limiter.js";
 
 const isService = (text: string | null): text is GitService =>
   text === "git-upload-pack" || text === "git-receive-pack";
@@ -40,7 +40,7 @@ export class GitHttp {
     this.#pushes = new PushEndpoint(options);
     this.#upload = {
       limits: () => options.limits,
-      limiter: new WorkLimiter(() => options.limits.fetches),
+      limiter: new Turns(() => options.limits.fetches),
       answers: new SharedAnswers(options.cacheDirectory, () => options.limits.maxSharedBytes, options.clock),
       lsRefs: new LsRefsAnswers(),
     };

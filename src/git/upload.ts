@@ -3,6 +3,7 @@
 // threats.md row 9). Never touches refs or objects.
 
 import { createHash } from "node:crypto";
+import type { Turns } from "../base/budget/turns.js";
 import type { ProtocolVersion } from "./advertisement.js";
 import type { Send, ShareResult } from "./growing-answer.js";
 import type { GitHttpLimits } from "./http-types.js";
@@ -12,11 +13,10 @@ import { emptyTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
 import type { AnswerSource, SharedAnswers } from "./shared-answers.js";
 import type { RefTable } from "./types.js";
-import type { WorkLimiter } from "./work-limiter.js";
 
 export interface UploadParts {
   readonly limits: () => Pick<GitHttpLimits, "maxUploadLines" | "totalMs">;
-  readonly limiter: WorkLimiter;
+  readonly limiter: Turns;
   readonly answers: SharedAnswers;
   readonly lsRefs: LsRefsAnswers;
 }

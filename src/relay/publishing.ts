@@ -1,13 +1,13 @@
 // EVENT: rate, shape, size, who may bring it, then the one door (intake). Every EVENT gets an OK with the id it was
 // sent with. AUTH events and other people's protected events (NIP-70) end here. Never writes by itself.
 
+import { perMinute, TokenBucket } from "../base/budget/rates.js";
 import { isProtected, type NostrEvent, parseEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
 import type { Authenticating } from "./authenticating.js";
 import type { Connection } from "./connection.js";
 import { noticeOf } from "./messages.js";
-import { TokenBucket } from "./token-bucket.js";
 
 /** An id longer than this is not echoed: it is nobody's id. */
 const maxEchoedIdChars = 1_000;
@@ -21,7 +21,7 @@ export class Publishing {
     this.#connection = connection;
     this.#auth = auth;
     const { clock, limits } = connection.parts;
-    this.#rate = new TokenBucket(limits().eventsPerMinutePerConnection, clock.monotonicMs());
+    this.#rate = new TokenBucket(perMinute(limits().eventsPerMinutePerConnection), clock.monotonicMs());
   }
 
   async publish(value: unknown): Promise<void> {
@@ -53,7 +53,10 @@ export class Publishing {
     const { parts, visit } = this.#connection;
     const limits = parts.limits();
     if (this.#connection.isClosing) return refuse("shutting-down", "the server is shutting down: try again later");
-    if (!this.#rate.take(limits.eventsPerMinutePerConnection, parts.clock.monotonicMs()) || !visit.takeEvent()) {
+    if (
+      !this.#rate.take(perMinute(limits.eventsPerMinutePerConnection), parts.clock.monotonicMs()) ||
+      !visit.takeEvent()
+    ) {
       return refuse("rate-limited", "too many events: slow down and send this one again in a minute");
     }
     const parsed = parseEvent(value);

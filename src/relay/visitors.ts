@@ -1,11 +1,11 @@
 // Connections and event rates by address (spec/relay.md "Limits"; threats row 25). One entry a visitor: it lives while
 // he is connected, and after that until his rate has grown back, so that reconnecting wins nothing.
 
+import { ipGroup } from "../base/budget/address-group.js";
+import { perMinute, TokenBucket } from "../base/budget/rates.js";
 import type { Clock } from "../base/clock.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
-import { ipGroup } from "./ip-group.js";
 import type { RelayLimits } from "./limits.js";
-import { TokenBucket } from "./token-bucket.js";
 
 interface Visitor {
   connections: number;
@@ -85,7 +85,7 @@ export class Visitors {
       if (this.#byGroup.size >= maxVisitors) this.#forget((other) => other.connections === 0);
       visitor = {
         connections: 0,
-        events: new TokenBucket(this.#limits().eventsPerMinutePerIp, this.#clock.monotonicMs()),
+        events: new TokenBucket(perMinute(this.#limits().eventsPerMinutePerIp), this.#clock.monotonicMs()),
       };
       this.#byGroup.set(group, visitor);
     }
@@ -95,7 +95,7 @@ export class Visitors {
   }
 
   takeEvent(visitor: Visitor): boolean {
-    return visitor.events.take(this.#limits().eventsPerMinutePerIp, this.#clock.monotonicMs());
+    return visitor.events.take(perMinute(this.#limits().eventsPerMinutePerIp), this.#clock.monotonicMs());
   }
 
   leave(visitor: Visitor): void {
@@ -106,8 +106,8 @@ export class Visitors {
   /** Forgets who left and has nothing to be remembered for. */
   sweep(): void {
     const nowMs = this.#clock.monotonicMs();
-    const perMinute = this.#limits().eventsPerMinutePerIp;
-    this.#forget((visitor) => visitor.connections === 0 && visitor.events.isFull(perMinute, nowMs));
+    const rate = perMinute(this.#limits().eventsPerMinutePerIp);
+    this.#forget((visitor) => visitor.connections === 0 && visitor.events.isFull(rate, nowMs));
   }
 
   #forget(which: (visitor: Visitor) => boolean): void {

@@ -1,4 +1,11 @@
-// Who counts as one visitor: an IPv4 address, or an IPv6 /64 (a household or a server gets that many addresses at least).
+// The one budget: whatever a stranger can send is bounded in bytes held, in places taken and in how often, by address
+// and in all (threats.md, rows 32 to 55). Four files, no I/O, time is an argument:
+//   address-group.ts  whose it is; the others group addresses by themselves, callers hand them an address
+//   bytes.ts          ByteBudget: bytes held now; who holds most gives way
+//   turns.ts          Turns: places taken now, with a bounded fair queue and places kept for others
+//   rates.ts          TokenBucket, Rates: how often, how many bytes a day
+// Here: who counts as one visitor. An IPv4 address, or an IPv6 /64 (a household or a server gets that many addresses at
+// least).
 
 import { isIPv4, isIPv6 } from "node:net";
 

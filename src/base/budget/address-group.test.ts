@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ipGroup } from "./ip-group.js";
+import { ipGroup } from "./address-group.js";
 
 test("an IPv4 address is its own visitor, an IPv6 address belongs to its /64, a mapped address is IPv4", () => {
   const cases: [string, string][] = [

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { perDay, perMinute, Rates, TokenBucket } from "./rates.js";
+
+test("as much at once as a period allows, then as it grows back; what is too much takes nothing", () => {
+  const rate = perMinute(60);
+  const bucket = new TokenBucket(rate, 0);
+  const steps: [atMs: number, amount: number, isTaken: boolean][] = [
+    [0, 50, true],
+    [0, 11, false],
+    [0, 10, true],
+    [0, 1, false],
+    [999, 1, false],
+    [1_000, 1, true],
+    // A clock that goes back gives nothing.
+    [500, 1, false],
+    [61_000, 60, true],
+    [61_000, 1, false],
+  ];
+  for (const [atMs, amount, isTaken] of steps) assert.equal(bucket.take(rate, atMs, amount), isTaken, `${atMs}`);
+  assert.equal(bucket.waitMs(rate, 61_000, 3), 3_000);
+  assert.equal(bucket.waitMs(rate, 64_000, 3), 0);
+});
+
+test("more than a whole period's worth passes once, from a full bucket, and is paid back", () => {
+  const rate = perDay(100);
+  const bucket = new TokenBucket(rate, 0);
+  assert.ok(bucket.take(rate, 0, 200));
+  assert.ok(!bucket.take(rate, 86_400_000, 1));
+  assert.ok(bucket.take(rate, 2 * 86_400_000, 100));
+});
+
+test("keys have buckets of their own, and at most so many are remembered: full ones are forgotten first", () => {
+  const rates = new Rates(() => perMinute(1), 10);
+  assert.ok(rates.take("a", 0));
+  assert.ok(!rates.take("a", 0));
+  assert.ok(rates.take("b", 0));
+  // A minute later both are full again and make room; what came since is remembered.
+  assert.ok(rates.take("c", 60_000));
+  for (let at = 0; at < 7; at++) rates.take(`x${at}`, 60_000);
+  rates.take("one more", 60_000);
+  assert.ok(!rates.take("c", 60_000));
+  for (let at = 0; at < 1_000; at++) rates.take(`y${at}`, 60_000);
+  assert.equal(rates.waitMs("c", 60_000), 0, "who came first is forgotten when all are busy");
+});

@@ -1,0 +1,86 @@
+// How often, and how much a day. A bucket allows as many at once as a period allows, then as they grow back.
+//
+//   const pages = new Rates(() => ({ most: 240, periodMs: 60_000 }));
+//   if (!pages.take(ipGroup(ip), clock.monotonicMs())) …refuse
+//
+// `Rates` keeps one bucket a key, and a bounded number of keys. Addresses are given as `ipGroup(ip)`.
+
+export interface Rate {
+  /** In one period, and at once after a quiet period. */
+  readonly most: number;
+  readonly periodMs: number;
+}
+
+export const perMinute = (most: number): Rate => ({ most, periodMs: 60_000 });
+export const perDay = (most: number): Rate => ({ most, periodMs: 86_400_000 });
+
+export class TokenBucket {
+  #tokens: number;
+  #atMs: number;
+
+  constructor(rate: Rate, nowMs: number) {
+    this.#tokens = rate.most;
+    this.#atMs = nowMs;
+  }
+
+  /** All of it or nothing. An amount that is larger than the rate itself passes when the bucket is full. */
+  take(rate: Rate, nowMs: number, amount = 1): boolean {
+    this.#refill(rate, nowMs);
+    if (this.#tokens < Math.min(amount, rate.most)) return false;
+    this.#tokens -= amount;
+    return true;
+  }
+
+  /** When so much can be taken; 0: now. */
+  waitMs(rate: Rate, nowMs: number, amount = 1): number {
+    this.#refill(rate, nowMs);
+    const missing = Math.min(amount, rate.most) - this.#tokens;
+    return missing <= 0 ? 0 : Math.ceil((missing * rate.periodMs) / rate.most);
+  }
+
+  isFull(rate: Rate, nowMs: number): boolean {
+    this.#refill(rate, nowMs);
+    return this.#tokens >= rate.most;
+  }
+
+  #refill({ most, periodMs }: Rate, nowMs: number): void {
+    this.#tokens = Math.min(most, this.#tokens + (Math.max(0, nowMs - this.#atMs) * most) / periodMs);
+    this.#atMs = nowMs;
+  }
+}
+
+export class Rates {
+  readonly #buckets = new Map<string, TokenBucket>();
+
+  constructor(
+    readonly rate: () => Rate,
+    readonly maxKeys = 10_000,
+  ) {}
+
+  take(key: string, nowMs: number, amount = 1): boolean {
+    return this.#bucket(key, nowMs).take(this.rate(), nowMs, amount);
+  }
+
+  waitMs(key: string, nowMs: number, amount = 1): number {
+    return this.#buckets.get(key)?.waitMs(this.rate(), nowMs, amount) ?? 0;
+  }
+
+  #bucket(key: string, nowMs: number): TokenBucket {
+    const known = this.#buckets.get(key);
+    if (known) return known;
+    if (this.#buckets.size >= this.maxKeys) this.#forget(nowMs);
+    const bucket = new TokenBucket(this.rate(), nowMs);
+    this.#buckets.set(key, bucket);
+    return bucket;
+  }
+
+  /** Who has nothing to be remembered for; if those are few, who came first: so that it is not done for each newcomer. */
+  #forget(nowMs: number): void {
+    const rate = this.rate();
+    for (const [key, bucket] of this.#buckets) if (bucket.isFull(rate, nowMs)) this.#buckets.delete(key);
+    for (const key of this.#buckets.keys()) {
+      if (this.#buckets.size < this.maxKeys * 0.9) return;
+      this.#buckets.delete(key);
+    }
+  }
+}
