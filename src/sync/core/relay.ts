@@ -129,6 +129,9 @@ export class Relay {
   /** Wait for verdicts that tell whether there is room for them today; few, because reading pauses. */
   readonly held: { readonly source: EventSource; readonly layerFour: boolean; readonly event: NostrEvent }[] = [];
   judged = 0;
+  /** When a full sync fetches what our own trouble lost, and how many there were since the last without trouble. */
+  resyncMs = Number.POSITIVE_INFINITY;
+  resyncs = 0;
   refused = 0;
   // core.ts
   /** When it wants to be looked at again. */
