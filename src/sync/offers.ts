@@ -58,10 +58,12 @@ export class Offers {
 
   #start(): void {
     while (this.#running.size < maxAtOnce && this.#taken < this.#queue.length) {
-      const judging = this.#judge(this.#queue[this.#taken++] as Offer).catch(this.#parts.fault).finally(() => {
-        this.#running.delete(judging);
-        if (!this.#isClosed) this.#start();
-      });
+      const judging = this.#judge(this.#queue[this.#taken++] as Offer)
+        .catch(this.#parts.fault)
+        .finally(() => {
+          this.#running.delete(judging);
+          if (!this.#isClosed) this.#start();
+        });
       this.#running.add(judging);
     }
     if (this.#taken > 1_000 && this.#taken * 2 > this.#queue.length) {

@@ -11,8 +11,8 @@ import { allStatesItem, announcementsItem, repositoryItem, rootItem, stateItem }
 import type { Job } from "./job.js";
 import { reconsider } from "./live-set.js";
 import type { EventSource, Input, RelayKey } from "./messages.js";
-import type { Relay } from "./relay.js";
 import { isOurs, isTrouble } from "./refusals.js";
+import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { log, tally } from "./telling.js";
 

@@ -9,8 +9,8 @@ import { kinds } from "../../nostr/kinds.js";
 import type { RefusalCode } from "../../nostr/refusals.js";
 import { ColdIds } from "./cold-ids.js";
 import type { SyncConfig } from "./config.js";
-import { byLists, forGood, notYet } from "./refusals.js";
 import type { Command, Outcome, RelayKey, RememberedId, Time } from "./messages.js";
+import { byLists, forGood, notYet } from "./refusals.js";
 
 const isListed = (kind: number): boolean => kind === kinds.announcement || kind === kinds.state;
 const maxReferences = 50;
