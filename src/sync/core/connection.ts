@@ -2,6 +2,7 @@
 // "Connections"). States shown: disconnected, connecting, syncing, live, live with failures.
 
 import { allFresh, layerOrder, nextLayer, sweepOver } from "./actions.js";
+import { isInStep, noteCompared } from "./in-step.js";
 import { phaseOf, phases, slotOf, slots, type Word } from "./items.js";
 import { cancelJobs, dropJobs } from "./job-ends.js";
 import { beginLayerFour } from "./layer-four.js";
@@ -115,7 +116,7 @@ const isSyncing = (relay: Relay): boolean =>
 export const resyncDueMs = (relay: Relay): number => (isSyncing(relay) ? Number.POSITIVE_INFINITY : relay.resyncMs);
 
 /** Keeps the good moment and notes the end of a round. */
-export function noteProgress(relay: Relay, step: Step): void {
+export function noteProgress(state: SyncState, relay: Relay, step: Step): void {
   const syncing = isSyncing(relay);
   const good =
     !syncing &&
@@ -125,11 +126,14 @@ export function noteProgress(relay: Relay, step: Step): void {
     !relay.sweeps.some((sweep) => sweep.source === "reconnect");
   if (relay.good && !good) relay.goodMoment = step.now;
   relay.good = good;
-  if (syncing || relay.layerFour || !good) return;
-  if (relay.offersInFlight === 0) {
-    relay.resyncs = 0;
-    summarise(relay, step);
-  }
+  const inStep = isInStep(state, relay, step.now.monotonicMs);
+  if (relay.inStep && !inStep) relay.lastInStep = step.now;
+  relay.inStep = inStep;
+  if (syncing || !good || relay.offersInFlight > 0) return;
+  noteCompared(state, relay, step.now.wallMs);
+  if (relay.layerFour) return;
+  relay.resyncs = 0;
+  summarise(relay, step);
   relay.round = "startup";
 }
 
@@ -182,7 +186,10 @@ function noteFailure(state: SyncState, relay: Relay, code: string, kind: string,
 export function onLost(state: SyncState, relay: Relay, byUs: boolean, step: Step): void {
   if (relay.status !== "connected") return;
   if (relay.good) relay.goodMoment = step.now;
+  if (relay.inStep) relay.lastInStep = step.now;
   relay.good = false;
+  relay.inStep = false;
+  relay.comparing.clear();
   relay.status = "disconnected";
   relay.limits = {};
   dropJobs(state, relay);
