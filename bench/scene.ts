@@ -68,7 +68,7 @@ export function runScene(scene: Scene): Promise<SceneResult> {
     const server = await start();
     const bootstrap = { NGIT_SYNC_BOOTSTRAP_RELAY_URL: `ws://${domain}` };
     const peer = await startBenchServer(join(folder, "peer"), { ...settings(peerDomain), ...bootstrap }, peerPort);
-    const repositories = await host(scene.repositories, [port, peerPort], await firstCommit(join(folder, "first")));
+    const repositories = await host(scene.repositories, port, peerPort, folder);
     process.stderr.write(`  ${repositories.length} repositories hosted, ${scene.seconds} s of traffic …\n`);
     const children: ChildProcess[] = [];
     for (const traffic of scene.processes(folder)) {
@@ -119,17 +119,15 @@ export function runScene(scene: Scene): Promise<SceneResult> {
   });
 }
 
-/** A working copy with one empty commit on main. */
-export async function firstCommit(work: string): Promise<string> {
+/** Announced to both servers, with one commit, pushed as anybody would. */
+async function host(count: number, port: number, peerPort: number, folder: string): Promise<HostedRepository[]> {
+  const work = join(folder, "first");
   await mkdir(work);
-  await git(work, "init", "-q", "-b", "main");
-  await git(work, "commit", "-q", "--allow-empty", "-m", "first");
-  return work;
-}
-
-/** Announced to the server, and its peer where there is one, with what the working copy has, pushed as anybody would. */
-export async function host(count: number, ports: readonly number[], work: string): Promise<HostedRepository[]> {
-  const [port = 0] = ports;
+  for (const args of [
+    ["init", "-q", "-b", "main"],
+    ["commit", "-q", "--allow-empty", "-m", "first"],
+  ])
+    await git(work, ...args);
   const tip = (await git(work, "rev-parse", "HEAD")).text.trim();
   const publisher = await Publisher.connect(port);
   const hosted: HostedRepository[] = [];
@@ -142,6 +140,7 @@ export async function host(count: number, ports: readonly number[], work: string
       identifier: `repository-${index}`,
     };
     const d = ["d", repository.identifier];
+    const ports = [port, peerPort];
     const clone = ["clone", ...ports.map((one) => urlOf(one, repository))];
     const relays = ["relays", ...ports.map((one) => `ws://127.0.0.1:${one}`)];
     const state = [d, ["refs/heads/main", tip], ["HEAD", "ref: refs/heads/main"]];
@@ -160,7 +159,7 @@ export async function host(count: number, ports: readonly number[], work: string
   return hosted;
 }
 
-export async function missingEvents(port: number, ids: readonly string[]): Promise<number> {
+async function missingEvents(port: number, ids: readonly string[]): Promise<number> {
   const client = await RawClient.connect(port);
   const found = new Set<string>();
   let end: () => void = () => undefined;
@@ -182,7 +181,7 @@ export async function missingEvents(port: number, ids: readonly string[]): Promi
 }
 
 /** A later state may have been stated and not pushed when the time was over: what was acknowledged must be reachable. */
-export async function missingRefs(
+async function missingRefs(
   port: number,
   repositories: readonly HostedRepository[],
   refs: Readonly<Record<string, string>>,

@@ -2,6 +2,7 @@
 // Strict (git-http.md, Push 1; threats.md rows 2 and 5): git would also execute what it finds in a push certificate, so
 // whatever is not exactly this is refused. Incremental: the pack follows in the same body and is never held.
 
+import { GatheredBytes } from "../base/gathered-bytes.js";
 import { sizeText } from "../base/size-text.js";
 import { isOid, type Oid } from "../nostr/ids.js";
 import { isRefName } from "../nostr/ref-name.js";
@@ -63,9 +64,9 @@ function parseCommand(line: string): PushCommand | undefined {
 
 /** Feed it chunks until it says something else than `more`. */
 export class PushHeadParser {
-  #bytes: Buffer = Buffer.alloc(0);
+  #gathered = new GatheredBytes();
   #at = 0;
-  /** Bytes read before those in `#bytes`. */
+  /** Bytes read before those in `#gathered`. */
   #consumed = 0;
   #capabilities = noCapabilities;
   readonly #commands: PushCommand[] = [];
@@ -74,10 +75,15 @@ export class PushHeadParser {
   constructor(readonly limits: PushHeadLimits) {}
 
   push(chunk: Buffer): PushHeadResult {
-    // Only the unread rest is joined: a client that sends single bytes must not make us copy a megabyte for each.
-    this.#bytes = this.#at === this.#bytes.length ? chunk : Buffer.concat([this.#bytes.subarray(this.#at), chunk]);
-    this.#consumed += this.#at;
-    this.#at = 0;
+    // A client that sends single bytes must not make us copy for each what came before it.
+    if (this.#at > 0) {
+      const unread = this.#gathered.all.subarray(this.#at);
+      this.#gathered = new GatheredBytes();
+      if (unread.length > 0) this.#gathered.add(unread);
+      this.#consumed += this.#at;
+      this.#at = 0;
+    }
+    this.#gathered.add(chunk);
     try {
       return this.#parse();
     } catch (error) {
@@ -88,12 +94,13 @@ export class PushHeadParser {
 
   /** What follows the head in the chunks pushed so far. */
   get rest(): Buffer {
-    return this.#bytes.subarray(this.#at);
+    return this.#gathered.all.subarray(this.#at);
   }
 
   #parse(): PushHeadResult {
+    const bytes = this.#gathered.all;
     for (;;) {
-      const read = readPkt(this.#bytes, this.#at);
+      const read = readPkt(bytes, this.#at);
       const { maxBytes } = this.limits;
       if (this.#consumed + this.#at > maxBytes) {
         const reason = `the list of refs is over ${sizeText(maxBytes)}: push fewer refs at a time`;

@@ -2,6 +2,7 @@
 // "Repositories on disk"; threats.md rows 3 and 5). Each segment is percent-decoded exactly once, after splitting, so
 // that an encoded slash stays part of the identifier. Says nothing about whether the repository exists.
 
+import { withoutTrailing } from "../base/trailing.js";
 import { asNpub, type Npub, type RepositoryArea } from "./address.js";
 
 export interface GitPath {
@@ -26,7 +27,7 @@ export function parseGitPath(pathname: string): GitPath | undefined {
   const identifier = name.slice(0, -".git".length);
   // Signed names may hold control bytes; no client needs such a URL, and they end up in logs and headers.
   if (/[\x00-\x1f\x7f]/.test(identifier) || Buffer.byteLength(identifier) > maxIdentifierBytes) return undefined;
-  return { area, npub, identifier, rest: segments.slice(2).join("/").replace(/\/+$/, "") };
+  return { area, npub, identifier, rest: withoutTrailing(segments.slice(2).join("/"), "/") };
 }
 
 function decodeOnce(segment: string): string | undefined {

@@ -46,8 +46,9 @@ export async function pullRequestsAt(
   tips: readonly Oid[],
 ): Promise<LostPullRequest[]> {
   const found: LostPullRequest[] = [];
+  const lost = new Set(tips);
   for (const [ref, { oid: tip }] of (await repository.refs()).refs) {
-    const event = tips.includes(tip) ? nostrRefEventId(ref) : undefined;
+    const event = lost.has(tip) ? nostrRefEventId(ref) : undefined;
     const stored = event && (await reader.event(event));
     const clone = stored && pullRequestOf(stored.event)?.clone;
     if (clone) found.push({ event, tip, clone });

@@ -1,6 +1,7 @@
 // Normal forms of URLs, so that two spellings of one service compare equal and nothing is ever compared as a substring.
 
 import type { Brand } from "../base/brand.js";
+import { withoutTrailing } from "../base/trailing.js";
 
 /** `ws://host[:port][/path]` or `wss://…` in normal form: lower-case scheme and host, no default port, no trailing slash. */
 export type RelayUrl = Brand<string, "RelayUrl">;
@@ -30,7 +31,7 @@ function parse(text: string, schemes: readonly string[]): URL | undefined {
 }
 
 function normalPath(path: string): string {
-  return path.replace(/\/{2,}/g, "/").replace(/\/+$/, "");
+  return withoutTrailing(path.replace(/\/{2,}/g, "/"), "/");
 }
 
 export function normalRelayUrl(text: string): RelayUrl | undefined {

@@ -39,7 +39,12 @@ const isAscii = (text: string): boolean => !/[^\p{ASCII}]/u.test(text);
 const beginning = (text: string, characters: number): string =>
   text.length <= characters || isAscii(text) ? text.slice(0, characters) : [...text].slice(0, characters).join("");
 
-const firstLine = (text: string): string => /[^\r\n]*\S[^\r\n]*/.exec(text.slice(0, maxTextCharacters))?.[0] ?? "";
+/** The first that is not blank. */
+const firstLine = (text: string): string =>
+  text
+    .slice(0, maxTextCharacters)
+    .trimStart()
+    .split(/[\r\n]/, 1)[0] ?? "";
 
 /** A patch is a mail: what it is about stands in its Subject line. */
 const titleOf = (event: Searchable): string =>

@@ -136,7 +136,8 @@ async function governingBy(state: DecidingState, question: GoverningQuestion): P
     return { state, alignment: align(() => true), ...(completeness.copy ? { copy: completeness.copy } : {}) };
   }
   const { copy } = completeness;
-  const missing = new Set([...completeness.missing].filter((oid) => !copy?.oids.includes(oid)));
+  const copied = new Set(copy?.oids);
+  const missing = new Set([...completeness.missing].filter((oid) => !copied.has(oid)));
   if (!(await mayBePartial(state, missing, question))) return undefined;
   return { state, alignment: align((oid) => !missing.has(oid)), ...(copy ? { copy } : {}) };
 }

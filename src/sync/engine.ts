@@ -10,7 +10,6 @@ import type { Store } from "../store/port.js";
 import { Connections } from "./connections.js";
 import type { SyncConfig } from "./core/config.js";
 import { SyncCore } from "./core/core.js";
-import type { Copy } from "./core/in-step.js";
 import type { Command, Input, Random, Time } from "./core/messages.js";
 import type { CoreSnapshot } from "./core/snapshot.js";
 import type { DialParts } from "./dial.js";
@@ -116,10 +115,6 @@ export class SyncEngine {
 
   snapshot(): CoreSnapshot {
     return this.#core.snapshot(this.now());
-  }
-
-  copiesOf(coordinate: string): Copy[] {
-    return this.#core.copiesOf(coordinate, this.now());
   }
 
   now(): Time {

@@ -7,14 +7,22 @@ import { type Html, html } from "./html.js";
 import { inline } from "./markdown-inline.js";
 
 export const maxReadmeCharacters = 64 * 1024;
+/** What comes after them is shown as it is. */
+const maxLines = 4_000;
 /** Lists in quotations in lists: deeper ones are read as text. */
 const maxDepth = 4;
 
 /** `outerLevel`: the heading under which the text stands; its own headings come below that, without gaps. */
 export function renderMarkdown(text: string, outerLevel: number): Html {
-  const cut = text.slice(0, maxReadmeCharacters).replace(/\r\n?/g, "\n").replace(/\t/g, "    ");
+  const cut = text
+    .slice(0, maxReadmeCharacters)
+    .replace(/\r\n?/g, "\n")
+    .replace(/\t/g, "    ")
+    .slice(0, maxReadmeCharacters);
   const lines = withoutComments(cut).split("\n");
-  return blocks(lines, { outerLevel, lastLevel: outerLevel }, 0);
+  const rest = lines.splice(maxLines);
+  const rendered = blocks(lines, { outerLevel, lastLevel: outerLevel }, 0);
+  return rest.length === 0 ? rendered : html`${rendered}${codeBlock(rest)}`;
 }
 
 interface Headings {
@@ -34,13 +42,13 @@ function withoutComments(text: string): string {
 }
 
 const fence = /^ {0,3}(`{3,}|~{3,})/;
-const heading = /^ {0,3}(#{1,6})(?: +(.*))?$/;
+const heading = /^ {0,3}(#{1,6})(?: (.*))?$/s;
 const rule = /^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$/;
 const item = /^( {0,3})([-*+]|\d{1,9}[.)])( {1,4}|$)/;
 /** `[x]` at the beginning of an item: a box, ticked or not. */
 const task = /^\[([ xX])\] /;
 const quote = /^ {0,3}> ?/;
-const tableRule = /^ *\|?(?: *:?-+:? *\|)+ *(?::?-+:? *)?$/;
+const tableRule = /^\|?(?: *:?-+:? *\|)+ *(?::?-+)?$/;
 
 const isBlank = (line: string | undefined): boolean => line === undefined || line.trim() === "";
 const startsBlock = (line: string): boolean =>
@@ -83,7 +91,7 @@ function blocks(lines: readonly string[], headings: Headings, depth: number): Ht
       )
         at += 1;
       out.push(codeBlock(lines.slice(begun, at).map((code) => code.slice(4))));
-    } else if (line.includes("|") && next.includes("-") && next.length < 1_000 && tableRule.test(next)) {
+    } else if (line.includes("|") && next.includes("-") && next.length < 1_000 && tableRule.test(next.trim())) {
       for (at += 2; at < lines.length && (lines[at] ?? "").includes("|"); ) at += 1;
       out.push(table(line, lines.slice(begun + 2, at)));
     } else {
@@ -163,8 +171,9 @@ function table(head: string, rows: readonly string[]): Html {
       .slice(0, 50);
   const columns = cells(head);
   const row = (line: string): Html => {
-    const values = cells(line);
-    return html`<tr>${columns.map((_, index) => html`<td>${inline((values[index] ?? "").trim())}</td>`)}</tr>`;
+    // As many cells as the row has: filling short rows up would make a small text a large page.
+    const values = cells(line).slice(0, columns.length);
+    return html`<tr>${values.map((value) => html`<td>${inline(value.trim())}</td>`)}</tr>`;
   };
   return html`<div class="scroll" tabindex="0" role="group" aria-label="Table"><table><thead><tr>${columns.map(
     (cell) => html`<th scope="col">${inline(cell.trim())}</th>`,

@@ -22,7 +22,6 @@ function addJob(state: SyncState, relay: Relay, step: Step, parts: JobParts): tr
     unpageable: false,
     sweep: undefined,
     related: undefined,
-    sides: undefined,
     ...parts,
   });
   return true;
