@@ -5,6 +5,7 @@
 
 import type { HuntConfig } from "./config.js";
 import { DueTimes } from "./due-times.js";
+import { Evidence } from "./evidence.js";
 import { FirstRound } from "./first-round.js";
 import { HuntJob } from "./job.js";
 import type { FetchId, FetchResult, HuntCommand, HuntInput, JobKind, WaitingItem } from "./messages.js";
@@ -20,6 +21,7 @@ export class HuntCore {
   readonly #ready: Readonly<Record<JobKind, Set<string>>> = { repository: new Set(), "pull-request": new Set() };
   /** Jobs that lack something hard. */
   readonly #queued = new Set<string>();
+  readonly #evidence = new Evidence();
   #round: FirstRound | undefined;
   #wakeAtMs: number | undefined;
   #commands: HuntCommand[] = [];
@@ -62,12 +64,15 @@ export class HuntCore {
         this.#put(this.#jobFor(input.repository, "repository"), input.item);
         break;
       case "removed":
+        this.#evidence.left(input.id, input.repository);
         this.#change(input.repository, (job) => job.remove(input.id, nowMs));
         break;
       case "announcements": {
         const urls = selectUrls(input.announcements, this.#config.ours, this.#config.urls);
-        this.#jobFor(input.repository, "repository");
-        this.#change(input.repository, (job) => job.setUrls(urls, nowMs));
+        const job = this.#jobFor(input.repository, "repository");
+        job.setUrls(urls, nowMs);
+        this.#heed(job, job.itemIds);
+        this.#settle(job);
         break;
       }
       case "pull-request":
@@ -75,6 +80,11 @@ export class HuntCore {
         break;
       case "pull-request-removed":
         this.#removePullRequest(input.event);
+        break;
+      case "served":
+        for (const key of this.#evidence.note(input.event, input.origin)) {
+          this.#change(key, (job) => this.#heed(job, [input.event]));
+        }
         break;
       case "arrived":
         this.#change(input.repository, (job) => job.take(input.ids, nowMs));
@@ -115,7 +125,20 @@ export class HuntCore {
       this.#servers.forgetTried(job);
       this.#log("debug", "queued", { job: job.key, inMs: (job.dueMs ?? nowMs) - nowMs });
     }
+    this.#evidence.waits(item.id, job.key);
+    this.#heed(job, [item.id]);
     this.#settle(job);
+  }
+
+  /** Servers that serve an event have its data: they are asked soon, whatever the attempts of the job do. */
+  #heed(job: HuntJob, ids: Iterable<string>): void {
+    let isDue = false;
+    for (const id of ids) {
+      const origins = this.#evidence.of(id);
+      if (origins && job.promise(id, origins)) isDue = true;
+    }
+    const atMs = this.#scene.nowMs + this.#config.syncDelayMs;
+    if (isDue) this.#scene.due.add(atMs, { type: "promised", key: job.key });
   }
 
   #putPullRequest({ event, tip, clone, source, soft }: Extract<HuntInput, { type: "pull-request" }>): void {
@@ -130,6 +153,7 @@ export class HuntCore {
   }
 
   #removePullRequest(event: string): void {
+    this.#evidence.left(event, event);
     this.#change(event, (job) => {
       job.urls = [];
       job.remove(event, this.#scene.nowMs);
@@ -150,6 +174,7 @@ export class HuntCore {
     if (!job.lacksAnything) {
       if (job.attempt) this.#endAttempt(job);
       job.rest();
+      job.promised.clear();
       this.#servers.leaveQueues(job);
       this.#servers.cancelAll(job);
     }
@@ -180,6 +205,7 @@ export class HuntCore {
       due.pop();
       const { value } = moment;
       if (value.type === "job") this.#beginIfDue(value.key);
+      else if (value.type === "promised") this.#change(value.key, (job) => this.#servers.joinPromised(job));
       else if (value.type === "domain") this.#servers.rateWindowFreed(value.name);
       else {
         const job = this.#servers.becameSlow(value.fetch);
@@ -264,6 +290,7 @@ export class HuntCore {
     const by = job.take(result.arrived, nowMs);
     if (by > 0) emit({ type: "count", metric: "purgatory_sync_oids_fetched_total", labels: {}, by });
     if (lacked && !job.lacksAnything) this.#log("info", "repository complete", { job: job.key, url: target.url });
+    if (fetch.promised) job.endPromised(nowMs);
     this.#goOnWith(job);
     this.#settle(job);
   }

@@ -35,6 +35,11 @@ export class DomainQueue {
     if (!this.#lines[kind].has(key)) this.#lines[kind].set(key, new Set(tried));
   }
 
+  /** That URL may have more than when it was tried. */
+  tryAgain(kind: JobKind, key: string, url: string): void {
+    this.#lines[kind].get(key)?.delete(url);
+  }
+
   leave(kind: JobKind, key: string): boolean {
     return this.#lines[kind].delete(key);
   }

@@ -19,11 +19,15 @@ export interface RunningFetch {
   /** Has run so long that the next URL may start beside it. */
   slow: boolean;
   cancelled: boolean;
+  /** Made outside of an attempt, because the server serves an event that waits here. */
+  readonly promised: boolean;
 }
 
 interface Item {
   readonly soft: boolean;
   readonly missing: Set<Oid>;
+  /** URLs of servers that serve the event; each is asked for that once. */
+  readonly promised: Set<string>;
 }
 
 export class HuntJob {
@@ -38,6 +42,8 @@ export class HuntJob {
   attempt: Set<string> | undefined;
   /** An attempt was begun whose end, domain queues included, was not told yet. */
   isLooking = false;
+  /** URLs of servers that serve something whose data is missing, and were not asked since that is known. */
+  readonly promised = new Set<string>();
   readonly running = new Map<FetchId, RunningFetch>();
   /** Domains in whose queue it stands. */
   readonly queuedAt = new Set<string>();
@@ -79,7 +85,7 @@ export class HuntJob {
     const wasQueued = this.isQueued;
     const before = this.#items.get(item.id);
     const soft = item.soft || item.kind === "repair";
-    this.#items.set(item.id, { soft, missing: new Set(item.ids) });
+    this.#items.set(item.id, { soft, missing: new Set(item.ids), promised: before?.promised ?? new Set() });
     this.#restIfLeft(wasQueued, nowMs);
     const isNew = !before || before.missing.size === 0 || (before.soft && !soft);
     if (!isNew || item.ids.length === 0) return false;
@@ -127,6 +133,27 @@ export class HuntJob {
     this.urls = urls;
     // Hard entries are due within two minutes anyway; soft ones would wait an hour for a server that is new.
     if (gained && this.lacksAnything && !this.isQueued) this.wantAt(nowMs + this.config.syncDelayMs);
+  }
+
+  get itemIds(): Iterable<string> {
+    return this.#items.keys();
+  }
+
+  /** Servers of these origins have the entry's data by their own promise. Answers whether there is one to ask. */
+  promise(id: string, origins: ReadonlySet<string>): boolean {
+    const item = this.#items.get(id);
+    if (!item || item.missing.size === 0) return false;
+    const fresh = this.urls.filter(({ url, origin }) => origins.has(origin) && !item.promised.has(url));
+    for (const { url } of fresh) {
+      item.promised.add(url);
+      this.promised.add(url);
+    }
+    return fresh.length > 0;
+  }
+
+  /** A server did not keep its promise: that is an attempt like any other. */
+  endPromised(nowMs: number): void {
+    if (this.isQueued && !this.attempt) this.wantAt(nowMs + backoffMs(this.config, ++this.attempts));
   }
 
   wantAt(atMs: number): void {

@@ -83,6 +83,8 @@ export type HuntInput =
   | { readonly type: "pull-request-removed"; readonly event: EventId }
   /** The operator does not want to wait for the next attempt: a coordinate, or a pull request's event id. */
   | { readonly type: "ask-now"; readonly job: string }
+  /** A relay of that origin (`host[:port]`) serves an event that waits here, or is about to. */
+  | { readonly type: "served"; readonly event: EventId; readonly origin: string }
   /** Objects came another way, usually by a push. */
   | { readonly type: "arrived"; readonly repository: Coordinate; readonly ids: readonly Oid[] }
   /**

@@ -7,6 +7,8 @@ import type { Emit, FetchId } from "./messages.js";
 
 export type Due =
   | { readonly type: "job"; readonly key: string }
+  /** Servers that showed to have what a job lacks are to be asked. */
+  | { readonly type: "promised"; readonly key: string }
   /** A fetch has run long enough for the next URL to start beside it. */
   | { readonly type: "slow"; readonly fetch: FetchId }
   /** A domain's rate window frees up. */

@@ -11,6 +11,8 @@ export interface HuntUrl {
   readonly domain: string;
   /** Host and port: what a certificate belongs to. */
   readonly place: string;
+  /** The same without a default port: what the name of a relay at this server begins with. */
+  readonly origin: string;
 }
 
 export function selectUrls(
@@ -38,6 +40,9 @@ export function selectPullRequestUrls(
 /** Host without port of a URL that was accepted above; also for hosts that redirects name. */
 export const domainOf = (host: string): string => host.toLowerCase().replace(/\.$/, "");
 
+/** Of a service, without its path. */
+export const originOf = (part: string): string => part.replace(/\/.*/s, "");
+
 /** A server listed by http is tried by https first; each try is a connection of its own. */
 export const spellingsToTry = (url: CloneUrl): CloneUrl[] =>
   url.startsWith("http:") ? [url.replace(/^http:/, "https:") as CloneUrl, url] : [url];
@@ -54,7 +59,7 @@ function usable(clone: readonly string[], ours: readonly ServiceName[]): HuntUrl
     const known = found.get(part);
     if (known && (known.url.startsWith("https:") || protocol === "http:")) continue;
     const place = `${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`;
-    found.set(part, { url, domain: domainOf(hostname), place });
+    found.set(part, { url, domain: domainOf(hostname), place, origin: originOf(part) });
   }
   return [...found.values()];
 }

@@ -48,13 +48,23 @@ export class Servers {
     return { throttled };
   }
 
-  join(job: HuntJob, names: Iterable<string>, tried: ReadonlySet<string>): void {
+  join(job: HuntJob, names: Iterable<string>, tried: Iterable<string>): void {
     for (const name of names) {
       const domain = this.#domain(name);
       domain.queue.join(job.kind, job.key, tried);
       job.queuedAt.add(name);
       this.wake(name);
       this.#domains.report(domain);
+    }
+  }
+
+  /** What is promised waits at its domains like the rest of an attempt, for those URLs alone. */
+  joinPromised(job: HuntJob): void {
+    const others = job.urls.flatMap(({ url }) => (job.promised.has(url) ? [] : [url]));
+    for (const { url, domain: name } of job.urls) {
+      if (!job.promised.has(url)) continue;
+      this.join(job, [name], others);
+      this.#domain(name).queue.tryAgain(job.kind, job.key, url);
     }
   }
 
@@ -99,6 +109,7 @@ export class Servers {
     const id = ++this.#lastFetch;
     const at = domain.name;
     const ids = job.idsFor(target.url);
+    const promised = job.promised.delete(target.url) && path === "domain";
     const fetch: RunningFetch = {
       id,
       job,
@@ -109,6 +120,7 @@ export class Servers {
       connections: 1,
       slow: false,
       cancelled: false,
+      promised,
     };
     domain.throttle.start(nowMs);
     this.lanes.start(job.kind);
@@ -229,7 +241,9 @@ export class Servers {
       const job = jobs.get(key);
       if (job?.isBusy) return "not-now";
       const isNext = (target: HuntUrl) => target.domain === domain.name && !tried.has(target.url);
-      return job?.urls.find((target) => isNext(target) && this.#isCandidate(job, target))?.url;
+      const next = job?.urls.find((target) => isNext(target) && this.#isCandidate(job, target))?.url;
+      // What began before the promise was known may end without what was promised.
+      return next ?? (job?.urls.some((target) => isNext(target) && job.isFetching(target.url)) ? "not-now" : undefined);
     };
     const left: string[] = [];
     const next = domain.queue.next(
