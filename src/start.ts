@@ -258,6 +258,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
         purgatory,
         registry,
         ignoredRelays: ignoredRelays(),
+        servedThere: (id, relay) => hunt.hunting.servedBy(id, relay),
         onFault,
       });
     }

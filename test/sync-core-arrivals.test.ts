@@ -50,6 +50,22 @@ describe("events that arrive", () => {
     });
   }
 
+  for (const [name, judged, outcome, tells] of [
+    ["a state that begins to wait", state("x", "tool"), { type: "held" }, true],
+    ["a state that waits already", state("x", "tool"), { type: "waiting" }, true],
+    ["a pull request that waits", event("x", 1618, [["a", coordinate("ann", "tool")]]), { type: "waiting" }, true],
+    ["an update that waits", event("x", 1619, [["a", coordinate("ann", "tool")]]), { type: "waiting" }, true],
+    ["a state that is served here too", state("x", "tool"), { type: "duplicate" }, false],
+    ["a state that is refused", state("x", "tool"), { type: "refused", code: "unrelated" }, false],
+    ["an announcement that waits", repo, { type: "waiting" }, false],
+    ["a comment that waits", comment("x"), { type: "held" }, false],
+  ] as const) {
+    it(`that a relay serves ${name} is ${tells ? "told to the hunt" : "no evidence of git data"}`, () => {
+      const told = only(judge(live(), judged, outcome), "servedThere");
+      assert.deepEqual(told, tells ? [{ type: "servedThere", relay, id: judged.id }] : []);
+    });
+  }
+
   it("counts new events by source, and what live should have brought as a gap", () => {
     const driver = live();
     const labels = (said: ReturnType<Driver["tell"]>): string[] =>

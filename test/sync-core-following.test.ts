@@ -21,6 +21,26 @@ describe("following our own relay", () => {
     );
   });
 
+  it("an announcement that begins to wait ends the window within a second, but not those that waited at the start", () => {
+    const driver = new Driver();
+    const dialled = (): string[] => only(driver.said, "connect").map((command) => command.relay);
+    driver.tell({ type: "waiting", event: announcing("ann", "one", ["wss://a.example"]) });
+    driver.advance(4999);
+    assert.deepEqual(dialled(), []);
+    driver.tell({ type: "replayEnded" });
+    driver.advance(1);
+    assert.deepEqual(dialled(), ["a.example"]);
+    driver.tell({ type: "accepted", event: announcing("bob", "two", ["wss://b.example"]), hosted: true });
+    driver.advance(1000);
+    driver.tell({ type: "waiting", event: announcing("eve", "three", ["wss://c.example"]) });
+    driver.advance(500);
+    driver.tell({ type: "waiting", event: announcing("eve", "four", ["wss://d.example"]) });
+    driver.advance(499);
+    assert.deepEqual(dialled(), ["a.example"]);
+    driver.advance(1);
+    assert.deepEqual(dialled(), ["a.example", "b.example", "c.example", "d.example"]);
+  });
+
   it("a root that precedes its announcement in the replay is wanted, one that never gets an announcement is dropped", () => {
     const driver = new Driver();
     driver.tell({ type: "accepted", event: issue("early", "ann", "one") });

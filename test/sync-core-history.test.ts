@@ -80,6 +80,17 @@ describe("history", () => {
     assert.equal(driver.relay(relay)?.peerMissing, 3);
   });
 
+  it("what a relay reports by negentropy and what waits here is told to the hunt, and not fetched", () => {
+    const driver = atFirstRequest();
+    const waiting = [id("one"), id("two")];
+    const said = driver.from(relay, "reconciled", { session: session(driver), missing: [], waiting, peerMissing: 0 });
+    assert.deepEqual(
+      only(said, "servedThere"),
+      waiting.map((one) => ({ type: "servedThere", relay, id: one })),
+    );
+    assert.deepEqual(fetched(said), []);
+  });
+
   for (const [name, fail] of [
     [
       "NEG-ERR",

@@ -10,7 +10,7 @@ it("a comparison that took long to read from our own store is not the relay's si
   let read: (records: TimedIds) => void = () => undefined;
   const own = {
     timedIds: () => new Promise<TimedIds>((resolve) => (read = resolve)),
-    notHeld: async () => [],
+    sort: async () => ({ missing: [], waiting: [] }),
   };
   const session = new Reconciliation("n1", 10, own, {
     send: ([verb]) => void happened.push(String(verb)),

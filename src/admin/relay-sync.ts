@@ -15,6 +15,7 @@ import { refusalText } from "../nostr/refusals.js";
 import { OneOffFailure } from "../sync/conversation.js";
 import { type OneOffSide, type OneOffTally, syncOnce } from "../sync/one-off.js";
 import { ownSide } from "../sync/own-side.js";
+import type { SortedIds } from "../sync/reconciliation.js";
 import { done, type Outcome, refusal } from "./outcome.js";
 import type { AdminParts, Progress } from "./parts.js";
 
@@ -81,7 +82,7 @@ function sideOf(parts: AdminParts, intake: Intake, { relay, refused, forMirror }
   const own = ownSide(store, clock, () => config().negentropyMaxRecords);
   return {
     timedIds: own.timedIds,
-    notHeld: forMirror ? (ids) => notWaiting(parts, ids) : own.notHeld,
+    sort: forMirror ? (ids) => forgivingly(parts, ids) : own.sort,
     async events(ids) {
       const found: { id: (typeof ids)[number]; text: string }[] = [];
       for (const id of ids) {
@@ -101,12 +102,13 @@ function sideOf(parts: AdminParts, intake: Intake, { relay, refused, forMirror }
   };
 }
 
-async function notWaiting({ store }: AdminParts, ids: readonly EventId[]): Promise<EventId[]> {
+/** What was refused before is missing, not remembered. */
+async function forgivingly({ store }: AdminParts, ids: readonly EventId[]): Promise<SortedIds> {
   const missing: EventId[] = [];
   for (const id of ids) {
     if (!(await store.has(id)) && !(await waitingEntry(store, id))) missing.push(id);
   }
-  return missing;
+  return { missing, waiting: [] };
 }
 
 /** Filters as JSON from outside; none means all events. */

@@ -13,6 +13,7 @@ import type { AskedServer } from "./asked-servers.js";
 import { runContributorFetch } from "./contributor-fetch.js";
 import type { HuntConfig } from "./core/config.js";
 import { HuntCore } from "./core/core.js";
+import { originOf } from "./core/select-urls.js";
 import { type EndedFetch, type FetchCommand, type FetchLeave, HuntDriver, type OtherCommand } from "./core-driver.js";
 import { Followed, type FollowedRepository } from "./followed.js";
 import { type HuntedRepository, huntedRepository } from "./hunted-repository.js";
@@ -149,6 +150,11 @@ export class Hunting {
   /** Who was asked for its data since the start, and what came of it. */
   askedServers(name: RepositoryName): readonly AskedServer[] {
     return this.#followed.serversOf(placeText(name))?.list() ?? [];
+  }
+
+  /** A relay serves an event that waits here: its server has the git data, by its own promise. */
+  servedBy(event: EventId, relay: string): void {
+    this.#driver.input({ type: "served", event, origin: originOf(relay) });
   }
 
   /** Its servers are asked again at once. False: nothing of it is missing. */

@@ -21,6 +21,9 @@ export const kinds = {
 /** Events that begin a thread about a repository; sync follows what tags them. */
 export const rootKinds: readonly number[] = [kinds.patch, kinds.pullRequest, kinds.pullRequestUpdate, kinds.issue];
 
+/** Events that are served only together with git data of their own. */
+export const gitDataKinds: ReadonlySet<number> = new Set([kinds.state, kinds.pullRequest, kinds.pullRequestUpdate]);
+
 const named = new Set<number>([...Object.values(kinds), 1, 7, 1622, 1624, 1630, 1631, 1632, 1633, 1985, 9735]);
 
 /** A metric label: kinds nobody here has heard of share one, so that strangers cannot make labels. */

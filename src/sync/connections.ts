@@ -226,7 +226,10 @@ export class Connections {
       ended: (result) => {
         connection.sessions.delete(session);
         if (!result.ok) tell({ type: "reconcileFailed", ...of, kind: result.kind });
-        else tell({ type: "reconciled", ...of, missing: result.missing, peerMissing: result.peerMissing.length });
+        else {
+          const { missing, waiting, peerMissing } = result;
+          tell({ type: "reconciled", ...of, missing, waiting, peerMissing: peerMissing.length });
+        }
       },
       fault,
     });

@@ -5,12 +5,13 @@ import { randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.js";
 import type { Logger } from "../config/logging.js";
 import type { Intake } from "../intake/intake.js";
+import type { EventId } from "../nostr/ids.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { Store } from "../store/port.js";
 import { Connections } from "./connections.js";
 import type { SyncConfig } from "./core/config.js";
 import { SyncCore } from "./core/core.js";
-import type { Command, Input, Random, Time } from "./core/messages.js";
+import type { Command, Input, Random, RelayKey, Time } from "./core/messages.js";
 import type { CoreSnapshot } from "./core/snapshot.js";
 import type { DialParts } from "./dial.js";
 import { KeptRows } from "./kept-rows.js";
@@ -34,6 +35,8 @@ export interface SyncEngineParts {
   readonly linkTimes: () => LinkTimes;
   /** Records of our own that one negentropy session may compare. */
   readonly maxRecords: () => number;
+  /** A relay serves an event that waits here for its git data. */
+  readonly servedThere: (id: EventId, relay: RelayKey) => void;
   readonly metrics: SyncMetrics;
   readonly logger: Logger;
   readonly onFault: (error: unknown) => void;
@@ -140,6 +143,9 @@ export class SyncEngine {
         break;
       case "offerToIntake":
         this.#offers.add(command);
+        break;
+      case "servedThere":
+        this.#parts.servedThere(command.id, command.relay);
         break;
       case "lookUpRoots":
         this.#inBackground(this.#tellRoots(command.coordinate));

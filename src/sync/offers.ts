@@ -90,7 +90,7 @@ export class Offers {
   async #outcome({ event, relay, source }: Offer): Promise<Outcome> {
     const { store, intake } = this.#parts;
     // What waits already is known; intake's answer would not tell it from what has just begun to wait.
-    if (await store.row<WaitingEntry>("purgatory", waitingKeys.entry(event.id))) return { type: "duplicate" };
+    if (await store.row<WaitingEntry>("purgatory", waitingKeys.entry(event.id))) return { type: "waiting" };
     for (let attempt = 0; ; attempt++) {
       const answer = await intake.submit(event, { type: "sync", relay, phase: source });
       const delayMs = !answer.ok && answer.code === "rate-limited" ? busyRetriesMs[attempt] : undefined;

@@ -132,7 +132,7 @@ async function readAll(
   let seen = 0;
   for await (const events of pages(conversation, filter)) {
     seen += events.length;
-    const unheld = new Set(await own.notHeld(events.map(({ id }) => id)));
+    const unheld = new Set((await own.sort(events.map(({ id }) => id))).missing);
     tally.missingHere += unheld.size;
     const wanted = events.filter(({ id }) => unheld.has(id));
     await takeAll(own, wanted, tally);

@@ -2,29 +2,32 @@
 // what belongs to one (layer 4).
 
 import { rememberedId } from "../admission/remembered.js";
-import { waitingKeys } from "../admission/waiting.js";
+import { type WaitingEntry, waitingKeys } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { parseAddress } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
-import { rootKinds } from "../nostr/kinds.js";
+import { gitDataKinds, rootKinds } from "../nostr/kinds.js";
 import type { Store } from "../store/port.js";
 import type { OwnSide } from "./reconciliation.js";
 
 export const ownSide = (store: Store, clock: Clock, maxRecords: () => number): OwnSide => ({
   timedIds: (filter, signal) => store.timedIds(filter, maxRecords(), signal),
-  async notHeld(ids) {
+  async sort(ids) {
     const missing: EventId[] = [];
+    const waiting: EventId[] = [];
     for (const id of ids) {
       if (await store.has(id)) continue;
-      if (await store.row("purgatory", waitingKeys.entry(id))) continue;
+      const entry = await store.row<WaitingEntry>("purgatory", waitingKeys.entry(id));
+      if (entry && gitDataKinds.has(entry.eventKind)) waiting.push(id);
+      if (entry) continue;
       // Deleted and superseded ones are known by what the core remembers: an id alone does not say whose it is, and
       // a stranger's deletion must not keep it out (threats.md row 30).
       if (await rememberedId(store, id, unixSeconds(clock))) continue;
       missing.push(id);
     }
-    return missing;
+    return { missing, waiting };
   },
 });
 

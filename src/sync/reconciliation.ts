@@ -13,12 +13,19 @@ import type { ReconcileFailure } from "./core/messages.js";
 export interface OwnSide {
   /** Undefined when there are more than we care to compare at once. */
   timedIds(filter: Filter, signal: AbortSignal): Promise<TimedIds | undefined>;
-  /** Those that are neither stored nor held nor remembered. */
-  notHeld(ids: readonly EventId[]): Promise<EventId[]>;
+  sort(ids: readonly EventId[]): Promise<SortedIds>;
+}
+
+/** What a peer has and our side of the exchange did not show. */
+export interface SortedIds {
+  /** Neither stored nor held nor remembered. */
+  readonly missing: readonly EventId[];
+  /** Held here until their git data comes. */
+  readonly waiting: readonly EventId[];
 }
 
 export type ReconcileResult =
-  | { readonly ok: true; readonly missing: readonly EventId[]; readonly peerMissing: readonly EventId[] }
+  | ({ readonly ok: true; readonly peerMissing: readonly EventId[] } & SortedIds)
   | { readonly ok: false; readonly kind: ReconcileFailure; readonly text: string };
 
 export interface ReconciliationHooks {
@@ -82,8 +89,8 @@ export class Reconciliation {
     }
     this.#client = undefined;
     this.hooks.send(["NEG-CLOSE", this.session]);
-    this.own.notHeld(this.#missing).then(
-      (missing) => this.#end({ ok: true, missing, peerMissing: this.#peerMissing }),
+    this.own.sort(this.#missing).then(
+      (sorted) => this.#end({ ok: true, ...sorted, peerMissing: this.#peerMissing }),
       (error) => this.hooks.fault(error),
     );
   }

@@ -11,6 +11,7 @@ import type { Intake } from "../intake/intake.js";
 import { systemResolver } from "../net/resolve.js";
 import type { ServiceName } from "../net/url.js";
 import type { NostrEvent } from "../nostr/event.js";
+import type { EventId } from "../nostr/ids.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { Expiry } from "../purgatory/expiry.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
@@ -38,6 +39,8 @@ export interface SyncingParts {
   readonly registry: Registry;
   /** Left alone from the start. */
   readonly ignoredRelays: ReadonlySet<string>;
+  /** A relay, by its name as a service, serves an event that waits here for its git data. */
+  readonly servedThere: (id: EventId, relay: string) => void;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -96,6 +99,7 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
       userAgent: `holdfast/${parts.version}`,
     },
     linkTimes: () => linkTimes(live.current),
+    servedThere: parts.servedThere,
     maxRecords: () => live.current.negentropyMaxRecords,
     metrics,
     logger,

@@ -3,7 +3,7 @@
 
 import type { NostrEvent } from "../../nostr/event.js";
 import { tagValue } from "../../nostr/event.js";
-import { kinds } from "../../nostr/kinds.js";
+import { gitDataKinds, kinds } from "../../nostr/kinds.js";
 import type { Offer } from "./budgets.js";
 import { disconnect } from "./connection.js";
 import { authorKinds } from "./filters.js";
@@ -169,6 +169,9 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
   oneOfferLess(state, relay, step);
   if (input.coordinate !== undefined) settleBudget(state, input.coordinate, isNew, step);
   state.remembered.note(event, outcome, input.relay, step.now, step.out);
+  if ((outcome.type === "held" || outcome.type === "waiting") && gitDataKinds.has(event.kind)) {
+    step.out.push({ type: "servedThere", relay: input.relay, id: event.id });
+  }
   if (isNew) {
     tally(step, "events", undefined, source);
     if (source === "live") {

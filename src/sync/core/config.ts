@@ -10,6 +10,8 @@ const hour = 60 * minute;
 export const syncDefaults = {
   // Following our own relay
   windowMs: 5 * second,
+  /** For an announcement that begins to wait: its owner is about to push, perhaps to another server. */
+  waitingWindowMs: second,
   maxRelaysPerRepo: 20,
   maxRelaysPerHost: 3,
   maxRelaysPerOwner: 50,

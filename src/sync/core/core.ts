@@ -70,7 +70,7 @@ export class SyncCore {
       case "listsChanged":
       case "wantIds":
         onOwnServer(state, input, step);
-        this.#openWindow(step);
+        this.#openWindow(input.type, step);
         break;
       case "ignoredRelays":
         ignore(state, input.relays, step);
@@ -173,6 +173,7 @@ export class SyncCore {
         const found = relay.bySub.get(input.session);
         if (!found) break;
         relay.peerMissing += input.peerMissing;
+        for (const id of input.waiting ?? []) step.out.push({ type: "servedThere", relay: relay.key, id });
         settle(state, relay, found, onReconciled(state, relay, found, input.missing, step), step);
         break;
       }
@@ -214,12 +215,15 @@ export class SyncCore {
     }
   }
 
-  /** The first input opens the window; later ones join and do not move its end. */
-  #openWindow(step: Step): void {
+  /** The first input opens the window; later ones join and do not move its end, except for one that is in a hurry. */
+  #openWindow(input: Input["type"], step: Step): void {
     const state = this.#state;
-    if (state.windowEndMs === Number.POSITIVE_INFINITY && state.wanted.changed) {
-      state.windowEndMs = step.now.monotonicMs + state.config.windowMs;
-    }
+    const { windowMs, waitingWindowMs } = state.config;
+    const isOpen = state.windowEndMs !== Number.POSITIVE_INFINITY;
+    const isUrgent = input === "waiting" && state.wanted.replayEnded;
+    if (!state.wanted.changed || (isOpen && !isUrgent)) return;
+    const endMs = step.now.monotonicMs + (isUrgent ? Math.min(windowMs, waitingWindowMs) : windowMs);
+    state.windowEndMs = Math.min(state.windowEndMs, endMs);
   }
 
   #runDue(step: Step): void {

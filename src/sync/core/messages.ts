@@ -52,6 +52,8 @@ export type Outcome =
   | { readonly type: "stored" }
   | { readonly type: "held" }
   | { readonly type: "duplicate" }
+  /** It waits in purgatory already. */
+  | { readonly type: "waiting" }
   /** A newer version at its address is stored. */
   | { readonly type: "superseded" }
   | { readonly type: "refused"; readonly code: RefusalCode };
@@ -124,6 +126,8 @@ export type Input =
       readonly type: "reconciled";
       readonly session: string;
       readonly missing: readonly EventId[];
+      /** What the peer has and what waits here for its git data. */
+      readonly waiting?: readonly EventId[];
       readonly peerMissing: number;
     } & OfLink)
   /** `too-many`: NEG-ERR blocked, our own cap, or more than `maxMissing`. */
@@ -192,6 +196,8 @@ export type Command =
     }
   /** Stored roots of a repository that became wanted after the replay: answered with `accepted`. */
   | { readonly type: "lookUpRoots"; readonly coordinate: string }
+  /** The relay serves an event that waits here for its git data. */
+  | { readonly type: "servedThere"; readonly relay: RelayKey; readonly id: EventId }
   | { readonly type: "remember"; readonly entry: RememberedId }
   | { readonly type: "forget"; readonly id: EventId }
   | { readonly type: "saveNaughty"; readonly relay: RelayKey; readonly kind: NaughtyKind; readonly untilWallMs: number }
