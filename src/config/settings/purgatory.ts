@@ -74,7 +74,7 @@ export const huntSettings = {
     fallback: "500",
     testFallback: "1200",
     reloadable: true,
-    help: "First hunt after an event from sync.",
+    help: "First hunt after an event from sync, and at a server that is seen to serve an event that waits here.",
   }),
   NGIT_GIT_HUNT_BASE_BACKOFF_SECS: limit(
     seconds({ min: 1 }),
