@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, afterEach, before, describe, it } from "node:test";
-import { QuarantineDirectory } from "../src/git/quarantine.js";
+import { GitRepository } from "../src/git/repository.js";
 import type { Oid } from "../src/nostr/ids.js";
 import type { RefName } from "../src/nostr/ref-name.js";
 import { type ClientResult, GitServer, hexId, runProgram } from "./harness/git-server.js";
@@ -342,12 +342,12 @@ describe("git push", () => {
     await server.mustGit(work, "push", "-q", url, `main:refs/nostr/${known}`);
     const before = await server.filesOf(identifier);
     const ids = [hexId(), hexId()];
-    const keep = QuarantineDirectory.prototype.keepUnclaimed;
+    const keep = GitRepository.prototype.keepUnclaimed;
     let kept = 0;
     context.mock.method(
-      QuarantineDirectory.prototype,
+      GitRepository.prototype,
       "keepUnclaimed",
-      async function (this: QuarantineDirectory, ...args: Parameters<typeof keep>) {
+      async function (this: GitRepository, ...args: Parameters<typeof keep>) {
         const data = await keep.apply(this, args);
         if (++kept === 3) throw new Error("planted: no space left on device");
         return data;

@@ -14,7 +14,7 @@
 
 import { type Address, addressOf } from "../nostr/address.js";
 import { eventFromStoredText, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { TableReader } from "../store/port.js";
 import { addressKey, identifierKey, type RepositoryName, repositoryKey } from "./names.js";
@@ -74,6 +74,8 @@ export interface PlaceholderRow {
   /** `30617:<owner>:<identifier>`; under `/prs/` the owner is the signer the path names. */
   readonly repository: string;
   readonly area: "main" | "prs";
+  /** What was pushed last. Rows of earlier versions lack it. */
+  readonly tip?: Oid;
   readonly ip: string;
   readonly bytes: number;
   readonly entered: number;

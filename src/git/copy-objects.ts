@@ -1,9 +1,10 @@
-// Copies objects from one repository into another's quarantine as one pack: pack-objects there, index-pack here.
+// Copies what some ids reach into a quarantine as one pack: pack-objects there, index-pack here. From one repository to
+// another, and out of a quarantine that may hold more than its tips name.
 
 import { pipeline } from "node:stream/promises";
 import type { Oid } from "../nostr/ids.js";
 import { type ObjectPlace, objectTypes } from "./objects.js";
-import type { QuarantineDirectory } from "./quarantine.js";
+import { QuarantineDirectory } from "./quarantine.js";
 import { checkedOid, GitError } from "./run.js";
 
 export async function copyObjects(
@@ -17,6 +18,7 @@ export async function copyObjects(
   const lines = [...oids.map(checkedOid), "--not", ...shared.map(checkedOid)];
   const packing = await from.git.start(["pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet"], {
     directory: from.directory,
+    env: from.env ?? {},
     stdin: true,
   });
   const indexing = await into.git.start(["index-pack", "--stdin", "--fix-thin"], {
@@ -30,4 +32,21 @@ export async function copyObjects(
   const [packed, indexed] = await Promise.all([packing.exit, indexing.exit]);
   if (packed.code !== 0) throw new GitError("pack-objects", packed);
   if (indexed.code !== 0) throw new GitError("index-pack", indexed);
+}
+
+/** Another quarantine, with what these reach and the refs do not: bytes that no tip names stay behind. `here`: what the refs name. */
+export async function reachedBy(
+  quarantine: QuarantineDirectory,
+  tips: readonly Oid[],
+  here: readonly Oid[],
+): Promise<QuarantineDirectory> {
+  const { git, repositoryDirectory, clock } = quarantine;
+  const reached = await QuarantineDirectory.make(git, repositoryDirectory, clock);
+  try {
+    await copyObjects(quarantine.place, reached, tips, here);
+    return reached;
+  } catch (error) {
+    await reached.drop();
+    throw error;
+  }
 }

@@ -75,7 +75,21 @@ export function decidePush(facts: PushFacts): PushDecision {
   const verdicts = commands.map(
     (command) => nostr.get(command) ?? chosen.verdicts.get(command) ?? refused(command, "internal", "not decided"),
   );
-  return settle(verdicts, chosen.candidate, facts.atomic);
+  return settle(unmixed(verdicts), chosen.candidate, facts.atomic);
+}
+
+/**
+ * Data of unknown events has limits of its own, which nobody could keep in a pack that brings other data as well: such
+ * a push is refused (threats.md row 45).
+ */
+function unmixed(verdicts: readonly CommandVerdict[]): readonly CommandVerdict[] {
+  const effects = new Set(verdicts.map((verdict) => (verdict.ok ? verdict.effect : "none")));
+  if (!effects.has("move") || !effects.has("placeholder")) return verdicts;
+  const reason =
+    "refs of events this server does not know yet are taken by themselves only: push them in a push of their own";
+  return verdicts.map((verdict) =>
+    verdict.ok && verdict.effect !== "none" ? refused(verdict.command, "unclaimed-budget", reason) : verdict,
+  );
 }
 
 /** Under `atomic` one refusal is everybody's. */
@@ -235,6 +249,11 @@ function decideNostrRef(command: PushCommand, { authority, current }: PushFacts)
     return refused(command, "nostr-delete", `${command.ref} cannot be deleted by a push: ${why}`);
   }
   if (!event.known) {
+    if (event.heldAt === command.new) return allowed(command, "none");
+    if (event.heldAt !== undefined) {
+      const reason = `another commit, ${short(event.heldAt)}, was pushed for that event first and holds its ref`;
+      return refused(command, "nostr-other-tip", `${reason}: publish the event, its c tag decides`);
+    }
     if (authority.unclaimed.ok) return allowed(command, "placeholder");
     return refused(command, "unclaimed-budget", authority.unclaimed.reason);
   }

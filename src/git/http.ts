@@ -120,7 +120,10 @@ export class GitHttp {
   ): Promise<Outcome> {
     if (!isService(service)) return refuse(response, 404, "only git's smart protocol is served", "missing");
     const repository = await this.#onDisk(found);
-    const table = repository ? await repository.shownRefs() : emptyTable;
+    // Who pushes builds on what is here for good: unclaimed data counts as here for nothing.
+    const isForFetching = service === "git-upload-pack";
+    const refs = repository && (isForFetching ? repository.fetchableRefs() : repository.shownRefs());
+    const table = (await refs) ?? emptyTable;
     const answer = this.#advertiser.answer(table, service, protocolVersion(request.headers["git-protocol"]));
     response.statusCode = 200;
     response.setHeader("Content-Type", `application/x-${service}-advertisement`);

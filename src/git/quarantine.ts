@@ -3,15 +3,15 @@
 // the directory.
 
 import { randomBytes } from "node:crypto";
-import { link, mkdir, readdir, readFile, rename, stat } from "node:fs/promises";
+import { link, mkdir, readdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
-import type { EventId, Oid } from "../nostr/ids.js";
-import { ifPresent, makeDirectory, removeAll, replaceFile, syncPath } from "./durable-files.js";
+import type { Oid } from "../nostr/ids.js";
+import { ifPresent, removeAll, syncPath } from "./durable-files.js";
 import { missingObjects, type ObjectPlace } from "./objects.js";
-import { quarantinePrefix, unclaimedFolder } from "./repository-files.js";
+import { quarantinePrefix } from "./repository-files.js";
 import type { Git, GitEnvironment } from "./run.js";
-import type { Quarantine, UnclaimedData } from "./types.js";
+import type { Quarantine } from "./types.js";
 
 /** In the order in which git may see them: a pack is known by its .idx, which therefore comes last. */
 const packSuffixes = [".pack", ".rev", ".idx"] as const;
@@ -70,14 +70,15 @@ export class QuarantineDirectory implements Quarantine {
     await this.drop();
   }
 
-  async keepUnclaimed(eventId: EventId, tip: Oid): Promise<UnclaimedData> {
-    const folder = join(this.repositoryDirectory, unclaimedFolder, eventId);
-    await makeDirectory(join(folder, "pack"));
-    await linkPacks(join(this.directory, "pack"), join(folder, "pack"), await this.#packs());
-    const before = await readUnclaimed(this.repositoryDirectory, eventId);
-    const sinceMs = before?.sinceMs ?? this.clock.nowMs();
-    await replaceFile(join(folder, "tip"), JSON.stringify({ tip, sinceMs }));
-    return { eventId, tip, sinceMs, bytes: await packBytesIn(folder) };
+  /** They stay where they are as well: whoever is interrupted can begin again. */
+  async linkInto(folder: string): Promise<void> {
+    for (const pack of await this.#packs()) {
+      for (const suffix of packSuffixes) {
+        const name = pack + suffix;
+        await ifPresent(link(join(this.directory, "pack", name), join(folder, name)).catch(ignoreExisting));
+      }
+    }
+    await syncPath(folder);
   }
 
   async drop(): Promise<void> {
@@ -89,62 +90,10 @@ function ignoreExisting(error: unknown): void {
   if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
 }
 
-/** They stay where they are as well: whoever is interrupted can begin again. */
-async function linkPacks(from: string, to: string, packs: readonly string[]): Promise<void> {
-  for (const pack of packs) {
-    for (const suffix of packSuffixes) {
-      await ifPresent(link(join(from, pack + suffix), join(to, pack + suffix)).catch(ignoreExisting));
-    }
-  }
-  await syncPath(to);
-}
-
 async function movePacks(from: string, to: string, packs: readonly string[]): Promise<void> {
   if (packs.length === 0) return;
   for (const pack of packs) {
     for (const suffix of packSuffixes) await ifPresent(rename(join(from, pack + suffix), join(to, pack + suffix)));
   }
   await syncPath(to);
-}
-
-// ---- data of events that are not known yet -----------------------------------------------------------------------
-// Kept in an object directory of its own below `unclaimed/<event id>`, so that it counts as here for nothing else, no
-// fetch can reach it, housekeeping does not see it, and it goes in one piece (purgatory.md, Placeholder).
-
-async function packBytesIn(folder: string): Promise<number> {
-  let bytes = 0;
-  for (const name of (await ifPresent(readdir(join(folder, "pack")))) ?? []) {
-    bytes += (await ifPresent(stat(join(folder, "pack", name))))?.size ?? 0;
-  }
-  return bytes;
-}
-
-export async function readUnclaimed(repositoryDirectory: string, eventId: EventId): Promise<UnclaimedData | undefined> {
-  const folder = join(repositoryDirectory, unclaimedFolder, eventId);
-  const text = await ifPresent(readFile(join(folder, "tip"), "utf8"));
-  if (text === undefined) return undefined;
-  const { tip, sinceMs } = JSON.parse(text) as { tip: Oid; sinceMs: number };
-  return { eventId, tip, sinceMs, bytes: await packBytesIn(folder) };
-}
-
-/** The event came: its data joins the repository if the event's commit is in it, and goes otherwise. */
-export async function claimUnclaimed(place: ObjectPlace, eventId: EventId, tip: Oid): Promise<boolean> {
-  const { directory: repositoryDirectory } = place;
-  const folder = join(repositoryDirectory, unclaimedFolder, eventId);
-  const names = await ifPresent(readdir(join(folder, "pack")));
-  if (names === undefined) return false;
-  const together = { ...place, env: { ...place.env, GIT_ALTERNATE_OBJECT_DIRECTORIES: alternatePath(folder) } };
-  if ((await missingObjects(together, [tip])).size > 0) {
-    await removeAll(folder);
-    return false;
-  }
-  const packs = names.filter((name) => name.endsWith(".idx")).map((name) => name.slice(0, -".idx".length));
-  // Not moved: killed in the middle, a pack here and its index there would be neither's.
-  await linkPacks(join(folder, "pack"), join(repositoryDirectory, "objects/pack"), packs);
-  await removeAll(folder);
-  return true;
-}
-
-export async function dropUnclaimed(repositoryDirectory: string, eventId: EventId): Promise<void> {
-  await removeAll(join(repositoryDirectory, unclaimedFolder, eventId));
 }

@@ -5,6 +5,7 @@
 // Whatever is refused leaves no object, ref, lock or directory. Speaks no HTTP: gets chunks, gives verdicts.
 
 import type { Oid } from "../nostr/ids.js";
+import { reachedBy } from "./copy-objects.js";
 import { decidePush, nostrRefEventId, settle } from "./decide-push.js";
 import { objectTypes } from "./objects.js";
 import type { PushHooks, PushRequest, PushResult } from "./push-hooks.js";
@@ -176,7 +177,7 @@ class Push {
           const entry = { address: this.request.address, candidate, updates };
           if (updates.length > 0 && !(await this.#journal(entry))) return false;
           placeholders = await this.#keepAside(quarantine, again);
-          if (updates.length > 0) await quarantine.migrate();
+          if (updates.length > 0) await this.#moveIntoPlace(quarantine, updates);
           return true;
         },
       });
@@ -194,6 +195,18 @@ class Push {
     if (!decision.moves) return resultOf(decision.verdicts);
     const reason = "its states changed while it was written: try again";
     return resultOf(refuseAll(this.request.commands, { ok: false, code: "internal", reason }));
+  }
+
+  /** Anyone may push a pull request's commit: what came with it and is not part of it stays in quarantine. */
+  async #moveIntoPlace(quarantine: QuarantineDirectory, updates: readonly RefUpdate[]): Promise<void> {
+    if (!updates.every(({ ref }) => nostrRefEventId(ref))) return await quarantine.migrate();
+    const tips = updates.flatMap(({ to }) => to ?? []);
+    const reached = await reachedBy(quarantine, tips, await this.repository.tips());
+    try {
+      await reached.migrate();
+    } finally {
+      await reached.drop();
+    }
   }
 
   async #keepAside(quarantine: QuarantineDirectory, decision: PushDecision): Promise<readonly UnclaimedData[]> {
@@ -223,7 +236,7 @@ class Push {
   }
 
   async #decideAgain(quarantine: QuarantineDirectory): Promise<PushDecision> {
-    const authority = await this.#authority();
+    const authority = withRoomFor(quarantine.packBytes, await this.#authority());
     const { refs } = await this.repository.refs();
     const complete = new Map<CandidateState, boolean>();
     // Whether a candidate is complete matters only for deletions under one that does not govern yet.
@@ -251,6 +264,14 @@ class Push {
   }
 }
 
+/** Two pushes for one event may each have been small enough when they began. */
+function withRoomFor(packBytes: number, authority: PushAuthority): PushAuthority {
+  const { unclaimed } = authority;
+  if (!unclaimed.ok || packBytes <= unclaimed.maxBytes) return authority;
+  const reason = "too much was pushed for that event meanwhile: publish the event first";
+  return { ...authority, unclaimed: { ok: false, reason } };
+}
+
 interface Committed {
   readonly outcome: PushOutcome;
 }
@@ -268,7 +289,7 @@ async function keepPlaceholders(
   const before = new Set((await repository.unclaimed()).map(({ eventId }) => eventId));
   try {
     const kept: UnclaimedData[] = [];
-    for (const { id, tip } of wanted) kept.push(await quarantine.keepUnclaimed(id, tip));
+    for (const { id, tip } of wanted) kept.push(await repository.keepUnclaimed(quarantine, id, tip));
     return kept;
   } catch (error) {
     // A full disk in the middle of it: nobody would know of what is there.

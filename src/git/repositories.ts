@@ -48,6 +48,7 @@ export class Repositories implements RepositoryStore {
       clock,
       tables: new RefTables(maxRefsInMemory),
       refsKept: new RefsKept(),
+      fetchable: { basis: new WeakMap(), changes: 0 },
       refLocks: new KeyedLock(),
       workLocks: new KeyedLock(),
       givingWay: new GivingWay(),

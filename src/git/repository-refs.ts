@@ -23,6 +23,8 @@ export interface RepositoryContext {
   readonly clock: Clock;
   readonly tables: RefTables;
   readonly refsKept: RefsKept;
+  /** Tables with unclaimed refs: what each was made from, and how often unclaimed data changed anywhere. */
+  readonly fetchable: { readonly basis: WeakMap<RefTable, RefTable>; changes: number };
   /** Innermost: around reading and changing one repository's refs. */
   readonly refLocks: KeyedLock;
   /** Outer: one piece of work at a time on a repository (release, the end of a push). */

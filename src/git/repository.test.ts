@@ -79,7 +79,7 @@ describe("repository", () => {
     assert.equal(await repositories.removeIfEmpty(address), false, "it has a ref");
     await repository.updateRefs([{ ref, to: undefined }]);
     const quarantine = await repository.quarantine();
-    await quarantine.keepUnclaimed(eventId, oid);
+    await repository.keepUnclaimed(quarantine, eventId, oid);
     assert.equal(await repositories.removeIfEmpty(address), false, "it has data of an unknown event");
     await repository.dropUnclaimed(eventId);
     await repositories.whileUsed(address, async () => {

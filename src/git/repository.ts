@@ -3,13 +3,15 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type EventId, isEventId, type Oid } from "../nostr/ids.js";
+import type { RefName } from "../nostr/ref-name.js";
 import { copyObjects } from "./copy-objects.js";
 import { dropDamagedPacks } from "./damaged-packs.js";
 import { ifPresent } from "./durable-files.js";
 import { checkRepository } from "./fsck.js";
 import { housekeep, packFactsOf } from "./housekeeping.js";
 import { bytesOnlyReachedBy, missingObjects, objectTypes } from "./objects.js";
-import { claimUnclaimed, dropUnclaimed, QuarantineDirectory, readUnclaimed } from "./quarantine.js";
+import { QuarantineDirectory } from "./quarantine.js";
+import { sortRefs } from "./ref-files.js";
 import { bytesBelow, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
 import { RepositoryRefs } from "./repository-refs.js";
 import type {
@@ -17,9 +19,15 @@ import type {
   HousekeepingOutcome,
   ObjectType,
   PackFacts,
+  RefTable,
+  RefValue,
   Repository,
   UnclaimedData,
 } from "./types.js";
+import { claimUnclaimed, dropUnclaimed, keepUnclaimed, readUnclaimed, unclaimedObjects } from "./unclaimed.js";
+
+/** More haves cost more than they save. */
+const maxOtherTips = 2_000;
 
 export class GitRepository extends RepositoryRefs implements Repository {
   async missingObjects(oids: readonly Oid[], options: { readonly deep?: boolean } = {}): Promise<ReadonlySet<Oid>> {
@@ -43,9 +51,7 @@ export class GitRepository extends RepositoryRefs implements Repository {
     if ((await other.missingObjects(missing)).size > 0) return false;
     const quarantine = await this.quarantine();
     try {
-      const { refs } = await this.refs();
-      const here = [...new Set([...refs.values()].map(({ oid }) => oid))];
-      await copyObjects({ ...this.place, directory: other.directory }, quarantine, missing, here);
+      await copyObjects({ ...this.place, directory: other.directory }, quarantine, missing, await this.tips());
       if ((await quarantine.missingObjects(missing)).size > 0) return false;
       await quarantine.migrate();
       return true;
@@ -66,16 +72,76 @@ export class GitRepository extends RepositoryRefs implements Repository {
     return all.filter((data) => data !== undefined);
   }
 
+  async keepUnclaimed(quarantine: QuarantineDirectory, eventId: EventId, tip: Oid): Promise<UnclaimedData> {
+    const kept = await keepUnclaimed(quarantine, eventId, tip, await this.tips());
+    this.#unclaimedChanged();
+    return kept;
+  }
+
   claim(eventId: EventId, tip: Oid): Promise<boolean> {
     return this.duringPush(async () => {
-      // Sweeps at the first look: not while packs move.
-      await this.refs();
-      return await claimUnclaimed(this.place, eventId, tip);
+      const into = await this.quarantine();
+      try {
+        return await claimUnclaimed(into, eventId, tip, await this.tips());
+      } finally {
+        this.#unclaimedChanged();
+        await into.drop();
+      }
     });
   }
 
-  dropUnclaimed(eventId: EventId): Promise<void> {
-    return dropUnclaimed(this.directory, eventId);
+  async dropUnclaimed(eventId: EventId): Promise<void> {
+    await dropUnclaimed(this.directory, eventId);
+    this.#unclaimedChanged();
+  }
+
+  /** Branches and tags, and as many others as are worth telling git about. */
+  async tips(): Promise<Oid[]> {
+    const oids = new Set<Oid>();
+    const others = new Set<Oid>();
+    for (const [ref, { oid }] of (await this.refs()).refs) {
+      if (!ref.startsWith("refs/nostr/")) oids.add(oid);
+      else if (others.size < maxOtherTips) others.add(oid);
+    }
+    return [...new Set([...oids, ...others])];
+  }
+
+  async fetchableRefs(): Promise<RefTable> {
+    const shown = await this.shownRefs();
+    if (this.address.area !== "prs") return shown;
+    const { tables, fetchable } = this.context;
+    const key = `unclaimed ${this.key}`;
+    const kept = tables.get(key);
+    if (kept && fetchable.basis.get(kept) === shown) return kept;
+    const changes = fetchable.changes;
+    const refs = new Map<RefName, RefValue>(shown.refs);
+    for (const { eventId, tip } of await this.unclaimed()) {
+      const ref = `refs/nostr/${eventId}` as RefName;
+      if (!refs.has(ref)) refs.set(ref, { oid: tip, peeled: undefined });
+    }
+    if (refs.size === shown.refs.size) return shown;
+    const table = tables.set(key, { head: shown.head, refs: sortRefs(refs) });
+    fetchable.basis.set(table, shown);
+    // Read while it changed: good for this one answer only.
+    if (fetchable.changes !== changes) tables.delete(key);
+    return table;
+  }
+
+  /** Where the objects of these unclaimed tips lie: for a fetch that asks for them. */
+  async unclaimedObjects(tips: ReadonlySet<string>): Promise<string[]> {
+    const { refs } = await this.shownRefs();
+    const found: string[] = [];
+    for (const [ref, { oid }] of (await this.fetchableRefs()).refs) {
+      const id = ref.slice("refs/nostr/".length);
+      if (tips.has(oid) && !refs.has(ref) && isEventId(id)) found.push(unclaimedObjects(this.directory, id));
+    }
+    return found;
+  }
+
+  #unclaimedChanged(): void {
+    const { tables, fetchable } = this.context;
+    fetchable.changes += 1;
+    tables.delete(`unclaimed ${this.key}`);
   }
 
   async sizeBytes(): Promise<number> {

@@ -8,10 +8,10 @@ import { isEventId, isPubkey } from "../nostr/ids.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { asNpub, RepositoryAddress } from "./address.js";
 import { ifPresent, isMissing } from "./durable-files.js";
-import { readUnclaimed } from "./quarantine.js";
 import type { RefsKept } from "./refs-kept.js";
 import { identifierFile, repositoryConfig, unclaimedFolder } from "./repository-files.js";
 import type { RefTable, RepositoryStore, StagedRepositories } from "./types.js";
+import { readUnclaimed } from "./unclaimed.js";
 
 /** What makes up a pack; its .idx comes last because git knows a pack by it. */
 const packParts = [".pack", ".rev", ".mtimes", ".idx"];

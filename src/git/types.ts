@@ -34,7 +34,8 @@ export interface CandidateState extends StateStamp {
 
 /** What is known of the event a `refs/nostr/<id>` is named after. */
 export type NostrRefEvent =
-  | { readonly known: false }
+  /** `heldAt`: what was pushed first holds the ref (under `/prs/`, where it is shown). */
+  | { readonly known: false; readonly heldAt?: Oid }
   | {
       readonly known: true;
       /** Its `c`; undefined when that is no object id. */
@@ -197,8 +198,6 @@ export interface Quarantine {
   missingObjects(oids: readonly Oid[]): Promise<ReadonlySet<Oid>>;
   /** Moves the packs into the repository, durably. */
   migrate(): Promise<void>;
-  /** Keeps the packs apart as the data of an unknown event. */
-  keepUnclaimed(eventId: EventId, tip: Oid): Promise<UnclaimedData>;
   /** Removes everything; safe to call after migrate. */
   drop(): Promise<void>;
 }
@@ -235,6 +234,8 @@ export interface Repository {
   refs(): Promise<RefTable>;
   /** As clients see them: without what is withheld. */
   shownRefs(): Promise<RefTable>;
+  /** What can be fetched: under `/prs/` also the data of events nobody knows yet. */
+  fetchableRefs(): Promise<RefTable>;
   /** Shows what was withheld, at once. */
   publish(): void;
   /** Which of these are not here with everything they reach. `deep`: do not trust what existing refs reach (repair). */
@@ -250,9 +251,11 @@ export interface Repository {
   copyObjectsFrom(other: Repository, oids: readonly Oid[]): Promise<boolean>;
   quarantine(): Promise<Quarantine>;
   unclaimed(): Promise<readonly UnclaimedData[]>;
+  /** Keeps what the tip reaches apart as the data of an unknown event. */
+  keepUnclaimed(quarantine: Quarantine, eventId: EventId, tip: Oid): Promise<UnclaimedData>;
   /**
-   * The event came: if its tip, with all it reaches, is among the data, the packs move into the repository; otherwise
-   * they are deleted. False when there is nothing or it was deleted.
+   * The event came: if its tip, with all it reaches, is among the data, that much moves into the repository; whatever
+   * else there is is deleted. False when there is nothing or all was deleted.
    */
   claim(eventId: EventId, tip: Oid): Promise<boolean>;
   /** Deletes the data of an unclaimed push, objects included. */

@@ -9,8 +9,10 @@ import type { Send, ShareResult } from "./growing-answer.js";
 import type { GitHttpLimits } from "./http-types.js";
 import { isLsRefs, type LsRefsAnswers, v2Command } from "./ls-refs.js";
 import { encodePkt, lineOf, listPkts, type Pkt, PktError } from "./pkt-line.js";
+import { alternatePath } from "./quarantine.js";
 import { emptyTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
+import type { GitEnvironment } from "./run.js";
 import type { AnswerSource, SharedAnswers } from "./shared-answers.js";
 import type { RefTable } from "./types.js";
 
@@ -43,7 +45,7 @@ export async function planUpload(
   const { maxUploadLines } = limits();
   try {
     if (version === 2 && isLsRefs(body)) {
-      const table = repository ? await repository.shownRefs() : emptyTable;
+      const table = repository ? await repository.fetchableRefs() : emptyTable;
       const answer = lsRefs.answer(table, body, () => listPkts(body, maxUploadLines));
       if (answer) return { type: "answer", operation: "ls-refs", body: answer };
       return { type: "bad-request", reason: "this ls-refs request is not well formed" };
@@ -83,6 +85,26 @@ function planFetch(
   return { type: "run", operation: hasSomething ? "fetch" : "clone" };
 }
 
+const packsOf = async (repository: GitRepository): Promise<number> => (await repository.packFacts()).bytes;
+
+/** The ids a fetch asks for. */
+function wantsOf(body: Buffer, maxLines: number): Set<string> {
+  const wants = new Set<string>();
+  for (const pkt of listPkts(body, maxLines)) {
+    const id = pkt.type === "data" ? /^want ([0-9a-f]{40})/.exec(lineOf(pkt.payload))?.[1] : undefined;
+    if (id) wants.add(id);
+  }
+  return wants;
+}
+
+/** An environment variable has room for this many; a client that wants more at once is told that they are not here. */
+const maxAlternates = 256;
+
+const alternates = (folders: readonly string[]): GitEnvironment =>
+  folders.length === 0
+    ? {}
+    : { GIT_ALTERNATE_OBJECT_DIRECTORIES: folders.slice(0, maxAlternates).map(alternatePath).join(":") };
+
 export async function runUpload(
   repository: GitRepository,
   body: Buffer,
@@ -92,12 +114,14 @@ export async function runUpload(
   send: Send,
   signal: AbortSignal,
 ): Promise<ShareResult> {
-  const table = await repository.refs();
+  const isContributors = repository.address.area === "prs";
+  const table = isContributors ? await repository.fetchableRefs() : await repository.refs();
+  const unclaimed = isContributors ? await repository.unclaimedObjects(wantsOf(body, limits().maxUploadLines)) : [];
   const digest = createHash("sha256").update(body).digest("hex");
   const key = `${repository.address.key} ${table.generation} ${version} ${digest}`;
   const source: AnswerSource = {
     expectedBytes: async () => {
-      const bytes = packBytes.get(table) ?? (await repository.packFacts()).bytes;
+      const bytes = packBytes.get(table) ?? (await (isContributors ? repository.sizeBytes() : packsOf(repository)));
       packBytes.set(table, bytes);
       // The packs' own bytes, or fewer; then their framing, an ACK for each `have`, and what git says of its progress.
       return Math.ceil(bytes * 1.02) + 4 * 2 ** 20;
@@ -107,7 +131,7 @@ export async function runUpload(
       if (!release) return undefined;
       try {
         const job = await repository.context.git.start(["upload-pack", "--stateless-rpc", repository.directory], {
-          env: version === 0 ? {} : { GIT_PROTOCOL: `version=${version}` },
+          env: { ...(version === 0 ? {} : { GIT_PROTOCOL: `version=${version}` }), ...alternates(unclaimed) },
           limits: { wallClockMs: limits().totalMs },
           signal: ending,
           stdin: true,

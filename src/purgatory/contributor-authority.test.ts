@@ -26,6 +26,8 @@ const cases: readonly {
   readonly known: readonly KnownPullRequest[];
   readonly command: PushCommand;
   readonly held?: Oid;
+  /** Pushed before for an event that is not known. */
+  readonly unclaimed?: Oid;
   readonly allowance?: false;
   readonly closed?: string;
   readonly expected: string;
@@ -60,6 +62,20 @@ const cases: readonly {
   },
   { name: "an unknown event", known: [], command: to(nostr(unknownId), tip), expected: "placeholder" },
   {
+    name: "what was pushed before for an unknown event",
+    known: [],
+    command: to(nostr(unknownId), tip),
+    unclaimed: tip,
+    expected: "none",
+  },
+  {
+    name: "another commit than was pushed first for an unknown event",
+    known: [],
+    command: to(nostr(unknownId), other),
+    unclaimed: tip,
+    expected: "nostr-other-tip",
+  },
+  {
     name: "an unknown event above the budget",
     known: [],
     command: to(nostr(unknownId), tip),
@@ -81,6 +97,7 @@ const cases: readonly {
 for (const { name, expected, command, held, ...facts } of cases) {
   test(`under /prs/: ${name} is ${expected}`, () => {
     const authority = contributorAuthority(here, facts.known, {
+      held: new Map(facts.unclaimed ? [[unknownId, facts.unclaimed]] : []),
       unclaimed: facts.allowance === false ? { ok: false, reason: "enough" } : { ok: true, maxBytes: 1 },
       quota: { maxBytes: 1, reason: "" },
       closedReason: facts.closed,

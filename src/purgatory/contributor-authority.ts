@@ -3,11 +3,13 @@
 
 import type { RepositoryName } from "../admission/names.js";
 import type { NostrRefEvent, PushAuthority, UnclaimedAllowance } from "../git/types.js";
-import { type EventId, isOid } from "../nostr/ids.js";
+import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { KnownPullRequest } from "./pull-requests.js";
 
 export interface ContributorPushRules {
+  /** Of events that are not known: what was pushed first. */
+  readonly held: ReadonlyMap<EventId, Oid>;
   readonly unclaimed: UnclaimedAllowance;
   readonly quota: NonNullable<PushAuthority["quota"]>;
   /** Set when no push may be taken at all. */
@@ -17,9 +19,10 @@ export interface ContributorPushRules {
 export function contributorAuthority(
   { owner, identifier }: RepositoryName,
   known: Iterable<KnownPullRequest>,
-  { unclaimed, quota, closedReason }: ContributorPushRules,
+  { held, unclaimed, quota, closedReason }: ContributorPushRules,
 ): PushAuthority {
   const nostrEvents = new Map<EventId, NostrRefEvent>();
+  for (const [id, heldAt] of held) nostrEvents.set(id, { known: false, heldAt });
   for (const { event, contributor } of known) {
     const tip = pullRequestOf(event)?.tip;
     nostrEvents.set(event.id, {

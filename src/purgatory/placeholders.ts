@@ -6,9 +6,10 @@ import type { HourlyCounter } from "../admission/counters.js";
 import { type RepositoryName, repositoryAddress, repositoryKey, repositoryNamed } from "../admission/names.js";
 import { type PlaceholderRow, placeholders } from "../admission/waiting.js";
 import { putPlaceholder, removePlaceholder } from "../admission/waiting-writes.js";
+import { sizeText } from "../base/size-text.js";
 import type { RepositoryAddress } from "../git/address.js";
 import type { KeptAside, RepositoryStore, UnclaimedAllowance } from "../git/types.js";
-import { type EventId, isOid, type Pubkey } from "../nostr/ids.js";
+import { type EventId, isOid, type Oid, type Pubkey } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { Store, Transaction } from "../store/port.js";
 import { bookContribution } from "./contribution-quotas.js";
@@ -57,12 +58,28 @@ export class Placeholders {
   allowance(ip: string, name: PlacedName, ids: readonly EventId[], nowSeconds: number): UnclaimedAllowance {
     const { bytesEach, prsBytesEach, perIpAndHour } = this.settings().unclaimed;
     // By place as well: one id pushed into a thousand repositories would count once.
-    if (ids.every((id) => this.perHour.allows(ip, `${placeKey(name)} ${id}`, nowSeconds, perIpAndHour)))
-      return { ok: true, maxBytes: name.area === "prs" ? prsBytesEach : bytesEach };
-    return {
-      ok: false,
-      reason: "too many pushes for unknown events from your address: publish the event, or wait an hour",
-    };
+    if (!ids.every((id) => this.perHour.allows(ip, `${placeKey(name)} ${id}`, nowSeconds, perIpAndHour)))
+      return {
+        ok: false,
+        reason: "too many pushes for unknown events from your address: publish the event, or wait an hour",
+      };
+    const each = name.area === "prs" ? prsBytesEach : bytesEach;
+    const maxBytes = Math.min(each, ...ids.map((id) => each - (this.#rowOf(name, id)?.bytes ?? 0)));
+    if (maxBytes > 0) return { ok: true, maxBytes };
+    return { ok: false, reason: `${sizeText(each)} were pushed for that event already: publish the event first` };
+  }
+
+  /** Of these events, those that somebody pushed data for there, and what. */
+  tipsHeld(name: PlacedName, ids: readonly EventId[]): Map<EventId, Oid> {
+    const held = ids.flatMap((id): [EventId, Oid][] => {
+      const tip = this.#rowOf(name, id)?.tip;
+      return tip === undefined ? [] : [[id, tip]];
+    });
+    return new Map(held);
+  }
+
+  #rowOf(name: PlacedName, id: EventId): PlaceholderRow | undefined {
+    return this.#held.get(`${placeKey(name)}:${id}`);
   }
 
   /** Before the pusher hears `ok`: what cannot be written down is not kept. */
@@ -73,6 +90,7 @@ export class Placeholders {
         id: data.eventId,
         repository: repositoryAddress(address),
         area: address.area,
+        tip: data.tip,
         ip,
         bytes: data.bytes,
         entered: Math.floor(data.sinceMs / 1000),

@@ -310,7 +310,7 @@ describe("the waiting room", () => {
       ["c", tip],
     ];
     const event = makeEvent(keyOf("stranger"), 1618, tags, room.now);
-    const kept = await quarantine.keepUnclaimed(event.id, tip as Oid);
+    const kept = await repository.keepUnclaimed(quarantine, event.id, tip as Oid);
     await quarantine.drop();
     await pushedAside({
       address: diskAddress(name),

@@ -106,6 +106,7 @@ export class Pushes {
       : undefined;
     if (address.area === "prs") {
       return contributorAuthority(address, pullRequests.values(), {
+        held: placeholders.tipsHeld(address, unknown),
         unclaimed,
         quota: quotaLeft(await this.#accounts(address, true, [])),
         closedReason: closedReason ?? (await this.#unwantedReason(address)),
