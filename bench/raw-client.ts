@@ -20,8 +20,8 @@ export const pingOpcode = 0x9;
 export const emptyPong = Buffer.from([0x8a, 0x80, 0, 0, 0, 0]);
 
 /** A socket on which WebSocket frames follow. */
-export function openWebSocket(port: number): Promise<Socket> {
-  const socket = connect(port, "127.0.0.1");
+export function openWebSocket(port: number, localAddress = "127.0.0.1"): Promise<Socket> {
+  const socket = connect({ port, host: "127.0.0.1", localAddress });
   socket.setNoDelay(true);
   socket.write(
     "GET / HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
@@ -29,6 +29,7 @@ export function openWebSocket(port: number): Promise<Socket> {
   );
   return new Promise((resolve, reject) => {
     socket.once("error", reject);
+    socket.once("close", () => reject(new Error("closed during the handshake")));
     socket.once("data", (data: Buffer) => {
       const text = data.toString("latin1");
       if (text.startsWith("HTTP/1.1 101 ")) resolve(socket);
@@ -47,8 +48,8 @@ export class RawClient {
     this.socket = socket;
   }
 
-  static async connect(port: number): Promise<RawClient> {
-    const client = new RawClient(await openWebSocket(port));
+  static async connect(port: number, localAddress?: string): Promise<RawClient> {
+    const client = new RawClient(await openWebSocket(port, localAddress));
     client.socket.on("data", (bytes: Buffer) => client.#read(bytes));
     return client;
   }

@@ -68,7 +68,7 @@ export function runScene(scene: Scene): Promise<SceneResult> {
     const server = await start();
     const bootstrap = { NGIT_SYNC_BOOTSTRAP_RELAY_URL: `ws://${domain}` };
     const peer = await startBenchServer(join(folder, "peer"), { ...settings(peerDomain), ...bootstrap }, peerPort);
-    const repositories = await host(scene.repositories, port, peerPort, folder);
+    const repositories = await host(scene.repositories, [port, peerPort], await firstCommit(join(folder, "first")));
     process.stderr.write(`  ${repositories.length} repositories hosted, ${scene.seconds} s of traffic …\n`);
     const children: ChildProcess[] = [];
     for (const traffic of scene.processes(folder)) {
@@ -119,15 +119,17 @@ export function runScene(scene: Scene): Promise<SceneResult> {
   });
 }
 
-/** Announced to both servers, with one commit, pushed as anybody would. */
-async function host(count: number, port: number, peerPort: number, folder: string): Promise<HostedRepository[]> {
-  const work = join(folder, "first");
+/** A working copy with one empty commit on main. */
+export async function firstCommit(work: string): Promise<string> {
   await mkdir(work);
-  for (const args of [
-    ["init", "-q", "-b", "main"],
-    ["commit", "-q", "--allow-empty", "-m", "first"],
-  ])
-    await git(work, ...args);
+  await git(work, "init", "-q", "-b", "main");
+  await git(work, "commit", "-q", "--allow-empty", "-m", "first");
+  return work;
+}
+
+/** Announced to the server, and its peer where there is one, with what the working copy has, pushed as anybody would. */
+export async function host(count: number, ports: readonly number[], work: string): Promise<HostedRepository[]> {
+  const [port = 0] = ports;
   const tip = (await git(work, "rev-parse", "HEAD")).text.trim();
   const publisher = await Publisher.connect(port);
   const hosted: HostedRepository[] = [];
@@ -140,7 +142,6 @@ async function host(count: number, port: number, peerPort: number, folder: strin
       identifier: `repository-${index}`,
     };
     const d = ["d", repository.identifier];
-    const ports = [port, peerPort];
     const clone = ["clone", ...ports.map((one) => urlOf(one, repository))];
     const relays = ["relays", ...ports.map((one) => `ws://127.0.0.1:${one}`)];
     const state = [d, ["refs/heads/main", tip], ["HEAD", "ref: refs/heads/main"]];
@@ -159,7 +160,7 @@ async function host(count: number, port: number, peerPort: number, folder: strin
   return hosted;
 }
 
-async function missingEvents(port: number, ids: readonly string[]): Promise<number> {
+export async function missingEvents(port: number, ids: readonly string[]): Promise<number> {
   const client = await RawClient.connect(port);
   const found = new Set<string>();
   let end: () => void = () => undefined;
@@ -181,7 +182,7 @@ async function missingEvents(port: number, ids: readonly string[]): Promise<numb
 }
 
 /** A later state may have been stated and not pushed when the time was over: what was acknowledged must be reachable. */
-async function missingRefs(
+export async function missingRefs(
   port: number,
   repositories: readonly HostedRepository[],
   refs: Readonly<Record<string, string>>,

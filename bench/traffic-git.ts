@@ -51,8 +51,8 @@ export class Publisher {
     };
   }
 
-  static async connect(port: number): Promise<Publisher> {
-    return new Publisher(await RawClient.connect(port));
+  static async connect(port: number, localAddress?: string): Promise<Publisher> {
+    return new Publisher(await RawClient.connect(port, localAddress));
   }
 
   /** Each event of an owner is newer than the one before: within a second the lower id would win. */

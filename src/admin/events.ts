@@ -35,8 +35,8 @@ export async function importEvents(parts: AdminParts, values: readonly unknown[]
   const submit = async (event: NostrEvent): Promise<void> => {
     const answer = await intake.submit(event, { type: "import" });
     if (!answer.ok) noteRefused(tally, answer);
-    else if (answer.stored) tally.stored++;
-    else if (answer.message.startsWith("purgatory:")) tally.waiting++;
+    else if (answer.outcome === "stored") tally.stored++;
+    else if (answer.outcome === "held" || answer.outcome === "waiting") tally.waiting++;
     else tally.known++;
   };
   await Promise.all(

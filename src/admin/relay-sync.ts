@@ -93,7 +93,7 @@ function sideOf(parts: AdminParts, intake: Intake, { relay, refused, forMirror }
     },
     async take(event: NostrEvent) {
       const answer = await intake.submit(event, { type: "sync", relay, phase: "direct" });
-      if (answer.ok) return answer.stored || answer.message.startsWith("purgatory:") ? "stored" : "known";
+      if (answer.ok) return answer.outcome === "stored" || answer.outcome === "held" ? "stored" : "known";
       const announcement = announcementOf(event);
       if (announcement)
         refused?.({ owner: announcement.owner, identifier: announcement.identifier }, refusalText(answer));

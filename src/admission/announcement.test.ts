@@ -235,7 +235,7 @@ test("threats 19: a key has fifty repositories waiting, not more, and the refusa
   const world = new World({ caps: { announcementsPerIpAndHour: 1_000 } });
   for (let index = 0; index < 50; index++) await world.send(announcement("alice", `r${index}`));
   const verdict = await world.send(announcement("alice", "one-more"));
-  assert.equal(outcome(verdict), "rate-limited");
+  assert.equal(outcome(verdict), "too-many-waiting");
   assert.equal(outcome(await world.send(announcement("alice", "r0", [], later(1)))), "hold");
   assert.equal(outcome(await world.send(announcement("bob", "r0"))), "hold");
 });

@@ -63,11 +63,11 @@ export function decideAnnouncement(context: AnnouncementCase): Verdict {
     return refused("repository-list", "repository-blocked", "this repository is not wanted here", record(context));
   }
   if (isOlderThan(event, facts.stored))
-    return known("announcement", "duplicate: a newer version is stored", record(context));
+    return known("announcement", "superseded", "duplicate: a newer version is stored", record(context));
   if (isOlderThan(event, facts.waiting))
-    return known("announcement", "duplicate: a newer version is waiting", record(context));
+    return known("announcement", "superseded", "duplicate: a newer version is waiting", record(context));
   if (isOlderThan(event, facts.left))
-    return known("announcement", "duplicate: its author has withdrawn it", record(context));
+    return known("announcement", "superseded", "duplicate: its author has withdrawn it", record(context));
   if (facts.waiting?.id === event.id) return sameAgain(context, facts.waiting);
   if (facts.listing.inClone && facts.listing.inRelays && facts.whitelisted) return host(context, null);
   if (facts.archiveUrls) return host(context, { cloneUrls: facts.archiveUrls });
@@ -80,7 +80,7 @@ export function reviewAnnouncement(context: AnnouncementCase): Verdict {
   const { row, listing } = facts;
   const isOurs = listing.inClone && listing.inRelays && facts.whitelisted;
   const archive = isOurs ? null : facts.archiveUrls && { cloneUrls: facts.archiveUrls };
-  const unchanged = known("archive", "nothing changes", record(context));
+  const unchanged = known("archive", "duplicate", "nothing changes", record(context));
   if (!row || row.status === "deleted") return unchanged;
   if (facts.blacklisted || archive === undefined) return row.status === "leaving" ? unchanged : notHosted(context);
   const hasRepository = row.status !== "waiting" && row.status !== "soft";
@@ -98,7 +98,7 @@ export function reviewAnnouncement(context: AnnouncementCase): Verdict {
 function sameAgain(context: AnnouncementCase, waiting: NonNullable<AnnouncementFacts["waiting"]>): Verdict {
   const { facts, source, nowSeconds, caps } = context;
   if (waiting.phase === "waiting" || source.type !== "client") {
-    return known("announcement", purgatoryMessage, record(context));
+    return known("announcement", "waiting", purgatoryMessage, record(context));
   }
   if (facts.waitingOfKey >= caps.announcementsPerKey) return tooMany(context);
   const entry = { ...restarted(waiting, nowSeconds, caps), source: { type: "client" } as const };
@@ -186,7 +186,7 @@ function placeOnDisk({ facts }: AnnouncementCase, phase: "waiting" | "soft"): Re
 const tooMany = (context: AnnouncementCase): Verdict =>
   refused(
     "waiting-room",
-    "rate-limited",
+    "too-many-waiting",
     `this key has ${context.caps.announcementsPerKey} repositories waiting for git data: push to them first`,
     record(context),
   );

@@ -135,6 +135,8 @@ export interface LapseVerdict extends Accepted {
 /** Nothing changes: this event, or a newer one, is here or waits already. */
 export interface KnownVerdict extends Accepted {
   readonly action: "known";
+  /** It waits itself; it is here; or a newer one is here or waits, and it will not become welcome. */
+  readonly because: "waiting" | "duplicate" | "superseded";
   readonly message: string;
 }
 

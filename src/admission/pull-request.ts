@@ -45,10 +45,10 @@ export async function judgePullRequest(
   }
   const self = await waitingEntry(reader, event.id);
   if (self?.phase === "waiting" || (self && source.type !== "client"))
-    return known("pull-request", purgatoryMessage, facts);
+    return known("pull-request", "waiting", purgatoryMessage, facts);
   const remembered = source.type === "sync" ? await rememberedId(reader, event.id, nowSeconds) : undefined;
   if (remembered?.reason === "expired") {
-    return known("remembered", "duplicate: its git data was looked for in vain", facts);
+    return known("remembered", "superseded", "duplicate: its git data was looked for in vain", facts);
   }
   const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), caps);
   if (!room.ok) return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", facts);

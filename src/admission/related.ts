@@ -180,7 +180,7 @@ export async function holdRelated(
   { reader, source, nowSeconds }: AdmissionContext,
   caps: AdmissionCaps,
 ): Promise<Verdict> {
-  if (await waitingEntry(reader, event.id)) return known("related", purgatoryMessage, { waiting });
+  if (await waitingEntry(reader, event.id)) return known("related", "waiting", purgatoryMessage, { waiting });
   const withPlace: string[] = [];
   for (const address of waiting) {
     const name = repositoryNamed(address);

@@ -229,7 +229,7 @@ test("ten states of an author wait for an identifier: a newer one takes the plac
   for (const event of states) assert.equal(outcome(await world.send(event)), "hold");
   assert.equal((await waitingTotals(world.store)).entries, 10);
   assert.equal(await waitingEntry(world.store, states[0]!.id), undefined);
-  assert.equal(outcome(await world.send(state("alice", "x", undefined, later(-1)))), "rate-limited");
+  assert.equal(outcome(await world.send(state("alice", "x", undefined, later(-1)))), "too-many-waiting");
 });
 
 test("threats 19: a flood of big states takes nobody's place; whoever holds most gives way", async () => {

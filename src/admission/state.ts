@@ -98,19 +98,19 @@ export function decideState({ event, state, facts, context, caps }: StateCase): 
       : refused("state", "no-announcement", "no announcement exists for this repository", record);
   }
   if (facts.newest && compareNewestFirst(facts.newest, event) < 0) {
-    return known("state", "duplicate: a newer version is stored", record);
+    return known("state", "superseded", "duplicate: a newer version is stored", record);
   }
   if (facts.self?.phase === "waiting" || (facts.self && source.type !== "client")) {
-    return known("state", purgatoryMessage, record);
+    return known("state", "waiting", purgatoryMessage, record);
   }
-  if (facts.expired) return known("remembered", "duplicate: its git data was looked for in vain", record);
+  if (facts.expired) return known("remembered", "superseded", "duplicate: its git data was looked for in vain", record);
   const served = facts.repositories.some(({ row }) => isReleased(row));
   // Without refs there is nothing to wait for and nothing it may start: it neither releases nor prolongs a wait.
   if (state.refs.length === 0 && served) return stored("state", { ...record, empty: true });
   const evicted = ownOldestThatGivesWay(event, facts, caps);
   if (evicted === "none") {
     const count = caps.statesPerAuthorAndIdentifier;
-    return refused("waiting-room", "rate-limited", `${count} newer states of this repository wait already`, record);
+    return refused("waiting-room", "too-many-waiting", `${count} newer states of this repository wait already`, record);
   }
   if (!facts.hasRoom) {
     return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", record);

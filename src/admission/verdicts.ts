@@ -57,9 +57,15 @@ export function held(
   };
 }
 
-export const known = (rule: RuleName, message: string, facts: Facts = {}): KnownVerdict => ({
+export const known = (
+  rule: RuleName,
+  because: KnownVerdict["because"],
+  message: string,
+  facts: Facts = {},
+): KnownVerdict => ({
   ok: true,
   action: "known",
+  because,
   rule,
   facts,
   message,

@@ -19,5 +19,5 @@ test("soft announcements, however many, do not hide that a key has its share wai
   }
   const outcomes: string[] = [];
   for (let n = 0; n < 6; n++) outcomes.push(outcome(await world.send(announcement("alice", `z-waiting-${n}`))));
-  assert.deepEqual(outcomes, ["hold", "hold", "hold", "hold", "hold", "rate-limited"]);
+  assert.deepEqual(outcomes, ["hold", "hold", "hold", "hold", "hold", "too-many-waiting"]);
 });

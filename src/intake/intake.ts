@@ -6,7 +6,7 @@
 import { applyVerdict } from "../admission/apply.js";
 import type { DecisionLog } from "../admission/decision-log.js";
 import { decisionRecord } from "../admission/decisions.js";
-import type { AdmissionPolicy, Source, Verdict } from "../admission/policy.js";
+import type { AdmissionPolicy, KnownVerdict, Source, Verdict } from "../admission/policy.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
@@ -16,7 +16,9 @@ import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Tran
 export type IntakeAnswer =
   | {
       readonly ok: true;
-      readonly stored: boolean /** "", "duplicate: …" or "purgatory: …" */;
+      /** `held`: it waits from now on; `waiting`: it waited already. */
+      readonly outcome: "stored" | "held" | KnownVerdict["because"];
+      /** "", "duplicate: …" or "purgatory: …", for the client. */
       readonly message: string;
     }
   | Refusal;
@@ -56,8 +58,8 @@ export interface IntakeParts {
   readonly refusedAtOnce?: (event: NostrEvent) => Refusal | undefined;
 }
 
-const duplicate: IntakeAnswer = { ok: true, stored: false, message: "duplicate: this event is stored already" };
-const superseded: IntakeAnswer = { ok: true, stored: false, message: "duplicate: a newer version is stored" };
+const duplicate: IntakeAnswer = { ok: true, outcome: "duplicate", message: "duplicate: this event is stored already" };
+const superseded: IntakeAnswer = { ok: true, outcome: "superseded", message: "duplicate: a newer version is stored" };
 
 export function createIntake(parts: IntakeParts): Intake {
   const { store, verifier, policy, clock, observer } = parts;
@@ -87,11 +89,11 @@ export function createIntake(parts: IntakeParts): Intake {
     parts.decisions?.note(decisionRecord(verified, source, verdict, nowSeconds));
     if (!verdict.ok || !answer.ok) return answer;
     if (verdict.action === "relay") for (const listener of ephemeralListeners) listener(verified);
-    const wasWritten = answer.stored || (verdict.action !== "store" && verdict.action !== "leave");
+    const wasWritten = answer.outcome === "stored" || (verdict.action !== "store" && verdict.action !== "leave");
     if (!wasWritten || !parts.git) return answer;
     try {
       const isServed = await parts.git.follow(verified, verdict);
-      return isServed ? { ok: true, stored: true, message: "" } : answer;
+      return isServed ? { ok: true, outcome: "stored", message: "" } : answer;
     } catch (error) {
       parts.git.failed(event, error);
       return refuse("internal", "it was kept, but git could not follow: try again later");
@@ -108,8 +110,8 @@ export function createIntake(parts: IntakeParts): Intake {
     const put = await applyVerdict(tx, event, verdict, nowSeconds);
     if (!verdict.ok) return { verdict, answer: verdict };
     const message = verdict.message ?? "";
-    if (!put) return { verdict, answer: { ok: true, stored: false, message } };
-    if (put.stored) return { verdict, answer: { ok: true, stored: true, message } };
+    if (!put) return { verdict, answer: { ok: true, outcome: outcomeOf(verdict), message } };
+    if (put.stored) return { verdict, answer: { ok: true, outcome: "stored", message } };
     switch (put.reason) {
       case "duplicate":
         return { verdict, answer: duplicate };
@@ -152,12 +154,18 @@ export function createIntake(parts: IntakeParts): Intake {
   };
 }
 
+/** Of what was admitted and not put into the store. */
+function outcomeOf(verdict: Verdict & { readonly ok: true }): "held" | KnownVerdict["because"] {
+  if (verdict.action === "hold") return "held";
+  return verdict.action === "known" ? verdict.because : "duplicate";
+}
+
 const diskFull = refuse("disk-full", "the server's disk is full: try again later");
 
 function failureOf(error: unknown): Refusal {
   if (error instanceof StoreFullError) return diskFull;
   if (error instanceof StoreBusyError || error instanceof VerifierBusyError) {
-    return refuse("rate-limited", "the server is busy: try again in a few seconds");
+    return refuse("busy", "the server is busy: try again in a few seconds");
   }
   if (error instanceof StoreClosedError || error instanceof VerifierClosedError) {
     return refuse("shutting-down", "the server is shutting down: try again later");

@@ -71,7 +71,7 @@ export class EventTaking {
   #count(event: NostrEvent, answer: Awaited<ReturnType<Intake["submit"]>>): void {
     if (event.kind === kinds.announcement && !answer.ok) this.#noteRefused(event, answer);
     if (!answer.ok) this.tally.refused[answer.code] = (this.tally.refused[answer.code] ?? 0) + 1;
-    else if (answer.stored || answer.message.startsWith("purgatory:")) this.tally.taken++;
+    else if (answer.outcome === "stored" || answer.outcome === "held") this.tally.taken++;
     else this.tally.known++;
   }
 

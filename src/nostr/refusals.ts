@@ -30,8 +30,10 @@ export const refusalPrefixes = {
   "not-allowed": "restricted",
   "auth-required": "auth-required",
   "too-many": "blocked",
+  "too-many-waiting": "rate-limited",
   "rate-limited": "rate-limited",
   // Our own fault, or the disk's.
+  busy: "rate-limited",
   "disk-full": "error",
   "store-failed": "error",
   "shutting-down": "error",

@@ -85,7 +85,7 @@ export function createRelayMetrics(registry: Registry, abuseThreshold: () => num
       received: (event) => eventsReceived(kindLabel(event.kind)),
       decided(event, _source, answer) {
         if (!answer.ok) eventsRejected.inc({ kind: kindLabel(event.kind), reason: answer.code });
-        else if (answer.stored) eventsStored(kindLabel(event.kind));
+        else if (answer.outcome === "stored") eventsStored(kindLabel(event.kind));
       },
     },
   };

@@ -11,6 +11,7 @@ import type { Store } from "../store/port.js";
 import { Connections } from "./connections.js";
 import type { SyncConfig } from "./core/config.js";
 import { SyncCore } from "./core/core.js";
+import type { Copy } from "./core/in-step.js";
 import type { Command, Input, Random, RelayKey, Time } from "./core/messages.js";
 import type { CoreSnapshot } from "./core/snapshot.js";
 import type { DialParts } from "./dial.js";
@@ -118,6 +119,10 @@ export class SyncEngine {
 
   snapshot(): CoreSnapshot {
     return this.#core.snapshot(this.now());
+  }
+
+  copiesOf(coordinate: string): Copy[] {
+    return this.#core.copiesOf(coordinate, this.now());
   }
 
   now(): Time {

@@ -9,6 +9,7 @@ const sentences: Readonly<Record<string, string>> = {
   "link-lost": "the connection to a relay was lost",
   "stale-reset": "away for too long: everything is compared anew",
   "daily-sync": "the daily comparison begins",
+  resync: "what our own trouble lost is fetched with a full comparison",
   "daily-summary": "the daily comparison found events that live should have brought",
   "startup-summary": "history brought new events",
   "reconnect-summary": "a reconnect found events that live should have brought",

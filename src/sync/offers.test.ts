@@ -21,11 +21,13 @@ const offer = (name: string): Offer => ({
 /** Offers whose submissions wait until the test answers them. */
 function openOffers() {
   const clock = new ManualClock();
+  const store = createMemoryStore({ clock });
+  const faults: unknown[] = [];
   const submitted: ((answer: IntakeAnswer) => void)[] = [];
   let noticed = () => {};
   const verdicts: string[] = [];
   const offers = new Offers({
-    store: createMemoryStore({ clock }),
+    store,
     clock,
     intake: {
       submit: () =>
@@ -36,15 +38,15 @@ function openOffers() {
       onEphemeral: () => () => undefined,
       idle: async () => undefined,
     },
-    verdict: (_offer, outcome) => verdicts.push(outcome.type),
+    verdict: (_offer, outcome) => verdicts.push(outcome.type === "refused" ? outcome.code : outcome.type),
     full: () => undefined,
-    fault: (error) => assert.fail(String(error)),
+    fault: (error) => faults.push(error),
   });
   const nextSubmission = (): Promise<void> =>
     new Promise((resolve) => {
       noticed = resolve;
     });
-  return { clock, offers, submitted, verdicts, nextSubmission };
+  return { clock, store, offers, submitted, verdicts, faults, nextSubmission };
 }
 
 /** Everything that can happen without the clock or an answer has happened. */
@@ -61,7 +63,7 @@ test("close() waits for what intake was given", async () => {
   });
   await settled();
   assert.equal(isClosed, false, "git may still follow the event");
-  submitted[0]!({ ok: true, stored: true, message: "" });
+  submitted[0]!({ ok: true, outcome: "stored", message: "" });
   await closing;
   assert.deepEqual(verdicts, []);
 });
@@ -71,8 +73,24 @@ test("close() does not wait for the time to try again, and nothing is tried agai
   const given = nextSubmission();
   offers.add(offer("one"));
   await given;
-  submitted[0]!(refuse("rate-limited", "busy"));
+  submitted[0]!(refuse("busy", "busy"));
   await settled();
   await offers.close();
   assert.equal(submitted.length, 1);
+});
+
+test("an offer whose store or intake fails in passing has its verdict all the same", async (context) => {
+  const { offers, store, submitted, verdicts, faults, nextSubmission } = openOffers();
+  context.mock.method(store, "row", () => Promise.reject(new Error("in passing")), { times: 1 });
+  offers.add(offer("one"));
+  await settled();
+  assert.deepEqual(verdicts, ["store-failed"]);
+  const given = nextSubmission();
+  offers.add(offer("two"));
+  await given;
+  submitted[0]!(Promise.reject(new Error("in passing")) as never);
+  await settled();
+  assert.deepEqual(verdicts, ["store-failed", "store-failed"]);
+  assert.equal(faults.length, 2);
+  assert.equal(offers.waiting, 0);
 });

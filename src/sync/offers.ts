@@ -58,10 +58,12 @@ export class Offers {
 
   #start(): void {
     while (this.#running.size < maxAtOnce && this.#taken < this.#queue.length) {
-      const judging = this.#judge(this.#queue[this.#taken++] as Offer).finally(() => {
-        this.#running.delete(judging);
-        if (!this.#isClosed) this.#start();
-      });
+      const judging = this.#judge(this.#queue[this.#taken++] as Offer)
+        .catch(this.#parts.fault)
+        .finally(() => {
+          this.#running.delete(judging);
+          if (!this.#isClosed) this.#start();
+        });
       this.#running.add(judging);
     }
     if (this.#taken > 1_000 && this.#taken * 2 > this.#queue.length) {
@@ -75,12 +77,13 @@ export class Offers {
   }
 
   async #judge(offer: Offer): Promise<void> {
-    try {
-      const outcome = await this.#outcome(offer);
-      if (!this.#isClosed) this.#parts.verdict(offer, outcome);
-    } catch (error) {
+    // Every offer has its verdict: the core counts those on their way, and stops reading when they are many.
+    const failed = (error: unknown): Outcome => {
       if (!this.#isClosed) this.#parts.fault(error);
-    }
+      return { type: "refused", code: "store-failed" };
+    };
+    const outcome = await this.#outcome(offer).catch(failed);
+    if (!this.#isClosed) this.#parts.verdict(offer, outcome);
   }
 
   get #isClosed(): boolean {
@@ -93,7 +96,7 @@ export class Offers {
     if (await store.row<WaitingEntry>("purgatory", waitingKeys.entry(event.id))) return { type: "waiting" };
     for (let attempt = 0; ; attempt++) {
       const answer = await intake.submit(event, { type: "sync", relay, phase: source });
-      const delayMs = !answer.ok && answer.code === "rate-limited" ? busyRetriesMs[attempt] : undefined;
+      const delayMs = !answer.ok && answer.code === "busy" ? busyRetriesMs[attempt] : undefined;
       if (delayMs !== undefined && !this.#isClosed) await this.#pause(delayMs);
       if (delayMs === undefined || this.#isClosed) return outcomeOf(answer);
     }
@@ -116,8 +119,5 @@ export class Offers {
 /** Intake's answer in the core's words. */
 export function outcomeOf(answer: IntakeAnswer): Outcome {
   if (!answer.ok) return { type: "refused", code: answer.code };
-  if (answer.stored) return { type: "stored" };
-  if (answer.message.startsWith("purgatory:")) return { type: "held" };
-  // A newer version is here or waits, or its author has withdrawn it: this one will not become welcome.
-  return /^duplicate: (?!this event)/.test(answer.message) ? { type: "superseded" } : { type: "duplicate" };
+  return { type: answer.outcome === "waiting" ? "duplicate" : answer.outcome };
 }

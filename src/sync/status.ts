@@ -1,6 +1,8 @@
 // How sync is doing, relay by relay, for the status page and `holdfast status`: read only, made when asked for.
 
 import type { RelayStateName } from "./core/connection.js";
+import type { Copy } from "./core/in-step.js";
+import type { Sides } from "./core/messages.js";
 import type { SyncEngine } from "./engine.js";
 import type { RelayCounts, SyncMetrics } from "./metrics.js";
 
@@ -21,6 +23,10 @@ export interface RelayStatus extends RelayCounts {
   readonly inStep: boolean;
   /** Unix seconds at which it was in step last; null when it never was, or is now. */
   readonly lastInStep: number | null;
+  /** Since then, or since it is followed if it never was; 0 while it is in step. */
+  readonly outOfStepSeconds: number;
+  /** Repositories followed there, those compared clean at least once, and the second of the oldest such comparison. */
+  readonly compared: { readonly repositories: number; readonly clean: number; readonly oldest: number | null };
   /** Seconds until it may be dialled; null while connected or connecting. */
   readonly nextAttemptSeconds: number | null;
   readonly wantedItems: number;
@@ -33,6 +39,19 @@ export interface RelayStatus extends RelayCounts {
   readonly rotating: { readonly roots: number; readonly repositories: number };
   /** Unix seconds. */
   readonly lastEvent: number | null;
+}
+
+/** A repository's copy at a relay it lists. */
+export interface CopyStatus {
+  readonly relay: string;
+  readonly url: string | null;
+  readonly connected: boolean;
+  /** Nothing of this repository is known to be missing here now. */
+  readonly inStep: boolean;
+  /** Unix seconds of the last comparison after which nothing was missing here; null when there was none. */
+  readonly lastClean: number | null;
+  /** Events on both sides then, where negentropy compared this repository by itself. */
+  readonly sides: Sides | null;
 }
 
 export interface SyncStatus {
@@ -49,6 +68,13 @@ export interface SyncStatus {
 
 const secondsOf = (wallMs: number | undefined): number | null =>
   wallMs === undefined ? null : Math.floor(wallMs / 1_000);
+
+export const copyStatus = ({ compared, url, ...copy }: Copy): CopyStatus => ({
+  ...copy,
+  url: url ?? null,
+  lastClean: secondsOf(compared?.cleanWallMs),
+  sides: compared?.sides ?? null,
+});
 
 export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus {
   const snapshot = engine.snapshot();
@@ -69,6 +95,12 @@ export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus
       ignored: relay.ignored,
       inStep: relay.inStep,
       lastInStep: relay.inStep ? null : secondsOf(relay.inStepUntilMs),
+      outOfStepSeconds: Math.floor(relay.outOfStepMs / 1_000),
+      compared: {
+        repositories: relay.repositories,
+        clean: relay.comparedRepositories,
+        oldest: secondsOf(relay.oldestComparedWallMs),
+      },
       nextAttemptSeconds: waits ? Math.max(0, Math.ceil((relay.nextDialMs - nowMs) / 1_000)) : null,
       wantedItems: relay.items,
       confirmedItems: relay.confirmedItems,

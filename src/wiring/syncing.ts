@@ -19,7 +19,7 @@ import type { Store } from "../store/port.js";
 import { SyncEngine } from "../sync/engine.js";
 import { createSyncMetrics } from "../sync/metrics.js";
 import { PlaceholderSearch } from "../sync/placeholder-search.js";
-import { type SyncStatus, syncStatus } from "../sync/status.js";
+import { type CopyStatus, copyStatus, type SyncStatus, syncStatus } from "../sync/status.js";
 import { reachOf } from "./reach.js";
 import { repeatedly } from "./repeatedly.js";
 import { coreConfig, linkTimes } from "./sync-config.js";
@@ -55,6 +55,8 @@ export interface Syncing {
   /** False: it is not followed, or left alone. */
   reconnect(relay: string): boolean;
   status(): SyncStatus;
+  /** Where a repository (by coordinate) is followed, and when each copy was last compared clean. */
+  copiesOf(coordinate: string): CopyStatus[];
   close(): Promise<void>;
 }
 
@@ -149,6 +151,7 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
       return true;
     },
     status: () => syncStatus(engine, metrics),
+    copiesOf: (coordinate) => engine.copiesOf(coordinate).map(copyStatus),
     async close() {
       stopListening();
       await looking.close();

@@ -11,8 +11,8 @@ import { allStatesItem, announcementsItem, repositoryItem, rootItem, stateItem }
 import type { Job } from "./job.js";
 import { reconsider } from "./live-set.js";
 import type { EventSource, Input, RelayKey } from "./messages.js";
+import { isOurs, isTrouble } from "./refusals.js";
 import type { Relay } from "./relay.js";
-import { isTrouble } from "./remembered.js";
 import type { Step, SyncState } from "./state.js";
 import { log, tally } from "./telling.js";
 
@@ -185,11 +185,8 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
     if (outcome.type === "stored") judgeAgain(state, event, undefined, step);
   }
   if (!relay) return;
-  if (isTrouble(outcome)) {
-    // What our own trouble lost is fetched again with a full sync.
-    relay.nextDailyMs = Math.min(relay.nextDailyMs, step.now.monotonicMs + config.resyncAfterTroubleMs);
-    return;
-  }
+  if (isTrouble(outcome)) resyncLater(state, relay, step);
+  if (isOurs(outcome)) return;
   relay.judged += 1;
   if (outcome.type === "refused" && !isExpectedRefusal(event)) relay.refused += 1;
   if (relay.judged < config.refusedWindow) return;
@@ -197,6 +194,13 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
   relay.judged = 0;
   relay.refused = 0;
   if (share > config.refusedShare) pause(state, relay, "mostly-refused", config.refusedPauseMs, step);
+}
+
+/** What our own trouble lost is fetched with one full sync, when nothing was lost for a while; longer each time. */
+function resyncLater({ config, touched }: SyncState, relay: Relay, step: Step): void {
+  const waitMs = config.resyncAfterTroubleMs * 2 ** relay.resyncs;
+  relay.resyncMs = step.now.monotonicMs + Math.min(waitMs, config.maxResyncWaitMs);
+  touched.add(relay);
 }
 
 /** For the summaries; what live should have brought is also counted as a gap. */

@@ -25,6 +25,11 @@ export class Budgets {
     return this.#over.size > 0;
   }
 
+  /** Repositories that have used up their day. */
+  get over(): ReadonlySet<string> {
+    return this.#over;
+  }
+
   isOver(coordinate: string): boolean {
     return this.#over.has(coordinate);
   }

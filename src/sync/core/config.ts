@@ -106,6 +106,8 @@ export const syncDefaults = {
   maxOffersInFlight: 1000,
   /** Intake was in trouble (disk full, busy): what it lost is fetched again after this. */
   resyncAfterTroubleMs: 2 * minute,
+  /** Twice as long each time trouble was met again, up to this. */
+  maxResyncWaitMs: hour,
 };
 
 export type SyncConfig = Readonly<typeof syncDefaults> & {

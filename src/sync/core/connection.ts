@@ -2,6 +2,7 @@
 // "Connections"). States shown: disconnected, connecting, syncing, live, live with failures.
 
 import { allFresh, layerOrder, nextLayer, sweepOver } from "./actions.js";
+import { isInStep, noteCompared } from "./in-step.js";
 import { phaseOf, phases, slotOf, slots, type Word } from "./items.js";
 import { cancelJobs, dropJobs } from "./job-ends.js";
 import { beginLayerFour } from "./layer-four.js";
@@ -81,6 +82,7 @@ export function fullSync(state: SyncState, relay: Relay, round: Relay["round"], 
   relay.round = round;
   relay.peerMissing = 0;
   relay.catchUpFailed = false;
+  relay.resyncMs = Number.POSITIVE_INFINITY;
   relay.lastFullMs = step.now.monotonicMs;
   relay.nextDailyMs =
     step.now.monotonicMs + config.dailyMinMs + step.random() * (config.dailyMaxMs - config.dailyMinMs);
@@ -91,11 +93,16 @@ export function fullSync(state: SyncState, relay: Relay, round: Relay["round"], 
   }
 }
 
-/** The daily full sync, and the one a failed catch-up calls for (not more often than a link may be stale). */
+/** The daily full sync, and those a failed catch-up (not more often than a link may be stale) or our trouble call for. */
 export function syncAgain(state: SyncState, relay: Relay, step: Step): void {
   const nowMs = step.now.monotonicMs;
   if (relay.catchUpFailed)
     relay.nextDailyMs = Math.min(relay.nextDailyMs, relay.lastFullMs + state.config.staleAfterMs);
+  if (resyncDueMs(relay) <= nowMs) {
+    relay.resyncs += 1;
+    log(step, "info", "resync", relay);
+    fullSync(state, relay, "startup", step);
+  }
   if (relay.nextDailyMs > nowMs) return;
   const round = relay.catchUpFailed ? "startup" : "daily";
   log(step, "info", round === "daily" ? "daily-sync" : "stale-reset", relay);
@@ -105,18 +112,28 @@ export function syncAgain(state: SyncState, relay: Relay, step: Step): void {
 const isSyncing = (relay: Relay): boolean =>
   nextLayer(relay) !== undefined || relay.jobs.some((job) => job.kind === "batch");
 
+/** A sync that is under way is not called off for another. */
+export const resyncDueMs = (relay: Relay): number => (isSyncing(relay) ? Number.POSITIVE_INFINITY : relay.resyncMs);
+
 /** Keeps the good moment and notes the end of a round. */
-export function noteProgress(relay: Relay, step: Step): void {
+export function noteProgress(state: SyncState, relay: Relay, step: Step): void {
   const syncing = isSyncing(relay);
   const good =
     !syncing &&
     !relay.catchUpFailed &&
+    relay.resyncMs === Number.POSITIVE_INFINITY &&
     liveIsWhole(relay) &&
     !relay.sweeps.some((sweep) => sweep.source === "reconnect");
   if (relay.good && !good) relay.goodMoment = step.now;
   relay.good = good;
-  if (syncing || relay.layerFour || !good) return;
-  if (relay.offersInFlight === 0) summarise(relay, step);
+  const inStep = isInStep(state, relay, step.now.monotonicMs);
+  if (relay.inStep && !inStep) relay.lastInStep = step.now;
+  relay.inStep = inStep;
+  if (syncing || !good || relay.offersInFlight > 0) return;
+  noteCompared(state, relay, step.now.wallMs);
+  if (relay.layerFour) return;
+  relay.resyncs = 0;
+  summarise(relay, step);
   relay.round = "startup";
 }
 
@@ -169,7 +186,10 @@ function noteFailure(state: SyncState, relay: Relay, code: string, kind: string,
 export function onLost(state: SyncState, relay: Relay, byUs: boolean, step: Step): void {
   if (relay.status !== "connected") return;
   if (relay.good) relay.goodMoment = step.now;
+  if (relay.inStep) relay.lastInStep = step.now;
   relay.good = false;
+  relay.inStep = false;
+  relay.comparing.clear();
   relay.status = "disconnected";
   relay.limits = {};
   dropJobs(state, relay);

@@ -9,6 +9,7 @@ import type { SyncConfig } from "./config.js";
 import { noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
 import { dueMsOf } from "./deadlines.js";
 import { startWork } from "./history.js";
+import { addSides, type Copy, copiesOf } from "./in-step.js";
 import { expireQueries, reviveRetries, settle } from "./job-ends.js";
 import { onRelated } from "./layer-four.js";
 import { liveIsOpen, pumpLive } from "./live.js";
@@ -57,6 +58,11 @@ export class SyncCore {
   /** Gauges, the status page and the simulator's checks. */
   snapshot(now: Time): CoreSnapshot {
     return snapshotOf(this.#state, now);
+  }
+
+  /** Where a repository is followed, and when each copy was last compared clean. */
+  copiesOf(coordinate: string, now: Time): Copy[] {
+    return copiesOf(this.#state, coordinate, now.monotonicMs);
   }
 
   #handle(input: Input, step: Step): void {
@@ -173,6 +179,7 @@ export class SyncCore {
         const found = relay.bySub.get(input.session);
         if (!found) break;
         relay.peerMissing += input.peerMissing;
+        found.job.sides = addSides(found.job.sides, input.sides);
         for (const id of input.waiting ?? []) step.out.push({ type: "servedThere", relay: relay.key, id });
         settle(state, relay, found, onReconciled(state, relay, found, input.missing, step), step);
         break;
@@ -274,7 +281,7 @@ export class SyncCore {
         pumpLive(state, relay, step);
         if (liveIsOpen(relay, nowMs)) startWork(state, relay, step);
       }
-      noteProgress(relay, step);
+      noteProgress(state, relay, step);
     }
     relay.dueMs = dueMsOf(state, relay, step.now);
     state.nextDueMs = Math.min(state.nextDueMs, relay.dueMs);

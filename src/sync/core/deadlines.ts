@@ -1,5 +1,6 @@
 // When a relay must be looked at again if nothing happens before. Everything that waits for time is listed here.
 
+import { resyncDueMs } from "./connection.js";
 import { answerDueMs } from "./live.js";
 import type { Time } from "./messages.js";
 import { queryDeadlineMs } from "./query.js";
@@ -10,7 +11,7 @@ const never = Number.POSITIVE_INFINITY;
 
 function whenConnected(state: SyncState, relay: Relay, nowMs: number): number {
   const { config } = state;
-  let due = Math.min(relay.nextDailyMs, relay.turns.roots.dueMs, relay.turns.repos.dueMs);
+  let due = Math.min(relay.nextDailyMs, resyncDueMs(relay), relay.turns.roots.dueMs, relay.turns.repos.dueMs);
   if (relay.catchUpFailed) due = Math.min(due, relay.lastFullMs + config.staleAfterMs);
   for (const job of relay.jobs) for (const query of job.queries) due = Math.min(due, queryDeadlineMs(state, query));
   for (const retry of relay.retries) due = Math.min(due, retry.dueMs);

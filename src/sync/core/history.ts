@@ -22,6 +22,7 @@ function addJob(state: SyncState, relay: Relay, step: Step, parts: JobParts): tr
     unpageable: false,
     sweep: undefined,
     related: undefined,
+    sides: undefined,
     ...parts,
   });
   return true;

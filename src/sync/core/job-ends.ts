@@ -1,6 +1,7 @@
 // What the end of a query means for its job, and the end of a job for its items (spec "History" 5): confirmed only when
 // everything was answered, fresh again after a delay otherwise. Never stuck: every query has a time-out.
 
+import { noteBatch } from "./in-step.js";
 import { failuresOf, type Item, phaseOf, phases } from "./items.js";
 import type { Asked, Job, JobKind } from "./job.js";
 import { cancelQuery, type QueryEnd, queryDeadlineMs } from "./query.js";
@@ -50,6 +51,7 @@ function endJob(state: SyncState, relay: Relay, job: Job, step: Step): void {
     if (phaseOf(relay.items.get(item)) !== phases.pending) continue;
     setPhase(state, relay, item, job.barred.has(item) ? phases.barred : phases.confirmed, 0);
   }
+  noteBatch(state, relay, job);
   const { id: batch, layer, items, method, ended } = job;
   log(step, "debug", "batch-confirmed", relay, { batch, layer, items: items.length, method, ended });
 }

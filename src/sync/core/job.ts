@@ -2,7 +2,7 @@
 
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { Item, Layer } from "./items.js";
-import type { EventSource } from "./messages.js";
+import type { EventSource, Sides } from "./messages.js";
 
 /** Part of a filter's history: a group of values, a time range, kinds, an author (paging.ts). */
 export interface Slice {
@@ -80,6 +80,8 @@ export interface Job {
   /** Subscriptions that reached EOSE, sessions that ended: for the log. */
   readonly ended: string[];
   unpageable: boolean;
+  /** What its negentropy sessions said so far, together. */
+  sides: Sides | undefined;
 }
 
 /** One query and the job it belongs to. */

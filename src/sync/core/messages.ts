@@ -58,6 +58,20 @@ export type Outcome =
   | { readonly type: "superseded" }
   | { readonly type: "refused"; readonly code: RefusalCode };
 
+/** One side of a comparison: how many events, and a fingerprint of their ids (hex). */
+export interface Side {
+  readonly count: number;
+  readonly fingerprint: string;
+}
+
+/** What a negentropy session found on both sides, before anything held or refused here is subtracted. */
+export interface Sides {
+  readonly ours: Side;
+  readonly theirs: Side;
+  /** Events that are here and not there. */
+  readonly theyLack: number;
+}
+
 export type ReconcileFailure = "too-many" | "rate-limited" | "failed";
 
 export interface RememberedId {
@@ -129,6 +143,7 @@ export type Input =
       /** What the peer has and what waits here for its git data. */
       readonly waiting?: readonly EventId[];
       readonly peerMissing: number;
+      readonly sides?: Sides;
     } & OfLink)
   /** `too-many`: NEG-ERR blocked, our own cap, or more than `maxMissing`. */
   | ({ readonly type: "reconcileFailed"; readonly session: string; readonly kind: ReconcileFailure } & OfLink)

@@ -3,9 +3,10 @@
 import type { RelayUrl } from "../../net/url.js";
 import type { NostrEvent } from "../../nostr/event.js";
 import type { EventId } from "../../nostr/ids.js";
+import type { Compared } from "./in-step.js";
 import { type Item, type Layer, slots, type Word } from "./items.js";
 import type { Asked, Job, Related, Sweep } from "./job.js";
-import type { EventSource, RelayKey, RelayLimits, Time } from "./messages.js";
+import type { EventSource, RelayKey, RelayLimits, Sides, Time } from "./messages.js";
 
 /** A live subscription over one group of items (live.ts). Three filters of the same values, or one. */
 export class Chunk {
@@ -84,6 +85,12 @@ export class Relay {
   limits: RelayLimits = {};
   good = false;
   goodMoment: Time | undefined;
+  /** In step when it was last looked at, and the last moment at which it was, if it is no more (in-step.ts). */
+  inStep = false;
+  lastInStep: Time | undefined;
+  /** Repositories whose batches were confirmed in this round, and when each was last found to lack nothing. */
+  readonly comparing = new Map<number, Sides | undefined>();
+  readonly compared = new Map<number, Compared>();
   catchUpFailed = false;
   nextDailyMs = Number.POSITIVE_INFINITY;
   lastFullMs = Number.NEGATIVE_INFINITY;
@@ -129,6 +136,9 @@ export class Relay {
   /** Wait for verdicts that tell whether there is room for them today; few, because reading pauses. */
   readonly held: { readonly source: EventSource; readonly layerFour: boolean; readonly event: NostrEvent }[] = [];
   judged = 0;
+  /** When a full sync fetches what our own trouble lost, and how many there were since the last without trouble. */
+  resyncMs = Number.POSITIVE_INFINITY;
+  resyncs = 0;
   refused = 0;
   // core.ts
   /** When it wants to be looked at again. */
@@ -141,10 +151,10 @@ export class Relay {
     readonly host: string,
     /** Always wanted, never forgotten; changes with the list of services that are mirrored (targets.ts). */
     public bootstrap: boolean,
-    nowMs: number,
+    readonly followedMs: number,
   ) {
-    this.notBeforeMs = nowMs;
-    this.dayStartMs = nowMs;
+    this.notBeforeMs = followedMs;
+    this.dayStartMs = followedMs;
   }
 }
 

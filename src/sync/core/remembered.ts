@@ -10,28 +10,7 @@ import type { RefusalCode } from "../../nostr/refusals.js";
 import { ColdIds } from "./cold-ids.js";
 import type { SyncConfig } from "./config.js";
 import type { Command, Outcome, RelayKey, RememberedId, Time } from "./messages.js";
-
-/** What it refers to is not here yet, or not yet such that it is allowed. */
-const notYet = new Set<RefusalCode>([
-  "unrelated",
-  "no-announcement",
-  "not-a-maintainer",
-  "service-not-listed",
-  "waiting-room-full",
-]);
-const byLists = new Set<RefusalCode>(["author-blocked", "repository-blocked", "event-blocked", "not-whitelisted"]);
-const forGood = new Set<RefusalCode>(["deleted", "vanished", "expired"]);
-const trouble = new Set<RefusalCode>([
-  "rate-limited",
-  "disk-full",
-  "store-failed",
-  "shutting-down",
-  "internal",
-  "auth-required",
-]);
-
-/** Our own server could not take it: nothing is said about the event. */
-export const isTrouble = (outcome: Outcome): boolean => outcome.type === "refused" && trouble.has(outcome.code);
+import { byLists, forGood, notYet } from "./refusals.js";
 
 const isListed = (kind: number): boolean => kind === kinds.announcement || kind === kinds.state;
 const maxReferences = 50;
@@ -70,7 +49,8 @@ export class Remembered {
     const reason = outcome.type === "superseded" ? "superseded" : outcome.type === "refused" ? outcome.code : undefined;
     if (reason === undefined) return;
     const code = reason === "superseded" ? undefined : reason;
-    if (code && notYet.has(code)) this.#keepHot(event, relay, time);
+    // The room is full for now: at most as long as what it refers to has not come.
+    if (code && (notYet.has(code) || code === "waiting-room-full")) this.#keepHot(event, relay, time);
     const isCold = !code || byLists.has(code) || forGood.has(code) || (notYet.has(code) && isListed(event.kind));
     if (!isCold) return;
     while (this.cold.size >= this.config.maxCold) this.#forget(this.cold.oldest()!, out);

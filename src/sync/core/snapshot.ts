@@ -2,7 +2,9 @@
 
 import { type RelayStateName, stateName } from "./connection.js";
 import type { HealthStatus } from "./health.js";
+import { isInStep } from "./in-step.js";
 import type { NaughtyKind, RelayKey, Time } from "./messages.js";
+import type { Relay } from "./relay.js";
 import type { SyncState } from "./state.js";
 import { urlOf } from "./targets.js";
 
@@ -18,10 +20,16 @@ export interface RelaySnapshot {
   readonly failures: number;
   readonly lastFailure: { readonly kind: string; readonly wallMs: number } | undefined;
   readonly ignored: boolean;
-  /** Everything it has for us was here, and still is as far as the link tells. */
+  /** Every wanted item confirmed, none failed, barred or overdue, and nothing in flight. */
   readonly inStep: boolean;
   /** Wall time at which it was last in step; undefined when it never was, or is now. */
   readonly inStepUntilMs: number | undefined;
+  /** Since it was last in step, or since it is followed if it never was; 0 while it is. */
+  readonly outOfStepMs: number;
+  /** Repositories followed there; how many of them were ever compared clean, and when the one that waits longest was. */
+  readonly repositories: number;
+  readonly comparedRepositories: number;
+  readonly oldestComparedWallMs: number | undefined;
   /** Monotonic time before which it is not dialled. */
   readonly nextDialMs: number;
   readonly items: number;
@@ -56,11 +64,20 @@ export interface CoreSnapshot {
   readonly waitingOnlyRelays: number;
 }
 
+function oldestOf({ compared }: Relay): number | undefined {
+  let oldest: number | undefined;
+  for (const { cleanWallMs } of compared.values()) oldest = Math.min(oldest ?? cleanWallMs, cleanWallMs);
+  return oldest;
+}
+
 export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
   const relays: RelaySnapshot[] = [];
   for (const relay of state.relays.values()) {
     const connected = relay.status === "connected";
     const linkMs = connected ? now.monotonicMs - relay.connectedMs : 0;
+    const inStep = isInStep(state, relay, now.monotonicMs);
+    // An event on its way is noticed here before the relay is looked at again.
+    const lastInStep = relay.inStep ? now : relay.lastInStep;
     const batches = relay.jobs.filter((job) => job.kind === "batch");
     relays.push({
       relay: relay.key,
@@ -73,8 +90,12 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
       failures: state.health.of(relay.key).failures,
       lastFailure: state.health.of(relay.key).lastFailure,
       ignored: state.ignored.has(relay.key),
-      inStep: connected && relay.good,
-      inStepUntilMs: relay.goodMoment?.wallMs,
+      inStep,
+      inStepUntilMs: inStep ? undefined : lastInStep?.wallMs,
+      outOfStepMs: inStep ? 0 : Math.max(0, now.monotonicMs - (lastInStep?.monotonicMs ?? relay.followedMs)),
+      repositories: relay.fullRepos,
+      comparedRepositories: relay.compared.size,
+      oldestComparedWallMs: oldestOf(relay),
       nextDialMs: Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, now)),
       items: relay.items.size,
       confirmedItems: relay.confirmedItems,

@@ -88,6 +88,7 @@ function unplace(state: SyncState, repo: Repo, relay: Relay, level: Repo["level"
   if (owners?.size === 0) state.byOwner.delete(repo.owner);
   if (!relay.bootstrap || repo.gone) removeItem(state, relay, stateItem(repo.ix));
   removeItem(state, relay, repositoryItem(repo.ix));
+  relay.compared.delete(repo.ix);
   for (const root of repo.roots) removeRootAt(state, relay, root);
 }
 
