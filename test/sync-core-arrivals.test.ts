@@ -131,6 +131,49 @@ describe("events that arrive", () => {
     assert.equal(only(arrive(driver, comment("five")), "offerToIntake").length, 1);
   });
 
+  describe("a flood on one repository", () => {
+    const flooded = (): { driver: Driver; offers: (arrived: NostrEvent) => number } => {
+      const driver = live({
+        maxNewPerCoordinatePerDay: 2,
+        maxOwnPerAuthorPerDay: 3,
+        dailyMinMs: 1e12,
+        dailyMaxMs: 1e12,
+      });
+      const offers = (arrived: NostrEvent): number => {
+        const offered = only(arrive(driver, arrived), "offerToIntake");
+        for (const offer of offered) driver.tell({ ...offer, type: "verdict", outcome: { type: "stored" } });
+        return offered.length;
+      };
+      for (const name of ["one", "two", "three"]) offers(comment(name));
+      assert.equal(offers(comment("four")), 0, "its day is over");
+      return { driver, offers };
+    };
+
+    it("does not freeze the states and announcements of those who decide in it", () => {
+      const { offers } = flooded();
+      assert.equal(offers(state("by its owner", "tool")), 1);
+      assert.equal(offers(state("by a maintainer", "tool", "bob")), 1);
+      assert.equal(offers(announcing("ann", "tool", ["wss://a.example"], { raw: "again" })), 1);
+    });
+
+    it("by states alone ends at a budget of their own, for that author and identifier, until the next day", () => {
+      const { driver, offers } = flooded();
+      for (const name of ["s1", "s2", "s3"]) assert.equal(offers(state(name, "tool")), 1);
+      assert.equal(offers(state("s4", "tool")), 0);
+      assert.deepEqual(
+        only(driver.said, "log").flatMap(({ code, fields }) => (code === "author-budget-hit" ? [fields] : [])),
+        [{ author: key("ann"), identifier: "tool" }],
+      );
+      assert.equal(offers(state("another's", "tool", "bob")), 1);
+      const from = driver.said.length;
+      driver.advance(25 * 60 * 60 * 1000);
+      driver.settle(relay, from);
+      const kinds = only(driver.said.slice(from), "reconcile").map(({ filter }) => filter.kinds?.[0]);
+      assert.ok(kinds.includes(30618), "what was not taken is asked for again");
+      assert.equal(offers(state("s4", "tool")), 1);
+    });
+  });
+
   it("a relay's budget for the day disconnects it until the day is over", () => {
     const driver = live({ maxNewPerRelayPerDay: 2 });
     judge(driver, comment("one"), { type: "stored" });

@@ -2,17 +2,14 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { NostrEvent } from "../src/nostr/event.js";
 import type { NaughtyKind } from "../src/sync/core/messages.js";
 import {
   announcing,
   bootstrap,
-  type CommandOf,
   coordinate,
   Driver,
   event,
   fetched,
-  key,
   only,
   subscribed,
 } from "../src/sync/core/testing/driver.js";
@@ -20,28 +17,7 @@ import {
 const relay = "a.example";
 const listed = ["wss://a.example"];
 
-const state = (name: string, author: string): NostrEvent =>
-  event(name, 30618, [["d", "tool"]], { pubkey: key(author) });
-
 describe("the sync core", () => {
-  it("counts a state against its own repository: a namesake that used up its day keeps nobody else's out", () => {
-    const driver = new Driver({ maxNewPerCoordinatePerDay: 2 });
-    driver.tell({ type: "accepted", event: announcing("eve", "tool", listed), hosted: true });
-    driver.makeLive(relay, announcing("ann", "tool", listed));
-    const { subscription } = subscribed(driver.said, "l")[0]!;
-    const offers = (arrived: NostrEvent): CommandOf<"offerToIntake">[] =>
-      only(driver.from(relay, "event", { subscription, event: arrived }), "offerToIntake");
-    const offered = (arrived: NostrEvent): number => offers(arrived).length;
-    for (const name of ["one", "two"]) {
-      for (const offer of offers(event(name, 1111, [["A", coordinate("eve", "tool")]]))) {
-        driver.tell({ ...offer, type: "verdict", outcome: { type: "stored" } });
-      }
-    }
-    assert.equal(offered(state("hers", "eve")), 0, "her own are for another day");
-    assert.equal(offered(state("his", "ann")), 1);
-    assert.equal(offered(state("of one he trusts", "ben")), 1);
-  });
-
   it("keeps a filter of states, its kind included, within the number of values a relay states", () => {
     const driver = new Driver({ maxLiveFilters: 4, disableNegentropy: true });
     for (let n = 0; n < 30; n++) {

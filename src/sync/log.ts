@@ -21,6 +21,7 @@ const sentences: Readonly<Record<string, string>> = {
   "relay-naughty": "a relay is plainly broken and left alone for a while",
   "negentropy-fallback": "a relay does not reconcile: history is read page by page",
   "repository-budget-hit": "a repository has brought its share of new events for today",
+  "author-budget-hit": "an author has brought as many announcements and states under one identifier as a day takes",
   "relay-budget-hit": "a relay has brought its share of new events for today",
   "mostly-refused": "nearly everything a relay sent was refused: it is paused",
   unpageable: "a relay's pages cannot show all events of one second",

@@ -92,7 +92,7 @@ export class Offers {
 
   async #outcome({ event, relay, source }: Offer): Promise<Outcome> {
     const { store, intake } = this.#parts;
-    // What waits already is known; intake's answer would not tell it from what has just begun to wait.
+    // What waits already costs a look-up here; intake would verify its signature first.
     if (await store.row<WaitingEntry>("purgatory", waitingKeys.entry(event.id))) return { type: "waiting" };
     for (let attempt = 0; ; attempt++) {
       const answer = await intake.submit(event, { type: "sync", relay, phase: source });
@@ -119,5 +119,5 @@ export class Offers {
 /** Intake's answer in the core's words. */
 export function outcomeOf(answer: IntakeAnswer): Outcome {
   if (!answer.ok) return { type: "refused", code: answer.code };
-  return { type: answer.outcome === "waiting" ? "duplicate" : answer.outcome };
+  return { type: answer.outcome };
 }

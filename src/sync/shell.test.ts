@@ -53,7 +53,7 @@ test("intake's answers are told apart by their codes, whatever their sentences s
   const outcomes = (["stored", "held", "waiting", "duplicate", "superseded"] as const).map(
     (outcome) => outcomeOf({ ok: true, outcome, message: "duplicate: a newer version is stored" }).type,
   );
-  assert.deepEqual(outcomes, ["stored", "held", "duplicate", "duplicate", "superseded"]);
+  assert.deepEqual(outcomes, ["stored", "held", "waiting", "duplicate", "superseded"]);
   assert.deepEqual(outcomeOf(refuse("unrelated", "x")), { type: "refused", code: "unrelated" });
 });
 

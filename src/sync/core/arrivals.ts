@@ -4,7 +4,7 @@
 import type { NostrEvent } from "../../nostr/event.js";
 import { tagValue } from "../../nostr/event.js";
 import { gitDataKinds, kinds } from "../../nostr/kinds.js";
-import type { Offer } from "./budgets.js";
+import type { Account, Offer } from "./budgets.js";
 import { disconnect } from "./connection.js";
 import { authorKinds } from "./filters.js";
 import { allStatesItem, announcementsItem, repositoryItem, rootItem, stateItem } from "./items.js";
@@ -44,23 +44,16 @@ export function isAskedFor(state: SyncState, relay: Relay, event: NostrEvent, jo
   return authorKinds.includes(event.kind) && (job?.related?.authors.includes(event.pubkey) ?? false);
 }
 
-/** The repository an event counts against. */
-function coordinateOf(state: SyncState, event: NostrEvent): string | undefined {
-  const { wanted } = state;
-  if (event.kind === kinds.state) {
-    const same = [...(wanted.withIdentifier(tagValue(event, "d") ?? "") ?? [])];
-    // A stranger's repository of the same name that has used up its day must not keep out the states of others.
-    const counts =
-      same.find(({ owner }) => owner === event.pubkey) ??
-      same.find(({ coordinate }) => !state.budgets.isOver(coordinate)) ??
-      same[0];
-    if (counts) return counts.coordinate;
-  }
+/** Whose budget an event counts against. */
+function accountOf({ wanted }: SyncState, event: NostrEvent): Account | undefined {
+  if (event.kind === kinds.state || event.kind === kinds.announcement)
+    return { author: event.pubkey, identifier: tagValue(event, "d") ?? "" };
   for (const [name, value] of event.tags) {
     if (name === undefined || value === undefined) continue;
-    if (addressTag.test(name) && wanted.repos.has(value)) return value;
+    if (addressTag.test(name) && wanted.repos.has(value)) return { coordinate: value };
     const root = idTag.test(name) ? wanted.rootNumber(value) : undefined;
-    if (root !== undefined) return wanted.reposOfRoot(root)[0]?.coordinate;
+    const repo = root === undefined ? undefined : wanted.reposOfRoot(root)[0];
+    if (repo) return { coordinate: repo.coordinate };
   }
   return undefined;
 }
@@ -74,8 +67,8 @@ export function offer(
   step: Step,
 ): void {
   const relay = state.relays.get(key);
-  const coordinate = coordinateOf(state, event);
-  if (coordinate !== undefined && state.budgets.isOver(coordinate)) {
+  const account = accountOf(state, event);
+  if (account && state.budgets.isOver(account)) {
     drop(relay, "over-budget", step);
     return;
   }
@@ -96,8 +89,8 @@ export function offer(
     }
     if (mustWait) return;
   }
-  const offered: Offer = { type: "offerToIntake", relay: key, source, layerFour, event, coordinate };
-  if (coordinate === undefined || state.budgets.take(coordinate, offered)) step.out.push(offered);
+  const offered: Offer = { type: "offerToIntake", relay: key, source, layerFour, event, account };
+  if (!account || state.budgets.take(account, offered)) step.out.push(offered);
 }
 
 /** How many new events the relay may bring before its day is over. */
@@ -141,15 +134,16 @@ function oneOfferLess(state: SyncState, relay: Relay | undefined, step: Step): v
 }
 
 /** What waited for this verdict goes to intake, or is for another day. */
-function settleBudget(state: SyncState, coordinate: string, isNew: boolean, step: Step): void {
+function settleBudget(state: SyncState, account: Account, isNew: boolean, step: Step): void {
   const { budgets, relays } = state;
-  const wasOver = budgets.isOver(coordinate);
-  const held = budgets.settle(coordinate, isNew);
-  if (!budgets.isOver(coordinate)) {
+  const wasOver = budgets.isOver(account);
+  const held = budgets.settle(account, isNew);
+  if (!budgets.isOver(account)) {
     step.out.push(...held);
     return;
   }
-  if (!wasOver) log(step, "warn", "repository-budget-hit", undefined, { coordinate });
+  if (!wasOver)
+    log(step, "warn", "coordinate" in account ? "repository-budget-hit" : "author-budget-hit", undefined, account);
   for (const { relay: key } of held) {
     drop(relays.get(key), "over-budget", step);
     oneOfferLess(state, relays.get(key), step);
@@ -167,7 +161,7 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
   const isNew = outcome.type === "stored" || outcome.type === "held";
   if (isNew && relay) countNew(state, relay, step);
   oneOfferLess(state, relay, step);
-  if (input.coordinate !== undefined) settleBudget(state, input.coordinate, isNew, step);
+  if (input.account) settleBudget(state, input.account, isNew, step);
   state.remembered.note(event, outcome, input.relay, step.now, step.out);
   if ((outcome.type === "held" || outcome.type === "waiting") && gitDataKinds.has(event.kind)) {
     step.out.push({ type: "servedThere", relay: input.relay, id: event.id });

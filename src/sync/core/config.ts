@@ -89,6 +89,8 @@ export const syncDefaults = {
 
   // Arriving events
   maxNewPerCoordinatePerDay: 20_000,
+  /** New announcements and states of one author under one identifier. */
+  maxOwnPerAuthorPerDay: 1000,
   maxNewPerRelayPerDay: 1_000_000,
   dayMs: 24 * hour,
   refusedWindow: 10_000,

@@ -36,7 +36,9 @@ function isCaughtUp(relay: Relay, nowMs: number): boolean {
 
 /** A repository that has used up its day lacks what came after. */
 const isCutShort = (state: SyncState, relay: Relay): boolean =>
-  [...state.budgets.over].some((coordinate) => state.wanted.repos.get(coordinate)?.placed.has(relay.ix));
+  [...state.budgets.over].some((account) =>
+    [...state.wanted.reposOf(account)].some((repo) => repo.placed.has(relay.ix)),
+  );
 
 export const isInStep = (state: SyncState, relay: Relay, nowMs: number): boolean =>
   isCaughtUp(relay, nowMs) && relay.confirmedItems === relay.items.size && !isCutShort(state, relay);
@@ -86,7 +88,7 @@ export function noteBatch(state: SyncState, relay: Relay, job: Job): void {
 export function noteCompared(state: SyncState, relay: Relay, cleanWallMs: number): void {
   for (const [ix, sides] of relay.comparing) {
     const repo = state.wanted.repo(ix);
-    if (repo?.level !== "full" || !repo.placed.has(relay.ix) || state.budgets.over.has(repo.coordinate)) continue;
+    if (repo?.level !== "full" || !repo.placed.has(relay.ix) || state.budgets.cutsShort(repo)) continue;
     if (isWholeAt(relay, repo)) relay.compared.set(ix, { cleanWallMs, sides });
   }
   relay.comparing.clear();
@@ -97,7 +99,7 @@ export function copiesOf(state: SyncState, coordinate: string, nowMs: number): C
   return [...(repo?.placed ?? [])].flatMap((ix) => {
     const relay = state.byIx[ix];
     if (!repo || !relay) return [];
-    const inStep = isCaughtUp(relay, nowMs) && isWholeAt(relay, repo) && !state.budgets.over.has(coordinate);
+    const inStep = isCaughtUp(relay, nowMs) && isWholeAt(relay, repo) && !state.budgets.cutsShort(repo);
     const connected = relay.status === "connected";
     return { relay: relay.key, url: urlOf(relay), connected, inStep, compared: relay.compared.get(repo.ix) };
   });

@@ -10,6 +10,7 @@ import type { NostrEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { RefusalCode } from "../../nostr/refusals.js";
+import type { Account } from "./budgets.js";
 
 export interface Time {
   /** May jump: for `since` and what is kept over restarts. */
@@ -155,7 +156,7 @@ export type Input =
       readonly layerFour: boolean;
       readonly event: NostrEvent;
       /** As in the offer. */
-      readonly coordinate?: string | undefined;
+      readonly account?: Account | undefined;
       readonly outcome: Outcome;
     }
   /** `after` when there is more. */
@@ -198,8 +199,8 @@ export type Command =
       readonly source: EventSource;
       readonly layerFour: boolean;
       readonly event: NostrEvent;
-      /** The repository whose budget it counts against. */
-      readonly coordinate?: string | undefined;
+      /** Whose budget it counts against. */
+      readonly account?: Account | undefined;
     }
   /** Ids of stored events that belong to these repositories and are no roots, and the authors of all of them. */
   | {

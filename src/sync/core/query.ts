@@ -135,10 +135,9 @@ function isForAnotherDay({ budgets, wanted }: SyncState, { items }: Job): boolea
   if (!budgets.isAnyOver) return false;
   const isOver = (item: Item): boolean => {
     const index = indexOf(item);
-    if (layerOf(item) === layers.roots)
-      return wanted.reposOfRoot(index).every((repo) => budgets.isOver(repo.coordinate));
+    if (layerOf(item) === layers.roots) return wanted.reposOfRoot(index).every((repo) => budgets.isOver(repo));
     const repo = layerOf(item) === layers.repositories ? wanted.repo(index) : undefined;
-    return repo !== undefined && budgets.isOver(repo.coordinate);
+    return repo !== undefined && budgets.isOver(repo);
   };
   return items.every(isOver);
 }

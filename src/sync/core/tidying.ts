@@ -1,11 +1,13 @@
 // Once a minute: relays without targets go, memory that is over goes, a new day gives new budgets.
 
+import type { Account } from "./budgets.js";
 import { disconnect } from "./connection.js";
-import { repositoryItem, rootItem, stateItem } from "./items.js";
+import { type Item, repositoryItem, rootItem, stateItem } from "./items.js";
 import { hasTargets } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { forgetRelay, placeTheRefused } from "./targets.js";
 import { log } from "./telling.js";
+import type { Repo } from "./wanted.js";
 import { makeFresh } from "./words.js";
 
 export function tidy(state: SyncState, step: Step): void {
@@ -20,14 +22,17 @@ export function tidy(state: SyncState, step: Step): void {
   if (forgot) placeTheRefused(state, step);
   state.remembered.tidy(step.now, step.out);
   state.health.tidy((key) => state.relays.has(key), step.now);
-  for (const coordinate of state.budgets.turnDay(step.now.monotonicMs)) fetchAgain(state, coordinate);
+  for (const account of state.budgets.turnDay(step.now.monotonicMs)) fetchAgain(state, account);
 }
 
 /** The day's budget cut its history short. */
-function fetchAgain(state: SyncState, coordinate: string): void {
-  const repo = state.wanted.repos.get(coordinate);
-  if (!repo) return;
-  const items = [stateItem(repo.ix), repositoryItem(repo.ix), ...[...repo.roots].map(rootItem)];
+function fetchAgain(state: SyncState, account: Account): void {
+  const items = ({ ix, roots }: Repo): Item[] =>
+    "identifier" in account ? [stateItem(ix)] : [repositoryItem(ix), ...[...roots].map(rootItem)];
+  for (const repo of state.wanted.reposOf(account)) askAgain(state, repo, items(repo));
+}
+
+function askAgain(state: SyncState, repo: Repo, items: readonly Item[]): void {
   for (const ix of repo.placed) {
     const relay = state.byIx[ix];
     if (!relay) continue;

@@ -8,6 +8,7 @@ import type { NostrEvent } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import { kinds, rootKinds } from "../../nostr/kinds.js";
 import { announcementOf, repositoriesTagged } from "../../nostr/nip34.js";
+import type { Account } from "./budgets.js";
 import type { SyncConfig } from "./config.js";
 import { type ListedRelay, relaysOf } from "./relays-of.js";
 
@@ -71,6 +72,13 @@ export class Wanted {
 
   withIdentifier(identifier: string): ReadonlySet<Repo> | undefined {
     return this.#byIdentifier.get(identifier);
+  }
+
+  /** The repositories whose events count for an account, as far as it decides about them. */
+  reposOf(account: Account): Iterable<Repo> {
+    if ("identifier" in account) return this.withIdentifier(account.identifier) ?? [];
+    const repo = this.repos.get(account.coordinate);
+    return repo ? [repo] : [];
   }
 
   rootNumber(id: string): number | undefined {
