@@ -157,6 +157,12 @@ export class World {
         this.#ask(command, (relay) => relay.request(command.subscription, command.filters, this.timeline.nowMs));
         break;
       case "reconcile":
+        this.#inbox.push({
+          type: "reconcileProgress",
+          relay: command.relay,
+          link: command.link,
+          session: command.session,
+        });
         this.#ask(command, (relay) => this.#reconcile(relay, command));
         break;
       case "unsubscribe":

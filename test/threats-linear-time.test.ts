@@ -37,7 +37,7 @@ import { isRefName } from "../src/nostr/ref-name.js";
 import { searchableWords, searchMatcher } from "../src/nostr/search.js";
 import { deletionTargets } from "../src/store/engine/deletions.js";
 import { termsOf } from "../src/store/engine/terms.js";
-import { meaningOfClosed, meaningOfNegErr } from "../src/sync/core/answers.js";
+import { meaningOf, meaningOfNegErr } from "../src/sync/core/answers.js";
 import { listedRelay } from "../src/sync/core/relays-of.js";
 import { parseRelayMessage } from "../src/sync/wire.js";
 import { escapeHtml, foreign, webUrl } from "../src/web/html.js";
@@ -171,7 +171,7 @@ const ofTexts: Readonly<Record<string, (text: string) => unknown>> = {
   "a text on a page": (text) => [escapeHtml(text), foreign(text)],
   "the end of a text": (text) => withoutTrailing(text, "/"),
   "a relay's message": (text) => [parseRelayMessage(text), parseRelayMessage(`["NOTICE",${JSON.stringify(text)}]`)],
-  "a relay's reason": (text) => [meaningOfClosed(text), meaningOfNegErr(text)],
+  "a relay's reason": (text) => [meaningOf(text), meaningOfNegErr(text)],
   "a negentropy message": (text) => messageFromHex(text),
   "what a git server says": (text) => [
     readAdvertisement(Buffer.from(text)),

@@ -81,7 +81,7 @@ function sideOf(parts: AdminParts, intake: Intake, { relay, refused, forMirror }
   const { store, clock, config } = parts;
   const own = ownSide(store, clock, () => config().negentropyMaxRecords);
   return {
-    timedIds: own.timedIds,
+    records: own.records,
     sort: forMirror ? (ids) => forgivingly(parts, ids) : own.sort,
     async events(ids) {
       const found: { id: (typeof ids)[number]; text: string }[] = [];

@@ -222,14 +222,12 @@ export class Connections {
     const { tell, own, fault } = this.#parts;
     const reconciliation = new Reconciliation(session, command.maxMissing, own, {
       send: (message) => connection.link?.send(message),
-      progress: () => tell({ type: "reconcileProgress", ...of }),
+      progress: (ours) => tell({ type: "reconcileProgress", ...of, ...(ours && { ours }) }),
       ended: (result) => {
         connection.sessions.delete(session);
-        if (!result.ok) tell({ type: "reconcileFailed", ...of, kind: result.kind });
-        else {
-          const { missing, waiting, peerMissing } = result;
-          tell({ type: "reconciled", ...of, missing, waiting, peerMissing: peerMissing.length });
-        }
+        if (!result.ok) return tell({ type: "reconcileFailed", ...of, kind: result.kind });
+        const { missing, waiting, peerMissing, sides } = result;
+        tell({ type: "reconciled", ...of, missing, waiting, peerMissing: peerMissing.length, sides });
       },
       fault,
     });

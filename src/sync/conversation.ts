@@ -32,6 +32,7 @@ export class Conversation {
   #reject: ((error: Error) => void) | undefined;
   #failure: string | undefined;
   #restart: () => void = () => undefined;
+  #pause: () => void = () => undefined;
   #names = 0;
 
   constructor(
@@ -46,12 +47,18 @@ export class Conversation {
   }
 
   send(message: readonly unknown[]): void {
-    this.#link.send(message);
+    this.sendText(JSON.stringify(message));
   }
 
   /** A message that is text already. */
   sendText(text: string): void {
     this.#link.sendText(text);
+    this.#restart();
+  }
+
+  /** We are busy with our own store: the relay is not waited for until something is sent again. */
+  rest(): void {
+    this.#pause();
   }
 
   close(): void {
@@ -73,7 +80,7 @@ export class Conversation {
     this.#reject?.(new OneOffFailure(why));
   }
 
-  /** Runs one exchange: `start` sends, `listen` looks at each message until it calls `done`. */
+  /** Runs one exchange: `start` sends, `listen` looks at each message until it calls `done`. Silence counts from sending. */
   exchange<T>(
     start: (done: (result: T) => void) => void,
     listen: (message: RelayMessage, done: (result: T) => void) => void,
@@ -86,6 +93,7 @@ export class Conversation {
         this.#listener = undefined;
         this.#reject = undefined;
         this.#restart = () => undefined;
+        this.#pause = () => undefined;
       };
       const done = (result: T): void => {
         end();
@@ -99,7 +107,7 @@ export class Conversation {
         cancel();
         cancel = this.clock.after(silenceMs, () => this.fail(`the relay was silent for ${silenceMs / 1_000} s`));
       };
-      this.#restart();
+      this.#pause = () => cancel();
       this.#listener = (message) => listen(message, done);
       start(done);
     });

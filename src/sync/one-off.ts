@@ -7,6 +7,8 @@ import type { NostrEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
 import { type Conversation, converse, OneOffFailure, request } from "./conversation.js";
+import { syncDefaults } from "./core/config.js";
+import { splitTime } from "./core/paging.js";
 import type { DialParts } from "./dial.js";
 import { pages } from "./paging.js";
 import { type OwnSide, type ReconcileResult, Reconciliation } from "./reconciliation.js";
@@ -59,7 +61,7 @@ export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
     const missing = new Set<EventId>();
     const peerMissing = new Set<EventId>();
     for (const { limit: _limit, ...filter } of options.filters) {
-      const refusal = await compare(conversation, options.own, filter, missing, peerMissing);
+      const refusal = await new Comparison(conversation, options.own, missing, peerMissing).of(filter);
       if (refusal === undefined) continue;
       if (!options.orRead) throw new OneOffFailure(refusal);
       await readAll(conversation, options, filter, tally);
@@ -74,28 +76,37 @@ export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
   }
 }
 
-/** Why the relay does not reconcile; undefined when it did. */
-async function compare(
-  conversation: Conversation,
-  own: OwnSide,
-  filter: Filter,
-  missing: Set<EventId>,
-  peerMissing: Set<EventId>,
-): Promise<string | undefined> {
-  const result = await reconcileOnce(conversation, own, filter);
-  if (result.ok) {
-    for (const id of result.missing) missing.add(id);
-    for (const id of result.peerMissing) peerMissing.add(id);
+/** One filter, by halves of time where the relay says that it is too much. */
+class Comparison {
+  #splitsInVain = 0;
+
+  constructor(
+    private readonly conversation: Conversation,
+    private readonly own: OwnSide,
+    private readonly missing: Set<EventId>,
+    private readonly peerMissing: Set<EventId>,
+  ) {}
+
+  /** Why the relay does not reconcile; undefined when it did. */
+  async of(filter: Filter): Promise<string | undefined> {
+    const result = await reconcileOnce(this.conversation, this.own, filter);
+    if (result.ok) {
+      this.#splitsInVain = 0;
+      for (const id of result.missing) this.missing.add(id);
+      for (const id of result.peerMissing) this.peerMissing.add(id);
+      return undefined;
+    }
+    const isTooMany = result.kind === "too-many" && this.#splitsInVain < syncDefaults.maxSplitsInVain;
+    const nowSeconds = Math.floor(this.conversation.clock.nowMs() / 1_000);
+    const halves = isTooMany ? splitTime(filter, nowSeconds) : undefined;
+    if (!halves) return `the relay does not reconcile: ${result.text}`;
+    this.#splitsInVain += 1;
+    for (const half of halves) {
+      const refusal = await this.of(half);
+      if (refusal !== undefined) return refusal;
+    }
     return undefined;
   }
-  const since = filter.since ?? 0;
-  const until = filter.until ?? Math.floor(conversation.clock.nowMs() / 1_000) + 86_400;
-  if (result.kind !== "too-many" || until <= since) return `the relay does not reconcile: ${result.text}`;
-  const middle = Math.floor((since + until) / 2);
-  return (
-    (await compare(conversation, own, { ...filter, since, until: middle }, missing, peerMissing)) ??
-    (await compare(conversation, own, { ...filter, since: middle + 1, until }, missing, peerMissing))
-  );
 }
 
 function reconcileOnce(conversation: Conversation, own: OwnSide, filter: Filter): Promise<ReconcileResult> {
@@ -106,12 +117,15 @@ function reconcileOnce(conversation: Conversation, own: OwnSide, filter: Filter)
     (done) => {
       reconciliation = new Reconciliation(session, maxMissing, own, {
         send: (message) => conversation.send(message),
-        progress: () => undefined,
+        progress: (ours) => {
+          cancel();
+          if (ours) return conversation.rest();
+          // Some relays answer nothing at all to what they do not know.
+          cancel = conversation.clock.after(reconcileSilenceMs, () => reconciliation?.onRefused("it does not answer"));
+        },
         ended: done,
         fault: (error) => conversation.fail(String(error)),
       });
-      // Some relays answer nothing at all to what they do not know.
-      cancel = conversation.clock.after(reconcileSilenceMs, () => reconciliation?.onRefused("it does not answer"));
       void reconciliation.open(filter);
     },
     (message) => {

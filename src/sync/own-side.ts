@@ -8,12 +8,18 @@ import { parseAddress } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
-import { gitDataKinds, rootKinds } from "../nostr/kinds.js";
+import { gitDataKinds, kinds, rootKinds } from "../nostr/kinds.js";
+import { NegentropyRecords } from "../nostr/negentropy/records.js";
 import type { Store } from "../store/port.js";
 import type { OwnSide } from "./reconciliation.js";
 
+/** How long a list of all announcements is good for: what came since then is held, and subtracted afterwards. */
+const sharedForMs = 60_000;
+const isAllAnnouncements = ({ kinds: [kind, ...others] = [], ...rest }: Filter): boolean =>
+  kind === kinds.announcement && others.length + Object.keys(rest).length === 0;
+
 export const ownSide = (store: Store, clock: Clock, maxRecords: () => number): OwnSide => ({
-  timedIds: (filter, signal) => store.timedIds(filter, maxRecords(), signal),
+  records: ownRecords(store, clock, maxRecords),
   async sort(ids) {
     const missing: EventId[] = [];
     const waiting: EventId[] = [];
@@ -30,6 +36,27 @@ export const ownSide = (store: Store, clock: Clock, maxRecords: () => number): O
     return { missing, waiting };
   },
 });
+
+/** All relays are asked for all announcements: one list serves them all, so that a start reads them once. */
+function ownRecords(store: Store, clock: Clock, maxRecords: () => number): OwnSide["records"] {
+  const read = async (filter: Filter, signal?: AbortSignal): Promise<NegentropyRecords | undefined> => {
+    const found = await store.timedIds(filter, maxRecords(), signal);
+    return found && new NegentropyRecords(found);
+  };
+  let shared: ReturnType<typeof read> | undefined;
+  return (filter, signal) => {
+    if (!isAllAnnouncements(filter)) return read(filter, signal);
+    if (shared) return shared;
+    // Whoever stops waiting must not take the list from the others: no signal.
+    const reading = read(filter);
+    shared = reading;
+    const forget = (): void => {
+      if (shared === reading) shared = undefined;
+    };
+    reading.then(() => clock.after(sharedForMs, forget), forget);
+    return reading;
+  };
+}
 
 const tagFilters = (names: readonly string[], values: readonly string[]): Filter[] =>
   names.map((name) => ({ tags: new Map([[name, values]]) }));

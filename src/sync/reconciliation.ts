@@ -5,14 +5,13 @@ import type { Filter } from "../nostr/filter.js";
 import { filterJson } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
 import { NegentropyClient } from "../nostr/negentropy/client.js";
-import { NegentropyRecords } from "../nostr/negentropy/records.js";
-import type { TimedIds } from "../store/port.js";
+import type { NegentropyRecords } from "../nostr/negentropy/records.js";
 import { meaningOfNegErr } from "./core/answers.js";
-import type { ReconcileFailure } from "./core/messages.js";
+import type { ReconcileFailure, Sides } from "./core/messages.js";
 
 export interface OwnSide {
   /** Undefined when there are more than we care to compare at once. */
-  timedIds(filter: Filter, signal: AbortSignal): Promise<TimedIds | undefined>;
+  records(filter: Filter, signal: AbortSignal): Promise<NegentropyRecords | undefined>;
   sort(ids: readonly EventId[]): Promise<SortedIds>;
 }
 
@@ -25,12 +24,13 @@ export interface SortedIds {
 }
 
 export type ReconcileResult =
-  | ({ readonly ok: true; readonly peerMissing: readonly EventId[] } & SortedIds)
+  | ({ readonly ok: true; readonly peerMissing: readonly EventId[]; readonly sides: Sides } & SortedIds)
   | { readonly ok: false; readonly kind: ReconcileFailure; readonly text: string };
 
 export interface ReconciliationHooks {
   send(message: readonly unknown[]): void;
-  progress(): void;
+  /** NEG-OPEN was sent; a message came and was answered; `ours`: the relay has said all, our own store is asked. */
+  progress(ours: boolean): void;
   ended(result: ReconcileResult): void;
   fault(error: unknown): void;
 }
@@ -53,19 +53,16 @@ export class Reconciliation {
 
   async open(filter: Filter): Promise<void> {
     try {
-      const records = await this.own.timedIds(filter, this.#stop.signal);
+      const records = await this.own.records(filter, this.#stop.signal);
       if (this.#stop.signal.aborted) return;
       if (!records) return this.#end({ ok: false, kind: "too-many", text: "our own records are too many" });
-      this.#client = new NegentropyClient(new NegentropyRecords(records), {
-        frameBytes,
-        maxNeed: Number.POSITIVE_INFINITY,
-      });
+      this.#client = new NegentropyClient(records, { frameBytes, maxNeed: Number.POSITIVE_INFINITY });
       const opening = Buffer.from(this.#client.initiate()).toString("hex");
       this.hooks.send(["NEG-OPEN", this.session, filterJson(filter), opening]);
       // The relay's silence is counted from here, not from when we began to read our own store.
-      this.hooks.progress();
+      this.hooks.progress(false);
     } catch (error) {
-      if (!this.#stop.signal.aborted) this.hooks.fault(error);
+      this.#fault(error);
     }
   }
 
@@ -84,20 +81,24 @@ export class Reconciliation {
     }
     if (step.message) {
       this.hooks.send(["NEG-MSG", this.session, Buffer.from(step.message).toString("hex")]);
-      this.hooks.progress();
+      this.hooks.progress(false);
       return;
     }
+    const compared = this.#client.compared();
     this.#client = undefined;
     this.hooks.send(["NEG-CLOSE", this.session]);
+    this.hooks.progress(true);
+    const sides = { ...compared, theyLack: this.#peerMissing.length };
     this.own.sort(this.#missing).then(
-      (sorted) => this.#end({ ok: true, ...sorted, peerMissing: this.#peerMissing }),
-      (error) => this.hooks.fault(error),
+      (sorted) => this.#end({ ok: true, ...sorted, peerMissing: this.#peerMissing, sides }),
+      (error) => this.#fault(error),
     );
   }
 
   /** NEG-ERR, or a CLOSED that names this session. */
   onRefused(text: string): void {
-    this.#end({ ok: false, kind: meaningOfNegErr(text), text });
+    // Before it is asked, and after it has said all, the relay can refuse nothing.
+    if (this.#client) this.#end({ ok: false, kind: meaningOfNegErr(text), text });
   }
 
   /** Our side wants no more of it. */
@@ -105,6 +106,13 @@ export class Reconciliation {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort();
     this.hooks.send(["NEG-CLOSE", this.session]);
+  }
+
+  /** Our own store failed: nothing the relay answers for. */
+  #fault(error: unknown): void {
+    if (this.#stop.signal.aborted) return;
+    this.hooks.fault(error);
+    this.#end({ ok: false, kind: "ours", text: "our own store cannot be read" });
   }
 
   #fail(kind: ReconcileFailure, text: string): void {

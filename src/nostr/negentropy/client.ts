@@ -25,6 +25,11 @@ export type ClientStep =
     }
   | WireError;
 
+interface Counted {
+  readonly count: number;
+  readonly fingerprint: string;
+}
+
 export class NegentropyClient {
   readonly #records: NegentropyRecords;
   readonly #frameBytes: number;
@@ -57,6 +62,18 @@ export class NegentropyClient {
       return { ok: false, error: `${this.#maxIdleRounds} rounds in a row taught nothing` };
     }
     return { ok: true, have, need, message: isDone ? undefined : step.message };
+  }
+
+  /** What both sides hold. The peer's follows from the differences, so it is right only when the exchange has ended. */
+  compared(): { readonly ours: Counted; readonly theirs: Counted } {
+    const { length: count } = this.#records;
+    return {
+      ours: { count, fingerprint: this.#records.fingerprint(0, count) },
+      theirs: {
+        count: count - this.#had.size + this.#needed.size,
+        fingerprint: this.#records.fingerprintBut(this.#had, this.#needed),
+      },
+    };
   }
 }
 

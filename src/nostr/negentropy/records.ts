@@ -75,9 +75,8 @@ export class NegentropyRecords {
     return this.#ids.compare(this.#ids, from, from + idBytes, own, own + idBytes);
   }
 
-  #add(sum: Uint32Array, index: number): void {
+  #add(sum: Uint32Array, index: number, ids = this.#idWords): void {
     let carry = 0;
-    const ids = this.#idWords;
     const at = index * words;
     for (let word = 0; word < words; word++) {
       const total = sum[word]! + ids[at + word]! + carry;
@@ -86,9 +85,8 @@ export class NegentropyRecords {
     }
   }
 
-  #subtract(sum: Uint32Array, index: number): void {
+  #subtract(sum: Uint32Array, index: number, ids = this.#idWords): void {
     let borrow = 0;
-    const ids = this.#idWords;
     const at = index * words;
     for (let word = 0; word < words; word++) {
       const rest = sum[word]! - ids[at + word]! - borrow;
@@ -99,7 +97,10 @@ export class NegentropyRecords {
 
   /** Hex of the first 16 bytes of SHA-256 over the sum of the ids and their number. */
   fingerprint(lower: number, upper: number): string {
-    if (lower === upper) return emptyFingerprint;
+    return lower === upper ? emptyFingerprint : this.#hash(this.#sumOf(lower, upper), upper - lower);
+  }
+
+  #sumOf(lower: number, upper: number): Uint32Array {
     const sum = this.#sum;
     const low = Math.floor(lower / stride) * words;
     const high = Math.floor(upper / stride) * words;
@@ -111,7 +112,23 @@ export class NegentropyRecords {
     }
     for (let index = upper - (upper % stride); index < upper; index++) this.#add(sum, index);
     for (let index = lower - (lower % stride); index < lower; index++) this.#subtract(sum, index);
-    return this.#hash(sum, upper - lower);
+    return sum;
+  }
+
+  /** The fingerprint of all records without some of them and with others. */
+  fingerprintBut(without: Iterable<EventId>, andAlso: Iterable<EventId>): string {
+    let count = this.length;
+    const sum = this.#sumOf(0, count);
+    const read = (id: EventId): Uint32Array => wordsOf(Buffer.from(id, "hex"));
+    for (const id of without) {
+      this.#subtract(sum, 0, read(id));
+      count--;
+    }
+    for (const id of andAlso) {
+      this.#add(sum, 0, read(id));
+      count++;
+    }
+    return this.#hash(sum, count);
   }
 
   #hash(sum: Uint32Array, count: number): string {

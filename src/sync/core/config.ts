@@ -47,10 +47,15 @@ export const syncDefaults = {
   /** More missing ids than this in one session: split by time. */
   maxMissingIds: 50_000,
   maxSlicesPerQuery: 10_000,
+  /** Times in a row that a session is halved without one that succeeds, and times in all, before REQ is used. */
+  maxSplitsInVain: 6,
+  maxSplitsPerQuery: 1000,
   silenceMs: minute,
   pageTimeoutMs: 10 * minute,
   negentropySilenceMs: 10 * second,
   negentropyTimeoutMs: 10 * minute,
+  /** Reading our own store for a session: nothing a relay answers for. */
+  ownStoreTimeoutMs: hour,
   negentropyFailuresBeforeGivingUp: 3,
   noNegentropyMs: 24 * hour,
   retryDelaysMs: [5 * second, 10 * second, 20 * second, 30 * second] as readonly number[],

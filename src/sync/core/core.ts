@@ -3,7 +3,7 @@
 // forward as far as it goes (`pump`) and knows when it wants to be looked at again. A wake-up that gets lost costs
 // nothing but time, because every input looks at what is due first.
 
-import { isRateLimit, meaningOfClosed, namesNegentropy } from "./answers.js";
+import { meaningOf, meaningOfNegErr } from "./answers.js";
 import { drop, isAskedFor, onArrival, onVerdict } from "./arrivals.js";
 import type { SyncConfig } from "./config.js";
 import { noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
@@ -16,8 +16,9 @@ import { liveIsOpen, pumpLive } from "./live.js";
 import { onLiveAuth, onLiveClosed, onLiveEose, rebuildLive, reopenUnanswered } from "./live-answers.js";
 import type { Command, Input, Random, Time } from "./messages.js";
 import { onOwnServer } from "./own-server.js";
-import { onQueryClosed, onQueryEose, onQueryEvent, resendUnanswered } from "./query.js";
-import { onReconciled, onReconcileFailed } from "./reconciling.js";
+import { onQueryEose, onQueryEvent } from "./query.js";
+import { excuseSilence, onQueryClosed, resendUnanswered } from "./query-refused.js";
+import { onReconciled, onReconcileFailed, onReconcileProgress } from "./reconciling.js";
 import type { Relay } from "./relay.js";
 import { rotate } from "./rotation.js";
 import { type CoreSnapshot, snapshotOf } from "./snapshot.js";
@@ -145,7 +146,7 @@ export class SyncCore {
         break;
       }
       case "subscriptionClosed": {
-        const meaning = meaningOfClosed(input.message);
+        const meaning = meaningOf(input.message);
         const found = relay.bySub.get(input.subscription);
         if (found) settle(state, relay, found, onQueryClosed(state, relay, found, meaning, step), step);
         else onLiveClosed(state, relay, input.subscription, meaning, step);
@@ -153,11 +154,7 @@ export class SyncCore {
         break;
       }
       case "notice":
-        if (isRateLimit(input.message)) {
-          this.#slowDown(relay, step);
-          reopenUnanswered(state, relay, step);
-          resendUnanswered(relay, step);
-        } else if (namesNegentropy(input.message)) this.#failSession(relay, step);
+        this.#onNotice(relay, input.message, step);
         break;
       case "authChallenge":
         relay.authPending = true;
@@ -172,7 +169,7 @@ export class SyncCore {
         break;
       case "reconcileProgress": {
         const found = relay.bySub.get(input.session);
-        if (found) found.query.heardMs = step.now.monotonicMs;
+        if (found) onReconcileProgress(found.query, input.ours ?? false, step);
         break;
       }
       case "reconciled": {
@@ -213,12 +210,26 @@ export class SyncCore {
   #slowDown(relay: Relay, step: Step): void {
     const { health, config } = this.#state;
     health.of(relay.key).askAgainMs = step.now.monotonicMs + config.rateLimitPauseMs;
+    excuseSilence(relay);
   }
 
-  #failSession(relay: Relay, step: Step): void {
+  /** A NOTICE does not say what it is about: at most a session that waits for its first answer. */
+  #onNotice(relay: Relay, message: string, step: Step): void {
+    const state = this.#state;
+    const meaning = meaningOf(message);
+    if (meaning === "rate-limited") {
+      this.#slowDown(relay, step);
+      reopenUnanswered(state, relay, step);
+      resendUnanswered(relay, step);
+      return;
+    }
+    if (meaning === "other") return;
+    const kind = meaningOfNegErr(message);
     for (const asked of [...relay.bySub.values()]) {
-      if (asked.query.state !== "reconciling") continue;
-      settle(this.#state, relay, asked, onReconcileFailed(this.#state, relay, asked, "failed", false, step), step);
+      const { query } = asked;
+      if (query.state !== "reconciling" || query.readsOwn) continue;
+      if (query.answered && meaning !== "no-negentropy") continue;
+      settle(state, relay, asked, onReconcileFailed(state, relay, asked, kind, false, step), step);
     }
   }
 

@@ -5,7 +5,8 @@ import { noteBatch } from "./in-step.js";
 import { failuresOf, type Item, phaseOf, phases } from "./items.js";
 import type { Asked, Job, JobKind } from "./job.js";
 import { cancelQuery, type QueryEnd, queryDeadlineMs } from "./query.js";
-import { onReconcileFailed } from "./reconciling.js";
+import { onQuerySilent } from "./query-refused.js";
+import { onReconcileFailed, silenceIn } from "./reconciling.js";
 import type { Relay } from "./relay.js";
 import { rotateAgainSoon } from "./rotation.js";
 import type { Step, SyncState } from "./state.js";
@@ -29,8 +30,8 @@ export function expireQueries(state: SyncState, relay: Relay, step: Step): void 
     for (const query of job.queries) {
       if (queryDeadlineMs(state, query) > step.now.monotonicMs) continue;
       const asked = { job, query };
-      if (query.state !== "reconciling") settle(state, relay, asked, { failed: "silence" }, step);
-      else settle(state, relay, asked, onReconcileFailed(state, relay, asked, "failed", true, step), step);
+      if (query.state !== "reconciling") settle(state, relay, asked, onQuerySilent(relay, query, step), step);
+      else settle(state, relay, asked, onReconcileFailed(state, relay, asked, silenceIn(query), true, step), step);
     }
   }
 }

@@ -45,10 +45,21 @@ export class Query {
   name = "";
   sentMs = 0;
   heardMs = 0;
+  /** The relay has said something to this request. */
+  answered = false;
+  /** Our own store is read for the session: the relay is not waited for. */
+  readsOwn = false;
+  /** The relay limited us since it was sent: silence is no failure. */
+  slowedDown = false;
+  /** How often sessions were halved by time: since the last that succeeded, and in all. */
+  splitsInVain = 0;
+  splits = 0;
   /** Ids of the page before that lie in its oldest second. */
   boundary: ReadonlySet<EventId> = new Set();
   page: Page | undefined;
   toFetch: EventId[] = [];
+  /** Ids of the fetch on its way, and those of them that did not come yet. */
+  sentIds: readonly EventId[] = [];
   asked = new Set<EventId>();
   delivered = 0;
 

@@ -1,7 +1,7 @@
 // What happens to live subscriptions: EOSE, CLOSED, a NOTICE, an answered challenge, the end of the link, new limits
 // (spec "Layers and filters"). One bad value is found by halves.
 
-import type { ClosedMeaning } from "./answers.js";
+import type { Meaning } from "./answers.js";
 import { indexOf, layers, slots } from "./items.js";
 import {
   closeChunk,
@@ -15,6 +15,7 @@ import {
 } from "./live.js";
 import { addToChunk, newChunk } from "./live-set.js";
 import { halves } from "./paging.js";
+import { learnLimit, learnValues } from "./query-refused.js";
 import type { Chunk, Relay } from "./relay.js";
 import { liveRoom } from "./room.js";
 import type { Step, SyncState } from "./state.js";
@@ -34,9 +35,10 @@ export function onLiveEose(relay: Relay, sub: string, step: Step): void {
   if (relay.replacement?.into === chunk && chunk.unanswered.length === 0) finishReplacement(relay, step);
 }
 
-export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meaning: ClosedMeaning, step: Step): void {
-  const chunk = relay.liveSubs.get(sub)?.chunk;
-  if (!chunk) return;
+export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meaning: Meaning, step: Step): void {
+  const live = relay.liveSubs.get(sub);
+  if (!live) return;
+  const { chunk, filters } = live;
   closeSub(relay, sub);
   // An old subscription that was about to go.
   if (!chunk.subs.includes(sub)) return;
@@ -47,11 +49,21 @@ export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meanin
     chunk.retryAtMs = step.now.monotonicMs + state.config.authTimeoutMs;
     return;
   }
+  if (meaning === "too-many-filters" && filters > 1) {
+    learnLimit(relay, { maxFilters: 1 });
+    return;
+  }
+  const canHalve = chunk.layer !== layers.announcements && (meaning === "invalid" || meaning === "too-many-values");
+  if (meaning === "too-many-values" && chunk.items.length > 1) {
+    learnValues(relay, chunk.items.length);
+    halve(state, relay, chunk, step);
+    return;
+  }
   if (relay.liveMode === "limit-0") {
     relay.liveMode = "since";
     return;
   }
-  if (meaning === "invalid" && chunk.layer !== layers.announcements) halve(state, relay, chunk, step);
+  if (canHalve) halve(state, relay, chunk, step);
   else delay(state, chunk, step);
 }
 

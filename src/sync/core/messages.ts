@@ -73,7 +73,18 @@ export interface Sides {
   readonly theyLack: number;
 }
 
-export type ReconcileFailure = "too-many" | "rate-limited" | "failed";
+/** How a session ended without a result. */
+export type ReconcileFailure =
+  /** More than one session should compare: the relay said so, our own cap, or more than `maxMissing`. */
+  | "too-many"
+  | "too-many-values"
+  /** The relay speaks negentropy, and not now or not with us. */
+  | "busy"
+  | "auth-required"
+  | "rate-limited"
+  /** Our own store could not be read. */
+  | "ours"
+  | "failed";
 
 export interface RememberedId {
   readonly id: EventId;
@@ -134,8 +145,11 @@ export type Input =
   /** The relay has answered our AUTH, whatever it said: what was refused for it is tried once more. */
   | ({ readonly type: "authenticated" } & OfLink)
   // Negentropy
-  /** A NEG-MSG arrived and another was sent. */
-  | ({ readonly type: "reconcileProgress"; readonly session: string } & OfLink)
+  /**
+   * NEG-OPEN was sent, or a NEG-MSG arrived and another was sent. `ours`: the relay has said all, and we look up in our
+   * own store what of it we hold. Between `reconcile` and the first of these, and after `ours`, no time of the relay's runs.
+   */
+  | ({ readonly type: "reconcileProgress"; readonly session: string; readonly ours?: true } & OfLink)
   /** `missing`: what the peer has and we do not, without what is stored, waiting in purgatory, or deleted here. */
   | ({
       readonly type: "reconciled";
@@ -146,7 +160,6 @@ export type Input =
       readonly peerMissing: number;
       readonly sides?: Sides;
     } & OfLink)
-  /** `too-many`: NEG-ERR blocked, our own cap, or more than `maxMissing`. */
   | ({ readonly type: "reconcileFailed"; readonly session: string; readonly kind: ReconcileFailure } & OfLink)
   // Answers to commands
   | {

@@ -92,11 +92,19 @@ export function endOfPage(page: Page, fullAt: number, kindIsFixed: boolean): Pag
   return { type: "next", slices: [{ ...asked, until: oldest }], keepBoundary: true };
 }
 
-export function splitTime(slice: Slice, nowSeconds: number): Slice[] {
+/** Hardly any event is older, so that halving begins here: November 2020, when Nostr began. */
+const firstSeconds = 1_604_188_800;
+
+/** Two halves; undefined when it is one second. */
+export function splitTime<Range extends { readonly since?: number; readonly until?: number }>(
+  slice: Range,
+  nowSeconds: number,
+): Range[] | undefined {
   const since = slice.since ?? 0;
   const until = slice.until ?? nowSeconds + 24 * 60 * 60;
-  if (until <= since) return [{ ...slice, byRequest: true }];
-  const middle = Math.floor((since + until) / 2);
+  if (until <= since) return undefined;
+  const from = until > firstSeconds ? Math.max(since, firstSeconds) : since;
+  const middle = Math.floor((from + until) / 2);
   return [
     { ...slice, since, until: middle },
     { ...slice, since: middle + 1, until },

@@ -1,15 +1,15 @@
 // One query of a job against the relay: negentropy and its fetches, or pages. Says what an answer means for the query;
-// what that means for the job is decided in history.ts.
+// what that means for the job is decided in job-ends.ts, what a refusal means in query-refused.ts.
 
 import type { NostrEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
-import type { ClosedMeaning } from "./answers.js";
-import { authorKinds, filterOf, textOf } from "./filters.js";
+import { authorKinds, filterOf } from "./filters.js";
 import { type Item, indexOf, layerOf, layers } from "./items.js";
 import { type Asked, type Job, Page, type Query, type Slice } from "./job.js";
-import { addToPage, endOfPage, halves, isInSlice, smallestCap } from "./paging.js";
+import { addToPage, endOfPage, isInSlice, smallestCap } from "./paging.js";
 import type { Relay } from "./relay.js";
+import { historyRoom } from "./room.js";
 import type { Step, SyncState } from "./state.js";
 import { log, tally } from "./telling.js";
 
@@ -27,7 +27,7 @@ function filterFor(job: Job, query: Query, slice: Slice, limit: number | undefin
   });
 }
 
-const pageLimit = (state: SyncState, relay: Relay): number =>
+export const pageLimit = (state: SyncState, relay: Relay): number =>
   Math.min(relay.limits.maxLimit ?? state.config.pageSize, state.config.maxPageSize);
 
 function begin(state: SyncState, relay: Relay, asked: Asked, next: Query["state"], step: Step): string {
@@ -36,6 +36,9 @@ function begin(state: SyncState, relay: Relay, asked: Asked, next: Query["state"
   query.state = next;
   query.sentMs = step.now.monotonicMs;
   query.heardMs = step.now.monotonicMs;
+  query.answered = false;
+  query.slowedDown = false;
+  query.readsOwn = next === "reconciling";
   relay.bySub.set(query.name, asked);
   return query.name;
 }
@@ -46,7 +49,9 @@ export function sendQuery(state: SyncState, relay: Relay, asked: Asked, step: St
   const of = { relay: relay.key, link: relay.link };
   const limit = pageLimit(state, relay);
   if (query.toFetch.length > 0) {
-    const ids = query.toFetch.slice(0, Math.min(state.config.idsPerFetch, limit));
+    const most = Math.min(state.config.idsPerFetch, limit, historyRoom(state.config, relay).values);
+    const ids = query.toFetch.slice(0, most);
+    query.sentIds = ids;
     query.asked = new Set(ids);
     query.delivered = 0;
     const subscription = begin(state, relay, asked, "fetching", step);
@@ -99,6 +104,7 @@ export function onQueryEvent(
   step: Step,
 ): "inside" | "outside" | { readonly failed: string } {
   query.heardMs = step.now.monotonicMs;
+  query.answered = true;
   const { page } = query;
   let inside: boolean;
   let tooMany = false;
@@ -117,12 +123,12 @@ export function onQueryEvent(
 export function onQueryEose(state: SyncState, relay: Relay, { job, query }: Asked, step: Step): QueryEnd {
   job.ended.push(query.name);
   close(relay, query, true, step);
-  return query.state === "fetching" ? endFetch(state, relay, query) : endPage(state, relay, job, query, step);
+  return query.state === "fetching" ? endFetch(state, query) : endPage(state, relay, job, query, step);
 }
 
 /** Ids the relay did not send although others came are asked once more; without progress they are given up. */
-function endFetch(state: SyncState, relay: Relay, query: Query): QueryEnd {
-  const sent = query.toFetch.splice(0, Math.min(state.config.idsPerFetch, pageLimit(state, relay)));
+function endFetch(state: SyncState, query: Query): QueryEnd {
+  const sent = query.toFetch.splice(0, query.sentIds.length);
   const left = sent.filter((id) => query.asked.has(id));
   if (left.length < sent.length) query.toFetch.unshift(...left);
   if (query.toFetch.length === 0) return endSlice(state, query, []);
@@ -168,53 +174,11 @@ function boundaryOf(page: Page): Set<EventId> {
   return new Set([...page.boundary, ...page.ids]);
 }
 
-export function onQueryClosed(
-  state: SyncState,
-  relay: Relay,
-  { job, query }: Asked,
-  meaning: ClosedMeaning,
-  step: Step,
-): QueryEnd {
-  close(relay, query, false, step);
-  if (meaning === "rate-limited") {
-    query.state = "queued";
-    return undefined;
-  }
-  if (meaning === "auth-required" && relay.authPending) {
-    query.state = "auth";
-    query.heardMs = step.now.monotonicMs;
-    return undefined;
-  }
-  if (meaning === "invalid" && query.state === "paging") return halve(state, relay, job, query, step);
-  return { failed: "closed" };
-}
-
-/** A refused value is found by halves; the others must not suffer. */
-function halve(state: SyncState, relay: Relay, job: Job, query: Query, step: Step): QueryEnd {
-  if (query.tag === undefined) return { failed: "invalid" };
-  const slice = query.slices[query.slices.length - 1]!;
-  if (slice.values.length > 1) {
-    const parts = halves(slice.values).map((values) => ({ ...slice, values }));
-    return endSlice(state, query, parts);
-  }
-  for (const item of query.items) if (textOf(state.wanted, item) === slice.values[0]) job.barred.add(item);
-  log(step, "warn", "value-refused", relay, { batch: job.id });
-  return endSlice(state, query, []);
-}
-
-/** A NOTICE said to slow down: requests without any answer were probably dropped, and are sent again afterwards. */
-export function resendUnanswered(relay: Relay, step: Step): void {
-  for (const { query } of [...relay.bySub.values()]) {
-    if (query.heardMs > query.sentMs || (query.page?.count ?? 0) > 0) continue;
-    close(relay, query, true, step);
-    query.state = "queued";
-  }
-}
-
 export function queryDeadlineMs(state: SyncState, query: Query): number {
   const { config } = state;
   switch (query.state) {
     case "reconciling":
+      if (query.readsOwn) return query.heardMs + config.ownStoreTimeoutMs;
       return Math.min(query.heardMs + config.negentropySilenceMs, query.sentMs + config.negentropyTimeoutMs);
     case "fetching":
     case "paging":

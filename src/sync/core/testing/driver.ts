@@ -62,6 +62,8 @@ export class Driver {
   wallMs = 1_700_000_000_000;
   nowMs = 0;
   #wakeMs = Number.POSITIVE_INFINITY;
+  /** Our own store is read at once, and NEG-OPEN sent. */
+  readsQuickly = true;
   readonly #links = new Map<string, number>();
 
   constructor(config: Partial<SyncConfig> = {}) {
@@ -76,7 +78,11 @@ export class Driver {
       if (command.type === "connect") this.#links.set(command.relay, command.link);
     }
     this.said.push(...commands);
-    return commands;
+    if (!this.readsQuickly) return commands;
+    const sent = only(commands, "reconcile").flatMap(({ relay, link, session }) =>
+      this.tell({ type: "reconcileProgress", relay, link, session }),
+    );
+    return [...commands, ...sent];
   }
 
   /** Moves time, waking the core when it asked to be woken. Returns what was said meanwhile. */
