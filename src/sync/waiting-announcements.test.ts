@@ -27,3 +27,35 @@ test("a repository that was deleted and announced again is followed, also when t
   waiting.fromFeed({ type: "removed", id: first.id, address, cause: "deletion" });
   assert.equal(driver.snapshot().repos, 0, "what waits no more is not brought back");
 });
+
+test("a verdict looks at the announcements it ends, not at all that wait", async (context) => {
+  const world = new World();
+  const store = createMemoryStore({ clock: systemClock });
+  context.after(() => store.close());
+  const ended: string[] = [];
+  const waiting = new WaitingAnnouncements(store, (input) => {
+    if (input.type === "unwaiting") ended.push(input.coordinate);
+  });
+  let looks = 0;
+  for (let n = 0; n < 40; n++) {
+    const verdict = await world.send(announcement("alice", `r${n}`, [], world.now));
+    assert.ok(verdict.ok && verdict.action === "hold");
+    const { entry } = verdict;
+    const watched = Object.defineProperty({ ...entry }, "id", {
+      get: () => {
+        looks += 1;
+        return entry.id;
+      },
+    });
+    waiting.decided({ ...verdict, changes: [{ type: "hold", entry: watched }] });
+  }
+  looks = 0;
+  waiting.decided({ ok: true, action: "store", rule: "related", changes: [] });
+  assert.equal(looks, 0);
+  waiting.decided(
+    await world.send(makeEvent(keyOf("alice"), 5, [["a", addressOfRepository("alice", "r7")]], world.now)),
+  );
+  assert.ok(looks <= 1, `${looks} looks`);
+  assert.deepEqual(ended, [addressOfRepository("alice", "r7")]);
+  assert.equal(waiting.count, 39);
+});

@@ -17,6 +17,7 @@ const addressOfEntry = (entry: WaitingEntry) => ({
 
 export class WaitingAnnouncements {
   readonly #byCoordinate = new Map<string, WaitingEntry>();
+  readonly #coordinates = new Map<EventId, string>();
 
   constructor(
     private readonly store: Store,
@@ -34,12 +35,12 @@ export class WaitingAnnouncements {
   /** A verdict was written. */
   decided(verdict: Verdict): void {
     if (!verdict.ok) return;
-    const ended = new Set<EventId>();
+    const ended: EventId[] = [];
     for (const change of verdict.changes ?? []) {
       if (change.type === "hold") this.#note(change.entry);
-      else if (change.type === "unhold" && change.cause !== "replaced") ended.add(change.id);
+      else if (change.type === "unhold" && change.cause !== "replaced") ended.push(change.id);
     }
-    for (const [coordinate, entry] of this.#byCoordinate) if (ended.has(entry.id)) this.#gone(coordinate);
+    for (const id of ended) this.#gone(this.#coordinates.get(id));
   }
 
   /** Finally, not merely soft: soft ones are still wanted. */
@@ -60,18 +61,27 @@ export class WaitingAnnouncements {
       if (await waitingEntry(this.store, entry.id)) continue;
       if (this.#byCoordinate.get(coordinate) !== entry) continue;
       // Released: the feed has said so.
-      if (await this.store.latest(addressOfEntry(entry))) this.#byCoordinate.delete(coordinate);
+      if (await this.store.latest(addressOfEntry(entry))) this.#drop(coordinate);
       else this.#gone(coordinate);
     }
   }
 
   #note(entry: WaitingEntry): void {
     if (entry.kind !== "announcement") return;
-    this.#byCoordinate.set(addressText(addressOfEntry(entry)), entry);
+    const coordinate = addressText(addressOfEntry(entry));
+    this.#drop(coordinate);
+    this.#byCoordinate.set(coordinate, entry);
+    this.#coordinates.set(entry.id, coordinate);
     this.tell({ type: "waiting", event: waitingEvent(entry) });
   }
 
-  #gone(coordinate: string): void {
-    if (this.#byCoordinate.delete(coordinate)) this.tell({ type: "unwaiting", coordinate });
+  #gone(coordinate: string | undefined): void {
+    if (coordinate !== undefined && this.#drop(coordinate)) this.tell({ type: "unwaiting", coordinate });
+  }
+
+  #drop(coordinate: string): boolean {
+    const entry = this.#byCoordinate.get(coordinate);
+    if (entry) this.#coordinates.delete(entry.id);
+    return this.#byCoordinate.delete(coordinate);
   }
 }
