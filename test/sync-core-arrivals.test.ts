@@ -110,6 +110,49 @@ describe("events that arrive", () => {
     assert.deepEqual(levels("daily"), ["error daily-summary 1"]);
   });
 
+  describe("the lag of live events", () => {
+    const lags = (driver: Driver, createdMs: number, outcome: Outcome = { type: "stored" }): number[] => {
+      const arrived = { ...comment(`at ${createdMs}`), created_at: Math.floor(createdMs / 1000) };
+      const offers = only(arrive(driver, arrived), "offerToIntake");
+      driver.advance(2_000);
+      const said = offers.flatMap((offer) => driver.tell({ ...offer, type: "verdict", outcome }));
+      return only(said, "observeLag").map(({ seconds }) => Math.round(seconds));
+    };
+
+    it("is from their creation to their being stored", () => {
+      const driver = live();
+      driver.advance(60 * 60_000);
+      assert.deepEqual(lags(driver, driver.wallMs), [2]);
+      assert.deepEqual(lags(driver, driver.wallMs - 20 * 60_000), [20 * 60 + 2], "released late over there");
+      assert.deepEqual(lags(driver, driver.wallMs + 60_000), [0], "by a clock that is ahead");
+    });
+
+    it("is not that of history which a live subscription brings", () => {
+      const driver = live();
+      driver.advance(60_000);
+      assert.deepEqual(lags(driver, 1_500_000_000_000), [], "sent to that relay only now");
+      assert.deepEqual(lags(driver, driver.wallMs - 5 * 60_000), [], "of a relay that is asked from 15 minutes ago on");
+      assert.deepEqual(lags(driver, driver.wallMs, { type: "duplicate" }), []);
+      assert.deepEqual(lags(driver, driver.wallMs, { type: "held" }), []);
+    });
+
+    it("begins anew with each link", () => {
+      const driver = live();
+      driver.advance(60 * 60_000);
+      const createdMs = driver.wallMs;
+      driver.from(relay, "closed");
+      driver.advance(10_000);
+      const from = driver.said.length;
+      driver.connect(relay);
+      driver.settle(relay, from);
+      const { subscription } = subscribed(driver.said.slice(from), "l")[0]!;
+      const arrived = { ...comment("missed"), created_at: Math.floor(createdMs / 1000) };
+      const [offer] = only(driver.from(relay, "event", { subscription, event: arrived }), "offerToIntake");
+      const said = driver.tell({ ...offer!, type: "verdict", outcome: { type: "stored" } });
+      assert.deepEqual(only(said, "observeLag"), []);
+    });
+  });
+
   it("a repository's budget for the day ends its events, with one warning, and its history is fetched again the next day", () => {
     const driver = live({ maxNewPerCoordinatePerDay: 3, dailyMinMs: 1e12, dailyMaxMs: 1e12 });
     const offered = (name: string): CommandOf<"offerToIntake"> =>

@@ -10,7 +10,7 @@ import { authorKinds } from "./filters.js";
 import { allStatesItem, announcementsItem, repositoryItem, rootItem, stateItem } from "./items.js";
 import type { Job } from "./job.js";
 import { reconsider } from "./live-set.js";
-import type { EventSource, Input, RelayKey } from "./messages.js";
+import type { Arrival, EventSource, Input, RelayKey } from "./messages.js";
 import { isOurs, isTrouble } from "./refusals.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
@@ -58,14 +58,8 @@ function accountOf({ wanted }: SyncState, event: NostrEvent): Account | undefine
   return undefined;
 }
 
-export function offer(
-  state: SyncState,
-  key: RelayKey,
-  source: EventSource,
-  layerFour: boolean,
-  event: NostrEvent,
-  step: Step,
-): void {
+export function offer(state: SyncState, key: RelayKey, arrival: Arrival, step: Step): void {
+  const { event } = arrival;
   const relay = state.relays.get(key);
   const account = accountOf(state, event);
   if (account && state.budgets.isOver(account)) {
@@ -80,7 +74,7 @@ export function offer(
     }
     // Never one too many: those on their way may all be new.
     const mustWait = relay.offersInFlight >= room;
-    if (mustWait) relay.held.push({ source, layerFour, event });
+    if (mustWait) relay.held.push(arrival);
     else relay.offersInFlight += 1;
     const isFull = mustWait || relay.offersInFlight >= state.config.maxOffersInFlight;
     if (isFull && !relay.readingPaused && relay.status === "connected") {
@@ -89,7 +83,7 @@ export function offer(
     }
     if (mustWait) return;
   }
-  const offered: Offer = { type: "offerToIntake", relay: key, source, layerFour, event, account };
+  const offered: Offer = { type: "offerToIntake", relay: key, ...arrival, account };
   if (!account || state.budgets.take(account, offered)) step.out.push(offered);
 }
 
@@ -107,13 +101,22 @@ function roomToday({ config }: SyncState, relay: Relay, step: Step): number {
 export function onArrival(
   state: SyncState,
   relay: Relay,
-  source: EventSource,
+  subscription: string,
   job: Job | undefined,
   event: NostrEvent,
   step: Step,
 ): void {
   if (state.remembered.has(event.id, step.now)) return;
-  offer(state, relay.key, source, job?.related !== undefined, event, step);
+  const layerFour = job?.related !== undefined;
+  const isCurrent = !job && isOfNow(relay, subscription, event, step);
+  offer(state, relay.key, { source: job?.source ?? "live", layerFour, event, ...(isCurrent && { isCurrent }) }, step);
+}
+
+/** Created while the subscription was open: neither the tail of history, nor what somebody sent there years later. */
+function isOfNow(relay: Relay, subscription: string, event: NostrEvent, { now }: Step): boolean {
+  const openedMs = relay.liveSubs.get(subscription)?.chunk.openedMs;
+  if (openedMs === undefined) return false;
+  return event.created_at >= Math.floor((now.wallMs - (now.monotonicMs - openedMs)) / 1000);
 }
 
 export function drop(relay: Relay | undefined, label: string, step: Step): void {
@@ -123,9 +126,7 @@ export function drop(relay: Relay | undefined, label: string, step: Step): void 
 function oneOfferLess(state: SyncState, relay: Relay | undefined, step: Step): void {
   if (!relay) return;
   relay.offersInFlight = Math.max(0, relay.offersInFlight - 1);
-  for (const { source, layerFour, event } of relay.held.splice(0)) {
-    offer(state, relay.key, source, layerFour, event, step);
-  }
+  for (const arrival of relay.held.splice(0)) offer(state, relay.key, arrival, step);
   // The last verdict of a sync lets its summary be written.
   if (relay.offersInFlight === 0) state.touched.add(relay);
   if (!relay.readingPaused || relay.offersInFlight > state.config.maxOffersInFlight / 2) return;
@@ -170,7 +171,7 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
     tally(step, "events", undefined, source);
     if (source === "live") {
       log(step, "debug", "live-event", relay, { id: event.id, kind: event.kind });
-      if (outcome.type === "stored") {
+      if (outcome.type === "stored" && input.isCurrent) {
         step.out.push({ type: "observeLag", seconds: Math.max(0, step.now.wallMs / 1000 - event.created_at) });
       }
     }
@@ -234,7 +235,7 @@ export function judgeAgain(state: SyncState, event: NostrEvent, coordinate: stri
   for (const hot of state.remembered.hotFor(event, coordinate)) {
     offered.add(hot.event.id);
     if (state.remembered.cold.delete(hot.event.id)) step.out.push({ type: "forget", id: hot.event.id });
-    offer(state, hot.relay, "direct", false, hot.event, step);
+    offer(state, hot.relay, { source: "direct", layerFour: false, event: hot.event }, step);
   }
   if (event.kind !== kinds.announcement) return;
   for (const { id, relay: key } of state.remembered.coldFor(event, step.out)) {

@@ -195,12 +195,12 @@ export class SyncCore {
     const found = relay.bySub.get(input.subscription);
     const asked = isAskedFor(state, relay, input.event, found?.job);
     if (!found) {
-      if (asked) onArrival(state, relay, "live", undefined, input.event, step);
+      if (asked) onArrival(state, relay, input.subscription, undefined, input.event, step);
       else drop(relay, "not-asked", step);
       return;
     }
     const meaning = onQueryEvent(state, found.query, input.event, asked, step);
-    if (meaning === "inside") onArrival(state, relay, found.job.source, found.job, input.event, step);
+    if (meaning === "inside") onArrival(state, relay, input.subscription, found.job, input.event, step);
     else drop(relay, "not-asked", step);
     if (typeof meaning === "string") return;
     settle(state, relay, found, meaning, step);

@@ -103,6 +103,21 @@ interface OfLink {
   readonly link: number;
 }
 
+/** An event that arrived. */
+export interface Arrival {
+  readonly source: EventSource;
+  readonly layerFour: boolean;
+  readonly event: NostrEvent;
+  /** Live, and created while the subscription was open: its lag says something. */
+  readonly isCurrent?: boolean;
+}
+
+interface Offered extends Arrival {
+  readonly relay: RelayKey;
+  /** Whose budget it counts against. */
+  readonly account?: Account | undefined;
+}
+
 export type Input =
   // Our own server
   /** Kinds 30617, 1617, 1618, 1619, 1621 from the feed, and all that is new since the replay. `hosted` (30617 only): false when it is merely served. */
@@ -162,16 +177,8 @@ export type Input =
     } & OfLink)
   | ({ readonly type: "reconcileFailed"; readonly session: string; readonly kind: ReconcileFailure } & OfLink)
   // Answers to commands
-  | {
-      readonly type: "verdict";
-      readonly relay: RelayKey;
-      readonly source: EventSource;
-      readonly layerFour: boolean;
-      readonly event: NostrEvent;
-      /** As in the offer. */
-      readonly account?: Account | undefined;
-      readonly outcome: Outcome;
-    }
+  /** With all that was said in the offer. */
+  | ({ readonly type: "verdict"; readonly outcome: Outcome } & Offered)
   /** `after` when there is more. */
   | {
       readonly type: "related";
@@ -206,15 +213,7 @@ export type Command =
   | ({ readonly type: "authenticate" } & OfLink)
   | ({ readonly type: "pauseReading" } & OfLink)
   | ({ readonly type: "resumeReading" } & OfLink)
-  | {
-      readonly type: "offerToIntake";
-      readonly relay: RelayKey;
-      readonly source: EventSource;
-      readonly layerFour: boolean;
-      readonly event: NostrEvent;
-      /** Whose budget it counts against. */
-      readonly account?: Account | undefined;
-    }
+  | ({ readonly type: "offerToIntake" } & Offered)
   /** Ids of stored events that belong to these repositories and are no roots, and the authors of all of them. */
   | {
       readonly type: "lookUpRelated";

@@ -1,12 +1,11 @@
 // What the core knows of one relay. Data only: each part is changed by the file that is named beside it.
 
 import type { RelayUrl } from "../../net/url.js";
-import type { NostrEvent } from "../../nostr/event.js";
 import type { EventId } from "../../nostr/ids.js";
 import type { Compared } from "./in-step.js";
 import { type Item, type Layer, slots, type Word } from "./items.js";
 import type { Asked, Job, Related, Sweep } from "./job.js";
-import type { EventSource, RelayKey, RelayLimits, Sides, Time } from "./messages.js";
+import type { Arrival, RelayKey, RelayLimits, Sides, Time } from "./messages.js";
 
 /** A live subscription over one group of items (live.ts). Three filters of the same values, or one. */
 export class Chunk {
@@ -134,7 +133,7 @@ export class Relay {
   dayStartMs: number;
   newToday = 0;
   /** Wait for verdicts that tell whether there is room for them today; few, because reading pauses. */
-  readonly held: { readonly source: EventSource; readonly layerFour: boolean; readonly event: NostrEvent }[] = [];
+  readonly held: Arrival[] = [];
   judged = 0;
   /** When a full sync fetches what our own trouble lost, and how many there were since the last without trouble. */
   resyncMs = Number.POSITIVE_INFINITY;
