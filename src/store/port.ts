@@ -39,6 +39,8 @@ export interface StoredRow {
   readonly id: EventId;
   readonly created_at: number;
   readonly json: Buffer;
+  /** About how many bytes `json` has, without making it. */
+  readonly size: number;
   readonly event: VerifiedEvent;
 }
 

@@ -6,7 +6,8 @@ import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { announcementOf, repositoriesTagged, stateOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
-import { type Person, personOf } from "./people.js";
+import { ownText } from "./bounded-reading.js";
+import { type Person, peopleOf } from "./people.js";
 import { releasedRow } from "./repository-facts.js";
 import { titleOf } from "./threads.js";
 
@@ -30,7 +31,10 @@ export interface Activity {
   readonly repository: RepositoryEntry;
 }
 
+const maxTextCharacters = 2_000;
 const looked = 40;
+/** Longer events are left out: reading forty of a megabyte for a line each would cost everybody (threats row 33). */
+const longestShown = 64 * 1024;
 
 const types: ReadonlyMap<number, Activity["type"]> = new Map([
   [kinds.announcement, "announced"],
@@ -43,25 +47,28 @@ const types: ReadonlyMap<number, Activity["type"]> = new Map([
 export const activityKinds: readonly number[] = [...types.keys()];
 
 export async function recentActivity(store: Reader, limit: number): Promise<Activity[]> {
-  const found: Activity[] = [];
+  const found: Omit<Activity, "author">[] = [];
+  const authors: Pubkey[] = [];
   for await (const page of store.query([{ kinds: activityKinds, limit: looked }], { limit: looked })) {
-    for (const { event } of page) {
-      if (found.length === limit) return found;
+    for (const row of page) {
+      if (found.length === limit || row.size > longestShown) continue;
+      const { event } = row;
       const type = types.get(event.kind);
       const repository = type && (await repositoryOf(store, event));
       if (!type || !repository) continue;
+      authors.push(event.pubkey);
       found.push({
         type,
         id: event.id,
         kind: event.kind,
-        author: await personOf(store, event.pubkey),
         created_at: event.created_at,
         title: type === "announced" || type === "pushed" ? undefined : titleOf(event),
         repository,
       });
     }
   }
-  return found;
+  const people = await peopleOf(store, authors);
+  return found.map((one, index) => ({ ...one, author: people.get(authors[index] as Pubkey) as Person }));
 }
 
 async function repositoryOf(store: Reader, event: NostrEvent): Promise<RepositoryEntry | undefined> {
@@ -89,8 +96,8 @@ async function entryOf(store: Reader, event: NostrEvent): Promise<RepositoryEntr
   const row = await releasedRow(store, name);
   return {
     name,
-    title: announcement.name.trim() || announcement.identifier,
-    description: announcement.description.trim(),
+    title: ownText((announcement.name.trim() || announcement.identifier).slice(0, maxTextCharacters)),
+    description: ownText(announcement.description.trim().slice(0, maxTextCharacters)),
     isHere: row !== undefined && row !== "waiting",
     created_at: event.created_at,
   };

@@ -4,6 +4,7 @@ import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { Reader } from "../store/port.js";
+import { ownText, readWithin } from "./bounded-reading.js";
 import { foreign, type Html, html } from "./html.js";
 import { personUrl, shortNpub } from "./words.js";
 
@@ -14,15 +15,22 @@ export interface Person {
   readonly name: string | undefined;
 }
 
-export async function personOf(reader: Reader, pubkey: Pubkey): Promise<Person> {
-  const profile = await reader.latest({ kind: kinds.profile, pubkey, identifier: "" });
-  return { pubkey, npub: npubOf(pubkey), name: profile && nameIn(profile.event.content) };
-}
+const maxProfileBytes = 2 * 2 ** 20;
+/** Longer profiles are not looked into for a name. */
+const longestProfile = 64 * 1024;
+const maxNameCharacters = 100;
 
-/** Each key looked up once, in order. */
+/** Each key once, in order. */
 export async function peopleOf(reader: Reader, pubkeys: Iterable<Pubkey>): Promise<Map<Pubkey, Person>> {
   const people = new Map<Pubkey, Person>();
-  for (const pubkey of pubkeys) if (!people.has(pubkey)) people.set(pubkey, await personOf(reader, pubkey));
+  for (const pubkey of pubkeys) people.set(pubkey, { pubkey, npub: npubOf(pubkey), name: undefined });
+  const profiles = { kinds: [kinds.profile], authors: [...people.keys()] };
+  await readWithin(reader, [profiles], maxProfileBytes, (row) => {
+    if (row.size > longestProfile) return;
+    const { pubkey, content } = row.event;
+    const person = people.get(pubkey);
+    if (person) people.set(pubkey, { ...person, name: nameIn(content) });
+  });
   return people;
 }
 
@@ -35,7 +43,7 @@ function nameIn(content: string): string | undefined {
   }
   const { name, display_name: displayName } = (profile ?? {}) as Record<string, unknown>;
   for (const text of [displayName, name]) {
-    if (typeof text === "string" && text.trim() !== "") return text.trim();
+    if (typeof text === "string" && text.trim() !== "") return ownText(text.trim().slice(0, maxNameCharacters));
   }
   return undefined;
 }

@@ -7,12 +7,12 @@ import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { parseGitPath } from "../git/url-path.js";
 import { type Document, sendDocument } from "../http/page.js";
 import type { Route, RouteRequest } from "../http/routes.js";
-import type { NostrEvent } from "../nostr/event.js";
-import { type EventId, isEventId } from "../nostr/ids.js";
+import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import { diskAddress, underPrs } from "../purgatory/repository-address.js";
+import { ownText, readWithin } from "./bounded-reading.js";
 import { foreign, type Html, html } from "./html.js";
 import { copyLine, pageDocument, type Site } from "./layout.js";
 import { tryLaterPage } from "./missing-page.js";
@@ -29,16 +29,26 @@ interface Target {
   readonly isHostedHere: boolean;
 }
 
+interface HeldPullRequest {
+  readonly id: EventId;
+  readonly author: Pubkey;
+  readonly kind: number;
+  readonly created_at: number;
+  readonly title: string;
+  readonly tip: string;
+}
+
 interface PrsFacts {
   readonly name: RepositoryName;
   readonly signer: Person | undefined;
-  readonly pullRequests: readonly NostrEvent[];
+  readonly pullRequests: readonly HeldPullRequest[];
   readonly targets: readonly Target[];
   /** There are more than are shown. */
   readonly isCut: boolean;
 }
 
 const shownPullRequests = 100;
+const maxPullRequestBytes = 4 * 2 ** 20;
 const shownTargets = 20;
 
 export function prsRoutes(site: () => Site, sources: RepositorySources, rates: VisitorRates): Route[] {
@@ -66,22 +76,30 @@ async function factsOf({ store, repositories }: RepositorySources, name: Reposit
   const address = diskAddress(underPrs(name));
   const refs = (await repositories.exists(address)) ? (await repositories.open(address).shownRefs()).refs : new Map();
   const ids = [...refs.keys()].map((ref) => ref.slice("refs/nostr/".length)).filter(isEventId) as EventId[];
-  const pullRequests: NostrEvent[] = [];
+  const pullRequests: HeldPullRequest[] = [];
   const targets = new Map<string, RepositoryName>();
-  for (const id of ids.slice(0, shownPullRequests)) {
-    const stored = await store.event(id);
-    if (!stored) continue;
-    pullRequests.push(stored.event);
-    for (const { pubkey: owner, identifier } of pullRequestOf(stored.event)?.repositories ?? []) {
+  const asked = { ids: ids.slice(0, shownPullRequests) };
+  const hasMore = await readWithin(store, [asked], maxPullRequestBytes, ({ event }) => {
+    const { id, pubkey: author, kind, created_at } = event;
+    const said = pullRequestOf(event);
+    pullRequests.push({
+      id,
+      author,
+      kind,
+      created_at,
+      title: titleOf(event),
+      tip: ownText(said?.tip.slice(0, 64) ?? ""),
+    });
+    for (const { pubkey: owner, identifier } of said?.repositories ?? []) {
       if (identifier === name.identifier) targets.set(repositoryKey({ owner, identifier }), { owner, identifier });
     }
-  }
+  });
   const shown = [...targets.values()].slice(0, shownTargets);
   const people = await peopleOf(store, [name.owner, ...shown.map(({ owner }) => owner)]);
   return {
     name,
     signer: people.get(name.owner),
-    pullRequests: pullRequests.sort((a, b) => b.created_at - a.created_at),
+    pullRequests,
     targets: await Promise.all(
       shown.map(async (target) => ({
         name: target,
@@ -89,7 +107,7 @@ async function factsOf({ store, repositories }: RepositorySources, name: Reposit
         isHostedHere: isReleased(await catalogueRow(store, target)),
       })),
     ),
-    isCut: ids.length > shownPullRequests,
+    isCut: hasMore || ids.length > shownPullRequests,
   };
 }
 
@@ -105,7 +123,7 @@ function prsPage(site: Site, facts: PrsFacts): Document {
 ${
   pullRequests.length === 0
     ? html`<p class="quiet">Nothing yet: no pull request of this contributor for this name has its data on this server.</p>`
-    : html`<ul class="list">${pullRequests.map((event) => line(site, event))}</ul>${facts.isCut && html`<p class="quiet">and more</p>`}`
+    : html`<ul class="list">${pullRequests.map((held) => line(site, held))}</ul>${facts.isCut && html`<p class="quiet">and more</p>`}`
 }
 </section>
 ${
@@ -126,14 +144,14 @@ ${copyLine("Push a pull request with git", `git push ${url} HEAD:refs/nostr/<eve
   });
 }
 
-function line(site: Site, event: NostrEvent): Html {
-  const url = threadUrl(site, { id: event.id, author: event.pubkey, kind: event.kind });
-  const title = foreign(titleOf(event), 120);
-  const tip = pullRequestOf(event)?.tip ?? "";
+function line(site: Site, held: HeldPullRequest): Html {
+  const { kind, tip, created_at } = held;
+  const url = threadUrl(site, held);
+  const title = foreign(held.title, 120);
   return html`<li><span class="title">${url === undefined ? title : html`<a href="${url}">${title}</a>`}</span>${
-    event.kind === kinds.pullRequestUpdate && html` <span class="tag">update</span>`
+    kind === kinds.pullRequestUpdate && html` <span class="tag">update</span>`
   }
-<span class="meta"><code title="${tip}">${shortOid(tip)}</code> ${time(event.created_at)}</span></li>`;
+<span class="meta"><code title="${tip}">${shortOid(tip)}</code> ${time(created_at)}</span></li>`;
 }
 
 function targetLine(site: Site, { name, owner, isHostedHere }: Target): Html {

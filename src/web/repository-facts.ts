@@ -1,6 +1,7 @@
 // What a repository's page says, read from the store and from git. Public facts only: what waits (announcements,
 // states, people only a waiting announcement lists) is never read here (purgatory.md "Visible"; threats row 31).
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type CatalogueRow, catalogueRow, catalogueRows } from "../admission/catalogue.js";
 import { maintainerSet } from "../admission/maintainers.js";
 import { type RepositoryName, repositoryAddress } from "../admission/names.js";
@@ -16,7 +17,7 @@ import type { Reader } from "../store/port.js";
 import { type Person, peopleOf } from "./people.js";
 import { type Comparison, compareRefs } from "./ref-comparison.js";
 import type { PeerStatus, StatusSources } from "./status-facts.js";
-import { type Threads, threadsOf } from "./threads.js";
+import { type KnownRoots, type Thread, type Threads, threadsOf } from "./threads.js";
 
 export interface Maintainer extends Person {
   /** Has a repository of this name on this server as well. */
@@ -59,6 +60,7 @@ export interface RepositorySources {
   readonly store: Reader;
   readonly repositories: Repositories;
   readonly browser: Browser;
+  readonly knownRoots: KnownRoots;
   /** NGIT_ARCHIVE_READ_ONLY. */
   readonly archiveReadOnly: () => boolean;
   readonly quotas: () => { readonly repositoryBytes: number; readonly ownerBytes: number };
@@ -107,11 +109,14 @@ export async function lookAtRepository(
     view = result.view;
   }
   const members = await publicMaintainers(store, name);
-  const threads = await threadsOf(store, repositoryAddress(name), members, visitor.signal);
-  const people = await peopleOf(store, [
-    ...members,
-    ...(state ? [state.author] : []),
-    ...openOf(threads).map(({ author }) => author),
+  const threads = await threadsOf(store, sources.knownRoots, repositoryAddress(name), members, visitor.signal);
+  // Apart, so that strangers' profiles do not crowd out those of maintainers.
+  const people = new Map([
+    ...(await peopleOf(
+      store,
+      [...shownOf(threads.issues), ...shownOf(threads.proposals)].map(({ author }) => author),
+    )),
+    ...(await peopleOf(store, [...members, ...(state ? [state.author] : [])])),
   ]);
   const maintainers: Maintainer[] = [];
   for (const pubkey of members) {
@@ -183,10 +188,15 @@ export function comparisonOf(table: RefTable, state: RepositoryState | undefined
 /** The directed set as everybody can work it out: by served announcements alone. */
 async function publicMaintainers(store: Reader, name: RepositoryName): Promise<ReadonlySet<Pubkey>> {
   return await maintainerSet(name.owner, name.identifier, async (pubkey, identifier) => {
+    // A hundred announcements of a megabyte each are read one by one, with others' requests between them.
+    await nextTurn();
     const stored = await store.latest({ kind: kinds.announcement, pubkey, identifier });
     return stored && tagValue(stored.event, "d") === identifier ? [stored.event] : [];
   });
 }
 
-export const openOf = ({ issues, proposals }: Threads) =>
-  [...issues, ...proposals].filter(({ status }) => status === "open" || status === "draft");
+export const isOpen = ({ status }: Thread): boolean => status === "open" || status === "draft";
+
+const shownThreads = 20;
+/** The threads a page shows of a list. */
+export const shownOf = (threads: readonly Thread[]): Thread[] => threads.filter(isOpen).slice(0, shownThreads);

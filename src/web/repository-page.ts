@@ -9,14 +9,13 @@ import { copyLine, pageDocument, type Site } from "./layout.js";
 import { renderMarkdown } from "./markdown.js";
 import { personLink } from "./people.js";
 import type { ComparedRef, OverallStanding, Standing } from "./ref-comparison.js";
-import type { RepositoryFacts } from "./repository-facts.js";
+import { isOpen, type RepositoryFacts, shownOf } from "./repository-facts.js";
 import { badgePath, clientUrl, cloneUrl, naddr, nostrUrl, repositoryPath, threadUrl } from "./repository-urls.js";
 import type { PeerStatus } from "./status-facts.js";
 import { statusKinds, type Thread } from "./threads.js";
 import { bytes, count, counted, shortOid, time } from "./words.js";
 
 const shownRefs = 60;
-const shownThreads = 20;
 
 const overallTags: Readonly<Record<OverallStanding, Html>> = {
   "in line": html`<span class="tag good">state: in line</span>`,
@@ -76,8 +75,6 @@ ${view && view.commits.length > 0 && html`<li><a href="#commits">Commits</a></li
 ${view?.readme && html`<li><a href="#readme">README</a></li>`}
 </ul>`;
 }
-
-const isOpen = ({ status }: Thread): boolean => status === "open" || status === "draft";
 
 const announcementAddress = ({ name }: RepositoryFacts): string =>
   `${kinds.announcement}:${name.owner}:${name.identifier}`;
@@ -192,7 +189,7 @@ function threadSection(
   };
   const ended = threads.length - open.length;
   return html`<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>
-${open.length === 0 ? html`<p class="quiet">None${ended > 0 && ` (${counted(ended, "has", "have")} been settled)`}.</p>` : html`<ul class="list">${open.slice(0, shownThreads).map(line)}</ul>`}
+${open.length === 0 ? html`<p class="quiet">None${ended > 0 && ` (${counted(ended, "has", "have")} been settled)`}.</p>` : html`<ul class="list">${shownOf(threads).map(line)}</ul>`}
 ${open.length > 0 && html`<p class="quiet small">${count(open.length)}${facts.threads.isCut && " or more"} open, ${count(ended)} settled.</p>`}
 </section>`;
 }

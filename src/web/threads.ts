@@ -1,11 +1,12 @@
 // Issues, pull requests and patches of a repository with their status (NIP-34, kinds 1630–1633): the newest word of
 // the thread's author or of a maintainer counts; a stranger's never does, and is not even asked for.
 
-import { type NostrEvent, tagValue, tagValues } from "../nostr/event.js";
+import { compareNewestFirst, type NostrEvent, tagValue, tagValues } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
-import type { Reader } from "../store/port.js";
+import type { Reader, StoredRow } from "../store/port.js";
+import { ownText, readWithin } from "./bounded-reading.js";
 
 export type ThreadStatus = "open" | "done" | "closed" | "draft";
 
@@ -34,10 +35,20 @@ export interface Threads {
 }
 
 const maxThreads = 300;
+/** Of each list: issues, pull requests, patches. */
+const maxThreadBytes = 4 * 2 ** 20;
 const maxStatuses = 3_000;
+const maxStatusBytes = 4 * 2 ** 20;
+/** A status has little to say; longer ones are not looked at. */
+const longestStatus = 16 * 1024;
+const maxTitleCharacters = 400;
 
 export function titleOf(event: NostrEvent): string {
-  const subject = tagValue(event, "subject")?.trim();
+  return ownText(wholeTitle(event).slice(0, maxTitleCharacters));
+}
+
+function wholeTitle(event: NostrEvent): string {
+  const subject = tagValue(event, "subject")?.slice(0, 4_000).trim();
   if (subject) return subject;
   const text = event.content.slice(0, 4_000);
   const mail = event.kind === kinds.patch ? /^Subject:(.*)$/m.exec(text)?.[1] : undefined;
@@ -49,66 +60,99 @@ const isRoot = (event: NostrEvent): boolean =>
   event.kind !== kinds.patch ||
   (tagValues(event, "t").includes("root") && !tagValues(event, "t").includes("root-revision"));
 
+/** What is said of a thread's root; `isRoot` is false for a patch that continues another. */
+type Root = Omit<Thread, "status"> & { readonly isRoot: boolean };
+
+const maxKnownRoots = 10_000;
+
+/** Roots that were read, by id: an event never changes, and each may be a megabyte. The ones asked for last are kept. */
+export class KnownRoots {
+  readonly #roots = new Map<EventId, Root>();
+
+  of(row: StoredRow): Root {
+    const known = this.#roots.get(row.id);
+    if (known) this.#roots.delete(row.id);
+    const root = known ?? rootOf(row.event);
+    this.#roots.set(root.id, root);
+    const [oldest] = this.#roots.size > maxKnownRoots ? this.#roots.keys() : [];
+    if (oldest !== undefined) this.#roots.delete(oldest);
+    return root;
+  }
+}
+
+const rootOf = (event: NostrEvent): Root => ({
+  id: event.id,
+  author: event.pubkey,
+  created_at: event.created_at,
+  kind: event.kind,
+  title: titleOf(event),
+  isRoot: isRoot(event),
+});
+
 export async function threadsOf(
   reader: Reader,
+  known: KnownRoots,
   repository: string,
   maintainers: ReadonlySet<Pubkey>,
   signal?: AbortSignal,
 ): Promise<Threads> {
-  const about = (...wanted: number[]): Filter => ({
-    kinds: wanted,
-    tags: new Map([["a", [repository]]]),
-    limit: maxThreads,
-  });
-  const roots = (await all(reader, [about(kinds.issue), about(kinds.pullRequest), about(kinds.patch)], signal)).filter(
-    isRoot,
-  );
-  const statuses = await statusesOf(reader, roots, maintainers, signal);
-  const threads = roots.map(
-    (event): Thread => ({
-      id: event.id,
-      author: event.pubkey,
-      created_at: event.created_at,
-      kind: event.kind,
-      title: titleOf(event),
-      status: statuses.get(event.id) ?? "open",
-    }),
-  );
-  const issues = threads.filter(({ kind }) => kind === kinds.issue);
-  const proposals = threads.filter(({ kind }) => kind !== kinds.issue);
-  return { issues, proposals, isCut: issues.length >= maxThreads || proposals.length >= maxThreads };
+  let isCut = false;
+  const newest = async (kind: number): Promise<Root[]> => {
+    const roots: Root[] = [];
+    const about: Filter = { kinds: [kind], tags: new Map([["a", [repository]]]), limit: maxThreads };
+    const hasMore = await readWithin(reader, [about], maxThreadBytes, (row) => roots.push(known.of(row)), signal);
+    isCut ||= hasMore || roots.length >= maxThreads;
+    return roots.filter((root) => root.isRoot);
+  };
+  const issues = await newest(kinds.issue);
+  const proposals = [...(await newest(kinds.pullRequest)), ...(await newest(kinds.patch))];
+  const statuses = await statusesOf(reader, [...issues, ...proposals], maintainers, signal);
+  const withStatus = (root: Root): Thread => ({ ...root, status: statuses.get(root.id)?.status ?? "open" });
+  return {
+    issues: issues.map(withStatus),
+    proposals: proposals.sort(compareNewestFirst).map(withStatus),
+    isCut,
+  };
+}
+
+interface Word {
+  readonly status: ThreadStatus;
+  readonly created_at: number;
+  readonly id: EventId;
 }
 
 async function statusesOf(
   reader: Reader,
-  roots: readonly NostrEvent[],
+  roots: readonly Root[],
   maintainers: ReadonlySet<Pubkey>,
   signal?: AbortSignal,
-): Promise<Map<EventId, ThreadStatus>> {
-  const found = new Map<EventId, ThreadStatus>();
-  if (roots.length === 0) return found;
-  const byId = new Map<string, NostrEvent>(roots.map((root) => [root.id, root]));
-  const filter: Filter = {
-    kinds: [...statusKinds.keys()],
-    authors: [...new Set([...maintainers, ...roots.map(({ pubkey }) => pubkey)])],
-    tags: new Map([["e", [...byId.keys()]]]),
-    limit: maxStatuses,
-  };
-  // Newest first: the first word about a thread is the one that counts.
-  for (const event of await all(reader, [filter], signal)) {
+): Promise<Map<EventId, Word>> {
+  const found = new Map<EventId, Word>();
+  const byId = new Map<string, Root>(roots.map((root) => [root.id, root]));
+  const authors = new Set(roots.map(({ author }) => author).filter((author) => !maintainers.has(author)));
+  const note = (row: StoredRow): void => {
+    if (row.size > longestStatus) return;
+    const { event } = row;
     const status = statusKinds.get(event.kind);
+    if (!status) return;
     for (const id of tagValues(event, "e")) {
       const root = byId.get(id);
-      if (!root || !status || found.has(root.id)) continue;
-      if (event.pubkey === root.pubkey || maintainers.has(event.pubkey)) found.set(root.id, status);
+      if (!root || (event.pubkey !== root.author && !maintainers.has(event.pubkey))) continue;
+      const before = found.get(root.id);
+      const word = { status, created_at: event.created_at, id: event.id };
+      if (!before || compareNewestFirst(word, before) < 0) found.set(root.id, word);
     }
+  };
+  // What authors say about their own threads must not crowd out what maintainers say.
+  for (const said of [maintainers, authors]) {
+    if (roots.length === 0 || said.size === 0) continue;
+    const filter: Filter = {
+      kinds: [...statusKinds.keys()],
+      authors: [...said],
+      tags: new Map([["e", [...byId.keys()]]]),
+      limit: maxStatuses,
+    };
+    await readWithin(reader, [filter], maxStatusBytes, note, signal);
   }
   return found;
-}
-
-async function all(reader: Reader, filters: readonly Filter[], signal?: AbortSignal): Promise<NostrEvent[]> {
-  const events: NostrEvent[] = [];
-  for await (const page of reader.query(filters, signal ? { signal } : {}))
-    events.push(...page.map(({ event }) => event));
-  return events;
 }

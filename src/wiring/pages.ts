@@ -19,11 +19,13 @@ import { despiteDamage } from "../web/damage.js";
 import { type LandingFacts, landingRoute } from "../web/landing.js";
 import type { Site } from "../web/layout.js";
 import { missingPage, tryLaterPage } from "../web/missing-page.js";
+import { inTurns } from "../web/page-turns.js";
 import { prsRoutes } from "../web/prs-page.js";
 import { RelayHistory, sampleEveryMs } from "../web/relay-history.js";
 import { repositoryRoutes } from "../web/repository-routes.js";
 import { nothingFollowed, type StatusSources } from "../web/status-facts.js";
 import { statusPage } from "../web/status-page.js";
+import { KnownRoots } from "../web/threads.js";
 import { retryAfterSeconds, VisitorRates } from "../web/visitor-rates.js";
 import { publicUrls } from "./facts.js";
 import type { GitHost } from "./git-host.js";
@@ -77,6 +79,7 @@ export function createPages(parts: PagesParts): Pages {
     store,
     repositories: gitHost.repositories,
     browser: new Browser(),
+    knownRoots: new KnownRoots(),
     quotas: () => ({ repositoryBytes: live.current.repositoryMaxBytes, ownerBytes: live.current.npubMaxBytes }),
     peersOf: status.peersOf,
     archiveReadOnly: () => live.current.archiveReadOnly,
@@ -138,9 +141,14 @@ export function createPages(parts: PagesParts): Pages {
   return {
     routes: [
       admin.route,
-      limited(landing),
-      limited(statusRoute),
-      ...despiteDamage(ofRepositories, site, (err) => logger.error({ err }, "a repository cannot be read")),
+      ...inTurns(
+        [
+          limited(landing),
+          limited(statusRoute),
+          ...despiteDamage(ofRepositories, site, (err) => logger.error({ err }, "a repository cannot be read")),
+        ],
+        site,
+      ),
       ...assetRoutes(),
       nothing,
     ],

@@ -52,6 +52,7 @@ export class NaiveStore implements Transaction {
       id: event.id,
       created_at: event.created_at,
       json: Buffer.from(event.raw),
+      size: event.raw.length,
       event,
     }));
   }

@@ -46,6 +46,10 @@ export class Row implements StoredRow, Entry {
     this.expiration = expiration;
   }
 
+  get size(): number {
+    return this.event.raw.length;
+  }
+
   get json(): Buffer {
     return Buffer.from(this.event.raw);
   }

@@ -106,6 +106,10 @@ export class LogRow implements DiskRow {
     return this.event.raw;
   }
 
+  get size(): number {
+    return this.record.length - headerBytes;
+  }
+
   get json(): Buffer {
     return this.record.subarray(headerBytes);
   }
