@@ -65,7 +65,7 @@ describe("threat 33", { timeout: 200_000 }, () => {
       const owner = newKey();
       await world.host(owner, "fat", [{ "README.md": "# Fat" }]);
       const about = `30617:${owner.pubkey}:fat`;
-      for (let index = 0; index < 14; index++) {
+      for (let index = 0; index < 40; index++) {
         await world.publish(newKey(), kinds.issue, [["a", about]], `Issue ${index}\n${"x".repeat(900_000)}`, index);
       }
       const url = world.url(owner, "fat");
