@@ -47,6 +47,8 @@ export class Watch {
         seen.dialing = false;
         seen.connected = true;
         seen.connectedMs = nowMs;
+        // Should it come to be live with its catch-up done, it is not dead any more.
+        seen.firstFailureMs = nowMs;
         break;
       case "connectFailed":
         seen.dialing = false;

@@ -335,7 +335,7 @@ describe("events that arrive", () => {
     const restarted = live();
     restarted.tell({ type: "rememberedLoaded", entries: [loaded] });
     assert.deepEqual(only(arrive(restarted, banned), "offerToIntake"), []);
-    restarted.wallMs += 8 * 24 * 60 * 60 * 1000;
+    restarted.advance(8 * 24 * 60 * 60 * 1000);
     assert.equal(only(arrive(restarted, banned), "offerToIntake").length, 1);
   });
 

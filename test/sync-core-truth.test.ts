@@ -142,3 +142,58 @@ describe("compared clean", () => {
     assert.equal(driver.relay(relay)?.comparedRepositories ?? 0, 0);
   });
 });
+
+describe("health", () => {
+  /** Fails until the relay is dead, then lets the next dial succeed. */
+  function deadThenBack(): Driver {
+    const driver = new Driver();
+    driver.tell({ type: "accepted", event: repo, hosted: true });
+    driver.tell({ type: "replayEnded" });
+    driver.advance(5000);
+    while (driver.relay(relay)?.status !== 3) {
+      driver.from(relay, "connectFailed", { kind: "timeout" });
+      while (driver.relay(relay)?.state !== "connecting") driver.advance(minute / 4);
+    }
+    return driver;
+  }
+
+  it("is good from the moment a relay is live with its catch-up done, whatever its past", () => {
+    const driver = deadThenBack();
+    const from = driver.said.length;
+    driver.connect(relay);
+    assert.notEqual(driver.relay(relay)?.status, 3, "connected is not dead");
+    driver.settle(relay, from);
+    assert.equal(driver.relay(relay)?.status, 1);
+    assert.equal(driver.relay(relay)?.failures, 0);
+    assert.equal(driver.snapshot().dead, 0);
+  });
+
+  it("a relay that drops after each catch-up is still dialled ever more seldom", () => {
+    const driver = new Driver();
+    driver.makeLive(relay, repo);
+    const waits: number[] = [];
+    for (let n = 0; n < 6; n++) {
+      driver.from(relay, "closed");
+      assert.equal(driver.relay(relay)?.failures, 1);
+      assert.equal(driver.relay(relay)?.status, 2);
+      const lostMs = driver.nowMs;
+      while (driver.relay(relay)?.state !== "connecting") driver.advance(1000);
+      waits.push((driver.nowMs - lostMs) / 1000);
+      const from = driver.said.length;
+      driver.connect(relay);
+      driver.settle(relay, from);
+      assert.equal(driver.relay(relay)?.status, 1);
+    }
+    assert.deepEqual(waits, [5, 10, 20, 40, 80, 160]);
+  });
+
+  it("a dead relay that came back and is lost again is not dead at once", () => {
+    const driver = deadThenBack();
+    const from = driver.said.length;
+    driver.connect(relay);
+    driver.settle(relay, from);
+    driver.from(relay, "closed");
+    assert.equal(driver.relay(relay)?.status, 2);
+    assert.ok((driver.relay(relay)?.nextDialMs ?? 0) - driver.nowMs <= 60 * minute);
+  });
+});

@@ -134,9 +134,9 @@ export class Connections {
     connection.link = new Link(dialled.socket, clock, this.#parts.times(), {
       message: (message) => this.#onMessage(connection, message),
       bytes: (direction, count) => this.#parts.bytes(relay, direction, count),
-      closed: () => {
+      closed: (silentMs) => {
         this.#drop(connection);
-        tell({ type: "closed", relay, link: number });
+        tell({ type: "closed", relay, link: number, silentMs });
       },
     });
     this.#applyPause(connection);

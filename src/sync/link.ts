@@ -15,8 +15,8 @@ export interface LinkTimes {
 export interface LinkHooks {
   message(message: RelayMessage): void;
   bytes(direction: "in" | "out", count: number): void;
-  /** Once, however it ended; not after `close()`. */
-  closed(): void;
+  /** Once, however it ended, with the time since the last frame; not after `close()`. */
+  closed(silentMs: number): void;
 }
 
 export class Link {
@@ -24,7 +24,9 @@ export class Link {
   readonly #clock: Clock;
   readonly #times: LinkTimes;
   readonly #hooks: LinkHooks;
+  /** The last frame, or the moment at which we began to read again. */
   #heardMs: number;
+  #frameMs: number;
   #pingedMs: number;
   #paused = false;
   #ended = false;
@@ -36,6 +38,7 @@ export class Link {
     this.#times = times;
     this.#hooks = hooks;
     this.#heardMs = clock.monotonicMs();
+    this.#frameMs = this.#heardMs;
     this.#pingedMs = this.#heardMs;
     socket.on("message", (data: RawData, isBinary: boolean) => this.#onFrame(data, isBinary));
     for (const name of ["ping", "pong"] as const) socket.on(name, () => this.#heard());
@@ -92,6 +95,7 @@ export class Link {
 
   #heard(): void {
     this.#heardMs = this.#clock.monotonicMs();
+    this.#frameMs = this.#heardMs;
   }
 
   /** Looks again when a ping is due, or when the relay will have been silent for too long, whichever comes first. */
@@ -120,6 +124,6 @@ export class Link {
     this.#ended = true;
     this.#cancelPing();
     this.#socket.terminate();
-    this.#hooks.closed();
+    this.#hooks.closed(this.#clock.monotonicMs() - this.#frameMs);
   }
 }

@@ -7,6 +7,7 @@ const sentences: Readonly<Record<string, string>> = {
   connected: "connected to a relay",
   "connect-failed": "a relay could not be reached",
   "link-lost": "the connection to a relay was lost",
+  "stood-still": "this process stood still, or the clock jumped: every link is made anew",
   "stale-reset": "away for too long: everything is compared anew",
   "daily-sync": "the daily comparison begins",
   resync: "what our own trouble lost is fetched with a full comparison",

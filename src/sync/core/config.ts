@@ -74,6 +74,8 @@ export const syncDefaults = {
   dailyMinMs: 23 * hour,
   dailyMaxMs: 25 * hour,
   tidyMs: minute,
+  /** More than this between two steps: the process stood still, or a clock jumped. */
+  stoodStillMs: 90 * second,
   startupJitterMs: 2 * second,
   jitterLow: 0.8,
   jitterHigh: 1.2,

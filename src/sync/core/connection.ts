@@ -9,7 +9,7 @@ import { beginLayerFour } from "./layer-four.js";
 import { liveIsWhole } from "./live.js";
 import { liveLost } from "./live-answers.js";
 import { reconsider } from "./live-set.js";
-import type { ConnectFailure } from "./messages.js";
+import type { ConnectFailure, Time } from "./messages.js";
 import { hasTargets, type Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { urlOf } from "./targets.js";
@@ -61,7 +61,7 @@ export function onConnected(state: SyncState, relay: Relay, step: Step): void {
   relay.readingPaused = false;
   tally(step, "connection_attempts", relay, "success");
   const good = relay.goodMoment;
-  const quick = good !== undefined && !relay.catchUpFailed && nowMs - good.monotonicMs <= config.staleAfterMs;
+  const quick = good !== undefined && !relay.catchUpFailed && isRecent(config, good, step.now);
   log(step, "info", "connected", relay, { sync: quick ? "quick" : "full" });
   relay.historyNotBeforeMs = nowMs + (good ? config.reconnectDelayMs : config.startupDelayMs);
   if (!quick) {
@@ -72,6 +72,13 @@ export function onConnected(state: SyncState, relay: Relay, step: Step): void {
   const since = Math.max(0, Math.floor((good.wallMs - config.lookbackMs) / 1000));
   const isMeant = (word: Word): boolean => phaseOf(word) === phases.confirmed && slotOf(word) !== slots.rotating;
   for (const layer of layerOrder) sweepOver(relay, "reconnect", since, layer, isMeant);
+}
+
+/** Short ago by both clocks: where the wall clock jumped, nobody knows what `since` would leave out. */
+function isRecent({ staleAfterMs, stoodStillMs }: SyncState["config"], good: Time, now: Time): boolean {
+  const awayMs = now.monotonicMs - good.monotonicMs;
+  const wallMs = now.wallMs - good.wallMs;
+  return Math.max(awayMs, wallMs) <= staleAfterMs && wallMs >= awayMs - stoodStillMs;
 }
 
 /** Confirmed forgotten, full history; live stays open. */
@@ -126,6 +133,7 @@ export function noteProgress(state: SyncState, relay: Relay, step: Step): void {
     !relay.sweeps.some((sweep) => sweep.source === "reconnect");
   if (relay.good && !good) relay.goodMoment = step.now;
   relay.good = good;
+  if (good) state.health.succeed(relay.key);
   const inStep = isInStep(state, relay, step.now.monotonicMs);
   if (relay.inStep && !inStep) relay.lastInStep = step.now;
   relay.inStep = inStep;
@@ -182,11 +190,17 @@ function noteFailure(state: SyncState, relay: Relay, code: string, kind: string,
   if (died) log(step, "error", "relay-dead", relay, { forMs: Math.round(step.now.monotonicMs - firstFailureMs) });
 }
 
-/** The link is gone. `byUs`: we closed it, which is no failure of the relay's. */
-export function onLost(state: SyncState, relay: Relay, byUs: boolean, step: Step): void {
+/** Both clocks, so much earlier. */
+export const earlier = ({ wallMs, monotonicMs }: Time, byMs: number): Time => ({
+  wallMs: wallMs - byMs,
+  monotonicMs: monotonicMs - byMs,
+});
+
+/** The link is gone; `heard` is the last that is known of it. One that we closed is no failure of the relay's. */
+export function onLost(state: SyncState, relay: Relay, how: "lost" | "closed-by-us", heard: Time, step: Step): void {
   if (relay.status !== "connected") return;
-  if (relay.good) relay.goodMoment = step.now;
-  if (relay.inStep) relay.lastInStep = step.now;
+  if (relay.good) relay.goodMoment = heard;
+  if (relay.inStep) relay.lastInStep = heard;
   relay.good = false;
   relay.inStep = false;
   relay.comparing.clear();
@@ -194,15 +208,15 @@ export function onLost(state: SyncState, relay: Relay, byUs: boolean, step: Step
   relay.limits = {};
   dropJobs(state, relay);
   liveLost(relay);
-  state.health.linkEnded(relay.key, step.now.monotonicMs - relay.connectedMs);
-  if (!byUs) noteFailure(state, relay, "link-lost", "closed", step);
+  state.health.linkEnded(relay.key, heard.monotonicMs - relay.connectedMs);
+  if (how === "lost") noteFailure(state, relay, "link-lost", "closed", step);
 }
 
-export function disconnect(state: SyncState, relay: Relay, step: Step): void {
+export function disconnect(state: SyncState, relay: Relay, step: Step, heard = step.now): void {
   if (relay.status === "disconnected") return;
   step.out.push({ type: "disconnect", relay: relay.key, link: relay.link });
   if (relay.status === "connecting") {
     dialEnded(state, relay, step);
     relay.status = "disconnected";
-  } else onLost(state, relay, true, step);
+  } else onLost(state, relay, "closed-by-us", heard, step);
 }

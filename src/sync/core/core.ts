@@ -6,7 +6,7 @@
 import { meaningOf, meaningOfNegErr } from "./answers.js";
 import { drop, isAskedFor, onArrival, onVerdict } from "./arrivals.js";
 import type { SyncConfig } from "./config.js";
-import { noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
+import { earlier, noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
 import { dueMsOf } from "./deadlines.js";
 import { startWork } from "./history.js";
 import { addSides, type Copy, copiesOf } from "./in-step.js";
@@ -22,6 +22,7 @@ import { onReconciled, onReconcileFailed, onReconcileProgress } from "./reconcil
 import type { Relay } from "./relay.js";
 import { rotate } from "./rotation.js";
 import { type CoreSnapshot, snapshotOf } from "./snapshot.js";
+import { noticeGap } from "./standing-still.js";
 import { type Step, SyncState } from "./state.js";
 import { ignore, reconnect } from "./steering.js";
 import { applyWindow, followBootstrap } from "./targets.js";
@@ -44,6 +45,7 @@ export class SyncCore {
       state.tidyMs = now.monotonicMs + state.config.tidyMs;
       followBootstrap(state, step);
     }
+    noticeGap(state, step);
     this.#handle(input, step);
     this.#runDue(step);
     this.#pumpTouched(step);
@@ -133,7 +135,7 @@ export class SyncCore {
     state.touched.add(relay);
     switch (input.type) {
       case "closed":
-        onLost(state, relay, false, step);
+        onLost(state, relay, "lost", earlier(step.now, input.silentMs ?? 0), step);
         break;
       case "nip11":
         relay.limits = input.limits;

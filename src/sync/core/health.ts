@@ -5,7 +5,10 @@ import type { SyncConfig } from "./config.js";
 import type { ConnectFailure, NaughtyKind, Random, RelayKey, Time } from "./messages.js";
 
 class Health {
+  /** In a row, for what is shown and for `dead`: a relay that is live with its catch-up done has none. */
   failures = 0;
+  /** The same for the wait before the next dial: cleared only by a link that lasted. */
+  backoffs = 0;
   firstFailureMs = 0;
   nextDialMs = 0;
   dead = false;
@@ -58,9 +61,10 @@ export class HealthBook {
     const health = this.of(relay);
     if (health.failures === 0) health.firstFailureMs = time.monotonicMs;
     health.failures += 1;
+    health.backoffs += 1;
     const died = !health.dead && time.monotonicMs - health.firstFailureMs >= config.deadAfterMs;
     if (died) health.dead = true;
-    const backoff = Math.min(config.baseBackoffMs * 2 ** Math.min(health.failures - 1, 30), config.maxBackoffMs);
+    const backoff = Math.min(config.baseBackoffMs * 2 ** Math.min(health.backoffs - 1, 30), config.maxBackoffMs);
     const jitter = config.jitterLow + random() * (config.jitterHigh - config.jitterLow);
     const waitMs = (health.dead ? config.deadRetryMs : backoff) * jitter;
     health.nextDialMs = time.monotonicMs + waitMs;
@@ -72,8 +76,22 @@ export class HealthBook {
     if (lastedMs >= this.config.steadyLinkMs) this.reset(relay);
   }
 
-  reset(relay: RelayKey): void {
+  /** Live with its catch-up done. */
+  succeed(relay: RelayKey): void {
     Object.assign(this.of(relay), { failures: 0, dead: false, lastingCount: 0, lastingKind: undefined });
+  }
+
+  reset(relay: RelayKey): void {
+    this.succeed(relay);
+    this.of(relay).backoffs = 0;
+  }
+
+  /** Nobody failed while we stood still. */
+  stoodStill(forMs: number): void {
+    for (const health of this.#records.values()) {
+      health.firstFailureMs += forMs;
+      health.lastingSinceMs += forMs;
+    }
   }
 
   /** Nothing of its past stands against a dial or a question now. */
@@ -127,16 +145,22 @@ export class HealthBook {
   dialAtMs(relay: RelayKey, time: Time): number {
     const health = this.#records.get(relay);
     if (!health) return time.monotonicMs;
-    const naughtyMs = health.naughtyKind ? time.monotonicMs + (health.naughtyUntilWallMs - time.wallMs) : 0;
+    const naughtyMs = health.naughtyKind ? time.monotonicMs + this.#naughtyForMs(health, time) : 0;
     return Math.max(health.nextDialMs, health.pausedUntilMs, naughtyMs);
   }
 
-  status(relay: RelayKey, time: Time, linkMs: number): HealthStatus {
+  /** Never longer than it may last, should the wall clock have gone back. */
+  #naughtyForMs({ naughtyUntilWallMs }: Health, time: Time): number {
+    return Math.min(naughtyUntilWallMs - time.wallMs, this.config.naughtyForMs);
+  }
+
+  /** `linkMs`: how long it has been connected; undefined when it is not. */
+  status(relay: RelayKey, time: Time, linkMs: number | undefined): HealthStatus {
     const health = this.#records.get(relay);
     if (!health) return 1;
     if (health.askAgainMs > time.monotonicMs) return 4;
-    if (health.dead) return 3;
-    return health.failures > 0 && linkMs < this.config.steadyLinkMs ? 2 : 1;
+    if (health.dead && linkMs === undefined) return 3;
+    return health.failures > 0 && (linkMs ?? 0) < this.config.steadyLinkMs ? 2 : 1;
   }
 
   /** Drops what is over for relays nobody tracks. */

@@ -150,7 +150,8 @@ export type Input =
   /** With what NIP-11 says, where that is known by then. */
   | ({ readonly type: "connected"; readonly limits?: RelayLimits } & OfLink)
   | ({ readonly type: "connectFailed"; readonly kind: ConnectFailure } & OfLink)
-  | ({ readonly type: "closed" } & OfLink)
+  /** `silentMs`: since the last frame of any kind, which is the last that is known of the link. */
+  | ({ readonly type: "closed"; readonly silentMs?: number } & OfLink)
   | ({ readonly type: "nip11"; readonly limits: RelayLimits } & OfLink)
   | ({ readonly type: "event"; readonly subscription: string; readonly event: NostrEvent } & OfLink)
   | ({ readonly type: "eose"; readonly subscription: string } & OfLink)

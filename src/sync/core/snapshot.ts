@@ -74,7 +74,7 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
   const relays: RelaySnapshot[] = [];
   for (const relay of state.relays.values()) {
     const connected = relay.status === "connected";
-    const linkMs = connected ? now.monotonicMs - relay.connectedMs : 0;
+    const linkMs = connected ? now.monotonicMs - relay.connectedMs : undefined;
     const inStep = isInStep(state, relay, now.monotonicMs);
     // An event on its way is noticed here before the relay is looked at again.
     const lastInStep = relay.inStep ? now : relay.lastInStep;

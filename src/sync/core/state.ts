@@ -39,6 +39,7 @@ export class SyncState {
   nextJob = 1;
   nextLink = 1;
   started = false;
+  lastStep: Time | undefined;
 
   constructor(readonly config: SyncConfig) {
     this.wanted = new Wanted(config);
