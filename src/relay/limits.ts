@@ -1,11 +1,19 @@
 // Every number that bounds a client (spec/relay.md "Limits", "Slow readers"). Rooms get them as an argument; they may
 // change while the server runs, so they are read when they are needed, never kept.
 
+import type { FrameBounds } from "./frame-shape.js";
+
 export interface RelayLimits {
   readonly maxMessageBytes: number;
   readonly maxEventBytes: number;
   readonly maxEventTags: number;
   readonly maxFutureSeconds: number;
+  /** What one frame may be made of, looked at before it is parsed. */
+  readonly frames: FrameBounds;
+  /** A frame that is not understood costs one, and one more for each `badFrameBytes`; who has none left is closed. */
+  readonly badFramesPerMinutePerConnection: number;
+  readonly badFramesPerMinutePerIp: number;
+  readonly badFrameBytes: number;
   readonly maxSubscriptions: number;
   readonly maxSubscriptionIdChars: number;
   readonly maxFilters: number;
@@ -51,6 +59,10 @@ export const defaultRelayLimits: RelayLimits = {
   maxEventBytes: mebibyte,
   maxEventTags: 10_000,
   maxFutureSeconds: 15 * 60,
+  frames: { maxDepth: 20, maxKeys: 4_000, maxItems: 120_000 },
+  badFramesPerMinutePerConnection: 200,
+  badFramesPerMinutePerIp: 1_000,
+  badFrameBytes: 32 * 1024,
   maxSubscriptions: 300,
   maxSubscriptionIdChars: 250,
   maxFilters: 100,

@@ -1,11 +1,13 @@
 // One connection: frames in, verbs called, work under way counted. Knows no sockets, so that it can be driven with
-// bytes alone. A frame that is not understood is answered and forgotten; it never ends the connection.
+// bytes alone. A frame that is not understood is answered and forgotten; only hundreds of them end the connection.
 
 import { isUtf8 } from "node:buffer";
+import { perMinute, TokenBucket } from "../base/budget/rates.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { Authenticating } from "./authenticating.js";
 import { type Connection, failureOf, noLongerWanted, type Place, type RelayParts } from "./connection.js";
 import { count } from "./counting.js";
+import { frameFault } from "./frame-shape.js";
 import { Gate } from "./gate.js";
 import type { Live } from "./live.js";
 import { type BadMessage, type ClientMessage, noticeOf, parseClientMessage } from "./messages.js";
@@ -19,6 +21,8 @@ import type { Visit } from "./visitors.js";
 export interface SessionPlace extends Place {
   /** Called whenever `wantsToRead` may have changed. */
   onLoad(): void;
+  /** Closes the connection with this reason, when what was sent before is out. */
+  giveUp(reason: string): void;
 }
 
 export class Session implements Connection {
@@ -37,6 +41,8 @@ export class Session implements Connection {
   #subscribing: Subscribing | undefined;
   #reconciling: Reconciling | undefined;
   #idle: (() => void)[] | undefined;
+  #badFrames: TokenBucket | undefined;
+  #isGivenUp = false;
   #closing = false;
   #inFlight = 0;
   #inFlightBytes = 0;
@@ -79,10 +85,12 @@ export class Session implements Connection {
   }
 
   receive(frame: Buffer, isBinary: boolean): void {
+    if (this.#isGivenUp) return;
     const message = this.#read(frame, isBinary);
     this.parts.metrics.received(message.type === "bad" ? message.verb : message.type);
     const work = this.#dispatch(message);
     if (work) this.#track(work, frame.length);
+    if (message.type === "bad") this.#charge(frame.length);
   }
 
   /** New events are refused from now on; resolves when the ones under way are answered. */
@@ -113,7 +121,8 @@ export class Session implements Connection {
     if (isBinary) return badFrame("messages are text frames");
     if (frame.length > limits.maxMessageBytes) return badFrame(`at most ${limits.maxMessageBytes} bytes are allowed`);
     if (!isUtf8(frame)) return badFrame("messages are UTF-8 text");
-    return parseClientMessage(frame.toString(), limits);
+    const fault = frameFault(frame, limits.frames);
+    return fault === undefined ? parseClientMessage(frame.toString(), limits) : badFrame(fault);
   }
 
   #dispatch(message: ClientMessage | BadMessage): Promise<void> | undefined {
@@ -143,6 +152,22 @@ export class Session implements Connection {
         this.#reconciling?.end(message.subscription);
         return undefined;
     }
+  }
+
+  /** Refusing must not cost us more than asking costs a stranger: bad frames without end cost the connection. */
+  #charge(bytes: number): void {
+    const { clock, limits } = this.parts;
+    const { badFramesPerMinutePerConnection, badFrameBytes } = limits();
+    const rate = perMinute(badFramesPerMinutePerConnection);
+    const nowMs = clock.monotonicMs();
+    const cost = Math.ceil((bytes + 1) / badFrameBytes);
+    this.#badFrames ??= new TokenBucket(rate, nowMs);
+    const isWithinRates = this.#badFrames.take(rate, nowMs, cost);
+    if (this.visit.takeBadFrame(cost) && isWithinRates) return;
+    this.#isGivenUp = true;
+    const reason = "too many messages were not understood: the connection is closed";
+    this.outbox.send(noticeOf(refuse("rate-limited", reason)));
+    this.#place.giveUp(reason);
   }
 
   #ending(): AbortController {

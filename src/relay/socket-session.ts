@@ -153,6 +153,17 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink {
     cancel();
   }
 
+  giveUp(reason: string): void {
+    // 1008: policy violation. Who does not answer, or does not read it, is ended by force.
+    this.#webSocket.pause();
+    const cancel = this.clock.after(closeGraceMs, () => this.terminate());
+    void this.ended().then(cancel);
+    void this.outbox.drained().then(() => {
+      this.#webSocket.resume();
+      this.#webSocket.close(1008, reason);
+    });
+  }
+
   terminate(): void {
     this.#webSocket.terminate();
   }

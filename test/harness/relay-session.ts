@@ -25,6 +25,8 @@ export interface TestSession {
   readonly live: Live;
   readonly records: RecordBudget;
   readonly faults: unknown[];
+  /** Why the session wanted its connection closed. */
+  readonly givenUp: readonly string[];
   readonly sent: ReadonlyMap<RelayVerb, number>;
   /** The text of the newest batch of frames, headers included. */
   last(): string;
@@ -38,6 +40,7 @@ export async function startSession(
   const store = createMemoryStore();
   const verifier = await createVerifierPool({ workers: 1 });
   const faults: unknown[] = [];
+  const givenUp: string[] = [];
   const sent = new Map<RelayVerb, number>();
   const metrics = createRelayMetrics(new Registry(), () => 10);
   const intake = createIntake({
@@ -85,6 +88,7 @@ export async function startSession(
     visit: new Visitors(systemClock, () => limits).enter("192.0.2.1"),
     outbox,
     onLoad: () => undefined,
+    giveUp: (reason) => givenUp.push(reason),
   });
   return {
     session,
@@ -93,6 +97,7 @@ export async function startSession(
     live,
     records,
     faults,
+    givenUp,
     sent,
     last: () => last,
     async close() {
