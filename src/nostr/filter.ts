@@ -110,9 +110,28 @@ export function matcherOf(filter: Filter): Matcher {
     const has = inList(ids);
     checks.push((event) => has(event.id));
   }
-  for (const [name, values] of tags ?? []) {
+  const [first, ...more] = tags ?? [];
+  if (first && more.length === 0) {
+    const [name, values] = first;
     const has = inList(values);
     checks.push((event) => event.tags.some((tag) => tag[0] === name && tag[1] !== undefined && has(tag[1])));
-  }
+  } else if (tags && more.length > 0) checks.push(tagsMatcher(tags));
   return (event) => checks.every((check) => check(event));
+}
+
+/** Several names: one walk over the tags, however many names there are (threats.md row 35). */
+function tagsMatcher(tags: ReadonlyMap<string, readonly string[]>): Matcher {
+  const wanted = new Map([...tags].map(([name, values]) => [name, { has: inList(values), foundIn: 0 }]));
+  let looks = 0;
+  return (event) => {
+    looks++;
+    let missing = wanted.size;
+    for (const [name, value] of event.tags) {
+      const one = name === undefined || value === undefined ? undefined : wanted.get(name);
+      if (one === undefined || one.foundIn === looks || !one.has(value as string)) continue;
+      one.foundIn = looks;
+      if (--missing === 0) return true;
+    }
+    return false;
+  };
 }

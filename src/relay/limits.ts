@@ -1,6 +1,7 @@
 // Every number that bounds a client (spec/relay.md "Limits", "Slow readers"). Rooms get them as an argument; they may
 // change while the server runs, so they are read when they are needed, never kept.
 
+import type { ByteLimits } from "../base/budget/bytes.js";
 import type { FrameBounds } from "./frame-shape.js";
 
 export interface RelayLimits {
@@ -19,6 +20,10 @@ export interface RelayLimits {
   readonly maxFilters: number;
   /** Values of all lists of one filter together. */
   readonly maxFilterValues: number;
+  /** Tag names of one filter. */
+  readonly maxFilterTags: number;
+  /** Filters of all open subscriptions of a connection. */
+  readonly maxLiveFilters: number;
   /** Values of all open subscriptions of a connection: what its place in the live index may cost. */
   readonly maxLiveValues: number;
   readonly maxLimit: number;
@@ -35,12 +40,22 @@ export interface RelayLimits {
   readonly pageRows: number;
   /** Live events kept for a subscription while its stored ones are sent; more are read again from the feed. */
   readonly maxBufferedLiveEvents: number;
+  /** And so many bytes of them. */
+  readonly maxBufferedLiveBytes: number;
   /** The store is not read for a client whose socket holds this much. */
   readonly pauseAtBytes: number;
+  /** What waits to be taken by all clients together, and by those of one address. */
+  readonly outgoing: ByteLimits;
+  /** Messages that are not whole yet, or not answered yet, likewise. */
+  readonly incoming: ByteLimits;
+  /** What open subscriptions hold, likewise. */
+  readonly filters: ByteLimits;
   /** A client that lets this much pile up is closed. */
   readonly closeAtBytes: number;
   /** A client that takes nothing for so long is closed. */
   readonly stalledMs: number;
+  /** A message that is not whole after so long ends the connection. */
+  readonly messageMs: number;
   readonly pingMs: number;
   readonly authMaxAgeSeconds: number;
   readonly maxAuthenticatedKeys: number;
@@ -67,6 +82,8 @@ export const defaultRelayLimits: RelayLimits = {
   maxSubscriptionIdChars: 250,
   maxFilters: 100,
   maxFilterValues: 5_000,
+  maxFilterTags: 32,
+  maxLiveFilters: 3_000,
   maxLiveValues: 200_000,
   maxLimit: 5_000,
   defaultLimit: 500,
@@ -79,9 +96,14 @@ export const defaultRelayLimits: RelayLimits = {
   maxParallelQueries: 16,
   pageRows: 200,
   maxBufferedLiveEvents: 1_000,
+  maxBufferedLiveBytes: 256 * 1024,
   pauseAtBytes: mebibyte,
+  outgoing: { inAll: 128 * mebibyte, perAddress: 48 * mebibyte },
+  incoming: { inAll: 96 * mebibyte, perAddress: 32 * mebibyte },
+  filters: { inAll: 96 * mebibyte, perAddress: 32 * mebibyte },
   closeAtBytes: 32 * mebibyte,
   stalledMs: 60_000,
+  messageMs: 120_000,
   pingMs: 30_000,
   authMaxAgeSeconds: 10 * 60,
   maxAuthenticatedKeys: 32,

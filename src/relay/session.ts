@@ -2,10 +2,18 @@
 // bytes alone. A frame that is not understood is answered and forgotten; only hundreds of them end the connection.
 
 import { isUtf8 } from "node:buffer";
+import type { HeldBytes } from "../base/budget/bytes.js";
 import { perMinute, TokenBucket } from "../base/budget/rates.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { Authenticating } from "./authenticating.js";
-import { type Connection, failureOf, noLongerWanted, type Place, type RelayParts } from "./connection.js";
+import {
+  type Connection,
+  failureOf,
+  noLongerWanted,
+  type Place,
+  type RelayBudgets,
+  type RelayParts,
+} from "./connection.js";
 import { count } from "./counting.js";
 import { frameFault } from "./frame-shape.js";
 import { Gate } from "./gate.js";
@@ -29,6 +37,8 @@ export class Session implements Connection {
   readonly parts: RelayParts;
   readonly live: Live;
   readonly records: RecordBudget;
+  readonly budgets: RelayBudgets;
+  readonly incoming: HeldBytes;
   readonly ip: string;
   readonly visit: Visit;
   readonly outbox: Outbox;
@@ -52,6 +62,8 @@ export class Session implements Connection {
     this.parts = place.parts;
     this.live = place.live;
     this.records = place.records;
+    this.budgets = place.budgets;
+    this.incoming = place.incoming;
     this.ip = place.ip;
     this.visit = place.visit;
     this.outbox = place.outbox;
@@ -77,6 +89,8 @@ export class Session implements Connection {
   /** False while more work is under way, or more is waiting to be taken, than this client may have. */
   get wantsToRead(): boolean {
     const limits = this.parts.limits();
+    // While all together have much under way, each waits for its own to be done.
+    if (this.#inFlightBytes > tightInFlightBytes && this.incoming.isTight) return false;
     return (
       this.#inFlight < limits.maxInFlight &&
       this.#inFlightBytes < limits.maxInFlightBytes &&
@@ -113,6 +127,7 @@ export class Session implements Connection {
     this.#subscribing?.close();
     this.#reconciling?.close();
     this.outbox.close();
+    this.incoming.close();
     this.visit.end();
   }
 
@@ -188,9 +203,11 @@ export class Session implements Connection {
   #track(work: Promise<void>, bytes: number): void {
     this.#inFlight++;
     this.#inFlightBytes += bytes;
+    const isHeld = this.incoming.add(bytes);
     const done = () => {
       this.#inFlight--;
       this.#inFlightBytes -= bytes;
+      if (isHeld) this.incoming.add(-bytes);
       if (this.#inFlight === 0) for (const resolve of this.#idle?.splice(0) ?? []) resolve();
       this.#place.onLoad();
     };
@@ -200,6 +217,8 @@ export class Session implements Connection {
     });
   }
 }
+
+const tightInFlightBytes = 64 * 1024;
 
 const badFrame = (message: string): BadMessage => ({
   type: "bad",

@@ -15,8 +15,11 @@ interface Place<Owner> {
 interface Filed<Owner> {
   readonly place: Place<Owner>;
   readonly filter: Filter;
+  /** The last match it was looked at for: an event may lead to it by thousands of its tags. */
+  lookedAtIn: number;
   /** Looked at before the matcher is: most candidates that do not match fail here, at the price of one look. */
   readonly kinds: readonly number[] | undefined;
+  /** What is left to see when the values it is filed under led here. */
   readonly matches: Matcher;
 }
 
@@ -49,7 +52,7 @@ export class SubscriptionIndex<Owner extends object> {
     for (const filter of filters) {
       if (matchesNothing(filter)) continue;
       const kinds = filter.kinds && filter.kinds.length <= fewKinds ? filter.kinds : undefined;
-      const one = { place, filter, kinds, matches: matcherOf(filter) };
+      const one = { place, filter, lookedAtIn: 0, kinds, matches: matcherOf(restOf(filter)) };
       place.filed.push(one);
       this.#file(one, put);
     }
@@ -86,7 +89,9 @@ export class SubscriptionIndex<Owner extends object> {
 
   #look(one: Filed<Owner>, event: NostrEvent): void {
     const { place, kinds } = one;
-    if (place.seenIn === this.#matches || (kinds !== undefined && !kinds.includes(event.kind))) return;
+    if (place.seenIn === this.#matches || one.lookedAtIn === this.#matches) return;
+    if (kinds !== undefined && !kinds.includes(event.kind)) return;
+    one.lookedAtIn = this.#matches;
     if (!one.matches(event)) return;
     place.seenIn = this.#matches;
     this.#found.push(place.owner);
@@ -110,6 +115,19 @@ export class SubscriptionIndex<Owner extends object> {
     else if (change === put) this.#everything.add(one);
     else this.#everything.delete(one);
   }
+}
+
+/** The filter without the list it is filed under: whoever comes by that has seen that it fits. */
+function restOf(filter: Filter): Filter {
+  const { ids, tags, authors, kinds, ...rest } = filter;
+  const withKinds = { ...rest, ...(kinds && { kinds }) };
+  if (ids) return { ...withKinds, ...(tags && { tags }), ...(authors && { authors }) };
+  if (tags && tags.size > 0) {
+    const filed = mostSelectiveTag(tags);
+    const others = new Map([...tags].filter(([name]) => name !== filed));
+    return { ...withKinds, ...(authors && { authors }), ...(others.size > 0 && { tags: others }) };
+  }
+  return authors ? withKinds : rest;
 }
 
 function mostSelectiveTag(tags: ReadonlyMap<string, readonly string[]>): string {
