@@ -25,8 +25,13 @@ interface Filed<Owner> {
 
 const fewKinds = 8;
 
-/** Most values have one filter: a set is made only for the second. */
-type Bucket<Key, Owner> = Map<Key, Filed<Owner> | Set<Filed<Owner>>>;
+/** Filters filed under one value; `visitedIn` is the last match that came here: an event may have a tag thousands of times. */
+class Crowd<Owner> extends Set<Filed<Owner>> {
+  visitedIn = 0;
+}
+
+/** Most values have one filter: a crowd is made only for the second. */
+type Bucket<Key, Owner> = Map<Key, Filed<Owner> | Crowd<Owner>>;
 
 /** Rarely shared by two events first. Other tag names come after these, before authors. */
 const selectiveTags = ["e", "E", "q", "a", "A", "d", "r"];
@@ -37,7 +42,7 @@ export class SubscriptionIndex<Owner extends object> {
   readonly #byTag = new Map<string, Bucket<string, Owner>>();
   readonly #byAuthor: Bucket<string, Owner> = new Map();
   readonly #byKind: Bucket<number, Owner> = new Map();
-  readonly #everything = new Set<Filed<Owner>>();
+  readonly #everything = new Crowd<Owner>();
   #matches = 0;
   #found: Owner[] = [];
 
@@ -52,7 +57,7 @@ export class SubscriptionIndex<Owner extends object> {
     for (const filter of filters) {
       if (matchesNothing(filter)) continue;
       const kinds = filter.kinds && filter.kinds.length <= fewKinds ? filter.kinds : undefined;
-      const one = { place, filter, lookedAtIn: 0, kinds, matches: matcherOf(restOf(filter)) };
+      const one = { place, filter, lookedAtIn: 0, kinds, matches: matcherOf(restOf(filter), "often") };
       place.filed.push(one);
       this.#file(one, put);
     }
@@ -81,10 +86,13 @@ export class SubscriptionIndex<Owner extends object> {
     return this.#found;
   }
 
-  #visit(there: Filed<Owner> | Set<Filed<Owner>> | undefined, event: NostrEvent): void {
+  #visit(there: Filed<Owner> | Crowd<Owner> | undefined, event: NostrEvent): void {
     if (there === undefined) return;
-    if (there instanceof Set) for (const one of there) this.#look(one, event);
-    else this.#look(there, event);
+    if (!(there instanceof Crowd)) this.#look(there, event);
+    else if (there.visitedIn !== this.#matches) {
+      there.visitedIn = this.#matches;
+      for (const one of there) this.#look(one, event);
+    }
   }
 
   #look(one: Filed<Owner>, event: NostrEvent): void {
@@ -141,14 +149,14 @@ function mostSelectiveTag(tags: ReadonlyMap<string, readonly string[]>): string 
 function put<Key, Owner>(bucket: Bucket<Key, Owner>, key: Key, one: Filed<Owner>): void {
   const there = bucket.get(key);
   if (there === undefined) bucket.set(key, one);
-  else if (there instanceof Set) there.add(one);
-  else bucket.set(key, new Set([there, one]));
+  else if (there instanceof Crowd) there.add(one);
+  else bucket.set(key, new Crowd([there, one]));
 }
 
 function take<Key, Owner>(bucket: Bucket<Key, Owner>, key: Key, one: Filed<Owner>): void {
   const there = bucket.get(key);
   if (there === one) bucket.delete(key);
-  else if (there instanceof Set) {
+  else if (there instanceof Crowd) {
     there.delete(one);
     // A peer renews its subscription for each new root: every value of it has two for a moment, and would keep its set.
     if (there.size === 1) for (const last of there) bucket.set(key, last);

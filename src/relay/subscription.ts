@@ -99,7 +99,9 @@ export class Subscription implements LiveListener {
   /** Reads the feed from the dividing line until it has caught up with what is offered. */
   async #catchUp(signal: AbortSignal): Promise<void> {
     const { store, live, outbox, limits } = this.#parts;
-    const matchers: Matcher[] = this.#filters.filter((filter) => filter.search === undefined).map(matcherOf);
+    const matchers: Matcher[] = this.#filters
+      .filter((filter) => filter.search === undefined)
+      .map((filter) => matcherOf(filter, "often"));
     const reading = new AbortController();
     const stopReading = () => reading.abort(noLongerWanted);
     signal.addEventListener("abort", stopReading, { once: true });
