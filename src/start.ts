@@ -13,6 +13,7 @@
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
+import { VerifiedCopies } from "./admin/verified.js";
 import { DecisionLog } from "./admission/decision-log.js";
 import type { AdmissionPolicy } from "./admission/policy.js";
 import type { Clock } from "./base/clock.js";
@@ -199,7 +200,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("archive settings", async () => stopReviewing());
     const upkeep = await startHousekeeping({ live, logger, clock, store, gitHost, disks, registry });
     closing.add("housekeeping", () => upkeep.close());
+    const verifiedCopies = new VerifiedCopies();
     const admin = buildAdmin({
+      verified: (name, verified) => verifiedCopies.note(name, verified),
       housekeep: (address, kind, signal) => upkeep.run(address, kind, signal),
       live,
       rules,
@@ -234,7 +237,13 @@ export async function startServer(parts: StartParts): Promise<Server> {
       repositoryCount,
       ...(parts.recentLog && { recentLog: parts.recentLog }),
       syncStatus: () => syncing?.status(),
-      status: statusSources(hunt.hunting, () => syncing?.status(), [service], clock),
+      status: statusSources({
+        hunting: hunt.hunting,
+        sync: () => syncing,
+        verified: verifiedCopies,
+        services: [service],
+        clock,
+      }),
       onFault: parts.onRequestFault ?? ((error) => logger.error({ err: error }, "a request failed: this is a bug")),
     });
     closing.add("service", () => started.close());

@@ -65,6 +65,13 @@ const commands = new Set(
   [...textOf("docs/reference/cli.md").matchAll(/^## holdfast (.+)$/gm)].map(([, command = ""]) => command),
 );
 
+/** Those that only group others; `sync` does something by itself as well. */
+const groups = new Set(
+  [...textOf("docs/reference/cli.md").matchAll(/^Usage: holdfast (.+) \[options\] \[command\]$/gm)].map(
+    ([, command = ""]) => command,
+  ),
+);
+
 test("commands the pages name are commands the program has", () => {
   let named = 0;
   for (const page of pages.filter((name) => !name.startsWith("docs/reference/"))) {
@@ -73,8 +80,7 @@ test("commands the pages name are commands the program has", () => {
     );
     for (const [, verb = "", next = ""] of calls) {
       assert.ok(commands.has(verb), `${page}: holdfast ${verb}`);
-      const hasVerbs = [...commands].some((command) => command.startsWith(`${verb} `));
-      if (hasVerbs) assert.ok(commands.has(`${verb} ${next}`), `${page}: holdfast ${verb} ${next}`);
+      if (groups.has(verb)) assert.ok(commands.has(`${verb} ${next}`), `${page}: holdfast ${verb} ${next}`);
       named += 1;
     }
   }

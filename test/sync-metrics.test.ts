@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Registry } from "prom-client";
 import type { CoreSnapshot, RelaySnapshot } from "../src/sync/core/snapshot.js";
+import { announcing, Driver } from "../src/sync/core/testing/driver.js";
 import { createSyncMetrics } from "../src/sync/metrics.js";
 import { PushedClock } from "./harness/sync-clock.js";
 import { owner, startPair } from "./harness/sync-pair.js";
@@ -175,6 +176,102 @@ test("rotation, the dead, the naughty and what is remembered go up and down with
   assert.equal(await read("ngit_sync_pending_batches"), 0);
   assert.equal(await read("ngit_sync_remembered"), 0);
   assert.equal(await read("ngit_sync_naughty_relays_total"), 0);
+});
+
+/** A core driven by hand, and its numbers as they are scraped. */
+function scraped(): { readonly driver: Driver; read(name: string, labels?: Record<string, string>): Promise<number> } {
+  const registry = new Registry();
+  const metrics = createSyncMetrics(registry, () => 200);
+  const driver = new Driver();
+  metrics.watch(() => driver.snapshot());
+  let told = 0;
+  return {
+    driver,
+    async read(name, labels = {}) {
+      for (const command of driver.said.slice(told)) if (command.type === "count") metrics.count(command);
+      told = driver.said.length;
+      await new Promise<void>((go) => setImmediate(go));
+      return metricIn(await registry.metrics(), name, labels) ?? 0;
+    },
+  };
+}
+
+const hour = 3_600_000;
+
+/** Moves on until the relay is dialled: a dial that nobody answers would end by itself. */
+function dialled(driver: Driver, relay: string): void {
+  for (let steps = 0; driver.relay(relay)?.state !== "connecting"; steps++) {
+    assert.ok(steps < 20_000, `${relay} is not dialled`);
+    driver.advance(5_000);
+  }
+}
+
+function recover(driver: Driver, relay: string): void {
+  dialled(driver, relay);
+  const from = driver.said.length;
+  driver.connect(relay);
+  driver.settle(relay, from);
+}
+
+test("no alert rings for a relay that was dead and has recovered: health, failures and step come down with it", async () => {
+  const { driver, read } = scraped();
+  const relay = "a.example";
+  driver.makeLive(relay, announcing("ann", "tool", ["wss://a.example"]));
+  assert.equal(await read("ngit_sync_in_step_seconds"), 0);
+  driver.from(relay, "closed");
+  for (let tried = 0; tried < 200 && driver.relay(relay)?.status !== 3; tried++) {
+    dialled(driver, relay);
+    driver.from(relay, "connectFailed", { kind: "refused" });
+  }
+  // What the alerts HoldfastDeadRelay and HoldfastNotInStep ask.
+  assert.equal(await read("ngit_sync_relay_status"), 3);
+  assert.ok((await read("ngit_sync_in_step_seconds")) > 6 * 3_600);
+  assert.equal(await read("ngit_sync_relay_connected"), 0);
+  recover(driver, relay);
+  assert.equal(await read("ngit_sync_relay_connected"), 1);
+  assert.equal(await read("ngit_sync_relay_status"), 1);
+  assert.equal(await read("ngit_sync_in_step_seconds"), 0);
+});
+
+test("full syncs are counted by what called for them", async () => {
+  const { driver, read } = scraped();
+  const relay = "a.example";
+  const loseFor = (ms: number): void => {
+    driver.from(relay, "closed");
+    const backMs = driver.nowMs + ms;
+    while (driver.nowMs < backMs) {
+      dialled(driver, relay);
+      if (driver.nowMs < backMs) driver.from(relay, "connectFailed", { kind: "refused" });
+    }
+    recover(driver, relay);
+  };
+  const count = (reason: string): Promise<number> => read("ngit_sync_full_syncs_total", { relay, reason });
+  driver.makeLive(relay, announcing("ann", "tool", ["wss://a.example"]));
+  assert.equal(await count("first"), 1);
+  loseFor(60_000);
+  assert.deepEqual([await count("first"), await count("stale")], [1, 0], "a short break asks for no full sync");
+  loseFor(20 * 60_000);
+  assert.equal(await count("stale"), 1);
+  driver.advance(26 * hour);
+  assert.equal(await count("daily"), 1);
+});
+
+test("repositories without a place, and relays that are left alone, are told as they are", async () => {
+  const registry = new Registry();
+  const metrics = createSyncMetrics(registry, () => 200);
+  let now = snapshotWith([relayOf(1, { outOfStepMs: 7_000 }), relayOf(2, { ignored: true, outOfStepMs: 9_000 })], {
+    unplaced: 3,
+  });
+  metrics.watch(() => now);
+  const read = async (name: string): Promise<string[]> => {
+    await new Promise<void>((go) => setImmediate(go));
+    return (await registry.metrics()).split("\n").filter((line) => line.startsWith(name));
+  };
+  assert.deepEqual(await read("ngit_sync_unplaced_repositories"), ["ngit_sync_unplaced_repositories 3"]);
+  assert.deepEqual(await read("ngit_sync_in_step_seconds"), ['ngit_sync_in_step_seconds{relay="relay-001.example"} 7']);
+  now = snapshotWith([relayOf(1)]);
+  assert.deepEqual(await read("ngit_sync_unplaced_repositories"), ["ngit_sync_unplaced_repositories 0"]);
+  assert.deepEqual(await read("ngit_sync_in_step_seconds"), ['ngit_sync_in_step_seconds{relay="relay-001.example"} 0']);
 });
 
 test("the status page is for this machine and names state, health, items and gaps", async (t) => {

@@ -21,6 +21,7 @@ import { listRepositories, showRepository } from "./repository-view.js";
 import { listNames, profileFields } from "./rules.js";
 import { beginSnapshot } from "./snapshot.js";
 import { statusOf } from "./status.js";
+import { verifyRepository } from "./verify.js";
 import { explain } from "./why.js";
 
 interface Operation<T> {
@@ -135,6 +136,9 @@ export const operations = {
   "sync.relay": operation(
     z.object({ relay: name, direction: z.enum(["up", "down", "both"]), filters }),
     (parts, asked, context) => syncNamedRelay(parts, asked, context),
+  ),
+  "sync.verify": operation(z.object({ repository }), (parts, asked, context) =>
+    verifyRepository(parts, asked.repository, context),
   ),
   "mirror.start": operation(
     z.object({ target: name, relays: z.array(name).max(50), reason }),

@@ -16,6 +16,7 @@ import type { RelayStatus } from "../sync/status.js";
 import type { Caller } from "./audit.js";
 import type { LoginLinks } from "./login-links.js";
 import type { RunTimeRules } from "./rules.js";
+import type { Verified } from "./verified.js";
 
 /** What only a running server knows. */
 export interface RunningFacts {
@@ -48,6 +49,8 @@ export interface RunningParts {
   askedServers(name: RepositoryName): readonly AskedServer[];
   /** Decision records that were made and not yet written are written. */
   decisionsWritten(): Promise<void>;
+  /** An operator had a repository compared with its copies. */
+  verified(name: RepositoryName, verified: Verified): void;
   /** Its missing data is being fetched at this moment. */
   isFetching(name: RepositoryName): boolean;
   /** Asks the git servers again at once. False: nothing of it is missing. */

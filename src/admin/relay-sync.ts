@@ -13,6 +13,7 @@ import type { EventId } from "../nostr/ids.js";
 import { announcementOf } from "../nostr/nip34.js";
 import { refusalText } from "../nostr/refusals.js";
 import { OneOffFailure } from "../sync/conversation.js";
+import type { DialParts } from "../sync/dial.js";
 import { type OneOffSide, type OneOffTally, syncOnce } from "../sync/one-off.js";
 import { ownSide } from "../sync/own-side.js";
 import type { SortedIds } from "../sync/reconciliation.js";
@@ -51,7 +52,6 @@ export async function syncWithRelay(
   if (!intake) {
     return refusal("not-possible", "the server's key or domain cannot be used: see `holdfast config check`");
   }
-  const config = parts.config();
   try {
     const tally = await syncOnce({
       url: request.relay,
@@ -61,14 +61,7 @@ export async function syncWithRelay(
       own: sideOf(parts, intake, request),
       progress: (phase, count, total) => progress(count, total, phase === "down" ? "fetching" : "sending"),
       signal,
-      dial: {
-        clock: parts.clock,
-        resolve: systemResolver(parts.clock),
-        reach: () => request.reach,
-        dialTimeoutMs: () => config.syncDialTimeoutSecs * 1_000,
-        maxPayloadBytes: () => config.maxMessageBytes,
-        userAgent: "holdfast",
-      },
+      dial: dialParts(parts, request.reach),
     });
     return done({ relay: request.relay, ...tally });
   } catch (error) {
@@ -76,6 +69,15 @@ export async function syncWithRelay(
     throw error;
   }
 }
+
+export const dialParts = ({ clock, config }: AdminParts, reach: Reach): DialParts => ({
+  clock,
+  resolve: systemResolver(clock),
+  reach: () => reach,
+  dialTimeoutMs: () => config().syncDialTimeoutSecs * 1_000,
+  maxPayloadBytes: () => config().maxMessageBytes,
+  userAgent: "holdfast",
+});
 
 function sideOf(parts: AdminParts, intake: Intake, { relay, refused, forMirror }: RelaySync): OneOffSide {
   const { store, clock, config } = parts;

@@ -25,21 +25,27 @@ test("protocol 2 is told by its first line, with and without the service line", 
 test("protocols 0 and 1 bring their ids with them, peeled tags included", () => {
   const lines = [`${a} refs/heads/main\0side-band-64k\n`, `${b} refs/tags/v1^{}\n`];
   const ids = new Set([a, b]);
-  assert.deepEqual(readAdvertisement(Buffer.concat([service, message(...lines)])), { type: "refs", ids });
+  const refs = new Map([["refs/heads/main", a]]);
+  assert.deepEqual(readAdvertisement(Buffer.concat([service, message(...lines)])), { type: "refs", ids, refs });
   assert.deepEqual(readAdvertisement(Buffer.concat([service, message("version 1\n", ...lines)])), {
     type: "refs",
     ids,
+    refs,
   });
 });
 
 test("an empty repository of protocol 0 advertises nothing", () => {
   const body = Buffer.concat([service, message(`${"0".repeat(40)} capabilities^{}\0side-band-64k\n`)]);
-  assert.deepEqual(readAdvertisement(body), { type: "refs", ids: new Set() });
+  assert.deepEqual(readAdvertisement(body), { type: "refs", ids: new Set(), refs: new Map() });
 });
 
 test("an answer to ls-refs is read with peeled and unborn lines", () => {
   const lines = [`${a} HEAD\n`, `${a} refs/tags/v1 peeled:${b}\n`, "unborn HEAD symref-target:refs/heads/x\n"];
-  assert.deepEqual(readLsRefs(message(...lines)), new Set([a, b]));
+  const refs = new Map([
+    ["HEAD", a],
+    ["refs/tags/v1", a],
+  ]);
+  assert.deepEqual(readLsRefs(message(...lines)), { ids: new Set([a, b]), refs });
 });
 
 for (const [what, body] of [

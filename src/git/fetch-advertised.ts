@@ -1,12 +1,19 @@
-// What another server says it has: the answers to `info/refs` and `ls-refs`, read as sets of object ids. Pure.
+// What another server says it has: the answers to `info/refs` and `ls-refs`, as refs and as object ids. Pure.
 // Strict, because a stranger wrote them: whatever is not git's is `undefined` (threats.md row 7).
 
 import { isOid, type Oid } from "../nostr/ids.js";
 import { delimiterPkt, encodePkt, flushPkt, lineOf, listPkts, type Pkt, PktError } from "./pkt-line.js";
 
+export interface RemoteRefs {
+  /** Everything that is named, peeled tags included. */
+  readonly ids: ReadonlySet<Oid>;
+  /** By name, as it was written: a stranger's text. */
+  readonly refs: ReadonlyMap<string, Oid>;
+}
+
 export type RemoteAdvertisement =
   /** Refs came with it. */
-  | { readonly type: "refs"; readonly ids: ReadonlySet<Oid> }
+  | ({ readonly type: "refs" } & RemoteRefs)
   /** Protocol 2: refs are told to those who ask with `ls-refs`. */
   | { readonly type: "ask-ls-refs" };
 
@@ -41,21 +48,26 @@ export function readAdvertisement(body: Buffer): RemoteAdvertisement | undefined
   const line = lineOf(first.payload);
   if (line === "version 2") return { type: "ask-ls-refs" };
   const refs = line === "version 1" ? rest.slice(1) : rest;
-  const ids = new Set<Oid>();
+  const found = { ids: new Set<Oid>(), refs: new Map<string, Oid>() };
   for (const pkt of refs) {
     if (pkt.type !== "data") continue;
-    const id = idOfLine(lineOf(pkt.payload));
+    const text = lineOf(pkt.payload);
+    const id = idOfLine(text);
     if (id === undefined) return undefined;
     // An empty repository sends one line with no ref behind it.
-    if (!/^0+$/.test(id)) ids.add(id);
+    if (/^0+$/.test(id)) continue;
+    found.ids.add(id);
+    const name = nameOfLine(text);
+    if (!name.endsWith("^{}")) found.refs.set(name, id);
   }
-  return { type: "refs", ids };
+  return { type: "refs", ...found };
 }
 
-export function readLsRefs(body: Buffer): ReadonlySet<Oid> | undefined {
+export function readLsRefs(body: Buffer): RemoteRefs | undefined {
   const pkts = pktsOf(body);
   if (pkts?.at(-1)?.type !== "flush") return undefined;
   const ids = new Set<Oid>();
+  const refs = new Map<string, Oid>();
   for (const pkt of pkts) {
     if (pkt.type !== "data") continue;
     const line = lineOf(pkt.payload);
@@ -63,11 +75,15 @@ export function readLsRefs(body: Buffer): ReadonlySet<Oid> | undefined {
     const id = idOfLine(line);
     if (id === undefined) return undefined;
     ids.add(id);
+    refs.set(nameOfLine(line), id);
     const peeled = / peeled:(\S+)/.exec(line)?.[1];
     if (isOid(peeled)) ids.add(peeled);
   }
-  return ids;
+  return { ids, refs };
 }
+
+/** Behind the id, up to the capabilities of version 0 or the attributes of version 2. */
+const nameOfLine = (line: string): string => line.slice(line.indexOf(" ") + 1).split(/[\0 ]/, 1)[0] ?? "";
 
 function idOfLine(line: string): Oid | undefined {
   const id = line.slice(0, line.indexOf(" "));

@@ -8,6 +8,7 @@ import {
   infoRefsSuffix,
   lsRefsQuestion,
   lsRefsTypes,
+  type RemoteRefs,
   readAdvertisement,
   readLsRefs,
 } from "../git/fetch-advertised.js";
@@ -34,7 +35,12 @@ export interface LookUpParts {
 }
 
 export type LookUp =
-  | { readonly ok: true; readonly url: GuardedUrl; readonly advertised: ReadonlySet<Oid> }
+  | {
+      readonly ok: true;
+      readonly url: GuardedUrl;
+      readonly advertised: ReadonlySet<Oid>;
+      readonly refs: RemoteRefs["refs"];
+    }
   | { readonly ok: false; readonly code: FetchFailureCode };
 
 const maxAnswerBytes = 16 * 2 ** 20;
@@ -84,16 +90,17 @@ async function askOne(spelling: CloneUrl, parts: LookUpParts): Promise<LookUp> {
   // What redirects led to is checked again under its own name: git dials it next.
   const base = await parts.guard(answer.url.href.slice(0, -infoRefsSuffix.length));
   if (!base.ok) return blame(base.code);
-  if (advertisement.type === "refs") return { ok: true, url: base.url, advertised: advertisement.ids };
+  const found = ({ ids, refs }: RemoteRefs): LookUp => ({ ok: true, url: base.url, advertised: ids, refs });
+  if (advertisement.type === "refs") return found(advertisement);
   if (!(await parts.mayConnect(base.url.hostname))) return failed("cancelled");
   const listed = await askLsRefs(base.url, parts);
-  return "code" in listed ? blame(listed.code) : { ok: true, url: base.url, advertised: listed.ids };
+  return "code" in listed ? blame(listed.code) : found(listed);
 }
 
 async function askLsRefs(
   base: GuardedUrl,
   parts: LookUpParts,
-): Promise<{ readonly ids: ReadonlySet<Oid> } | { readonly code: FetchFailureCode }> {
+): Promise<RemoteRefs | { readonly code: FetchFailureCode }> {
   const target = await parts.guard(`${base.href}/git-upload-pack`);
   if (!target.ok) return { code: target.code };
   const headers = {
@@ -105,8 +112,8 @@ async function askLsRefs(
   const answer = await httpRequest(target.url, { ...httpOptions(parts), headers, body: lsRefsQuestion() });
   if (!answer.ok) return { code: parts.signal.aborted ? "cancelled" : answer.code };
   if (answer.status !== 200) return { code: codeOfStatus(answer.status) };
-  const ids = isType(answer.headers["content-type"], lsRefsTypes.answer) ? readLsRefs(answer.body) : undefined;
-  return ids ? { ids } : { code: "not-git" };
+  const listed = isType(answer.headers["content-type"], lsRefsTypes.answer) ? readLsRefs(answer.body) : undefined;
+  return listed ?? { code: "not-git" };
 }
 
 const httpOptions = ({ clock, totalMs, idleMs, signal }: LookUpParts): HttpOptions => ({

@@ -10,14 +10,11 @@ import type { RelayLimits } from "./limits.js";
 interface Visitor {
   connections: number;
   readonly events: TokenBucket;
-  readonly badFrames: TokenBucket;
 }
 
 export interface Visit {
   /** Takes one event from the address's rate. */
   takeEvent(): boolean;
-  /** Takes from how much the address may send that is not understood. */
-  takeBadFrame(cost: number): boolean;
   end(): void;
 }
 
@@ -33,10 +30,6 @@ class Presence implements Visit {
 
   takeEvent(): boolean {
     return this.#visitors.takeEvent(this.#visitor);
-  }
-
-  takeBadFrame(cost: number): boolean {
-    return this.#visitors.takeBadFrame(this.#visitor, cost);
   }
 
   end(): void {
@@ -90,12 +83,9 @@ export class Visitors {
     let visitor = this.#byGroup.get(group);
     if (!visitor) {
       if (this.#byGroup.size >= maxVisitors) this.#forget((other) => other.connections === 0);
-      const { eventsPerMinutePerIp, badFramesPerMinutePerIp } = this.#limits();
-      const nowMs = this.#clock.monotonicMs();
       visitor = {
         connections: 0,
-        events: new TokenBucket(perMinute(eventsPerMinutePerIp), nowMs),
-        badFrames: new TokenBucket(perMinute(badFramesPerMinutePerIp), nowMs),
+        events: new TokenBucket(perMinute(this.#limits().eventsPerMinutePerIp), this.#clock.monotonicMs()),
       };
       this.#byGroup.set(group, visitor);
     }
@@ -108,10 +98,6 @@ export class Visitors {
     return visitor.events.take(perMinute(this.#limits().eventsPerMinutePerIp), this.#clock.monotonicMs());
   }
 
-  takeBadFrame(visitor: Visitor, cost: number): boolean {
-    return visitor.badFrames.take(perMinute(this.#limits().badFramesPerMinutePerIp), this.#clock.monotonicMs(), cost);
-  }
-
   leave(visitor: Visitor): void {
     visitor.connections--;
     this.#connections--;
@@ -120,13 +106,8 @@ export class Visitors {
   /** Forgets who left and has nothing to be remembered for. */
   sweep(): void {
     const nowMs = this.#clock.monotonicMs();
-    const { eventsPerMinutePerIp, badFramesPerMinutePerIp } = this.#limits();
-    const events = perMinute(eventsPerMinutePerIp);
-    const badFrames = perMinute(badFramesPerMinutePerIp);
-    this.#forget(
-      (visitor) =>
-        visitor.connections === 0 && visitor.events.isFull(events, nowMs) && visitor.badFrames.isFull(badFrames, nowMs),
-    );
+    const rate = perMinute(this.#limits().eventsPerMinutePerIp);
+    this.#forget((visitor) => visitor.connections === 0 && visitor.events.isFull(rate, nowMs));
   }
 
   #forget(which: (visitor: Visitor) => boolean): void {

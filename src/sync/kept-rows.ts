@@ -3,7 +3,15 @@
 // them costs one fetch or one dial.
 
 import type { Clock } from "../base/clock.js";
-import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type TableName } from "../store/port.js";
+import type { EventId } from "../nostr/ids.js";
+import {
+  type Store,
+  StoreBusyError,
+  StoreClosedError,
+  StoreFullError,
+  type TableName,
+  type TableReader,
+} from "../store/port.js";
 import type { Command, NaughtyKind, RememberedId } from "./core/messages.js";
 
 export type KeptCommand = Extract<Command, { type: "remember" | "forget" | "saveNaughty" | "dropNaughty" }>;
@@ -18,7 +26,12 @@ const idPrefix = "sync:";
 const relayPrefix = "relay:";
 const gatherMs = 1_000;
 const writeAtOnce = 1_000;
-const readAtOnce = 1_000;
+
+/** Sync was refused this event, or a newer one is here: it is not fetched again for some days. */
+export async function isRememberedBySync(store: TableReader, id: EventId, nowWallMs: number): Promise<boolean> {
+  const row = await store.row<RememberedId>("remembered", idPrefix + id);
+  return row !== undefined && row.untilWallMs > nowWallMs;
+}
 
 export class KeptRows {
   /** table and key → the row to write, or undefined to delete it; the newest wish counts. */
@@ -32,24 +45,13 @@ export class KeptRows {
     private readonly fault: (error: unknown) => void,
   ) {}
 
-  /** In pages: a million of them at once would take a third of a gibibyte. */
-  async *remembered(nowWallMs: number): AsyncIterable<readonly RememberedId[]> {
-    for (let after: string | undefined; ; ) {
-      const page: RememberedId[] = [];
-      let read = 0;
-      const range = { prefix: idPrefix, limit: readAtOnce, ...(after !== undefined && { after }) };
-      for await (const [key, row] of this.store.rows<RememberedId>("remembered", range)) {
-        if (row.untilWallMs > nowWallMs) page.push(row);
-        else this.#wish("remembered", key, undefined);
-        after = key;
-        read += 1;
-      }
-      if (page.length > 0) yield page;
-      if (read < readAtOnce) return;
-      // What is over is written away before there is more of it.
-      if (this.#wishes.size >= readAtOnce) await this.#writeNext();
-      await new Promise<void>((go) => setImmediate(go));
+  async remembered(nowWallMs: number): Promise<RememberedId[]> {
+    const found: RememberedId[] = [];
+    for await (const [key, row] of this.store.rows<RememberedId>("remembered", { prefix: idPrefix })) {
+      if (row.untilWallMs > nowWallMs) found.push(row);
+      else this.#wish("remembered", key, undefined);
     }
+    return found;
   }
 
   async naughty(nowWallMs: number): Promise<(NaughtyRow & { relay: string })[]> {
@@ -83,7 +85,8 @@ export class KeptRows {
   /** Writes what is gathered. */
   async close(): Promise<void> {
     this.#cancel?.();
-    await this.#writeNext();
+    await this.#writing;
+    await this.#write();
   }
 
   #wish(table: TableName, key: string, value: unknown): void {
@@ -92,14 +95,8 @@ export class KeptRows {
     this.#wishes.set(`${table} ${key}`, { table, key, value });
     this.#cancel ??= this.clock.after(gatherMs, () => {
       this.#cancel = undefined;
-      void this.#writeNext();
+      this.#writing = this.#writing.then(() => this.#write());
     });
-  }
-
-  /** One after the other: the newest wish is written last. */
-  #writeNext(): Promise<void> {
-    this.#writing = this.#writing.then(() => this.#write());
-    return this.#writing;
   }
 
   async #write(): Promise<void> {

@@ -45,13 +45,14 @@ const maxRelaysCounted = 5_000;
 
 export function createSyncMetrics(registry: Registry, maxRelayLabels: () => number): SyncMetrics {
   const registers = [registry];
-  const empty = { relays: [], connected: 0, dead: 0, hot: 0, cold: 0 };
+  const empty = { relays: [], connected: 0, dead: 0, hot: 0, cold: 0, unplaced: 0 };
   let snapshot: () => Pick<CoreSnapshot, keyof typeof empty> & Partial<Pick<CoreSnapshot, "naughty">> = () => empty;
   const attempts = new Tally();
   const gaps = new Tally();
   const negentropy = new Tally();
   const transferred = new Tally();
   const dropped = new Tally();
+  const fullSyncs = new Tally();
 
   const labelsOf = () => {
     const traffic = new Map<string, number>();
@@ -77,7 +78,9 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         }
       },
     });
-  const perRelay = (name: string, help: string, read: (relay: RelaySnapshot) => number, how: "sum" | "max" = "sum") =>
+  /** Undefined: there is nothing to say of this one. */
+  type Read = (relay: RelaySnapshot) => number | undefined;
+  const perRelay = (name: string, help: string, read: Read, how: "sum" | "max" = "sum") =>
     new Gauge({
       name,
       help,
@@ -88,9 +91,9 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         const labelOf = labelsOf();
         const values = new Map<string, number>();
         for (const relay of snapshot().relays) {
-          const label = labelOf(relay.relay);
+          const [label, value] = [labelOf(relay.relay), read(relay)];
           const before = values.get(label) ?? 0;
-          values.set(label, how === "sum" ? before + read(relay) : Math.max(before, read(relay)));
+          if (value !== undefined) values.set(label, how === "sum" ? before + value : Math.max(before, value));
         }
         for (const [relay, value] of values) this.set({ relay }, value);
       },
@@ -129,6 +132,12 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
   tallied("ngit_sync_negentropy_total", "Negentropy sessions, by result", "result", negentropy);
   tallied("ngit_sync_bytes_total", "Bytes of messages from (in) and to (out) relays", "direction", transferred);
   tallied("ngit_sync_dropped_events_total", "Events that were not asked for or over budget", "reason", dropped);
+  tallied(
+    "ngit_sync_full_syncs_total",
+    "Complete comparisons with a relay, by what called for them",
+    "reason",
+    fullSyncs,
+  );
   perRelay("ngit_sync_relay_connected", "1 while connected", (relay) => (relay.connected ? 1 : 0));
   perRelay("ngit_sync_relay_status", "1 healthy, 2 degraded, 3 dead, 4 rate-limited", (relay) => relay.status, "max");
   perRelay("ngit_sync_relay_failures", "Failures to connect in a row", (relay) => relay.failures, "max");
@@ -138,6 +147,17 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
     "ngit_sync_peer_missing_events",
     "Events we have and the relay lacks, as its last comparison found",
     (relay) => relay.peerMissing,
+  );
+  perRelay(
+    "ngit_sync_in_step_seconds",
+    "Since a relay was last in step, or since it is followed if it never was; 0 while it is",
+    (relay) => (relay.ignored ? undefined : relay.outOfStepMs / 1_000),
+    "max",
+  );
+  plain(
+    "ngit_sync_unplaced_repositories",
+    "Repositories some of whose relays found no place under the caps",
+    () => snapshot().unplaced,
   );
   plain("ngit_sync_relays_tracked_total", "Relays that are followed", () => snapshot().relays.length);
   plain("ngit_sync_relays_connected_total", "Relays that are connected", () => snapshot().connected);
@@ -227,6 +247,9 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         case "unpageable":
           unpageable.inc();
           break;
+        case "full_syncs":
+          fullSyncs.add(relay, label, 1);
+          break;
         case "dropped_events":
           dropped.add(relay, label, 1);
           break;
@@ -243,7 +266,7 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
 
   function forgetUntracked(): void {
     const tracked = new Set(snapshot().relays.map(({ relay }) => relay));
-    for (const tally of [attempts, gaps, negentropy, transferred, dropped]) {
+    for (const tally of [attempts, gaps, negentropy, transferred, dropped, fullSyncs]) {
       for (const relay of [...tally.byRelay.keys()]) if (!tracked.has(relay)) tally.byRelay.delete(relay);
     }
   }

@@ -58,33 +58,38 @@ export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
     refusedThere: 0,
   };
   try {
-    const missing = new Set<EventId>();
-    const peerMissing = new Set<EventId>();
+    const found: Found = { missing: new Set(), waiting: new Set(), peerMissing: new Set() };
     for (const { limit: _limit, ...filter } of options.filters) {
-      const refusal = await new Comparison(conversation, options.own, missing, peerMissing).of(filter);
+      const refusal = await new Comparison(conversation, options.own, found).of(filter);
       if (refusal === undefined) continue;
       if (!options.orRead) throw new OneOffFailure(refusal);
       await readAll(conversation, options, filter, tally);
     }
-    tally.missingHere += missing.size;
-    tally.missingThere = peerMissing.size;
-    if (options.direction !== "up") await fetchAll(conversation, options, [...missing], tally);
-    if (options.direction !== "down") await sendAll(conversation, options, [...peerMissing], tally);
+    tally.missingHere += found.missing.size;
+    tally.missingThere = found.peerMissing.size;
+    if (options.direction !== "up") await fetchAll(conversation, options, [...found.missing], tally);
+    if (options.direction !== "down") await sendAll(conversation, options, [...found.peerMissing], tally);
     return tally;
   } finally {
     conversation.close();
   }
 }
 
+export interface Found {
+  readonly missing: Set<EventId>;
+  /** Served there, held here until git data comes. */
+  readonly waiting: Set<EventId>;
+  readonly peerMissing: Set<EventId>;
+}
+
 /** One filter, by halves of time where the relay says that it is too much. */
-class Comparison {
+export class Comparison {
   #splitsInVain = 0;
 
   constructor(
     private readonly conversation: Conversation,
     private readonly own: OwnSide,
-    private readonly missing: Set<EventId>,
-    private readonly peerMissing: Set<EventId>,
+    private readonly found: Found,
   ) {}
 
   /** Why the relay does not reconcile; undefined when it did. */
@@ -92,8 +97,9 @@ class Comparison {
     const result = await reconcileOnce(this.conversation, this.own, filter);
     if (result.ok) {
       this.#splitsInVain = 0;
-      for (const id of result.missing) this.missing.add(id);
-      for (const id of result.peerMissing) this.peerMissing.add(id);
+      for (const name of ["missing", "waiting", "peerMissing"] as const) {
+        for (const id of result[name]) this.found[name].add(id);
+      }
       return undefined;
     }
     const isTooMany = result.kind === "too-many" && this.#splitsInVain < syncDefaults.maxSplitsInVain;

@@ -10,6 +10,7 @@ const relay = (url: string, isConnected: boolean, health: RelayStatus["health"] 
   health,
   lastEvent: null,
   gapEvents: 0,
+  compared: { repositories: 0, clean: 0, oldest: null },
 });
 
 test("a day of looks is kept for each relay, oldest first", () => {

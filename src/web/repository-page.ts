@@ -134,11 +134,18 @@ const peerTags: Readonly<Record<PeerStatus["result"], Html>> = {
 function peerSection({ peers }: RepositoryFacts): Html | undefined {
   if (peers.length === 0) return undefined;
   return html`<section aria-labelledby="peers"><h2 id="peers">Kept in step with</h2>
-<p class="quiet">Relays and git servers the announcement lists. A git server is asked when something is missing here.</p>
-<table class="stack"><thead><tr><th scope="col">Where</th><th scope="col">What</th><th scope="col">Last sync</th><th scope="col">Result</th></tr></thead>
+<p class="quiet">Relays and git servers the announcement lists. A git server is asked when something is missing here. Compared clean: everything it had was here.</p>
+<table class="stack"><thead><tr><th scope="col">Where</th><th scope="col">What</th><th scope="col">Last sync</th><th scope="col">Compared clean</th><th scope="col">Result</th></tr></thead>
 <tbody>${peers.map(
-    ({ url, type, at, result }) => html`<tr><th scope="row">${foreign(url.replace(/^(?:wss|https):\/\//, ""), 100)}</th>
-<td data-label="What"><span>${type}</span></td><td data-label="Last sync"><span>${at === undefined ? html`<span class="quiet">${result === "in step" ? "now" : "none"}</span>` : time(at)}</span></td><td data-label="Result"><span>${peerTags[result]}</span></td></tr>`,
+    ({
+      url,
+      type,
+      at,
+      lastClean,
+      theyLack,
+      result,
+    }) => html`<tr><th scope="row">${foreign(url.replace(/^(?:wss|https):\/\//, ""), 100)}</th>
+<td data-label="What"><span>${type}</span></td><td data-label="Last sync"><span>${at === undefined ? html`<span class="quiet">${result === "in step" ? "now" : "none"}</span>` : time(at)}</span></td><td data-label="Compared clean"><span>${lastClean === undefined ? html`<span class="quiet">not yet</span>` : time(lastClean)}</span></td><td data-label="Result"><span>${peerTags[result]}${theyLack !== undefined && theyLack > 0 && html` <span class="quiet small">lacks ${count(theyLack)}</span>`}</span></td></tr>`,
   )}</tbody></table></section>`;
 }
 

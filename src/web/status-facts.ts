@@ -11,6 +11,8 @@ export interface RelayStatus {
   readonly lastEvent: number | null;
   /** New events that only a catch-up found. */
   readonly gapEvents: number;
+  /** Repositories followed there, those compared clean at least once, and when the one that waits longest was. */
+  readonly compared: { readonly repositories: number; readonly clean: number; readonly oldest: number | null };
 }
 
 /** A relay or git server of one repository: when it was in step, or asked, last; never what it said. */
@@ -19,6 +21,10 @@ export interface PeerStatus {
   readonly type: "relay" | "git server";
   /** Unix seconds; undefined: not yet, or it is in step right now. */
   readonly at: number | undefined;
+  /** Unix seconds of the last comparison that found nothing missing here; undefined: none since the start. */
+  readonly lastClean: number | undefined;
+  /** Events that were here and not there at the last comparison; undefined where nobody counted. */
+  readonly theyLack: number | undefined;
   readonly result: "in step" | "ok" | "failed" | "not yet" | "not followed";
 }
 

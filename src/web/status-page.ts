@@ -41,7 +41,7 @@ export function statusPage(site: Site, facts: StatusFacts, historyOf: (url: stri
 <dt>Hunting queue</dt><dd>${facts.huntingQueue === undefined ? "not hunting" : counted(facts.huntingQueue, "job", "jobs")}</dd>
 </dl></section>
 <section aria-labelledby="relays"><h2 id="relays">Relays</h2>
-<p class="quiet">Other servers that repositories here name, and how each has been in the last day. Found late: events they had that did not come at once.</p>
+<p class="quiet">Other servers that repositories here name, and how each has been in the last day. Found late: events they had that did not come at once. Compared clean: when nothing they had was missing here, for the repository whose turn was longest ago.</p>
 ${relays.length === 0 ? html`<p class="quiet">No other relay is followed.</p>` : relayTable(relays, historyOf)}
 </section>
 <section aria-labelledby="versions"><h2 id="versions">Versions</h2>
@@ -63,10 +63,18 @@ function relayTable(relays: readonly RelayStatus[], historyOf: (url: string) => 
 <td data-label="Health"><span>${healthTags[relay.health]}${!relay.isConnected && html` <span class="quiet small">not connected</span>`}</span></td>
 <td data-label="Last event"><span>${relay.lastEvent === null ? html`<span class="quiet">none</span>` : time(relay.lastEvent)}</span></td>
 <td data-label="Found late"><span>${count(relay.gapEvents)}</span></td>
+<td data-label="Compared clean"><span>${comparedClean(relay.compared)}</span></td>
 <td data-label="Last day">${sparkline(historyOf(relay.url))}</td></tr>`;
-  return html`<table class="stack"><thead><tr><th scope="col">Relay</th><th scope="col">Health</th><th scope="col">Last event</th><th scope="col">Found late</th><th scope="col">Last day</th></tr></thead>
+  return html`<table class="stack"><thead><tr><th scope="col">Relay</th><th scope="col">Health</th><th scope="col">Last event</th><th scope="col">Found late</th><th scope="col">Compared clean</th><th scope="col">Last day</th></tr></thead>
 <tbody>${ordered.slice(0, shownRelays).map(row)}</tbody></table>
 ${ordered.length > shownRelays && html`<p class="quiet">and ${count(ordered.length - shownRelays)} more.</p>`}`;
+}
+
+function comparedClean({ repositories, clean, oldest }: RelayStatus["compared"]): Html {
+  if (repositories === 0) return html`<span class="quiet">no repository</span>`;
+  const part =
+    clean < repositories && html` <span class="quiet small">${count(clean)} of ${count(repositories)}</span>`;
+  return html`${oldest === null ? html`<span class="quiet">not yet</span>` : time(oldest)}${part}`;
 }
 
 const heights: Readonly<Record<Sample, number>> = { up: 20, part: 13, down: 7 };

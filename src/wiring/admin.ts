@@ -38,6 +38,7 @@ export interface AdminRooms {
   readonly clock: Clock;
   /** What other git servers answered when its data was hunted. */
   readonly askedServers: RunningParts["askedServers"];
+  readonly verified: RunningParts["verified"];
   readonly decisions: DecisionLog;
   readonly intake: Intake;
   readonly isFetching?: RunningParts["isFetching"];
@@ -78,6 +79,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
     repositoryGone: (name) => purgatory.placeholders.repositoryGone(name),
     askedServers: rooms.askedServers,
     decisionsWritten: () => rooms.decisions.written(),
+    verified: rooms.verified,
     isFetching: (name) => rooms.isFetching?.(name) ?? false,
     askNow: rooms.askNow,
     relays: rooms.relays,

@@ -1,35 +1,42 @@
 // What public pages may say of sync and hunt (threats.md row 31).
 
+import type { VerifiedCopies } from "../admin/verified.js";
+import { repositoryAddress } from "../admission/names.js";
 import type { Clock } from "../base/clock.js";
 import type { Hunting } from "../hunt/hunting.js";
 import { pathBelowService, type ServiceName, servicePart } from "../net/url.js";
 import type { Announcement } from "../nostr/nip34.js";
 import { relaysOf } from "../sync/core/relays-of.js";
-import type { RelayStatus, SyncStatus } from "../sync/status.js";
+import type { CopyStatus, RelayStatus } from "../sync/status.js";
 import type { PeerStatus, StatusSources } from "../web/status-facts.js";
+import type { Syncing } from "./syncing.js";
 
 const maxPeers = 20;
 /** Every reader of a repository's page asks; looking at all relays for each of them would be dear. */
 const keptMs = 1_000;
 
-export const statusSources = (
-  hunting: Hunting,
-  sync: () => SyncStatus | undefined,
-  services: readonly ServiceName[],
-  clock: Clock,
-): StatusSources => {
+export interface StatusRooms {
+  readonly hunting: Hunting;
+  readonly sync: () => Pick<Syncing, "status" | "copiesOf"> | undefined;
+  readonly verified: VerifiedCopies;
+  readonly services: readonly ServiceName[];
+  readonly clock: Clock;
+}
+
+export const statusSources = (rooms: StatusRooms): StatusSources => {
+  const { hunting, sync, services, clock } = rooms;
   let kept: { readonly untilMs: number; readonly byKey: ReadonlyMap<string, RelayStatus> } | undefined;
   const followed = (): ReadonlyMap<string, RelayStatus> => {
     const nowMs = clock.monotonicMs();
     if (!kept || kept.untilMs <= nowMs) {
-      const byKey = new Map((sync()?.relays ?? []).map((relay) => [relay.relay, relay]));
+      const byKey = new Map((sync()?.status().relays ?? []).map((relay) => [relay.relay, relay]));
       kept = { untilMs: nowMs + keptMs, byKey };
     }
     return kept.byKey;
   };
   return {
     syncStatus: () =>
-      (sync()?.relays ?? [])
+      (sync()?.status().relays ?? [])
         .filter((relay) => !relay.waitingOnly && !relay.ignored)
         .map((relay) => ({
           url: relay.url ?? relay.relay,
@@ -37,24 +44,36 @@ export const statusSources = (
           isConnected: relay.state !== "disconnected" && relay.state !== "connecting",
           lastEvent: relay.lastEvent,
           gapEvents: relay.gapEvents,
+          compared: relay.compared,
         })),
     huntingQueue: () => hunting.queueSize,
     peersOf(announcement) {
-      const relays = relaysOf(announcement, services, maxPeers).map(({ key, url }) =>
-        relayPeer(url, followed().get(key)),
+      const copies = new Map(
+        (sync()?.copiesOf(repositoryAddress(announcement)) ?? []).map((copy) => [copy.relay, copy]),
       );
-      return [...relays, ...gitServers(hunting, announcement, services)];
+      const relays = relaysOf(announcement, services, maxPeers).map(({ key, url }) =>
+        relayPeer(url, followed().get(key), copies.get(key)),
+      );
+      const peers = [...relays, ...gitServers(hunting, announcement, services)];
+      return peers.map((peer) => ({
+        ...peer,
+        lastClean: latest(peer.lastClean, rooms.verified.lastClean(announcement, peer.url)),
+      }));
     },
   };
 };
 
-function relayPeer(url: string, relay: RelayStatus | undefined): PeerStatus {
-  const type = "relay";
-  if (!relay || relay.ignored) return { url, type, at: undefined, result: "not followed" };
-  if (relay.inStep) return { url, type, at: undefined, result: "in step" };
+const latest = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
+
+function relayPeer(url: string, relay: RelayStatus | undefined, copy: CopyStatus | undefined): PeerStatus {
+  const nothing = { url, type: "relay", at: undefined, lastClean: undefined, theyLack: undefined } as const;
+  if (!relay || relay.ignored) return { ...nothing, result: "not followed" };
+  const known = { ...nothing, lastClean: copy?.lastClean ?? undefined, theyLack: copy?.sides?.theyLack };
+  if (copy?.inStep) return { ...known, result: "in step" };
   const at = relay.lastInStep ?? relay.lastFailure?.at;
-  if (relay.state === "disconnected" && relay.failures > 0) return { url, type, at, result: "failed" };
-  return { url, type, at: relay.lastInStep ?? undefined, result: relay.lastInStep === null ? "not yet" : "ok" };
+  if (relay.state === "disconnected" && relay.failures > 0) return { ...known, at, result: "failed" };
+  return { ...known, at: relay.lastInStep ?? undefined, result: relay.lastInStep === null ? "not yet" : "ok" };
 }
 
 function gitServers(hunting: Hunting, announcement: Announcement, services: readonly ServiceName[]): PeerStatus[] {
@@ -66,7 +85,8 @@ function gitServers(hunting: Hunting, announcement: Announcement, services: read
     .slice(0, maxPeers)
     .map((url): PeerStatus => {
       const server = asked.get(servicePart(url));
-      if (!server) return { url, type: "git server", at: undefined, result: "not yet" };
-      return { url, type: "git server", at: server.askedAt, result: server.answer === "ok" ? "ok" : "failed" };
+      const nothing = { url, type: "git server", at: undefined, lastClean: undefined, theyLack: undefined } as const;
+      if (!server) return { ...nothing, result: "not yet" };
+      return { ...nothing, at: server.askedAt, result: server.answer === "ok" ? "ok" : "failed" };
     });
 }

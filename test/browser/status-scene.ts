@@ -23,6 +23,7 @@ const relay = (url: string, health: RelayStatus["health"], isConnected: boolean,
   isConnected,
   gapEvents,
   lastEvent: isConnected ? Math.floor(Date.now() / 1000) - 4_000 : null,
+  compared: { repositories: 12, clean: isConnected ? 12 : 9, oldest: Math.floor(Date.now() / 1000) - 50_000 },
 });
 
 const relays = [

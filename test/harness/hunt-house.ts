@@ -193,6 +193,7 @@ export class HuntHouse {
         services: [serviceName(this.domain) as ServiceName],
         version: "0",
         askedServers: () => [],
+        verified: () => undefined,
         housekeep: (address, kind, signal) =>
           keepHouse({ store, clock, repositories: gitHost.repositories, graceDays: () => 14 }, address, kind, signal),
         damaged: async () => undefined,

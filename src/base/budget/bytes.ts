@@ -50,9 +50,7 @@ export class ByteBudget {
     const group = this.#groups.get(key) ?? { bytes: 0, holdings: 0 };
     group.holdings++;
     this.#groups.set(key, group);
-    const holding = new HeldBytes(this, key, group, givesWay);
-    if (givesWay) this.#giving.add(holding);
-    return holding;
+    return new HeldBytes(this, key, group, givesWay);
   }
 
   /** For what no address answers for alone. It counts in all, and does not give way. */
@@ -74,11 +72,16 @@ export class ByteBudget {
     return true;
   }
 
+  /** Of holdings only: those that hold something and would give way. */
+  note(holding: HeldBytes, isHolding: boolean): void {
+    if (isHolding) this.#giving.add(holding);
+    else this.#giving.delete(holding);
+  }
+
   /** Of holdings only. */
-  leave(holding: HeldBytes, group: Group): void {
-    this.#giving.delete(holding);
+  leave(key: string | undefined, group: Group): void {
     group.holdings--;
-    if (group.holdings === 0 && holding.key !== undefined) this.#groups.delete(holding.key);
+    if (group.holdings === 0 && key !== undefined) this.#groups.delete(key);
   }
 
   #hasRoom(asker: HeldBytes, group: Group, bytes: number): boolean {
@@ -103,10 +106,7 @@ export class ByteBudget {
 
   /** Goes on a little below the bound, so that the next to ask does not sort them all again. */
   #evict(asker: HeldBytes, isAsked: (one: HeldBytes) => boolean, isEnough: () => boolean): void {
-    const weighed = [...this.#giving].flatMap((one) => {
-      const waiting = isAsked(one) ? one.waiting : 0;
-      return waiting > 0 ? [{ one, waiting }] : [];
-    });
+    const weighed = [...this.#giving].filter(isAsked).map((one) => ({ one, waiting: one.waiting }));
     const byGroup = new Map<string | undefined, number>();
     for (const { one, waiting } of weighed) byGroup.set(one.key, (byGroup.get(one.key) ?? 0) + waiting);
     const groupOf = ({ one }: { one: HeldBytes }): number => byGroup.get(one.key) ?? 0;
@@ -165,6 +165,7 @@ export class HeldBytes {
     if (bytes === this.#bytes) return true;
     if (!this.#budget.change(this, this.#group, bytes - this.#bytes)) return false;
     this.#bytes = bytes;
+    if (this.#givesWay) this.#budget.note(this, bytes > 0);
     return true;
   }
 
@@ -182,6 +183,6 @@ export class HeldBytes {
     if (this.#closed) return;
     this.hold(0);
     this.#closed = true;
-    this.#budget.leave(this, this.#group);
+    this.#budget.leave(this.key, this.#group);
   }
 }

@@ -11,6 +11,7 @@ import { CommandFailure } from "../abilities.js";
 import { askRunning } from "../operate.js";
 import { ask, localAddress, serverUrl } from "../server-address.js";
 import { acceptSettings, settingsOf } from "../setting-flags.js";
+import { timeText } from "../table.js";
 
 export const status: Verb = (program, abilities) => {
   const command = program
@@ -112,7 +113,11 @@ function countLines(counts: Counts | null): string[] {
 function relayText(relay: RelayStatus): string {
   const next = relay.nextAttemptSeconds === null ? "" : `, next attempt in ${relay.nextAttemptSeconds} s`;
   const items = `${relay.confirmedItems} of ${relay.wantedItems} items confirmed`;
-  return `${relay.relay} ${relay.state}, ${relay.health}${next}; ${items}, ${relay.liveFilters} live filters`;
+  const { repositories, clean, oldest } = relay.compared;
+  const since = oldest === null ? "" : `, the oldest at ${timeText(oldest)} UTC`;
+  const compared = `${clean} of ${repositories} repositories compared clean${since}`;
+  const step = relay.inStep ? "in step" : "not in step";
+  return `${relay.relay} ${relay.state}, ${relay.health}, ${step}${next}; ${items}, ${relay.liveFilters} live filters; ${compared}`;
 }
 
 function statusText(answer: Status): string {

@@ -1,11 +1,14 @@
-// `holdfast sync <relay>`: compares the store with one relay once and brings over what either side lacks. A running
-// server does it itself, asked over the admin socket; else the verb opens the data.
+// `holdfast sync <relay>`: compares the store with one relay once and brings over what either side lacks. `holdfast sync
+// verify <repository>`: compares one repository with every copy it lists, and changes nothing. A running server does it
+// itself, asked over the admin socket; else the verb opens the data.
 
 import { Option } from "commander";
 import type { SyncedRelay } from "../../admin/relay-sync.js";
+import { isSame, type Verified } from "../../admin/verified.js";
 import type { Verb } from "../abilities.js";
 import { acceptFilters, filtersOf } from "../event-filters.js";
 import { operatorCommand } from "../operator-command.js";
+import { tableText } from "../table.js";
 
 export const sync: Verb = (program, abilities) => {
   const command = operatorCommand<SyncedRelay>(program, abilities, {
@@ -26,7 +29,42 @@ export const sync: Verb = (program, abilities) => {
         .choices(["up", "down", "both"])
         .default("down"),
     );
+
+  const verify = operatorCommand<Verified>(command, abilities, {
+    name: "verify",
+    description:
+      "compare a repository's events with every relay it lists and its refs with every clone URL; exit 1 if any differ",
+    examples: ["holdfast sync verify npub1…/my-project", "holdfast sync verify naddr1… --json"],
+    operation: "sync.verify",
+    parameters: ([repository]) => ({ repository }),
+    text: verifiedText,
+    failsOn: (verified) => !isSame(verified),
+  });
+  verify.argument("<repository>", "npub/identifier or naddr").addHelpText(
+    "after",
+    `
+Nothing is fetched, sent or changed. Missing here: what is there and not here, without events that wait here or were
+refused here. Missing there: what is here and not there. A copy that cannot be compared counts as a difference.`,
+  );
 };
+
+function verifiedText({ repository, relays, gitServers }: Verified): string {
+  if (relays.length + gitServers.length === 0) return `${repository} lists no other copy`;
+  const events = relays.map(({ relay, standing, missingHere, missingThere, waitingHere, reason }) => {
+    const counts = standing === "same" || standing === "differs";
+    const numbers = counts ? [missingHere, missingThere].map(String) : ["-", "-"];
+    const waiting = waitingHere > 0 ? `${waitingHere} wait here for git data` : "";
+    return [relay, "events", standing, ...numbers, reason ?? waiting];
+  });
+  const refs = gitServers.map(({ url, standing, differences, differing, refs: count, reason }) => {
+    const lacking = (side: "here" | "there"): string =>
+      standing === "not compared" ? "-" : String(differences.filter((one) => one[side] === null).length);
+    const names = differences.map(({ ref }) => ref.replace(/^refs\/(?:heads|tags)\//, ""));
+    const told = differing > 0 ? `${differing} differ: ${names.slice(0, 5).join(", ")}` : `${count} branches and tags`;
+    return [url, "refs", standing, lacking("here"), lacking("there"), reason ?? told];
+  });
+  return tableText(["COPY", "WHAT", "RESULT", "MISSING HERE", "MISSING THERE", ""], [...events, ...refs]);
+}
 
 function tallyText(tally: SyncedRelay): string {
   const refused = Object.entries(tally.refusedHere).map(([code, count]) => `  ${code} ${count}`);

@@ -66,7 +66,7 @@ export function onConnected(state: SyncState, relay: Relay, step: Step): void {
   relay.historyNotBeforeMs = nowMs + (good ? config.reconnectDelayMs : config.startupDelayMs);
   if (!quick) {
     if (good) log(step, "info", "stale-reset", relay);
-    fullSync(state, relay, "startup", step);
+    fullSync(state, relay, good ? "stale" : "first", step);
     return;
   }
   const since = Math.max(0, Math.floor((good.wallMs - config.lookbackMs) / 1000));
@@ -81,12 +81,16 @@ function isRecent({ staleAfterMs, stoodStillMs }: SyncState["config"], good: Tim
   return Math.max(awayMs, wallMs) <= staleAfterMs && wallMs >= awayMs - stoodStillMs;
 }
 
+/** `trouble`: ours, which has ended. `stale`: away for too long, or a catch-up failed. */
+type FullSyncReason = "first" | "stale" | "trouble" | "daily";
+
 /** Confirmed forgotten, full history; live stays open. */
-export function fullSync(state: SyncState, relay: Relay, round: Relay["round"], step: Step): void {
+export function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason, step: Step): void {
   const { config } = state;
+  tally(step, "full_syncs", relay, reason);
   cancelJobs(state, relay, step);
   allFresh(state, relay);
-  relay.round = round;
+  relay.round = reason === "daily" ? "daily" : "startup";
   relay.peerMissing = 0;
   relay.catchUpFailed = false;
   relay.resyncMs = Number.POSITIVE_INFINITY;
@@ -94,7 +98,7 @@ export function fullSync(state: SyncState, relay: Relay, round: Relay["round"], 
   relay.nextDailyMs =
     step.now.monotonicMs + config.dailyMinMs + step.random() * (config.dailyMaxMs - config.dailyMinMs);
   relay.layerFour = undefined;
-  if (round === "daily") beginLayerFour(relay);
+  if (reason === "daily") beginLayerFour(relay);
   if (relay.turns.roots.items + relay.turns.repos.items > 0) {
     for (const item of relay.items.keys()) reconsider(state, relay, item);
   }
@@ -108,12 +112,12 @@ export function syncAgain(state: SyncState, relay: Relay, step: Step): void {
   if (resyncDueMs(relay) <= nowMs) {
     relay.resyncs += 1;
     log(step, "info", "resync", relay);
-    fullSync(state, relay, "startup", step);
+    fullSync(state, relay, "trouble", step);
   }
   if (relay.nextDailyMs > nowMs) return;
-  const round = relay.catchUpFailed ? "startup" : "daily";
-  log(step, "info", round === "daily" ? "daily-sync" : "stale-reset", relay);
-  fullSync(state, relay, round, step);
+  const reason = relay.catchUpFailed ? "stale" : "daily";
+  log(step, "info", reason === "daily" ? "daily-sync" : "stale-reset", relay);
+  fullSync(state, relay, reason, step);
 }
 
 const isSyncing = (relay: Relay): boolean =>

@@ -197,6 +197,7 @@ export type CounterName =
   | "gap_events"
   | "negentropy"
   | "unpageable"
+  | "full_syncs"
   | "dropped_events";
 
 export type Command =

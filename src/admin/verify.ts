@@ -1,0 +1,136 @@
+// `sync verify`: one repository beside every copy its announcement lists: events at relays, refs at git servers. Looks
+// and changes nothing. What is dialled was named by strangers: it goes through the outbound guard, is bounded in time
+// and bytes, and what remote servers answer is for the operator only (threats.md rows 4 and 31).
+
+import { catalogueRow, isReleased } from "../admission/catalogue.js";
+import { type RepositoryName, repositoryAddress } from "../admission/names.js";
+import { maintainersOf } from "../admission/repository-authority.js";
+import { unixSeconds } from "../base/clock.js";
+import { type ServiceName, serviceName } from "../net/url.js";
+import type { Filter } from "../nostr/filter.js";
+import type { EventId } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import { announcementOf } from "../nostr/nip34.js";
+import { diskAddress } from "../purgatory/repository-address.js";
+import { compareOnce } from "../sync/compare-once.js";
+import { OneOffFailure } from "../sync/conversation.js";
+import { type ListedRelay, relaysOf } from "../sync/core/relays-of.js";
+import { isRememberedBySync } from "../sync/kept-rows.js";
+import { ownSide, rootsOf } from "../sync/own-side.js";
+import type { OwnSide } from "../sync/reconciliation.js";
+import { repositoryText } from "./naming.js";
+import { done, type Outcome, refusal } from "./outcome.js";
+import type { AdminParts } from "./parts.js";
+import { dialParts, type Under } from "./relay-sync.js";
+import type { RelayCopy, Verified } from "./verified.js";
+import { gitServersOf, verifyGitServer } from "./verify-refs.js";
+
+const maxCopies = 20;
+const sideBySide = 4;
+const maxMs = 120_000;
+const valuesAtOnce = 100;
+/** Threads that are compared, the newest first: 200 comparisons at most. */
+const maxRoots = 5_000;
+
+export async function verifyRepository(
+  parts: AdminParts,
+  name: RepositoryName,
+  under: Under,
+): Promise<Outcome<Verified>> {
+  const { store, clock, config } = parts;
+  const row = await catalogueRow(store, name);
+  const stored = await store.latest({ kind: kinds.announcement, pubkey: name.owner, identifier: name.identifier });
+  const announcement = stored && announcementOf(stored.event);
+  if (!row || !isReleased(row) || !announcement) {
+    return refusal("unknown", `no repository ${repositoryText(name)} is served here`);
+  }
+  const services: ServiceName[] = [serviceName(config().domain) ?? []].flat();
+  const listed = relaysOf(announcement, services, maxCopies);
+  const servers = gitServersOf(announcement.clone, services, maxCopies);
+  const filters = await filtersOf(parts, name);
+  const { refs } = await (await parts.repositories()).open(diskAddress(name)).refs();
+
+  let compared = 0;
+  const counted = async <T>(work: Promise<T>): Promise<T> => {
+    const result = await work;
+    under.progress(++compared, listed.length + servers.length, "comparing");
+    return result;
+  };
+  const relays = await inTurn(listed, (relay) => counted(verifyRelay(parts, relay, filters, under.signal)));
+  const gitServers = await inTurn(servers, (url) => counted(verifyGitServer(parts, url, refs, under.signal)));
+  const verified = { repository: repositoryText(name), at: unixSeconds(clock), relays, gitServers };
+  parts.running?.verified(name, verified);
+  return done(verified);
+}
+
+/** The core's layers, for this repository alone: its announcement, its states, what tags it, what tags its roots. */
+async function filtersOf({ store }: AdminParts, name: RepositoryName): Promise<Filter[]> {
+  const coordinate = repositoryAddress(name);
+  const authors = [...(await maintainersOf(store, name))];
+  const ofName = new Map([["d", [name.identifier]]]);
+  const tagged = (tags: readonly string[], values: readonly string[]): Filter[] =>
+    tags.map((tag) => ({ tags: new Map([[tag, values]]) }));
+  const roots: EventId[] = [];
+  for await (const { id } of rootsOf(store, coordinate)) if (roots.push(id) === maxRoots) break;
+  const ofRoots: Filter[] = [];
+  for (let from = 0; from < roots.length; from += valuesAtOnce) {
+    ofRoots.push(...tagged(["e", "E", "q"], roots.slice(from, from + valuesAtOnce)));
+  }
+  return [
+    { kinds: [kinds.announcement], authors: [name.owner], tags: ofName },
+    { kinds: [kinds.state], authors, tags: ofName },
+    ...tagged(["a", "A", "q"], [coordinate]),
+    ...ofRoots,
+  ];
+}
+
+async function verifyRelay(
+  parts: AdminParts,
+  { key, url }: ListedRelay,
+  filters: readonly Filter[],
+  signal: AbortSignal,
+): Promise<RelayCopy> {
+  const nothing = { relay: url, missingHere: 0, missingThere: 0, waitingHere: 0, method: null, reason: null };
+  if (parts.rules.ignoredRelays.has(key)) return { ...nothing, standing: "ignored" };
+  const dial = dialParts(parts, parts.reach());
+  try {
+    const found = await compareOnce({ url, filters, dial, own: ownSideOf(parts), maxMs, signal });
+    const [missingHere, missingThere] = [found.missing.size, found.peerMissing.size];
+    return {
+      ...nothing,
+      standing: missingHere + missingThere === 0 ? "same" : "differs",
+      missingHere,
+      missingThere,
+      waitingHere: found.waiting.size,
+      method: found.method,
+    };
+  } catch (error) {
+    if (!(error instanceof OneOffFailure)) throw error;
+    return { ...nothing, standing: "not compared", reason: error.message };
+  }
+}
+
+/** What sync was refused, or has superseded, is not missing. */
+function ownSideOf({ store, clock, config }: AdminParts): OwnSide {
+  const own = ownSide(store, clock, () => config().negentropyMaxRecords);
+  return {
+    ...own,
+    async sort(ids) {
+      const { missing, waiting } = await own.sort(ids);
+      const unknown: EventId[] = [];
+      for (const id of missing) if (!(await isRememberedBySync(store, id, clock.nowMs()))) unknown.push(id);
+      return { missing: unknown, waiting };
+    },
+  };
+}
+
+/** All of them, in order, a few side by side. */
+async function inTurn<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let at = next++; at < items.length; at = next++) results[at] = await work(items[at] as T);
+  };
+  await Promise.all(Array.from({ length: sideBySide }, worker));
+  return results;
+}
