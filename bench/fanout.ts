@@ -52,7 +52,7 @@ function matching(): BenchRow[] {
   for (let count = 0; count < 10_000; count++) {
     const filters = subscriptionFilters(random);
     index.add({}, filters);
-    const matchers = filters.map(matcherOf);
+    const matchers = filters.map((filter) => matcherOf(filter));
     scan.push((event) => matchers.some((matches) => matches(event)));
   }
   const events = Array.from({ length: 20_000 }, (_, number) => {

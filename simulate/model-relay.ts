@@ -150,7 +150,7 @@ export class ModelRelay {
   request(name: string, filters: readonly Filter[], nowMs: number): Answer[] {
     const refusal = this.#refusal(name, filters, nowMs);
     if (refusal) return refusal;
-    const matchers = filters.map(matcherOf);
+    const matchers = filters.map((filter) => matcherOf(filter));
     this.subscriptions.set(name, { matchers });
     const found = new Map<EventId, NostrEvent>();
     filters.forEach((filter, at) => {

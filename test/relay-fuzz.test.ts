@@ -29,6 +29,8 @@ const limits = {
   ...defaultRelayLimits,
   eventsPerMinutePerConnection: 1e9,
   eventsPerMinutePerIp: 1e9,
+  badFramesPerMinutePerConnection: 1e9,
+  badFramesPerMinutePerIp: 1e9,
   maxSubscriptions: 20,
 };
 const good = sign(keyOf("fuzz"), { tags: [["e", "x"]], content: "good" });

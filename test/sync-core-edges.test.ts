@@ -81,6 +81,7 @@ describe("the sync core", () => {
     };
     const restarted = new Driver({ bootstrap: [bootstrap("wss://a.example")] });
     naughty(restarted);
+    restarted.tell({ type: "tick" });
     restarted.advance(10_000);
     assert.equal(only(restarted.said, "connect").length, 1);
 

@@ -341,6 +341,11 @@ function* oddSpellings(world: RelayWorld, fresh: () => string): Generator<Spelli
   yield {
     name: "an unknown key nested 10^5 deep",
     text: good().raw.replace("{", `{"extra":${deep("[", "]", 100_000)},`),
+    isTaken: false,
+  };
+  yield {
+    name: "an unknown key nested 10 deep",
+    text: good().raw.replace("{", `{"extra":${deep("[", "]", 10)},`),
     isTaken: true,
   };
   for (const content of ['"\\ud800"', '"a\\udc00b"', '"\\udc00\\ud800"', '"\\uD83D"']) {

@@ -8,13 +8,14 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { curlResolveEntry, type GuardedUrl } from "../net/guard.js";
 import type { Oid } from "../nostr/ids.js";
+import { reachedBy } from "./copy-objects.js";
 import { ifPresent } from "./durable-files.js";
 import { makeScratch } from "./fetch-scratch.js";
 import { missingObjects } from "./objects.js";
 import type { QuarantineDirectory } from "./quarantine.js";
 import type { GitRepository } from "./repository.js";
 import { bytesBelow } from "./repository-files.js";
-import { checkedOid, type Git, toleratedFaults } from "./run.js";
+import { checkedOid, type Git, GitError, toleratedFaults } from "./run.js";
 
 export interface RemoteFetchLimits {
   readonly totalMs: number;
@@ -22,6 +23,8 @@ export interface RemoteFetchLimits {
   readonly slowForMs: number;
   readonly maxBytes: number;
   readonly maxObjects: number;
+  /** What each git process may use for data; a little more for each object of a pack that came. */
+  readonly gitMemoryBytes: number;
 }
 
 export interface RemoteFetch {
@@ -48,7 +51,8 @@ export type RemoteFetchResult = { readonly bytes: number } & (
 );
 
 const watchMs = 200;
-const memoryBytes = 2 * 2 ** 30;
+/** What git keeps for each object while it checks them. */
+const bytesAnObject = 256;
 const packHeaderBytes = 12;
 
 export async function fetchFromRemote(fetch: RemoteFetch): Promise<RemoteFetchResult> {
@@ -56,13 +60,21 @@ export async function fetchFromRemote(fetch: RemoteFetch): Promise<RemoteFetchRe
   if (signal.aborted) return { outcome: "failed", code: "aborted", bytes: 0 };
   const table = await repository.refs();
   const scratch = await makeScratch(fetch.scratchRoot, fetch.trustRefs ? table : undefined);
-  try {
+  const attempt = async (memoryBytes: number): Promise<RemoteFetchResult | { readonly needsBytes: number }> => {
     const quarantine = await repository.quarantine();
     try {
-      return await throughQuarantine(fetch, scratch.directory, quarantine);
+      return await throughQuarantine(fetch, scratch.directory, quarantine, memoryBytes);
     } finally {
       await quarantine.drop();
     }
+  };
+  try {
+    const { gitMemoryBytes } = fetch.limits;
+    const first = await attempt(gitMemoryBytes);
+    if (!("needsBytes" in first)) return first;
+    // A pack of many objects needs more than everything before it may: now that it began to come, once.
+    const second = await attempt(first.needsBytes);
+    return "needsBytes" in second ? { outcome: "failed", code: "fetch-failed", bytes: 0 } : second;
   } finally {
     await scratch.drop();
   }
@@ -72,28 +84,54 @@ async function throughQuarantine(
   fetch: RemoteFetch,
   scratch: string,
   quarantine: QuarantineDirectory,
-): Promise<RemoteFetchResult> {
-  const { ids, limits, trustRefs } = fetch;
-  const ended = await runFetch(fetch, scratch, quarantine);
+  memoryBytes: number,
+): Promise<RemoteFetchResult | { readonly needsBytes: number }> {
+  const { ids, limits, trustRefs, repository, signal } = fetch;
+  const ended = await runFetch(fetch, scratch, quarantine, memoryBytes);
   const { bytes, objects } = await measure(quarantine.directory);
+  if (ended === "out-of-memory") {
+    const needsBytes = limits.gitMemoryBytes + objects * bytesAnObject;
+    const mayNeedMore = objects > 0 && objects <= limits.maxObjects && needsBytes > memoryBytes;
+    return mayNeedMore ? { needsBytes } : { outcome: "failed", code: "fetch-failed", bytes };
+  }
   if (ended !== "arrived") {
     return ended === "refused" ? { outcome: "refused", bytes } : { outcome: "failed", code: ended, bytes };
   }
   // The watch looks now and then; a quick server may have been quicker.
   if (bytes > limits.maxBytes || objects > limits.maxObjects) return { outcome: "failed", code: "too-large", bytes };
-  const place = trustRefs ? quarantine.place : { ...quarantine.place, env: quarantine.aloneEnvironment };
-  if ((await missingObjects(place, ids, { deep: !trustRefs })).size > 0) {
-    return { outcome: "failed", code: "bad-objects", bytes };
+  const badObjects = { outcome: "failed", code: "bad-objects", bytes } as const;
+  // A server may be smart to us and dumb to git, and git checks nothing of what comes so.
+  if (await hasLooseObjects(quarantine.directory)) return badObjects;
+  const from = trustRefs ? quarantine.place : { ...quarantine.place, env: quarantine.aloneEnvironment };
+  if ((await missingObjects(from, ids, { deep: !trustRefs })).size > 0) return badObjects;
+  // However it came: only what the ids reach leaves the quarantine, and every object of it was checked here.
+  const here = trustRefs ? await repository.tips() : [];
+  const most = { wallClockMs: limits.totalMs, memoryBytes: limits.gitMemoryBytes + objects * bytesAnObject };
+  const reached = await reachedBy(quarantine, ids, here, { from, strict: true, limits: most }).catch(
+    (error: unknown) => {
+      if (error instanceof GitError && !signal.aborted) return undefined;
+      throw error;
+    },
+  );
+  if (!reached) return badObjects;
+  try {
+    await reached.migrate();
+  } finally {
+    await reached.drop();
   }
-  await quarantine.migrate();
   return { outcome: "arrived", bytes };
 }
+
+/** A fetch by git's smart protocol leaves packs only. */
+const hasLooseObjects = async (directory: string): Promise<boolean> =>
+  ((await ifPresent(readdir(directory))) ?? []).some((name) => /^[0-9a-f]{2}$/.test(name));
 
 async function runFetch(
   fetch: RemoteFetch,
   scratch: string,
   quarantine: QuarantineDirectory,
-): Promise<"arrived" | "refused" | RemoteFetchFailure> {
+  memoryBytes: number,
+): Promise<"arrived" | "refused" | "out-of-memory" | RemoteFetchFailure> {
   const { git, clock, url, ids, limits, signal } = fetch;
   const job = await git.start(
     [
@@ -126,7 +164,8 @@ async function runFetch(
   if (watch.isTooLarge()) return "too-large";
   if (signal.aborted) return "aborted";
   if (exit.timedOut) return "timeout";
-  return exit.code === 0 ? "arrived" : reasonIn(exit.stderr);
+  if (exit.code === 0) return "arrived";
+  return /out of memory|cannot allocate|mmap failed/i.test(exit.stderr) ? "out-of-memory" : reasonIn(exit.stderr);
 }
 
 function fetchSettings(url: GuardedUrl, limits: RemoteFetchLimits): Readonly<Record<string, string>> {

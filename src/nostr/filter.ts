@@ -91,8 +91,11 @@ function inList<T>(list: readonly T[]): (item: T) => boolean {
   return (item) => set.has(item);
 }
 
-/** Compiles a filter into a function. `limit` and `search` are not matching and are not looked at here. */
-export function matcherOf(filter: Filter): Matcher {
+/**
+ * Compiles a filter into a function. `limit` and `search` are not matching and are not looked at here.
+ * `often`: many filters look at one event, so that its tags are worth sorting (threats.md row 35).
+ */
+export function matcherOf(filter: Filter, looks: "once" | "often" = "once"): Matcher {
   if (matchesNothing(filter)) return () => false;
   const checks: Matcher[] = [];
   const { ids, authors, kinds, tags, since, until } = filter;
@@ -110,9 +113,63 @@ export function matcherOf(filter: Filter): Matcher {
     const has = inList(ids);
     checks.push((event) => has(event.id));
   }
-  for (const [name, values] of tags ?? []) {
-    const has = inList(values);
-    checks.push((event) => event.tags.some((tag) => tag[0] === name && tag[1] !== undefined && has(tag[1])));
+  if (tags && tags.size > 0) {
+    const walk = tags.size === 1 ? oneTagMatcher(tags) : tagsMatcher(tags);
+    if (looks === "once") checks.push(walk);
+    else checks.push((event) => (event.tags.length <= fewTags ? walk(event) : matchesSorted(event, tags)));
   }
   return (event) => checks.every((check) => check(event));
+}
+
+type Tags = ReadonlyMap<string, readonly string[]>;
+
+function oneTagMatcher(tags: Tags): Matcher {
+  const [[name, values]] = [...tags] as [[string, readonly string[]]];
+  const has = inList(values);
+  return (event) => event.tags.some((tag) => tag[0] === name && tag[1] !== undefined && has(tag[1]));
+}
+
+/** Several names: one walk over the tags, however many names there are. */
+function tagsMatcher(tags: Tags): Matcher {
+  const wanted = new Map([...tags].map(([name, values]) => [name, { has: inList(values), foundIn: 0 }]));
+  let looks = 0;
+  return (event) => {
+    looks++;
+    let missing = wanted.size;
+    for (const [name, value] of event.tags) {
+      const one = name === undefined || value === undefined ? undefined : wanted.get(name);
+      if (one === undefined || one.foundIn === looks || !one.has(value as string)) continue;
+      one.foundIn = looks;
+      if (--missing === 0) return true;
+    }
+    return false;
+  };
+}
+
+const fewTags = 16;
+const sortedTags = new WeakMap<NostrEvent, ReadonlyMap<string, ReadonlySet<string>>>();
+
+/** Made once for an event, for all filters that look at it. */
+function sortedTagsOf(event: NostrEvent): ReadonlyMap<string, ReadonlySet<string>> {
+  const known = sortedTags.get(event);
+  if (known) return known;
+  const sorted = new Map<string, Set<string>>();
+  for (const [name, value] of event.tags) {
+    if (name === undefined || value === undefined) continue;
+    const values = sorted.get(name);
+    if (values) values.add(value);
+    else sorted.set(name, new Set([value]));
+  }
+  sortedTags.set(event, sorted);
+  return sorted;
+}
+
+/** Walks the filter's values, never the event's tags: what all filters together hold is bounded. */
+function matchesSorted(event: NostrEvent, tags: Tags): boolean {
+  const sorted = sortedTagsOf(event);
+  for (const [name, values] of tags) {
+    const found = sorted.get(name);
+    if (!found || !values.some((value) => found.has(value))) return false;
+  }
+  return true;
 }

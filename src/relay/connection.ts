@@ -1,5 +1,6 @@
 // What the verbs of one connection share: the parts of the relay, the way out, and who is on the other side.
 
+import { ByteBudget, type HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
@@ -31,11 +32,27 @@ export interface RelayParts {
   readonly onFault: (error: unknown) => void;
 }
 
+/** What all connections together may make us hold (threats.md rows 36, 38 and 48). */
+export interface RelayBudgets {
+  readonly outgoing: ByteBudget;
+  readonly incoming: ByteBudget;
+  readonly filters: ByteBudget;
+}
+
+export const relayBudgets = (limits: () => RelayLimits): RelayBudgets => ({
+  outgoing: new ByteBudget(() => limits().outgoing),
+  incoming: new ByteBudget(() => limits().incoming),
+  filters: new ByteBudget(() => limits().filters),
+});
+
 /** What a connection is given: the relay around it, who is at the other end, the way back. */
 export interface Place {
   readonly parts: RelayParts;
   readonly live: Live;
   readonly records: RecordBudget;
+  readonly budgets: RelayBudgets;
+  /** Its place in the budget of what comes in. */
+  readonly incoming: HeldBytes;
   readonly ip: string;
   readonly visit: Visit;
   readonly outbox: Outbox;

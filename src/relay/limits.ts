@@ -1,16 +1,29 @@
 // Every number that bounds a client (spec/relay.md "Limits", "Slow readers"). Rooms get them as an argument; they may
 // change while the server runs, so they are read when they are needed, never kept.
 
+import type { ByteLimits } from "../base/budget/bytes.js";
+import type { FrameBounds } from "./frame-shape.js";
+
 export interface RelayLimits {
   readonly maxMessageBytes: number;
   readonly maxEventBytes: number;
   readonly maxEventTags: number;
   readonly maxFutureSeconds: number;
+  /** What one frame may be made of, looked at before it is parsed. */
+  readonly frames: FrameBounds;
+  /** A frame that is not understood costs one, and one more for each `badFrameBytes`; who has none left is closed. */
+  readonly badFramesPerMinutePerConnection: number;
+  readonly badFramesPerMinutePerIp: number;
+  readonly badFrameBytes: number;
   readonly maxSubscriptions: number;
   readonly maxSubscriptionIdChars: number;
   readonly maxFilters: number;
   /** Values of all lists of one filter together. */
   readonly maxFilterValues: number;
+  /** Tag names of one filter. */
+  readonly maxFilterTags: number;
+  /** Filters of all open subscriptions of a connection. */
+  readonly maxLiveFilters: number;
   /** Values of all open subscriptions of a connection: what its place in the live index may cost. */
   readonly maxLiveValues: number;
   readonly maxLimit: number;
@@ -27,12 +40,22 @@ export interface RelayLimits {
   readonly pageRows: number;
   /** Live events kept for a subscription while its stored ones are sent; more are read again from the feed. */
   readonly maxBufferedLiveEvents: number;
+  /** And so many bytes of them. */
+  readonly maxBufferedLiveBytes: number;
   /** The store is not read for a client whose socket holds this much. */
   readonly pauseAtBytes: number;
+  /** What waits to be taken by all clients together, and by those of one address. */
+  readonly outgoing: ByteLimits;
+  /** Messages that are not whole yet, or not answered yet, likewise. */
+  readonly incoming: ByteLimits;
+  /** What open subscriptions hold, likewise. */
+  readonly filters: ByteLimits;
   /** A client that lets this much pile up is closed. */
   readonly closeAtBytes: number;
   /** A client that takes nothing for so long is closed. */
   readonly stalledMs: number;
+  /** A message that is not whole after so long ends the connection. */
+  readonly messageMs: number;
   readonly pingMs: number;
   readonly authMaxAgeSeconds: number;
   readonly maxAuthenticatedKeys: number;
@@ -51,10 +74,16 @@ export const defaultRelayLimits: RelayLimits = {
   maxEventBytes: mebibyte,
   maxEventTags: 10_000,
   maxFutureSeconds: 15 * 60,
+  frames: { maxDepth: 20, maxKeys: 4_000, maxItems: 120_000 },
+  badFramesPerMinutePerConnection: 200,
+  badFramesPerMinutePerIp: 1_000,
+  badFrameBytes: 32 * 1024,
   maxSubscriptions: 300,
   maxSubscriptionIdChars: 250,
   maxFilters: 100,
   maxFilterValues: 5_000,
+  maxFilterTags: 32,
+  maxLiveFilters: 3_000,
   maxLiveValues: 200_000,
   maxLimit: 5_000,
   defaultLimit: 500,
@@ -67,9 +96,14 @@ export const defaultRelayLimits: RelayLimits = {
   maxParallelQueries: 16,
   pageRows: 200,
   maxBufferedLiveEvents: 1_000,
+  maxBufferedLiveBytes: 256 * 1024,
   pauseAtBytes: mebibyte,
+  outgoing: { inAll: 128 * mebibyte, perAddress: 48 * mebibyte },
+  incoming: { inAll: 96 * mebibyte, perAddress: 32 * mebibyte },
+  filters: { inAll: 96 * mebibyte, perAddress: 32 * mebibyte },
   closeAtBytes: 32 * mebibyte,
   stalledMs: 60_000,
+  messageMs: 120_000,
   pingMs: 30_000,
   authMaxAgeSeconds: 10 * 60,
   maxAuthenticatedKeys: 32,

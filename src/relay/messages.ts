@@ -150,8 +150,12 @@ export const valuesOf = (filter: Filter): number => {
 
 function boundedFilter(value: unknown, limits: RelayLimits) {
   const parsed = parseFilter(value);
-  if (parsed.ok && valuesOf(parsed.filter) > limits.maxFilterValues) {
+  if (!parsed.ok) return parsed;
+  if (valuesOf(parsed.filter) > limits.maxFilterValues) {
     return refuse("bad-filter", `a filter may have at most ${limits.maxFilterValues} values`);
+  }
+  if ((parsed.filter.tags?.size ?? 0) > limits.maxFilterTags) {
+    return refuse("bad-filter", `a filter may name at most ${limits.maxFilterTags} tags`);
   }
   return parsed;
 }

@@ -1,14 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ByteBudget } from "../base/budget/bytes.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import { FlushTurn } from "./flush-turn.js";
 import { eventFrame, Outbox } from "./outbox.js";
 
+const budget = new ByteBudget(() => ({ inAll: 2 ** 30, perAddress: 2 ** 30 }));
+
 /** A socket that takes a batch when the test says so. */
 function slowSocket(turn: FlushTurn) {
-  const waiting: { bytes: Buffer; taken: () => void }[] = [];
+  const waiting: { pieces: readonly Buffer[]; taken: () => void }[] = [];
   const outbox = new Outbox({
-    sink: { write: (bytes, taken) => waiting.push({ bytes, taken }) },
+    sink: { write: (pieces, taken) => waiting.push({ pieces, taken }) },
+    held: budget.open("192.0.2.1"),
     turn,
     clock: new ManualClock(),
     maxHeldBytes: () => 2 ** 30,
@@ -66,10 +70,10 @@ test("a frame that several clients get is not written over when one of them has 
   assert.ok(!second.received.includes("b"), "a client received what was sent to another");
 });
 
-function take(client: { waiting: { bytes: Buffer; taken: () => void }[]; received: string }): void {
+function take(client: { waiting: { pieces: readonly Buffer[]; taken: () => void }[]; received: string }): void {
   const batch = client.waiting.shift();
   if (!batch) return;
   // Read only now: until then the bytes are the kernel's to read.
-  client.received += batch.bytes.toString("latin1");
+  client.received += Buffer.concat(batch.pieces).toString("latin1");
   batch.taken();
 }

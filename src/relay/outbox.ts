@@ -1,21 +1,31 @@
 // What is on its way to one client. Frames are written into slabs once and handed to the socket together, at most once
 // a turn of the event loop and one batch at a time, so that a write that does not end shows a client that takes nothing.
-// Never holds more than its owner lets it: `heldBytes` is what the limits of slow readers are compared with.
+// Never holds more than its owner lets it: `heldBytes` is what the limits of slow readers are compared with. What it
+// holds alone counts in the budget of all that is on its way out; answers to pings do too.
 
+import type { HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import type { FlushTurn } from "./flush-turn.js";
 import { encodeRelayMessage, type RelayMessage, type RelayVerb } from "./messages.js";
+import { SharedText } from "./shared-text.js";
 
 /** The socket, as far as an outbox needs it: bytes in order, and a call when they are with the kernel. */
 export interface ByteSink {
-  write(bytes: Buffer, done: () => void): void;
+  /** All pieces in order; one call when all are taken. */
+  write(pieces: readonly Buffer[], done: () => void): void;
 }
+
+/** What waits to be written: frames of this client, or a text that others wait for too. */
+type Piece = Buffer | SharedText;
 
 /** Small enough for Node's buffer pool: most clients get one short frame at a time. */
 const firstSlabBytes = 1024;
 /** Handed over at once: more would hide from us whether the client takes anything. A full slab is a whole batch. */
 const fullSlabBytes = 128 * 1024;
 const closingBracket = 0x5d;
+const ending = Buffer.from([closingBracket]);
+/** What may wait for one client while all together wait for much. */
+const tightPauseBytes = 64 * 1024;
 
 /** Full slabs nobody uses, as Node keeps small ones: a long answer is dozens, and the collector would stop for them. */
 const freeSlabs: Buffer[] = [];
@@ -34,6 +44,8 @@ export interface OutboxParts {
   readonly sink: ByteSink;
   readonly turn: FlushTurn;
   readonly clock: Clock;
+  /** Its place in the budget of all that is on its way out. */
+  readonly held: HeldBytes;
   /** Beyond this the client is given up: `onOverflow` is called, once, and nothing more is kept. */
   maxHeldBytes(): number;
   onOverflow(): void;
@@ -44,13 +56,15 @@ export interface OutboxParts {
 
 export class Outbox {
   readonly #parts: OutboxParts;
-  #full: Buffer[] = [];
+  #full: Piece[] = [];
   #slab: Buffer | undefined;
   #used = 0;
   #nextSlabBytes = firstSlabBytes;
   #queuedBytes = 0;
   #writingBytes = 0;
-  #writing: Buffer | undefined;
+  #writing: readonly Piece[] = [];
+  /** Of what waits or is being written: texts that are shared, which count once for all. */
+  #sharedBytes = 0;
   #writingSinceMs = 0;
   #flushScheduled = false;
   #closed = false;
@@ -101,7 +115,44 @@ export class Outbox {
     this.#closeSlab();
     this.#full.push(frame);
     this.#queued(frame.length);
-    this.#parts.onSent("EVENT");
+    if (!this.#closed) this.#parts.onSent("EVENT");
+  }
+
+  /** A large text is not copied: one copy serves everybody, however long each takes. */
+  sendShared(prefix: Buffer, text: SharedText): void {
+    const payloadBytes = prefix.length + text.length + 1;
+    if (!this.#hasRoomFor(headerBytes(payloadBytes) + payloadBytes)) return;
+    if (!text.hold()) {
+      this.#giveUp();
+      return;
+    }
+    // Holding it may have cost the slowest their place, and this may be one of them.
+    if (this.#closed) {
+      text.letGo();
+      return;
+    }
+    const beginning = Buffer.allocUnsafe(headerBytes(payloadBytes) + prefix.length);
+    prefix.copy(beginning, writeHeader(beginning, 0, payloadBytes));
+    this.#trimSlab();
+    this.#full.push(beginning, text, ending);
+    this.#sharedBytes += text.length;
+    this.#queued(beginning.length + text.length + ending.length);
+    if (!this.#closed) this.#parts.onSent("EVENT");
+  }
+
+  /** The answer to a ping: it waits its turn and counts like everything else (threats.md row 36). */
+  sendPong(payload: Buffer): void {
+    const at = this.#reserve(2 + payload.length);
+    if (at < 0 || !this.#slab) return;
+    this.#slab[at] = 0x8a;
+    this.#slab[at + 1] = payload.length;
+    payload.copy(this.#slab, at + 2);
+  }
+
+  /** Resolves when more may be read from the store for this client: it has taken enough, or the outbox is closed. */
+  roomToRead(usualBytes: number): Promise<void> | undefined {
+    if (this.heldBytes < tightPauseBytes) return undefined;
+    return this.room(this.#parts.held.isTight ? Math.min(usualBytes, tightPauseBytes) : usualBytes);
   }
 
   /** Resolves when less than `bytes` are held, or when the outbox is closed. */
@@ -116,10 +167,15 @@ export class Outbox {
   }
 
   close(): void {
+    if (this.#closed) return;
     this.#closed = true;
+    for (const piece of [...this.#full, ...this.#writing]) if (piece instanceof SharedText) piece.letGo();
     this.#full = [];
+    this.#writing = [];
     this.#slab = undefined;
     this.#queuedBytes = 0;
+    this.#sharedBytes = 0;
+    this.#parts.held.close();
     this.#wake();
   }
 
@@ -134,12 +190,17 @@ export class Outbox {
     const at = this.#used;
     this.#used += frameBytes;
     this.#queued(frameBytes);
-    return at;
+    return this.#closed ? -1 : at;
   }
 
   #hasRoomFor(frameBytes: number): boolean {
     if (this.#closed) return false;
     if (this.heldBytes + frameBytes <= this.#parts.maxHeldBytes()) return true;
+    return this.#giveUp();
+  }
+
+  #giveUp(): false {
+    if (this.#closed) return false;
     this.close();
     this.#parts.onOverflow();
     return false;
@@ -147,6 +208,10 @@ export class Outbox {
 
   #queued(frameBytes: number): void {
     this.#queuedBytes += frameBytes;
+    if (!this.#parts.held.hold(this.heldBytes - this.#sharedBytes)) {
+      this.#giveUp();
+      return;
+    }
     if (this.#flushScheduled || this.#writingBytes > 0) return;
     this.#flushScheduled = true;
     this.#parts.turn.add(this);
@@ -158,6 +223,14 @@ export class Outbox {
     this.#used = 0;
   }
 
+  /** Closes the slab and keeps only what is used of it: it may wait for long. */
+  #trimSlab(): void {
+    if (this.#slab && this.#used > 0) this.#full.push(Buffer.from(this.#slab.subarray(0, this.#used)));
+    this.#slab = undefined;
+    this.#used = 0;
+    this.#nextSlabBytes = firstSlabBytes;
+  }
+
   /** Hands the next batch to the socket, unless one is under way. */
   flush(): void {
     this.#flushScheduled = false;
@@ -165,33 +238,47 @@ export class Outbox {
     this.#closeSlab();
     const batch = this.#takeBatch();
     if (batch.length === 0) return;
+    let bytes = 0;
+    for (const piece of batch) bytes += piece.length;
     // Who is getting a long answer gets its rest in full slabs, which nobody has to join.
-    this.#nextSlabBytes = batch.length * 4 > fullSlabBytes ? fullSlabBytes : firstSlabBytes;
-    this.#queuedBytes -= batch.length;
-    this.#writingBytes = batch.length;
+    this.#nextSlabBytes = bytes * 4 > fullSlabBytes ? fullSlabBytes : firstSlabBytes;
+    this.#queuedBytes -= bytes;
+    this.#writingBytes = bytes;
     this.#writing = batch;
     this.#writingSinceMs = this.#parts.clock.monotonicMs();
     this.#written ??= () => this.#taken();
-    this.#parts.sink.write(batch, this.#written);
+    this.#parts.sink.write(buffersOf(batch), this.#written);
   }
 
-  #takeBatch(): Buffer {
-    let bytes = this.#full[0]?.length ?? 0;
-    let slabs = 1;
-    for (let next = this.#full[1]; next && bytes + next.length <= fullSlabBytes; next = this.#full[++slabs]) {
+  /** About a full slab, and a shared text whole. Frames of our own are joined: the kernel is asked once for them all. */
+  #takeBatch(): readonly Piece[] {
+    let bytes = 0;
+    let count = 0;
+    let isShared = false;
+    for (let next = this.#full[0]; next && bytes < fullSlabBytes; next = this.#full[count]) {
+      const isText = next instanceof SharedText;
+      if (count > 0 && !isText && bytes + next.length > fullSlabBytes) break;
+      isShared ||= isText;
       bytes += next.length;
+      count++;
     }
-    const taken = this.#full.splice(0, slabs);
-    return taken.length === 1 && taken[0] ? taken[0] : Buffer.concat(taken, bytes);
+    const taken = this.#full.splice(0, count);
+    return count < 2 || isShared ? taken : [Buffer.concat(taken as Buffer[], bytes)];
   }
 
   #taken(): void {
     this.#writingBytes = 0;
-    const written = this.#writing?.buffer;
-    this.#writing = undefined;
-    if (written && fullSlabs.has(written) && freeSlabs.length < mostFreeSlabs) {
-      freeSlabs.push(Buffer.from(written));
+    const written = this.#writing;
+    this.#writing = [];
+    for (const piece of written) {
+      if (piece instanceof SharedText) {
+        this.#sharedBytes -= piece.length;
+        piece.letGo();
+      } else if (fullSlabs.has(piece.buffer) && freeSlabs.length < mostFreeSlabs) {
+        freeSlabs.push(Buffer.from(piece.buffer));
+      }
     }
+    if (!this.#closed) this.#parts.held.hold(this.#queuedBytes - this.#sharedBytes);
     this.flush();
     this.#wake();
     if (!this.#closed) this.#parts.onTaken();
@@ -206,6 +293,11 @@ export class Outbox {
     for (const waiter of ready) waiter.resolve();
   }
 }
+
+const buffersOf = (pieces: readonly Piece[]): readonly Buffer[] =>
+  pieces.length === 1 && pieces[0] instanceof Buffer
+    ? (pieces as readonly Buffer[])
+    : pieces.map((piece) => (piece instanceof SharedText ? piece.bytes : piece));
 
 const headerBytes = (payloadBytes: number): number => (payloadBytes < 126 ? 2 : payloadBytes < 65_536 ? 4 : 10);
 

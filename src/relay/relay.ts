@@ -5,7 +5,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { type Refusal, refuse } from "../nostr/refusals.js";
-import type { RelayParts } from "./connection.js";
+import { type RelayParts, relayBudgets } from "./connection.js";
 import { FlushTurn } from "./flush-turn.js";
 import { Live } from "./live.js";
 import { RecordBudget } from "./negentropy-session.js";
@@ -32,13 +32,15 @@ export function createRelay(given: RelayParts): Relay {
   let currentLimits = given.limits();
   const limits = () => currentLimits;
   const parts: RelayParts = { ...given, limits };
-  const live = new Live(parts.store);
+  const budgets = relayBudgets(limits);
+  const live = new Live(parts.store, budgets.outgoing);
   const visitors = new Visitors(clock, limits);
   const sessions = new Set<SocketSession>();
   const room: Room = {
     parts,
     live,
     records: new RecordBudget(),
+    budgets,
     turn: new FlushTurn(),
     left(session) {
       sessions.delete(session);
@@ -53,6 +55,8 @@ export function createRelay(given: RelayParts): Relay {
     perMessageDeflate: false,
     // Checked in the session, where a bad frame costs a NOTICE and not the connection.
     skipUTF8Validation: true,
+    // Answered through the outbox: what nobody reads must not pile up.
+    autoPong: false,
     // A message of up to twice the limit is read and refused; beyond that the socket is closed with 1009.
     maxPayload: limits().maxMessageBytes * 2,
   });

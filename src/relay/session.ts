@@ -1,11 +1,21 @@
 // One connection: frames in, verbs called, work under way counted. Knows no sockets, so that it can be driven with
-// bytes alone. A frame that is not understood is answered and forgotten; it never ends the connection.
+// bytes alone. A frame that is not understood is answered and forgotten; only hundreds of them end the connection.
 
 import { isUtf8 } from "node:buffer";
+import type { HeldBytes } from "../base/budget/bytes.js";
+import { perMinute, TokenBucket } from "../base/budget/rates.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { Authenticating } from "./authenticating.js";
-import { type Connection, failureOf, noLongerWanted, type Place, type RelayParts } from "./connection.js";
+import {
+  type Connection,
+  failureOf,
+  noLongerWanted,
+  type Place,
+  type RelayBudgets,
+  type RelayParts,
+} from "./connection.js";
 import { count } from "./counting.js";
+import { frameFault } from "./frame-shape.js";
 import { Gate } from "./gate.js";
 import type { Live } from "./live.js";
 import { type BadMessage, type ClientMessage, noticeOf, parseClientMessage } from "./messages.js";
@@ -19,12 +29,16 @@ import type { Visit } from "./visitors.js";
 export interface SessionPlace extends Place {
   /** Called whenever `wantsToRead` may have changed. */
   onLoad(): void;
+  /** Closes the connection with this reason, when what was sent before is out. */
+  giveUp(reason: string): void;
 }
 
 export class Session implements Connection {
   readonly parts: RelayParts;
   readonly live: Live;
   readonly records: RecordBudget;
+  readonly budgets: RelayBudgets;
+  readonly incoming: HeldBytes;
   readonly ip: string;
   readonly visit: Visit;
   readonly outbox: Outbox;
@@ -37,6 +51,8 @@ export class Session implements Connection {
   #subscribing: Subscribing | undefined;
   #reconciling: Reconciling | undefined;
   #idle: (() => void)[] | undefined;
+  #badFrames: TokenBucket | undefined;
+  #isGivenUp = false;
   #closing = false;
   #inFlight = 0;
   #inFlightBytes = 0;
@@ -46,6 +62,8 @@ export class Session implements Connection {
     this.parts = place.parts;
     this.live = place.live;
     this.records = place.records;
+    this.budgets = place.budgets;
+    this.incoming = place.incoming;
     this.ip = place.ip;
     this.visit = place.visit;
     this.outbox = place.outbox;
@@ -71,6 +89,8 @@ export class Session implements Connection {
   /** False while more work is under way, or more is waiting to be taken, than this client may have. */
   get wantsToRead(): boolean {
     const limits = this.parts.limits();
+    // While all together have much under way, each waits for its own to be done.
+    if (this.#inFlightBytes > tightInFlightBytes && this.incoming.isTight) return false;
     return (
       this.#inFlight < limits.maxInFlight &&
       this.#inFlightBytes < limits.maxInFlightBytes &&
@@ -79,10 +99,12 @@ export class Session implements Connection {
   }
 
   receive(frame: Buffer, isBinary: boolean): void {
+    if (this.#isGivenUp) return;
     const message = this.#read(frame, isBinary);
     this.parts.metrics.received(message.type === "bad" ? message.verb : message.type);
     const work = this.#dispatch(message);
     if (work) this.#track(work, frame.length);
+    if (message.type === "bad") this.#charge(frame.length);
   }
 
   /** New events are refused from now on; resolves when the ones under way are answered. */
@@ -105,6 +127,7 @@ export class Session implements Connection {
     this.#subscribing?.close();
     this.#reconciling?.close();
     this.outbox.close();
+    this.incoming.close();
     this.visit.end();
   }
 
@@ -113,7 +136,8 @@ export class Session implements Connection {
     if (isBinary) return badFrame("messages are text frames");
     if (frame.length > limits.maxMessageBytes) return badFrame(`at most ${limits.maxMessageBytes} bytes are allowed`);
     if (!isUtf8(frame)) return badFrame("messages are UTF-8 text");
-    return parseClientMessage(frame.toString(), limits);
+    const fault = frameFault(frame, limits.frames);
+    return fault === undefined ? parseClientMessage(frame.toString(), limits) : badFrame(fault);
   }
 
   #dispatch(message: ClientMessage | BadMessage): Promise<void> | undefined {
@@ -145,6 +169,22 @@ export class Session implements Connection {
     }
   }
 
+  /** Refusing must not cost us more than asking costs a stranger: bad frames without end cost the connection. */
+  #charge(bytes: number): void {
+    const { clock, limits } = this.parts;
+    const { badFramesPerMinutePerConnection, badFrameBytes } = limits();
+    const rate = perMinute(badFramesPerMinutePerConnection);
+    const nowMs = clock.monotonicMs();
+    const cost = Math.ceil((bytes + 1) / badFrameBytes);
+    this.#badFrames ??= new TokenBucket(rate, nowMs);
+    const isWithinRates = this.#badFrames.take(rate, nowMs, cost);
+    if (this.visit.takeBadFrame(cost) && isWithinRates) return;
+    this.#isGivenUp = true;
+    const reason = "too many messages were not understood: the connection is closed";
+    this.outbox.send(noticeOf(refuse("rate-limited", reason)));
+    this.#place.giveUp(reason);
+  }
+
   #ending(): AbortController {
     this.#end ??= new AbortController();
     return this.#end;
@@ -163,9 +203,11 @@ export class Session implements Connection {
   #track(work: Promise<void>, bytes: number): void {
     this.#inFlight++;
     this.#inFlightBytes += bytes;
+    const isHeld = this.incoming.add(bytes);
     const done = () => {
       this.#inFlight--;
       this.#inFlightBytes -= bytes;
+      if (isHeld) this.incoming.add(-bytes);
       if (this.#inFlight === 0) for (const resolve of this.#idle?.splice(0) ?? []) resolve();
       this.#place.onLoad();
     };
@@ -175,6 +217,8 @@ export class Session implements Connection {
     });
   }
 }
+
+const tightInFlightBytes = 64 * 1024;
 
 const badFrame = (message: string): BadMessage => ({
   type: "bad",

@@ -3,9 +3,10 @@
 
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
+import type { GivesWay, HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import { refuse } from "../nostr/refusals.js";
-import type { RelayParts } from "./connection.js";
+import type { RelayBudgets, RelayParts } from "./connection.js";
 import type { FlushTurn } from "./flush-turn.js";
 import type { Live } from "./live.js";
 import { noticeOf, type RelayVerb } from "./messages.js";
@@ -17,11 +18,17 @@ import type { Visit } from "./visitors.js";
 /** How long a peer may take to answer our close frame. */
 const closeGraceMs = 2_000;
 
+/** Who has taken nothing for so long is slow. */
+const slowAfterMs = 1_000;
+/** Of a message that is not whole: as much as comes at a time anyway. */
+const freeUnfinishedBytes = 16 * 1024;
+
 /** What all sockets share. */
 export interface Room {
   readonly parts: RelayParts;
   readonly live: Live;
   readonly records: RecordBudget;
+  readonly budgets: RelayBudgets;
   readonly turn: FlushTurn;
   /** The socket is closed, whoever closed it, and so is the session. */
   left(session: SocketSession): void;
@@ -30,10 +37,12 @@ export interface Room {
 const ignore = (): void => undefined;
 
 /** There are thousands of these and most are idle: it is itself what its parts call, instead of a closure for each. */
-export class SocketSession implements SessionPlace, OutboxParts, ByteSink {
+export class SocketSession implements SessionPlace, OutboxParts, ByteSink, GivesWay {
   readonly openedAtMs: number;
   readonly ip: string;
   readonly visit: Visit;
+  readonly held: HeldBytes;
+  readonly incoming: HeldBytes;
   readonly outbox: Outbox;
   readonly #webSocket: WebSocket;
   readonly #socket: Duplex;
@@ -41,6 +50,10 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink {
   readonly #session: Session;
   #pingedAtMs: number;
   #heard = true;
+  /** What came since the last whole message, pings and pongs left out. */
+  #unfinishedBytes = 0;
+  #unfinishedHeld = 0;
+  #unfinishedSinceMs: number | undefined;
   #isOver = false;
   #ended: (() => void)[] | undefined;
 
@@ -52,12 +65,22 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink {
     this.visit = visit;
     this.openedAtMs = room.parts.clock.monotonicMs();
     this.#pingedAtMs = this.openedAtMs;
+    this.held = room.budgets.outgoing.open(ip, this);
+    this.incoming = room.budgets.incoming.open(ip, {
+      waiting: () => this.#unfinishedHeld,
+      giveWay: () => this.terminate(),
+    });
     this.outbox = new Outbox(this);
     this.#session = new Session(this);
     webSocket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    webSocket.on("pong", () => {
-      this.#heard = true;
+    // Before `ws` looks at it: what is whole afterwards is taken off again.
+    socket.prependListener("data", (chunk: Buffer) => this.#arrived(chunk.length));
+    webSocket.on("ping", (payload) => {
+      this.#heardControl(payload);
+      this.outbox.sendPong(payload);
+      this.onLoad();
     });
+    webSocket.on("pong", (payload) => this.#heardControl(payload));
     webSocket.on("close", () => this.#closed());
     // Protocol violations and resets: `ws` closes the socket itself and "close" follows.
     webSocket.on("error", ignore);
@@ -75,6 +98,10 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink {
     return this.#room.records;
   }
 
+  get budgets(): RelayBudgets {
+    return this.#room.budgets;
+  }
+
   get turn(): FlushTurn {
     return this.#room.turn;
   }
@@ -87,9 +114,26 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink {
     return this;
   }
 
-  /** `ws` writes only whole control frames to this socket, and we only whole text frames: they may interleave. */
-  write(bytes: Buffer, done: () => void): void {
-    if (this.#socket.writable) this.#socket.write(bytes, done);
+  /** `ws` writes only whole control frames to this socket, and we only whole frames: they may interleave. */
+  write(pieces: readonly Buffer[], done: () => void): void {
+    const socket = this.#socket;
+    if (!socket.writable) return;
+    const last = pieces.length - 1;
+    if (last > 0) socket.cork();
+    for (let at = 0; at < last; at++) socket.write(pieces[at]);
+    socket.write(pieces[last], done);
+    if (last > 0) socket.uncork();
+  }
+
+  /** Whoever takes nothing goes before whoever is only being sent much. */
+  waiting(): number {
+    const { heldBytes } = this.outbox;
+    return this.outbox.stalledMs() >= slowAfterMs ? heldBytes : heldBytes / 1024;
+  }
+
+  giveWay(): void {
+    this.outbox.close();
+    this.terminate();
   }
 
   maxHeldBytes(): number {
@@ -130,6 +174,12 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink {
       return;
     }
     this.#session.tick(nowMs);
+    if (this.#unfinishedBytes === 0) this.#unfinishedSinceMs = undefined;
+    else this.#unfinishedSinceMs ??= nowMs;
+    if (nowMs - (this.#unfinishedSinceMs ?? nowMs) >= limits.messageMs) {
+      this.terminate();
+      return;
+    }
     if (nowMs - this.#pingedAtMs < limits.pingMs) return;
     // A paused socket cannot bring its pong.
     if (!this.#heard && !this.#webSocket.isPaused) {
@@ -153,6 +203,17 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink {
     cancel();
   }
 
+  giveUp(reason: string): void {
+    // 1008: policy violation. Who does not answer, or does not read it, is ended by force.
+    this.#webSocket.pause();
+    const cancel = this.clock.after(closeGraceMs, () => this.terminate());
+    void this.ended().then(cancel);
+    void this.outbox.drained().then(() => {
+      this.#webSocket.resume();
+      this.#webSocket.close(1008, reason);
+    });
+  }
+
   terminate(): void {
     this.#webSocket.terminate();
   }
@@ -164,8 +225,29 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink {
     for (const resolve of this.#ended ?? []) resolve();
   }
 
+  /** Fragments that never make a message are held by `ws`: they count, and whoever has most of them goes (row 36). */
+  #arrived(bytes: number): void {
+    this.#unfinishedBytes += bytes;
+    if (this.#unfinishedBytes <= freeUnfinishedBytes) return;
+    const more = this.#unfinishedBytes - this.#unfinishedHeld;
+    if (this.incoming.add(more)) this.#unfinishedHeld += more;
+    else this.terminate();
+  }
+
+  #heardControl(payload: Buffer): void {
+    this.#heard = true;
+    // Two bytes of header, four of mask.
+    this.#unfinishedBytes = Math.max(0, this.#unfinishedBytes - 6 - payload.length);
+  }
+
   #receive(data: RawData, isBinary: boolean): void {
     this.#heard = true;
+    this.#unfinishedBytes = 0;
+    this.#unfinishedSinceMs = undefined;
+    if (this.#unfinishedHeld > 0) {
+      this.incoming.add(-this.#unfinishedHeld);
+      this.#unfinishedHeld = 0;
+    }
     const frame = Buffer.isBuffer(data) ? data : Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
     this.#session.receive(frame, isBinary);
     this.onLoad();

@@ -41,7 +41,7 @@ export class StoredAnswer {
     this.filters = wanted.map((filter) => ({ ...filter, limit: limitOf(filter, limits) + extra }));
     this.#parts = wanted.map((filter) => ({
       limit: limitOf(filter, limits),
-      matches: one ? () => true : matcherOf(filter),
+      matches: one ? () => true : matcherOf(filter, "often"),
       taken: 0,
     }));
   }

@@ -36,7 +36,7 @@ const eventArbitrary = fc
     pubkey: small.map(hex),
     kind: small,
     created_at: small,
-    tags: fc.array(fc.tuple(fc.constantFrom("e", "p", "long", "x"), small.map(String)), { maxLength: 4 }),
+    tags: fc.array(fc.tuple(fc.constantFrom("e", "p", "long", "x"), small.map(String)), { maxLength: 40, size: "max" }),
   })
   .map((fields) => ({ ...fields, content: "", sig: "", raw: "" }) as unknown as NostrEvent);
 

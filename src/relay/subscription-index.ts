@@ -15,15 +15,23 @@ interface Place<Owner> {
 interface Filed<Owner> {
   readonly place: Place<Owner>;
   readonly filter: Filter;
+  /** The last match it was looked at for: an event may lead to it by thousands of its tags. */
+  lookedAtIn: number;
   /** Looked at before the matcher is: most candidates that do not match fail here, at the price of one look. */
   readonly kinds: readonly number[] | undefined;
+  /** What is left to see when the values it is filed under led here. */
   readonly matches: Matcher;
 }
 
 const fewKinds = 8;
 
-/** Most values have one filter: a set is made only for the second. */
-type Bucket<Key, Owner> = Map<Key, Filed<Owner> | Set<Filed<Owner>>>;
+/** Filters filed under one value; `visitedIn` is the last match that came here: an event may have a tag thousands of times. */
+class Crowd<Owner> extends Set<Filed<Owner>> {
+  visitedIn = 0;
+}
+
+/** Most values have one filter: a crowd is made only for the second. */
+type Bucket<Key, Owner> = Map<Key, Filed<Owner> | Crowd<Owner>>;
 
 /** Rarely shared by two events first. Other tag names come after these, before authors. */
 const selectiveTags = ["e", "E", "q", "a", "A", "d", "r"];
@@ -34,7 +42,7 @@ export class SubscriptionIndex<Owner extends object> {
   readonly #byTag = new Map<string, Bucket<string, Owner>>();
   readonly #byAuthor: Bucket<string, Owner> = new Map();
   readonly #byKind: Bucket<number, Owner> = new Map();
-  readonly #everything = new Set<Filed<Owner>>();
+  readonly #everything = new Crowd<Owner>();
   #matches = 0;
   #found: Owner[] = [];
 
@@ -49,7 +57,7 @@ export class SubscriptionIndex<Owner extends object> {
     for (const filter of filters) {
       if (matchesNothing(filter)) continue;
       const kinds = filter.kinds && filter.kinds.length <= fewKinds ? filter.kinds : undefined;
-      const one = { place, filter, kinds, matches: matcherOf(filter) };
+      const one = { place, filter, lookedAtIn: 0, kinds, matches: matcherOf(restOf(filter), "often") };
       place.filed.push(one);
       this.#file(one, put);
     }
@@ -78,15 +86,20 @@ export class SubscriptionIndex<Owner extends object> {
     return this.#found;
   }
 
-  #visit(there: Filed<Owner> | Set<Filed<Owner>> | undefined, event: NostrEvent): void {
+  #visit(there: Filed<Owner> | Crowd<Owner> | undefined, event: NostrEvent): void {
     if (there === undefined) return;
-    if (there instanceof Set) for (const one of there) this.#look(one, event);
-    else this.#look(there, event);
+    if (!(there instanceof Crowd)) this.#look(there, event);
+    else if (there.visitedIn !== this.#matches) {
+      there.visitedIn = this.#matches;
+      for (const one of there) this.#look(one, event);
+    }
   }
 
   #look(one: Filed<Owner>, event: NostrEvent): void {
     const { place, kinds } = one;
-    if (place.seenIn === this.#matches || (kinds !== undefined && !kinds.includes(event.kind))) return;
+    if (place.seenIn === this.#matches || one.lookedAtIn === this.#matches) return;
+    if (kinds !== undefined && !kinds.includes(event.kind)) return;
+    one.lookedAtIn = this.#matches;
     if (!one.matches(event)) return;
     place.seenIn = this.#matches;
     this.#found.push(place.owner);
@@ -112,6 +125,19 @@ export class SubscriptionIndex<Owner extends object> {
   }
 }
 
+/** The filter without the list it is filed under: whoever comes by that has seen that it fits. */
+function restOf(filter: Filter): Filter {
+  const { ids, tags, authors, kinds, ...rest } = filter;
+  const withKinds = { ...rest, ...(kinds && { kinds }) };
+  if (ids) return { ...withKinds, ...(tags && { tags }), ...(authors && { authors }) };
+  if (tags && tags.size > 0) {
+    const filed = mostSelectiveTag(tags);
+    const others = new Map([...tags].filter(([name]) => name !== filed));
+    return { ...withKinds, ...(authors && { authors }), ...(others.size > 0 && { tags: others }) };
+  }
+  return authors ? withKinds : rest;
+}
+
 function mostSelectiveTag(tags: ReadonlyMap<string, readonly string[]>): string {
   const known = selectiveTags.find((name) => tags.has(name));
   if (known !== undefined) return known;
@@ -123,14 +149,14 @@ function mostSelectiveTag(tags: ReadonlyMap<string, readonly string[]>): string 
 function put<Key, Owner>(bucket: Bucket<Key, Owner>, key: Key, one: Filed<Owner>): void {
   const there = bucket.get(key);
   if (there === undefined) bucket.set(key, one);
-  else if (there instanceof Set) there.add(one);
-  else bucket.set(key, new Set([there, one]));
+  else if (there instanceof Crowd) there.add(one);
+  else bucket.set(key, new Crowd([there, one]));
 }
 
 function take<Key, Owner>(bucket: Bucket<Key, Owner>, key: Key, one: Filed<Owner>): void {
   const there = bucket.get(key);
   if (there === one) bucket.delete(key);
-  else if (there instanceof Set) {
+  else if (there instanceof Crowd) {
     there.delete(one);
     // A peer renews its subscription for each new root: every value of it has two for a moment, and would keep its set.
     if (there.size === 1) for (const last of there) bucket.set(key, last);

@@ -5,7 +5,7 @@ import { type Filter, type Matcher, matcherOf } from "../nostr/filter.js";
 import type { Sequence, Store } from "../store/port.js";
 import { noLongerWanted } from "./connection.js";
 import type { RelayLimits } from "./limits.js";
-import { type Live, LiveEvent, type LiveListener } from "./live.js";
+import type { Live, LiveEvent, LiveListener } from "./live.js";
 import { eventPrefix } from "./messages.js";
 import type { Outbox } from "./outbox.js";
 import { StoredAnswer } from "./stored-answer.js";
@@ -27,6 +27,7 @@ export class Subscription implements LiveListener {
   #isClosed = false;
   readonly #boundary: Sequence;
   #buffered: LiveEvent[] = [];
+  #bufferedBytes = 0;
   #overflowed = false;
   #isLive = false;
   /** Live events up to here were sent. */
@@ -56,11 +57,16 @@ export class Subscription implements LiveListener {
 
   offer(live: LiveEvent): void {
     if (this.#isLive) this.#deliver(live);
-    else if (this.#overflowed) return;
-    else if (this.#buffered.length < this.#parts.limits.maxBufferedLiveEvents) this.#buffered.push(live);
+    else if (this.#overflowed || this.#isClosed) return;
     else {
-      this.#overflowed = true;
-      this.#buffered = [];
+      this.#bufferedBytes += live.json.length;
+      const { maxBufferedLiveEvents, maxBufferedLiveBytes } = this.#parts.limits;
+      if (this.#buffered.length < maxBufferedLiveEvents && this.#bufferedBytes <= maxBufferedLiveBytes) {
+        this.#buffered.push(live);
+      } else {
+        this.#overflowed = true;
+        this.#buffered = [];
+      }
     }
   }
 
@@ -83,7 +89,8 @@ export class Subscription implements LiveListener {
     for await (const page of store.query(answer.filters, options)) {
       for (const row of page) {
         if (answer.take(row)) outbox.sendEvent(this.#prefix, row.json);
-        if (outbox.heldBytes >= limits.pauseAtBytes) await outbox.room(limits.pauseAtBytes);
+        const room = outbox.roomToRead(limits.pauseAtBytes);
+        if (room) await room;
         if (signal.aborted) return;
       }
     }
@@ -92,7 +99,9 @@ export class Subscription implements LiveListener {
   /** Reads the feed from the dividing line until it has caught up with what is offered. */
   async #catchUp(signal: AbortSignal): Promise<void> {
     const { store, live, outbox, limits } = this.#parts;
-    const matchers: Matcher[] = this.#filters.filter((filter) => filter.search === undefined).map(matcherOf);
+    const matchers: Matcher[] = this.#filters
+      .filter((filter) => filter.search === undefined)
+      .map((filter) => matcherOf(filter, "often"));
     const reading = new AbortController();
     const stopReading = () => reading.abort(noLongerWanted);
     signal.addEventListener("abort", stopReading, { once: true });
@@ -100,10 +109,11 @@ export class Subscription implements LiveListener {
       for await (const entries of store.feed(this.#sentUpTo, reading.signal)) {
         for (const entry of entries) {
           if (entry.type === "stored" && matchers.some((matches) => matches(entry.event))) {
-            this.#deliver(new LiveEvent(entry.seq, entry.event));
+            this.#deliver(live.eventOf(entry.seq, entry.event));
           }
           this.#sentUpTo = Math.max(this.#sentUpTo, entry.seq);
-          if (outbox.heldBytes >= limits.pauseAtBytes) await outbox.room(limits.pauseAtBytes);
+          const room = outbox.roomToRead(limits.pauseAtBytes);
+          if (room) await room;
           if (signal.aborted) return;
         }
         // No await between this look and going live: what is committed later is offered.
@@ -131,8 +141,10 @@ export class Subscription implements LiveListener {
       if (live.seq <= this.#sentUpTo) return;
       this.#sentUpTo = live.seq;
     }
+    if (this.#isClosed) return;
     const { outbox } = this.#parts;
-    if (outbox.isEmpty) outbox.sendFrame(live.frameFor(this.id, this.#prefix));
+    if (live.shared) outbox.sendShared(this.#prefix, live.shared);
+    else if (outbox.isEmpty) outbox.sendFrame(live.frameFor(this.id, this.#prefix));
     else outbox.sendEvent(this.#prefix, live.json);
   }
 }

@@ -10,11 +10,14 @@ import type { RelayLimits } from "./limits.js";
 interface Visitor {
   connections: number;
   readonly events: TokenBucket;
+  readonly badFrames: TokenBucket;
 }
 
 export interface Visit {
   /** Takes one event from the address's rate. */
   takeEvent(): boolean;
+  /** Takes from how much the address may send that is not understood. */
+  takeBadFrame(cost: number): boolean;
   end(): void;
 }
 
@@ -30,6 +33,10 @@ class Presence implements Visit {
 
   takeEvent(): boolean {
     return this.#visitors.takeEvent(this.#visitor);
+  }
+
+  takeBadFrame(cost: number): boolean {
+    return this.#visitors.takeBadFrame(this.#visitor, cost);
   }
 
   end(): void {
@@ -83,9 +90,12 @@ export class Visitors {
     let visitor = this.#byGroup.get(group);
     if (!visitor) {
       if (this.#byGroup.size >= maxVisitors) this.#forget((other) => other.connections === 0);
+      const { eventsPerMinutePerIp, badFramesPerMinutePerIp } = this.#limits();
+      const nowMs = this.#clock.monotonicMs();
       visitor = {
         connections: 0,
-        events: new TokenBucket(perMinute(this.#limits().eventsPerMinutePerIp), this.#clock.monotonicMs()),
+        events: new TokenBucket(perMinute(eventsPerMinutePerIp), nowMs),
+        badFrames: new TokenBucket(perMinute(badFramesPerMinutePerIp), nowMs),
       };
       this.#byGroup.set(group, visitor);
     }
@@ -98,6 +108,10 @@ export class Visitors {
     return visitor.events.take(perMinute(this.#limits().eventsPerMinutePerIp), this.#clock.monotonicMs());
   }
 
+  takeBadFrame(visitor: Visitor, cost: number): boolean {
+    return visitor.badFrames.take(perMinute(this.#limits().badFramesPerMinutePerIp), this.#clock.monotonicMs(), cost);
+  }
+
   leave(visitor: Visitor): void {
     visitor.connections--;
     this.#connections--;
@@ -106,8 +120,13 @@ export class Visitors {
   /** Forgets who left and has nothing to be remembered for. */
   sweep(): void {
     const nowMs = this.#clock.monotonicMs();
-    const rate = perMinute(this.#limits().eventsPerMinutePerIp);
-    this.#forget((visitor) => visitor.connections === 0 && visitor.events.isFull(rate, nowMs));
+    const { eventsPerMinutePerIp, badFramesPerMinutePerIp } = this.#limits();
+    const events = perMinute(eventsPerMinutePerIp);
+    const badFrames = perMinute(badFramesPerMinutePerIp);
+    this.#forget(
+      (visitor) =>
+        visitor.connections === 0 && visitor.events.isFull(events, nowMs) && visitor.badFrames.isFull(badFrames, nowMs),
+    );
   }
 
   #forget(which: (visitor: Visitor) => boolean): void {

@@ -53,6 +53,8 @@ export class SyncEngine {
   readonly #stop = new AbortController();
   #inbox: Input[] = [];
   #draining = false;
+  /** What was kept is with the core: from then on it is told what happens. */
+  #loaded = false;
   #cancelWake: () => void = () => undefined;
   #following: Promise<void> = Promise.resolve();
   readonly #work = new Set<Promise<void>>();
@@ -86,35 +88,48 @@ export class SyncEngine {
     metrics.watch(() => this.snapshot());
   }
 
-  /** Loads what was kept and begins to follow our own feed. Resolves when that has begun, not when it has ended. */
-  async start(): Promise<void> {
-    const { clock, store, onFault } = this.#parts;
-    const entries = await this.#kept.remembered(clock.nowMs());
-    if (entries.length > 0) this.tell({ type: "rememberedLoaded", entries });
-    const naughty = await this.#kept.naughty(clock.nowMs());
-    if (naughty.length > 0) this.tell({ type: "naughtyLoaded", entries: naughty });
-    this.tell({ type: "tick" });
+  /** Loads what was kept, then follows our own feed; nobody waits for it, and what is told meanwhile waits. */
+  start(): void {
+    const { store, onFault } = this.#parts;
     const replayed = (): void => this.tell({ type: "replayEnded" });
     const heard = (input: Input): void => this.waiting.fromFeed(input);
-    this.#following = followFeed(store, heard, replayed, this.#stop.signal).catch(onFault);
+    this.#following = this.#load()
+      .catch(onFault)
+      .then(() => {
+        this.#loaded = true;
+        this.tell({ type: "tick" });
+        return followFeed(store, heard, replayed, this.#stop.signal);
+      })
+      .catch(onFault);
+  }
+
+  async #load(): Promise<void> {
+    const nowMs = this.#parts.clock.nowMs();
+    for await (const entries of this.#kept.remembered(nowMs)) {
+      if (this.#stop.signal.aborted) return;
+      this.#step({ type: "rememberedLoaded", entries });
+    }
+    this.#step({ type: "naughtyLoaded", entries: await this.#kept.naughty(nowMs) });
   }
 
   tell(input: Input): void {
     if (this.#stop.signal.aborted) return;
     this.#inbox.push(input);
-    if (this.#draining) return;
+    if (this.#draining || !this.#loaded) return;
     this.#draining = true;
     try {
       while (this.#inbox.length > 0) {
         const inbox = this.#inbox;
         this.#inbox = [];
-        for (const next of inbox) {
-          for (const command of this.#core.step(next, this.now(), this.#parts.random)) this.#execute(command);
-        }
+        for (const next of inbox) this.#step(next);
       }
     } finally {
       this.#draining = false;
     }
+  }
+
+  #step(input: Input): void {
+    for (const command of this.#core.step(input, this.now(), this.#parts.random)) this.#execute(command);
   }
 
   snapshot(): CoreSnapshot {

@@ -26,6 +26,7 @@ const idPrefix = "sync:";
 const relayPrefix = "relay:";
 const gatherMs = 1_000;
 const writeAtOnce = 1_000;
+const readAtOnce = 1_000;
 
 /** Sync was refused this event, or a newer one is here: it is not fetched again for some days. */
 export async function isRememberedBySync(store: TableReader, id: EventId, nowWallMs: number): Promise<boolean> {
@@ -45,13 +46,24 @@ export class KeptRows {
     private readonly fault: (error: unknown) => void,
   ) {}
 
-  async remembered(nowWallMs: number): Promise<RememberedId[]> {
-    const found: RememberedId[] = [];
-    for await (const [key, row] of this.store.rows<RememberedId>("remembered", { prefix: idPrefix })) {
-      if (row.untilWallMs > nowWallMs) found.push(row);
-      else this.#wish("remembered", key, undefined);
+  /** In pages: a million of them at once would take a third of a gibibyte. */
+  async *remembered(nowWallMs: number): AsyncIterable<readonly RememberedId[]> {
+    for (let after: string | undefined; ; ) {
+      const page: RememberedId[] = [];
+      let read = 0;
+      const range = { prefix: idPrefix, limit: readAtOnce, ...(after !== undefined && { after }) };
+      for await (const [key, row] of this.store.rows<RememberedId>("remembered", range)) {
+        if (row.untilWallMs > nowWallMs) page.push(row);
+        else this.#wish("remembered", key, undefined);
+        after = key;
+        read += 1;
+      }
+      if (page.length > 0) yield page;
+      if (read < readAtOnce) return;
+      // What is over is written away before there is more of it.
+      if (this.#wishes.size >= readAtOnce) await this.#writeNext();
+      await new Promise<void>((go) => setImmediate(go));
     }
-    return found;
   }
 
   async naughty(nowWallMs: number): Promise<(NaughtyRow & { relay: string })[]> {
@@ -85,8 +97,7 @@ export class KeptRows {
   /** Writes what is gathered. */
   async close(): Promise<void> {
     this.#cancel?.();
-    await this.#writing;
-    await this.#write();
+    await this.#writeNext();
   }
 
   #wish(table: TableName, key: string, value: unknown): void {
@@ -95,8 +106,14 @@ export class KeptRows {
     this.#wishes.set(`${table} ${key}`, { table, key, value });
     this.#cancel ??= this.clock.after(gatherMs, () => {
       this.#cancel = undefined;
-      this.#writing = this.#writing.then(() => this.#write());
+      void this.#writeNext();
     });
+  }
+
+  /** One after the other: the newest wish is written last. */
+  #writeNext(): Promise<void> {
+    this.#writing = this.#writing.then(() => this.#write());
+    return this.#writing;
   }
 
   async #write(): Promise<void> {

@@ -131,6 +131,7 @@ export function huntConfig(config: Config, ours: readonly ServiceName[]): HuntCo
       minBytesPerSecond: config.gitHuntMinBytesPerSecond,
       slowForMs: config.gitHuntSlowSecs * 1_000,
       maxObjects: config.gitHuntMaxObjects,
+      gitMemoryBytes: config.gitMemoryBytes,
       maxUnadvertised: config.gitHuntMaxUnadvertised,
       maxRedirects: config.gitHuntMaxRedirects,
     },

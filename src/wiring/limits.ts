@@ -17,6 +17,11 @@ export const relayLimits = (config: Config): RelayLimits => ({
   maxFutureSeconds: config.maxFutureSecs,
   maxSubscriptions: config.maxSubscriptionsPerConnection,
   maxSubscriptionIdChars: config.maxSubscriptionIdChars,
+  // Whatever else is allowed must fit into a frame.
+  frames: {
+    ...defaultRelayLimits.frames,
+    maxItems: Math.max(defaultRelayLimits.frames.maxItems, config.maxFilterValues * 2, config.maxEventTags * 10),
+  },
   maxFilters: config.maxFiltersPerReq,
   maxFilterValues: config.maxFilterValues,
   maxLiveValues: config.maxLiveValuesPerConnection,

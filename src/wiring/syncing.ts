@@ -111,7 +111,7 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   const search = new PlaceholderSearch(clock, (ids, coordinate) => engine.tell({ type: "wantIds", ids, coordinate }));
   engine.tell({ type: "ignoredRelays", relays: parts.ignoredRelays });
   await waiting.open();
-  await engine.start();
+  engine.start();
 
   let archived = archiveText(parts.inForce());
   function followSettings(isAboutLists: boolean): void {

@@ -2,7 +2,7 @@
 // and that can be made to misbehave in the ways of threats.md row 7.
 
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -25,6 +25,12 @@ export type Misbehaviour =
   | { readonly type: "one-byte-a-second" }
   | { readonly type: "redirect"; readonly to: (path: string) => string }
   | { readonly type: "corrupt-pack" }
+  /** Smart to who asks first, dumb to git: its second look at the refs is a plain file. */
+  | { readonly type: "dumb-to-git" }
+  /** Sends this commit along with whatever is asked for. */
+  | { readonly type: "stuffed-pack"; readonly with: string }
+  /** Refs without end for who is not the first to ask. */
+  | { readonly type: "endless-refs"; readonly bytes: number }
   | { readonly type: "hang-after-headers" }
   | { readonly type: "hang" }
   | { readonly type: "status"; readonly status: number };
@@ -108,7 +114,18 @@ export class HuntGitServer {
     } else if (behaviour.type === "status") response.writeHead(behaviour.status).end();
     else if (behaviour.type === "hang") return;
     else if (behaviour.type === "not-our-ref" && command !== "info/refs") this.#deny(command, body, response);
+    else if (behaviour.type === "endless-refs" && isGit(request)) await endlessRefs(response, behaviour.bytes);
+    else if (behaviour.type === "dumb-to-git" && isGit(request)) await this.#dumb(path, response);
     else await this.#serve(request, body, command, response);
+  }
+
+  /** The repository's files, as any web server would give them. */
+  async #dumb(path: string, response: ServerResponse): Promise<void> {
+    const { pathname } = new URL(path, "http://x");
+    const repository = join(this.folder, pathname.split("/")[1] ?? "");
+    await mustGit([`--git-dir=${repository}`, "update-server-info"]);
+    const file = await readFile(join(this.folder, pathname)).catch(() => undefined);
+    response.writeHead(file ? 200 : 404, { "content-type": "text/plain" }).end(file);
   }
 
   #deny(command: SeenRequest["command"], body: Buffer, response: ServerResponse): void {
@@ -128,10 +145,17 @@ export class HuntGitServer {
     command: SeenRequest["command"],
     response: ServerResponse,
   ): Promise<void> {
-    const answer = await this.#backend(request, body);
     const { behaviour } = this;
+    const asked = behaviour.type === "stuffed-pack" ? alsoWanting(body, behaviour.with) : body;
+    const answer = await this.#backend(request, asked);
     response.writeHead(answer.status, answer.headers);
-    if (command !== "fetch" || behaviour.type === "none" || behaviour.type === "not-our-ref") response.end(answer.body);
+    if (
+      command !== "fetch" ||
+      behaviour.type === "none" ||
+      behaviour.type === "not-our-ref" ||
+      behaviour.type === "stuffed-pack"
+    )
+      response.end(answer.body);
     else if (behaviour.type === "corrupt-pack") response.end(corrupted(answer.body));
     else if (behaviour.type === "hang-after-headers") response.flushHeaders();
     else this.#drip(answer.body, response);
@@ -189,6 +213,32 @@ export class HuntGitServer {
       });
     });
   }
+}
+
+function alsoWanting(body: Buffer, id: string): Buffer {
+  const at = body.indexOf("0032want ");
+  return at < 0 ? body : Buffer.concat([body.subarray(0, at), Buffer.from(`0032want ${id}\n`), body.subarray(at)]);
+}
+
+/** Our own look says who it is; git's says something else. */
+const isGit = (request: IncomingMessage): boolean => !String(request.headers["user-agent"]).includes("holdfast");
+
+async function endlessRefs(response: ServerResponse, bytes: number): Promise<void> {
+  response.setMaxListeners(0);
+  response.writeHead(200, { "content-type": "application/x-git-upload-pack-advertisement" });
+  response.write(Buffer.concat([encodePkt("# service=git-upload-pack\n"), flushPkt]));
+  const first = encodePkt(`${"1".repeat(40)} refs/heads/a\0side-band-64k\n`);
+  response.write(first);
+  for (let sent = 0, count = 0; sent < bytes && !response.destroyed; ) {
+    const lines = Array.from({ length: 1_000 }, () =>
+      encodePkt(`${"1".repeat(40)} refs/heads/${"x".repeat(200)}${count++}\n`),
+    );
+    const chunk = Buffer.concat(lines);
+    sent += chunk.length;
+    if (!response.write(chunk))
+      await Promise.race(["drain", "close"].map((event) => new Promise((go) => response.once(event, go))));
+  }
+  response.end(flushPkt);
 }
 
 function commandOf(path: string, body: Buffer): SeenRequest["command"] {

@@ -5,6 +5,7 @@ import { Registry } from "prom-client";
 import { systemClock } from "../../src/base/clock.js";
 import { createIntake } from "../../src/intake/intake.js";
 import { createVerifierPool } from "../../src/nostr/verify/pool.js";
+import { relayBudgets } from "../../src/relay/connection.js";
 import { FlushTurn } from "../../src/relay/flush-turn.js";
 import type { RelayLimits } from "../../src/relay/limits.js";
 import { Live } from "../../src/relay/live.js";
@@ -25,6 +26,8 @@ export interface TestSession {
   readonly live: Live;
   readonly records: RecordBudget;
   readonly faults: unknown[];
+  /** Why the session wanted its connection closed. */
+  readonly givenUp: readonly string[];
   readonly sent: ReadonlyMap<RelayVerb, number>;
   /** The text of the newest batch of frames, headers included. */
   last(): string;
@@ -38,6 +41,7 @@ export async function startSession(
   const store = createMemoryStore();
   const verifier = await createVerifierPool({ workers: 1 });
   const faults: unknown[] = [];
+  const givenUp: string[] = [];
   const sent = new Map<RelayVerb, number>();
   const metrics = createRelayMetrics(new Registry(), () => 10);
   const intake = createIntake({
@@ -48,15 +52,17 @@ export async function startSession(
     observer: metrics.intakeObserver,
     maxFutureSeconds: limits.maxFutureSeconds,
   });
+  const budgets = relayBudgets(() => limits);
   let last = "";
   const outbox = new Outbox({
     sink: {
-      write(bytes, done) {
-        last = bytes.toString("latin1");
+      write(pieces, done) {
+        last = Buffer.concat(pieces).toString("latin1");
         onText(last);
         setImmediate(done);
       },
     },
+    held: budgets.outgoing.open("192.0.2.1"),
     turn: new FlushTurn(),
     clock: systemClock,
     maxHeldBytes: () => limits.closeAtBytes,
@@ -64,7 +70,7 @@ export async function startSession(
     onSent: (verb) => sent.set(verb, (sent.get(verb) ?? 0) + 1),
     onTaken: () => undefined,
   });
-  const live = new Live(store);
+  const live = new Live(store, budgets.outgoing);
   const records = new RecordBudget();
   const session = new Session({
     parts: {
@@ -81,10 +87,13 @@ export async function startSession(
     },
     live,
     records,
+    budgets,
+    incoming: budgets.incoming.open("192.0.2.1"),
     ip: "192.0.2.1",
     visit: new Visitors(systemClock, () => limits).enter("192.0.2.1"),
     outbox,
     onLoad: () => undefined,
+    giveUp: (reason) => givenUp.push(reason),
   });
   return {
     session,
@@ -93,6 +102,7 @@ export async function startSession(
     live,
     records,
     faults,
+    givenUp,
     sent,
     last: () => last,
     async close() {

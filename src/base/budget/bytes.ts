@@ -50,7 +50,9 @@ export class ByteBudget {
     const group = this.#groups.get(key) ?? { bytes: 0, holdings: 0 };
     group.holdings++;
     this.#groups.set(key, group);
-    return new HeldBytes(this, key, group, givesWay);
+    const holding = new HeldBytes(this, key, group, givesWay);
+    if (givesWay) this.#giving.add(holding);
+    return holding;
   }
 
   /** For what no address answers for alone. It counts in all, and does not give way. */
@@ -72,16 +74,11 @@ export class ByteBudget {
     return true;
   }
 
-  /** Of holdings only: those that hold something and would give way. */
-  note(holding: HeldBytes, isHolding: boolean): void {
-    if (isHolding) this.#giving.add(holding);
-    else this.#giving.delete(holding);
-  }
-
   /** Of holdings only. */
-  leave(key: string | undefined, group: Group): void {
+  leave(holding: HeldBytes, group: Group): void {
+    this.#giving.delete(holding);
     group.holdings--;
-    if (group.holdings === 0 && key !== undefined) this.#groups.delete(key);
+    if (group.holdings === 0 && holding.key !== undefined) this.#groups.delete(holding.key);
   }
 
   #hasRoom(asker: HeldBytes, group: Group, bytes: number): boolean {
@@ -106,7 +103,10 @@ export class ByteBudget {
 
   /** Goes on a little below the bound, so that the next to ask does not sort them all again. */
   #evict(asker: HeldBytes, isAsked: (one: HeldBytes) => boolean, isEnough: () => boolean): void {
-    const weighed = [...this.#giving].filter(isAsked).map((one) => ({ one, waiting: one.waiting }));
+    const weighed = [...this.#giving].flatMap((one) => {
+      const waiting = isAsked(one) ? one.waiting : 0;
+      return waiting > 0 ? [{ one, waiting }] : [];
+    });
     const byGroup = new Map<string | undefined, number>();
     for (const { one, waiting } of weighed) byGroup.set(one.key, (byGroup.get(one.key) ?? 0) + waiting);
     const groupOf = ({ one }: { one: HeldBytes }): number => byGroup.get(one.key) ?? 0;
@@ -165,7 +165,6 @@ export class HeldBytes {
     if (bytes === this.#bytes) return true;
     if (!this.#budget.change(this, this.#group, bytes - this.#bytes)) return false;
     this.#bytes = bytes;
-    if (this.#givesWay) this.#budget.note(this, bytes > 0);
     return true;
   }
 
@@ -183,6 +182,6 @@ export class HeldBytes {
     if (this.#closed) return;
     this.hold(0);
     this.#closed = true;
-    this.#budget.leave(this.key, this.#group);
+    this.#budget.leave(this, this.#group);
   }
 }

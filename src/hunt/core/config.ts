@@ -32,6 +32,8 @@ export interface FetchLimits {
   readonly minBytesPerSecond: number;
   readonly slowForMs: number;
   readonly maxObjects: number;
+  /** What each git process may use: a server may advertise hundreds of megabytes of refs. */
+  readonly gitMemoryBytes: number;
   /** Ids asked for although the server does not advertise them. */
   readonly maxUnadvertised: number;
   readonly maxRedirects: number;
@@ -73,6 +75,7 @@ export const huntDefaults: HuntConfig = {
     minBytesPerSecond: 1_000,
     slowForMs: 30_000,
     maxObjects: 5_000_000,
+    gitMemoryBytes: 512 * 1024 ** 2,
     maxUnadvertised: 8,
     maxRedirects: 3,
   },

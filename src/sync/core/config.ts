@@ -108,6 +108,8 @@ export const syncDefaults = {
   maxHotBytes: 64 * 1024 * 1024,
   coldMs: 7 * 24 * hour,
   maxCold: 1_000_000,
+  /** The part of them that one relay may fill. */
+  maxColdShare: 0.1,
   /** Cold ids fetched again because of one announcement. */
   maxRejudged: 500,
   maxDirectIds: 5000,

@@ -28,6 +28,7 @@ import { ignore, reconnect } from "./steering.js";
 import { applyWindow, followBootstrap } from "./targets.js";
 import { tidy } from "./tidying.js";
 
+type Loaded = Extract<Input, { type: "rememberedLoaded" | "naughtyLoaded" }>;
 type LinkInput = Extract<Input, { link: number }>;
 
 export class SyncCore {
@@ -44,6 +45,10 @@ export class SyncCore {
     if (state.tidyMs === Number.POSITIVE_INFINITY) {
       state.tidyMs = now.monotonicMs + state.config.tidyMs;
       followBootstrap(state, step);
+    }
+    if (input.type === "rememberedLoaded" || input.type === "naughtyLoaded") {
+      this.#load(input, step);
+      return step.out;
     }
     noticeGap(state, step);
     this.#handle(input, step);
@@ -68,7 +73,19 @@ export class SyncCore {
     return copiesOf(this.#state, coordinate, now.monotonicMs);
   }
 
-  #handle(input: Input, step: Step): void {
+  /** Comes before everything: nobody is dialled because of it. */
+  #load(input: Loaded, step: Step): void {
+    const { remembered, relays, health } = this.#state;
+    if (input.type === "rememberedLoaded") {
+      remembered.load(input.entries, step.out);
+      return;
+    }
+    for (const { relay, kind, untilWallMs } of input.entries) {
+      if (!relays.get(relay)?.bootstrap) health.setNaughty(relay, kind, untilWallMs);
+    }
+  }
+
+  #handle(input: Exclude<Input, Loaded>, step: Step): void {
     const state = this.#state;
     switch (input.type) {
       case "accepted":
@@ -86,14 +103,6 @@ export class SyncCore {
         break;
       case "reconnect":
         reconnect(state, input.relay, step);
-        break;
-      case "rememberedLoaded":
-        for (const entry of input.entries) state.remembered.cold.add(entry);
-        break;
-      case "naughtyLoaded":
-        for (const { relay, kind, untilWallMs } of input.entries) {
-          if (!state.relays.get(relay)?.bootstrap) state.health.setNaughty(relay, kind, untilWallMs);
-        }
         break;
       case "verdict":
         onVerdict(state, input, step);

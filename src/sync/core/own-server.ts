@@ -44,7 +44,7 @@ export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void
       wanted.endReplay();
       break;
     case "listsChanged":
-      remembered.listsChanged(step.now, step.out, input.archive ?? false);
+      remembered.listsChanged(step.out, input.archive ?? false);
       if (input.archive) archiveChanged(state, step);
       break;
     case "wantIds":

@@ -53,7 +53,6 @@ export class Remembered {
     if (code && (notYet.has(code) || code === "waiting-room-full")) this.#keepHot(event, relay, time);
     const isCold = !code || byLists.has(code) || forGood.has(code) || (notYet.has(code) && isListed(event.kind));
     if (!isCold) return;
-    while (this.cold.size >= this.config.maxCold) this.#forget(this.cold.oldest()!, out);
     const entry: RememberedId = {
       id: event.id,
       kind: event.kind,
@@ -63,8 +62,27 @@ export class Remembered {
       relay,
       untilWallMs: time.wallMs + this.config.coldMs,
     };
-    this.cold.add(entry);
     out.push({ type: "remember", entry });
+    this.#keepCold(entry, out);
+  }
+
+  /** Kept over a restart. */
+  load(entries: readonly RememberedId[], out: Command[]): void {
+    for (const entry of entries) this.#keepCold(entry, out);
+  }
+
+  /** One relay has its share; when all are too many, whoever has most makes room. */
+  #keepCold(entry: RememberedId, out: Command[]): void {
+    const { maxCold, maxColdShare } = this.config;
+    this.cold.add(entry);
+    if (this.cold.countOf(entry.relay) > maxCold * maxColdShare) this.#forget(this.cold.oldestOf(entry.relay)!, out);
+    if (this.cold.size <= maxCold) return;
+    // Several at once: to find who has most costs a walk over all relays.
+    const fullest = this.cold.fullest!;
+    for (let n = 0; n < Math.max(1, maxCold / 1000); n++) {
+      const oldest = this.cold.oldestOf(fullest);
+      if (oldest !== undefined) this.#forget(oldest, out);
+    }
   }
 
   #forget(id: EventId, out: Command[]): void {
@@ -134,9 +152,9 @@ export class Remembered {
   }
 
   /** `archive`: what was refused for not listing us may be mirrored now. */
-  listsChanged(time: Time, out: Command[], archive: boolean): void {
+  listsChanged(out: Command[], archive: boolean): void {
     const reasons = archive ? new Set<RefusalCode>([...byLists, "service-not-listed"]) : byLists;
-    for (const id of this.cold.which(time.wallMs, reasons)) this.#forget(id, out);
+    for (const { id } of this.cold.because(reasons)) this.#forget(id, out);
   }
 
   tidy(time: Time, out: Command[]): void {
@@ -146,7 +164,7 @@ export class Remembered {
     }
     if (time.monotonicMs < this.#tidyColdMs) return;
     this.#tidyColdMs = time.monotonicMs + 60 * 60 * 1000;
-    for (const id of this.cold.which(time.wallMs, new Set())) this.#forget(id, out);
+    for (const id of this.cold.over(time.wallMs)) this.#forget(id, out);
   }
   #tidyColdMs = 0;
 }
