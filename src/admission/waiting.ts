@@ -181,15 +181,30 @@ export async function waitingAnnouncementsOf(reader: TableReader, pubkey: Pubkey
   return waiting;
 }
 
-/** Entries due in a phase: `expires` at or before now, earliest first. */
-export async function dueEntries(
+const dueReadAtOnce = 500;
+
+/**
+ * Entries due in a phase: `expires` at or before now, earliest first. All of them, in pages: some that are due may have to
+ * stay, and others lie behind them.
+ */
+export async function* dueEntries(
   reader: TableReader,
   phase: WaitingPhase,
   nowSeconds: number,
-  limit: number,
-): Promise<WaitingEntry[]> {
-  const entries = await waitingEntries(reader, waitingKeys.dueInPhase(phase), limit);
-  return entries.filter((entry) => entry.expires <= nowSeconds);
+): AsyncIterable<WaitingEntry> {
+  const prefix = waitingKeys.dueInPhase(phase);
+  const notYet = waitingKeys.due(phase, nowSeconds + 1);
+  for (let after: string | undefined; ; ) {
+    const due: string[] = [];
+    const range = { prefix, limit: dueReadAtOnce, ...(after !== undefined && { after }) };
+    for await (const [key] of reader.rows("purgatory", range)) if (key < notYet) due.push(key);
+    for (const key of due) {
+      const entry = await waitingEntry(reader, idAtEnd(key));
+      if (entry) yield entry;
+    }
+    if (due.length < dueReadAtOnce) return;
+    after = due.at(-1);
+  }
 }
 
 export async function placeholders(reader: TableReader, id: EventId, limit = 100): Promise<PlaceholderRow[]> {

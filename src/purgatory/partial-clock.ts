@@ -3,10 +3,10 @@
 
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { waitingEntry } from "../admission/waiting.js";
-import type { Clock } from "../base/clock.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
 import type { EventId } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
-import { partialPush, partialPushes } from "./journal.js";
+import { movePartial, partialPush, partialPushes } from "./journal.js";
 
 export interface PartialClockParts {
   readonly store: Store;
@@ -23,8 +23,12 @@ export class PartialClock {
   constructor(private readonly parts: PartialClockParts) {}
 
   async open(): Promise<void> {
-    for (const { owner, identifier, state, since } of await partialPushes(this.parts.store)) {
-      this.#start({ owner, identifier }, state, since);
+    const { store, clock } = this.parts;
+    for (const push of await partialPushes(store)) {
+      // The wall clock was put back while nobody looked.
+      const since = Math.min(push.since, unixSeconds(clock));
+      if (since < push.since) await store.transact(async (tx) => movePartial(tx, push, since - push.since));
+      this.#start(push, push.state, since);
     }
   }
 
@@ -43,9 +47,19 @@ export class PartialClock {
     const delayMs = Math.max(0, (since + graceSeconds()) * 1000 - clock.nowMs()) + 1_000;
     const cancel = clock.after(delayMs, () => {
       this.#timers.delete(key);
-      this.#settling = this.#settling.then(() => isOver(name)).catch(failed);
+      this.#settling = this.#settling
+        .then(() => isOver(name))
+        .then(() => this.#goOn(name, state))
+        .catch(failed);
     });
     this.#timers.set(key, cancel);
+  }
+
+  /** By a wall clock that went back meanwhile the grace is not over yet. */
+  async #goOn(name: RepositoryName, state: EventId): Promise<void> {
+    const { store, clock, graceSeconds } = this.parts;
+    const push = await partialPush(store, name, state);
+    if (push && push.since + graceSeconds() > unixSeconds(clock)) await this.watch(name, state);
   }
 
   async close(): Promise<void> {

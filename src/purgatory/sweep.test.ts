@@ -13,7 +13,7 @@ import {
   state,
 } from "../admission/testing/world.js";
 import { waitingAnnouncement, waitingEntry } from "../admission/waiting.js";
-import { removeWaiting } from "../admission/waiting-writes.js";
+import { putWaiting, removeWaiting } from "../admission/waiting-writes.js";
 import type { Tag } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
@@ -266,4 +266,24 @@ test("with a pull request comes what waits because it is about it, and what is a
   assert.equal(await room.commit(name, "change"), tip);
   await room.purgatory.fetched(name);
   assert.deepEqual(await Promise.all(all.map((event) => room.isServed(event))), [true, true, true]);
+});
+
+test("a sweep ends all that is due, also what lies behind a thousand that must stay", async (context) => {
+  const room = await open(context);
+  await room.send(announcement("alice", "app", [], room.now));
+  const issue = makeEvent(keyOf("bob"), 1621, [["a", addressOfRepository("alice", "app")]], room.now);
+  await room.write(issue);
+  const entry = (await waitingEntry(room.store, issue.id))!;
+  assert.equal(entry.kind, "related");
+  const ids = Array.from({ length: 1_200 }, (_, n) => `${n}`.padStart(64, "0") as EventId);
+  await room.store.transact(async (tx) => {
+    for (const id of ids) await putWaiting(tx, { ...entry, id });
+  });
+  const left = async (): Promise<number> => (await countEntries(room.store)).get("related:waiting") ?? 0;
+  room.purgatory.expireOnlyIf(({ id }) => id > ids.at(-3)!);
+  await room.advance(31 * minutes);
+  assert.equal(await left(), ids.length - 2);
+  room.purgatory.expireOnlyIf(() => true);
+  await room.advance(1);
+  assert.equal(await left(), 0, "in one sweep");
 });

@@ -54,7 +54,7 @@ export interface SweepParts {
   readonly dropRefs: (withdrawn: readonly Withdrawn[], author: Pubkey) => Promise<void>;
 }
 
-const maxExpiredAtOnce = 500;
+const maxAuditedAtOnce = 500;
 /** Work that looks at every row is done this often; nothing it ends is in a hurry. */
 const choresEverySeconds = 3_600;
 
@@ -77,8 +77,7 @@ export class Sweep {
     const upSeconds = (this.parts.clock.monotonicMs() - this.#startedMs) / 1000;
     if (upSeconds < this.parts.settings().startGraceSeconds) return;
     for (const phase of ["waiting", "soft"] as const) {
-      for (const entry of await dueEntries(this.parts.store, phase, now, maxExpiredAtOnce))
-        await this.#expire(entry, now);
+      for await (const entry of dueEntries(this.parts.store, phase, now)) await this.#expire(entry, now);
     }
     const placeholders = await this.parts.placeholders.expire(now, this.parts.isBusy);
     if (placeholders > 0) this.parts.placeholdersExpired(placeholders);
@@ -154,7 +153,7 @@ export class Sweep {
   async #removeAuditEvents(untilSeconds: number): Promise<void> {
     const { store, clock } = this.parts;
     const filter: Filter = { tags: new Map([["t", [complianceTag]]]), until: untilSeconds };
-    for await (const page of store.query([filter], { limit: maxExpiredAtOnce })) {
+    for await (const page of store.query([filter], { limit: maxAuditedAtOnce })) {
       for (const { event } of page) {
         const gone = await store.transact(async (tx) => {
           const end = await withdrawalOf(tx, [event], [], "expired", unixSeconds(clock), () => false);
