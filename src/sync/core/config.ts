@@ -73,6 +73,12 @@ export const syncDefaults = {
   lookbackMs: 60 * minute,
   dailyMinMs: 23 * hour,
   dailyMaxMs: 25 * hour,
+  /** Layer 4: deletions by so many authors a round. */
+  deletionsMs: hour,
+  deletionAuthorsPerRound: 1000,
+  /** Authors kept of one relay's repositories. */
+  maxAuthors: 50_000,
+  maxSharedAuthors: 200_000,
   tidyMs: minute,
   /** More than this between two steps: the process stood still, or a clock jumped. */
   stoodStillMs: 90 * second,

@@ -5,7 +5,6 @@ import { allFresh, layerOrder, nextLayer, sweepOver } from "./actions.js";
 import { isInStep, noteCompared } from "./in-step.js";
 import { phaseOf, phases, slotOf, slots, type Word } from "./items.js";
 import { cancelJobs, dropJobs } from "./job-ends.js";
-import { beginLayerFour } from "./layer-four.js";
 import { liveIsWhole } from "./live.js";
 import { liveLost } from "./live-answers.js";
 import { reconsider } from "./live-set.js";
@@ -97,8 +96,6 @@ export function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason,
   relay.lastFullMs = step.now.monotonicMs;
   relay.nextDailyMs =
     step.now.monotonicMs + config.dailyMinMs + step.random() * (config.dailyMaxMs - config.dailyMinMs);
-  relay.layerFour = undefined;
-  if (reason === "daily") beginLayerFour(relay);
   if (relay.turns.roots.items + relay.turns.repos.items > 0) {
     for (const item of relay.items.keys()) reconsider(state, relay, item);
   }
@@ -120,7 +117,7 @@ export function syncAgain(state: SyncState, relay: Relay, step: Step): void {
   fullSync(state, relay, reason, step);
 }
 
-const isSyncing = (relay: Relay): boolean =>
+export const isSyncing = (relay: Relay): boolean =>
   nextLayer(relay) !== undefined || relay.jobs.some((job) => job.kind === "batch");
 
 /** A sync that is under way is not called off for another. */
@@ -143,7 +140,6 @@ export function noteProgress(state: SyncState, relay: Relay, step: Step): void {
   relay.inStep = inStep;
   if (syncing || !good || relay.offersInFlight > 0) return;
   noteCompared(state, relay, step.now.wallMs);
-  if (relay.layerFour) return;
   relay.resyncs = 0;
   summarise(relay, step);
   relay.round = "startup";
@@ -200,11 +196,15 @@ export const earlier = ({ wallMs, monotonicMs }: Time, byMs: number): Time => ({
   monotonicMs: monotonicMs - byMs,
 });
 
+/** What was noted after the last that is known of a link was noted in vain. */
+const notAfter = (heard: Time, noted: Time | undefined): Time | undefined =>
+  noted && noted.monotonicMs > heard.monotonicMs ? heard : noted;
+
 /** The link is gone; `heard` is the last that is known of it. One that we closed is no failure of the relay's. */
 export function onLost(state: SyncState, relay: Relay, how: "lost" | "closed-by-us", heard: Time, step: Step): void {
   if (relay.status !== "connected") return;
-  if (relay.good) relay.goodMoment = heard;
-  if (relay.inStep) relay.lastInStep = heard;
+  relay.goodMoment = relay.good ? heard : notAfter(heard, relay.goodMoment);
+  relay.lastInStep = relay.inStep ? heard : notAfter(heard, relay.lastInStep);
   relay.good = false;
   relay.inStep = false;
   relay.comparing.clear();

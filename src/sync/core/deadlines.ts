@@ -1,6 +1,7 @@
 // When a relay must be looked at again if nothing happens before. Everything that waits for time is listed here.
 
-import { resyncDueMs } from "./connection.js";
+import { isSyncing, resyncDueMs } from "./connection.js";
+import { relatedDueMs } from "./layer-four.js";
 import { answerDueMs } from "./live.js";
 import type { Time } from "./messages.js";
 import { queryDeadlineMs } from "./query.js";
@@ -19,7 +20,8 @@ function whenConnected(state: SyncState, relay: Relay, nowMs: number): number {
   if (askAgainMs > nowMs) return Math.max(nowMs + 1, Math.min(due, askAgainMs));
   if (relay.historyNotBeforeMs > nowMs) due = Math.min(due, relay.historyNotBeforeMs);
   if (relay.replacement) due = Math.min(due, relay.replacement.deadlineMs);
-  if (relay.layerFour?.request !== undefined) due = Math.min(due, relay.layerFour.requestedMs + config.silenceMs);
+  // The end of a sync looks at layer 4 by itself.
+  if (!isSyncing(relay)) due = Math.min(due, relatedDueMs(state, relay));
   for (const chunk of relay.chunks) {
     due = Math.min(due, answerDueMs(state, chunk));
     if (chunk.retryAtMs > nowMs) due = Math.min(due, chunk.retryAtMs);

@@ -5,7 +5,7 @@ import { nextLayer, takeAction, takeGroup } from "./actions.js";
 import { tagsOf, valuesOf } from "./filters.js";
 import { type Item, type Layer, layers } from "./items.js";
 import { type Asked, type Job, Query, type Related, type Sweep } from "./job.js";
-import { takeRelated } from "./layer-four.js";
+import { putBack, takeRelated } from "./layer-four.js";
 import { sendQuery } from "./query.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
@@ -79,8 +79,9 @@ function startJob(state: SyncState, relay: Relay, step: Step): boolean {
   if (relay.jobs.some((job) => job.kind === "batch")) return false;
   const related = takeRelated(state, relay, step);
   if (!related) return startSweep(state, relay, "rotating", step);
+  if (related.since !== undefined) return startRelated(state, relay, related, "req", step);
   if (mayStart) return startRelated(state, relay, related, method, step);
-  relay.layerFour?.ready.unshift(related);
+  putBack(relay, related);
   return false;
 }
 
@@ -94,9 +95,10 @@ function startBatch(state: SyncState, relay: Relay, layer: Layer, method: Job["m
 
 function startRelated(state: SyncState, relay: Relay, related: Related, method: Job["method"], step: Step): boolean {
   const tags = related.ids.length > 0 ? ["e", "E"] : [undefined];
-  const queries = tags.map((tag) => new Query(tag, [], related.ids));
+  const queries = tags.map((tag) => new Query(tag, [], related.ids, related.since));
   const { roots: layer } = layers;
-  return addJob(state, relay, step, { kind: "related", layer, items: [], source: "daily", method, related, queries });
+  const source = related.since === undefined ? "daily" : "rotating";
+  return addJob(state, relay, step, { kind: "related", layer, items: [], source, method, related, queries });
 }
 
 /** Sends as much as the relay's limits allow. */

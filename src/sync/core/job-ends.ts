@@ -4,6 +4,7 @@
 import { noteBatch } from "./in-step.js";
 import { failuresOf, type Item, phaseOf, phases } from "./items.js";
 import type { Asked, Job, JobKind } from "./job.js";
+import { putBack, tryRelatedAgain } from "./layer-four.js";
 import { cancelQuery, type QueryEnd, queryDeadlineMs } from "./query.js";
 import { onQuerySilent } from "./query-refused.js";
 import { onReconcileFailed, silenceIn } from "./reconciling.js";
@@ -72,10 +73,7 @@ function failJob(state: SyncState, relay: Relay, job: Job, reason: string, step:
   log(step, "debug", failedCodes[job.kind], relay, { batch: job.id, reason });
   if (job.sweep?.source === "reconnect") relay.catchUpFailed = true;
   if (job.sweep?.source === "rotating") rotateAgainSoon(state, relay, job.sweep, step);
-  if (job.related && job.related.failures < config.failuresUntilNoted) {
-    job.related.failures += 1;
-    relay.layerFour?.ready.push(job.related);
-  }
+  if (job.related) tryRelatedAgain(state, relay, job.related);
   if (job.kind !== "batch") return;
   let worst = 0;
   const retried: Item[] = [];
@@ -109,7 +107,7 @@ export function reviveRetries(state: SyncState, relay: Relay, nowMs: number): vo
 /** The link is gone: pending is dropped, its items are new. */
 export function dropJobs(state: SyncState, relay: Relay): void {
   for (const job of relay.jobs) {
-    if (job.related) relay.layerFour?.ready.push(job.related);
+    if (job.related) putBack(relay, job.related);
     // Nothing else would ask for them before the daily sync.
     if (job.kind === "direct") relay.direct.unshift(...job.queries.flatMap((query) => query.toFetch));
     if (job.kind !== "batch") continue;

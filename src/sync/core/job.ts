@@ -118,4 +118,7 @@ export interface Related {
   readonly ids: readonly EventId[];
   readonly authors: readonly Pubkey[];
   failures: number;
+  /** The hourly look at deletions: only these kinds, and only what is new. */
+  readonly kinds?: readonly number[];
+  readonly since?: number;
 }

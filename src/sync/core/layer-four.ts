@@ -1,20 +1,34 @@
-// Layer 4 (daily sync only): what answers comments and statuses, and deletions by authors present here. The core does
-// not know these events; the shell looks them up in the store, a hundred repositories at a time.
+// Layer 4: what answers comments and statuses, and deletions by authors present here. It has a clock of its own: every
+// 23–25 h whatever links do, and what is left of a round goes on with the next link. The core does not know these
+// events; the shell looks them up in the store, a hundred repositories at a time. Who wrote them is kept for the
+// hourly look at deletions (deletions.ts).
 
-import { indexOf, layerOf, layers } from "./items.js";
+import { takeDeletions } from "./deletions.js";
+import { indexOf, layerOf, layers, repositoryItem } from "./items.js";
 import type { Related } from "./job.js";
 import type { Input } from "./messages.js";
 import { LayerFour, type Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 
-export function beginLayerFour(relay: Relay): void {
-  const repos: number[] = [];
-  for (const item of relay.items.keys()) if (layerOf(item) === layers.repositories) repos.push(indexOf(item));
-  relay.layerFour = new LayerFour(repos);
+/** The next group to ask for; begins a round that is due. */
+export function takeRelated(state: SyncState, relay: Relay, step: Step): Related | undefined {
+  const nowMs = step.now.monotonicMs;
+  if (!relay.layerFour) {
+    if (relay.fourDueMs <= nowMs) relay.layerFour = new LayerFour("everything", repositoriesOf(relay));
+    else if (relay.deletions.dueMs <= nowMs && !relay.authors)
+      relay.layerFour = new LayerFour("authors", repositoriesOf(relay));
+  }
+  return takeOfRound(state, relay, step) ?? takeDeletions(state, relay, step);
 }
 
-/** The next group to ask for; asks the store for more when there is none. */
-export function takeRelated(state: SyncState, relay: Relay, step: Step): Related | undefined {
+function repositoriesOf(relay: Relay): number[] {
+  const repos: number[] = [];
+  for (const item of relay.items.keys()) if (layerOf(item) === layers.repositories) repos.push(indexOf(item));
+  return repos;
+}
+
+/** Asks the store for more when nothing is ready. */
+function takeOfRound(state: SyncState, relay: Relay, step: Step): Related | undefined {
   const four = relay.layerFour;
   if (!four) return undefined;
   const ready = four.ready.shift();
@@ -26,11 +40,12 @@ export function takeRelated(state: SyncState, relay: Relay, step: Step): Related
     const coordinates: string[] = [];
     while (coordinates.length < perFilter && four.repos.length > 0) {
       const repo = state.wanted.repo(four.repos.pop()!);
-      if (repo) coordinates.push(repo.coordinate);
+      if (repo && relay.items.has(repositoryItem(repo.ix))) coordinates.push(repo.coordinate);
     }
     if (coordinates.length === 0) {
       // Done, unless a group is still on its way and may come back.
-      if (!relay.jobs.some((job) => job.kind === "related")) relay.layerFour = undefined;
+      const isRunning = relay.jobs.some((job) => job.related && job.related.since === undefined);
+      if (!isRunning) endRound(state, relay, four, step);
       return undefined;
     }
     four.coordinates = coordinates;
@@ -47,11 +62,22 @@ export function takeRelated(state: SyncState, relay: Relay, step: Step): Related
   return undefined;
 }
 
+function endRound({ config }: SyncState, relay: Relay, four: LayerFour, step: Step): void {
+  relay.layerFour = undefined;
+  relay.authors = four.authors;
+  if (four.about === "authors") return;
+  relay.fourDueMs = step.now.monotonicMs + config.dailyMinMs + step.random() * (config.dailyMaxMs - config.dailyMinMs);
+}
+
 export function onRelated(state: SyncState, relay: Relay, input: Extract<Input, { type: "related" }>): void {
   const four = relay.layerFour;
   if (four?.request !== input.request) return;
   four.request = undefined;
   four.after = input.after;
+  for (const author of input.authors) {
+    if (four.authors.size < state.config.maxAuthors) four.authors.add(state.sharedAuthor(author));
+  }
+  if (four.about === "authors") return;
   const size = state.config.tagsPerFilter;
   for (let from = 0; from < input.ids.length; from += size) {
     four.ready.push({ ids: input.ids.slice(from, from + size), authors: [], failures: 0 });
@@ -59,4 +85,24 @@ export function onRelated(state: SyncState, relay: Relay, input: Extract<Input, 
   for (let from = 0; from < input.authors.length; from += size) {
     four.ready.push({ ids: [], authors: input.authors.slice(from, from + size), failures: 0 });
   }
+}
+
+/** Back to where it was taken from: it could not be sent, or its link is gone. */
+export function putBack(relay: Relay, related: Related): void {
+  if (related.since !== undefined) relay.deletions.ready.unshift(related);
+  else relay.layerFour?.ready.unshift(related);
+}
+
+/** A few times; then it is left to the next round, which begins where this one did. */
+export function tryRelatedAgain(state: SyncState, relay: Relay, related: Related): void {
+  related.failures += 1;
+  if (related.failures <= state.config.failuresUntilNoted) putBack(relay, related);
+  else if (related.since !== undefined) relay.deletions.failed = true;
+}
+
+/** When layer 4 or the deletions want to be looked at; what is under way is looked at with every answer. */
+export function relatedDueMs({ config }: SyncState, { layerFour, deletions, fourDueMs }: Relay): number {
+  if (layerFour?.request !== undefined) return layerFour.requestedMs + config.silenceMs;
+  const isRunning = layerFour !== undefined || deletions.startedWallMs !== undefined;
+  return isRunning ? Number.POSITIVE_INFINITY : Math.min(fourDueMs, deletions.dueMs);
 }

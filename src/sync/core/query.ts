@@ -22,7 +22,7 @@ function filterFor(job: Job, query: Query, slice: Slice, limit: number | undefin
     since: slice.since,
     until: slice.until,
     limit,
-    kinds: slice.kinds ?? (authors && authorKinds),
+    kinds: slice.kinds ?? (authors && (job.related?.kinds ?? authorKinds)),
     authors: slice.authors ?? authors,
   });
 }

@@ -1,7 +1,7 @@
 // What the core knows of one relay. Data only: each part is changed by the file that is named beside it.
 
 import type { RelayUrl } from "../../net/url.js";
-import type { EventId } from "../../nostr/ids.js";
+import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { Compared } from "./in-step.js";
 import { type Item, type Layer, slots, type Word } from "./items.js";
 import type { Asked, Job, Related, Sweep } from "./job.js";
@@ -39,16 +39,37 @@ export interface Replacement {
   readonly deadlineMs: number;
 }
 
-/** The daily round's last step (layer-four.ts). */
+/** A round of layer 4 (layer-four.ts). It outlives links. */
 export class LayerFour {
   request: number | undefined;
   requestedMs = 0;
   coordinates: readonly string[] = [];
   after: string | undefined;
   readonly ready: Related[] = [];
+  readonly authors = new Set<Pubkey>();
 
-  /** Those not looked up yet. */
-  constructor(readonly repos: number[]) {}
+  constructor(
+    /** Or only who wrote what is here, for the hourly look at deletions. */
+    readonly about: "everything" | "authors",
+    /** Those not looked up yet. */
+    readonly repos: number[],
+  ) {}
+}
+
+/** The hourly look at deletions (deletions.ts). */
+export class Deletions {
+  /** Wall time at which the round under way began; undefined between rounds. */
+  startedWallMs: number | undefined;
+  failed = false;
+  readonly ready: Related[] = [];
+  /** All authors of this pass, and how many of them are done. */
+  all: readonly Pubkey[] = [];
+  at = 0;
+  /** Wall times at which this pass and the last complete one began. */
+  passWallMs = 0;
+  sinceWallMs: number | undefined;
+
+  constructor(public dueMs: number) {}
 }
 
 /** Items without a live filter, asked for in turn (rotation.ts). */
@@ -119,6 +140,11 @@ export class Relay {
   retries: { readonly dueMs: number; readonly items: readonly Item[] }[] = [];
   direct: EventId[] = [];
   layerFour: LayerFour | undefined;
+  /** The first round begins as soon as the relay is live. */
+  fourDueMs = 0;
+  /** Who wrote what is here of its repositories, as the last look found. */
+  authors: ReadonlySet<Pubkey> | undefined;
+  readonly deletions: Deletions;
   /** Events a page has at most, as far as pages have shown it. */
   learnedCap = Number.POSITIVE_INFINITY;
   noNegentropyUntilMs = 0;
@@ -151,9 +177,11 @@ export class Relay {
     /** Always wanted, never forgotten; changes with the list of services that are mirrored (targets.ts). */
     public bootstrap: boolean,
     readonly followedMs: number,
+    firstDeletionsMs: number,
   ) {
     this.notBeforeMs = followedMs;
     this.dayStartMs = followedMs;
+    this.deletions = new Deletions(firstDeletionsMs);
   }
 }
 

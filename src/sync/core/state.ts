@@ -1,5 +1,6 @@
 // Everything the core holds between two inputs, and what one step may use. Data only.
 
+import type { Pubkey } from "../../nostr/ids.js";
 import { Budgets } from "./budgets.js";
 import type { SyncConfig } from "./config.js";
 import { HealthBook } from "./health.js";
@@ -41,11 +42,22 @@ export class SyncState {
   started = false;
   lastStep: Time | undefined;
 
+  readonly #authors = new Map<Pubkey, Pubkey>();
+
   constructor(readonly config: SyncConfig) {
     this.wanted = new Wanted(config);
     this.health = new HealthBook(config);
     this.remembered = new Remembered(config);
     this.budgets = new Budgets(config);
+  }
+
+  /** One text for an author, however many relays' repositories it wrote in. */
+  sharedAuthor(author: Pubkey): Pubkey {
+    const known = this.#authors.get(author);
+    if (known !== undefined) return known;
+    if (this.#authors.size >= this.config.maxSharedAuthors) this.#authors.clear();
+    this.#authors.set(author, author);
+    return author;
   }
 }
 

@@ -11,7 +11,9 @@ import { addItem, removeItem } from "./words.js";
 
 function addRelay(state: SyncState, listed: ListedRelay, bootstrap: boolean, step: Step): Relay {
   const ix = state.freeIx.pop() ?? state.byIx.length;
-  const relay = new Relay(ix, listed.key, listed.host, bootstrap, step.now.monotonicMs);
+  const nowMs = step.now.monotonicMs;
+  const firstDeletionsMs = nowMs + step.random() * state.config.deletionsMs;
+  const relay = new Relay(ix, listed.key, listed.host, bootstrap, nowMs, firstDeletionsMs);
   state.byIx[ix] = relay;
   state.relays.set(listed.key, relay);
   const atHost = state.byHost.get(listed.host);

@@ -64,6 +64,8 @@ export class Driver {
   #wakeMs = Number.POSITIVE_INFINITY;
   /** Our own store is read at once, and NEG-OPEN sent. */
   readsQuickly = true;
+  /** What is found here of a relay's repositories when layer 4 looks. */
+  related: { readonly ids: readonly EventId[]; readonly authors: readonly Pubkey[] } = { ids: [], authors: [] };
   readonly #links = new Map<string, number>();
 
   constructor(config: Partial<SyncConfig> = {}) {
@@ -114,11 +116,13 @@ export class Driver {
     return limits ? [...said, ...this.from(relay, "nip11", { limits })] : said;
   }
 
-  /** Answers EOSE and empty reconciliations for `relay` until it asks nothing more. */
+  /** Answers EOSE, empty reconciliations and layer 4's look into our store for `relay` until it asks nothing more. */
   settle(relay: string, from = 0): Command[] {
     const start = this.said.length;
     for (let at = from; at < this.said.length; at++) {
       const command = this.said[at]!;
+      if (command.type === "lookUpRelated" && command.relay === relay)
+        this.tell({ type: "related", relay, request: command.request, ...this.related });
       if (!("link" in command) || command.relay !== relay || command.link !== this.link(relay)) continue;
       if (command.type === "subscribe") this.from(relay, "eose", { subscription: command.subscription });
       if (command.type === "reconcile")
