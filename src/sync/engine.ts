@@ -82,7 +82,10 @@ export class SyncEngine {
       intake,
       clock,
       verdict: (offer, outcome) => this.tell({ ...offer, type: "verdict", outcome }),
-      full: (isFull) => this.#connections.holdAll(isFull),
+      full: (held) => {
+        this.#connections.holdAll(held);
+        this.tell({ type: "readingHeld", held });
+      },
       fault: parts.onFault,
     });
     metrics.watch(() => this.snapshot());

@@ -53,6 +53,7 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
   const transferred = new Tally();
   const dropped = new Tally();
   const fullSyncs = new Tally();
+  const undelivered = new Tally();
 
   const labelsOf = () => {
     const traffic = new Map<string, number>();
@@ -137,6 +138,12 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
     "Complete comparisons with a relay, by what called for them",
     "reason",
     fullSyncs,
+  );
+  tallied(
+    "ngit_sync_undelivered_ids_total",
+    "Events a relay said it has and did not send when asked",
+    undefined,
+    undelivered,
   );
   perRelay("ngit_sync_relay_connected", "1 while connected", (relay) => (relay.connected ? 1 : 0));
   perRelay("ngit_sync_relay_status", "1 healthy, 2 degraded, 3 dead, 4 rate-limited", (relay) => relay.status, "max");
@@ -229,7 +236,7 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         return taken;
       };
     },
-    count({ counter, relay = "", label = "" }) {
+    count({ counter, relay = "", label = "", by = 1 }) {
       switch (counter) {
         case "connection_attempts":
           attempts.add(relay, label, 1);
@@ -250,6 +257,9 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         case "full_syncs":
           fullSyncs.add(relay, label, 1);
           break;
+        case "undelivered_ids":
+          undelivered.add(relay, "", by);
+          break;
         case "dropped_events":
           dropped.add(relay, label, 1);
           break;
@@ -266,7 +276,7 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
 
   function forgetUntracked(): void {
     const tracked = new Set(snapshot().relays.map(({ relay }) => relay));
-    for (const tally of [attempts, gaps, negentropy, transferred, dropped, fullSyncs]) {
+    for (const tally of [attempts, gaps, negentropy, transferred, dropped, fullSyncs, undelivered]) {
       for (const relay of [...tally.byRelay.keys()]) if (!tracked.has(relay)) tally.byRelay.delete(relay);
     }
   }

@@ -9,6 +9,7 @@ import { disconnect } from "./connection.js";
 import { authorKinds } from "./filters.js";
 import { allStatesItem, announcementsItem, repositoryItem, rootItem, stateItem } from "./items.js";
 import type { Job } from "./job.js";
+import { listen } from "./listening.js";
 import { reconsider } from "./live-set.js";
 import type { Arrival, EventSource, Input, RelayKey } from "./messages.js";
 import { isOurs, isTrouble } from "./refusals.js";
@@ -79,6 +80,7 @@ export function offer(state: SyncState, key: RelayKey, arrival: Arrival, step: S
     const isFull = mustWait || relay.offersInFlight >= state.config.maxOffersInFlight;
     if (isFull && !relay.readingPaused && relay.status === "connected") {
       relay.readingPaused = true;
+      listen(state, relay, step.now.monotonicMs);
       step.out.push({ type: "pauseReading", relay: key, link: relay.link });
     }
     if (mustWait) return;
@@ -131,6 +133,7 @@ function oneOfferLess(state: SyncState, relay: Relay | undefined, step: Step): v
   if (relay.offersInFlight === 0) state.touched.add(relay);
   if (!relay.readingPaused || relay.offersInFlight > state.config.maxOffersInFlight / 2) return;
   relay.readingPaused = false;
+  listen(state, relay, step.now.monotonicMs);
   if (relay.status === "connected") step.out.push({ type: "resumeReading", relay: relay.key, link: relay.link });
 }
 

@@ -63,6 +63,9 @@ export const syncDefaults = {
   unpageableRetryMs: hour,
   failuresUntilNoted: 3,
   disableNegentropy: false,
+  batchDelayMs: 0,
+  /** Bytes of events that history may bring a second, over all relays. */
+  historyBytesPerSecond: Number.POSITIVE_INFINITY,
   startupDelayMs: 0,
   reconnectDelayMs: 0,
 
@@ -82,6 +85,8 @@ export const syncDefaults = {
   tidyMs: minute,
   /** More than this between two steps: the process stood still, or a clock jumped. */
   stoodStillMs: 90 * second,
+  /** A wake-up so much too late: we were away for a while, and what relays said meanwhile waits in their sockets. */
+  lateWakeMs: 30 * second,
   startupJitterMs: 2 * second,
   jitterLow: 0.8,
   jitterHigh: 1.2,
@@ -119,6 +124,8 @@ export const syncDefaults = {
   /** Cold ids fetched again because of one announcement. */
   maxRejudged: 500,
   maxDirectIds: 5000,
+  /** Ids asked for in vain are asked for again after these. */
+  owedDelaysMs: [10 * second, minute, 10 * minute, hour] as readonly number[],
   /** Offers to intake without a verdict before the relay's socket is no longer read. */
   maxOffersInFlight: 1000,
   /** Intake was in trouble (disk full, busy): what it lost is fetched again after this. */

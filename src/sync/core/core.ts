@@ -8,10 +8,11 @@ import { drop, isAskedFor, onArrival, onVerdict } from "./arrivals.js";
 import type { SyncConfig } from "./config.js";
 import { earlier, noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
 import { dueMsOf } from "./deadlines.js";
-import { startWork } from "./history.js";
+import { noteDownload, startWork } from "./history.js";
 import { addSides, type Copy, copiesOf } from "./in-step.js";
 import { expireQueries, reviveRetries, settle } from "./job-ends.js";
 import { onRelated } from "./layer-four.js";
+import { forgiveLateness, holdReading, listen } from "./listening.js";
 import { liveIsOpen, pumpLive } from "./live.js";
 import { onLiveAuth, onLiveClosed, onLiveEose, rebuildLive, reopenUnanswered } from "./live-answers.js";
 import type { Command, Input, Random, Time } from "./messages.js";
@@ -50,6 +51,7 @@ export class SyncCore {
       this.#load(input, step);
       return step.out;
     }
+    forgiveLateness(state, this.#toldWakeMs, now.monotonicMs);
     noticeGap(state, step);
     this.#handle(input, step);
     this.#runDue(step);
@@ -103,6 +105,9 @@ export class SyncCore {
         break;
       case "reconnect":
         reconnect(state, input.relay, step);
+        break;
+      case "readingHeld":
+        holdReading(state, input.held, step.now.monotonicMs);
         break;
       case "verdict":
         onVerdict(state, input, step);
@@ -210,6 +215,7 @@ export class SyncCore {
       else drop(relay, "not-asked", step);
       return;
     }
+    noteDownload(state, input.event.raw.length, step.now.monotonicMs);
     const meaning = onQueryEvent(state, found.query, input.event, asked, step);
     if (meaning === "inside") onArrival(state, relay, input.subscription, found.job, input.event, step);
     else drop(relay, "not-asked", step);
@@ -294,6 +300,7 @@ export class SyncCore {
       onConnectFailed(state, relay, "timeout", step);
     }
     tryDial(state, relay, step);
+    listen(state, relay, nowMs);
     if (relay.status === "connected") {
       expireQueries(state, relay, step);
       reviveRetries(state, relay, nowMs);

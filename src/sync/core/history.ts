@@ -6,12 +6,13 @@ import { tagsOf, valuesOf } from "./filters.js";
 import { type Item, type Layer, layers } from "./items.js";
 import { type Asked, type Job, Query, type Related, type Sweep } from "./job.js";
 import { putBack, takeRelated } from "./layer-four.js";
+import { takeOwed } from "./owed.js";
 import { sendQuery } from "./query.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 
 type JobParts = Pick<Job, "kind" | "layer" | "items" | "source" | "method" | "queries"> &
-  Partial<Pick<Job, "sweep" | "related">>;
+  Partial<Pick<Job, "sweep" | "related" | "owed">>;
 
 function addJob(state: SyncState, relay: Relay, step: Step, parts: JobParts): true {
   relay.jobs.push({
@@ -22,9 +23,12 @@ function addJob(state: SyncState, relay: Relay, step: Step, parts: JobParts): tr
     unpageable: false,
     sweep: undefined,
     related: undefined,
+    owed: undefined,
+    undelivered: 0,
     sides: undefined,
     ...parts,
   });
+  relay.nextJobMs = step.now.monotonicMs + state.config.batchDelayMs;
   return true;
 }
 
@@ -53,9 +57,10 @@ function startSweep(state: SyncState, relay: Relay, source: Sweep["source"], ste
 }
 
 function startDirect(state: SyncState, relay: Relay, step: Step): boolean {
-  if (relay.direct.length === 0) return false;
+  const owed = takeOwed(relay, step.now.monotonicMs);
+  if (!owed) return false;
   const query = new Query(undefined, [], []);
-  query.toFetch = relay.direct.splice(0);
+  query.toFetch = [...owed.ids];
   const { announcements: layer } = layers;
   return addJob(state, relay, step, {
     kind: "direct",
@@ -63,6 +68,7 @@ function startDirect(state: SyncState, relay: Relay, step: Step): boolean {
     items: [],
     source: "direct",
     method: "req",
+    owed,
     queries: [query],
   });
 }
@@ -101,16 +107,35 @@ function startRelated(state: SyncState, relay: Relay, related: Related, method: 
   return addJob(state, relay, step, { kind: "related", layer, items: [], source, method, related, queries });
 }
 
+const hasWork = (relay: Relay): boolean =>
+  relay.jobs.length + relay.sweeps.length + relay.direct.length + relay.owed.length > 0 ||
+  relay.layerFour !== undefined ||
+  relay.deletions.startedWallMs !== undefined ||
+  nextLayer(relay) !== undefined;
+
+/** Until when pauses of our own keep history from going on; never when there is none to fetch. */
+export function workDueMs(state: SyncState, relay: Relay, nowMs: number): number {
+  const dueMs = Math.max(relay.historyNotBeforeMs, relay.nextJobMs, state.pacedUntilMs);
+  return dueMs > nowMs && hasWork(relay) ? dueMs : Number.POSITIVE_INFINITY;
+}
+
+/** The next request waits until what history brought is within its share: nobody's clock runs meanwhile. */
+export function noteDownload(state: SyncState, bytes: number, nowMs: number): void {
+  const tookMs = (bytes * 1000) / state.config.historyBytesPerSecond;
+  state.pacedUntilMs = Math.max(state.pacedUntilMs, nowMs) + tookMs;
+}
+
 /** Sends as much as the relay's limits allow. */
 export function startWork(state: SyncState, relay: Relay, step: Step): void {
-  if (step.now.monotonicMs < relay.historyNotBeforeMs) return;
+  const nowMs = step.now.monotonicMs;
+  if (nowMs < Math.max(relay.historyNotBeforeMs, state.pacedUntilMs)) return;
   for (;;) {
     const exclusive = relay.jobs.some((job) => job.method === "negentropy");
     const slotsLeft = (exclusive ? 1 : state.config.maxHistorySubscriptions) - relay.bySub.size;
     if (slotsLeft <= 0) return;
     const asked = nextQueued(relay);
     if (asked) sendQuery(state, relay, asked, step);
-    else if (exclusive || !startJob(state, relay, step)) return;
+    else if (exclusive || nowMs < relay.nextJobMs || !startJob(state, relay, step)) return;
   }
 }
 

@@ -29,8 +29,9 @@ export interface Copy {
 
 /** Live without a gap, and nothing asked for that has not been answered and judged. */
 function isCaughtUp(relay: Relay, nowMs: number): boolean {
-  const isOverdue = Object.values(relay.turns).some((turn) => turn.items > 0 && turn.dueMs <= nowMs);
-  const inFlight = relay.jobs.length + relay.sweeps.length + relay.direct.length + relay.offersInFlight;
+  const isOverdue = Object.values(relay.turns).some((turn) => turn.round || (turn.items > 0 && turn.dueMs <= nowMs));
+  const asked = relay.jobs.length + relay.sweeps.length + relay.direct.length + relay.owed.length;
+  const inFlight = asked + relay.offersInFlight;
   return relay.status === "connected" && relay.good && !isOverdue && inFlight + relay.held.length === 0;
 }
 
@@ -79,6 +80,8 @@ export function noteBatch(state: SyncState, relay: Relay, job: Job): void {
   for (const item of job.items) {
     for (const { ix, placed } of reposOf(state, item)) if (placed.has(relay.ix)) repos.add(ix);
   }
+  // What the relay claims to have and does not send is missing here.
+  if (job.undelivered > 0) for (const ix of repos) relay.unclean.add(ix);
   // Numbers of several repositories together say nothing about one.
   const sides = repos.size === 1 && job.method === "negentropy" ? job.sides : undefined;
   for (const ix of repos) relay.comparing.set(ix, addSides(relay.comparing.get(ix), sides));
@@ -89,9 +92,10 @@ export function noteCompared(state: SyncState, relay: Relay, cleanWallMs: number
   for (const [ix, sides] of relay.comparing) {
     const repo = state.wanted.repo(ix);
     if (repo?.level !== "full" || !repo.placed.has(relay.ix) || state.budgets.cutsShort(repo)) continue;
-    if (isWholeAt(relay, repo)) relay.compared.set(ix, { cleanWallMs, sides });
+    if (isWholeAt(relay, repo) && !relay.unclean.has(ix)) relay.compared.set(ix, { cleanWallMs, sides });
   }
   relay.comparing.clear();
+  relay.unclean.clear();
 }
 
 export function copiesOf(state: SyncState, coordinate: string, nowMs: number): Copy[] {

@@ -5,11 +5,12 @@ import { noteBatch } from "./in-step.js";
 import { failuresOf, type Item, phaseOf, phases } from "./items.js";
 import type { Asked, Job, JobKind } from "./job.js";
 import { putBack, tryRelatedAgain } from "./layer-four.js";
+import { onOwedFailed, putBackOwed } from "./owed.js";
 import { cancelQuery, type QueryEnd, queryDeadlineMs } from "./query.js";
 import { onQuerySilent } from "./query-refused.js";
 import { onReconcileFailed, silenceIn } from "./reconciling.js";
 import type { Relay } from "./relay.js";
-import { rotateAgainSoon } from "./rotation.js";
+import { cutRounds, rotateAgainSoon } from "./rotation.js";
 import type { Step, SyncState } from "./state.js";
 import { log } from "./telling.js";
 import { makeFresh, setPhase } from "./words.js";
@@ -29,7 +30,7 @@ export function settle(state: SyncState, relay: Relay, { job, query }: Asked, en
 export function expireQueries(state: SyncState, relay: Relay, step: Step): void {
   for (const job of [...relay.jobs]) {
     for (const query of job.queries) {
-      if (queryDeadlineMs(state, query) > step.now.monotonicMs) continue;
+      if (queryDeadlineMs(state, relay, query) > step.now.monotonicMs) continue;
       const asked = { job, query };
       if (query.state !== "reconciling") settle(state, relay, asked, onQuerySilent(relay, query, step), step);
       else settle(state, relay, asked, onReconcileFailed(state, relay, asked, silenceIn(query), true, step), step);
@@ -37,9 +38,19 @@ export function expireQueries(state: SyncState, relay: Relay, step: Step): void 
   }
 }
 
-function leave(relay: Relay, job: Job): void {
+function leave({ config }: SyncState, relay: Relay, job: Job, step: Step): void {
   relay.jobs = relay.jobs.filter((other) => other !== job);
-  if (job.sweep) job.sweep.running -= 1;
+  relay.nextJobMs = step.now.monotonicMs + config.batchDelayMs;
+  const { sweep } = job;
+  if (!sweep) return;
+  sweep.running -= 1;
+  if (sweep.running + sweep.items.length === 0) relay.sweeps = relay.sweeps.filter((other) => other !== sweep);
+}
+
+/** Those a batch still speaks for: an item's number may be another's by now, which a later batch asks for. */
+function itemsOf(relay: Relay, job: Job): Item[] {
+  const later = new Set(relay.jobs.flatMap(({ kind, id, items }) => (kind === "batch" && id > job.id ? items : [])));
+  return job.items.filter((item) => phaseOf(relay.items.get(item)) === phases.pending && !later.has(item));
 }
 
 function endJob(state: SyncState, relay: Relay, job: Job, step: Step): void {
@@ -47,10 +58,9 @@ function endJob(state: SyncState, relay: Relay, job: Job, step: Step): void {
     failJob(state, relay, job, "unpageable", step);
     return;
   }
-  leave(relay, job);
+  leave(state, relay, job, step);
   if (job.kind !== "batch") return;
-  for (const item of job.items) {
-    if (phaseOf(relay.items.get(item)) !== phases.pending) continue;
+  for (const item of itemsOf(relay, job)) {
     setPhase(state, relay, item, job.barred.has(item) ? phases.barred : phases.confirmed, 0);
   }
   noteBatch(state, relay, job);
@@ -68,19 +78,18 @@ const failedCodes: Record<JobKind, string> = {
 function failJob(state: SyncState, relay: Relay, job: Job, reason: string, step: Step): void {
   if (!relay.jobs.includes(job)) return;
   for (const query of job.queries) cancelQuery(relay, query, step);
-  leave(relay, job);
+  leave(state, relay, job, step);
   const { config } = state;
   log(step, "debug", failedCodes[job.kind], relay, { batch: job.id, reason });
   if (job.sweep?.source === "reconnect") relay.catchUpFailed = true;
-  if (job.sweep?.source === "rotating") rotateAgainSoon(state, relay, job.sweep, step);
+  if (job.sweep?.source === "rotating") rotateAgainSoon(relay, job.sweep, job.items, step.now.monotonicMs);
   if (job.related) tryRelatedAgain(state, relay, job.related);
+  onOwedFailed(state, relay, job, step);
   if (job.kind !== "batch") return;
   let worst = 0;
   const retried: Item[] = [];
-  for (const item of job.items) {
-    const word = relay.items.get(item);
-    if (phaseOf(word) !== phases.pending) continue;
-    const failures = failuresOf(word) + 1;
+  for (const item of itemsOf(relay, job)) {
+    const failures = failuresOf(relay.items.get(item)) + 1;
     worst = Math.max(worst, failures);
     setPhase(state, relay, item, job.barred.has(item) ? phases.barred : phases.retrying, failures);
     if (!job.barred.has(item)) retried.push(item);
@@ -106,16 +115,15 @@ export function reviveRetries(state: SyncState, relay: Relay, nowMs: number): vo
 
 /** The link is gone: pending is dropped, its items are new. */
 export function dropJobs(state: SyncState, relay: Relay): void {
+  cutRounds(relay);
   for (const job of relay.jobs) {
     if (job.related) putBack(relay, job.related);
-    // Nothing else would ask for them before the daily sync.
-    if (job.kind === "direct") relay.direct.unshift(...job.queries.flatMap((query) => query.toFetch));
+    putBackOwed(state, relay, job);
     if (job.kind !== "batch") continue;
     for (const item of job.items) {
       if (phaseOf(relay.items.get(item)) === phases.pending) makeFresh(state, relay, item);
     }
   }
-  relay.direct.splice(state.config.maxDirectIds);
   relay.jobs = [];
   relay.bySub.clear();
   relay.sweeps = [];

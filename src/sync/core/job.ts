@@ -3,6 +3,7 @@
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { Item, Layer } from "./items.js";
 import type { EventSource, Sides } from "./messages.js";
+import type { Owed } from "./owed.js";
 
 /** Part of a filter's history: a group of values, a time range, kinds, an author (paging.ts). */
 export interface Slice {
@@ -85,12 +86,16 @@ export interface Job {
   readonly startedMs: number;
   readonly sweep: Sweep | undefined;
   readonly related: Related | undefined;
+  /** Of a direct job. */
+  readonly owed: Owed | undefined;
   method: "negentropy" | "req";
   queries: Query[];
   readonly barred: Set<Item>;
   /** Subscriptions that reached EOSE, sessions that ended: for the log. */
   readonly ended: string[];
   unpageable: boolean;
+  /** Ids that the relay claimed and did not send. */
+  undelivered: number;
   /** What its negentropy sessions said so far, together. */
   sides: Sides | undefined;
 }

@@ -101,8 +101,8 @@ export function leaveToRotation(state: SyncState, relay: Relay, chunk: Chunk): v
 }
 
 /** When an answer is overdue. A relay that never says EOSE is believed to listen after some tries. */
-export const answerDueMs = (state: SyncState, chunk: Chunk): number =>
-  chunk.unanswered.length > 0 && chunk.refusals < state.config.failuresUntilNoted
+export const answerDueMs = (state: SyncState, { deafSinceMs }: Relay, chunk: Chunk): number =>
+  deafSinceMs === undefined && chunk.unanswered.length > 0 && chunk.refusals < state.config.failuresUntilNoted
     ? chunk.openedMs + state.config.silenceMs
     : Number.POSITIVE_INFINITY;
 
@@ -133,7 +133,8 @@ export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
   const { config } = state;
   const nowMs = step.now.monotonicMs;
   if (relay.replacement && relay.replacement.deadlineMs <= nowMs) finishReplacement(relay, step);
-  for (const chunk of relay.chunks) if (answerDueMs(state, chunk) <= nowMs) reopenLater(state, relay, chunk, step);
+  for (const chunk of relay.chunks)
+    if (answerDueMs(state, relay, chunk) <= nowMs) reopenLater(state, relay, chunk, step);
   placeItems(state, relay, step);
   for (const chunk of relay.chunks) if (chunk.items.length === 0) unsubscribe(relay, chunk.subs, step);
   if (relay.chunks.some((chunk) => chunk.items.length === 0)) {

@@ -147,6 +147,8 @@ export type Input =
       readonly entries: readonly { relay: RelayKey; kind: NaughtyKind; untilWallMs: number }[];
     }
   // Links
+  /** Intake holds as much as it should, and no socket is read; or it has room again. */
+  | { readonly type: "readingHeld"; readonly held: boolean }
   /** With what NIP-11 says, where that is known by then. */
   | ({ readonly type: "connected"; readonly limits?: RelayLimits } & OfLink)
   | ({ readonly type: "connectFailed"; readonly kind: ConnectFailure } & OfLink)
@@ -198,6 +200,7 @@ export type CounterName =
   | "negentropy"
   | "unpageable"
   | "full_syncs"
+  | "undelivered_ids"
   | "dropped_events";
 
 export type Command =
@@ -246,6 +249,8 @@ export type Command =
       readonly counter: CounterName;
       readonly relay?: RelayKey;
       readonly label?: string;
+      /** 1 without it. */
+      readonly by?: number;
     }
   /** `ngit_sync_live_lag_seconds`. */
   | { readonly type: "observeLag"; readonly seconds: number };

@@ -7,6 +7,7 @@ import type { EventId } from "../../nostr/ids.js";
 import { authorKinds, filterOf } from "./filters.js";
 import { type Item, indexOf, layerOf, layers } from "./items.js";
 import { type Asked, type Job, Page, type Query, type Slice } from "./job.js";
+import { onUndelivered } from "./owed.js";
 import { addToPage, endOfPage, isInSlice, smallestCap } from "./paging.js";
 import type { Relay } from "./relay.js";
 import { historyRoom } from "./room.js";
@@ -123,14 +124,17 @@ export function onQueryEvent(
 export function onQueryEose(state: SyncState, relay: Relay, { job, query }: Asked, step: Step): QueryEnd {
   job.ended.push(query.name);
   close(relay, query, true, step);
-  return query.state === "fetching" ? endFetch(state, query) : endPage(state, relay, job, query, step);
+  return query.state === "fetching"
+    ? endFetch(state, relay, job, query, step)
+    : endPage(state, relay, job, query, step);
 }
 
-/** Ids the relay did not send although others came are asked once more; without progress they are given up. */
-function endFetch(state: SyncState, query: Query): QueryEnd {
+/** Ids the relay did not send although others came are asked once more; without progress they are left for later. */
+function endFetch(state: SyncState, relay: Relay, job: Job, query: Query, step: Step): QueryEnd {
   const sent = query.toFetch.splice(0, query.sentIds.length);
   const left = sent.filter((id) => query.asked.has(id));
   if (left.length < sent.length) query.toFetch.unshift(...left);
+  else onUndelivered(state, relay, job, left, step);
   if (query.toFetch.length === 0) return endSlice(state, query, []);
   query.state = "queued";
   return undefined;
@@ -174,11 +178,12 @@ function boundaryOf(page: Page): Set<EventId> {
   return new Set([...page.boundary, ...page.ids]);
 }
 
-export function queryDeadlineMs(state: SyncState, query: Query): number {
-  const { config } = state;
+/** When the relay has been silent for too long; never while we do not listen to it. */
+export function queryDeadlineMs({ config }: SyncState, { deafSinceMs }: Relay, query: Query): number {
+  if (query.state === "reconciling" && query.readsOwn) return query.heardMs + config.ownStoreTimeoutMs;
+  if (deafSinceMs !== undefined) return Number.POSITIVE_INFINITY;
   switch (query.state) {
     case "reconciling":
-      if (query.readsOwn) return query.heardMs + config.ownStoreTimeoutMs;
       return Math.min(query.heardMs + config.negentropySilenceMs, query.sentMs + config.negentropyTimeoutMs);
     case "fetching":
     case "paging":

@@ -6,6 +6,7 @@ import type { Compared } from "./in-step.js";
 import { type Item, type Layer, slots, type Word } from "./items.js";
 import type { Asked, Job, Related, Sweep } from "./job.js";
 import type { Arrival, RelayKey, RelayLimits, Sides, Time } from "./messages.js";
+import type { Owed } from "./owed.js";
 
 /** A live subscription over one group of items (live.ts). Three filters of the same values, or one. */
 export class Chunk {
@@ -72,12 +73,25 @@ export class Deletions {
   constructor(public dueMs: number) {}
 }
 
+/** One round, until all of it was answered. */
+export interface Round {
+  /** Seconds. */
+  readonly since: number;
+  readonly beganMs: number;
+  readonly beganWallMs: number;
+  /** Not answered yet, and asked for again then. */
+  readonly failed: Item[];
+  againMs: number;
+}
+
 /** Items without a live filter, asked for in turn (rotation.ts). */
 export class Turn {
   items = 0;
+  /** When the next round begins, or the one under way goes on; never while it runs. */
   dueMs = Number.POSITIVE_INFINITY;
-  /** Wall time at which the last round began; 0 when there was none. */
+  /** Wall time at which the last round began that was answered completely; 0 when there was none. */
   sinceWallMs = 0;
+  round: Round | undefined;
 }
 
 export class Relay {
@@ -110,6 +124,8 @@ export class Relay {
   lastInStep: Time | undefined;
   /** Repositories whose batches were confirmed in this round, and when each was last found to lack nothing. */
   readonly comparing = new Map<number, Sides | undefined>();
+  /** Those of which something did not come. */
+  readonly unclean = new Set<number>();
   readonly compared = new Map<number, Compared>();
   catchUpFailed = false;
   nextDailyMs = Number.POSITIVE_INFINITY;
@@ -131,6 +147,9 @@ export class Relay {
   leastActive = Number.POSITIVE_INFINITY;
   liveMode: "limit-0" | "since" = "limit-0";
   replacement: Replacement | undefined;
+  // listening.ts
+  /** Its socket is not read since then. */
+  deafSinceMs: number | undefined;
   // rotation.ts
   readonly turns = { roots: new Turn(), repos: new Turn() };
   // history.ts
@@ -139,6 +158,9 @@ export class Relay {
   sweeps: Sweep[] = [];
   retries: { readonly dueMs: number; readonly items: readonly Item[] }[] = [];
   direct: EventId[] = [];
+  owed: Owed[] = [];
+  /** The pause between two jobs ends. */
+  nextJobMs = 0;
   layerFour: LayerFour | undefined;
   /** The first round begins as soon as the relay is live. */
   fourDueMs = 0;

@@ -36,6 +36,10 @@ export class SyncState {
   nextDueMs = Number.POSITIVE_INFINITY;
   windowEndMs = Number.POSITIVE_INFINITY;
   tidyMs = Number.POSITIVE_INFINITY;
+  /** Intake is full: no socket is read (listening.ts). */
+  readingHeld = false;
+  /** History downloads have used up their share until then (history.ts). */
+  pacedUntilMs = 0;
   nextName = 1;
   nextJob = 1;
   nextLink = 1;

@@ -16,7 +16,7 @@ export function log(
   step.out.push({ type: "log", level, code, ...(relay && { relay: relay.key }), ...(fields && { fields }) });
 }
 
-export function tally(step: Step, counter: CounterName, relay: Relay | undefined, label?: string): void {
+export function tally(step: Step, counter: CounterName, relay: Relay | undefined, label?: string, by?: number): void {
   const of = { ...(relay && { relay: relay.key }), ...(label !== undefined && { label }) };
-  step.out.push({ type: "count", counter, ...of });
+  step.out.push({ type: "count", counter, ...of, ...(by !== undefined && { by }) });
 }
