@@ -91,6 +91,8 @@ export function bytes(range: Range = { min: 1 }): ValueKind<number> {
   });
 }
 
+export const bytesPerSecond = (range?: Range): ValueKind<number> => ({ ...bytes(range), unit: "BYTES_PER_SEC" });
+
 const switchWords: Readonly<Record<string, boolean>> = {
   true: true,
   "1": true,

@@ -49,6 +49,8 @@ export const coreConfig = (config: Config, services: readonly ServiceName[]): Sy
   rotateReposMs: config.syncRotateReposHours * hour,
   pageSize: config.syncPageEvents,
   idsPerFetch: config.syncFetchIds,
+  batchDelayMs: config.syncBatchDelayMs,
+  historyBytesPerSecond: config.syncBytesPerSec ?? Number.POSITIVE_INFINITY,
   maxHistorySubscriptions: config.syncHistorySubscriptions,
   silenceMs: config.syncHistorySilenceSecs * second,
   pageTimeoutMs: config.syncPageTotalSecs * second,

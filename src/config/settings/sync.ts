@@ -1,6 +1,17 @@
 // Keeping events in step with other relays (event-sync.md).
 
-import { bytes, days, hours, milliseconds, onOff, percent, relayUrl, seconds, wholeNumber } from "../kinds.js";
+import {
+  bytes,
+  bytesPerSecond,
+  days,
+  hours,
+  milliseconds,
+  onOff,
+  percent,
+  relayUrl,
+  seconds,
+  wholeNumber,
+} from "../kinds.js";
 import { listOf } from "../list-kinds.js";
 import { limit, type SettingTable, setting } from "../setting.js";
 
@@ -117,6 +128,11 @@ export const syncRequestSettings = {
   NGIT_SYNC_NEGENTROPY_MAX_FAILURES: limit(atLeastOne, "3", "Failures in a row after which it is not tried …"),
   NGIT_SYNC_NEGENTROPY_RETRY_HOURS: limit(hours({ min: 1 }), "24", "… for this long."),
   NGIT_SYNC_HISTORY_SUBSCRIPTIONS: limit(atLeastOne, "4", "History subscriptions at one relay at the same time."),
+  NGIT_SYNC_BATCH_DELAY_MS: limit(milliseconds(), "0", "Pause between two batches of history from one relay."),
+  NGIT_SYNC_BYTES_PER_SEC: setting(bytesPerSecond({ min: 1000 }), {
+    reloadable: true,
+    help: "History is downloaded no faster than this, over all relays. Not limited if not set.",
+  }),
   NGIT_SYNC_FETCH_IDS: limit(atLeastOne, "100", "Missing events fetched by one request."),
   NGIT_SYNC_PAGE_EVENTS: limit(atLeastOne, "500", "Events a page from a relay that does not state its limit."),
   NGIT_SYNC_HISTORY_SILENCE_SECS: limit(
