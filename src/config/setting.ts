@@ -12,7 +12,7 @@ export interface ValueKind<T> {
   /** The flag may stand alone: `--push-strict`. */
   readonly isSwitch?: boolean;
   /** The unit that must end the setting's name, so that no number is without one. */
-  readonly unit?: "MS" | "SECS" | "HOURS" | "DAYS" | "BYTES" | "PERCENT";
+  readonly unit?: "MS" | "SECS" | "HOURS" | "DAYS" | "BYTES" | "BYTES_PER_SEC" | "PERCENT";
 }
 
 export interface Setting<T> {
