@@ -3,8 +3,11 @@
 
 import type { FileHandle } from "node:fs/promises";
 
-/** Where an answer goes. Resolves when the chunk has left us: false when the client is gone. */
-export type Send = (chunk: Buffer) => Promise<boolean>;
+/**
+ * Where an answer goes. Resolves when the chunk has left us: false when the client is gone. `holdsPlace`: git waits for
+ * the client, in a place that others may wait for.
+ */
+export type Send = (chunk: Buffer, holdsPlace?: boolean) => Promise<boolean>;
 
 export type ShareResult =
   | { readonly status: "sent"; readonly bytes: number }

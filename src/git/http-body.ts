@@ -3,10 +3,11 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
-import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
+import type { HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import { GatheredBytes } from "../base/gathered-bytes.js";
+import { Pace } from "./pace.js";
 
 export class BodyTooLargeError extends Error {
   override readonly name = "BodyTooLargeError";
@@ -17,23 +18,38 @@ export class BodyBrokenError extends Error {
   override readonly name = "BodyBrokenError";
 }
 
+/** There is no room for what is held of unfinished bodies. */
+export class BodyCrowdedError extends Error {
+  override readonly name = "BodyCrowdedError";
+}
+
 const chunkBytes = 256 * 1024;
+/** What is read of a refused body, so that the client reads why: more of it would be work for nothing. */
+const refused = { maxBytes: 64 * 2 ** 20, maxMs: 30_000, paceMs: 5_000 };
+/** What an unfinished body costs besides its bytes: its connection, its place in the tables. */
+const bodyWeight = 16 * 1024;
 
 export class BodyReader {
   #chunks: AsyncIterator<Buffer> | undefined;
   readonly #source: Readable;
+  readonly #pace: Pace;
   bytes = 0;
   #ended = false;
 
+  /** A peer that stands still for `idleMs` is given up at the latest; one that dribbles no later. */
   constructor(
     readonly request: IncomingMessage,
     readonly clock: Clock,
     readonly idleMs: number,
   ) {
+    this.#pace = new Pace(idleMs / 2);
     const encoding = request.headers["content-encoding"] ?? "identity";
     if (encoding === "gzip" || encoding === "x-gzip") {
       const gunzip = createGunzip({ chunkSize: chunkBytes });
-      pipeline(request, gunzip, () => undefined);
+      // Not a pipeline: of a refused body nothing more is inflated, while its bytes are still read.
+      request.pipe(gunzip);
+      const cut = (): void => void (request.readableEnded || gunzip.destroy(new BodyBrokenError("the body broke off")));
+      request.once("error", cut).once("close", cut);
       this.#source = gunzip;
     } else this.#source = request;
   }
@@ -46,12 +62,37 @@ export class BodyReader {
     return this.#ended;
   }
 
+  /** Gives up on it while somebody waits for more. */
+  #giveUp(why: string): void {
+    this.#source.destroy(new BodyBrokenError(why));
+    if (this.#source !== this.request) this.request.destroy();
+  }
+
+  /** Judges the peer as long as it lets us wait. */
+  #watch(): (bytes: number) => void {
+    let since = this.clock.monotonicMs();
+    let cancel = (): void => undefined;
+    const took = (bytes: number): boolean => {
+      const now = this.clock.monotonicMs();
+      const isQuick = this.#pace.took(now - since, bytes);
+      since = now;
+      return isQuick;
+    };
+    const arm = (): void => {
+      cancel = this.clock.after(this.#pace.leftMs, () => (took(0) ? arm() : this.#giveUp("the body stands still")));
+    };
+    arm();
+    return (bytes) => {
+      cancel();
+      if (!took(bytes)) this.#giveUp("the body comes too slowly");
+    };
+  }
+
   /** Undefined at the end. */
   async next(): Promise<Buffer | undefined> {
     if (this.#ended) return undefined;
-    const cancel = this.clock.after(this.idleMs, () =>
-      this.#source.destroy(new BodyBrokenError("the body stands still")),
-    );
+    const came = this.#watch();
+    let length = 0;
     try {
       this.#chunks ??= this.#source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
       const result = await this.#chunks.next();
@@ -59,45 +100,48 @@ export class BodyReader {
         this.#ended = true;
         return undefined;
       }
-      this.bytes += result.value.length;
+      length = result.value.length;
+      this.bytes += length;
       return result.value;
     } catch (error) {
       this.#ended = true;
       throw new BodyBrokenError(error instanceof Error ? error.message : "the body broke off");
     } finally {
-      cancel();
+      came(this.#ended ? Number.MAX_SAFE_INTEGER : length);
     }
   }
 
-  /** All of it, for requests that are small by nature. Without an iterator: thousands of these come each second. */
-  all(maxBytes: number): Promise<Buffer> {
+  /**
+   * All of it, for requests that are small by nature. Without an iterator: thousands of these come each second. What an
+   * unfinished one holds is counted.
+   */
+  all(maxBytes: number, held: HeldBytes): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       let gathered = new GatheredBytes();
       const source = this.#source;
+      let came = this.#watch();
       const broken = (): void => finish(() => reject(new BodyBrokenError("the body broke off")));
-      const stuck = (): void => {
-        source.destroy();
-        broken();
-      };
-      let cancel = this.clock.after(this.idleMs, stuck);
       const finish = (settle: () => void): void => {
-        cancel();
+        came(Number.MAX_SAFE_INTEGER);
         this.#ended = true;
         source.removeListener("close", broken);
         settle();
       };
+      const stop = (error: Error): void => {
+        source.pause();
+        source.removeAllListeners("data");
+        gathered = new GatheredBytes();
+        finish(() => reject(error));
+      };
       source.on("data", (chunk: Buffer) => {
         this.bytes += chunk.length;
-        if (this.bytes > maxBytes) {
-          source.pause();
-          source.removeAllListeners("data");
-          gathered = new GatheredBytes();
-          finish(() => reject(new BodyTooLargeError(`a request may have ${maxBytes} bytes`)));
-          return;
+        if (this.bytes > maxBytes) stop(new BodyTooLargeError(`a request may have ${maxBytes} bytes`));
+        else if (!held.hold(bodyWeight + this.bytes)) stop(new BodyCrowdedError("too many unfinished requests"));
+        else {
+          gathered.add(chunk);
+          came(chunk.length);
+          came = this.#watch();
         }
-        gathered.add(chunk);
-        cancel();
-        cancel = this.clock.after(this.idleMs, stuck);
       });
       source.once("end", () => finish(() => resolve(gathered.all)));
       source.once("error", broken);
@@ -105,49 +149,79 @@ export class BodyReader {
     });
   }
 
-  /** Reads and forgets what still comes on the wire: who is cut off while he writes does not read the refusal. */
-  forget(maxBytes: number): Promise<void> {
-    const { request } = this;
+  /**
+   * Reads and forgets what still comes on the wire: who is cut off while he writes does not read the refusal. Nothing is
+   * inflated any more. False when it was not all: too much, too long or too slow.
+   */
+  drain(): Promise<boolean> {
+    const { request, clock } = this;
+    this.#ended = true;
     return new Promise((resolve) => {
+      if (request.readableEnded || request.destroyed) return resolve(request.readableEnded);
+      const endMs = clock.monotonicMs() + refused.maxMs;
+      const pace = new Pace(refused.paceMs);
       let bytes = 0;
+      let unjudged = 0;
+      const settle = (isAll: boolean): void => {
+        cancel();
+        request.off("data", count).off("end", ended).off("close", ended);
+        resolve(isAll);
+      };
+      const ended = (): void => settle(request.readableEnded);
       const count = (chunk: Buffer): void => {
         bytes += chunk.length;
-        if (bytes > maxBytes) settle();
+        unjudged += chunk.length;
+        if (bytes > refused.maxBytes) settle(false);
       };
-      const settle = (): void => {
-        cancel();
-        request.off("data", count).off("end", settle).off("close", settle);
-        resolve();
+      const judge = (): void => {
+        const isGood = pace.took(refused.paceMs, unjudged) && clock.monotonicMs() < endMs;
+        unjudged = 0;
+        if (isGood) cancel = clock.after(refused.paceMs, judge);
+        else settle(false);
       };
-      const cancel = this.clock.after(this.idleMs, settle);
-      if (request.readableEnded || request.destroyed) return settle();
+      let cancel = clock.after(refused.paceMs, judge);
       request.unpipe();
-      request.on("data", count).on("end", settle).on("close", settle);
+      if (this.#source !== request) this.#source.destroy();
+      request.removeAllListeners("readable");
+      request.on("data", count).on("end", ended).on("close", ended);
       request.resume();
     });
   }
+}
 
-  /** Reads and forgets the rest; false when it is more than allowed. A report sent before is not read by git. */
-  async drain(maxBytes: number): Promise<boolean> {
-    while (this.bytes <= maxBytes) if (!(await this.next())) return true;
-    return false;
-  }
+/** Who holds a place that others wait for must go on: after so long with one chunk it is given to them. */
+export interface GiveWay {
+  readonly afterMs: number;
+  readonly isAskedFor: () => boolean;
 }
 
 /** Resolves when the system has taken the chunk; false when the client is gone or stood still too long. */
-export function writeChunk(response: ServerResponse, chunk: Buffer, clock: Clock, idleMs: number): Promise<boolean> {
+export function writeChunk(
+  response: ServerResponse,
+  chunk: Buffer,
+  clock: Clock,
+  idleMs: number,
+  giveWay?: GiveWay,
+): Promise<boolean> {
   if (response.destroyed || response.writableEnded) return Promise.resolve(false);
   return new Promise((resolve) => {
     const settle = (ok: boolean): void => {
       cancel();
+      cancelGivingWay();
       response.removeListener("close", onClose);
       resolve(ok);
     };
     const onClose = (): void => settle(false);
-    const cancel = clock.after(idleMs, () => {
+    const giveUp = (): void => {
       response.destroy();
       settle(false);
-    });
+    };
+    const cancel = clock.after(idleMs, giveUp);
+    let cancelGivingWay = (): void => undefined;
+    const look = ({ afterMs, isAskedFor }: GiveWay): void => {
+      cancelGivingWay = clock.after(afterMs, () => (isAskedFor() ? giveUp() : look({ afterMs, isAskedFor })));
+    };
+    if (giveWay) look(giveWay);
     response.once("close", onClose);
     response.write(chunk, (error) => settle(!error));
   });

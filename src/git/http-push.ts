@@ -48,15 +48,9 @@ export class PushEndpoint {
       if (result.status === "refused") {
         return await this.#refusePush(response, body, result.capabilities, result.code, result.reason);
       }
-      const release = await this.#limiter.acquire({ repository: found.address.key, ip }, signal);
-      if (!release) return { ...busy(response, this.options.limits.retryAfterSeconds), operation: "push" };
-      try {
-        const { commands, capabilities } = result.head;
-        const responder = this.#responder(response, capabilities);
-        return await this.#runPush(responder, body, found, { commands, capabilities, first: parser.rest, ip, signal });
-      } finally {
-        release();
-      }
+      const { commands, capabilities } = result.head;
+      const responder = this.#responder(response, capabilities);
+      return await this.#runPush(responder, body, found, { commands, capabilities, first: parser.rest, ip, signal });
     }
   }
 
@@ -99,11 +93,13 @@ export class PushEndpoint {
           if (!chunk) responder.begin();
           return chunk;
         },
+        turn: (trusted) => this.#limiter.acquire({ repository: found.address.key, ip: push.ip, trusted }, push.signal),
         wallClockMs: limits.totalMs,
         signal: push.signal,
       }).catch(faulted);
       responder.stop();
-      const isDrained = await body.drain(budgets.maxPackBytes);
+      if (result === "busy") return { ...busy(responder.response, limits.retryAfterSeconds), operation: "push" };
+      const isDrained = await body.drain();
       const bytesOut = await responder.end(result);
       if (!isDrained) this.#cutSoon(responder.response);
       return {
@@ -126,7 +122,7 @@ export class PushEndpoint {
     code: PushRefusalCode,
     reason: string,
   ): Promise<Outcome> {
-    const isDrained = await body.drain(this.options.budgets.maxPackBytes);
+    const isDrained = await body.drain();
     const outcome = { operation: "push", status: "refused", code, bytesIn: body.bytes } as const;
     if (!capabilities.reportStatus) {
       const { bytesOut } = refuse(response, 400, reason, "bad-request");

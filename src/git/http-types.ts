@@ -3,6 +3,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TurnLimits } from "../base/budget/turns.js";
+import type { ByteLimits } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import type { Npub, RepositoryAddress, RepositoryArea } from "./address.js";
 import type { Capabilities } from "./advertisement.js";
@@ -41,6 +42,10 @@ export interface GitHttpLimits {
   readonly progressMs: number;
   readonly fetches: TurnLimits;
   readonly pushes: TurnLimits;
+  /** Unfinished fetch requests, in memory. */
+  readonly uploadBodies: ByteLimits;
+  /** How long a client that holds a place others wait for may take for one chunk. */
+  readonly crowdedMs: number;
   readonly maxSharedBytes: number;
   readonly retryAfterSeconds: number;
 }
@@ -60,7 +65,10 @@ export const defaultLimits = (cores: number): GitHttpLimits => ({
   pushHead: defaultHeadLimits,
   progressMs: 5_000,
   fetches: { total: Math.max(2, cores), perRepository: Math.max(2, cores), perIp: Math.max(2, cores), maxQueued: 64 },
-  pushes: { total: 32, perRepository: 8, perIp: 8, maxQueued: 32 },
+  // One address never takes a repository's last places, strangers' data never the server's.
+  pushes: { total: 32, perRepository: 8, perIp: 6, maxQueued: 32, keptForOthers: 4, keptForTrusted: 8 },
+  uploadBodies: { inAll: 64 * 2 ** 20, perAddress: 16 * 2 ** 20 },
+  crowdedMs: 5_000,
   maxSharedBytes: 2 * 2 ** 30,
   retryAfterSeconds: 5,
 });

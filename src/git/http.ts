@@ -2,9 +2,10 @@
 // policy: which repositories there are and who may push is asked of the functions it is given.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { ByteBudget } from "../base/budget/bytes.js";
 import { Turns } from "../base/budget/turns.js";
 import { Advertiser, type GitService, type ProtocolVersion } from "./advertisement.js";
-import { BodyBrokenError, BodyReader, BodyTooLargeError, writeChunk } from "./http-body.js";
+import { BodyBrokenError, BodyCrowdedError, BodyReader, BodyTooLargeError, writeChunk } from "./http-body.js";
 import { PushEndpoint } from "./http-push.js";
 import {
   busy,
@@ -34,10 +35,13 @@ export class GitHttp {
   readonly #advertiser: Advertiser;
   readonly #upload: UploadParts;
   readonly #pushes: PushEndpoint;
+  /** What is held of fetch requests that have not come to their end. */
+  readonly #bodies: ByteBudget;
 
   constructor(readonly options: GitHttpOptions) {
     this.#advertiser = new Advertiser(options.capabilities);
     this.#pushes = new PushEndpoint(options);
+    this.#bodies = new ByteBudget(() => options.limits.uploadBodies);
     this.#upload = {
       limits: () => options.limits,
       limiter: new Turns(() => options.limits.fetches),
@@ -146,14 +150,21 @@ export class GitHttp {
     signal: AbortSignal,
   ): Promise<Outcome> {
     const { clock, limits } = this.options;
+    const held = this.#bodies.open(this.options.ipOf(request));
     let bytes: Buffer;
     try {
-      bytes = await body.all(limits.maxUploadRequestBytes);
+      bytes = await body.all(limits.maxUploadRequestBytes, held);
     } catch (error) {
-      if (!(error instanceof BodyTooLargeError)) throw error;
-      await body.forget(limits.maxUploadRequestBytes);
+      if (!(error instanceof BodyTooLargeError || error instanceof BodyCrowdedError)) throw error;
+      held.close();
       response.setHeader("Connection", "close");
+      if (error instanceof BodyCrowdedError) {
+        return { ...busy(response, limits.retryAfterSeconds), operation: "fetch", bytesIn: body.bytes };
+      }
+      await body.drain();
       return { ...refuse(response, 413, error.message, "bad-request"), operation: "fetch", bytesIn: body.bytes };
+    } finally {
+      held.close();
     }
     const version = protocolVersion(request.headers["git-protocol"]);
     const repository = await this.#onDisk(found);
@@ -167,7 +178,10 @@ export class GitHttp {
       return { operation: plan.operation, status: "ok", bytesIn: body.bytes, bytesOut: plan.body.length };
     }
     if (!repository) throw new Error("a fetch was planned without a repository");
-    const send = (chunk: Buffer): Promise<boolean> => writeChunk(response, chunk, clock, limits.idleMs);
+    const { limiter } = this.#upload;
+    const giveWay = { afterMs: limits.crowdedMs, isAskedFor: () => limiter.queued > 0 };
+    const send = (chunk: Buffer, holdsPlace = false): Promise<boolean> =>
+      writeChunk(response, chunk, clock, limits.idleMs, holdsPlace ? giveWay : undefined);
     const result = await runUpload(repository, bytes, version, this.options.ipOf(request), this.#upload, send, signal);
     const common = { operation: plan.operation, bytesIn: body.bytes } as const;
     switch (result.status) {

@@ -46,6 +46,11 @@ export interface PushRequest {
   /** What was read of the pack together with the commands. */
   readonly first: Buffer;
   readonly next: () => Promise<Buffer | undefined>;
+  /**
+   * A place among the pushes that are taken in, asked for when it is known that this one may be. `trusted`: it moves
+   * branches or tags as a maintainer's state says. Undefined: there is none.
+   */
+  readonly turn: (trusted: boolean) => Promise<(() => void) | undefined>;
   readonly wallClockMs: number;
   readonly signal: AbortSignal;
 }

@@ -36,11 +36,11 @@ export async function receivePush(
   repositories: Repositories,
   hooks: PushHooks,
   request: PushRequest,
-): Promise<PushResult> {
+): Promise<PushResult | "busy"> {
   const repository = repositories.open(request.address);
   const ends = hooks.begins?.(request.address);
   try {
-    return await repository.duringPush(() => new Push(repositories, repository, hooks, request).run());
+    return await new Push(repositories, repository, hooks, request).run();
   } finally {
     ends?.();
   }
@@ -58,13 +58,25 @@ class Push {
     readonly request: PushRequest,
   ) {}
 
-  async run(): Promise<PushResult> {
+  async run(): Promise<PushResult | "busy"> {
     const { request } = this;
     const isHere = !request.createOnPush || (await this.repositories.exists(request.address));
     const table = isHere ? await this.repository.refs() : emptyTable;
     const authority = await this.#authority();
     const decision = this.#decide(authority, table.refs, () => undefined);
     if (!decision.moves) return resultOf(decision.verdicts);
+    // Decided before a place is taken: what is refused holds none, and disturbs nobody's work.
+    const leave = await request.turn(decision.candidate !== undefined);
+    if (!leave) return "busy";
+    try {
+      return await this.repository.duringPush(() => this.#take(authority, decision));
+    } finally {
+      leave();
+    }
+  }
+
+  async #take(authority: PushAuthority, decision: PushDecision): Promise<PushResult> {
+    const { request } = this;
     if (!request.createOnPush) return await this.#receive(authority, decision);
     try {
       // Also when it was here a moment ago: it may have been removed as empty since.

@@ -225,7 +225,7 @@ async function passOn(source: AnswerSource, send: Send, signal: AbortSignal): Pr
   try {
     for await (const chunk of job.stdout as AsyncIterable<Buffer>) {
       if (!(await sending)) break;
-      sending = send(chunk);
+      sending = send(chunk, true);
       bytes += chunk.length;
     }
   } catch {

@@ -114,6 +114,8 @@ export function gitHttpLimits(config: Config): GitHttpLimits {
     idleMs: config.gitIdleSecs * 1_000,
     totalMs: config.gitTotalSecs * 1_000,
     maxUploadRequestBytes: config.gitFetchRequestMaxBytes,
+    // One address may send one request of the largest size at a time, or many usual ones.
+    uploadBodies: { inAll: 4 * config.gitFetchRequestMaxBytes, perAddress: config.gitFetchRequestMaxBytes + 2 ** 20 },
     pushHead: { maxCommands: config.pushMaxCommands, maxBytes: config.pushMaxCommandBytes },
     progressMs: config.gitProgressIntervalSecs * 1_000,
     fetches: {
