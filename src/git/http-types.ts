@@ -2,8 +2,8 @@
 // few answers that are plain HTTP.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { TurnLimits } from "../base/budget/turns.js";
 import type { ByteLimits } from "../base/budget/bytes.js";
+import type { TurnLimits } from "../base/budget/turns.js";
 import type { Clock } from "../base/clock.js";
 import type { Npub, RepositoryAddress, RepositoryArea } from "./address.js";
 import type { Capabilities } from "./advertisement.js";
