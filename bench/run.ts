@@ -35,7 +35,9 @@ const names = benchmarks.map(({ name }) => name).join(", ");
 const { values, positionals: wanted } = argumentsOf(
   `npm run bench [-- name …] [--json]      all benchmarks, or these of: ${names}
 
-The figures are written to bench/results.json too; --json prints them instead of tables.`,
+P8 (two servers converge) is sync; P9 (the sync core at its largest) is \`npm run simulate -- --scale\`. All goals and what
+is done for them: docs/reference/benchmarks.md. The figures are written to bench/results.json too; --json prints them
+instead of tables.`,
   { json: { type: "boolean", default: false } },
   true,
 );
