@@ -6,10 +6,15 @@ import type { AddressInfo, Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 import { compareNewestFirst, type NostrEvent, parseEvent } from "../../src/nostr/event.js";
 import { type Filter, matcherOf, parseFilter } from "../../src/nostr/filter.js";
+import { lastBound, mode, protocolVersion, WireWriter } from "../../src/nostr/negentropy/wire.js";
 
 export interface PlainHabits {
   /** What a NEG-OPEN is answered with; silence without it. */
   readonly negentropy?: "notice" | "error" | "silent";
+  /** The words of its NEG-ERR. */
+  readonly negentropyError?: string;
+  /** What it answers every NEG-OPEN with: that it has these ids and no others. */
+  readonly claimedIds?: readonly string[];
   /** Never more events than this for one filter. */
   readonly pageEvents?: number;
   /** The NIP-11 document; 404 without it. */
@@ -23,9 +28,22 @@ export interface PlainHabits {
   readonly wantsAuth?: boolean;
   /** Filters with a value longer than this are refused as invalid. */
   readonly maxValueChars?: number;
+  /** Filters with more values than this are refused. */
+  readonly maxValues?: number;
   readonly maxSubscriptions?: number;
   /** Sends every event it is asked for twice. */
   readonly repeats?: boolean;
+}
+
+/** A negentropy message: these ids are all there is. */
+function listOfIds(ids: readonly string[]): string {
+  const out = new WireWriter();
+  out.byte(protocolVersion);
+  out.bound(lastBound);
+  out.varint(mode.idList);
+  out.varint(ids.length);
+  for (const id of ids) out.bytes(Buffer.from(id, "hex"));
+  return Buffer.from(out.finish()).toString("hex");
 }
 
 export interface HeardMessage {
@@ -171,7 +189,9 @@ export class PlainRelay {
         client.subscriptions.delete(id);
         break;
       case "NEG-OPEN":
-        if (this.habits.negentropy === "error") this.#send(client, "NEG-ERR", id, "error: not today");
+        if (this.habits.claimedIds) this.#send(client, "NEG-MSG", id, listOfIds(this.habits.claimedIds));
+        else if (this.habits.negentropyError) this.#send(client, "NEG-ERR", id, this.habits.negentropyError);
+        else if (this.habits.negentropy === "error") this.#send(client, "NEG-ERR", id, "error: not today");
         else if (this.habits.negentropy !== "silent") this.#send(client, "NOTICE", "unknown message type NEG-OPEN");
         break;
       case "AUTH": {
@@ -210,6 +230,14 @@ export class PlainRelay {
     const values = filters.flatMap((filter) => [...(filter.tags?.values() ?? [])].flat());
     if (values.some((value) => value.length > (habits.maxValueChars ?? Number.POSITIVE_INFINITY))) {
       this.#send(client, "CLOSED", id, "invalid: a value is too long");
+      return;
+    }
+    const most = Math.max(
+      0,
+      ...filters.flatMap((filter) => [...(filter.tags?.values() ?? [])].map(({ length }) => length)),
+    );
+    if (most > (habits.maxValues ?? Number.POSITIVE_INFINITY)) {
+      this.#send(client, "CLOSED", id, `invalid: too many values, at most ${habits.maxValues}`);
       return;
     }
     if (habits.refusesLimitZero && filters.some((filter) => filter.limit === 0)) {

@@ -52,8 +52,7 @@ export class Query {
   readsOwn = false;
   /** The relay limited us since it was sent: silence is no failure. */
   slowedDown = false;
-  /** How often sessions were halved by time: since the last that succeeded, and in all. */
-  splitsInVain = 0;
+  /** How often its sessions were halved by time. */
   splits = 0;
   /** Ids of the page before that lie in its oldest second. */
   boundary: ReadonlySet<EventId> = new Set();

@@ -21,7 +21,7 @@ export function onReconciled(
   job.ended.push(query.name);
   close(relay, query, false, step);
   relay.negentropyFailures = 0;
-  query.splitsInVain = 0;
+  relay.splitsInVain = 0;
   tally(step, "negentropy", relay, "ok");
   // Remembered ids are subtracted here, after the exchange: they must not show in our side of it.
   query.toFetch = missing.filter((id) => !state.remembered.has(id, step.now));
@@ -44,7 +44,7 @@ export function onReconcileFailed(
   tally(step, "negentropy", relay, kind);
   switch (kind) {
     case "too-many":
-      return lessTime(state, query, step);
+      return lessTime(state, relay, query, step);
     case "too-many-values": {
       const fewer = fewerValues(state, relay, asked);
       if (fewer) return fewer.end;
@@ -69,13 +69,13 @@ export function onReconcileFailed(
 }
 
 /** Halved, until that has led nowhere for too long: then this stretch of time is asked for by REQ. */
-function lessTime(state: SyncState, query: Query, step: Step): QueryEnd {
+function lessTime(state: SyncState, relay: Relay, query: Query, step: Step): QueryEnd {
   const { maxSplitsInVain, maxSplitsPerQuery } = state.config;
   const slice = query.slices[query.slices.length - 1]!;
-  const isInVain = query.splitsInVain >= maxSplitsInVain || query.splits >= maxSplitsPerQuery;
+  const isInVain = relay.splitsInVain >= maxSplitsInVain || query.splits >= maxSplitsPerQuery;
   const parts = isInVain ? undefined : splitTime(slice, Math.floor(step.now.wallMs / 1000));
   if (!parts) return endSlice(state, query, [{ ...slice, byRequest: true }]);
-  query.splitsInVain += 1;
+  relay.splitsInVain += 1;
   query.splits += 1;
   return endSlice(state, query, parts);
 }

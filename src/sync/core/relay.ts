@@ -172,6 +172,8 @@ export class Relay {
   noNegentropyUntilMs = 0;
   negentropyFailures = 0;
   warnedNegentropy = false;
+  /** How often sessions were halved by time since the last that succeeded. */
+  splitsInVain = 0;
   peerMissing = 0;
   peerMissingTold = 0;
   // arrivals.ts
