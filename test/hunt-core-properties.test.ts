@@ -83,7 +83,8 @@ class World {
   disturb(): void {
     const repository = `r${this.#int(12)}`;
     const chance = this.random();
-    if (chance < 0.3) this.announce(repository, 1 + this.#int(8));
+    if (chance < 0.1) this.#serve();
+    else if (chance < 0.3) this.announce(repository, 1 + this.#int(8));
     else if (chance < 0.75) this.#addState(repository);
     else if (chance < 0.85) this.#addPullRequest();
     else if (chance < 0.95) {
@@ -117,6 +118,13 @@ class World {
     const clone = [0, 1].map((index) => `https://${this.#pick(this.domains)}/fork/${index}`);
     this.waiting.set(event, new Map([[event, new Set([tip])]]));
     this.driver.send({ type: "pull-request", event, tip, clone, source: "sync", soft: false });
+  }
+
+  /** A relay at one of the servers serves an event that waits, or will. */
+  #serve(): void {
+    const events = [...this.waiting.values()].flatMap((entries) => [...entries.keys()]);
+    const event = (this.random() < 0.8 && events.length > 0 ? this.#pick(events) : `s${this.#int(4)}`) as EventId;
+    this.driver.send({ type: "served", event, origin: this.#pick(this.domains) });
   }
 
   #push(repository: string): void {
