@@ -153,6 +153,12 @@ test("a copy that is gone or may not be dialled is not compared, which is a diff
     assert.notEqual(copy.reason, null);
   }
   assert.equal(gitCopy(answer, forbidden)?.reason, "address-not-allowed");
+  // Threat 31: why a remote server could not be compared is for the operator only.
+  for (const url of [here.repositoryUrl(owner, identifier), `${here.httpUrl}/status`]) {
+    const page = await (await fetch(url, { headers: { accept: "text/html" } })).text();
+    assert.match(page, /<h1/);
+    for (const { reason } of [...answer.relays, ...answer.gitServers]) assert.ok(!page.includes(reason ?? ""), url);
+  }
 });
 
 test("an unknown or waiting repository, and a name that is none, are told apart from a difference", async () => {
