@@ -17,7 +17,7 @@ import type { Found } from "./wants.js";
 export interface RepairParts {
   readonly store: Store;
   readonly repositories: Repositories;
-  readonly purgatory: Pick<Purgatory, "fetched">;
+  readonly purgatory: Pick<Purgatory, "fetched" | "restorePullRequests">;
   readonly clock: Clock;
   /** Time in which every repository is checked once. */
   readonly intervalMs: () => number;
@@ -127,17 +127,12 @@ export class Repair {
   /** Pull requests whose commit is here after all get their ref back; the others are answered. */
   async #placeThoseHere(row: CatalogueRow, lost: readonly LostPullRequest[]): Promise<LostPullRequest[]> {
     if (lost.length === 0) return [];
-    const address = diskAddress(row);
-    const repository = this.#parts.repositories.open(address);
+    const repository = this.#parts.repositories.open(diskAddress(row));
     const missing = await repository.missingObjects(lost.map(({ tip }) => tip));
     const here = lost.filter(({ tip }) => !missing.has(tip));
     const types = await repository.objectTypes(here.map(({ tip }) => tip));
-    const updates = here
-      .filter(({ tip }) => types.get(tip) === "commit")
-      .map(({ event, tip }) => ({ ref: `refs/nostr/${event}` as RefName, to: tip }));
-    if (updates.length > 0) {
-      await this.#parts.repositories.withLocks([address], () => repository.updateRefs(updates));
-    }
+    const tips = new Map(here.filter(({ tip }) => types.get(tip) === "commit").map(({ event, tip }) => [event, tip]));
+    if (tips.size > 0) await this.#parts.purgatory.restorePullRequests(row, tips);
     return lost.filter(({ tip }) => missing.has(tip));
   }
 

@@ -16,7 +16,7 @@ import { removeWaiting } from "../admission/waiting-writes.js";
 import { compareNewestFirst } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import { stateOf } from "../nostr/nip34.js";
-import type { Transaction } from "../store/port.js";
+import type { Reader, Transaction } from "../store/port.js";
 import { endPartial } from "./journal.js";
 import type { RepositoryPlan } from "./plan.js";
 import { bookOwners } from "./quotas.js";
@@ -103,8 +103,9 @@ function push<T>(list: T[], item: T | undefined): void {
 }
 
 /** Deleted while git worked: then its refs are there, and nothing is served because of it. */
-export async function isStillHere(tx: Transaction, id: EventId): Promise<boolean> {
-  return (await tx.has(id)) || (await waitingEntry(tx, id)) !== undefined;
+export async function isStillHere(reader: Reader, id: EventId): Promise<boolean> {
+  // In this order: a release between the two looks must not make it look gone.
+  return (await waitingEntry(reader, id)) !== undefined || (await reader.has(id));
 }
 
 export interface Finishing {

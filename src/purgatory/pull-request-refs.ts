@@ -3,8 +3,8 @@
 
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { contributorOf, type WaitingEntry } from "../admission/waiting.js";
-import type { Repository, RepositoryStore } from "../git/types.js";
-import type { EventId } from "../nostr/ids.js";
+import type { RefUpdate, Repository, RepositoryStore } from "../git/types.js";
+import type { EventId, Oid } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import type { Mirroring } from "./mirroring.js";
 import type { RepositoryPlan } from "./plan.js";
@@ -66,6 +66,21 @@ export class PullRequestRefs {
     return waiting.filter((entry) => {
       const tip = tipOf(entry);
       return tip !== undefined && types.get(tip) === "commit";
+    });
+  }
+
+  /**
+   * Served ones that lost their ref though their commit is here get it back. Asked for again under the lock: what was
+   * deleted meanwhile has no ref.
+   */
+  async restore(name: PlacedName, tips: ReadonlyMap<EventId, Oid>): Promise<void> {
+    const { store, repositories, writer } = this.parts;
+    await repositories.withLocks([diskAddress(name)], async () => {
+      const updates: RefUpdate[] = [];
+      for (const [id, to] of tips) if (await store.has(id)) updates.push({ ref: pullRequestRef(id), to });
+      const repository = this.#open(name);
+      await writer.write(repository, updates);
+      repository.publish();
     });
   }
 

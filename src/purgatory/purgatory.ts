@@ -17,7 +17,7 @@ import type {
   RepositoryStore,
 } from "../git/types.js";
 import type { VerifiedEvent } from "../nostr/event.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import { ArchiveBudget } from "./archive-budget.js";
 import { bookContribution } from "./contribution-quotas.js";
@@ -81,6 +81,7 @@ export class Purgatory {
   readonly #sweep: Sweep;
   readonly #entering: Entering;
   readonly #contributors: Contributors;
+  readonly #pullRequests: PullRequestRefs;
   readonly #watchers = new Set<(change: WaitingChange) => void>();
   #mayExpire: (entry: WaitingEntry) => boolean = () => true;
 
@@ -143,6 +144,7 @@ export class Purgatory {
       mirrorInto: (name) => mirroring.into(name),
     });
     this.#contributors = contributors;
+    this.#pullRequests = pullRequests;
     this.#entering = new Entering({
       store,
       repositories,
@@ -252,6 +254,11 @@ export class Purgatory {
   /** After a hunt brought objects into a repository, or found its refs adrift. */
   fetched(name: RepositoryName, pullRequest?: EventId): Promise<readonly Released[]> {
     return this.#settling.settle([name], "hunt", undefined, pullRequest === undefined ? [] : [pullRequest]);
+  }
+
+  /** Served pull requests whose commit is there and whose ref is not. */
+  restorePullRequests(name: RepositoryName, tips: ReadonlyMap<EventId, Oid>): Promise<void> {
+    return this.#pullRequests.restore(name, tips);
   }
 
   /** How much more a hunt may bring into a repository; `author`: of the pull request it hunts for. */

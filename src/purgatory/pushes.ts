@@ -180,10 +180,10 @@ export class Pushes {
     const promised = this.#promised.get(entry);
     this.#promised.delete(entry);
     if (!promised) return;
-    await this.parts.store.transact(async (tx) => {
-      tx.deleteRow("journal", promised.key);
-      await takeBack(tx, entry.address, promised.push);
-    });
+    const { journal, keeper } = this.parts;
+    const back = (tx: Transaction): Promise<void> => takeBack(tx, entry.address, promised.push);
+    // A store that cannot write now: it is taken back as soon as it can.
+    await journal.kept([promised.key], back).catch(() => keeper.add(entry.address, promised.key, back));
   }
 
   /** After the refs are written, before the report is sent. The lines go to the pusher's terminal. */
@@ -205,7 +205,8 @@ export class Pushes {
     const { store, clock, settings, keeper, placeholders, settling } = this.parts;
     const name: RepositoryName = { owner: address.owner, identifier: address.identifier };
     for (const [entry, { key }] of this.#promised) {
-      if (entry.address.key !== address.key) continue;
+      // Its own only: of another push that is being written there the promise must stay until its refs are.
+      if (entry.updates !== updates) continue;
       keeper.add(address, key);
       this.#promised.delete(entry);
     }

@@ -26,8 +26,10 @@ export class RefWriter {
       const promised = updates.map(({ ref, to }) => ({ ref, to: to ?? null }));
       const row = { owner, identifier, area, updates: promised, head: head ?? null };
       const promise = await store.transact(async (tx) => journal.promise(tx, row));
-      const result = await repository.updateRefs(updates, { withhold: true });
-      keeper.add(address, promise);
+      // Also when it throws: whatever was written is synced, and the promise must not outlive newer ones.
+      const result = await repository
+        .updateRefs(updates, { withhold: true })
+        .finally(() => keeper.add(address, promise));
       if (!result.ok) {
         problem({ owner, identifier }, `its refs could not be written: ${result.reason}`);
         return false;

@@ -4,11 +4,13 @@
 import { catalogueRows } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { waitingContributions, waitingHints, waitingKeys } from "../admission/waiting.js";
+import { nostrRefEventId } from "../git/decide-push.js";
 import { GitError } from "../git/run.js";
-import type { RepositoryStore } from "../git/types.js";
+import type { RefUpdate, RepositoryStore } from "../git/types.js";
 import { type EventId, isOid } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import type { Contributors } from "./contributors.js";
+import { isStillHere } from "./finish.js";
 import { type Journal, type PromisedRefs, takeBack } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
 import { placesOf } from "./pull-requests.js";
@@ -43,7 +45,7 @@ export async function resume(parts: ResumeParts): Promise<void> {
     }
   };
   const promises = await journal.open();
-  await replayPromises(promises, repositories, journal, (work) => unlessBroken("keeping a promise", work));
+  await replayPromises(promises, store, repositories, journal, (work) => unlessBroken("keeping a promise", work));
   // Of two promises the later may have been kept and forgotten before the earlier: what governs has the last word.
   const replayed = new Set(promises.filter(({ area }) => area === "main").map(repositoryKey));
   const unsettled: RepositoryName[] = [];
@@ -70,6 +72,7 @@ export async function resume(parts: ResumeParts): Promise<void> {
 
 async function replayPromises(
   left: readonly (PromisedRefs & { readonly key: string })[],
+  store: Store,
   repositories: RepositoryStore,
   journal: Journal,
   /** False: git could not work with that repository; its promise stands until the next start. */
@@ -87,9 +90,13 @@ async function replayPromises(
         // The packs of a push follow its promise, its refs follow the packs: nothing of it was written yet.
         if (promised.push && missing.size > 0) return void never.push(promised);
         // Of others the objects were synced before; if some are gone all the same, the hunt brings them back.
-        const updates = promised.updates
-          .filter(({ to }) => to === null || !missing.has(to))
-          .map(({ ref, to }) => ({ ref, to: to ?? undefined }));
+        const updates: RefUpdate[] = [];
+        for (const { ref, to } of promised.updates) {
+          const id = nostrRefEventId(ref);
+          // Its event was deleted since: its ref does not come back.
+          const isGone = to !== null && (missing.has(to) || (id && !(await isStillHere(store, id))));
+          if (!isGone) updates.push({ ref, to: to ?? undefined });
+        }
         await repository.updateRefs(updates);
         if (promised.head) await repository.setHead(promised.head);
         await repository.syncRefs();
