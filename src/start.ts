@@ -21,6 +21,7 @@ import type { LiveConfig } from "./config/live-config.js";
 import type { LogRing } from "./config/log-ring.js";
 import type { Logger } from "./config/logging.js";
 import { createGitMetrics } from "./git/metrics.js";
+import { DailyBytes } from "./intake/daily-bytes.js";
 import { createIntake } from "./intake/intake.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { countEntries } from "./purgatory/counts.js";
@@ -37,7 +38,7 @@ import { Disks, type ReadDisk, refusedForDisk } from "./wiring/disk.js";
 import { openGitHost } from "./wiring/git-host.js";
 import { startHousekeeping } from "./wiring/housekeeping.js";
 import { startHunting } from "./wiring/hunting.js";
-import { purgatorySettings } from "./wiring/limits.js";
+import { dailyByteLimits, purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
 import { notingParseFailures } from "./wiring/parse-failures.js";
 import { survivable } from "./wiring/passing-faults.js";
@@ -165,6 +166,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
           { git: disks.shareUsed("git"), relay: disks.shareUsed("relay") },
           live.current.diskEventsMaxPercent,
         ),
+      dailyBytes: new DailyBytes(clock, () => dailyByteLimits(live.current)),
       clock,
       observer: notingParseFailures(relayMetrics.intakeObserver, logger),
       get maxFutureSeconds() {

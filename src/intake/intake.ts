@@ -12,6 +12,7 @@ import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/even
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/port.js";
 import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Transaction } from "../store/port.js";
+import type { DailyBytes } from "./daily-bytes.js";
 
 export type IntakeAnswer =
   | {
@@ -54,6 +55,8 @@ export interface IntakeParts {
   readonly clock: Clock;
   readonly observer: IntakeObserver;
   readonly maxFutureSeconds: number;
+  /** What clients may have us keep in a day; absent where there are none. */
+  readonly dailyBytes?: Pick<DailyBytes, "take">;
   /** Why nothing like it is taken now, whoever sent it (a disk that is nearly full). */
   readonly refusedAtOnce?: (event: NostrEvent) => Refusal | undefined;
 }
@@ -85,6 +88,19 @@ export function createIntake(parts: IntakeParts): Intake {
     const verified = await verifier.verify(event);
     if (!verified) return refuse("bad-signature", "the signature does not belong to this pubkey and id");
     if (held) return duplicate;
+    const bytes = source.type === "client" ? parts.dailyBytes?.take(verified, source.ip) : undefined;
+    if (bytes && !bytes.ok) return bytes;
+    let isKept = false;
+    try {
+      const answer = await decide(verified, source, nowSeconds);
+      isKept = answer.ok && (answer.outcome === "stored" || answer.outcome === "held");
+      return answer;
+    } finally {
+      if (!isKept) bytes?.giveBack();
+    }
+  }
+
+  async function decide(verified: VerifiedEvent, source: Source, nowSeconds: number): Promise<IntakeAnswer> {
     const { verdict, answer } = await store.transact((tx) => decideAndWrite(tx, verified, source));
     parts.decisions?.note(decisionRecord(verified, source, verdict, nowSeconds));
     if (!verdict.ok || !answer.ok) return answer;
@@ -95,7 +111,7 @@ export function createIntake(parts: IntakeParts): Intake {
       const isServed = await parts.git.follow(verified, verdict);
       return isServed ? { ok: true, outcome: "stored", message: "" } : answer;
     } catch (error) {
-      parts.git.failed(event, error);
+      parts.git.failed(verified, error);
       return refuse("internal", "it was kept, but git could not follow: try again later");
     }
   }

@@ -32,6 +32,10 @@ export const refusalPrefixes = {
   "too-many": "blocked",
   "too-many-waiting": "rate-limited",
   "rate-limited": "rate-limited",
+  // Enough for a day.
+  "author-bytes": "rate-limited",
+  "repository-bytes": "rate-limited",
+  "address-bytes": "rate-limited",
   // Our own fault, or the disk's.
   busy: "rate-limited",
   "disk-full": "error",

@@ -98,7 +98,7 @@ export const defaultRelayLimits: RelayLimits = {
   maxBufferedLiveEvents: 1_000,
   maxBufferedLiveBytes: 256 * 1024,
   pauseAtBytes: mebibyte,
-  outgoing: { inAll: 128 * mebibyte, perAddress: 48 * mebibyte },
+  outgoing: { inAll: 128 * mebibyte, perAddress: 42 * mebibyte },
   incoming: { inAll: 96 * mebibyte, perAddress: 32 * mebibyte },
   filters: { inAll: 96 * mebibyte, perAddress: 32 * mebibyte },
   closeAtBytes: 32 * mebibyte,

@@ -53,13 +53,16 @@ export class Publishing {
     const { parts, visit } = this.#connection;
     const limits = parts.limits();
     if (this.#connection.isClosing) return refuse("shutting-down", "the server is shutting down: try again later");
-    if (
-      !this.#rate.take(perMinute(limits.eventsPerMinutePerConnection), parts.clock.monotonicMs()) ||
-      !visit.takeEvent()
-    ) {
+    const rate = perMinute(limits.eventsPerMinutePerConnection);
+    const nowMs = parts.clock.monotonicMs();
+    if (this.#rate.waitMs(rate, nowMs) > 0 || !visit.maySendEvents) {
       return refuse("rate-limited", "too many events: slow down and send this one again in a minute");
     }
     const parsed = parseEvent(value);
+    const cost = parsed.ok ? costOf(parsed.event) : 1;
+    if (!this.#rate.take(rate, nowMs, cost) || !visit.takeEvent(cost)) {
+      return refuse("rate-limited", `this event counts as ${cost}: slow down and send it again in a few minutes`);
+    }
     if (!parsed.ok) return parsed;
     if (isLongerThan(limits.maxEventBytes, parsed.event.raw)) {
       return refuse("too-large", `an event may have at most ${limits.maxEventBytes} bytes`);
@@ -89,6 +92,19 @@ export class Publishing {
       outbox.send({ type: "OK", id, accepted: false, text: refusalText(refusal) });
     } else outbox.send(noticeOf(refusal));
   }
+}
+
+const tagsAsOneEvent = 100;
+
+/**
+ * How much work an event is, in plain events (threats.md row 39): each target of a deletion is looked up and removed, and
+ * every tag of others is indexed and may be looked up.
+ */
+function costOf({ kind, tags }: NostrEvent): number {
+  if (kind !== kinds.deletion) return 1 + Math.floor(tags.length / tagsAsOneEvent);
+  let targets = 0;
+  for (const [name] of tags) if (name === "e" || name === "a") targets++;
+  return Math.max(1, targets);
 }
 
 /** A character is one to three bytes of UTF-8: most texts need no counting. */

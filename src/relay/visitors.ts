@@ -14,8 +14,10 @@ interface Visitor {
 }
 
 export interface Visit {
-  /** Takes one event from the address's rate. */
-  takeEvent(): boolean;
+  /** Whether the address may send another event now. */
+  readonly maySendEvents: boolean;
+  /** Takes an event from the address's rate, as many times as it is work. */
+  takeEvent(cost: number): boolean;
   /** Takes from how much the address may send that is not understood. */
   takeBadFrame(cost: number): boolean;
   end(): void;
@@ -31,8 +33,12 @@ class Presence implements Visit {
     this.#visitor = visitor;
   }
 
-  takeEvent(): boolean {
-    return this.#visitors.takeEvent(this.#visitor);
+  get maySendEvents(): boolean {
+    return this.#visitors.maySendEvents(this.#visitor);
+  }
+
+  takeEvent(cost: number): boolean {
+    return this.#visitors.takeEvent(this.#visitor, cost);
   }
 
   takeBadFrame(cost: number): boolean {
@@ -104,8 +110,12 @@ export class Visitors {
     return new Presence(this, visitor);
   }
 
-  takeEvent(visitor: Visitor): boolean {
-    return visitor.events.take(perMinute(this.#limits().eventsPerMinutePerIp), this.#clock.monotonicMs());
+  maySendEvents(visitor: Visitor): boolean {
+    return visitor.events.waitMs(perMinute(this.#limits().eventsPerMinutePerIp), this.#clock.monotonicMs()) === 0;
+  }
+
+  takeEvent(visitor: Visitor, cost: number): boolean {
+    return visitor.events.take(perMinute(this.#limits().eventsPerMinutePerIp), this.#clock.monotonicMs(), cost);
   }
 
   takeBadFrame(visitor: Visitor, cost: number): boolean {

@@ -3,11 +3,19 @@
 import { type AdmissionCaps, defaultCaps } from "../admission/caps.js";
 import { type AdmissionLists, repositoryList } from "../admission/lists.js";
 import type { ArchiveSettings } from "../admission/settings.js";
+import type { ByteLimits } from "../base/budget/bytes.js";
 import type { Config } from "../config/config.js";
 import { defaultLimits, type GitHttpLimits } from "../git/http-types.js";
 import type { PackBudgets } from "../git/types.js";
+import type { DailyByteLimits } from "../intake/daily-bytes.js";
 import type { PurgatorySettings } from "../purgatory/settings.js";
 import { defaultRelayLimits, type RelayLimits } from "../relay/limits.js";
+
+/** No address gets more than a third of what there is, but each can use its other limits. */
+const shared = (inAll: number, least = 0): ByteLimits => {
+  const perAddress = Math.max(Math.floor(inAll / 3), least);
+  return { inAll: Math.max(inAll, perAddress), perAddress };
+};
 
 export const relayLimits = (config: Config): RelayLimits => ({
   ...defaultRelayLimits,
@@ -31,6 +39,9 @@ export const relayLimits = (config: Config): RelayLimits => ({
   eventsPerMinutePerIp: config.eventsPerMinutePerIp,
   connectionsPerIp: config.maxConnectionsPerIp,
   maxConnections: config.maxConnections,
+  outgoing: shared(config.sendTotalMaxBytes),
+  incoming: shared(config.receiveTotalMaxBytes, config.maxMessageBytes * 2),
+  filters: shared(config.filtersTotalMaxBytes),
   pauseAtBytes: config.sendPauseBytes,
   closeAtBytes: config.sendMaxBytes,
   stalledMs: config.sendStallSecs * 1_000,
@@ -40,6 +51,12 @@ export const relayLimits = (config: Config): RelayLimits => ({
   reconciliationFrameBytes: config.negentropyMaxFrameBytes,
   maxReconciliationRecords: config.negentropyMaxRecords,
   maxReconciliationRecordsInAll: config.negentropyTotalMaxRecords,
+});
+
+export const dailyByteLimits = (config: Config): DailyByteLimits => ({
+  perAuthor: config.eventsPerDayPerAuthorBytes,
+  perRepository: config.eventsPerDayPerRepositoryBytes,
+  perAddress: config.eventsPerDayPerIpBytes,
 });
 
 export const admissionCaps = (config: Config): AdmissionCaps => ({

@@ -20,6 +20,10 @@ test("as much at once as a period allows, then as it grows back; what is too muc
   for (const [atMs, amount, isTaken] of steps) assert.equal(bucket.take(rate, atMs, amount), isTaken, `${atMs}`);
   assert.equal(bucket.waitMs(rate, 61_000, 3), 3_000);
   assert.equal(bucket.waitMs(rate, 64_000, 3), 0);
+  bucket.give(50);
+  assert.ok(bucket.take(rate, 64_000, 53), "what was not used can be taken again");
+  bucket.give(1_000);
+  assert.ok(!bucket.take(rate, 64_000, 60) || !bucket.take(rate, 64_000, 1), "never more than a period allows");
 });
 
 test("more than a whole period's worth passes once, from a full bucket, and is paid back", () => {

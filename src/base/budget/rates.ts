@@ -31,6 +31,11 @@ export class TokenBucket {
     return true;
   }
 
+  /** What was taken and not used. */
+  give(amount: number): void {
+    this.#tokens += amount;
+  }
+
   /** When so much can be taken; 0: now. */
   waitMs(rate: Rate, nowMs: number, amount = 1): number {
     this.#refill(rate, nowMs);
@@ -59,6 +64,10 @@ export class Rates {
 
   take(key: string, nowMs: number, amount = 1): boolean {
     return this.#bucket(key, nowMs).take(this.rate(), nowMs, amount);
+  }
+
+  give(key: string, amount: number): void {
+    this.#buckets.get(key)?.give(amount);
   }
 
   waitMs(key: string, nowMs: number, amount = 1): number {

@@ -4,6 +4,7 @@ import { bytes, days, seconds, wholeNumber } from "../kinds.js";
 import { limit, type SettingTable } from "../setting.js";
 
 const atLeastOne = wholeNumber({ min: 1 });
+const atLeastOneMebibyte = bytes({ min: 2 ** 20 });
 // What the parser of events and the store take at most, whatever is set here.
 const largestEventBytes = 2 ** 20;
 const mostDeletionTargets = 1_000;
@@ -31,6 +32,21 @@ export const relaySettings = {
   NGIT_DEFAULT_LIMIT: limit(atLeastOne, "500", "Events that other filters without a limit answer."),
   NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: limit(atLeastOne, "600", "Events one connection may send in a minute."),
   NGIT_EVENTS_PER_MINUTE_PER_IP: limit(atLeastOne, "3000", "Events one IP may send in a minute."),
+  NGIT_EVENTS_PER_DAY_PER_AUTHOR_BYTES: limit(
+    atLeastOneMebibyte,
+    "256MiB",
+    "Bytes of events that are kept in a day for one author.",
+  ),
+  NGIT_EVENTS_PER_DAY_PER_REPOSITORY_BYTES: limit(
+    atLeastOneMebibyte,
+    "512MiB",
+    "Bytes of events that are kept in a day about one repository; its owner's do not count.",
+  ),
+  NGIT_EVENTS_PER_DAY_PER_IP_BYTES: limit(
+    atLeastOneMebibyte,
+    "512MiB",
+    "Bytes of events that are kept in a day from one IP (IPv6: one /64).",
+  ),
   NGIT_MAX_FUTURE_SECS: limit(seconds(), "15m", "How far ahead of our clock an event's created_at may be."),
   NGIT_MAX_DELETION_TARGETS: limit(
     wholeNumber({ min: 1, max: mostDeletionTargets }),
@@ -62,6 +78,21 @@ export const relaySettings = {
     "Unsent bytes of a connection at which reading the store for it pauses.",
   ),
   NGIT_SEND_MAX_BYTES: limit(bytes({ min: 65_536 }), "32MiB", "Unsent bytes at which a connection is closed."),
+  NGIT_SEND_TOTAL_MAX_BYTES: limit(
+    atLeastOneMebibyte,
+    "128MiB",
+    "Unsent bytes of all connections at which the slowest are closed; a third of it for one IP.",
+  ),
+  NGIT_RECEIVE_TOTAL_MAX_BYTES: limit(
+    bytes({ min: 2 ** 24 }),
+    "96MiB",
+    "Unfinished and unanswered messages of all connections, in bytes; a third of it for one IP.",
+  ),
+  NGIT_FILTERS_TOTAL_MAX_BYTES: limit(
+    atLeastOneMebibyte,
+    "96MiB",
+    "What the open subscriptions of all connections may hold; a third of it for one IP.",
+  ),
   NGIT_SEND_STALL_SECS: limit(seconds({ min: 1 }), "60", "A client that takes nothing for this long is closed."),
   NGIT_PING_INTERVAL_SECS: limit(seconds({ min: 1 }), "30", "Time between pings to a client."),
   NGIT_UNHOST_GRACE_DAYS: limit(days(), "90", "How long the data of a repository that left or was deleted is kept."),
