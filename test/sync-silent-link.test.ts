@@ -67,3 +67,14 @@ test("a relay that speaks now and then keeps its link, with a ping every half mi
   while (pings < expected) await once(theirs, "ping");
   assert.equal(pings, expected);
 });
+
+test("a relay whose frames wait because this process stood still is not silent, and is if it says nothing after that", async (context) => {
+  const { clock, endedMs } = await linked(context);
+  clock.advance(1_000);
+  clock.standStill(80_000);
+  assert.equal(endedMs(), undefined);
+  clock.advance(59_999);
+  assert.equal(endedMs(), undefined);
+  clock.advance(1);
+  assert.equal(endedMs(), 141_000);
+});

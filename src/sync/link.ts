@@ -107,6 +107,8 @@ export class Link {
     this.#cancelPing = this.#clock.after(Math.max(0, dueMs - nowMs), () => {
       if (this.#ended) return;
       const laterMs = this.#clock.monotonicMs();
+      // A look that comes far too late: we stood still, and what the relay said may wait in the socket.
+      if (laterMs - dueMs > pingMs) this.#heardMs = laterMs;
       if (!this.#paused && laterMs - this.#heardMs >= silentMs) {
         this.#end();
         return;

@@ -43,6 +43,15 @@ export class ManualClock implements Clock {
     this.#monotonicMs = end;
   }
 
+  /** The process was stopped: time passed, and the timers that were due meanwhile fire late. */
+  standStill(ms: number): void {
+    this.#wallMs += ms;
+    this.#monotonicMs += ms;
+    const late = this.#timers.filter((timer) => timer.at <= this.#monotonicMs).sort((a, b) => a.at - b.at);
+    this.#timers = this.#timers.filter((timer) => !late.includes(timer));
+    for (const { callback } of late) callback();
+  }
+
   /** What an operator or NTP does: the wall clock jumps, durations do not. */
   jumpWall(ms: number): void {
     this.#wallMs += ms;
