@@ -93,7 +93,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const { secret, service } = identityOf(config);
 
     const registry = new Registry();
-    const store = parts.store ?? (await openStore(config, clock));
+    const store = parts.store ?? (await openStore(config, clock, (sentence) => logger.info(sentence)));
     if (!parts.store) closing.add("store", () => store.close());
 
     const decisions = new DecisionLog({

@@ -6,12 +6,12 @@ import { openLmdbStore } from "../store/lmdb/open.js";
 import { createMemoryStore } from "../store/memory/create.js";
 import type { Store } from "../store/port.js";
 
-export async function openStore(config: Config, clock: Clock): Promise<Store> {
+export async function openStore(config: Config, clock: Clock, tell?: (sentence: string) => void): Promise<Store> {
   switch (config.databaseBackend) {
     case "memory":
       return createMemoryStore({ clock });
     case "lmdb":
-      return openLmdbStore(config.relayDataPath, { clock });
+      return openLmdbStore(config.relayDataPath, { clock, ...(tell && { tell }) });
     case "postgres":
       throw new Error("the postgres backend is refused when settings are read");
   }

@@ -62,8 +62,11 @@ export interface Backend {
   scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[];
   seqOfId(id: EventId): Sequence | undefined;
   seqOfAddress(address: string): Sequence | undefined;
-  /** With `memory` the row lies there, until it is used again. */
-  row(seq: Sequence, memory?: PageMemory): DiskRow | undefined;
+  /**
+   * With `memory` the row lies there, until it is used again. `isWanted` may look at the header (not at the text) of a row
+   * that is not copied yet: of large rows only those that are wanted cost their size.
+   */
+  row(seq: Sequence, memory?: PageMemory, isWanted?: (header: DiskRow) => boolean): DiskRow | undefined;
   /** Ids (32 bytes each) of rows, by ascending sequence numbers; zeros when a row is gone. */
   copyIds(seqs: Float64Array, into: Uint8Array, from: number, to: number): void;
   /** Records with `after < seq ≤ upTo`, at most `max`, and whether they reach `upTo`. */

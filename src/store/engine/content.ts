@@ -46,10 +46,10 @@ export class Content {
     return this.layers.active.row(seq) ?? this.layers.frozen?.row(seq);
   }
 
-  row(seq: Sequence, view: Sequence, memory?: PageMemory): AnyRow | undefined {
+  row(seq: Sequence, view: Sequence, memory?: PageMemory, isWanted?: (header: DiskRow) => boolean): AnyRow | undefined {
     const row = this.inMemory(seq);
     if (row) return row.isSeenAt(view) ? row : undefined;
-    return seq <= view ? this.backend.row(seq, memory) : undefined;
+    return seq <= view ? this.backend.row(seq, memory, isWanted) : undefined;
   }
 
   withId(id: EventId, view: Sequence): AnyRow | undefined {

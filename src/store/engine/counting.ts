@@ -1,7 +1,8 @@
 // Answers that need no texts: how many events match, and their times and ids (what negentropy compares). When a
 // filter is covered by index terms, only entries are walked; expired events are few and are known from their own list.
 
-import { type Filter, matcherOf, matchesNothing } from "../../nostr/filter.js";
+import type { NostrEvent } from "../../nostr/event.js";
+import { type Filter, type Matcher, matcherOf, matchesNothing } from "../../nostr/filter.js";
 import type { Sequence, TimedIds } from "../port.js";
 import type { Entry } from "./order.js";
 import { planOf, type Residual } from "./plan.js";
@@ -45,13 +46,25 @@ async function walk(
     if (entry.seq > upTo || expired.has(entry.seq)) continue;
     const own = entry instanceof Row ? entry : content.inMemory(entry.seq);
     if (own && !own.isSeenAt(view)) continue;
-    if (matches) {
-      const row = own ?? content.row(entry.seq, view);
-      if (!row || !matches(matchable(row))) continue;
-    }
+    if (matches && !(own ? matches(matchable(own)) : matchesOnDisk(sight, entry, residual, matches))) continue;
     if (!visit(entry)) return false;
   }
   return true;
+}
+
+/** A header is judged where it lies: nothing is copied. */
+function matchesOnDisk({ content, view }: Sight, { seq }: Entry, residual: Residual, matches: Matcher): boolean {
+  let isMatch = false;
+  const look = (header: NostrEvent): boolean => {
+    isMatch = matches(header);
+    return false;
+  };
+  if (residual === "header") content.row(seq, view, undefined, look);
+  else {
+    const row = content.row(seq, view);
+    isMatch = row !== undefined && matches(matchable(row));
+  }
+  return isMatch;
 }
 
 export async function countMatches(

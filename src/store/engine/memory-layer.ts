@@ -129,11 +129,12 @@ export class MemoryLayer {
       this.#lists.set(term, entry);
       return;
     }
+    if (there === entry) return;
     const list = Array.isArray(there) ? there : [there];
     if (list !== there) this.#lists.set(term, list);
     const index = lowerBound(list, entry);
     if (index === list.length) list.push(entry);
-    else list.splice(index, 0, entry);
+    else if (list[index] !== entry) list.splice(index, 0, entry);
   }
 
   #delete(term: string, entry: Entry): void {

@@ -1,12 +1,23 @@
 // Which index lists answer a filter. The choice is by kind of index, not by statistics: ids, addresses, words, the
-// tag that usually names fewest events, author with kind, author, kind, everything.
+// tag that usually names fewest events (with the kind, where such lists are kept), author with kind, author, kind,
+// everything.
 
 import { addressText } from "../../nostr/address.js";
 import { isAddressable } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
 import { searchWords } from "../../nostr/search.js";
-import { everything, isIndexedTag, ofAuthor, ofAuthorAndKind, ofKind, ofTag, ofWord } from "./terms.js";
+import {
+  everything,
+  isIndexedTag,
+  isListedByTagAndKind,
+  ofAuthor,
+  ofAuthorAndKind,
+  ofKind,
+  ofTag,
+  ofTagAndKind,
+  ofWord,
+} from "./terms.js";
 
 /** What the terms do not say about a candidate: nothing more to check, its header fields, or its whole content. */
 export type Residual = "none" | "header" | "content";
@@ -45,7 +56,15 @@ export function planOf(filter: Filter): Plan {
   const product = authors && kinds && authors.length * kinds.length <= maxProductTerms;
   const rankOfRest = product ? rankOfAuthorAndKind : authors ? rankOfAuthor : Number.POSITIVE_INFINITY;
   if (best && best.rank < rankOfRest) {
-    const terms = (tags?.get(best.name) ?? []).map((value) => ofTag(best.name, value));
+    const values = tags?.get(best.name) ?? [];
+    if (
+      kinds?.every((kind) => isListedByTagAndKind(best.name, kind)) &&
+      kinds.length * values.length <= maxProductTerms
+    ) {
+      const terms = values.flatMap((value) => kinds.map((kind) => ofTagAndKind(best.name, value, kind)));
+      return { type: "terms", terms, residual: names.length > 1 ? "content" : authors ? "header" : "none" };
+    }
+    const terms = values.map((value) => ofTag(best.name, value));
     return { type: "terms", terms, residual: names.length > 1 ? "content" : authors || kinds ? "header" : "none" };
   }
   const covered: Residual = names.length > 0 ? "content" : "none";

@@ -5,6 +5,7 @@ import type { NostrEvent } from "../../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../../nostr/filter.js";
 import { searchMatcher } from "../../nostr/search.js";
 import type { Sequence, StoredRow } from "../port.js";
+import type { DiskRow } from "./backend.js";
 import type { AnyRow, Content } from "./content.js";
 import { compareEntries, type Entry } from "./order.js";
 import type { PageMemory } from "./page-memory.js";
@@ -57,6 +58,12 @@ function rowMatcher(filter: Filter, plan: Plan): RowMatcher {
     if (row instanceof Row || !list) return matches(matchable(row));
     return headerMatches(row) && (row.hasText(list.tagText) || matches(row));
   };
+}
+
+/** What the header alone says against a row, where the index has not asked it already. */
+function headerMatcher({ authors, kinds }: Filter, plan: Plan): Matcher | undefined {
+  if (plan.type !== "terms" || plan.residual !== "header") return undefined;
+  return matcherOf({ ...(authors && { authors }), ...(kinds && { kinds }) });
 }
 
 /** Opens the lists of a plan one by one, so that a filter of 5,000 values can be opened in slices too. */
@@ -115,6 +122,7 @@ class Candidates {
 class FilterCursor {
   readonly #candidates: Candidates;
   readonly #matches: RowMatcher;
+  readonly #isWanted: ((header: DiskRow) => boolean) | undefined;
   #left: number;
   head: AnyRow | undefined;
   isDone = false;
@@ -127,6 +135,7 @@ class FilterCursor {
     const plan = planOf(filter);
     this.#candidates = new Candidates(sight, filter, plan);
     this.#matches = rowMatcher(filter, plan);
+    this.#isWanted = headerMatcher(filter, plan);
     this.#left = filter.limit ?? Number.POSITIVE_INFINITY;
   }
 
@@ -150,7 +159,7 @@ class FilterCursor {
   #judge(entry: Entry): AnyRow | undefined {
     const { content, view, upTo, nowSeconds } = this.sight;
     if (entry.seq > upTo) return undefined;
-    const row = content.row(entry.seq, view, this.memory);
+    const row = content.row(entry.seq, view, this.memory, this.#isWanted);
     if (!row) return undefined;
     if (!isExpired(row, nowSeconds) && this.#matches(row, this.#candidates.list)) return row;
     if (!(row instanceof Row)) this.memory?.untake();

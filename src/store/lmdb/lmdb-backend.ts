@@ -111,9 +111,10 @@ export class LmdbBackend implements Backend {
     return value && readSeq(value, 0);
   }
 
-  row(seq: Sequence, memory?: PageMemory): DiskRow | undefined {
+  row(seq: Sequence, memory?: PageMemory, isWanted?: (header: DiskRow) => boolean): DiskRow | undefined {
     const shared = this.#record(seq);
     if (!shared || isRemoval(shared)) return undefined;
+    if (isWanted && !isWanted(new LogRow(seq, asBuffer(shared)))) return undefined;
     // Small copies come from Node's pool. Larger blocks would be fewer, but a slow reader's row would keep a whole one.
     const record = memory ? memory.take(shared.length) : Buffer.allocUnsafe(shared.length);
     record.set(shared.subarray(0, shared.length));

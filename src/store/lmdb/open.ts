@@ -7,6 +7,7 @@ import { EngineStore } from "../engine/engine.js";
 import type { Store } from "../port.js";
 import { DatabaseFiles } from "./files.js";
 import { LmdbBackend } from "./lmdb-backend.js";
+import { formatVersion, isKnownFormat, migrate } from "./migration.js";
 import { metaNumber, setMeta } from "./rows.js";
 
 export interface LmdbStoreOptions {
@@ -18,19 +19,20 @@ export interface LmdbStoreOptions {
   readonly freeBytes?: () => Promise<number>;
   /** How many events wait in memory before they are indexed on disk. */
   readonly indexAtRows?: number;
-  /** To look at a copy without changing a byte of it. */
+  /** To look at a copy without changing a byte of it. One of an earlier format answers by id and by row only. */
   readonly readOnly?: boolean;
+  /** Hears what opening takes time for. */
+  readonly tell?: (sentence: string) => void;
 }
 
 export const defaultReserveBytes = 128 * 2 ** 20;
 const defaultIndexAtRows = 5_000;
-const formatVersion = 1;
 
 export async function openLmdbStore(folder: string, options: LmdbStoreOptions = {}): Promise<Store> {
   const files = new DatabaseFiles(folder, options.readOnly);
   const database = files.open();
   const version = metaNumber(database, "version");
-  if ((version !== undefined || options.readOnly) && version !== formatVersion) {
+  if ((version !== undefined || options.readOnly) && !isKnownFormat(version ?? 0)) {
     await database.close();
     throw new Error(`the store in ${folder} has format ${version}; this program reads format ${formatVersion}`);
   }
@@ -49,6 +51,11 @@ export async function openLmdbStore(folder: string, options: LmdbStoreOptions = 
     freeBytes: options.freeBytes ?? (() => freeBytesOf(folder)),
     indexAtRows: options.indexAtRows ?? defaultIndexAtRows,
   });
+  if (version !== undefined && version < formatVersion && !options.readOnly) {
+    options.tell?.(`the store has format ${version}: bringing it to format ${formatVersion}`);
+    const rows = await migrate(database, backend, seed);
+    options.tell?.(`the store has format ${formatVersion} now, ${rows} events were listed anew`);
+  }
   // What the last run left unindexed does not stay in memory until something is written.
   backend.published();
   return new EngineStore(backend, backend.layers, { clock, maxQueuedWorks });
