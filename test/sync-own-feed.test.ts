@@ -62,3 +62,23 @@ test("a reply that came before the comment it answers is judged again when a cli
     [reply.id],
   );
 });
+
+test("the end of a state is told with its address: an older one may be the newest now", async (context) => {
+  const store = createMemoryStore({ clock: systemClock });
+  context.after(() => store.close());
+  const state = sign(keyOf("feed"), { kind: 30618, tags: [["d", "tool"]] });
+  await store.transact((tx) => tx.put(state as VerifiedEvent));
+  const stop = new AbortController();
+  context.after(() => stop.abort());
+  let replayed: () => void = () => undefined;
+  const replayEnds = new Promise<void>((resolve) => (replayed = resolve));
+  let heard: (input: Input) => void = () => undefined;
+  const hearing = new Promise<Input>((resolve) => (heard = resolve));
+  const following = followFeed(store, (input) => heard(input), replayed, stop.signal);
+  await replayEnds;
+  await store.transact((tx) => tx.remove(state.id, "ban"));
+  const address = `30618:${state.pubkey}:tool`;
+  assert.deepEqual(await hearing, { type: "removed", id: state.id, cause: "ban", address });
+  stop.abort();
+  await following;
+});

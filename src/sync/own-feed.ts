@@ -24,9 +24,12 @@ async function inputOf(store: Store, entry: FeedEntry, isReplaying: boolean): Pr
     }
     return !isReplaying || rootKinds.includes(event.kind) ? { type: "accepted", event } : undefined;
   }
-  if (!isFollowed(entry.kind)) return undefined;
-  const { id, cause, address } = entry;
-  return { type: "removed", id, cause, ...(entry.kind === kinds.announcement && address !== undefined && { address }) };
+  const { id, kind, cause, address } = entry;
+  // With a state's end an older one may be the newest.
+  const isEndOfState = kind === kinds.state && !isReplaying;
+  if (!isFollowed(kind) && !isEndOfState) return undefined;
+  const isAddressed = address !== undefined && (kind === kinds.announcement || kind === kinds.state);
+  return { type: "removed", id, cause, ...(isAddressed && { address }) };
 }
 
 /** Ends when the signal aborts or the store closes. `replayed` is called once, when history has been told. */

@@ -1,24 +1,21 @@
-// Events that arrive, and what intake says of them (spec "What happens to an event that arrives"). What matches none
-// of our filters is dropped; the rest goes to intake like any client's event; verdicts move budgets, memory, counts.
+// Events that arrive (spec "What happens to an event that arrives"): what matches none of our filters is dropped, the rest
+// goes to intake like any client's event, as far as budgets have room. What intake says: verdicts.ts.
 
 import type { NostrEvent } from "../../nostr/event.js";
 import { tagValue } from "../../nostr/event.js";
-import { gitDataKinds, kinds } from "../../nostr/kinds.js";
+import { kinds } from "../../nostr/kinds.js";
 import type { Account, Offer } from "./budgets.js";
-import { disconnect } from "./connection.js";
 import { authorKinds } from "./filters.js";
 import { allStatesItem, announcementsItem, repositoryItem, rootItem, stateItem } from "./items.js";
 import type { Job } from "./job.js";
 import { listen } from "./listening.js";
-import { reconsider } from "./live-set.js";
-import type { Arrival, EventSource, Input, RelayKey } from "./messages.js";
-import { isOurs, isTrouble } from "./refusals.js";
+import type { Arrival, RelayKey } from "./messages.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
-import { log, tally } from "./telling.js";
+import { tally } from "./telling.js";
 
 const addressTag = /^[aAq]$/;
-const idTag = /^[eEq]$/;
+export const idTag = /^[eEq]$/;
 
 /** Whether any layer asks this relay for the event. */
 export function isAskedFor(state: SyncState, relay: Relay, event: NostrEvent, job: Job | undefined): boolean {
@@ -90,7 +87,7 @@ export function offer(state: SyncState, key: RelayKey, arrival: Arrival, step: S
 }
 
 /** How many new events the relay may bring before its day is over. */
-function roomToday({ config }: SyncState, relay: Relay, step: Step): number {
+export function roomToday({ config }: SyncState, relay: Relay, step: Step): number {
   const nowMs = step.now.monotonicMs;
   if (nowMs - relay.dayStartMs >= config.dayMs) {
     relay.dayStartMs = nowMs;
@@ -125,7 +122,7 @@ export function drop(relay: Relay | undefined, label: string, step: Step): void 
   tally(step, "dropped_events", relay, label);
 }
 
-function oneOfferLess(state: SyncState, relay: Relay | undefined, step: Step): void {
+export function oneOfferLess(state: SyncState, relay: Relay | undefined, step: Step): void {
   if (!relay) return;
   relay.offersInFlight = Math.max(0, relay.offersInFlight - 1);
   for (const arrival of relay.held.splice(0)) offer(state, relay.key, arrival, step);
@@ -135,116 +132,4 @@ function oneOfferLess(state: SyncState, relay: Relay | undefined, step: Step): v
   relay.readingPaused = false;
   listen(state, relay, step.now.monotonicMs);
   if (relay.status === "connected") step.out.push({ type: "resumeReading", relay: relay.key, link: relay.link });
-}
-
-/** What waited for this verdict goes to intake, or is for another day. */
-function settleBudget(state: SyncState, account: Account, isNew: boolean, step: Step): void {
-  const { budgets, relays } = state;
-  const wasOver = budgets.isOver(account);
-  const held = budgets.settle(account, isNew);
-  if (!budgets.isOver(account)) {
-    step.out.push(...held);
-    return;
-  }
-  if (!wasOver)
-    log(step, "warn", "coordinate" in account ? "repository-budget-hit" : "author-budget-hit", undefined, account);
-  for (const { relay: key } of held) {
-    drop(relays.get(key), "over-budget", step);
-    oneOfferLess(state, relays.get(key), step);
-  }
-}
-
-/** Layer 1 and the state layer ask for what strangers wrote: that we refuse most of it is not the relay's fault. */
-const isExpectedRefusal = (event: NostrEvent): boolean =>
-  event.kind === kinds.announcement || event.kind === kinds.state;
-
-export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdict" }>, step: Step): void {
-  const { event, outcome, source } = input;
-  const { config } = state;
-  const relay = state.relays.get(input.relay);
-  const isNew = outcome.type === "stored" || outcome.type === "held";
-  if (isNew && relay) countNew(state, relay, step);
-  oneOfferLess(state, relay, step);
-  if (input.account) settleBudget(state, input.account, isNew, step);
-  state.remembered.note(event, outcome, input.relay, step.now, step.out);
-  if ((outcome.type === "held" || outcome.type === "waiting") && gitDataKinds.has(event.kind)) {
-    step.out.push({ type: "servedThere", relay: input.relay, id: event.id });
-  }
-  if (isNew) {
-    tally(step, "events", undefined, source);
-    if (source === "live") {
-      log(step, "debug", "live-event", relay, { id: event.id, kind: event.kind });
-      if (outcome.type === "stored" && input.isCurrent) {
-        step.out.push({ type: "observeLag", seconds: Math.max(0, step.now.wallMs / 1000 - event.created_at) });
-      }
-    }
-    if (relay && !input.layerFour) noteHistory(relay, source, step);
-    noteNew(state, relay, event, step);
-    if (outcome.type === "stored") judgeAgain(state, event, undefined, step);
-  }
-  if (!relay) return;
-  if (isTrouble(outcome)) resyncLater(state, relay, step);
-  if (isOurs(outcome)) return;
-  relay.judged += 1;
-  if (outcome.type === "refused" && !isExpectedRefusal(event)) relay.refused += 1;
-  if (relay.judged < config.refusedWindow) return;
-  const share = relay.refused / relay.judged;
-  relay.judged = 0;
-  relay.refused = 0;
-  if (share > config.refusedShare) pause(state, relay, "mostly-refused", config.refusedPauseMs, step);
-}
-
-/** What our own trouble lost is fetched with one full sync, when nothing was lost for a while; longer each time. */
-function resyncLater({ config, touched }: SyncState, relay: Relay, step: Step): void {
-  const waitMs = config.resyncAfterTroubleMs * 2 ** relay.resyncs;
-  relay.resyncMs = step.now.monotonicMs + Math.min(waitMs, config.maxResyncWaitMs);
-  touched.add(relay);
-}
-
-/** For the summaries; what live should have brought is also counted as a gap. */
-function noteHistory(relay: Relay, source: EventSource, step: Step): void {
-  if (source !== "startup" && source !== "reconnect" && source !== "daily") return;
-  relay.newSince[source] += 1;
-  if (source !== "startup") tally(step, "gap_events", relay);
-}
-
-function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, step: Step): void {
-  for (const [name, value] of event.tags) {
-    const root =
-      name !== undefined && value !== undefined && idTag.test(name) ? state.wanted.rootNumber(value) : undefined;
-    if (root === undefined) continue;
-    state.wanted.noteActivity(root, Math.min(event.created_at, step.now.wallMs / 1000));
-    if (relay) reconsider(state, relay, rootItem(root));
-  }
-}
-
-function countNew(state: SyncState, relay: Relay, step: Step): void {
-  const room = roomToday(state, relay, step) - 1;
-  relay.newToday += 1;
-  if (room > 0) return;
-  pause(state, relay, "relay-budget-hit", relay.dayStartMs + state.config.dayMs - step.now.monotonicMs, step);
-}
-
-function pause(state: SyncState, relay: Relay, code: string, forMs: number, step: Step): void {
-  state.health.of(relay.key).pausedUntilMs = step.now.monotonicMs + forMs;
-  log(step, "warn", code, relay, { forMs: Math.round(forMs) });
-  disconnect(state, relay, step);
-  state.touched.add(relay);
-}
-
-/** Something is here that may make rejected events valid: hot ones are offered at once, cold ones fetched. */
-export function judgeAgain(state: SyncState, event: NostrEvent, coordinate: string | undefined, step: Step): void {
-  const offered = new Set<string>();
-  for (const hot of state.remembered.hotFor(event, coordinate)) {
-    offered.add(hot.event.id);
-    if (state.remembered.cold.delete(hot.event.id)) step.out.push({ type: "forget", id: hot.event.id });
-    offer(state, hot.relay, { source: "direct", layerFour: false, event: hot.event }, step);
-  }
-  if (event.kind !== kinds.announcement) return;
-  for (const { id, relay: key } of state.remembered.coldFor(event, step.out)) {
-    const relay = state.relays.get(key);
-    if (!relay || offered.has(id) || relay.direct.length >= state.config.maxDirectIds) continue;
-    relay.direct.push(id);
-    state.touched.add(relay);
-  }
 }

@@ -60,6 +60,8 @@ class Rings {
   }
 }
 
+export type ColdId = Pick<RememberedId, "id" | "relay" | "reason">;
+
 export class ColdIds {
   readonly #slots = new Map<string, number>();
   readonly #byIdentifier = new Rings();
@@ -135,7 +137,7 @@ export class ColdIds {
   }
 
   /** First those by the given authors, then the newest of the others; at most `max`. */
-  withIdentifier(identifier: string, authors: ReadonlySet<string>, max: number): { id: EventId; relay: RelayKey }[] {
+  withIdentifier(identifier: string, authors: ReadonlySet<string>, max: number): ColdId[] {
     const marks = new Set([...authors].map(mark));
     const likely: number[] = [];
     const others: number[] = [];
@@ -147,7 +149,7 @@ export class ColdIds {
   }
 
   /** All whose reason is one of these. */
-  because(reasons: ReadonlySet<string>): { id: EventId; relay: RelayKey }[] {
+  because(reasons: ReadonlySet<string>): ColdId[] {
     return [...this.#slots.values()].filter((slot) => reasons.has(this.#reasons[slot]!)).map((slot) => this.#at(slot));
   }
 
@@ -158,7 +160,7 @@ export class ColdIds {
     return found;
   }
 
-  #at(slot: number): { id: EventId; relay: RelayKey } {
-    return { id: unpacked(this.#ids[slot]!), relay: this.#relays[slot]! };
+  #at(slot: number): ColdId {
+    return { id: unpacked(this.#ids[slot]!), relay: this.#relays[slot]!, reason: this.#reasons[slot]! };
   }
 }

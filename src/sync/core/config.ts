@@ -124,6 +124,9 @@ export const syncDefaults = {
   /** Cold ids fetched again because of one announcement. */
   maxRejudged: 500,
   maxDirectIds: 5000,
+  /** After the lists changed announcements are compared again, not more often than this, so many relays a minute. */
+  listsEveryMs: 10 * minute,
+  relaysComparedAtOnce: 50,
   /** Ids asked for in vain are asked for again after these. */
   owedDelaysMs: [10 * second, minute, 10 * minute, hour] as readonly number[],
   /** Offers to intake without a verdict before the relay's socket is no longer read. */

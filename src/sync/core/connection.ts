@@ -120,6 +120,13 @@ export function syncAgain(state: SyncState, relay: Relay, step: Step): void {
 export const isSyncing = (relay: Relay): boolean =>
   nextLayer(relay) !== undefined || relay.jobs.some((job) => job.kind === "batch");
 
+/** What was lost here is fetched with one full sync, when nothing was lost for a while; longer each time. */
+export function resyncLater({ config, touched }: SyncState, relay: Relay, step: Step): void {
+  const waitMs = config.resyncAfterTroubleMs * 2 ** relay.resyncs;
+  relay.resyncMs = step.now.monotonicMs + Math.min(waitMs, config.maxResyncWaitMs);
+  touched.add(relay);
+}
+
 /** A sync that is under way is not called off for another. */
 export const resyncDueMs = (relay: Relay): number => (isSyncing(relay) ? Number.POSITIVE_INFINITY : relay.resyncMs);
 

@@ -4,7 +4,7 @@
 // nothing but time, because every input looks at what is due first.
 
 import { meaningOf, meaningOfNegErr } from "./answers.js";
-import { drop, isAskedFor, onArrival, onVerdict } from "./arrivals.js";
+import { drop, isAskedFor, onArrival } from "./arrivals.js";
 import type { SyncConfig } from "./config.js";
 import { earlier, noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
 import { dueMsOf } from "./deadlines.js";
@@ -28,6 +28,7 @@ import { type Step, SyncState } from "./state.js";
 import { ignore, reconnect } from "./steering.js";
 import { applyWindow, followBootstrap } from "./targets.js";
 import { tidy } from "./tidying.js";
+import { onVerdict } from "./verdicts.js";
 
 type Loaded = Extract<Input, { type: "rememberedLoaded" | "naughtyLoaded" }>;
 type LinkInput = Extract<Input, { link: number }>;

@@ -2,15 +2,11 @@
 
 import { addressText, parseAddress } from "../../nostr/address.js";
 import { type NostrEvent, tagValue } from "../../nostr/event.js";
-import type { EventId } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
-import { judgeAgain } from "./arrivals.js";
-import { announcementsItem } from "./items.js";
 import type { Input } from "./messages.js";
+import { judgeAgain, listsChanged, newestGone, wantIds } from "./rejudging.js";
 import type { Step, SyncState } from "./state.js";
-import { followBootstrap } from "./targets.js";
 import type { Level } from "./wanted.js";
-import { makeFresh } from "./words.js";
 
 export type OwnInput = Extract<
   Input,
@@ -21,7 +17,7 @@ const coordinateOf = (event: NostrEvent): string =>
   addressText({ kind: kinds.announcement, pubkey: event.pubkey, identifier: tagValue(event, "d") ?? "" });
 
 export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void {
-  const { wanted, remembered } = state;
+  const { wanted } = state;
   switch (input.type) {
     case "accepted":
       if (input.event.kind !== kinds.announcement) {
@@ -35,7 +31,7 @@ export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void
       break;
     case "unwaiting":
       if (wanted.repos.get(input.coordinate)?.level === "state-only") wanted.removeRepo(input.coordinate);
-      remembered.forgetIdentifier(parseAddress(input.coordinate)?.identifier ?? "", step.out);
+      noteGone(state, input.coordinate, step);
       break;
     case "removed":
       removed(state, input, step);
@@ -44,21 +40,11 @@ export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void
       wanted.endReplay();
       break;
     case "listsChanged":
-      remembered.listsChanged(step.out, input.archive ?? false);
-      if (input.archive) archiveChanged(state, step);
+      listsChanged(state, input.archive ?? false, step);
       break;
     case "wantIds":
       wantIds(state, input.ids, input.coordinate);
       break;
-  }
-}
-
-/** What is mirrored has changed: announcements are asked for again, and new services followed from now on. */
-function archiveChanged(state: SyncState, step: Step): void {
-  followBootstrap(state, step);
-  for (const relay of state.relays.values()) {
-    makeFresh(state, relay, announcementsItem);
-    state.touched.add(relay);
   }
 }
 
@@ -72,23 +58,20 @@ function announce(state: SyncState, event: NostrEvent, level: Level, step: Step)
 }
 
 function removed(state: SyncState, input: Extract<OwnInput, { type: "removed" }>, step: Step): void {
-  const { wanted, remembered } = state;
+  const { wanted } = state;
   if (input.address === undefined) {
     wanted.removeRoot(input.id);
     return;
   }
   // A newer version takes its place and says itself what is wanted.
-  if (input.cause === "replaced" || wanted.repos.get(input.address)?.announcementId !== input.id) return;
-  wanted.removeRepo(input.address);
-  remembered.forgetIdentifier(parseAddress(input.address)?.identifier ?? "", step.out);
+  if (input.cause === "replaced") return;
+  const isAnnouncement = parseAddress(input.address)?.kind === kinds.announcement;
+  if (isAnnouncement && wanted.repos.get(input.address)?.announcementId !== input.id) return;
+  if (isAnnouncement) wanted.removeRepo(input.address);
+  noteGone(state, input.address, step);
 }
 
-function wantIds(state: SyncState, ids: readonly EventId[], coordinate: string): void {
-  const repo = state.wanted.repos.get(coordinate);
-  for (const relay of state.relays.values()) {
-    if (!relay.bootstrap && !repo?.placed.has(relay.ix)) continue;
-    const room = Math.max(0, state.config.maxDirectIds - relay.direct.length);
-    relay.direct.push(...ids.slice(0, room));
-    state.touched.add(relay);
-  }
+function noteGone(state: SyncState, text: string, step: Step): void {
+  const address = parseAddress(text);
+  if (address) newestGone(state, address, step);
 }

@@ -4,10 +4,10 @@
 
 import type { NostrEvent } from "../../nostr/event.js";
 import { tagValue } from "../../nostr/event.js";
-import type { EventId } from "../../nostr/ids.js";
+import type { EventId, Pubkey } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { RefusalCode } from "../../nostr/refusals.js";
-import { ColdIds } from "./cold-ids.js";
+import { type ColdId, ColdIds } from "./cold-ids.js";
 import type { SyncConfig } from "./config.js";
 import type { Command, Outcome, RelayKey, RememberedId, Time } from "./messages.js";
 import { byLists, forGood, notYet } from "./refusals.js";
@@ -133,28 +133,29 @@ export class Remembered {
   }
 
   /** An announcement is here or waits: forgets and returns the cold ids it may have made valid. */
-  coldFor(event: NostrEvent, out: Command[]): { id: EventId; relay: RelayKey }[] {
+  coldFor(event: NostrEvent, out: Command[]): ColdId[] {
     const identifier = tagValue(event, "d") ?? "";
     const authors = new Set([event.pubkey as string]);
     for (const tag of event.tags) {
       if (tag[0] === "maintainers") for (const key of tag.slice(1)) authors.add(key);
       else if (/^[Mmo]$/.test(tag[0] ?? "") && tag[1] !== undefined) authors.add(tag[1]);
     }
-    const found = this.cold.withIdentifier(identifier, authors, this.config.maxRejudged);
+    return this.#take(this.cold.withIdentifier(identifier, authors, this.config.maxRejudged), out);
+  }
+
+  /** What refused or superseded them is gone: forgets and returns them. */
+  takeIdentifier(author: Pubkey, identifier: string, out: Command[]): ColdId[] {
+    return this.#take(this.cold.withIdentifier(identifier, new Set([author]), this.config.maxRejudged), out);
+  }
+
+  /** Forgets and returns what was refused for one of these reasons. */
+  takeRefused(reasons: ReadonlySet<RefusalCode>, out: Command[]): ColdId[] {
+    return this.#take(this.cold.because(reasons), out);
+  }
+
+  #take(found: ColdId[], out: Command[]): ColdId[] {
     for (const { id } of found) this.#forget(id, out);
     return found;
-  }
-
-  /** The announcement that refused or superseded them is gone. */
-  forgetIdentifier(identifier: string, out: Command[]): void {
-    for (const { id } of this.cold.withIdentifier(identifier, new Set(), this.config.maxRejudged))
-      this.#forget(id, out);
-  }
-
-  /** `archive`: what was refused for not listing us may be mirrored now. */
-  listsChanged(out: Command[], archive: boolean): void {
-    const reasons = archive ? new Set<RefusalCode>([...byLists, "service-not-listed"]) : byLists;
-    for (const { id } of this.cold.because(reasons)) this.#forget(id, out);
   }
 
   tidy(time: Time, out: Command[]): void {

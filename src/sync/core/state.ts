@@ -40,6 +40,10 @@ export class SyncState {
   readingHeld = false;
   /** History downloads have used up their share until then (history.ts). */
   pacedUntilMs = 0;
+  /** rejudging.ts: the lists changed since announcements were last compared because of that. */
+  listsChanged = false;
+  listsComparedMs = Number.NEGATIVE_INFINITY;
+  readonly toCompare = new Set<Relay>();
   nextName = 1;
   nextJob = 1;
   nextLink = 1;

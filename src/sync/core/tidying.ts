@@ -3,6 +3,7 @@
 import type { Account } from "./budgets.js";
 import { disconnect } from "./connection.js";
 import { type Item, repositoryItem, rootItem, stateItem } from "./items.js";
+import { compareAfterLists } from "./rejudging.js";
 import { hasTargets } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { forgetRelay, placeTheRefused } from "./targets.js";
@@ -21,6 +22,7 @@ export function tidy(state: SyncState, step: Step): void {
   }
   if (forgot) placeTheRefused(state, step);
   state.remembered.tidy(step.now, step.out);
+  compareAfterLists(state, step);
   state.health.tidy((key) => state.relays.has(key), step.now);
   for (const account of state.budgets.turnDay(step.now.monotonicMs)) fetchAgain(state, account);
 }
