@@ -112,6 +112,7 @@ export class SyncEngine {
       if (this.#stop.signal.aborted) return;
       this.#step({ type: "rememberedLoaded", entries });
     }
+    this.#step({ type: "relaysLoaded", entries: await this.#kept.relays() });
     this.#step({ type: "naughtyLoaded", entries: await this.#kept.naughty(nowMs) });
   }
 
@@ -149,6 +150,7 @@ export class SyncEngine {
   }
 
   async close(): Promise<void> {
+    this.tell({ type: "stopping" });
     this.#stop.abort();
     this.#cancelWake();
     this.#connections.close();
@@ -180,6 +182,8 @@ export class SyncEngine {
       case "forget":
       case "saveNaughty":
       case "dropNaughty":
+      case "keepRelay":
+      case "dropKept":
         this.#kept.execute(command);
         break;
       case "log":

@@ -1,5 +1,5 @@
-// What sync keeps over restarts: remembered ids (table "remembered", keys `sync:<id>`) and relays that are plainly
-// broken (table "naughty", keys `relay:<key>`). Writes are gathered and done together: losing the last second of
+// What sync keeps over restarts: remembered ids (table "remembered", keys `sync:<id>`), relays that are plainly broken
+// (table "naughty", keys `relay:<key>`), and how far each relay was (table "meta", keys `sync-relay:<key>`). Writes are gathered and done together: losing the last second of
 // them costs one fetch or one dial.
 
 import type { Clock } from "../base/clock.js";
@@ -12,9 +12,17 @@ import {
   type TableName,
   type TableReader,
 } from "../store/port.js";
-import type { Command, NaughtyKind, RememberedId } from "./core/messages.js";
+import type { Command, KeptRelay, NaughtyKind, RememberedId } from "./core/messages.js";
 
-export type KeptCommand = Extract<Command, { type: "remember" | "forget" | "saveNaughty" | "dropNaughty" }>;
+export type KeptCommand = Extract<
+  Command,
+  { type: "remember" | "forget" | "saveNaughty" | "dropNaughty" | "keepRelay" | "dropKept" }
+>;
+
+interface RelayRow extends KeptRelay {
+  /** Of our own feed: what is kept says nothing about a store that has lost changes since. */
+  readonly position: number;
+}
 
 interface NaughtyRow {
   readonly kind: NaughtyKind;
@@ -24,6 +32,7 @@ interface NaughtyRow {
 // Not `id:`: those rows are admission's, and what sync merely could not use gives no right to its author.
 const idPrefix = "sync:";
 const relayPrefix = "relay:";
+const keptPrefix = "sync-relay:";
 const gatherMs = 1_000;
 const writeAtOnce = 1_000;
 const readAtOnce = 1_000;
@@ -75,8 +84,25 @@ export class KeptRows {
     return found;
   }
 
+  async relays(): Promise<{ relay: string; entry: KeptRelay }[]> {
+    const found: { relay: string; entry: KeptRelay }[] = [];
+    for await (const [key, { position, ...entry }] of this.store.rows<RelayRow>("meta", { prefix: keptPrefix })) {
+      if (position <= this.store.position) found.push({ relay: key.slice(keptPrefix.length), entry });
+      else this.#wish("meta", key, undefined);
+    }
+    return found;
+  }
+
   execute(command: KeptCommand): void {
     switch (command.type) {
+      case "keepRelay": {
+        const row: RelayRow = { ...command.entry, position: this.store.position };
+        this.#wish("meta", keptPrefix + command.relay, row);
+        break;
+      }
+      case "dropKept":
+        this.#wish("meta", keptPrefix + command.relay, undefined);
+        break;
       case "remember":
         this.#wish("remembered", idPrefix + command.entry.id, command.entry);
         break;

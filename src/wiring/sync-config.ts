@@ -1,5 +1,6 @@
 // From settings as operators name them to the numbers of the sync core. Nothing is decided here.
 
+import { createHash } from "node:crypto";
 import type { Config } from "../config/config.js";
 import { normalRelayUrl, type RelayUrl, type ServiceName } from "../net/url.js";
 import { type SyncConfig, syncDefaults } from "../sync/core/config.js";
@@ -26,10 +27,22 @@ const alwaysFollowed = (config: Config): RelayUrl[] =>
     (url) => normalRelayUrl(url) ?? [],
   );
 
-export const coreConfig = (config: Config, services: readonly ServiceName[]): SyncConfig => ({
+/** What was refused under other rules, or by another version, is asked for again. */
+function rulesOf(config: Config, version: string): string {
+  const { repositoryWhitelist, repositoryBlacklist, eventBlacklist } = config;
+  const { archiveAll, archiveWhitelist, archiveGraspServices } = config;
+  const lists = [repositoryWhitelist, repositoryBlacklist, eventBlacklist, archiveWhitelist, archiveGraspServices];
+  return createHash("sha256")
+    .update(JSON.stringify([version, archiveAll, ...lists]))
+    .digest("hex")
+    .slice(0, 16);
+}
+
+export const coreConfig = (config: Config, services: readonly ServiceName[], version: string): SyncConfig => ({
   ...syncDefaults,
   ownServices: services,
   bootstrap: alwaysFollowed(config),
+  rules: rulesOf(config, version),
   windowMs: config.syncBatchWindowMs,
   maxRelaysPerRepo: config.syncMaxRelaysPerRepository,
   maxRelaysPerHost: config.syncMaxRelaysPerHost,

@@ -83,7 +83,7 @@ const archiveText = (config: Config): string =>
 
 export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   const { live, logger, clock, store, purgatory, onFault } = parts;
-  const config = { ...coreConfig(parts.inForce(), parts.services) };
+  const config = { ...coreConfig(parts.inForce(), parts.services, parts.version) };
   const metrics = createSyncMetrics(parts.registry, () => live.current.metricsMaxRelayLabels);
   const engine = new SyncEngine({
     config,
@@ -116,7 +116,7 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   let archived = archiveText(parts.inForce());
   function followSettings(isAboutLists: boolean): void {
     const inForce = parts.inForce();
-    Object.assign(config, coreConfig(inForce, parts.services));
+    Object.assign(config, coreConfig(inForce, parts.services, parts.version));
     if (!isAboutLists) return;
     const before = archived;
     archived = archiveText(inForce);

@@ -83,6 +83,8 @@ export const syncDefaults = {
   maxAuthors: 50_000,
   maxSharedAuthors: 200_000,
   tidyMs: minute,
+  /** What is kept over restarts is written this often, in turn. */
+  keepEveryTidies: 5,
   /** More than this between two steps: the process stood still, or a clock jumped. */
   stoodStillMs: 90 * second,
   /** A wake-up so much too late: we were away for a while, and what relays said meanwhile waits in their sockets. */
@@ -141,10 +143,13 @@ export type SyncConfig = Readonly<typeof syncDefaults> & {
   /** Host, port and base of this service (`servicePart`); never dialled. */
   readonly ownServices: readonly string[];
   readonly bootstrap: readonly RelayUrl[];
+  /** Names the rules by which events are judged: what other rules refused is asked for again after a restart. */
+  readonly rules: string;
 };
 
 export const syncConfig = (given: Partial<SyncConfig> & { readonly ownServices: readonly string[] }): SyncConfig => ({
   ...syncDefaults,
   bootstrap: [],
+  rules: "",
   ...given,
 });

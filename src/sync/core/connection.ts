@@ -16,7 +16,7 @@ import { log, tally } from "./telling.js";
 
 export function tryDial(state: SyncState, relay: Relay, step: Step): void {
   if (relay.status !== "disconnected" || relay.awaitsDial || relay.forgotten || !hasTargets(relay)) return;
-  if (state.ignored.has(relay.key)) return;
+  if (state.ignored.has(relay.key) || relay.kept?.type === "loaded") return;
   if (relay.notBeforeMs > step.now.monotonicMs || state.health.dialAtMs(relay.key, step.now) > step.now.monotonicMs)
     return;
   if (state.dialing.size >= state.config.maxDials) {

@@ -21,6 +21,7 @@ import { onQueryEose, onQueryEvent } from "./query.js";
 import { excuseSilence, onQueryClosed, resendUnanswered } from "./query-refused.js";
 import { onReconciled, onReconcileFailed, onReconcileProgress } from "./reconciling.js";
 import type { Relay } from "./relay.js";
+import { adopt, keep, resume } from "./restart.js";
 import { rotate } from "./rotation.js";
 import { type CoreSnapshot, snapshotOf } from "./snapshot.js";
 import { noticeGap } from "./standing-still.js";
@@ -30,7 +31,7 @@ import { applyWindow, followBootstrap } from "./targets.js";
 import { tidy } from "./tidying.js";
 import { onVerdict } from "./verdicts.js";
 
-type Loaded = Extract<Input, { type: "rememberedLoaded" | "naughtyLoaded" }>;
+type Loaded = Extract<Input, { type: "rememberedLoaded" | "naughtyLoaded" | "relaysLoaded" }>;
 type LinkInput = Extract<Input, { link: number }>;
 
 export class SyncCore {
@@ -48,7 +49,7 @@ export class SyncCore {
       state.tidyMs = now.monotonicMs + state.config.tidyMs;
       followBootstrap(state, step);
     }
-    if (input.type === "rememberedLoaded" || input.type === "naughtyLoaded") {
+    if (input.type === "rememberedLoaded" || input.type === "naughtyLoaded" || input.type === "relaysLoaded") {
       this.#load(input, step);
       return step.out;
     }
@@ -83,6 +84,11 @@ export class SyncCore {
       remembered.load(input.entries, step.out);
       return;
     }
+    if (input.type === "relaysLoaded") {
+      for (const { relay, entry } of input.entries) this.#state.keptRelays.set(relay, entry);
+      for (const relay of relays.values()) adopt(this.#state, relay, step);
+      return;
+    }
     for (const { relay, kind, untilWallMs } of input.entries) {
       if (!relays.get(relay)?.bootstrap) health.setNaughty(relay, kind, untilWallMs);
     }
@@ -100,6 +106,9 @@ export class SyncCore {
       case "wantIds":
         onOwnServer(state, input, step);
         this.#openWindow(input.type, step);
+        break;
+      case "stopping":
+        for (const relay of state.relays.values()) keep(state, relay, step);
         break;
       case "ignoredRelays":
         ignore(state, input.relays, step);
@@ -270,6 +279,8 @@ export class SyncCore {
       applyWindow(state, step);
       state.started = true;
     }
+    const isTold = state.wanted.replayEnded && !state.wanted.changed;
+    if (isTold && !state.resumed && state.windowEndMs === Number.POSITIVE_INFINITY) resume(state, step);
     if (state.tidyMs <= nowMs) {
       state.tidyMs = nowMs + state.config.tidyMs;
       tidy(state, step);

@@ -43,7 +43,7 @@ export function dueMsOf(state: SyncState, relay: Relay, now: Time): number {
     case "connecting":
       return relay.dialedMs + state.config.dialTimeoutMs * 1.5;
     case "disconnected": {
-      if (state.ignored.has(relay.key)) return never;
+      if (state.ignored.has(relay.key) || relay.kept?.type === "loaded") return never;
       if (!hasTargets(relay) || relay.awaitsDial || (relay.wssUrl ?? relay.wsUrl) === undefined) return never;
       const dialMs = Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, now));
       return soon(dialMs, nowMs);

@@ -96,6 +96,15 @@ export interface RememberedId {
   readonly untilWallMs: number;
 }
 
+/** What is kept of a relay over restarts. */
+export interface KeptRelay {
+  /** Wall times at which layer 4 and the daily sync are due. */
+  readonly fourDueWallMs?: number;
+  readonly dailyDueWallMs?: number;
+  /** When it was last in step, and with what: a fingerprint of its items and of the rules in force. */
+  readonly inStep?: { readonly wallMs: number; readonly items: string };
+}
+
 export type NaughtyKind = "dns-not-found" | "certificate" | "not-websocket";
 
 interface OfLink {
@@ -146,6 +155,10 @@ export type Input =
       readonly type: "naughtyLoaded";
       readonly entries: readonly { relay: RelayKey; kind: NaughtyKind; untilWallMs: number }[];
     }
+  /** Only what was kept by a store that has not lost anything since. */
+  | { readonly type: "relaysLoaded"; readonly entries: readonly { relay: RelayKey; entry: KeptRelay }[] }
+  /** The server is about to stop: what is kept is said once more. */
+  | { readonly type: "stopping" }
   // Links
   /** Intake holds as much as it should, and no socket is read; or it has room again. */
   | { readonly type: "readingHeld"; readonly held: boolean }
@@ -235,6 +248,8 @@ export type Command =
   | { readonly type: "forget"; readonly id: EventId }
   | { readonly type: "saveNaughty"; readonly relay: RelayKey; readonly kind: NaughtyKind; readonly untilWallMs: number }
   | { readonly type: "dropNaughty"; readonly relay: RelayKey }
+  | { readonly type: "keepRelay"; readonly relay: RelayKey; readonly entry: KeptRelay }
+  | { readonly type: "dropKept"; readonly relay: RelayKey }
   /** Replaces the wake-up asked for before. */
   | { readonly type: "wakeAt"; readonly monotonicMs: number }
   | {

@@ -5,7 +5,7 @@ import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { Compared } from "./in-step.js";
 import { type Item, type Layer, slots, type Word } from "./items.js";
 import type { Asked, Job, Related, Sweep } from "./job.js";
-import type { Arrival, RelayKey, RelayLimits, Sides, Time } from "./messages.js";
+import type { Arrival, KeptRelay, RelayKey, RelayLimits, Sides, Time } from "./messages.js";
 import type { Owed } from "./owed.js";
 
 /** A live subscription over one group of items (live.ts). Three filters of the same values, or one. */
@@ -127,6 +127,14 @@ export class Relay {
   /** Those of which something did not come. */
   readonly unclean = new Set<number>();
   readonly compared = new Map<number, Compared>();
+  /** Over restarts (restart.ts): what was loaded and not decided yet, or what was saved last. */
+  kept:
+    | { readonly type: "loaded"; readonly text: ""; readonly entry: KeptRelay }
+    | { readonly type: "saved"; readonly text: string }
+    | undefined;
+  lastWhole: KeptRelay["inStep"];
+  /** Of its items; undefined when they have changed since it was made. */
+  fingerprint: string | undefined;
   catchUpFailed = false;
   nextDailyMs = Number.POSITIVE_INFINITY;
   lastFullMs = Number.NEGATIVE_INFINITY;

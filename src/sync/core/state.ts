@@ -4,7 +4,7 @@ import type { Pubkey } from "../../nostr/ids.js";
 import { Budgets } from "./budgets.js";
 import type { SyncConfig } from "./config.js";
 import { HealthBook } from "./health.js";
-import type { Command, Random, RelayKey, Time } from "./messages.js";
+import type { Command, KeptRelay, Random, RelayKey, Time } from "./messages.js";
 import type { Relay } from "./relay.js";
 import { Remembered } from "./remembered.js";
 import { Wanted } from "./wanted.js";
@@ -49,6 +49,10 @@ export class SyncState {
   nextLink = 1;
   started = false;
   lastStep: Time | undefined;
+  /** What was kept of relays that are not followed yet; empty once our own history has been told. */
+  readonly keptRelays = new Map<RelayKey, KeptRelay>();
+  resumed = false;
+  tidies = 0;
 
   readonly #authors = new Map<Pubkey, Pubkey>();
 

@@ -5,6 +5,7 @@
 import { allStatesItem, announcementsItem, layerOf, layers, repositoryItem, rootItem, stateItem } from "./items.js";
 import { Relay } from "./relay.js";
 import { type ListedRelay, listedRelay } from "./relays-of.js";
+import { adopt } from "./restart.js";
 import type { Step, SyncState } from "./state.js";
 import type { Repo } from "./wanted.js";
 import { addItem, removeItem } from "./words.js";
@@ -22,6 +23,7 @@ function addRelay(state: SyncState, listed: ListedRelay, bootstrap: boolean, ste
   // Dials of a start are spread; a relay that appears later is dialled at once.
   if (!state.started) relay.notBeforeMs += step.random() * state.config.startupJitterMs;
   addItem(state, relay, announcementsItem);
+  adopt(state, relay, step);
   return relay;
 }
 

@@ -5,6 +5,7 @@ import { disconnect } from "./connection.js";
 import { type Item, repositoryItem, rootItem, stateItem } from "./items.js";
 import { compareAfterLists } from "./rejudging.js";
 import { hasTargets } from "./relay.js";
+import { keep } from "./restart.js";
 import type { Step, SyncState } from "./state.js";
 import { forgetRelay, placeTheRefused } from "./targets.js";
 import { log } from "./telling.js";
@@ -16,11 +17,17 @@ export function tidy(state: SyncState, step: Step): void {
   for (const relay of [...state.relays.values()]) {
     if (hasTargets(relay)) continue;
     disconnect(state, relay, step);
+    step.out.push({ type: "dropKept", relay: relay.key });
     log(step, "info", "relay-dropped", relay);
     forgetRelay(state, relay);
     forgot = true;
   }
   if (forgot) placeTheRefused(state, step);
+  state.tidies += 1;
+  const { keepEveryTidies } = state.config;
+  for (const relay of state.relays.values()) {
+    if ((relay.ix + state.tidies) % keepEveryTidies === 0) keep(state, relay, step);
+  }
   state.remembered.tidy(step.now, step.out);
   compareAfterLists(state, step);
   state.health.tidy((key) => state.relays.has(key), step.now);

@@ -54,6 +54,7 @@ export function makeFresh(state: SyncState, relay: Relay, item: Item): void {
 export function addItem(state: SyncState, relay: Relay, item: Item): void {
   if (relay.items.has(item)) return;
   relay.items.set(item, wordOf(phases.fresh, 0, slots.unplaced));
+  relay.fingerprint = undefined;
   relay.fresh[layerOf(item)]!.push(item);
   relay.unplaced.push(item);
   state.touched.add(relay);
@@ -65,6 +66,7 @@ export function removeItem(state: SyncState, relay: Relay, item: Item): void {
   if (word === undefined) return;
   count(state, relay, item, word, -1);
   relay.items.delete(item);
+  relay.fingerprint = undefined;
   state.touched.add(relay);
   const chunk = relay.chunks.find((other) => other.id === slotOf(word));
   const at = chunk?.items.indexOf(item) ?? -1;
