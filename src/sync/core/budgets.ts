@@ -3,9 +3,10 @@
 // what finds the rest of the budget taken by events on their way waits for their verdicts. Announcements and states
 // count for their author and identifier: a flood of comments must not freeze what a repository's owner decides.
 
-import type { Pubkey } from "../../nostr/ids.js";
 import type { SyncConfig } from "./config.js";
-import type { Command } from "./messages.js";
+import type { Account, Command } from "./messages.js";
+
+export type { Account } from "./messages.js";
 
 export type Offer = Extract<Command, { type: "offerToIntake" }>;
 
@@ -15,9 +16,6 @@ interface Share {
   /** Bounded like everything on its way: reading pauses. */
   held: Offer[];
 }
-
-/** Whose day an event counts for: a repository's, or an author's under one identifier. */
-export type Account = { readonly coordinate: string } | { readonly author: Pubkey; readonly identifier: string };
 
 const keyOf = (account: Account): string =>
   "coordinate" in account ? account.coordinate : `${account.author}:${account.identifier}`;

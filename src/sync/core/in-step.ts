@@ -5,17 +5,10 @@
 import { type Item, indexOf, layerOf, layers, phaseOf, phases, repositoryItem, rootItem, stateItem } from "./items.js";
 import type { Job } from "./job.js";
 import type { RelayKey, Sides } from "./messages.js";
-import type { Relay } from "./relay.js";
+import type { Compared, Relay } from "./relay.js";
 import type { SyncState } from "./state.js";
 import { urlOf } from "./targets.js";
 import type { Repo } from "./wanted.js";
-
-/** The last comparison of a repository with a relay after which nothing was missing here. */
-export interface Compared {
-  readonly cleanWallMs: number;
-  /** Where negentropy compared this repository by itself. */
-  readonly sides: Sides | undefined;
-}
 
 /** A repository's copy at one relay. */
 export interface Copy {

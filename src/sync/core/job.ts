@@ -3,7 +3,16 @@
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { Item, Layer } from "./items.js";
 import type { EventSource, Sides } from "./messages.js";
-import type { Owed } from "./owed.js";
+
+/** Ids to fetch at once, and again until they came (owed.ts). */
+export interface Owed {
+  readonly ids: readonly EventId[];
+  /** How often they were asked for in vain. */
+  readonly tries: number;
+  /** The relay said that it has them: an answer without them is not the end. */
+  readonly promised: boolean;
+  readonly dueMs: number;
+}
 
 /** Part of a filter's history: a group of values, a time range, kinds, an author (paging.ts). */
 export interface Slice {

@@ -10,7 +10,6 @@ import type { NostrEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { RefusalCode } from "../../nostr/refusals.js";
-import type { Account } from "./budgets.js";
 
 export interface Time {
   /** May jump: for `since` and what is kept over restarts. */
@@ -24,6 +23,9 @@ export type Random = () => number;
 
 /** Host, port and path of a relay (`servicePart`): one key for ws and wss. */
 export type RelayKey = string;
+
+/** Whose day an event counts for: a repository's, or an author's under one identifier. */
+export type Account = { readonly coordinate: string } | { readonly author: Pubkey; readonly identifier: string };
 
 /** Where an event came from, for `ngit_sync_events_total{source}`. */
 export type EventSource = "live" | "startup" | "reconnect" | "daily" | "rotating" | "direct";

@@ -2,19 +2,10 @@
 // deliver. Kept over failed requests and lost links, asked for again a few times, then given up.
 
 import type { EventId } from "../../nostr/ids.js";
-import type { Job } from "./job.js";
+import type { Job, Owed } from "./job.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { log, tally } from "./telling.js";
-
-export interface Owed {
-  readonly ids: readonly EventId[];
-  /** How often they were asked for in vain. */
-  readonly tries: number;
-  /** The relay said that it has them: an answer without them is not the end. */
-  readonly promised: boolean;
-  readonly dueMs: number;
-}
 
 /** Those to ask for now. */
 export function takeOwed(relay: Relay, nowMs: number): Owed | undefined {

@@ -2,11 +2,16 @@
 
 import type { RelayUrl } from "../../net/url.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
-import type { Compared } from "./in-step.js";
 import { type Item, type Layer, slots, type Word } from "./items.js";
-import type { Asked, Job, Related, Sweep } from "./job.js";
+import type { Asked, Job, Owed, Related, Sweep } from "./job.js";
 import type { Arrival, KeptRelay, RelayKey, RelayLimits, Sides, Time } from "./messages.js";
-import type { Owed } from "./owed.js";
+
+/** The last comparison of a repository with a relay after which nothing was missing here. */
+export interface Compared {
+  readonly cleanWallMs: number;
+  /** Where negentropy compared this repository by itself. */
+  readonly sides: Sides | undefined;
+}
 
 /** A live subscription over one group of items (live.ts). Three filters of the same values, or one. */
 export class Chunk {
