@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { sign } from "./harness/relay-events.js";
 import { PushedClock } from "./harness/sync-clock.js";
 import { hasAll, owner, startLivePair, startPair, untilLive, visitor } from "./harness/sync-pair.js";
-import { PlainRelay } from "./harness/sync-plain-relay.js";
-import { announce, issueFor, nowSeconds, put, serveRepository, startSyncServer, until } from "./harness/sync-server.js";
+import type { PlainRelay } from "./harness/sync-plain-relay.js";
+import { announce, issueFor, nowSeconds, put, serveRepository, until } from "./harness/sync-server.js";
 
 const sincesIn = (relay: PlainRelay, from: number): unknown[] =>
   relay
@@ -147,22 +147,6 @@ test("a relay that no announcement lists any more is closed and forgotten", asyn
   await until("the relay is forgotten", async () => (await server.status()).relays.length === 0);
   assert.equal(await server.metric("ngit_sync_relays_connected_total"), 0);
   assert.equal(await server.metric("ngit_sync_relays_tracked_total"), 0);
-});
-
-test("a restart is a first connect: what changed meanwhile is found", async (t) => {
-  const relay = await PlainRelay.start();
-  t.after(() => relay.stop());
-  const before = await startSyncServer();
-  const repository = announce(owner, [before.domain], { relays: [relay.url] });
-  await serveRepository(before.store, repository);
-  await untilLive(before);
-  await before.close();
-  const old = issueFor(visitor, repository, "from long ago", { created_at: 1_500_000_000 });
-  relay.add(old);
-  const after = await startSyncServer({ port: before.port, store: before.store });
-  t.after(() => after.close());
-  await until("the old event is here", () => hasAll(after, [old.id]));
-  assert.equal(await after.metric("ngit_sync_events_total", { source: "startup" }), 1);
 });
 
 test("an address inside our own network is not dialled when strangers name it", async (t) => {
