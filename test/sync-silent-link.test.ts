@@ -41,7 +41,7 @@ async function linked(context: TestContext) {
     theirs.send('["NOTICE","here"]');
     await come;
   };
-  return { clock, theirs, hear, endedMs: () => endedMs };
+  return { clock, socket, theirs, hear, endedMs: () => endedMs };
 }
 
 test("a relay that says nothing is given up a minute after its last frame, not at the next ping", async (context) => {
@@ -77,4 +77,18 @@ test("a relay whose frames wait because this process stood still is not silent, 
   assert.equal(endedMs(), undefined);
   clock.advance(1);
   assert.equal(endedMs(), 141_000);
+});
+
+test("threat 36: a relay that sends pings and reads none of the answers is given up at the bound of what is unsent", async (context) => {
+  const { theirs, socket, endedMs } = await linked(context);
+  theirs.pause();
+  const payload = Buffer.alloc(125, "p");
+  let most = 0;
+  for (let sent = 0; endedMs() === undefined; sent += 1_000) {
+    assert.ok(sent < 1_000_000, "125 MB of pings were answered");
+    for (let ping = 0; ping < 1_000 && theirs.readyState === theirs.OPEN; ping++) theirs.ping(payload);
+    await new Promise(setImmediate);
+    most = Math.max(most, socket.bufferedAmount);
+  }
+  assert.ok(most <= times.maxUnsentBytes + 2 ** 20, `${most} bytes were held`);
 });

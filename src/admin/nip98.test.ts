@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
+import { assertLinear, uglyShapes } from "../base/testing/linear-time.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import { type ServiceName, serviceName } from "../net/url.js";
 import type { NostrEvent } from "../nostr/event.js";
@@ -120,5 +121,23 @@ test("the scheme of the URL does not matter, and a GET without a body needs no p
     });
     const asked = { method: "GET", path: "/api/why/x", query: "limit=3", body: Buffer.alloc(0), needsPayload: false };
     assert.equal((await nip98.authorise(request(header(get), asked))).ok, true);
+  });
+});
+
+test("threat 32: a token's header, its URL and the path it is compared with are read in linear time", async () => {
+  await withNip98(async (nip98) => {
+    const limited = { maxChars: 2 ** 16 };
+    const good = header(token());
+    for (const [name, shape] of uglyShapes) {
+      const read = (change: Partial<SignedRequest>) => void nip98.authorise(request(good, change));
+      assertLinear(`a path of ${name}`, (chars) => ({ path: `/${shape(chars)}` }), read, limited);
+      assertLinear(`a header of ${name}`, (chars) => ({ authorization: `Nostr ${shape(chars)}` }), read, limited);
+    }
+    for (const piece of ["/", " ", "%2f", "../", "?", "#", "a."]) {
+      const url = (chars: number) => tags({ u: `https://git.example.com/base${piece.repeat(chars / piece.length)}` });
+      const headers = (chars: number) => header(token({ tags: url(chars) }));
+      const read = (text: string) => void nip98.authorise(request(text));
+      assertLinear(`a URL of ${piece}`, headers, read, limited);
+    }
   });
 });

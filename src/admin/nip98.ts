@@ -4,6 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { withoutTrailing } from "../base/trailing.js";
 import { pathBelowService, type ServiceName } from "../net/url.js";
 import { type NostrEvent, parseEvent, tagValue } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
@@ -73,7 +74,7 @@ export class Nip98 {
 
   /** Our own name decides, not the Host header a proxy or a stranger wrote. */
   #isForUrl(text: string, request: SignedRequest): boolean {
-    const wanted = request.path.replace(/\/+$/, "");
+    const wanted = withoutTrailing(request.path, "/");
     if (!this.#parts.services.some((service) => pathBelowService(text, service) === wanted)) return false;
     const mark = text.indexOf("?");
     return (mark < 0 ? "" : (text.slice(mark + 1).split("#")[0] ?? "")) === request.query;

@@ -6,6 +6,7 @@ import type { HourlyCounter } from "../admission/counters.js";
 import { type RepositoryName, repositoryAddress, repositoryKey, repositoryNamed } from "../admission/names.js";
 import { type PlaceholderRow, placeholders } from "../admission/waiting.js";
 import { putPlaceholder, removePlaceholder } from "../admission/waiting-writes.js";
+import { ipGroup } from "../base/budget/address-group.js";
 import { sizeText } from "../base/size-text.js";
 import type { RepositoryAddress } from "../git/address.js";
 import type { KeptAside, RepositoryStore, UnclaimedAllowance } from "../git/types.js";
@@ -169,19 +170,19 @@ export class Placeholders {
     return `${row.area}:${name ? repositoryKey(name) : row.repository}:${row.id}`;
   }
 
-  /** The address that holds most gives way first, its oldest data before its newer. */
+  /** The address (IPv6: /64) that holds most gives way first, its oldest data before its newer. */
   async #evictAbove(maxBytes: number): Promise<void> {
     for (;;) {
-      const byIp = new Map<string, number>();
+      const byGroup = new Map<string, number>();
       let all = 0;
       for (const row of this.#held.values()) {
-        byIp.set(row.ip, (byIp.get(row.ip) ?? 0) + row.bytes);
+        byGroup.set(ipGroup(row.ip), (byGroup.get(ipGroup(row.ip)) ?? 0) + row.bytes);
         all += row.bytes;
       }
       if (all <= maxBytes) return;
-      const [largest] = [...byIp].sort((a, b) => b[1] - a[1])[0] ?? [];
+      const [largest] = [...byGroup].sort((a, b) => b[1] - a[1])[0] ?? [];
       const victim = [...this.#held.values()]
-        .filter((row) => row.ip === largest)
+        .filter((row) => ipGroup(row.ip) === largest)
         .sort((a, b) => a.entered - b.entered)[0];
       if (!victim) return;
       await this.#drop(victim);

@@ -255,6 +255,29 @@ describe("the waiting room", () => {
     assert.equal(placeholders.allowance("192.0.2.9", address, ids.slice(2), room.now).ok, false);
   });
 
+  it("threat 50: many addresses of one network are one: the network that holds most gives way, not the largest of others", async () => {
+    const address = diskAddress(nameOf("pat", "full"));
+    room.settings = { ...room.settings, unclaimed: { ...room.settings.unclaimed, bytesEach: 200, bytesInAll: 515 } };
+    const push = async (id: string, ip: string, bytes: number): Promise<void> => {
+      room.clock.advance(1_000);
+      await pushedAside({
+        address,
+        decision: { verdicts: [], candidate: undefined, moves: true },
+        updates: [],
+        placeholders: [{ eventId: id.repeat(64) as EventId, tip: oid("x") as Oid, bytes, sinceMs: room.clock.nowMs() }],
+        packBytes: bytes,
+        ip,
+      });
+    };
+    const heldBefore = room.purgatory.placeholders.ids;
+    await push("d", "198.51.100.7", 150);
+    await push("e", "2001:db8::1", 80);
+    await push("f", "2001:db8::2", 80);
+    await push("7", "2001:db8::3", 60);
+    const held = ["d", "f", "7"].map((digit) => digit.repeat(64));
+    assert.deepEqual(room.purgatory.placeholders.ids, [...heldBefore, ...held]);
+  });
+
   it("threats 19: a stranger's pull requests use his quota and the repository's share, not the owner's", async () => {
     await room.send(announcement("olga", "quota", [], room.now));
     const name = nameOf("olga", "quota");

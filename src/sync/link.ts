@@ -41,7 +41,12 @@ export class Link {
     this.#frameMs = this.#heardMs;
     this.#pingedMs = this.#heardMs;
     socket.on("message", (data: RawData, isBinary: boolean) => this.#onFrame(data, isBinary));
-    for (const name of ["ping", "pong"] as const) socket.on(name, () => this.#heard());
+    socket.on("pong", () => this.#heard());
+    // `ws` has answered already: answers nobody reads pile up like everything else (threats.md row 36).
+    socket.on("ping", () => {
+      this.#heard();
+      this.#endIfUnread();
+    });
     socket.on("close", () => this.#end());
     // A broken frame, or one above the limit: ws closes by itself, and `close` follows.
     socket.on("error", () => socket.terminate());
@@ -57,6 +62,10 @@ export class Link {
     if (this.#ended) return;
     this.#hooks.bytes("out", text.length);
     this.#socket.send(text);
+    this.#endIfUnread();
+  }
+
+  #endIfUnread(): void {
     if (this.#socket.bufferedAmount > this.#times.maxUnsentBytes) this.#end();
   }
 
