@@ -4,11 +4,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemClock } from "../src/base/clock.js";
+import { ManualClock } from "../src/base/testing/manual-clock.js";
 import type { NostrEvent, VerifiedEvent } from "../src/nostr/event.js";
 import { createMemoryStore } from "../src/store/memory/create.js";
 import type { Input } from "../src/sync/core/messages.js";
 import { announcing, coordinate, Driver, event, only } from "../src/sync/core/testing/driver.js";
-import { followFeed } from "../src/sync/own-feed.js";
+import { OwnFeed } from "../src/sync/own-feed.js";
+import { untilDone } from "../src/sync/persistence.js";
 import { keyOf, sign } from "./harness/relay-events.js";
 
 test("of history only announcements and roots are told, of what is new everything", async () => {
@@ -28,14 +30,10 @@ test("of history only announcements and roots are told, of what is new everythin
   const heardTwo = new Promise<void>((resolve) => (enough = resolve));
   let replayed: () => void = () => undefined;
   const replayEnds = new Promise<void>((resolve) => (replayed = resolve));
-  const following = followFeed(
-    store,
-    (input) => {
-      if (told.push(input) === 2) enough();
-    },
-    replayed,
-    stop.signal,
-  );
+  const heard = (input: Input): void => {
+    if (told.push(input) === 2) enough();
+  };
+  const following = new OwnFeed(store, heard, replayed).follow(stop.signal);
   await replayEnds;
   const comment = await put(1111, "a new comment");
   await heardTwo;
@@ -74,11 +72,51 @@ test("the end of a state is told with its address: an older one may be the newes
   const replayEnds = new Promise<void>((resolve) => (replayed = resolve));
   let heard: (input: Input) => void = () => undefined;
   const hearing = new Promise<Input>((resolve) => (heard = resolve));
-  const following = followFeed(store, (input) => heard(input), replayed, stop.signal);
+  const following = new OwnFeed(store, (input) => heard(input), replayed).follow(stop.signal);
   await replayEnds;
   await store.transact((tx) => tx.remove(state.id, "ban"));
   const address = `30618:${state.pubkey}:tool`;
   assert.deepEqual(await hearing, { type: "removed", id: state.id, cause: "ban", address });
+  stop.abort();
+  await following;
+});
+
+test("a store that fails in passing does not end the following of the feed, and nothing is told twice", async (context) => {
+  const clock = new ManualClock();
+  const store = createMemoryStore({ clock });
+  context.after(() => store.close());
+  const events = ["one", "two", "three"].map((d) => sign(keyOf("feed"), { kind: 30617, tags: [["d", d]] }));
+  for (const made of events) await store.transact((tx) => tx.put(made as VerifiedEvent));
+  let looks = 0;
+  const { row } = store;
+  context.mock.method(store, "row", (...args: Parameters<typeof row>) => {
+    looks += 1;
+    if (looks === 2) throw new Error("in passing");
+    return row.apply(store, args);
+  });
+  const stop = new AbortController();
+  const told: Input[] = [];
+  const faults: unknown[] = [];
+  let failed: () => void = () => undefined;
+  const failing = new Promise<void>((resolve) => (failed = resolve));
+  let replayed: () => void = () => undefined;
+  const replayEnds = new Promise<void>((resolve) => (replayed = resolve));
+  const feed = new OwnFeed(store, (input) => void told.push(input), replayed);
+  const fault = (error: unknown): void => {
+    faults.push(error);
+    failed();
+  };
+  const following = untilDone(() => feed.follow(stop.signal), clock, stop.signal, fault);
+  await failing;
+  assert.equal(told.length, 1);
+  await new Promise((resolve) => setImmediate(resolve));
+  clock.advance(5_000);
+  await replayEnds;
+  assert.equal(faults.length, 1);
+  assert.deepEqual(
+    told.map((input) => input.type === "accepted" && input.event.id),
+    events.map((made) => made.id),
+  );
   stop.abort();
   await following;
 });

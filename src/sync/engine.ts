@@ -20,8 +20,9 @@ import type { LinkTimes } from "./link.js";
 import { logSync } from "./log.js";
 import type { SyncMetrics } from "./metrics.js";
 import { Offers } from "./offers.js";
-import { followFeed } from "./own-feed.js";
+import { OwnFeed } from "./own-feed.js";
 import { ownSide, relatedTo, rootsOf } from "./own-side.js";
+import { untilDone } from "./persistence.js";
 import { WaitingAnnouncements } from "./waiting-announcements.js";
 
 export interface SyncEngineParts {
@@ -93,17 +94,17 @@ export class SyncEngine {
 
   /** Loads what was kept, then follows our own feed; nobody waits for it, and what is told meanwhile waits. */
   start(): void {
-    const { store, onFault } = this.#parts;
-    const replayed = (): void => this.tell({ type: "replayEnded" });
+    const { store, clock, onFault } = this.#parts;
+    const { signal } = this.#stop;
     const heard = (input: Input): void => this.waiting.fromFeed(input);
+    const feed = new OwnFeed(store, heard, () => this.tell({ type: "replayEnded" }));
     this.#following = this.#load()
       .catch(onFault)
       .then(() => {
         this.#loaded = true;
         this.tell({ type: "tick" });
-        return followFeed(store, heard, replayed, this.#stop.signal);
-      })
-      .catch(onFault);
+        return untilDone(() => feed.follow(signal), clock, signal, onFault);
+      });
   }
 
   async #load(): Promise<void> {
@@ -173,10 +174,10 @@ export class SyncEngine {
         this.#parts.servedThere(command.id, command.relay);
         break;
       case "lookUpRoots":
-        this.#inBackground(this.#tellRoots(command.coordinate));
+        this.#inBackground(() => this.#tellRoots(command.coordinate));
         break;
       case "lookUpRelated":
-        this.#inBackground(this.#tellRelated(command));
+        this.#inBackground(() => this.#tellRelated(command));
         break;
       case "remember":
       case "forget":
@@ -210,12 +211,9 @@ export class SyncEngine {
     this.#cancelWake = clock.after(delayMs, () => this.tell({ type: "tick" }));
   }
 
-  #inBackground(work: Promise<void>): void {
-    const guarded = work
-      .catch((error) => {
-        if (!this.#stop.signal.aborted) this.#parts.onFault(error);
-      })
-      .finally(() => this.#work.delete(guarded));
+  #inBackground(work: () => Promise<void>): void {
+    const { clock, onFault } = this.#parts;
+    const guarded = untilDone(work, clock, this.#stop.signal, onFault).finally(() => this.#work.delete(guarded));
     this.#work.add(guarded);
   }
 

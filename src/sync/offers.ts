@@ -7,6 +7,7 @@ import type { Intake, IntakeAnswer } from "../intake/intake.js";
 import type { Store } from "../store/port.js";
 import type { Offer } from "./core/budgets.js";
 import type { Outcome } from "./core/messages.js";
+import { pause } from "./persistence.js";
 
 export interface OffersParts {
   readonly store: Store;
@@ -97,22 +98,9 @@ export class Offers {
     for (let attempt = 0; ; attempt++) {
       const answer = await intake.submit(event, { type: "sync", relay, phase: source });
       const delayMs = !answer.ok && answer.code === "busy" ? busyRetriesMs[attempt] : undefined;
-      if (delayMs !== undefined && !this.#isClosed) await this.#pause(delayMs);
+      if (delayMs !== undefined && !this.#isClosed) await pause(this.#parts.clock, delayMs, this.#closing.signal);
       if (delayMs === undefined || this.#isClosed) return outcomeOf(answer);
     }
-  }
-
-  #pause(delayMs: number): Promise<void> {
-    return new Promise((go) => {
-      const { signal } = this.#closing;
-      const end = (): void => {
-        signal.removeEventListener("abort", end);
-        cancel();
-        go();
-      };
-      const cancel = this.#parts.clock.after(delayMs, end);
-      signal.addEventListener("abort", end);
-    });
   }
 }
 

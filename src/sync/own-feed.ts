@@ -32,28 +32,37 @@ async function inputOf(store: Store, entry: FeedEntry, isReplaying: boolean): Pr
   return { type: "removed", id, cause, ...(isAddressed && { address }) };
 }
 
-/** Ends when the signal aborts or the store closes. `replayed` is called once, when history has been told. */
-export async function followFeed(
-  store: Store,
-  tell: (input: Input) => void,
-  replayed: () => void,
-  signal: AbortSignal,
-): Promise<void> {
-  const historyEnds = store.position;
-  let isReplaying = historyEnds > 0;
-  if (!isReplaying) replayed();
-  for await (const page of store.feed(0, signal)) {
-    if (signal.aborted) return;
-    for (const entry of page) {
-      const input = await inputOf(store, entry, isReplaying);
+export class OwnFeed {
+  /** Everything up to this number was told. */
+  #told = 0;
+  #historyEnds: number | undefined;
+
+  /** `replayed` is called once, when history has been told. */
+  constructor(
+    private readonly store: Store,
+    private readonly tell: (input: Input) => void,
+    private readonly replayed: () => void,
+  ) {}
+
+  /** Ends when the signal aborts or the store closes. Called again after it failed, it goes on where it was. */
+  async follow(signal: AbortSignal): Promise<void> {
+    const { store } = this;
+    if (this.#historyEnds === undefined) {
+      this.#historyEnds = store.position;
+      if (this.#historyEnds === 0) this.replayed();
+    }
+    for await (const page of store.feed(this.#told, signal)) {
       if (signal.aborted) return;
-      if (input) tell(input);
+      for (const entry of page) {
+        const input = await inputOf(store, entry, entry.seq <= this.#historyEnds);
+        if (signal.aborted) return;
+        if (input) this.tell(input);
+        const wasReplaying = this.#told < this.#historyEnds;
+        this.#told = entry.seq;
+        if (wasReplaying && this.#told >= this.#historyEnds) this.replayed();
+      }
+      // A long history must not keep everybody else waiting.
+      await new Promise<void>((go) => setImmediate(go));
     }
-    if (isReplaying && (page[page.length - 1]?.seq ?? 0) >= historyEnds) {
-      isReplaying = false;
-      replayed();
-    }
-    // A long history must not keep everybody else waiting.
-    await new Promise<void>((go) => setImmediate(go));
   }
 }
