@@ -6,6 +6,7 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { Counter, Registry } from "prom-client";
+import { ManualClock } from "../src/base/testing/manual-clock.js";
 import { healthRoutes } from "../src/http/health.js";
 import { metricsRoute } from "../src/http/metrics.js";
 import type { Route } from "../src/http/routes.js";
@@ -43,6 +44,7 @@ interface Answer {
 describe("the HTTP server", { timeout: 300_000 }, () => {
   let server: TestRelay;
   let ready = true;
+  const clock = new ManualClock();
   const registry = new Registry();
   new Counter({ name: "test_total", help: "test", registers: [registry] }).inc();
   const throwing: Route = {
@@ -57,9 +59,10 @@ describe("the HTTP server", { timeout: 300_000 }, () => {
           { name: "store", isReady: () => ready },
           { name: "git", isReady: async () => true },
         ],
+        clock,
         () => undefined,
       ),
-      metricsRoute(registry, () => ({ isPublic: false, token: "secret" })),
+      metricsRoute(registry, clock, () => ({ isPublic: false, token: "secret" })),
       ...wellKnownRoutes(key.pubkey, "wss://relay.example.com"),
       throwing,
     ];
@@ -175,6 +178,7 @@ describe("the HTTP server", { timeout: 300_000 }, () => {
   test("/healthz is the process, /readyz is all checks", async () => {
     assert.deepEqual(JSON.parse((await ask("/readyz")).body), { status: "ready", checks: { store: true, git: true } });
     ready = false;
+    clock.advance(1_000);
     const { status, body } = await ask("/base/readyz");
     assert.equal(status, 503);
     assert.deepEqual(JSON.parse(body), { status: "not ready", checks: { store: false, git: true } });

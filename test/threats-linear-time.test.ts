@@ -7,6 +7,7 @@ import { Registry } from "prom-client";
 import { eventNamed, keyNamed, placeNamedBy, repositoryNamedBy } from "../src/admin/naming.js";
 import { serviceListing } from "../src/admission/service.js";
 import { ipGroup } from "../src/base/budget/address-group.js";
+import { systemClock } from "../src/base/clock.js";
 import { assertLinear, uglyShapes } from "../src/base/testing/linear-time.js";
 import { withoutTrailing } from "../src/base/trailing.js";
 import { escapeControls } from "../src/config/logging.js";
@@ -162,7 +163,7 @@ const ofTexts: Readonly<Record<string, (text: string) => unknown>> = {
     const request = {
       message: { ...asked({ authorization: `Bearer ${text}` }), socket: { remoteAddress: "192.0.2.1" } },
     };
-    return metricsRoute(new Registry(), () => ({ isPublic: false, token: "t".repeat(16) })).handle(
+    return metricsRoute(new Registry(), systemClock, () => ({ isPublic: false, token: "t".repeat(16) })).handle(
       request as never,
       response as never,
     );

@@ -1,6 +1,8 @@
 // `/healthz`: the process answers. `/readyz`: everything it needs is there. Checks are handed in; strangers learn
 // which one failed, not why.
 
+import type { Clock } from "../base/clock.js";
+import { remembered } from "./remembered.js";
 import { isRead, type Route, sendText } from "./routes.js";
 
 export interface ReadinessCheck {
@@ -11,7 +13,11 @@ export interface ReadinessCheck {
 
 const json = "application/json; charset=utf-8";
 
-export function healthRoutes(checks: readonly ReadinessCheck[], onFault: (error: unknown) => void): Route[] {
+export function healthRoutes(
+  checks: readonly ReadinessCheck[],
+  clock: Clock,
+  onFault: (error: unknown) => void,
+): Route[] {
   const outcome = async (check: ReadinessCheck): Promise<readonly [string, boolean]> => {
     try {
       return [check.name, await check.isReady()];
@@ -20,6 +26,7 @@ export function healthRoutes(checks: readonly ReadinessCheck[], onFault: (error:
       return [check.name, false];
     }
   };
+  const readiness = remembered(clock, () => Promise.all(checks.map(outcome)));
   return [
     {
       matches: (request) => isRead(request, "/healthz"),
@@ -28,7 +35,7 @@ export function healthRoutes(checks: readonly ReadinessCheck[], onFault: (error:
     {
       matches: (request) => isRead(request, "/readyz"),
       async handle(_request, response) {
-        const results = await Promise.all(checks.map(outcome));
+        const results = await readiness();
         const ready = results.every(([, ok]) => ok);
         const body = JSON.stringify({ status: ready ? "ready" : "not ready", checks: Object.fromEntries(results) });
         sendText(response, ready ? 200 : 503, json, body);

@@ -3,7 +3,9 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Registry } from "prom-client";
+import type { Clock } from "../base/clock.js";
 import { isLocalPeer } from "./client-ip.js";
+import { remembered } from "./remembered.js";
 import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
 
 export interface MetricsAccess {
@@ -11,7 +13,8 @@ export interface MetricsAccess {
   readonly token?: string;
 }
 
-export function metricsRoute(registry: Registry, access: () => MetricsAccess): Route {
+export function metricsRoute(registry: Registry, clock: Clock, access: () => MetricsAccess): Route {
+  const metrics = remembered(clock, () => registry.metrics());
   return {
     matches: (request) => isRead(request, "/metrics"),
     async handle(request, response) {
@@ -19,7 +22,7 @@ export function metricsRoute(registry: Registry, access: () => MetricsAccess): R
         response.setHeader("WWW-Authenticate", "Bearer");
         return sendPlain(response, 401, "metrics are for this machine or with the operator's token");
       }
-      sendText(response, 200, registry.contentType, await registry.metrics());
+      sendText(response, 200, registry.contentType, await metrics());
     },
   };
 }

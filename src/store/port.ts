@@ -168,6 +168,8 @@ export interface Store extends Reader {
     alongside?: (tx: Transaction, event: VerifiedEvent) => Promise<void>,
   ): Promise<number>;
   readonly stats: StoreStats;
+  /** Whether a write would be taken, as far as the last commit and the room on the disk tell. Writes nothing. */
+  isWritable(): Promise<boolean>;
   /**
    * Writes a whole store into that folder, as it is at one moment. Commits wait until the moment is fixed, not until
    * the copy is written; `atThatMoment` is called while none is under way. Resolves to the milliseconds they waited.

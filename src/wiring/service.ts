@@ -38,7 +38,6 @@ import type { GitHost } from "./git-host.js";
 import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
 import { memo } from "./memo.js";
 import { createPages } from "./pages.js";
-import { isPassing } from "./passing-faults.js";
 import { measureQueues } from "./queue-metrics.js";
 
 export interface ServiceParts {
@@ -197,7 +196,7 @@ function routes(parts: ServiceParts, git: GitHttp, api: ApiParts, facts: () => R
     },
   };
   const checks = [
-    { name: "store", isReady: () => isWritable(store) },
+    { name: "store", isReady: () => store.isWritable() },
     { name: "git", isReady: () => gitHost.git.version !== "" },
     { name: "disk", isReady: parts.isDiskFit },
   ];
@@ -209,9 +208,9 @@ function routes(parts: ServiceParts, git: GitHttp, api: ApiParts, facts: () => R
     syncStatusRoute(parts.syncStatus, async (request) => isLocalPeer(request.message) || isAdmin(api, request)),
     ...apiRoutes(api),
     relayInformationRoute(facts, () => relayLimits(live.current)),
-    ...healthRoutes(checks, onFault),
+    ...healthRoutes(checks, parts.clock, onFault),
     ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined
-      ? [metricsRoute(registry, () => metricsAccess(live))]
+      ? [metricsRoute(registry, parts.clock, () => metricsAccess(live))]
       : []),
     ...wellKnownRoutes(serverKey, urls.relay),
   ];
@@ -228,18 +227,10 @@ async function ownMetricsServer(
 ): Promise<HttpServer | undefined> {
   const address = live.current.metricsBindAddress;
   if (!live.current.metricsEnabled || address === undefined) return undefined;
-  const server = createHttpServer({ ...common, routes: [metricsRoute(registry, () => ({ isPublic: true }))] });
+  const server = createHttpServer({
+    ...common,
+    routes: [metricsRoute(registry, common.clock, () => ({ isPublic: true }))],
+  });
   await server.listen(address);
   return server;
-}
-
-async function isWritable(store: Store): Promise<boolean> {
-  try {
-    await store.transact(async (tx) => tx.setRow("meta", "ready", 1));
-    return true;
-  } catch (error) {
-    // A probe of a full disk must hear "not ready", not end the server.
-    if (isPassing(error)) return false;
-    throw error;
-  }
 }

@@ -51,6 +51,7 @@ export function watchedStore(clock: Clock): WatchedStore {
     },
     snapshot: (folder, atThatMoment) => store.snapshot(folder, atThatMoment),
     compact: () => store.compact(),
+    isWritable: () => store.isWritable(),
     close: () => store.close(),
   };
   return watched;

@@ -113,6 +113,10 @@ export class EngineStore extends Reading implements Store {
     return { events, bytesOnDisk, queuedWorks: this.#writer.queuedWorks };
   }
 
+  async isWritable(): Promise<boolean> {
+    return !this.#isClosed && this.#writer.lastCommitWorked && (await this.backend.hasRoom());
+  }
+
   async snapshot(folder: string, atThatMoment: () => void): Promise<number> {
     let copied: Promise<void> | undefined;
     let heldMs = 0;

@@ -44,8 +44,13 @@ export class Writer {
   #running: Promise<void> | undefined;
   #isClosed = false;
   #step: Step | undefined;
+  #lastCommitWorked = true;
 
   constructor(readonly parts: WriterParts) {}
+
+  get lastCommitWorked(): boolean {
+    return this.#lastCommitWorked;
+  }
 
   get queuedWorks(): number {
     return this.#queue.length;
@@ -160,9 +165,11 @@ export class Writer {
     try {
       await this.parts.content.backend.commit(change);
     } catch (error) {
+      this.#lastCommitWorked = false;
       batch.rollBackTo(0);
       throw error;
     }
+    this.#lastCommitWorked = true;
     batch.settle();
     this.parts.publish(change.position, batch.entries());
     this.parts.content.backend.published();
