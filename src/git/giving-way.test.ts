@@ -40,3 +40,15 @@ it("housekeeping that failed is over", async () => {
   assert.equal(await way.during(["a"], async () => "work"), "work");
   assert.equal(await way.tidy("a", undefined, async () => "done"), "done");
 });
+
+it("housekeeping that insists goes on beside work, and ends for a removal", async () => {
+  const way = new GivingWay();
+  await way.during(["a"], async () => {
+    const order: string[] = [];
+    const tidying = way.tidy("a", undefined, async (signal) => order.push(await untilStopped(signal)), true);
+    await way.during(["a"], async () => order.push("work"));
+    await way.during(["a"], async () => order.push("removal"), { always: true });
+    await tidying;
+    assert.deepEqual(order, ["work", "stopped", "removal"]);
+  });
+});

@@ -57,7 +57,8 @@ export async function housekeep(
     return "done";
   } catch (error) {
     // What a killed git leaves would lie there until the next start.
-    await sweepPacks(directory);
+    // Beside a push nothing is swept: its packs may be on their way into place.
+    if (!options.insists) await sweepPacks(directory);
     if (signal.aborted) return "interrupted";
     throw error;
   }

@@ -102,7 +102,8 @@ export class Repositories implements RepositoryStore {
       await this.#remove(directory);
       return true;
     };
-    return givingWay.during([address.key], () => workLocks.run(address.key, () => refLocks.run(address.key, remove)));
+    const locked = (): Promise<boolean> => workLocks.run(address.key, () => refLocks.run(address.key, remove));
+    return givingWay.during([address.key], locked, { always: true });
   }
 
   async exists(address: RepositoryAddress): Promise<boolean> {
@@ -117,7 +118,8 @@ export class Repositories implements RepositoryStore {
       await this.#remove(this.open(address).directory);
       return true;
     };
-    return this.#context.givingWay.during([address.key], () => this.#context.refLocks.run(address.key, remove));
+    const { givingWay, refLocks } = this.#context;
+    return givingWay.during([address.key], () => refLocks.run(address.key, remove), { always: true });
   }
 
   async #remove(directory: string): Promise<void> {
@@ -172,8 +174,11 @@ export class Repositories implements RepositoryStore {
   }
 
   withLocks<T>(addresses: readonly RepositoryAddress[], work: () => Promise<T>): Promise<T> {
-    const keys = addresses.map(({ key }) => key);
-    return this.#context.givingWay.during(keys, () => this.#context.workLocks.runAll(keys, work));
+    // Housekeeping goes on: most who take a lock find nothing to write. Who writes stops it (updateRefs).
+    return this.#context.workLocks.runAll(
+      addresses.map(({ key }) => key),
+      work,
+    );
   }
 
   onChange(listener: (address: RepositoryAddress) => void): () => void {

@@ -97,6 +97,14 @@ export class RepositoryRefs {
   }
 
   async updateRefs(updates: readonly RefUpdate[], options: UpdateRefsOptions = {}): Promise<RefUpdateResult> {
+    const { refs } = await this.refs();
+    const update = (): Promise<RefUpdateResult> => this.#update(updates, options);
+    // Housekeeping makes way for who writes, and for nobody else. Before the ref lock, which it may wait for.
+    if (updates.every(({ ref, to }) => refs.get(ref)?.oid === to)) return await update();
+    return await this.context.givingWay.during([this.key], update);
+  }
+
+  async #update(updates: readonly RefUpdate[], options: UpdateRefsOptions): Promise<RefUpdateResult> {
     return await this.context.refLocks.run(this.key, async () => {
       let isAgreed = false;
       const beforeCommit = async (): Promise<boolean> => {

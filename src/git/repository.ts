@@ -49,15 +49,17 @@ export class GitRepository extends RepositoryRefs implements Repository {
     const missing = [...(await this.missingObjects(oids))];
     if (missing.length === 0) return true;
     if ((await other.missingObjects(missing)).size > 0) return false;
-    const quarantine = await this.quarantine();
-    try {
-      await copyObjects({ ...this.place, directory: other.directory }, quarantine, missing, await this.tips());
-      if ((await quarantine.missingObjects(missing)).size > 0) return false;
-      await quarantine.migrate();
-      return true;
-    } finally {
-      await quarantine.drop();
-    }
+    return await this.duringPush(async () => {
+      const quarantine = await this.quarantine();
+      try {
+        await copyObjects({ ...this.place, directory: other.directory }, quarantine, missing, await this.tips());
+        if ((await quarantine.missingObjects(missing)).size > 0) return false;
+        await quarantine.migrate();
+        return true;
+      } finally {
+        await quarantine.drop();
+      }
+    });
   }
 
   async quarantine(): Promise<QuarantineDirectory> {
@@ -166,7 +168,7 @@ export class GitRepository extends RepositoryRefs implements Repository {
         await trial.drop();
       }
     };
-    return await givingWay.during([this.key], () => workLocks.run(this.key, drop));
+    return await givingWay.during([this.key], () => workLocks.run(this.key, drop), { always: true });
   }
 
   packFacts(): Promise<PackFacts> {
@@ -175,10 +177,11 @@ export class GitRepository extends RepositoryRefs implements Repository {
 
   async housekeep(options: HousekeepingOptions = {}): Promise<HousekeepingOutcome> {
     const { givingWay, refLocks } = this.context;
-    const outcome = await givingWay.tidy(this.key, options.signal, async (signal) => {
+    const insists = options.insists === true && options.cruft !== true;
+    const tidy = async (signal: AbortSignal): Promise<HousekeepingOutcome> => {
       await this.refs();
       // A killed pack-refs leaves locks, and every later one would fail.
-      return await housekeep(this.place, { ...options, signal }, (packRefs) =>
+      return await housekeep(this.place, { ...options, insists, signal }, (packRefs) =>
         refLocks.run(this.key, () =>
           packRefs().catch(async (error: unknown) => {
             await sweepRefLocks(this.directory);
@@ -186,7 +189,8 @@ export class GitRepository extends RepositoryRefs implements Repository {
           }),
         ),
       );
-    });
+    };
+    const outcome = await givingWay.tidy(this.key, options.signal, tidy, insists);
     return outcome ?? "busy";
   }
 

@@ -208,6 +208,8 @@ export interface HousekeepingOptions {
   /** Also sort out unreachable objects, and drop those older than the grace. */
   readonly cruft?: boolean;
   readonly graceDays?: number;
+  /** Goes on beside pushes. Not when unreachable objects are dropped: a push may rest on one. */
+  readonly insists?: boolean;
   readonly signal?: AbortSignal;
 }
 

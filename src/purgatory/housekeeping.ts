@@ -60,6 +60,7 @@ export async function keepHouse(
   address: RepositoryAddress,
   kind: HousekeepingKind,
   signal?: AbortSignal,
+  insists = false,
 ): Promise<HousekeepingReport> {
   const { repositories, clock } = parts;
   const repository = repositories.open(address);
@@ -67,7 +68,7 @@ export async function keepHouse(
   // Whatever ends it, a kill too: somebody comes back.
   await remember(parts, address, (record) => ({ ...record, isUnfinished: true }));
   const beganMs = clock.monotonicMs();
-  const options = { cruft: kind === "cruft", graceDays: parts.graceDays(), ...(signal ? { signal } : {}) };
+  const options = { cruft: kind === "cruft", insists, graceDays: parts.graceDays(), ...(signal ? { signal } : {}) };
   const { result, error } = await repository.housekeep(options).then(
     (outcome) => ({ result: outcome, error: undefined }),
     (fault: unknown) => ({ result: "failed" as const, error: fault }),

@@ -1,7 +1,8 @@
 // The refs of pull requests, `refs/nostr/<event id>`: written when the commit is here and the event is about to be served,
 // taken away when the event is gone (purgatory.md, "Release" 3). Which ones go where: pull-requests.ts.
 
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import { catalogueRow, isReleased } from "../admission/catalogue.js";
+import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
 import { contributorOf, type WaitingEntry } from "../admission/waiting.js";
 import type { RefUpdate, Repository, RepositoryStore } from "../git/types.js";
 import type { EventId, Oid } from "../nostr/ids.js";
@@ -43,12 +44,11 @@ export class PullRequestRefs {
         const contributor = contributorOf(entry);
         const prs = contributor && mine.has(placeKey(underPrs(contributor))) ? underPrs(contributor) : undefined;
         const willBeReleased = (other: RepositoryName): boolean => released.has(repositoryKey(other));
-        const plan = await planPullRequest(entry, store, this.#open, willBeReleased, prs && this.#open(prs));
+        const isMine = (other: RepositoryName): boolean => mine.has(placeKey(other));
+        const plan = await planPullRequest(entry, store, this.#open, isMine, willBeReleased, prs && this.#open(prs));
         if (!plan) continue;
         let done = 0;
         for (const { name: target, repository, copyFrom } of plan.targets) {
-          // Only repositories whose lock is held are written; another one it addresses is settled on its own turn.
-          if (!mine.has(placeKey(target))) continue;
           if (copyFrom && !(await mirroring.lend(target, repository, copyFrom, plan.tip))) continue;
           if (await writer.write(repository, [{ ref: plan.ref, to: plan.tip }])) done++;
         }
@@ -56,6 +56,30 @@ export class PullRequestRefs {
       }
     }
     return [...placed.values()];
+  }
+
+  /** Those that are served now get their ref in the other repositories they name, each under its own lock. */
+  async spread(plans: readonly PullRequestPlan[]): Promise<void> {
+    const { store, repositories, writer, mirroring } = this.parts;
+    for (const { entry, ref, tip, targets } of plans) {
+      const done = new Set(targets.map(({ name }) => placeKey(name)));
+      const lender = targets.find(({ copyFrom }) => !copyFrom)?.repository;
+      for (const name of entry.repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
+        if (!lender || done.has(placeKey(name)) || !isReleased(await catalogueRow(store, name))) continue;
+        const address = diskAddress(name);
+        if (!(await repositories.exists(address))) continue;
+        await repositories.withLocks([address], async () => {
+          // Deleted meanwhile: then its ref has no business here.
+          if (!(await store.has(entry.id))) return;
+          const repository = this.#open(name);
+          try {
+            if (await mirroring.lend(name, repository, lender, tip)) await writer.write(repository, [{ ref, to: tip }]);
+          } finally {
+            repository.publish();
+          }
+        });
+      }
+    }
   }
 
   /** One question to git however many wait: most of them wait for something that is not here. */

@@ -101,13 +101,15 @@ export async function waitingPullRequests(
 }
 
 /**
- * `willBeReleased`: repositories that this very release makes served. A pull request waits for a served repository, or
+ * `isMine`: repositories whose locks are held; others it names are not looked at. `willBeReleased`: those that this very
+ * release makes served. A pull request waits for a served repository, or
  * for its commit under `/prs/`: `contributor`, if there is one.
  */
 export async function planPullRequest(
   entry: WaitingEntry,
   reader: Reader,
   open: (name: RepositoryName) => Repository,
+  isMine: (name: RepositoryName) => boolean,
   willBeReleased: (name: RepositoryName) => boolean,
   contributor: Repository | undefined,
 ): Promise<PullRequestPlan | undefined> {
@@ -116,7 +118,8 @@ export async function planPullRequest(
   const addressed: { name: PlacedName; repository: Repository; has: boolean }[] = [];
   for (const text of entry.repositories) {
     const name = repositoryNamed(text);
-    if (!name || !(isReleased(await catalogueRow(reader, name)) || willBeReleased(name))) continue;
+    if (!name || !isMine(name)) continue;
+    if (!(isReleased(await catalogueRow(reader, name)) || willBeReleased(name))) continue;
     const repository = open(name);
     addressed.push({ name, repository, has: (await repository.missingObjects([tip])).size === 0 });
   }

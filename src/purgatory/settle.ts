@@ -18,7 +18,7 @@ import { finish, type Released, type Via } from "./finish.js";
 import type { Mirroring } from "./mirroring.js";
 import { type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
-import { placesOf, waitingPullRequests } from "./pull-requests.js";
+import type { PullRequestPlan } from "./pull-requests.js";
 import type { RefWriter } from "./ref-writer.js";
 import { diskAddress, type PlacedName, placeKey } from "./repository-address.js";
 
@@ -56,23 +56,44 @@ export class Settling {
     partial: ReadonlySet<EventId> = new Set(),
     asked: readonly EventId[] = [],
   ): Promise<readonly Released[]> {
-    const concerned = await this.concerned(names, asked);
+    const released: Released[] = [];
+    const done = new Set<string>();
+    // One after the other: a pull request may name twenty repositories, whose locks are nobody's to take together.
+    for (const name of names) {
+      if (!done.has(placeKey(name))) released.push(...(await this.settleAround(name, via, partial, asked, done)));
+    }
+    return released;
+  }
+
+  private async settleAround(
+    name: PlacedName,
+    via: Via,
+    partial: ReadonlySet<EventId>,
+    asked: readonly EventId[],
+    done: Set<string>,
+  ): Promise<readonly Released[]> {
+    const concerned = await this.concerned(name);
+    for (const one of concerned) done.add(placeKey(one));
     if (concerned.length === 0) return [];
-    const addresses = concerned.map((name) => diskAddress(name));
+    const addresses = concerned.map((one) => diskAddress(one));
     let served: RepositoryName[] = [];
+    let placed: readonly PullRequestPlan[] = [];
     const attempt = (): Promise<readonly Released[]> => {
       served = [];
-      return this.parts.repositories.withLocks(addresses, () =>
-        this.settleLocked(concerned, via, partial, asked, served),
-      );
+      return this.parts.repositories.withLocks(addresses, async () => {
+        const settled = await this.settleLocked(concerned, via, partial, asked, served);
+        placed = settled.placed;
+        return settled.released;
+      });
     };
     try {
       // Every step may be done twice. A git process that was killed is most likely not killed again.
       const released = await attempt().catch(attempt);
-      for (const name of served) await this.parts.mirroring.into(name);
+      for (const one of served) await this.parts.mirroring.into(one);
+      await this.parts.pullRequests.spread(placed);
       return released;
     } catch (error) {
-      this.owe(names);
+      this.owe([name]);
       throw error;
     }
   }
@@ -97,11 +118,11 @@ export class Settling {
 
   private open = (name: PlacedName): Repository => this.parts.repositories.open(diskAddress(name));
 
-  private async concerned(names: readonly PlacedName[], asked: readonly EventId[]): Promise<PlacedName[]> {
+  /** It, and the repositories that the authors of what waits for it decide in. */
+  private async concerned(name: PlacedName): Promise<PlacedName[]> {
     const { store } = this.parts;
-    const found = new Map(names.map((name) => [placeKey(name), name]));
-    for (const name of names) {
-      if (name.area === "prs") continue;
+    const found = new Map([[placeKey(name), name]]);
+    if (name.area !== "prs") {
       const prefix = waitingKeys.repositoryKind(name, "state");
       const authors = new Set((await waitingEntries(store, prefix, maxWaitingStatesLookedAt)).map((e) => e.pubkey));
       // What completes a partial state here completes it wherever it decides.
@@ -113,14 +134,9 @@ export class Settling {
           found.set(placeKey({ owner, identifier }), { owner, identifier });
       }
     }
-    for (const name of names) {
-      for (const entry of await waitingPullRequests(store, name, asked)) {
-        for (const other of placesOf(entry)) found.set(placeKey(other), other);
-      }
-    }
     const onDisk: PlacedName[] = [];
-    for (const name of found.values()) {
-      if (await this.parts.repositories.exists(diskAddress(name))) onDisk.push(name);
+    for (const one of found.values()) {
+      if (await this.parts.repositories.exists(diskAddress(one))) onDisk.push(one);
     }
     return onDisk;
   }
@@ -151,7 +167,7 @@ export class Settling {
     partial: ReadonlySet<EventId>,
     asked: readonly EventId[],
     served: RepositoryName[],
-  ): Promise<readonly Released[]> {
+  ): Promise<{ readonly released: readonly Released[]; readonly placed: readonly PullRequestPlan[] }> {
     const { store, clock, repositories } = this.parts;
     const names: PlacedName[] = [];
     // One under /prs/ may have gone, empty, before its lock was ours.
@@ -172,7 +188,7 @@ export class Settling {
     // see neither until it is made good.
     this.publish(names);
     if (released.length > 0) this.parts.released(released);
-    return released;
+    return { released, placed: pullRequests };
   }
 
   /** A state that turns out to be released as partial in one repository decides in the others too: they are planned again. */

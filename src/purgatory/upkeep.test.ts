@@ -113,6 +113,13 @@ describe("housekeeping in the background", { timeout: 120_000 }, () => {
     assert.deepEqual(namesRan(name), ["geometric busy", "geometric done"]);
   });
 
+  it("threat 47: one in which somebody is always at work is done beside them in the end", async () => {
+    const name = await hosted();
+    for (let pack = 0; pack < 3; pack++) await pushed(name);
+    for (let turn = 0; turn < 4; turn++) await room.repository(name).duringPush(() => passes(quietMs * 30));
+    assert.deepEqual(namesRan(name), ["geometric busy", "geometric busy", "geometric busy", "geometric done"]);
+  });
+
   it("sorts out garbage after a week, also where nobody has changed anything since, and after a restart", async () => {
     const name = await hosted();
     for (let pack = 0; pack < 3; pack++) await pushed(name);

@@ -36,12 +36,16 @@ interface Changed {
 
 /** One that never is quiet is looked at all the same. */
 const longestWaitInQuiets = 20;
+/** After so many it goes on beside whoever works there: a stranger's pull requests must not keep it from ever ending. */
+const maxStops = 3;
 const weeklyLookMs = 3_600_000;
 const theLane = "all repositories";
 
 export class Upkeep {
   readonly #parts: UpkeepParts;
   readonly #changed = new Map<string, Changed>();
+  /** How often it was stopped or found no room since it was last done; of those that wait for another look. */
+  readonly #stopped = new Map<string, number>();
   readonly #lane = new KeyedLock();
   readonly #stop = new AbortController();
   readonly #timers = new Map<string, () => void>();
@@ -72,11 +76,16 @@ export class Upkeep {
   }
 
   /** Now, whether it is due or not; waits for its turn. */
-  async run(address: RepositoryAddress, kind: HousekeepingKind, signal?: AbortSignal): Promise<HousekeepingReport> {
+  async run(
+    address: RepositoryAddress,
+    kind: HousekeepingKind,
+    signal?: AbortSignal,
+    insists = false,
+  ): Promise<HousekeepingReport> {
     const either = signal ? AbortSignal.any([signal, this.#stop.signal]) : this.#stop.signal;
     return await this.#lane.run(theLane, async () => {
       either.throwIfAborted();
-      const report = await keepHouse(this.#parts, address, kind, either);
+      const report = await keepHouse(this.#parts, address, kind, either, insists);
       this.#parts.ran(report);
       return report;
     });
@@ -141,14 +150,20 @@ export class Upkeep {
     this.#changed.delete(address.key);
     const record = await housekeepingRecord(store, address);
     if (!(await repositories.exists(address))) {
+      this.#stopped.delete(address.key);
       if (record) await forgetHousekeeping(store, address);
       return;
     }
     const facts = { ...(await repositories.open(address).packFacts()), record, freeBytes: freeBytes() };
     const kind = housekeepingDue(facts, rules(), unixSeconds(clock));
     if (!kind) return;
-    const { result } = await this.run(address, kind);
-    if (result === "busy" || result === "interrupted") this.#note(address);
+    const stopped = this.#stopped.get(address.key) ?? 0;
+    const insists = stopped >= maxStops;
+    const { result } = await this.run(address, insists ? "geometric" : kind, undefined, insists);
+    this.#stopped.delete(address.key);
+    if (result !== "busy" && result !== "interrupted") return;
+    this.#stopped.set(address.key, stopped + 1);
+    this.#note(address);
   }
 
   /** Garbage whose grace ends in a repository nobody touches. */
