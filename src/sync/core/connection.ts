@@ -9,9 +9,8 @@ import { liveIsWhole } from "./live.js";
 import { liveLost } from "./live-answers.js";
 import { reconsider } from "./live-set.js";
 import type { ConnectFailure, Time } from "./messages.js";
-import { hasTargets, type Relay } from "./relay.js";
+import { hasTargets, type Relay, urlOf } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
-import { urlOf } from "./targets.js";
 import { log, tally } from "./telling.js";
 
 export function tryDial(state: SyncState, relay: Relay, step: Step): void {

@@ -5,9 +5,8 @@
 import { type Item, indexOf, layerOf, layers, phaseOf, phases, repositoryItem, rootItem, stateItem } from "./items.js";
 import type { Job } from "./job.js";
 import type { RelayKey, Sides } from "./messages.js";
-import type { Compared, Relay } from "./relay.js";
+import { type Compared, type Relay, urlOf } from "./relay.js";
 import type { SyncState } from "./state.js";
-import { urlOf } from "./targets.js";
 import type { Repo } from "./wanted.js";
 
 /** A repository's copy at one relay. */

@@ -223,3 +223,6 @@ export class Relay {
 }
 
 export const hasTargets = (relay: Relay): boolean => relay.bootstrap || relay.fullRepos + relay.waitingRepos > 0;
+
+/** The address to dial: as listed, wss if listed both ways. */
+export const urlOf = (relay: Relay): Relay["wssUrl"] => relay.wssUrl ?? relay.wsUrl;

@@ -4,9 +4,8 @@ import { type RelayStateName, stateName } from "./connection.js";
 import type { HealthStatus } from "./health.js";
 import { isInStep } from "./in-step.js";
 import type { NaughtyKind, RelayKey, Time } from "./messages.js";
-import type { Relay } from "./relay.js";
+import { type Relay, urlOf } from "./relay.js";
 import type { SyncState } from "./state.js";
-import { urlOf } from "./targets.js";
 
 export interface RelaySnapshot {
   readonly relay: RelayKey;

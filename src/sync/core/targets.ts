@@ -238,6 +238,3 @@ function keepWaitingWithinCap(state: SyncState): void {
     }
   }
 }
-
-/** The address to dial: as listed, wss if listed both ways. */
-export const urlOf = (relay: Relay): Relay["wssUrl"] => relay.wssUrl ?? relay.wsUrl;
