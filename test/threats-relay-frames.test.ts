@@ -8,6 +8,7 @@ import { ManualClock } from "../src/base/testing/manual-clock.js";
 import { parseFilter } from "../src/nostr/filter.js";
 import { defaultRelayLimits } from "../src/relay/limits.js";
 import { parseClientMessage } from "../src/relay/messages.js";
+import { parseRelayFrame } from "../src/sync/wire.js";
 import { leastCpuMs, loopBoundMs } from "./harness/loop-hold.js";
 import { RelayClient } from "./harness/relay-client.js";
 import { keyOf, sign } from "./harness/relay-events.js";
@@ -44,6 +45,17 @@ describe("threats 32 and 37", { timeout: 300_000 }, () => {
     }
     assert.deepEqual(started.givenUp, []);
     await started.close();
+  });
+
+  test("threat 37: no frame of a relay we follow holds the event loop either", () => {
+    const boundMs = loopBoundMs();
+    for (const [name, text] of uglyFrames) {
+      const frame = Buffer.from(text);
+      const spentMs = leastCpuMs(() => parseRelayFrame(frame));
+      assert.ok(spentMs < boundMs, `${name}: ${spentMs} ms of processor time`);
+    }
+    const event = sign(keyOf("author"), { content: "x".repeat(900_000) });
+    assert.equal(parseRelayFrame(Buffer.from(`["EVENT","s",${event.raw}]`))?.type, "EVENT");
   });
 
   test("threat 37: a bad frame costs a notice, bad frames without end cost the connection, large ones sooner; others are served", async (t) => {

@@ -2,7 +2,7 @@
 // change while the server runs, so they are read when they are needed, never kept.
 
 import type { ByteLimits } from "../base/budget/bytes.js";
-import type { FrameBounds } from "./frame-shape.js";
+import { type FrameBounds, usualFrameBounds } from "../nostr/frame-shape.js";
 
 export interface RelayLimits {
   readonly maxMessageBytes: number;
@@ -74,7 +74,7 @@ export const defaultRelayLimits: RelayLimits = {
   maxEventBytes: mebibyte,
   maxEventTags: 10_000,
   maxFutureSeconds: 15 * 60,
-  frames: { maxDepth: 20, maxKeys: 4_000, maxItems: 120_000 },
+  frames: usualFrameBounds,
   badFramesPerMinutePerConnection: 200,
   badFramesPerMinutePerIp: 1_000,
   badFrameBytes: 32 * 1024,

@@ -4,6 +4,7 @@
 import { isUtf8 } from "node:buffer";
 import type { HeldBytes } from "../base/budget/bytes.js";
 import { perMinute, TokenBucket } from "../base/budget/rates.js";
+import { frameFault } from "../nostr/frame-shape.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { Authenticating } from "./authenticating.js";
 import {
@@ -15,7 +16,6 @@ import {
   type RelayParts,
 } from "./connection.js";
 import { count } from "./counting.js";
-import { frameFault } from "./frame-shape.js";
 import { Gate } from "./gate.js";
 import type { Live } from "./live.js";
 import { type BadMessage, type ClientMessage, noticeOf, parseClientMessage } from "./messages.js";

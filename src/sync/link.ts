@@ -3,7 +3,7 @@
 
 import type { RawData, WebSocket } from "ws";
 import type { Clock } from "../base/clock.js";
-import { parseRelayMessage, type RelayMessage } from "./wire.js";
+import { parseRelayFrame, type RelayMessage } from "./wire.js";
 
 export interface LinkTimes {
   readonly pingMs: number;
@@ -98,7 +98,7 @@ export class Link {
     this.#heard();
     const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer);
     this.#hooks.bytes("in", bytes.length);
-    const message = isBinary ? undefined : parseRelayMessage(bytes.toString("utf8"));
+    const message = isBinary ? undefined : parseRelayFrame(bytes);
     if (message) this.#hooks.message(message);
   }
 

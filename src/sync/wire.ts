@@ -1,6 +1,8 @@
 // What relays say to a client, as values. Text of strangers goes in; what has not the shape of a message comes out as
 // nothing. Events are parsed later, when somebody wants them.
 
+import { frameFault, usualFrameBounds } from "../nostr/frame-shape.js";
+
 export type RelayMessage =
   | { readonly type: "EVENT"; readonly subscription: string; readonly event: unknown }
   | { readonly type: "EOSE"; readonly subscription: string }
@@ -13,6 +15,12 @@ export type RelayMessage =
 
 const maxChallengeChars = 1_000;
 const evenHex = /^(?:[0-9a-f]{2})+$/i;
+
+/** A relay we follow is a stranger too: what would keep the parser busy is not parsed (threats.md row 37). */
+export function parseRelayFrame(frame: Buffer): RelayMessage | undefined {
+  if (frameFault(frame, usualFrameBounds) !== undefined) return undefined;
+  return parseRelayMessage(frame.toString("utf8"));
+}
 
 export function parseRelayMessage(data: string): RelayMessage | undefined {
   let value: unknown;

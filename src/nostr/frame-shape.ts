@@ -9,6 +9,9 @@ export interface FrameBounds {
   readonly maxItems: number;
 }
 
+/** Enough for every event and every question that is taken. */
+export const usualFrameBounds: FrameBounds = { maxDepth: 20, maxKeys: 4_000, maxItems: 120_000 };
+
 /** So little is parsed in a moment, whatever it is. */
 const smallBytes = 8 * 1024;
 
