@@ -104,6 +104,14 @@ const switchWords: Readonly<Record<string, boolean>> = {
   off: false,
 };
 
+/** From one full hour to another, UTC; over midnight where the second is the smaller. */
+export const hoursOfDay = (): ValueKind<{ readonly from: number; readonly to: number }> =>
+  kindOf("two hours of the day, such as 2-6", (text) => {
+    const [, from, to] = /^(\d{1,2})-(\d{1,2})$/.exec(text) ?? [];
+    const hoursOf = { from: Number(from), to: Number(to) };
+    return hoursOf.from < 24 && hoursOf.to <= 24 && hoursOf.from !== hoursOf.to % 24 ? hoursOf : undefined;
+  });
+
 export const onOff = (): ValueKind<boolean> =>
   kindOf("true or false", (text) => switchWords[text.toLowerCase()], { isSwitch: true });
 

@@ -84,6 +84,8 @@ export const coreConfig = (config: Config, services: readonly ServiceName[], ver
       : config.syncReconnectLookbackDays * day,
   dailyMinMs: config.syncDailyMinHours * hour,
   dailyMaxMs: config.syncDailyMaxHours * hour,
+  quietHours: config.syncQuietHours,
+  maxFullSyncs: config.syncMaxFullSyncs,
   tidyMs: config.syncDisconnectCheckIntervalSecs * second,
   startupJitterMs: config.syncStartupJitterMs,
   baseBackoffMs: config.syncBaseBackoffSecs * second,

@@ -5,6 +5,7 @@ import {
   bytesPerSecond,
   days,
   hours,
+  hoursOfDay,
   milliseconds,
   onOff,
   percent,
@@ -53,6 +54,12 @@ export const syncSettings = {
   ),
   NGIT_SYNC_DAILY_MIN_HOURS: limit(hours({ min: 1 }), "23", "Earliest time of a relay's next full comparison …"),
   NGIT_SYNC_DAILY_MAX_HOURS: limit(hours({ min: 1 }), "25", "… and the latest; a random time between."),
+  NGIT_SYNC_QUIET_HOURS: setting(hoursOfDay(), {
+    reloadable: true,
+    help: "Hours of the day (UTC) in which full comparisons are made where possible, such as 2-6. Any hour if not set.",
+    example: "2-6",
+  }),
+  NGIT_SYNC_MAX_FULL_SYNCS: limit(atLeastOne, "16", "Relays compared in full at the same time; others wait."),
   NGIT_SYNC_BASE_BACKOFF_SECS: limit(
     seconds({ min: 1 }),
     "5",

@@ -2,6 +2,7 @@
 // Values come from main; nothing here reads the environment.
 
 import type { RelayUrl } from "../../net/url.js";
+import type { QuietHours } from "./full-syncs.js";
 
 const second = 1000;
 const minute = 60 * second;
@@ -76,6 +77,10 @@ export const syncDefaults = {
   lookbackMs: 60 * minute,
   dailyMinMs: 23 * hour,
   dailyMaxMs: 25 * hour,
+  quietHours: undefined as QuietHours | undefined,
+  maxFullSyncs: 16,
+  /** A full sync that takes longer lets others go on first. */
+  fullSyncTurnMs: 5 * minute,
   /** Layer 4: deletions by so many authors a round. */
   deletionsMs: hour,
   deletionAuthorsPerRound: 1000,

@@ -2,6 +2,7 @@
 // "Connections"). States shown: disconnected, connecting, syncing, live, live with failures.
 
 import { allFresh, layerOrder, nextLayer, sweepOver } from "./actions.js";
+import { giveUpTurn, nextDailyMs } from "./full-syncs.js";
 import { isInStep, noteCompared } from "./in-step.js";
 import { phaseOf, phases, slotOf, slots, type Word } from "./items.js";
 import { cancelJobs, dropJobs } from "./job-ends.js";
@@ -84,7 +85,6 @@ type FullSyncReason = "first" | "stale" | "trouble" | "daily";
 
 /** Confirmed forgotten, full history; live stays open. */
 export function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason, step: Step): void {
-  const { config } = state;
   tally(step, "full_syncs", relay, reason);
   cancelJobs(state, relay, step);
   allFresh(state, relay);
@@ -93,8 +93,8 @@ export function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason,
   relay.catchUpFailed = false;
   relay.resyncMs = Number.POSITIVE_INFINITY;
   relay.lastFullMs = step.now.monotonicMs;
-  relay.nextDailyMs =
-    step.now.monotonicMs + config.dailyMinMs + step.random() * (config.dailyMaxMs - config.dailyMinMs);
+  relay.nextDailyMs = nextDailyMs(state, step);
+  relay.isInFullSync = true;
   if (relay.turns.roots.items + relay.turns.repos.items > 0) {
     for (const item of relay.items.keys()) reconsider(state, relay, item);
   }
@@ -144,6 +144,10 @@ export function noteProgress(state: SyncState, relay: Relay, step: Step): void {
   const inStep = isInStep(state, relay, step.now.monotonicMs);
   if (relay.inStep && !inStep) relay.lastInStep = step.now;
   relay.inStep = inStep;
+  if (relay.isInFullSync && !syncing) {
+    relay.isInFullSync = false;
+    giveUpTurn(state, relay);
+  }
   if (syncing || !good || relay.offersInFlight > 0) return;
   noteCompared(state, relay, step.now.wallMs);
   relay.resyncs = 0;
@@ -217,6 +221,7 @@ export function onLost(state: SyncState, relay: Relay, how: "lost" | "closed-by-
   relay.status = "disconnected";
   relay.limits = {};
   dropJobs(state, relay);
+  giveUpTurn(state, relay);
   liveLost(relay);
   state.health.linkEnded(relay.key, heard.monotonicMs - relay.connectedMs);
   if (how === "lost") noteFailure(state, relay, "link-lost", "closed", step);

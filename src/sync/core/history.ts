@@ -3,6 +3,7 @@
 
 import { nextLayer, takeAction, takeGroup } from "./actions.js";
 import { tagsOf, valuesOf } from "./filters.js";
+import { hasTurn } from "./full-syncs.js";
 import { type Item, type Layer, layers } from "./items.js";
 import { type Asked, type Job, Query, type Related, type Sweep } from "./job.js";
 import { putBack, takeRelated } from "./layer-four.js";
@@ -94,6 +95,7 @@ function startJob(state: SyncState, relay: Relay, step: Step): boolean {
 /** Each layer when the one before has ended or failed. */
 function startBatch(state: SyncState, relay: Relay, layer: Layer, method: Job["method"], step: Step): boolean {
   if (relay.jobs.some((job) => job.kind === "batch" && job.layer !== layer)) return false;
+  if (!hasTurn(state, relay, step)) return false;
   const items = takeAction(state, relay, layer);
   const queries = queriesFor(state, layer, items, undefined);
   return addJob(state, relay, step, { kind: "batch", layer, items, source: relay.round, method, queries });

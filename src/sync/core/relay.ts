@@ -142,6 +142,7 @@ export class Relay {
   fingerprint: string | undefined;
   catchUpFailed = false;
   nextDailyMs = Number.POSITIVE_INFINITY;
+  isInFullSync = false;
   lastFullMs = Number.NEGATIVE_INFINITY;
   /** Why items are fresh: names the source of what their history brings. */
   round: "startup" | "daily" = "startup";

@@ -32,6 +32,9 @@ export class SyncState {
   readonly touched = new Set<Relay>();
   readonly dialing = new Set<Relay>();
   readonly dialQueue: Relay[] = [];
+  /** Relays whose turn it is to be synced in full, and since when; those that wait for theirs (full-syncs.ts). */
+  readonly fullSyncs = new Map<Relay, number>();
+  readonly fullSyncQueue = new Set<Relay>();
   /** No relay is due before this; it may be earlier than the first that is. */
   nextDueMs = Number.POSITIVE_INFINITY;
   windowEndMs = Number.POSITIVE_INFINITY;

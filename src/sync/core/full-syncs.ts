@@ -1,0 +1,67 @@
+// Full syncs, a few at a time over all relays (spec "Truth about oneself", Pacing): hundreds of relays that begin at
+// once would have us read our own store for all of them together, and let their clocks run meanwhile. Live is open
+// before and beside it. A relay that is slow gives its turn away after a while, so that nobody waits for it.
+
+import type { Relay } from "./relay.js";
+import type { Step, SyncState } from "./state.js";
+
+/** Whether a batch may be sent: outside a full sync always, within one when it is this relay's turn. */
+export function hasTurn(state: SyncState, relay: Relay, step: Step): boolean {
+  const { fullSyncs, fullSyncQueue, config } = state;
+  if (!relay.isInFullSync || fullSyncs.has(relay)) return true;
+  if (fullSyncs.size >= config.maxFullSyncs) {
+    fullSyncQueue.add(relay);
+    return false;
+  }
+  fullSyncQueue.delete(relay);
+  fullSyncs.set(relay, step.now.monotonicMs);
+  return true;
+}
+
+/** The round or the link has ended. */
+export function giveUpTurn(state: SyncState, relay: Relay): void {
+  state.fullSyncQueue.delete(relay);
+  if (state.fullSyncs.delete(relay)) callNext(state);
+}
+
+/** Relays that have to be fetched from for the first time come before those that are merely compared again. */
+function callNext({ fullSyncQueue, touched }: SyncState): void {
+  const waiting = [...fullSyncQueue];
+  const next = waiting.find((relay) => relay.round === "startup") ?? waiting[0];
+  if (next) touched.add(next);
+}
+
+/** What is under way at a slow relay goes on; its next batch waits for another turn. */
+export function passTurnsOn(state: SyncState, nowMs: number): void {
+  const { fullSyncs, fullSyncQueue, config } = state;
+  for (const [relay, sinceMs] of fullSyncs) {
+    if (fullSyncQueue.size === 0) return;
+    if (nowMs - sinceMs < config.fullSyncTurnMs) continue;
+    fullSyncs.delete(relay);
+    callNext(state);
+  }
+}
+
+export interface QuietHours {
+  /** Hours of the day, UTC; the second may be the smaller one. */
+  readonly from: number;
+  readonly to: number;
+}
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+/** When the next daily sync is due: 23–25 h from now, or before that in the quiet hours, if there are any. */
+export function nextDailyMs(
+  { config }: Pick<SyncState, "config">,
+  { now, random }: Pick<Step, "now" | "random">,
+): number {
+  const waitMs = config.dailyMinMs + random() * (config.dailyMaxMs - config.dailyMinMs);
+  const { quietHours } = config;
+  if (!quietHours) return now.monotonicMs + waitMs;
+  const lengthMs = ((quietHours.to - quietHours.from + 24) % 24 || 24) * hourMs;
+  const sinceQuietMs = (((now.wallMs + waitMs - quietHours.from * hourMs) % dayMs) + dayMs) % dayMs;
+  const movedMs = waitMs - sinceQuietMs + random() * lengthMs;
+  const stays = sinceQuietMs < lengthMs || movedMs < config.dailyMinMs / 4;
+  return now.monotonicMs + (stays ? waitMs : movedMs);
+}
