@@ -132,7 +132,8 @@ export interface Transaction extends Reader {
    * Stores an event under NIP-01's rules: an older version at its address is replaced, a newer one makes this one
    * `older`. A kind 5 also removes what it targets of its author's and binds what comes later; a kind 62 all of its
    * author's events up to its time. Whether a deletion is wanted here at all is for the caller to decide.
-   * Removals it causes come before it in the feed. What a request binds stays bound when the request is removed.
+   * Removals it causes come before it in the feed; of a request to vanish only the first: what is left is hidden from
+   * every reader at once and removed in later commits. What a request binds stays bound when the request is removed.
    */
   put(event: VerifiedEvent): Promise<PutResult>;
   /** Removes one event without a trace that would refuse it later. */

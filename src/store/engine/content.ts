@@ -8,6 +8,7 @@ import { PageMemories, type PageMemory } from "./page-memory.js";
 import { Row } from "./row.js";
 import { Turns } from "./slices.js";
 import type { MergedStreams } from "./streams.js";
+import { VanishingAuthors } from "./vanishing.js";
 
 export type AnyRow = Row | DiskRow;
 
@@ -35,11 +36,14 @@ export class Content {
   readonly turns = new Turns();
   readonly pageMemories = new PageMemories();
   readonly #asked = new AskedRows();
+  readonly vanishing: VanishingAuthors;
 
   constructor(
     readonly layers: Layers,
     readonly backend: Backend,
-  ) {}
+  ) {
+    this.vanishing = new VanishingAuthors(backend);
+  }
 
   /** The row in memory, whoever may see it. */
   inMemory(seq: Sequence): Row | undefined {
@@ -47,6 +51,16 @@ export class Content {
   }
 
   row(seq: Sequence, view: Sequence, memory?: PageMemory, isWanted?: (header: DiskRow) => boolean): AnyRow | undefined {
+    return this.#unlessHidden(this.anyRow(seq, view, memory, isWanted));
+  }
+
+  /** Also one that is hidden because its author vanishes. */
+  anyRow(
+    seq: Sequence,
+    view: Sequence,
+    memory?: PageMemory,
+    isWanted?: (header: DiskRow) => boolean,
+  ): AnyRow | undefined {
     const row = this.inMemory(seq);
     if (row) return row.isSeenAt(view) ? row : undefined;
     return seq <= view ? this.backend.row(seq, memory, isWanted) : undefined;
@@ -54,17 +68,21 @@ export class Content {
 
   withId(id: EventId, view: Sequence): AnyRow | undefined {
     const row = this.layers.active.withId(id, view) ?? this.layers.frozen?.withId(id, view);
-    if (row) return row;
+    if (row) return this.#unlessHidden(row);
     const seq = this.backend.seqOfId(id);
     return seq === undefined ? undefined : this.row(seq, view);
   }
 
   atAddress(address: string, view: Sequence): AnyRow | undefined {
     const row = this.layers.active.atAddress(address, view) ?? this.layers.frozen?.atAddress(address, view);
-    if (row) return row;
+    if (row) return this.#unlessHidden(row);
     const seq = this.backend.seqOfAddress(address);
     const found = seq === undefined ? undefined : this.row(seq, view);
     return found && !(found instanceof Row) ? this.#asked.known(found) : found;
+  }
+
+  #unlessHidden(row: AnyRow | undefined): AnyRow | undefined {
+    return row && this.vanishing.hides(row) ? undefined : row;
   }
 
   /** Opens the lists of a term. A layer that is dropped while a reader rests keeps answering him; rows are judged later. */

@@ -46,6 +46,7 @@ async function walk(
     if (entry.seq > upTo || expired.has(entry.seq)) continue;
     const own = entry instanceof Row ? entry : content.inMemory(entry.seq);
     if (own && !own.isSeenAt(view)) continue;
+    if (content.vanishing.authors.size > 0 && !content.row(entry.seq, view)) continue;
     if (matches && !(own ? matches(matchable(own)) : matchesOnDisk(sight, entry, residual, matches))) continue;
     if (!visit(entry)) return false;
   }

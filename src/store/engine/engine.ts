@@ -1,5 +1,6 @@
 // The store, whatever it keeps things in: one engine over a backend.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../base/clock.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
@@ -28,6 +29,7 @@ export class EngineStore extends Reading implements Store {
   readonly #listeners = new Set<(entries: readonly FeedEntry[]) => void>();
   #position: Sequence;
   #isClosed = false;
+  #isVanishing = false;
   #closing: Promise<void> | undefined;
 
   constructor(
@@ -108,6 +110,19 @@ export class EngineStore extends Reading implements Store {
     }
   }
 
+  /**
+   * Removes what vanishes, step by step, also what the last run left. What stops it (a full disk, the end) is tried again
+   * after the next commit.
+   */
+  resume(): void {
+    if (this.#isVanishing || this.content.vanishing.authors.size === 0) return;
+    this.#isVanishing = true;
+    const over = (): void => {
+      this.#isVanishing = false;
+    };
+    this.#vanishOn().then(over, over);
+  }
+
   get stats(): StoreStats {
     const { events, bytesOnDisk } = this.backend;
     return { events, bytesOnDisk, queuedWorks: this.#writer.queuedWorks };
@@ -152,6 +167,15 @@ export class EngineStore extends Reading implements Store {
     this.#position = reached;
     if (entries.length > 0) for (const listener of this.#listeners) callSafely(() => listener(entries));
     this.#feed.wake();
+    this.resume();
+  }
+
+  async #vanishOn(): Promise<void> {
+    const { authors } = this.content.vanishing;
+    for (let [next] = authors.keys(); next !== undefined; [next] = authors.keys()) {
+      await this.#writer.continueVanishing(next);
+      await nextTurn();
+    }
   }
 }
 

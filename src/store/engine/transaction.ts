@@ -5,7 +5,7 @@
 import { type Clock, unixSeconds } from "../../base/clock.js";
 import { addressText } from "../../nostr/address.js";
 import { compareNewestFirst, type VerifiedEvent } from "../../nostr/event.js";
-import type { EventId } from "../../nostr/ids.js";
+import type { EventId, Pubkey } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { PutResult, RemovalCause, TableName, Transaction } from "../port.js";
 import type { Batch } from "./batch.js";
@@ -25,6 +25,7 @@ import { rowFields } from "./row.js";
 import { MergedStreams } from "./streams.js";
 import { maxKeyBytes, type PendingTables, tableText, tableTexts } from "./tables.js";
 import { ofAuthor } from "./terms.js";
+import { type Vanishing, vanishedAtOnce, vanishingKey } from "./vanishing.js";
 
 export class EngineTransaction extends Reading implements Transaction {
   #isOver = false;
@@ -130,14 +131,36 @@ export class EngineTransaction extends Reading implements Transaction {
 
   #vanish(event: VerifiedEvent): void {
     this.#setMark(event, vanishMarkKey(event.pubkey), { by: event.id, until: event.created_at });
-    const streams = new MergedStreams(0, event.created_at);
-    this.content.open(ofAuthor(event.pubkey), streams);
+    const vanishing = { by: event.id, until: event.created_at };
+    // Also of an earlier request that is not done: this one reaches at least as far.
+    if (this.#removeSome(event.pubkey, vanishing)) this.#endVanishing(event.pubkey);
+    else this.batch.setRow("deletions", vanishingKey(event.pubkey), JSON.stringify(vanishing));
+  }
+
+  /** One step of a request that its own commit did not finish. */
+  continueVanishing(pubkey: Pubkey): void {
+    this.assertOpen();
+    const vanishing = this.content.vanishing.authors.get(pubkey);
+    if (vanishing && this.#removeSome(pubkey, vanishing)) this.#endVanishing(pubkey);
+  }
+
+  #endVanishing(pubkey: Pubkey): void {
+    const key = vanishingKey(pubkey);
+    if (tableText(this.content.backend, this.pending, "deletions", key) === undefined) return;
+    this.batch.setRow("deletions", key, undefined);
+  }
+
+  /** True when nothing is left. */
+  #removeSome(pubkey: Pubkey, { by, until }: Vanishing): boolean {
+    const streams = new MergedStreams(0, until);
+    this.content.open(ofAuthor(pubkey), streams);
     const rows: AnyRow[] = [];
-    for (let entry = streams.next(); entry; entry = streams.next()) {
-      const row = this.content.row(entry.seq, pendingView);
-      if (row && matchable(row).pubkey === event.pubkey) rows.push(row);
+    for (let entry = streams.next(); entry && rows.length < vanishedAtOnce; entry = streams.next()) {
+      const row = this.content.anyRow(entry.seq, pendingView);
+      if (row && row.id !== by && matchable(row).pubkey === pubkey) rows.push(row);
     }
     for (const row of rows) this.batch.remove(row, "vanish");
+    return rows.length < vanishedAtOnce;
   }
 }
 

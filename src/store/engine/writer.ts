@@ -4,6 +4,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../base/clock.js";
+import type { Pubkey } from "../../nostr/ids.js";
 import {
   type FeedEntry,
   type Sequence,
@@ -65,6 +66,11 @@ export class Writer {
       this.#queue.push({ work, resolve: resolve as (value: unknown) => void, reject });
       this.#start();
     });
+  }
+
+  /** One step of a request to vanish. */
+  continueVanishing(pubkey: Pubkey): Promise<void> {
+    return this.transact(async (tx) => (tx as EngineTransaction).continueVanishing(pubkey));
   }
 
   /** Runs something while no commit is under way. */
@@ -170,6 +176,7 @@ export class Writer {
       throw error;
     }
     this.#lastCommitWorked = true;
+    this.parts.content.vanishing.follow(change.tables.get("deletions"));
     batch.settle();
     this.parts.publish(change.position, batch.entries());
     this.parts.content.backend.published();

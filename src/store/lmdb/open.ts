@@ -58,7 +58,9 @@ export async function openLmdbStore(folder: string, options: LmdbStoreOptions = 
   }
   // What the last run left unindexed does not stay in memory until something is written.
   backend.published();
-  return new EngineStore(backend, backend.layers, { clock, maxQueuedWorks });
+  const store = new EngineStore(backend, backend.layers, { clock, maxQueuedWorks });
+  if (!options.readOnly) store.resume();
+  return store;
 }
 
 async function freeBytesOf(folder: string): Promise<number> {
