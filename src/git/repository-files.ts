@@ -30,22 +30,29 @@ export async function createRepositoryFiles(directory: string, identifier: strin
   }
   const beside = join(parent, `${leftoverPrefix}new-${randomBytes(6).toString("hex")}`);
   try {
-    for (const folder of ["objects/info", "objects/pack", "refs/heads", "refs/tags"]) {
-      await mkdir(join(beside, folder), { recursive: true });
-    }
-    await writeSynced(join(beside, "HEAD"), `ref: ${unbornBranch}\n`);
-    await writeSynced(join(beside, "config"), repositoryConfig);
-    await writeSynced(join(beside, identifierFile), identifier);
-    for (const folder of ["objects", "refs", "."]) await syncPath(join(beside, folder));
+    await writeRepositoryFiles(beside, identifier);
     await rename(beside, directory);
   } catch (error) {
     await removeAll(beside);
+    if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
     // Somebody else made it meanwhile: theirs is as good.
-    if ((await ifPresent(readFile(join(directory, "HEAD")))) === undefined) throw error;
-    return false;
+    if ((await ifPresent(readFile(join(directory, "HEAD")))) !== undefined) return false;
+    // Damage took HEAD away and left the rest. Nothing that is there is given up for it.
+    await writeRepositoryFiles(directory, identifier);
   }
   await syncPath(parent);
   return true;
+}
+
+/** HEAD comes last: without it git does not take the directory for a repository. */
+async function writeRepositoryFiles(directory: string, identifier: string): Promise<void> {
+  for (const folder of ["objects/info", "objects/pack", "refs/heads", "refs/tags"]) {
+    await mkdir(join(directory, folder), { recursive: true });
+  }
+  await writeSynced(join(directory, "config"), repositoryConfig);
+  await writeSynced(join(directory, identifierFile), identifier);
+  await writeSynced(join(directory, "HEAD"), `ref: ${unbornBranch}\n`);
+  for (const folder of ["objects", "refs", "."]) await syncPath(join(directory, folder));
 }
 
 /** Out of the way first: from then on nobody can open it, however long removing takes. */
