@@ -53,7 +53,7 @@ function openOffers() {
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test("close() waits for what intake was given", async () => {
-  const { offers, submitted, verdicts, nextSubmission } = openOffers();
+  const { offers, submitted, verdicts, faults, nextSubmission } = openOffers();
   const given = nextSubmission();
   offers.add(offer("one"));
   await given;
@@ -65,18 +65,18 @@ test("close() waits for what intake was given", async () => {
   assert.equal(isClosed, false, "git may still follow the event");
   submitted[0]!({ ok: true, outcome: "stored", message: "" });
   await closing;
-  assert.deepEqual(verdicts, []);
+  assert.deepEqual([verdicts, faults], [[], []]);
 });
 
 test("close() does not wait for the time to try again, and nothing is tried again", async () => {
-  const { offers, submitted, nextSubmission } = openOffers();
+  const { offers, submitted, faults, nextSubmission } = openOffers();
   const given = nextSubmission();
   offers.add(offer("one"));
   await given;
   submitted[0]!(refuse("busy", "busy"));
   await settled();
   await offers.close();
-  assert.equal(submitted.length, 1);
+  assert.deepEqual([submitted.length, faults], [1, []]);
 });
 
 test("an offer whose store or intake fails in passing has its verdict all the same", async (context) => {
