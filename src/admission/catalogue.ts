@@ -94,11 +94,23 @@ export const setCatalogueRow = (tx: Transaction, row: CatalogueRow): void =>
 
 const firstKeyAfterRepositories = "g";
 
-/** All repositories, or those of one owner, in key order. */
-export async function* catalogueRows(reader: TableReader, owner?: Pubkey): AsyncIterable<CatalogueRow> {
-  const range = owner === undefined ? {} : { prefix: `${owner}:` };
-  for await (const [key, row] of reader.rows<CatalogueRow>("catalogue", range)) {
-    if (key >= firstKeyAfterRepositories) return;
-    yield row;
+/** Between so many rows others get their turn: a hundred thousand in one go hold up everybody for half a second. */
+const rowsAtOnce = 200;
+
+/** All repositories, or those of one owner, in key order; with `after` only those behind that key. Not inside a transaction. */
+export async function* catalogueRows(reader: TableReader, owner?: Pubkey, after?: string): AsyncIterable<CatalogueRow> {
+  const prefix = owner === undefined ? {} : { prefix: `${owner}:` };
+  let last = after;
+  for (;;) {
+    let count = 0;
+    const range = { ...prefix, limit: rowsAtOnce, ...(last === undefined ? {} : { after: last }) };
+    for await (const [key, row] of reader.rows<CatalogueRow>("catalogue", range)) {
+      if (key >= firstKeyAfterRepositories) return;
+      last = key;
+      count += 1;
+      yield row;
+    }
+    if (count < rowsAtOnce) return;
+    await new Promise((resolve) => setImmediate(resolve));
   }
 }

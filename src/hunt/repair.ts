@@ -7,7 +7,7 @@ import type { Clock } from "../base/clock.js";
 import type { Logger } from "../config/logging.js";
 import type { Repositories } from "../git/repositories.js";
 import type { RefName } from "../nostr/ref-name.js";
-import { contributionsUnderPrs } from "../purgatory/contribution-quotas.js";
+import { contributionAfter, contributionsUnderPrs } from "../purgatory/contribution-quotas.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { diskAddress, type PlacedName, placeKey, placeText, underPrs } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
@@ -42,6 +42,8 @@ export class Repair {
   #closed = false;
   /** Repositories with objects that cannot be read, until one fetch of everything has come. */
   readonly #damaged = new Set<string>();
+  /** How many places there are to check, as of this round. */
+  #count: number | undefined;
 
   constructor(parts: RepairParts) {
     this.#parts = parts;
@@ -152,28 +154,36 @@ export class Repair {
   async #checkNext(): Promise<number> {
     const { store, intervalMs } = this.#parts;
     const after = await store.row<string>("meta", cursorKey);
-    let count = 0;
-    let first: PlacedName | undefined;
-    let next: PlacedName | undefined;
-    for await (const place of this.#places()) {
-      count++;
-      first ??= place;
-      if (after !== undefined && placeKey(place) > after) next ??= place;
-    }
-    const chosen = next ?? first;
+    const next = await this.#placeAfter(after);
+    if (next === undefined) this.#count = undefined;
+    const chosen = next ?? (await this.#placeAfter(undefined));
     if (!chosen) return intervalMs();
     // First: a repository that cannot be checked must not be chosen for ever.
     await store.transact(async (tx) => tx.setRow("meta", cursorKey, placeKey(chosen)));
     await this.check(chosen);
-    return Math.max(shortestPauseMs, intervalMs() / count);
+    this.#count ??= await this.#countPlaces();
+    return Math.max(shortestPauseMs, intervalMs() / Math.max(1, this.#count));
   }
 
-  /** In the order of their keys. */
-  async *#places(): AsyncIterable<PlacedName> {
-    for await (const row of catalogueRows(this.#parts.store)) {
-      if (isReleased(row)) yield { owner: row.owner, identifier: row.identifier };
+  /** In the order of their keys; reads no more than what lies between. */
+  async #placeAfter(key: string | undefined): Promise<PlacedName | undefined> {
+    const { store } = this.#parts;
+    const [area, rest] = key === undefined ? [] : [key.slice(0, key.indexOf(":")), key.slice(key.indexOf(":") + 1)];
+    if (area !== "prs") {
+      for await (const row of catalogueRows(store, undefined, rest)) {
+        if (isReleased(row)) return { owner: row.owner, identifier: row.identifier };
+      }
     }
-    for (const name of await contributionsUnderPrs(this.#parts.store)) yield underPrs(name);
+    const found = await contributionAfter(store, area === "prs" ? rest : undefined);
+    return found && underPrs(found);
+  }
+
+  /** Once a round. */
+  async #countPlaces(): Promise<number> {
+    const { store } = this.#parts;
+    let count = (await contributionsUnderPrs(store)).length;
+    for await (const row of catalogueRows(store)) if (isReleased(row)) count++;
+    return count;
   }
 
   async close(): Promise<void> {

@@ -27,3 +27,13 @@ export async function contributionsUnderPrs(reader: TableReader, author?: Pubkey
   for await (const [, row] of reader.rows<Contribution>("meta", range)) found.push(row);
   return found;
 }
+
+/** The first one behind this repository, in the order of their keys. */
+export async function contributionAfter(
+  reader: TableReader,
+  repositoryKey: string | undefined,
+): Promise<Contribution | undefined> {
+  const after = repositoryKey === undefined ? {} : { after: `${prefix}${repositoryKey}` };
+  for await (const [, row] of reader.rows<Contribution>("meta", { prefix, limit: 1, ...after })) return row;
+  return undefined;
+}
