@@ -48,4 +48,57 @@ export const breaks: Readonly<Record<string, () => Break>> = {
     config: { dailyMinMs: 1e12, dailyMaxMs: 1e12 },
     input: (input) => (input.type === "event" && input.subscription.startsWith("l") ? undefined : input),
   }),
+  /** Property 7: a refusal by one of our rules is taken for trouble of our own, as if the disk were full. */
+  "rules-taken-for-trouble": () => ({
+    judge: (outcome) =>
+      outcome.type === "refused" && outcome.code !== "disk-full" ? { type: "refused", code: "disk-full" } : outcome,
+  }),
+  /** Property 7: our trouble asks for another full sync every ten seconds. */
+  "trouble-without-patience": () => ({ config: { resyncAfterTroubleMs: 10_000, maxResyncWaitMs: 10_000 } }),
+  /** Property 7: the daily sync comes every hour. */
+  "daily-every-hour": () => ({ config: { dailyMinMs: 3_600_000, dailyMaxMs: 3_600_000 } }),
+  /** Property 7: no answer is believed, and what failed is asked for again at once. */
+  "retries-without-delay": () => ({
+    config: { retryDelaysMs: [20], disableNegentropy: true },
+    input: (input) =>
+      input.type === "eose" && input.subscription.startsWith("h")
+        ? { ...input, type: "subscriptionClosed", message: "error: no" }
+        : input,
+  }),
+  /** Property 8: what the disk had no room for counts as stored. */
+  "lost-counts-as-stored": () => ({
+    judge: (outcome) => (outcome.type === "refused" && outcome.code === "disk-full" ? { type: "duplicate" } : outcome),
+  }),
+  /** Property 8: a relay that was once out of reach is shown so for ever. */
+  "once-dead-always-dead": () => {
+    const dead = new Set<string>();
+    return {
+      command: (command) => {
+        if (command.type === "log" && command.code === "link-lost" && command.relay) dead.add(command.relay);
+        return command;
+      },
+      snapshot: (snapshot) => ({
+        ...snapshot,
+        relays: snapshot.relays.map((relay) =>
+          dead.has(relay.relay) ? { ...relay, status: 3 as const, failures: 34 } : relay,
+        ),
+      }),
+    };
+  },
+  /** Property 8: whoever is connected is in step. */
+  "connected-is-in-step": () => ({
+    snapshot: (snapshot) => ({
+      ...snapshot,
+      relays: snapshot.relays.map((relay) => ({ ...relay, inStep: relay.connected })),
+    }),
+  }),
+  /** Property 9: nobody looks up what layer 4 is about. */
+  "no-layer-four": () => ({ command: (command) => (command.type === "lookUpRelated" ? undefined : command) }),
+  /** Property 10: the core is woken every millisecond. */
+  "woken-every-millisecond": () => ({
+    command: (command, now) =>
+      command.type === "wakeAt"
+        ? { ...command, monotonicMs: Math.min(command.monotonicMs, now.monotonicMs + 1) }
+        : command,
+  }),
 };

@@ -4,24 +4,33 @@
 import { compareNewestFirst, type NostrEvent } from "../src/nostr/event.js";
 import { type Filter, type Matcher, matcherOf } from "../src/nostr/filter.js";
 import type { EventId } from "../src/nostr/ids.js";
+import { meaningOfNegErr } from "../src/sync/core/answers.js";
 import type { ConnectFailure, ReconcileFailure, RelayLimits } from "../src/sync/core/messages.js";
 import { makeEvent, newPubkey } from "./events.js";
 import type { Chance } from "./random.js";
 
 /** What a relay does beyond answering. The first group an honest relay may do, the second makes it a liar. */
 export interface Manners {
-  readonly negentropy: "yes" | "notice" | "error" | "silent" | "too-many-above-20";
+  readonly negentropy: "yes" | "notice" | "error" | "silent" | "too-many-above-20" | "busy" | "policy";
   readonly limits: RelayLimits | undefined;
   /** Answers at most so many events, said in NIP-11 or not. */
   readonly pageCap: number;
   readonly refusesLimitZero: boolean;
+  /** Sends what it has although nothing old was asked for. */
+  readonly ignoresLimitZero?: boolean;
   readonly refusesLongValues: boolean;
+  /** A bound its NIP-11 does not state. */
+  readonly maxValues?: number;
+  /** Chance that it does not send an event it said it has. */
+  readonly withholds?: number;
   readonly needsAuth: boolean;
   /** Requests a minute before it says stop. */
   readonly requestsPerMinute: number;
   readonly rateLimitBy: "closed" | "notice";
   readonly randomClosed: number;
   readonly never?: ConnectFailure;
+  /** Only what is new. */
+  readonly refusesHistory?: boolean;
   readonly lies: readonly Lie[];
 }
 
@@ -74,6 +83,11 @@ export class ModelRelay {
   subscriptions = new Map<string, Subscription>();
   authenticated = false;
   calm = false;
+  /** Changes with what it holds. */
+  version = 0;
+  /** When it last answered with less than was asked for, and when it last asked for patience. */
+  refusedMs = Number.NEGATIVE_INFINITY;
+  slowedMs = Number.NEGATIVE_INFINITY;
   #requestTimesMs: number[] = [];
 
   constructor(
@@ -83,7 +97,8 @@ export class ModelRelay {
   ) {}
 
   get honest(): boolean {
-    return this.manners.lies.length === 0 && this.manners.never === undefined;
+    const { lies: told, never, refusesHistory } = this.manners;
+    return told.length === 0 && never === undefined && !refusesHistory;
   }
 
   /** A new socket: nothing of the old one is left. */
@@ -105,6 +120,7 @@ export class ModelRelay {
   publish(event: NostrEvent): string[] {
     if (this.events.has(event.id)) return [];
     this.events.set(event.id, event);
+    this.version += 1;
     this.#newestFirst = undefined;
     if (this.#lies("forgets-live")) return [];
     const matching: string[] = [];
@@ -114,16 +130,25 @@ export class ModelRelay {
   }
 
   delete(id: EventId): void {
-    if (this.events.delete(id)) this.#newestFirst = undefined;
+    if (!this.events.delete(id)) return;
+    this.version += 1;
+    this.#newestFirst = undefined;
+  }
+
+  #refusal(name: string, filters: readonly Filter[], nowMs: number): Answer[] | undefined {
+    const refusal = this.#ruleAgainst(name, filters, nowMs);
+    if (refusal) this.refusedMs = nowMs;
+    return refusal;
   }
 
   /** A rule that stands against the request, as a CLOSED or NOTICE. */
-  #refusal(name: string, filters: readonly Filter[], nowMs: number): Answer[] | undefined {
+  #ruleAgainst(name: string, filters: readonly Filter[], nowMs: number): Answer[] | undefined {
     const { manners, chance } = this;
     const closed = (message: string): Answer[] => [{ type: "subscriptionClosed", subscription: name, message }];
     if (manners.needsAuth && !this.authenticated) return closed("auth-required: who are you");
     this.#requestTimesMs = this.#requestTimesMs.filter((atMs) => atMs > nowMs - 60_000);
     if (this.#requestTimesMs.length >= manners.requestsPerMinute) {
+      this.slowedMs = nowMs;
       return manners.rateLimitBy === "closed"
         ? closed("rate-limited: slow down")
         : [{ type: "notice", message: "you are sending too many requests" }];
@@ -137,13 +162,13 @@ export class ModelRelay {
     const isLong = (filter: Filter): boolean =>
       [...(filter.tags?.values() ?? [])].some((list) => list.some((text) => text.length > 255));
     if (manners.refusesLongValues && filters.some(isLong)) return closed("invalid: value too long");
-    const most = manners.limits?.maxFilterValues;
-    if (
-      most !== undefined &&
-      filters.some((filter) => [...(filter.tags?.values() ?? [])].some((list) => list.length > most))
-    ) {
+    const hasMoreThan = (most: number): boolean =>
+      filters.some((filter) => [...(filter.tags?.values() ?? [])].some((list) => list.length > most));
+    if (hasMoreThan(manners.limits?.maxFilterValues ?? Number.POSITIVE_INFINITY))
       return closed("invalid: more values than our NIP-11 allows");
-    }
+    if (hasMoreThan(manners.maxValues ?? Number.POSITIVE_INFINITY)) return closed("invalid: too many values in filter");
+    if (manners.refusesHistory && filters.some((filter) => filter.limit !== 0 && filter.since === undefined))
+      return closed("restricted: nothing old is served here");
     return undefined;
   }
 
@@ -154,11 +179,15 @@ export class ModelRelay {
     this.subscriptions.set(name, { matchers });
     const found = new Map<EventId, NostrEvent>();
     filters.forEach((filter, at) => {
-      const limit = Math.min(filter.limit ?? Number.POSITIVE_INFINITY, this.manners.pageCap);
+      const { pageCap, ignoresLimitZero, withholds = 0 } = this.manners;
+      const isLive = filter.limit === 0;
+      if (isLive && !ignoresLimitZero) return;
+      const limit = isLive ? pageCap : Math.min(filter.limit ?? Number.POSITIVE_INFINITY, pageCap);
+      const hides = filter.ids && !this.calm ? withholds : 0;
       let taken = 0;
-      if (limit === 0) return;
       for (const event of this.#sorted()) {
         if (!matchers[at]!(event)) continue;
+        if (hides > 0 && this.chance.once(hides)) continue;
         found.set(event.id, event);
         taken += 1;
         if (taken >= limit) break;
@@ -212,22 +241,30 @@ export class ModelRelay {
     nowMs: number,
   ): Answer[] {
     const failed = (kind: ReconcileFailure): Answer[] => [{ type: "reconcileFailed", session, kind }];
+    const negErr = (text: string): Answer[] => {
+      this.refusedMs = nowMs;
+      return failed(meaningOfNegErr(text));
+    };
     if (this.#lies("negentropy-never-ends")) return [{ type: "reconcileProgress", session }];
     switch (this.manners.negentropy) {
       case "notice":
+        this.refusedMs = nowMs;
         return [{ type: "notice", message: "ERROR: bad msg: unknown cmd NEG-OPEN" }];
       case "error":
-        return failed("failed");
+        return negErr("error: negentropy is disabled");
       case "silent":
         return [];
     }
     const refusal = this.#refusal(session, [filter], nowMs)?.[0];
     if (refusal?.type === "notice") return [refusal];
-    if (refusal?.type === "subscriptionClosed")
-      return failed(refusal.message.startsWith("rate") ? "rate-limited" : "failed");
+    if (refusal?.type === "subscriptionClosed") return negErr(refusal.message);
+    if (this.manners.negentropy === "busy")
+      return negErr("blocked: too many reconciliations are under way: try again later");
+    if (this.manners.negentropy === "policy") return negErr("blocked: reconciling is not for you");
     const matches = matcherOf(filter);
     const theirs = this.#sorted().filter(matches);
-    if (this.manners.negentropy === "too-many-above-20" && theirs.length > 20) return failed("too-many");
+    if (this.manners.negentropy === "too-many-above-20" && theirs.length > 20)
+      return negErr("blocked: this filter matches more than 20 records: narrow it");
     const mine = ours(matches);
     const lacking = theirs.filter((event) => !mine.has(event.id));
     if (lacking.length > maxMissing) return failed("too-many");

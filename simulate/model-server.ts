@@ -5,13 +5,18 @@
 import type { NostrEvent } from "../src/nostr/event.js";
 import type { EventId } from "../src/nostr/ids.js";
 import { rootKinds } from "../src/nostr/kinds.js";
-import type { refuse } from "../src/nostr/refusals.js";
+import type { RefusalCode } from "../src/nostr/refusals.js";
 import type { Input, Outcome } from "../src/sync/core/messages.js";
 import { goodSignature, ownHost } from "./events.js";
 
 /** Decides when the git data of a waiting announcement arrives: milliseconds from now, or never. */
 export interface GitModel {
   arrivesAfterMs(announcement: NostrEvent): number | undefined;
+}
+
+/** Rules that refuse by number. */
+export interface Caps {
+  readonly waitingPerOwner: number;
 }
 
 interface Waiting {
@@ -25,7 +30,16 @@ export interface ServerHooks {
   later(delayMs: number, run: () => void): void;
   readonly nowSeconds: () => number;
   readonly git: GitModel;
+  readonly caps?: Caps;
 }
+
+/** The code of a refusal by number. */
+const overCap: RefusalCode = "too-many-waiting";
+
+/** A cap, a clock, a newer version that may wait in vain. */
+const passesByItself = (outcome: Outcome): boolean =>
+  outcome.type === "superseded" ||
+  (outcome.type === "refused" && (outcome.code === overCap || outcome.code === "from-the-future"));
 
 const softExpiryMs = 24.5 * 60 * 60 * 1000;
 const value = (event: NostrEvent, name: string): string => event.tags.find((tag) => tag[0] === name)?.[1] ?? "";
@@ -43,16 +57,21 @@ export class ModelServer {
   readonly banned = new Set<string>();
   readonly timesStored = new Map<EventId, number>();
   readonly #byIdentifier = new Map<string, Set<string>>();
+  readonly #roots = new Map<string, Map<EventId, NostrEvent>>();
+  readonly #waitingIds = new Set<EventId>();
   #authors = new Set<string>();
   /** Our disk is full, or the store is busy. */
   troubled = false;
-  storedAtMs = 0;
+  /** Changes with every change of what is here. */
+  version = 0;
+  /** Refused for a reason that passes by itself. Offered again with the next full sync. */
+  readonly turnedAway = new Set<EventId>();
 
   constructor(readonly hooks: ServerHooks) {}
 
   /** What intake would say, without doing it. */
   judge(event: NostrEvent): Outcome {
-    const refused = (code: Parameters<typeof refuse>[0]): Outcome => ({ type: "refused", code });
+    const refused = (code: RefusalCode): Outcome => ({ type: "refused", code });
     if (event.created_at > this.hooks.nowSeconds() + 900) return refused("from-the-future");
     if (this.stored.has(event.id)) return { type: "duplicate" };
     if (event.sig !== goodSignature) return refused("bad-signature");
@@ -65,16 +84,15 @@ export class ModelServer {
         this.#authors.has(event.pubkey) || values(event, "e").some((id) => this.stored.has(id as EventId));
       return related ? { type: "stored" } : refused("unrelated");
     }
+    let outcome = refused("unrelated");
     for (const [name, text = ""] of event.tags) {
-      if (/^[aAq]$/.test(name ?? "")) {
-        if (this.hosted.has(text)) return { type: "stored" };
-        const entry = this.waiting.get(text);
-        if (entry?.held.some((other) => other.id === event.id)) return { type: "duplicate" };
-        if (entry && entry.held.length < 100) return { type: "held" };
-      }
-      if (/^[eEq]$/.test(name ?? "") && this.stored.has(text as EventId)) return { type: "stored" };
+      const isStored = /^[eEq]$/.test(name ?? "") && this.stored.has(text as EventId);
+      if (isStored || (/^[aAq]$/.test(name ?? "") && this.hosted.has(text))) return { type: "stored" };
+      const entry = /^[aAq]$/.test(name ?? "") ? this.waiting.get(text) : undefined;
+      if (entry?.held.some((other) => other.id === event.id)) outcome = { type: "duplicate" };
+      else if (entry && entry.held.length < 100) outcome = { type: "held" };
     }
-    return refused("unrelated");
+    return outcome;
   }
 
   #judgeAnnouncement(event: NostrEvent): Outcome {
@@ -87,8 +105,18 @@ export class ModelServer {
       return isNewer(event, waits.event) ? { type: "held" } : { type: "superseded" };
     }
     if (served) return { type: "stored" };
-    if (listsUs(event)) return this.hooks.git.arrivesAfterMs(event) === 0 ? { type: "stored" } : { type: "held" };
+    if (listsUs(event)) {
+      if (this.hooks.git.arrivesAfterMs(event) === 0) return { type: "stored" };
+      return this.#hasRoomFor(event.pubkey) ? { type: "held" } : { type: "refused", code: overCap };
+    }
     return this.#isMaintainer(event, false) ? { type: "stored" } : { type: "refused", code: "service-not-listed" };
+  }
+
+  #hasRoomFor(owner: string): boolean {
+    const most = this.hooks.caps?.waitingPerOwner ?? Number.POSITIVE_INFINITY;
+    let waiting = 0;
+    for (const { event } of this.waiting.values()) if (event.pubkey === owner) waiting += 1;
+    return waiting < most;
   }
 
   #judgeState(event: NostrEvent): Outcome {
@@ -113,6 +141,7 @@ export class ModelServer {
     const outcome = this.judge(event);
     if (outcome.type === "stored") this.#store(event);
     else if (outcome.type === "held") this.#hold(event);
+    else if (passesByItself(outcome)) this.turnedAway.add(event.id);
     return outcome;
   }
 
@@ -122,14 +151,36 @@ export class ModelServer {
     this.#byIdentifier.set(value(event, "d"), same.add(address));
   }
 
+  /** Waits for git data, itself or with its announcement. */
+  isWaiting(id: EventId): boolean {
+    return this.#waitingIds.has(id);
+  }
+
+  ban(author: string): void {
+    this.banned.add(author);
+    this.version += 1;
+  }
+
+  unban(author: string): void {
+    this.banned.delete(author);
+    this.version += 1;
+    this.hooks.tell({ type: "listsChanged" });
+  }
+
   #hold(event: NostrEvent): void {
+    this.version += 1;
+    this.#waitingIds.add(event.id);
     if (event.kind !== 30617) {
-      const entry = event.tags.map((tag) => this.waiting.get(tag[1] ?? "")).find((found) => found !== undefined);
-      entry?.held.push(event);
+      for (const [, text = ""] of event.tags) {
+        const entry = this.waiting.get(text);
+        if (entry && !entry.held.includes(event)) entry.held.push(event);
+      }
       return;
     }
     const address = addressOf(event);
-    const entry: Waiting = { event, held: this.waiting.get(address)?.held ?? [] };
+    const before = this.waiting.get(address);
+    if (before) this.#waitingIds.delete(before.event.id);
+    const entry: Waiting = { event, held: before?.held ?? [] };
     this.waiting.set(address, entry);
     this.#know(event);
     this.hooks.tell({ type: "waiting", event });
@@ -137,6 +188,8 @@ export class ModelServer {
     this.hooks.later(arrivesMs ?? softExpiryMs, () => {
       if (this.waiting.get(address) !== entry) return;
       this.waiting.delete(address);
+      this.version += 1;
+      for (const { id } of [event, ...entry.held]) this.#waitingIds.delete(id);
       if (arrivesMs === undefined) {
         this.#byIdentifier.get(value(event, "d"))?.delete(address);
         this.deleted.add(event.id);
@@ -150,7 +203,14 @@ export class ModelServer {
 
   #store(event: NostrEvent): void {
     this.stored.set(event.id, event);
-    this.storedAtMs = this.hooks.nowSeconds() * 1000;
+    this.version += 1;
+    this.turnedAway.delete(event.id);
+    if (rootKinds.includes(event.kind)) {
+      for (const coordinate of values(event, "a")) {
+        const roots = this.#roots.get(coordinate) ?? new Map<EventId, NostrEvent>();
+        this.#roots.set(coordinate, roots.set(event.id, event));
+      }
+    }
     this.timesStored.set(event.id, (this.timesStored.get(event.id) ?? 0) + 1);
     this.#authors.add(event.pubkey);
     if (event.kind >= 30000 && event.kind < 40000) {
@@ -168,9 +228,21 @@ export class ModelServer {
       const hosted = listsUs(event) || this.#isMaintainerOfOther(event);
       if (hosted) this.hosted.add(address);
       else this.hosted.delete(address);
+      if (hosted) this.#releaseFor(address);
       this.hooks.tell({ type: "accepted", event, hosted });
     } else if (rootKinds.includes(event.kind)) this.hooks.tell({ type: "accepted", event });
     if (event.kind === 5) for (const id of values(event, "e")) this.#deleteFor(event.pubkey, id as EventId);
+  }
+
+  /** What waits with another repository and is about this one too. */
+  #releaseFor(address: string): void {
+    for (const { held } of this.waiting.values()) {
+      for (const event of held) {
+        if (this.stored.has(event.id) || !event.tags.some((tag) => tag[1] === address)) continue;
+        this.#waitingIds.delete(event.id);
+        this.#store(event);
+      }
+    }
   }
 
   #isMaintainerOfOther(event: NostrEvent): boolean {
@@ -197,6 +269,8 @@ export class ModelServer {
 
   remove(event: NostrEvent, cause: string): void {
     this.stored.delete(event.id);
+    this.version += 1;
+    for (const coordinate of values(event, "a")) this.#roots.get(coordinate)?.delete(event.id);
     const address = event.kind >= 30000 ? addressOf(event) : undefined;
     if (address !== undefined && this.latest.get(address)?.id === event.id) {
       this.latest.delete(address);
@@ -221,9 +295,7 @@ export class ModelServer {
   }
 
   rootsOf(coordinate: string): NostrEvent[] {
-    return [...this.stored.values()].filter(
-      (event) => rootKinds.includes(event.kind) && event.tags.some((tag) => tag[0] === "a" && tag[1] === coordinate),
-    );
+    return [...(this.#roots.get(coordinate)?.values() ?? [])];
   }
 
   /** Stored events of these repositories that are no roots, and everybody who wrote there. */

@@ -1,7 +1,8 @@
-// Properties 1, 2, 5 and 6, checked after the world has been calm for two simulated days.
+// Properties 1, 2, 5 and 6, checked after the world has been calm for two simulated days, and what is missing at a relay.
 
 import { servicePart } from "../src/net/url.js";
 import type { NostrEvent } from "../src/nostr/event.js";
+import type { EventId } from "../src/nostr/ids.js";
 import { goodSignature } from "./events.js";
 import type { ModelRelay } from "./model-relay.js";
 import type { ModelServer } from "./model-server.js";
@@ -18,11 +19,11 @@ interface Wants {
   readonly authors: Set<string>;
 }
 
-const lists = (event: NostrEvent, key: string): boolean =>
+export const lists = (event: NostrEvent, key: string): boolean =>
   event.tags.some((tag) => tag[0] === "relays" && tag.slice(1).some((url) => servicePart(url) === key));
 
 /** What the layers ask of a relay, worked out from the server's state alone. */
-function wantsOf(server: ModelServer, relay: ModelRelay, bootstrap: boolean): Wants {
+function wantsOf(server: ModelServer, relay: ModelRelay, bootstrap: boolean, withLayerFour: boolean): Wants {
   const wants: Wants = {
     any: bootstrap,
     identifiers: new Set(),
@@ -49,6 +50,7 @@ function wantsOf(server: ModelServer, relay: ModelRelay, bootstrap: boolean): Wa
     any ||= listed;
     if ((listed || bootstrap) && !tooLong(value(event, "d"))) wants.identifiers.add(value(event, "d"));
   }
+  if (!withLayerFour) return { ...wants, any };
   const related = server.relatedTo(full);
   for (const id of related.ids) wants.related.add(id);
   for (const author of related.authors) wants.authors.add(author);
@@ -70,12 +72,26 @@ function isWanted(wants: Wants, event: NostrEvent): boolean {
   });
 }
 
+/** Events of the live layers that the relay holds and we would take, and do not have. */
+export function missingAt(server: ModelServer, relay: ModelRelay, bootstrap: boolean): Set<EventId> {
+  const missing = new Set<EventId>();
+  const wants = wantsOf(server, relay, bootstrap, false);
+  if (!wants.any) return missing;
+  for (const event of relay.events.values()) {
+    if (server.stored.has(event.id) || server.turnedAway.has(event.id) || !isWanted(wants, event)) continue;
+    const outcome = server.judge(event);
+    if (outcome.type !== "stored" && outcome.type !== "held") continue;
+    missing.add(event.id);
+  }
+  return missing;
+}
+
 /** Events of layer 4 that are still missing. */
 export function missingRelated(world: World, bootstrap: readonly string[]): string[] {
   const missing: string[] = [];
   for (const relay of world.relays.values()) {
     if (!relay.honest) continue;
-    const wants = wantsOf(world.server, relay, bootstrap.includes(relay.key));
+    const wants = wantsOf(world.server, relay, bootstrap.includes(relay.key), true);
     for (const event of relay.events.values()) {
       if (!wants.any || !isRelated(wants, event) || world.server.judge(event).type !== "stored") continue;
       missing.push(`property 1: kind ${event.kind} ${event.id.slice(0, 8)} of ${relay.key} is not here (layer 4)`);
@@ -87,14 +103,14 @@ export function missingRelated(world: World, bootstrap: readonly string[]): stri
 export function checkEnd(world: World, bootstrap: readonly string[]): string[] {
   const problems: string[] = [];
   const { server } = world;
-  const snapshot = world.core.snapshot(world.now());
-  const nowMs = world.timeline.nowMs;
+  const snapshot = world.snapshot();
+  const nowMs = world.now().monotonicMs;
   for (const relay of world.relays.values()) {
     if (!relay.honest) continue;
-    const wants = wantsOf(server, relay, bootstrap.includes(relay.key));
+    const wants = wantsOf(server, relay, bootstrap.includes(relay.key), false);
     if (!wants.any) continue;
     for (const event of relay.events.values()) {
-      if (!isWanted(wants, event)) continue;
+      if (!isWanted(wants, event) || server.turnedAway.has(event.id)) continue;
       const outcome = server.judge(event);
       if (outcome.type !== "stored" && outcome.type !== "held") continue;
       problems.push(`property 1: kind ${event.kind} ${event.id.slice(0, 8)} of ${relay.key} is not here`);

@@ -27,6 +27,7 @@ class Ring {
   readonly keys = ["n0.example", "n1.example", "n2.example"];
   readonly worlds: World[];
   readonly #seen: Set<EventId>[] = [];
+  #deletions = 0;
 
   constructor() {
     this.worlds = this.keys.map((_, at) => {
@@ -40,6 +41,11 @@ class Ring {
         git: { arrivesAfterMs: () => 0 },
       });
     });
+    for (const { watch } of this.worlds) {
+      watch.onAsked = (_, filters) => {
+        if (filters.every(({ kinds, since }) => kinds?.includes(5) && since !== undefined)) this.#deletions += 1;
+      };
+    }
   }
 
   /** What a server has stored is what its peers see of it. */
@@ -48,7 +54,7 @@ class Ring {
       for (const event of world.server.stored.values()) {
         if (this.#seen[at]!.has(event.id)) continue;
         this.#seen[at]!.add(event.id);
-        for (const other of this.worlds) other.publishAt(this.keys[at]!, event);
+        for (const other of this.worlds) other.links.publishAt(this.keys[at]!, event);
       }
     });
   }
@@ -60,8 +66,12 @@ class Ring {
     }
   }
 
+  /** The hourly look for deletions is no unrest. */
   requests(): number {
-    return this.worlds.reduce((sum, world) => sum + world.watch.requests + world.watch.dials + world.watch.offers, 0);
+    return this.worlds.reduce(
+      (sum, world) => sum + world.watch.requests + world.watch.dials + world.watch.offers,
+      -this.#deletions,
+    );
   }
 }
 

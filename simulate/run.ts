@@ -1,11 +1,23 @@
 // One seed, one run: troubled hours, two calm days, then the checks.
 
 import { breaks } from "./breaks.js";
+import { Misfortune } from "./hardships.js";
+import { LayerFourWatch } from "./layer-four-watch.js";
 import { ModelRelay } from "./model-relay.js";
 import { checkEnd, missingRelated } from "./properties.js";
 import { Chance } from "./random.js";
-import { drawManners, drawScenario, type Scenario, type Size } from "./scenario.js";
+import {
+  configFor,
+  drawHabits,
+  drawHardships,
+  drawManners,
+  drawScenario,
+  type Hardships,
+  type Scenario,
+  type Size,
+} from "./scenario.js";
 import { modelGit, Story } from "./story.js";
+import { Truth } from "./truth.js";
 import { World } from "./world.js";
 
 export interface RunOptions {
@@ -13,6 +25,8 @@ export interface RunOptions {
   readonly hours?: number;
   /** Name of a deliberate mistake. */
   readonly broken?: string;
+  /** Instead of those the seed draws. */
+  readonly hardships?: Hardships;
   /** Smaller than the seed says: for finding a short failure. */
   readonly size?: Partial<Size>;
   readonly trace?: (line: string) => void;
@@ -34,9 +48,20 @@ export interface RunResult {
 const hour = 60 * 60 * 1000;
 const calmHours = 48;
 
+/** Mostly at once, now and then longer than a relay may be silent. */
+const scanTimes = (chance: Chance) => (): number => (chance.once(0.7) ? 0 : chance.between(1, 30_000));
+
+/** A storm would go on for longer than anybody wants to wait: it is broken already. */
+function runHours(world: World, until: number): void {
+  while (world.timeline.nowMs < until * hour && !world.watch.isStorm) {
+    world.runUntil(Math.min(until * hour, world.timeline.nowMs + hour / 12));
+  }
+}
+
 export function run(options: RunOptions): RunResult {
   const chance = new Chance(options.seed);
-  const drawn = drawScenario(chance, options.hours);
+  const hardships = options.hardships ?? drawHardships(new Chance(options.seed + 3));
+  const drawn = drawScenario(chance, options.hours, hardships);
   const scenario: Scenario = { ...drawn, size: { ...drawn.size, ...options.size } };
   const { size } = scenario;
   const relays = Array.from(
@@ -44,7 +69,10 @@ export function run(options: RunOptions): RunResult {
     (_, at) =>
       new ModelRelay(
         `r${at}.example`,
-        drawManners(new Chance(options.seed * 1000 + at)),
+        {
+          ...drawManners(new Chance(options.seed * 1000 + at)),
+          ...drawHabits(new Chance(options.seed * 1000 + at + 500)),
+        },
         new Chance(options.seed * 7 + at),
       ),
   );
@@ -56,27 +84,34 @@ export function run(options: RunOptions): RunResult {
     relays,
     bootstrap,
     git: modelGit,
+    config: configFor(hardships),
+    ...(hardships.waitingPerOwner !== undefined && { caps: { waitingPerOwner: hardships.waitingPerOwner } }),
+    ...(hardships.slowStore && { scanMs: scanTimes(new Chance(options.seed + 4)) }),
     ...(broken && { broken }),
     ...(options.trace && { trace: options.trace }),
   });
-  new Story(new Chance(options.seed + 2), world, scenario).begin();
-  world.runUntil(size.hours * hour);
+  const misfortune = new Misfortune(new Chance(options.seed + 5), world, scenario, calmHours);
+  misfortune.prepare();
+  const story = new Story(new Chance(options.seed + 2), world, scenario);
+  story.begin();
+  misfortune.plan(story.people);
+  new Truth(world, new Set(bootstrap)).begin();
+  new LayerFourWatch(world).begin();
+  const { watch } = world;
+  runHours(world, size.hours);
   world.calmDown();
-  world.runUntil((size.hours + calmHours) * hour);
+  runHours(world, size.hours + calmHours);
   // A daily sync may just be running: it gets the time to end.
-  for (
-    let extra = 0;
-    extra < 8 && world.core.snapshot(world.now()).relays.some((relay) => relay.state === "syncing");
-    extra++
-  ) {
+  for (let extra = 0; extra < 8 && world.snapshot().relays.some((relay) => relay.state === "syncing"); extra++) {
     world.runUntil(world.timeline.nowMs + hour / 4);
   }
-  const problems = [...world.watch.problems, ...checkEnd(world, bootstrap)];
+  const problems = [...watch.problems];
+  if (!watch.isStorm) problems.push(...checkEnd(world, bootstrap));
   // A chain of layer 4 over several relays grows by one link a day.
-  for (let day = 0; day < 3 && missingRelated(world, bootstrap).length > 0; day++) {
+  for (let day = 0; day < 3 && !watch.isStorm && missingRelated(world, bootstrap).length > 0; day++) {
     world.runUntil(world.timeline.nowMs + 26 * hour);
   }
-  problems.push(...missingRelated(world, bootstrap));
+  if (!watch.isStorm) problems.push(...missingRelated(world, bootstrap));
   return {
     seed: options.seed,
     problems,

@@ -1,8 +1,11 @@
 // What a seed means: how many relays, repositories and events, which manners each relay has, and what happens when.
 
+import type { SyncConfig } from "../src/sync/core/config.js";
 import type { ConnectFailure } from "../src/sync/core/messages.js";
 import { lies, type Manners } from "./model-relay.js";
 import type { Chance } from "./random.js";
+
+const minute = 60 * 1000;
 
 export interface Size {
   readonly relays: number;
@@ -36,15 +39,75 @@ export const calmTrouble: Trouble = {
   clockJumps: false,
 };
 
+/** What befalls our own server, or comes as regularly as the night. */
+export interface Hardships {
+  /** Our process stands still so often, or the machine sleeps. */
+  readonly standstills: number;
+  readonly sleeps: boolean;
+  readonly diskFullMs: number;
+  /** Waiting announcements an owner may have; more are refused. */
+  readonly waitingPerOwner: number | undefined;
+  /** Every link breaks so often, for longer than a quick reconnect allows. */
+  readonly breaks: boolean;
+  readonly nightlyRestarts: boolean;
+  readonly deadNames: number;
+  /** Events on one repository: more than its budget for a day. */
+  readonly flood: number;
+  readonly bans: boolean;
+  /** Reading our own store takes longer than a relay may be silent. */
+  readonly slowStore: boolean;
+  /** So few live filters that most items are asked for in turn. */
+  readonly fewFilters: boolean;
+}
+
+export const noHardships: Hardships = {
+  standstills: 0,
+  sleeps: false,
+  diskFullMs: 0,
+  waitingPerOwner: undefined,
+  breaks: false,
+  nightlyRestarts: false,
+  deadNames: 0,
+  flood: 0,
+  bans: false,
+  slowStore: false,
+  fewFilters: false,
+};
+
+/** Each seed has one or two, so that it stays clear which one broke a property. */
+export function drawHardships(chance: Chance): Hardships {
+  const drawn: Partial<Hardships>[] = [
+    { standstills: chance.between(1, 3), sleeps: chance.once(0.5) },
+    { diskFullMs: chance.of([1, 5, 30, 180]) * minute },
+    { waitingPerOwner: chance.of([0, 1]) },
+    { breaks: true },
+    { nightlyRestarts: true },
+    { flood: chance.between(60, 100) },
+    { bans: true },
+    { slowStore: true },
+    { fewFilters: true },
+  ];
+  return Object.assign({}, noHardships, ...chance.some(drawn, chance.between(0, 2)));
+}
+
+/** Limits small enough for a small world to reach them. */
+export const configFor = ({ deadNames, flood, fewFilters }: Hardships): Partial<SyncConfig> => ({
+  ...(deadNames > 0 && { maxRelays: 20 }),
+  ...(flood > 0 && { maxNewPerCoordinatePerDay: 60 }),
+  ...(fewFilters && { maxLiveFilters: 10, tagsPerFilter: 4, consolidatedTagsPerFilter: 5 }),
+});
+
 export interface Scenario {
   readonly size: Size;
+  readonly hardships: Hardships;
   readonly trouble: Trouble;
   readonly bootstrap: boolean;
 }
 
-export function drawScenario(chance: Chance, hours: number | undefined): Scenario {
+export function drawScenario(chance: Chance, hours: number | undefined, hardships: Hardships): Scenario {
   const harsh = chance.once(0.5);
   return {
+    hardships,
     size: {
       relays: chance.between(1, 8),
       repos: chance.between(1, 12),
@@ -92,5 +155,17 @@ export function drawManners(chance: Chance): Manners {
     randomClosed: chance.once(0.3) ? 0.1 : 0,
     lies: kind < 0.25 ? chance.some(lies, chance.between(1, 2)) : [],
     ...(kind > 0.9 && { never: chance.of(failures) }),
+  };
+}
+
+/** What some relays do besides, drawn apart. */
+export function drawHabits(chance: Chance): Partial<Manners> {
+  const kind = chance.next();
+  return {
+    ...(kind < 0.1 && { negentropy: chance.of(["busy", "policy"] as const) }),
+    ...(kind > 0.1 && kind < 0.2 && { maxValues: chance.of([10, 25]) }),
+    ...(kind > 0.2 && kind < 0.25 && { refusesHistory: true }),
+    ...(kind > 0.25 && kind < 0.35 && { ignoresLimitZero: true }),
+    ...(kind > 0.35 && kind < 0.45 && { withholds: 0.3 }),
   };
 }

@@ -3,7 +3,7 @@
 import { type RunOptions, type RunResult, run } from "./run.js";
 import type { Size } from "./scenario.js";
 
-const propertyOf = (result: RunResult): string | undefined => /^property \d/.exec(result.problems[0] ?? "")?.[0];
+const propertyOf = (result: RunResult): string | undefined => /^property \d+/.exec(result.problems[0] ?? "")?.[0];
 
 export function shrink(
   options: RunOptions,

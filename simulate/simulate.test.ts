@@ -5,6 +5,7 @@ import { describe, it } from "node:test";
 import { breaks } from "./breaks.js";
 import { run } from "./run.js";
 import { loadRun } from "./scale.js";
+import { type Hardships, noHardships } from "./scenario.js";
 import { shrink } from "./shrink.js";
 
 describe("simulator", () => {
@@ -19,10 +20,29 @@ describe("simulator", () => {
     assert.deepEqual(run({ seed: 77 }), run({ seed: 77 }));
   });
 
+  /** The property that must catch a mistake, and what befalls the world in which it shows. */
+  const caughtBy: Readonly<Record<string, { property: number; hardships?: Partial<Hardships> }>> = {
+    "rules-taken-for-trouble": { property: 7 },
+    "trouble-without-patience": { property: 7, hardships: { diskFullMs: 3_600_000 } },
+    "daily-every-hour": { property: 7 },
+    "retries-without-delay": { property: 7 },
+    "lost-counts-as-stored": { property: 8, hardships: { diskFullMs: 3_600_000 } },
+    "once-dead-always-dead": { property: 8 },
+    "connected-is-in-step": { property: 8 },
+    "no-layer-four": { property: 9 },
+    "woken-every-millisecond": { property: 10 },
+  };
+
   for (const name of Object.keys(breaks)) {
+    const { property, hardships } = caughtBy[name] ?? {};
     it(`catches ${name} within ten seeds`, () => {
+      const options = { hours: 2, ...(hardships && { hardships: { ...noHardships, ...hardships } }) };
+      const isCaught = (problem: string): boolean =>
+        property === undefined || problem.startsWith(`property ${property}:`);
       const caught = Array.from({ length: 10 }, (_, at) => at + 1).find(
-        (seed) => run({ seed, broken: name, hours: 2 }).problems.length > 0,
+        (seed) =>
+          run({ ...options, seed, broken: name }).problems.some(isCaught) &&
+          !run({ ...options, seed }).problems.some(isCaught),
       );
       assert.notEqual(caught, undefined);
     });

@@ -38,7 +38,7 @@ export class Story {
   readonly #world: World;
   readonly #scenario: Scenario;
   readonly #relays: readonly string[];
-  readonly #people: Pubkey[];
+  readonly people: Pubkey[];
   readonly #repos: Repo[] = [];
 
   constructor(chance: Chance, world: World, scenario: Scenario) {
@@ -46,7 +46,7 @@ export class Story {
     this.#world = world;
     this.#scenario = scenario;
     this.#relays = [...world.relays.keys()];
-    this.#people = Array.from({ length: 12 }, () => newPubkey(chance));
+    this.people = Array.from({ length: 12 }, () => newPubkey(chance));
   }
 
   #nowSeconds(): number {
@@ -55,14 +55,14 @@ export class Story {
 
   #newRepo(createdAt: number): { repo: Repo; event: NostrEvent } {
     const chance = this.#chance;
-    const owner = chance.of(this.#people);
+    const owner = chance.of(this.people);
     const base = `repo-${this.#repos.length}`;
     const kind = chance.next();
     const shared = kind < 0.15 && this.#repos.length > 0 ? chance.of(this.#repos).identifier : undefined;
     const identifier = shared ?? (kind > 0.93 ? base + "x".repeat(300) : kind > 0.8 ? `${base}:with:colons` : base);
     const repo: Repo = {
       owner,
-      maintainers: chance.some(this.#people, chance.between(0, 2)),
+      maintainers: chance.some(this.people, chance.between(0, 2)),
       identifier,
       coordinate: `30617:${owner}:${identifier}`,
       relays: chance.some(this.#relays, chance.between(1, 3)),
@@ -89,7 +89,7 @@ export class Story {
     );
   }
 
-  #event(kind: number, createdAt: number, tags: string[][], author = this.#chance.of(this.#people)): NostrEvent {
+  #event(kind: number, createdAt: number, tags: string[][], author = this.#chance.of(this.people)): NostrEvent {
     const draft: Draft = { pubkey: author, kind, created_at: createdAt, tags };
     return makeEvent(this.#chance, draft);
   }
@@ -97,7 +97,7 @@ export class Story {
   #state(repo: Repo, createdAt: number): NostrEvent {
     const author = this.#chance.once(0.8)
       ? this.#chance.of([repo.owner, ...repo.maintainers])
-      : this.#chance.of(this.#people);
+      : this.#chance.of(this.people);
     return this.#event(30618, createdAt, [["d", repo.identifier]], author);
   }
 
@@ -126,7 +126,7 @@ export class Story {
       [...repo.roots, ...repo.comments].length > 0 ? this.#chance.of([...repo.roots, ...repo.comments]) : undefined;
     if (!target) return undefined;
     const stranger = this.#chance.once(0.2);
-    const author = stranger ? this.#chance.of(this.#people) : target.pubkey;
+    const author = stranger ? this.#chance.of(this.people) : target.pubkey;
     if (author === target.pubkey) this.#forget(repo, target);
     return this.#event(5, createdAt, [["e", target.id]], author);
   }
@@ -142,8 +142,8 @@ export class Story {
   #spread(repo: Repo, event: NostrEvent): void {
     const chance = this.#chance;
     for (const key of chance.some(repo.relays, chance.between(1, repo.relays.length)))
-      this.#world.publishAt(key, event);
-    if (chance.once(0.2)) this.#world.server.submit(event);
+      this.#world.links.publishAt(key, event);
+    if (chance.once(0.2)) this.#world.submitHere(event);
   }
 
   /** Before the core starts: some of it is here, the rest only elsewhere. */
@@ -154,9 +154,9 @@ export class Story {
     for (let n = 0; n < this.#scenario.size.repos; n++) {
       const { repo, event } = this.#newRepo(past());
       if (chance.once(0.6)) world.server.submit(event);
-      for (const key of repo.relays) world.publishAt(key, event);
+      for (const key of repo.relays) world.links.publishAt(key, event);
       // Announcements are also found where nobody listed them.
-      if (chance.once(0.3)) world.publishAt(chance.of(this.#relays), event);
+      if (chance.once(0.3)) world.links.publishAt(chance.of(this.#relays), event);
       for (let left = chance.between(0, 6); left > 0; left--) this.#spread(repo, this.#issue(repo, past()));
       if (chance.once(0.15)) {
         // An import: many events in one second.
@@ -181,8 +181,8 @@ export class Story {
       for (let n = 0; n < outages; n++) {
         const from = chance.next() * endMs;
         const lasts = chance.of([1000, 30_000, 10 * minute, 20 * minute, 2 * hour]);
-        timeline.at(from, () => this.#world.setDown(key, true));
-        timeline.at(Math.min(endMs, from + lasts), () => this.#world.setDown(key, false));
+        timeline.at(from, () => this.#world.links.setDown(key, true));
+        timeline.at(Math.min(endMs, from + lasts), () => this.#world.links.setDown(key, false));
       }
     }
     if (trouble.storeTrouble) {
@@ -215,7 +215,7 @@ export class Story {
     else if (what < 0.95) {
       const deletion = this.#deletion(repo, now);
       if (deletion) this.#spread(repo, deletion);
-    } else this.#world.cutLink(chance.of(this.#relays));
+    } else this.#world.links.cut(chance.of(this.#relays));
   }
 
   #changeRelays(repo: Repo, now: number): void {
@@ -223,6 +223,6 @@ export class Story {
     repo.relays = this.#chance.some(this.#relays, this.#chance.between(1, 3));
     repo.listsUs = this.#chance.once(0.9);
     const event = this.#announce(repo, now);
-    for (const key of new Set([...before, ...repo.relays])) this.#world.publishAt(key, event);
+    for (const key of new Set([...before, ...repo.relays])) this.#world.links.publishAt(key, event);
   }
 }

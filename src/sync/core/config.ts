@@ -19,9 +19,6 @@ export const syncDefaults = {
   maxRelays: 1000,
   maxRelaysPerWaitingRepo: 5,
   maxWaitingRelays: 200,
-  /** A relay that brought nothing new for so long gives way to one without a place; so many at once. */
-  uselessAfterMs: 30 * 24 * hour,
-  maxReplacedAtOnce: 100,
   /** Roots that precede their announcement in the replay. */
   maxEarlyRoots: 1_000_000,
 
@@ -35,7 +32,8 @@ export const syncDefaults = {
   /** Long values cost a chunk each; more of them on one relay are covered by rotation. */
   maxLongChunks: 3,
   maxBootstrapIdentifiers: 1000,
-  liveSinceMs: 15 * minute,
+  /** As far back as a quick reconnect looks: peers release events up to half an hour after they were made. */
+  liveSinceMs: 60 * minute,
   liveReplaceTimeoutMs: 10 * second,
   rotateRootsMs: 6 * hour,
   rotateReposMs: hour,

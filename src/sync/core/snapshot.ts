@@ -86,7 +86,8 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
       state: stateName(relay),
       connected,
       status: state.health.status(relay.key, now, linkMs),
-      failures: state.health.of(relay.key).failures,
+      // A link that has lasted says more than what was before it.
+      failures: (linkMs ?? 0) >= state.config.steadyLinkMs ? 0 : state.health.of(relay.key).failures,
       lastFailure: state.health.of(relay.key).lastFailure,
       ignored: state.ignored.has(relay.key),
       inStep,
