@@ -11,6 +11,7 @@ import { Git, GitTooOldError } from "./git/run.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { runServer } from "./process-life.js";
 import { openStore } from "./wiring/open-store.js";
+import { keepPrivate } from "./wiring/private-data.js";
 
 const terminal: Terminal = {
   out: (text) =>
@@ -59,6 +60,7 @@ async function gitVersion(): ReturnType<Abilities["gitVersion"]> {
   }
 }
 
+keepPrivate();
 const build = buildInfo();
 
 // Rooms are loaded by the verb that needs them: `holdfast status` should not wait for a whole server.

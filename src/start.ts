@@ -42,6 +42,7 @@ import { dailyByteLimits, purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
 import { notingParseFailures } from "./wiring/parse-failures.js";
 import { survivable } from "./wiring/passing-faults.js";
+import { closeFolders } from "./wiring/private-data.js";
 import { watchProcess } from "./wiring/process-metrics.js";
 import { purgatoryObserver } from "./wiring/purgatory-observer.js";
 import { repeatedly } from "./wiring/repeatedly.js";
@@ -105,6 +106,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const gitMetrics = createGitMetrics(registry, () => live.current.metricsTopNRepos);
     const gitHost = await openGitHost(config, clock, (stallMs) => gitMetrics.started(stallMs));
     closing.add("git", () => gitHost.close());
+    closeFolders(
+      config.databaseBackend === "memory" ? [config.gitDataPath] : [config.relayDataPath, config.gitDataPath],
+    );
     await gitHost.repositories.sweep();
 
     const disks = await Disks.open(config, clock, parts.readDisk);

@@ -139,6 +139,20 @@ describe("backup and restore", { timeout: 600_000 }, () => {
     await removeFolder(target);
   });
 
+  test("threat 52: a file that rotted in the last backup is copied anew by the next one", async () => {
+    const rotting = join(folder, "rotting");
+    const { backup } = await jsonOf<Taken>(server.folder, "backup", rotting);
+    const { files } = JSON.parse(readFileSync(join(backup, "manifest.json"), "utf8")) as { files: { path: string }[] };
+    const pack = files.find(({ path }) => path.endsWith(".pack"))?.path ?? "";
+    const sound = readFileSync(join(backup, pack));
+    const rotted = Buffer.from(sound);
+    rotted[rotted.length >> 1] = (rotted[rotted.length >> 1] ?? 0) ^ 0xff;
+    writeFileSync(join(backup, pack), rotted);
+    const next = await jsonOf<Taken>(server.folder, "backup", rotting);
+    assert.ok(next.sharedBytes > 0, "what is sound is shared");
+    assert.deepEqual(readFileSync(join(next.backup, pack)), sound);
+  });
+
   test("restore refuses data that is there, a running server, and a manifest that leads elsewhere", async () => {
     const { backup } = await jsonOf<Taken>(server.folder, "backup", join(folder, "refused"));
     const running = await verb(server.folder, "restore", backup);

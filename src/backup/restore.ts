@@ -114,7 +114,7 @@ async function copyChecked({ backup, signal }: RestoreOptions, file: FileEntry, 
   const from = join(backup, file.path);
   const found = await ifPresent(stat(from));
   if (!found?.isFile()) throw new BackupRefusal(`the backup is damaged: ${file.path} is missing`);
-  const sha256 = await copyWithChecksum(from, to, file.path.startsWith("relay/") ? 0o600 : 0o644, signal);
+  const sha256 = await copyWithChecksum(from, to, 0o600, signal);
   if (sha256 !== file.sha256) throw new BackupRefusal(`the backup is damaged: ${file.path} does not have its checksum`);
 }
 

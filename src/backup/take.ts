@@ -9,6 +9,7 @@ import { ifPresent, makeDirectory, syncPath, writeSynced } from "../git/durable-
 import { type Checking, checkContents, checkFiles } from "./check.js";
 import { backupsIn, newBackup, removeIncomplete } from "./collection.js";
 import {
+  checksumOf,
   copyWithChecksum,
   eachFile,
   filesBelow,
@@ -125,9 +126,23 @@ async function bringOver(
   signal: AbortSignal,
 ): Promise<{ readonly sha256: string; readonly isShared: boolean }> {
   const to = join(draft, path);
-  if (earlier && (await tryLink(earlier.from, to))) return { sha256: earlier.sha256, isShared: true };
-  const mode = path.startsWith("relay/") ? 0o600 : 0o644;
-  return { sha256: await copyWithChecksum(from, to, mode, signal), isShared: false };
+  if (earlier && (await tryLink(earlier.from, to))) {
+    if (await hasChecksum(to, earlier.sha256, signal)) return { sha256: earlier.sha256, isShared: true };
+    // It rotted since (threats row 52): this backup must not inherit it.
+    await rm(to);
+  }
+  return { sha256: await copyWithChecksum(from, to, 0o600, signal), isShared: false };
+}
+
+async function hasChecksum(path: string, sha256: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    return (await checksumOf(path, signal)) === sha256;
+  } catch (error) {
+    signal.throwIfAborted();
+    // A bad sector is a rotted file as well.
+    if ((error as NodeJS.ErrnoException).code === "EIO") return false;
+    throw error;
+  }
 }
 
 async function checked(options: TakeOptions, draft: string, files: readonly FileEntry[]): Promise<Manifest> {

@@ -15,7 +15,7 @@ export async function syncPath(path: string): Promise<void> {
 }
 
 export async function writeSynced(path: string, text: string): Promise<void> {
-  const handle = await open(path, "w", 0o644);
+  const handle = await open(path, "w", 0o600);
   try {
     await handle.writeFile(text);
     await handle.sync();
