@@ -18,6 +18,7 @@ const sentences: Readonly<Record<string, string>> = {
   "live-event": "a live event",
   "live-consolidated": "live filters were made fewer and larger",
   "relay-dropped": "nothing needs this relay any more",
+  "relay-gave-way": "a relay gave its place to one that found none",
   "relay-dead": "a relay has failed for a day: one try a day from now on",
   "relay-naughty": "a relay is plainly broken and left alone for a while",
   "negentropy-fallback": "a relay does not reconcile: history is read page by page",

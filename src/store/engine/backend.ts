@@ -36,6 +36,30 @@ export type LogRecord =
   | { readonly type: "stored"; readonly row: Row | DiskRow }
   | { readonly type: "removed"; readonly removal: Removal };
 
+export interface LogPage {
+  readonly records: readonly LogRecord[];
+  /** There is nothing more up to here. */
+  readonly reached: Sequence;
+}
+
+/** A page of the log that is being put together. */
+export class LogPageDraft {
+  readonly records: LogRecord[] = [];
+  #bytes = 0;
+
+  constructor(
+    readonly max: number,
+    readonly maxBytes: number,
+  ) {}
+
+  /** True when the page is full. */
+  add(record: LogRecord): boolean {
+    this.records.push(record);
+    if (record.type === "stored") this.#bytes += record.row.size;
+    return this.records.length >= this.max || this.#bytes >= this.maxBytes;
+  }
+}
+
 /** Everything one commit changes. */
 export interface Change {
   /** Sequence of the last change in it. */
@@ -69,8 +93,8 @@ export interface Backend {
   row(seq: Sequence, memory?: PageMemory, isWanted?: (header: DiskRow) => boolean): DiskRow | undefined;
   /** Ids (32 bytes each) of rows, by ascending sequence numbers; zeros when a row is gone. */
   copyIds(seqs: Float64Array, into: Uint8Array, from: number, to: number): void;
-  /** Records with `after < seq ≤ upTo`, at most `max`, and whether they reach `upTo`. */
-  log(after: Sequence, upTo: Sequence, max: number): readonly LogRecord[];
+  /** Records with `after < seq ≤ upTo`: at most `max`, and none after one that makes them `maxBytes` of text or more. */
+  log(after: Sequence, upTo: Sequence, max: number, maxBytes: number): LogPage;
   tableRow(table: EngineTable, key: string): string | undefined;
   /** In order of the range; `limit` is always given. */
   tableRows(table: EngineTable, range: RowRange & { readonly limit: number }): readonly (readonly [string, string])[];

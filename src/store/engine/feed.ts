@@ -5,6 +5,8 @@ import type { FeedEntry, FeedSubscription, Sequence } from "../port.js";
 import type { Content } from "./content.js";
 
 const pageEntries = 500;
+/** A page ends early here: five hundred events may be as many megabytes (threats row 34). */
+const pageBytes = 1 << 20;
 
 export interface FeedParts {
   readonly content: Content;
@@ -36,14 +38,14 @@ export class Feed {
         await this.#somethingNew(signal);
         continue;
       }
-      const records = this.parts.content.backend.log(reached, position, pageEntries);
+      const { records, reached: end } = this.parts.content.backend.log(reached, position, pageEntries, pageBytes);
       const page = records.map(
         (record): FeedEntry =>
           record.type === "removed"
             ? { type: "removed", ...record.removal }
             : { seq: record.row.seq, type: "stored", event: record.row.event },
       );
-      reached = records.length < pageEntries ? position : (page[page.length - 1] as FeedEntry).seq;
+      reached = end;
       if (page.length > 0) yield page;
     }
   }

@@ -4,7 +4,16 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { EventId } from "../../nostr/ids.js";
-import type { Backend, Change, DiskRow, EngineTable, Layers, LogRecord } from "../engine/backend.js";
+import {
+  type Backend,
+  type Change,
+  type DiskRow,
+  type EngineTable,
+  type Layers,
+  type LogPage,
+  LogPageDraft,
+  type LogRecord,
+} from "../engine/backend.js";
 import { MemoryLayer } from "../engine/memory-layer.js";
 import type { Entry } from "../engine/order.js";
 import type { PageMemory } from "../engine/page-memory.js";
@@ -41,7 +50,7 @@ export interface LmdbOptions {
 
 const indexAtTextBytes = 16 * 2 ** 20;
 const entriesATransaction = 2_000;
-/** Beyond this many rows in memory, as a multiple of `indexAtRows`, commits wait for the index. */
+/** Beyond this many rows or bytes in memory, as a multiple of what starts an index run, commits wait for the index. */
 const maxRowsInMemory = 4;
 
 const wantedSeq = Buffer.alloc(seqBytes);
@@ -128,21 +137,19 @@ export class LmdbBackend implements Backend {
     }
   }
 
-  log(after: Sequence, upTo: Sequence, max: number): LogRecord[] {
-    const records: LogRecord[] = [];
+  log(after: Sequence, upTo: Sequence, max: number, maxBytes: number): LogPage {
+    const page = new LogPageDraft(max, maxBytes);
     // Who keeps up finds the newest rows in memory; the first number that is not there (a removal has none) is read.
     let reached = after;
-    for (; reached < upTo && records.length < max; reached++) {
+    for (; reached < upTo; reached++) {
       const row = this.layers.active.row(reached + 1) ?? this.layers.frozen?.row(reached + 1);
       if (!row || row.isRemoved) break;
-      records.push({ type: "stored", row });
+      if (page.add({ type: "stored", row })) return { records: page.records, reached: reached + 1 };
     }
-    if (reached === upTo || records.length === max) return records;
     for (const record of this.#records(reached, upTo)) {
-      records.push(record);
-      if (records.length === max) break;
+      if (page.add(record)) return { records: page.records, reached: seqOf(record) };
     }
-    return records;
+    return { records: page.records, reached: upTo };
   }
 
   tableRow(table: EngineTable, key: string): string | undefined {
@@ -158,9 +165,11 @@ export class LmdbBackend implements Backend {
   }
 
   async commit(change: Change): Promise<void> {
-    if (this.layers.frozen && this.layers.active.size > maxRowsInMemory * this.#options.indexAtRows) {
-      await this.#indexRun;
-    }
+    const { active, frozen } = this.layers;
+    const isCrowded =
+      active.size > maxRowsInMemory * this.#options.indexAtRows ||
+      active.textBytes > maxRowsInMemory * indexAtTextBytes;
+    if (frozen && isCrowded) await this.#indexRun;
     const { added, removed, removals, tables, position } = change;
     const events = this.events + added.length - removed.length;
     const database = this.#database;
@@ -272,5 +281,7 @@ export class LmdbBackend implements Backend {
     }
   }
 }
+
+const seqOf = (record: LogRecord): Sequence => (record.type === "stored" ? record.row.seq : record.removal.seq);
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -2,7 +2,17 @@
 // servers that may forget.
 
 import type { EventId } from "../../nostr/ids.js";
-import type { Backend, Change, DiskRow, EngineTable, Layers, LogRecord, Removal } from "../engine/backend.js";
+import {
+  type Backend,
+  type Change,
+  type DiskRow,
+  type EngineTable,
+  type Layers,
+  type LogPage,
+  LogPageDraft,
+  type LogRecord,
+  type Removal,
+} from "../engine/backend.js";
 import { MemoryLayer } from "../engine/memory-layer.js";
 import type { Entry } from "../engine/order.js";
 import { compareUtf8, isInRange } from "../engine/tables.js";
@@ -81,15 +91,15 @@ export class MemoryBackend implements Backend {
 
   copyIds(): void {}
 
-  log(after: Sequence, upTo: Sequence, max: number): LogRecord[] {
-    const records: LogRecord[] = [];
-    for (let seq = after + 1; seq <= upTo && records.length < max; seq++) {
+  log(after: Sequence, upTo: Sequence, max: number, maxBytes: number): LogPage {
+    const page = new LogPageDraft(max, maxBytes);
+    for (let seq = after + 1; seq <= upTo; seq++) {
       const row = this.layers.active.row(seq);
       const removal = this.#removals.get(seq);
-      if (row) records.push({ type: "stored", row });
-      else if (removal) records.push({ type: "removed", removal });
+      const record: LogRecord | undefined = row ? { type: "stored", row } : removal && { type: "removed", removal };
+      if (record && page.add(record)) return { records: page.records, reached: seq };
     }
-    return records;
+    return { records: page.records, reached: upTo };
   }
 
   tableRow(table: EngineTable, key: string): string | undefined {

@@ -19,6 +19,9 @@ export const syncDefaults = {
   maxRelays: 1000,
   maxRelaysPerWaitingRepo: 5,
   maxWaitingRelays: 200,
+  /** A relay that brought nothing new for so long gives way to one without a place; so many at once. */
+  uselessAfterMs: 30 * 24 * hour,
+  maxReplacedAtOnce: 100,
   /** Roots that precede their announcement in the replay. */
   maxEarlyRoots: 1_000_000,
 

@@ -12,6 +12,8 @@ class Health {
   firstFailureMs = 0;
   nextDialMs = 0;
   dead = false;
+  /** It gave its place to another and takes nobody's before this (places.ts). */
+  claimNotBeforeMs = 0;
   /** No new request before this (rate limit). */
   askAgainMs = 0;
   /** Not dialled before this: over its budget, or mostly refused. */
@@ -163,11 +165,24 @@ export class HealthBook {
     return health.failures > 0 && (linkMs ?? 0) < this.config.steadyLinkMs ? 2 : 1;
   }
 
+  /** Dead or naughty. */
+  isHopeless(relay: RelayKey, time: Time): boolean {
+    const health = this.#records.get(relay);
+    if (!health) return false;
+    return health.dead || (health.naughtyKind !== undefined && health.naughtyUntilWallMs > time.wallMs);
+  }
+
+  /** Whether another may give way to it. */
+  mayClaim(relay: RelayKey, time: Time): boolean {
+    return !this.isHopeless(relay, time) && (this.#records.get(relay)?.claimNotBeforeMs ?? 0) <= time.monotonicMs;
+  }
+
   /** Drops what is over for relays nobody tracks. */
   tidy(tracked: (relay: RelayKey) => boolean, time: Time): void {
     for (const [relay, health] of this.#records) {
       const over =
-        this.dialAtMs(relay, time) <= time.monotonicMs && health.askAgainMs <= time.monotonicMs && !tracked(relay);
+        Math.max(this.dialAtMs(relay, time), health.askAgainMs, health.claimNotBeforeMs) <= time.monotonicMs &&
+        !tracked(relay);
       if (over || (this.#records.size > this.config.maxHealthRecords && !tracked(relay))) this.#records.delete(relay);
     }
   }

@@ -103,6 +103,8 @@ export interface KeptRelay {
   /** Wall times at which layer 4 and the daily sync are due. */
   readonly fourDueWallMs?: number;
   readonly dailyDueWallMs?: number;
+  /** When it last brought something new. */
+  readonly newWallMs?: number;
   /** When it was last in step, and with what: a fingerprint of its items and of the rules in force. */
   readonly inStep?: { readonly wallMs: number; readonly items: string };
 }

@@ -196,6 +196,8 @@ export class Relay {
   readingPaused = false;
   dayStartMs: number;
   newToday = 0;
+  /** When it last brought something new, or began to be followed. */
+  lastNewMs: number;
   /** Wait for verdicts that tell whether there is room for them today; few, because reading pauses. */
   readonly held: Arrival[] = [];
   judged = 0;
@@ -219,6 +221,7 @@ export class Relay {
   ) {
     this.notBeforeMs = followedMs;
     this.dayStartMs = followedMs;
+    this.lastNewMs = followedMs;
     this.deletions = new Deletions(firstDeletionsMs);
   }
 }

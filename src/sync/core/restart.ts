@@ -43,6 +43,7 @@ export function keep(state: SyncState, relay: Relay, step: Step): void {
   const entry: KeptRelay = {
     ...(relay.fourDueMs > 0 && { fourDueWallMs: toWall(relay.fourDueMs, step) }),
     ...(relay.nextDailyMs < Number.POSITIVE_INFINITY && { dailyDueWallMs: toWall(relay.nextDailyMs, step) }),
+    newWallMs: toWall(relay.lastNewMs, step),
     ...(relay.lastWhole && { inStep: relay.lastWhole }),
   };
   const text = JSON.stringify(entry);
@@ -57,6 +58,8 @@ export function adopt(state: SyncState, relay: Relay, step: Step): void {
   if (!entry || relay.status !== "disconnected") return;
   state.keptRelays.delete(relay.key);
   relay.kept = { type: "loaded", text: "", entry };
+  if (entry.newWallMs !== undefined)
+    relay.lastNewMs = step.now.monotonicMs - Math.max(0, step.now.wallMs - entry.newWallMs);
   if (entry.fourDueWallMs !== undefined) relay.fourDueMs = toMonotonic(state, entry.fourDueWallMs, step);
 }
 

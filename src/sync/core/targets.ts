@@ -1,6 +1,6 @@
 // Targets: wanted turned inside out, relay → items. Applied once a window, at the cost of what changed. Keeps the
 // caps on relays (spec "Following our own relay" 3 and 5): who is there first stays; who found no place is tried
-// again when a relay has left.
+// again when a relay has left, and may take the place of a useless one (places.ts).
 
 import { allStatesItem, announcementsItem, layerOf, layers, repositoryItem, rootItem, stateItem } from "./items.js";
 import { Relay } from "./relay.js";
@@ -39,19 +39,37 @@ export function forgetRelay(state: SyncState, relay: Relay): void {
 
 const isWaitingOnly = (relay: Relay): boolean => !relay.bootstrap && relay.fullRepos === 0 && relay.waitingRepos > 0;
 
-/** The relay for a listing, or nothing when a cap stands against it. */
-function relayFor(state: SyncState, repo: Repo, listed: ListedRelay, step: Step): Relay | undefined {
+/** The cap that stands against a listing. */
+export function capAgainst(
+  state: SyncState,
+  repo: Repo,
+  listed: ListedRelay,
+): "owner" | "waiting" | "host" | "all" | undefined {
   const { config } = state;
   const known = state.relays.get(listed.key);
   const owners = state.byOwner.get(repo.owner);
-  if (!(known && owners?.has(known.ix)) && (owners?.size ?? 0) >= config.maxRelaysPerOwner) return undefined;
+  if (!(known && owners?.has(known.ix)) && (owners?.size ?? 0) >= config.maxRelaysPerOwner) return "owner";
   const addsWaitingOnly = repo.level === "state-only" && !(known && (known.bootstrap || hasRepos(known)));
-  if (addsWaitingOnly && state.waitingOnlyRelays >= config.maxWaitingRelays) return undefined;
-  if (known) return known;
-  if (state.relays.size >= config.maxRelays) return undefined;
-  if ((state.byHost.get(listed.host)?.size ?? 0) >= config.maxRelaysPerHost) return undefined;
-  return addRelay(state, listed, false, step);
+  if (addsWaitingOnly && state.waitingOnlyRelays >= config.maxWaitingRelays) return "waiting";
+  if (known) return undefined;
+  if ((state.byHost.get(listed.host)?.size ?? 0) >= config.maxRelaysPerHost) return "host";
+  return state.relays.size >= config.maxRelays ? "all" : undefined;
 }
+
+/** The relay for a listing, or nothing when a cap stands against it. */
+const relayFor = (state: SyncState, repo: Repo, listed: ListedRelay, step: Step): Relay | undefined =>
+  capAgainst(state, repo, listed) === undefined
+    ? (state.relays.get(listed.key) ?? addRelay(state, listed, false, step))
+    : undefined;
+
+/** A listing gets its place, if no cap stands against it. */
+export function placeAt(state: SyncState, repo: Repo, listed: ListedRelay, step: Step): void {
+  const relay = relayFor(state, repo, listed, step);
+  if (relay) place(state, repo, relay, listed.url);
+}
+
+export const takeAway = (state: SyncState, repo: Repo, relay: Relay): void =>
+  unplace(state, repo, relay, repo.placedLevel ?? repo.level);
 
 const hasRepos = (relay: Relay): boolean => relay.fullRepos + relay.waitingRepos > 0;
 

@@ -4,6 +4,7 @@ import type { Account } from "./budgets.js";
 import { disconnect } from "./connection.js";
 import { passTurnsOn } from "./full-syncs.js";
 import { type Item, repositoryItem, rootItem, stateItem } from "./items.js";
+import { makeRoom } from "./places.js";
 import { compareAfterLists } from "./rejudging.js";
 import { hasTargets } from "./relay.js";
 import { keep } from "./restart.js";
@@ -24,6 +25,7 @@ export function tidy(state: SyncState, step: Step): void {
     forgot = true;
   }
   if (forgot) placeTheRefused(state, step);
+  makeRoom(state, step);
   passTurnsOn(state, step.now.monotonicMs);
   state.tidies += 1;
   const { keepEveryTidies } = state.config;

@@ -92,6 +92,7 @@ function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, 
 function countNew(state: SyncState, relay: Relay, step: Step): void {
   const room = roomToday(state, relay, step) - 1;
   relay.newToday += 1;
+  relay.lastNewMs = step.now.monotonicMs;
   if (room > 0) return;
   pause(state, relay, "relay-budget-hit", relay.dayStartMs + state.config.dayMs - step.now.monotonicMs, step);
 }
