@@ -1,21 +1,25 @@
 // npm run test:interop — real clients against a started server: `ngit` (a Rust crate) and `nak` (a Go module).
-// Needs cargo and go; installs the clients into .cache/interop, which takes a quarter of an hour the first time.
+// Needs cargo and go; installs the clients into the user's cache folder, which takes a quarter of an hour the first time.
 // What cannot be installed is printed as not run, never as passed.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { argumentsOf } from "./program.mjs";
 import { runTests } from "./run-tests.mjs";
 
 const { values } = argumentsOf(
-  `npm run test:interop [-- --json]      ngit and nak against a started server
+  `npm run test:interop [-- --json]              ngit and nak against a started server
+                     [-- --install-only]      installs them and runs nothing; exit 1 when none could be installed
 
-Needs cargo and go: the clients are installed into .cache/interop. NGIT_VERSION names another ngit.`,
-  { json: { type: "boolean" } },
+Needs cargo and go: the clients are installed into holdfast-interop in the user's cache folder, once for all checkouts.
+NGIT_VERSION names another ngit.`,
+  { json: { type: "boolean" }, "install-only": { type: "boolean" } },
 );
 const root = fileURLToPath(new URL("..", import.meta.url));
-const cache = join(root, ".cache", "interop");
+const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "holdfast-interop");
+const longestInstallMs = 40 * 60_000;
 const bin = join(cache, "bin");
 mkdirSync(bin, { recursive: true });
 
@@ -34,13 +38,15 @@ const clients = [
 function ensure({ name, tool, install }) {
   if (existsSync(join(bin, name))) return true;
   process.stderr.write(`test:interop: installing ${name} with ${tool} …\n`);
-  const result = spawnSync(tool, install, { stdio: ["ignore", 2, 2], env: { ...process.env, GOBIN: bin } });
+  const env = { ...process.env, GOBIN: bin };
+  const result = spawnSync(tool, install, { stdio: ["ignore", 2, 2], env, timeout: longestInstallMs });
   if (result.status === 0 && existsSync(join(bin, name))) return true;
   process.stderr.write(`test:interop: ${name}: NOT RUN (it could not be installed with ${tool})\n`);
   return false;
 }
 
 const available = clients.filter(ensure).map(({ name }) => name);
+if (values["install-only"]) process.exit(available.length > 0 ? 0 : 1);
 const folder = join(root, "dist", "test", "interop");
 const files = readdirSync(folder)
   .filter((file) => file.endsWith(".interop.js") && available.includes(file.split(".")[0]))
