@@ -82,7 +82,8 @@ export class Content {
   }
 
   #unlessHidden(row: AnyRow | undefined): AnyRow | undefined {
-    return row && this.vanishing.hides(row) ? undefined : row;
+    if (!row || this.vanishing.authors.size === 0) return row;
+    return this.vanishing.hides(row instanceof Row ? row.event : row) ? undefined : row;
   }
 
   /** Opens the lists of a term. A layer that is dropped while a reader rests keeps answering him; rows are judged later. */

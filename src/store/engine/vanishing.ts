@@ -2,10 +2,9 @@
 // commit binds and hides all of them; they are removed in steps after it, each a commit of its own. A row in the table of
 // deletions says that a request is not done: the next start goes on.
 
+import type { NostrEvent } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { Backend } from "./backend.js";
-import type { AnyRow } from "./content.js";
-import { matchable } from "./query.js";
 
 /** Removing one costs about fifty microseconds: a step does not hold others up. */
 export const vanishedAtOnce = 200;
@@ -32,10 +31,9 @@ export class VanishingAuthors {
   }
 
   /** Nobody sees the row any more, though it is still there. */
-  hides(row: AnyRow): boolean {
-    if (this.authors.size === 0) return false;
-    const vanishing = this.authors.get(matchable(row).pubkey);
-    return vanishing !== undefined && row.created_at <= vanishing.until && row.id !== vanishing.by;
+  hides(event: Pick<NostrEvent, "id" | "pubkey" | "created_at">): boolean {
+    const vanishing = this.authors.get(event.pubkey);
+    return vanishing !== undefined && event.created_at <= vanishing.until && event.id !== vanishing.by;
   }
 
   #note(key: string, text: string | undefined): void {
