@@ -2,7 +2,12 @@
 // Values come from main; nothing here reads the environment.
 
 import type { RelayUrl } from "../../net/url.js";
-import type { QuietHours } from "./full-syncs.js";
+
+interface QuietHours {
+  /** Hours of the day, UTC; the second may be the smaller one. */
+  readonly from: number;
+  readonly to: number;
+}
 
 const second = 1000;
 const minute = 60 * second;

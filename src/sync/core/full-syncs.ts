@@ -42,12 +42,6 @@ export function passTurnsOn(state: SyncState, nowMs: number): void {
   }
 }
 
-export interface QuietHours {
-  /** Hours of the day, UTC; the second may be the smaller one. */
-  readonly from: number;
-  readonly to: number;
-}
-
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
