@@ -95,16 +95,18 @@ export class Publishing {
 }
 
 const tagsAsOneEvent = 100;
+const charsAsOneEvent = 16 * 1024;
 
 /**
  * How much work an event is, in plain events (threats.md row 39): each target of a deletion is looked up and removed, and
- * every tag of others is indexed and may be looked up.
+ * every tag of others is indexed and may be looked up. Every byte is hashed, checked and copied.
  */
-function costOf({ kind, tags }: NostrEvent): number {
-  if (kind !== kinds.deletion) return 1 + Math.floor(tags.length / tagsAsOneEvent);
+function costOf({ kind, tags, raw }: NostrEvent): number {
+  const size = Math.floor(raw.length / charsAsOneEvent);
+  if (kind !== kinds.deletion) return 1 + Math.floor(tags.length / tagsAsOneEvent) + size;
   let targets = 0;
   for (const [name] of tags) if (name === "e" || name === "a") targets++;
-  return Math.max(1, targets);
+  return Math.max(1 + size, targets);
 }
 
 /** A character is one to three bytes of UTF-8: most texts need no counting. */

@@ -30,7 +30,11 @@ export const relaySettings = {
     "Most events one filter answers, and the answer to filters by id or reference without a limit.",
   ),
   NGIT_DEFAULT_LIMIT: limit(atLeastOne, "500", "Events that other filters without a limit answer."),
-  NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: limit(atLeastOne, "600", "Events one connection may send in a minute."),
+  NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: limit(
+    atLeastOne,
+    "600",
+    "Events one connection may send in a minute; large ones, and deletions of many, count as several.",
+  ),
   NGIT_EVENTS_PER_MINUTE_PER_IP: limit(atLeastOne, "3000", "Events one IP may send in a minute."),
   NGIT_EVENTS_PER_DAY_PER_AUTHOR_BYTES: limit(
     atLeastOneMebibyte,
