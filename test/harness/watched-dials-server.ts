@@ -9,14 +9,25 @@ import { Socket } from "node:net";
 const [, , verb, table = "{}"] = process.argv;
 if (verb === "serve") {
   const answers = new Map(Object.entries(JSON.parse(table) as Record<string, string[][]>));
-  const resolve = async (name: string): Promise<{ address: string; family: number }[]> => {
+  const resolve = async (name: string): Promise<readonly string[]> => {
     const known = answers.get(name);
     const answer = known && known.length > 1 ? known.shift() : known?.[0];
     process.stderr.write(`resolved ${name} ${answer?.join(",") ?? "to nothing"}\n`);
-    if (!answer) throw Object.assign(new Error(`getaddrinfo ENOTFOUND ${name}`), { code: "ENOTFOUND" });
-    return answer.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+    if (!answer) throw Object.assign(new Error(`query ENOTFOUND ${name}`), { code: "ENOTFOUND" });
+    return answer;
   };
-  Object.assign(dns, { lookup: resolve });
+  /** One is made for each look-up, and asked for both families. */
+  class Resolver {
+    #answer: Promise<readonly string[]> | undefined;
+    async #of(name: string, isWanted: (address: string) => boolean): Promise<string[]> {
+      this.#answer ??= resolve(name);
+      return (await this.#answer).filter(isWanted);
+    }
+    resolve4 = (name: string): Promise<string[]> => this.#of(name, (address) => !address.includes(":"));
+    resolve6 = (name: string): Promise<string[]> => this.#of(name, (address) => address.includes(":"));
+    cancel(): void {}
+  }
+  Object.assign(dns, { Resolver });
   syncBuiltinESMExports();
 
   const { connect } = Socket.prototype;
