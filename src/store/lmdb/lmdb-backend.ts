@@ -21,6 +21,7 @@ import { Row } from "../engine/row.js";
 import type { RowRange, Sequence } from "../port.js";
 import { type Database, isDiskFull } from "./database.js";
 import type { DatabaseFiles } from "./files.js";
+import { forgetRemovals } from "./forgetting.js";
 import { Indexing, unindex } from "./indexing.js";
 import {
   addressKey,
@@ -71,6 +72,8 @@ export class LmdbBackend implements Backend {
   /** The commit under way, when it removes rows. */
   #removing: Promise<void> | undefined;
   #isClosing = false;
+  #isCompacting = false;
+  #forgetting: Promise<void> | undefined;
   /** Tables that never had a row: each event asks some of them (bans), and most servers never write to them. */
   readonly #empty: Set<EngineTable>;
   position: Sequence;
@@ -243,11 +246,19 @@ export class LmdbBackend implements Backend {
     }
   }
 
+  /** Begins to forget removals of earlier runs. What stops it (a full disk, the end) is left to the next start. */
+  forgetOldRemovals(): void {
+    const isStopped = (): boolean => this.#isClosing || this.#isCompacting;
+    this.#forgetting = forgetRemovals(this.#database, this.position, isStopped).catch(() => undefined);
+  }
+
   copyTo(folder: string): { readonly begun: Promise<void>; readonly done: Promise<void> } {
     return this.#options.files.copyInto(folder, this.#database);
   }
 
   async compact(): Promise<void> {
+    this.#isCompacting = true;
+    await this.#forgetting;
     while (this.#indexRun) await this.#indexRun;
     const old = this.#database;
     this.#database = await this.#options.files.compacted(old);
@@ -257,6 +268,7 @@ export class LmdbBackend implements Backend {
 
   async close(): Promise<void> {
     this.#isClosing = true;
+    await this.#forgetting;
     while (this.#indexRun) await this.#indexRun;
     await this.#database.close();
   }

@@ -59,7 +59,10 @@ export async function openLmdbStore(folder: string, options: LmdbStoreOptions = 
   // What the last run left unindexed does not stay in memory until something is written.
   backend.published();
   const store = new EngineStore(backend, backend.layers, { clock, maxQueuedWorks });
-  if (!options.readOnly) store.resume();
+  if (!options.readOnly) {
+    store.resume();
+    backend.forgetOldRemovals();
+  }
   return store;
 }
 
