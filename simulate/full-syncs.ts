@@ -45,13 +45,14 @@ export class FullSyncWatch {
     fullSyncs.owesAnnouncements = false;
     if (goesOn) return;
     const sinceMs = nowMs - fullSyncs.lastMs;
-    const reason = this.#reasonFor(seen, sinceMs);
+    const reason = nowMs - fullSyncs.wholeMs >= this.config.dailyMinMs ? "other" : this.#reasonFor(seen, sinceMs);
     if (reason === undefined) {
       const minutes = (sinceMs / minute).toFixed(1);
       this.tell.broken(`${relay} is asked for a full sync ${minutes} min after the last, for no reason`, nowMs);
     }
     if (reason === "trouble") fullSyncs.troubledInARow += 1;
     else if (!fullSyncs.wasTroubled) fullSyncs.troubledInARow = 0;
+    if (!fullSyncs.wasDisturbed) fullSyncs.wholeMs = nowMs;
     fullSyncs.lastMs = nowMs;
     fullSyncs.isRunning = true;
     fullSyncs.wasRefused = false;
@@ -60,8 +61,8 @@ export class FullSyncWatch {
   }
 
   #reasonFor({ fullSyncs }: Sighting, sinceMs: number): "other" | "trouble" | undefined {
-    const { dailyMinMs, staleAfterMs } = this.config;
-    if (fullSyncs.wasDisturbed || sinceMs >= dailyMinMs) return "other";
+    const { staleAfterMs } = this.config;
+    if (fullSyncs.wasDisturbed) return "other";
     // A link that was lost before all was answered and judged; a relay that was out of sight for too long.
     const wasGood = !fullSyncs.wasRefused && !fullSyncs.wasTroubled;
     if (fullSyncs.linkMs > fullSyncs.lastMs && (!wasGood || fullSyncs.gapMs > staleAfterMs)) return "other";

@@ -82,6 +82,7 @@ export function drawHardships(chance: Chance): Hardships {
     { waitingPerOwner: chance.of([0, 1]) },
     { breaks: true },
     { nightlyRestarts: true },
+    { deadNames: chance.between(20, 40) },
     { flood: chance.between(60, 100) },
     { bans: true },
     { slowStore: true },

@@ -25,6 +25,8 @@ export class Sighting {
 /** Full syncs this relay was asked for, and what since the last one would excuse another. */
 export class FullSyncs {
   lastMs = Number.NEGATIVE_INFINITY;
+  /** The last that was not called for by a change of ours, which need not be a whole one. */
+  wholeMs = Number.NEGATIVE_INFINITY;
   /** The question for all announcements that nothing has answered yet. */
   question: string | undefined;
   isAnswered = true;

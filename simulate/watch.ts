@@ -82,6 +82,8 @@ export class Watch {
   restarting(nowMs: number): void {
     for (const seen of this.relays.values()) {
       this.#fullSyncs.lost(seen, nowMs);
+      // That it was in step is written down late.
+      if (nowMs - seen.fullSyncs.lastMs < 2 * quickRestartMs) seen.fullSyncs.wasRefused = true;
       this.#linkGone(seen);
       Object.assign(seen, { dialing: false, failures: 0, dialNotBeforeMs: 0, askNotBeforeMs: 0 });
     }
@@ -99,7 +101,9 @@ export class Watch {
   }
 
   judged(relay: string, outcome: Outcome): void {
-    if (outcome.type === "refused" && outcome.code === "disk-full") this.of(relay).fullSyncs.wasTroubled = true;
+    const { fullSyncs } = this.of(relay);
+    if (outcome.type === "refused" && outcome.code === "disk-full") fullSyncs.wasTroubled = true;
+    else if (outcome.type === "stored") fullSyncs.troubledInARow = 0;
   }
 
   /** What the relay really said, before any deliberate break changes it. */
@@ -216,7 +220,7 @@ export class Watch {
 
   #logged(code: string, relay: string, fields: Extract<Command, { type: "log" }>["fields"], nowMs: number): void {
     const seen = this.of(relay);
-    if (code === "relay-dropped") {
+    if (code === "relay-dropped" || code === "relay-gave-way") {
       // Forgotten once its back-off is over; until then the wait stands.
       seen.failures = 0;
       seen.fullSyncs.lastMs = Number.NEGATIVE_INFINITY;
