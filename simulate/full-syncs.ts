@@ -9,6 +9,8 @@ import type { Sighting } from "./sightings.js";
 
 const minute = 60 * 1000;
 const maxPerMinute = 200;
+/** After 2, 4, 8, 16 and 32 min; a success in between begins anew. */
+const maxTroubledPerHour = 8;
 
 const asksForAllAnnouncements = (filter: Filter): boolean =>
   filter.kinds?.length === 1 &&
@@ -50,8 +52,7 @@ export class FullSyncWatch {
       const minutes = (sinceMs / minute).toFixed(1);
       this.tell.broken(`${relay} is asked for a full sync ${minutes} min after the last, for no reason`, nowMs);
     }
-    if (reason === "trouble") fullSyncs.troubledInARow += 1;
-    else if (!fullSyncs.wasTroubled) fullSyncs.troubledInARow = 0;
+    if (reason === "trouble") fullSyncs.troubledMs = [...fullSyncs.troubledMs, nowMs].slice(-maxTroubledPerHour);
     if (!fullSyncs.wasDisturbed) fullSyncs.wholeMs = nowMs;
     fullSyncs.lastMs = nowMs;
     fullSyncs.isRunning = true;
@@ -66,8 +67,9 @@ export class FullSyncWatch {
     // A link that was lost before all was answered and judged; a relay that was out of sight for too long.
     const wasGood = !fullSyncs.wasRefused && !fullSyncs.wasTroubled;
     if (fullSyncs.linkMs > fullSyncs.lastMs && (!wasGood || fullSyncs.gapMs > staleAfterMs)) return "other";
-    const patienceMs = Math.min(2 * 2 ** fullSyncs.troubledInARow, 60) * minute * 0.95;
-    if (fullSyncs.wasTroubled && sinceMs >= patienceMs) return "trouble";
+    const hourAgoMs = fullSyncs.lastMs + sinceMs - 60 * minute;
+    const lately = fullSyncs.troubledMs.filter((atMs) => atMs > hourAgoMs).length;
+    if (fullSyncs.wasTroubled && sinceMs >= 1.9 * minute && lately < maxTroubledPerHour) return "trouble";
     // A catch-up that failed.
     return fullSyncs.wasRefused && sinceMs >= staleAfterMs ? "other" : undefined;
   }
@@ -86,6 +88,8 @@ export class FullSyncWatch {
     switch (input.type) {
       case "connected":
         fullSyncs.linkMs = nowMs;
+        // What the link before did not end goes on.
+        fullSyncs.requestsMs = [];
         fullSyncs.gapMs = nowMs - fullSyncs.settledMs;
         break;
       case "closed":

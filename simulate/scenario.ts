@@ -164,7 +164,7 @@ export function drawHabits(chance: Chance): Partial<Manners> {
   const kind = chance.next();
   return {
     ...(kind < 0.1 && { negentropy: chance.of(["busy", "policy"] as const) }),
-    ...(kind > 0.1 && kind < 0.2 && { maxValues: chance.of([10, 25]) }),
+    ...(kind > 0.1 && kind < 0.2 && { maxValues: chance.of([25, 50]) }),
     ...(kind > 0.2 && kind < 0.25 && { refusesHistory: true }),
     ...(kind > 0.25 && kind < 0.35 && { ignoresLimitZero: true }),
     ...(kind > 0.35 && kind < 0.45 && { withholds: 0.3 }),

@@ -39,7 +39,8 @@ export class FullSyncs {
   wasRefused = false;
   /** Our own server was in trouble with what the relay sent. */
   wasTroubled = false;
-  troubledInARow = 0;
+  /** Full syncs that our own trouble called for. */
+  troubledMs: number[] = [];
   /** Our process stood still, a clock jumped, lists changed. */
   wasDisturbed = false;
   linkMs = Number.NEGATIVE_INFINITY;

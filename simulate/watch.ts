@@ -103,7 +103,6 @@ export class Watch {
   judged(relay: string, outcome: Outcome): void {
     const { fullSyncs } = this.of(relay);
     if (outcome.type === "refused" && outcome.code === "disk-full") fullSyncs.wasTroubled = true;
-    else if (outcome.type === "stored") fullSyncs.troubledInARow = 0;
   }
 
   /** What the relay really said, before any deliberate break changes it. */
@@ -223,7 +222,7 @@ export class Watch {
     if (code === "relay-dropped" || code === "relay-gave-way") {
       // Forgotten once its back-off is over; until then the wait stands.
       seen.failures = 0;
-      seen.fullSyncs.lastMs = Number.NEGATIVE_INFINITY;
+      seen.fullSyncs = new FullSyncs();
     }
     if (code !== "batch-confirmed") return;
     this.confirmedBatches += 1;
