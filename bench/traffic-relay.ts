@@ -111,7 +111,7 @@ export async function requestTraffic(order: TrafficOrder, traffic: Of<"requests"
   }
   const shapes: Record<string, () => object> = {
     "REQ #a limit 100, to EOSE": () => ({ "#a": [addressOf(anyOf(order.repositories))], limit: 100 }),
-    "REQ kinds limit 50, to EOSE": () => ({ kinds: [1621, 30617, 30618], limit: 50 }),
+    "REQ kinds limit 50, to EOSE": () => ({ kinds: traffic.kinds ?? [1621, 30617, 30618], limit: 50 }),
     "REQ author+kind+d, to EOSE": () => {
       const { ownerHex, identifier } = anyOf(order.repositories);
       return { kinds: [30618], authors: [ownerHex], "#d": [identifier] };

@@ -10,7 +10,13 @@ export interface HostedRepository {
 
 export type Traffic =
   | { readonly role: "events"; readonly connections: number; readonly perSecond: number }
-  | { readonly role: "requests"; readonly connections: number; readonly perSecond: number }
+  /** `kinds`: of the question that names no repository. */
+  | {
+      readonly role: "requests";
+      readonly connections: number;
+      readonly perSecond: number;
+      readonly kinds?: readonly number[];
+    }
   | { readonly role: "live"; readonly sockets: number; readonly subscriptions: number }
   | { readonly role: "negentropy"; readonly perSecond: number }
   | { readonly role: "pushes"; readonly perMinute: number; readonly folder: string }

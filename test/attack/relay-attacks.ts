@@ -72,14 +72,14 @@ export const relayAttacks: readonly Attack[] = [
       stranger.holdWebSocket((socket) => {
         socket.pause();
         for (const at of many(20, Number)) {
-          socket.write(frameOf(JSON.stringify(["REQ", `s${at}`, { "#a": [stranger.about()], kinds: [1621] }])));
+          socket.write(frameOf(JSON.stringify(["REQ", `s${at}`, { "#a": [stranger.aboutOwn], kinds: [1621] }])));
         }
         socket.write(
           frameOf(
             stranger.event(
               1621,
               [
-                ["a", stranger.about()],
+                ["a", stranger.aboutOwn],
                 ["subject", "x"],
               ],
               "x".repeat(100_000),
@@ -127,7 +127,7 @@ export const relayAttacks: readonly Attack[] = [
     attempt: (stranger) => {
       const key = SecretKey.generate(randomBytes);
       const tags = [
-        ["a", stranger.about()],
+        ["a", stranger.aboutOwn],
         ["subject", "x"],
       ];
       return stranger.talk([stranger.event(1621, tags, "x".repeat(1_000_000), key)], 1);

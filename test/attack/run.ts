@@ -84,7 +84,8 @@ async function begin(port: number, repositories: readonly HostedRepository[], fo
     repositories,
     traffic: [
       { role: "events", connections: 2, perSecond: 5 },
-      { role: "requests", connections: 2, perSecond: 10 },
+      // Not issues: the newest are the attackers', and reading megabytes takes as long as it takes.
+      { role: "requests", connections: 2, perSecond: 10, kinds: [30617, 30618] },
       { role: "live", sockets: 5, subscriptions: 10 },
       { role: "pushes", perMinute: 30, folder: join(folder, "pushes") },
       { role: "clones", perMinute: 30, folder: join(folder, "clones") },

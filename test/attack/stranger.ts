@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { frameOf, openWebSocket, RawClient } from "../../bench/raw-client.js";
-import type { HostedRepository } from "../../bench/traffic.js";
+import { addressOf, type HostedRepository } from "../../bench/traffic.js";
 import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 
 export interface Target {
@@ -76,10 +76,15 @@ export class Stranger {
     return `["EVENT",${signEvent(key, { kind, created_at, tags: tags.map((tag) => [...tag]), content }, randomBytes).raw}]`;
   }
 
+  /** An honest repository. */
   about(at = 0): string {
     const { repositories } = this.target;
-    const { ownerHex, identifier } = repositories[at % repositories.length] as HostedRepository;
-    return `30617:${ownerHex}:${identifier}`;
+    return addressOf(repositories[at % repositories.length] as HostedRepository);
+  }
+
+  /** The attackers' own: what they write there is read by themselves only. */
+  get aboutOwn(): string {
+    return addressOf(this.target.own);
   }
 }
 
