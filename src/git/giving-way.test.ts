@@ -52,3 +52,18 @@ it("housekeeping that insists goes on beside work, and ends for a removal", asyn
     assert.deepEqual(order, ["work", "stopped", "removal"]);
   });
 });
+
+it("housekeeping that insists does not begin beside who works alone, and does afterwards", async () => {
+  const way = new GivingWay();
+  const now = async (): Promise<string> => "done";
+  const alone = way.during(
+    ["a"],
+    async () => {
+      await way.during(["a"], async () => undefined, { always: true });
+      return await way.tidy("a", undefined, now, true);
+    },
+    { always: true },
+  );
+  assert.equal(await alone, undefined);
+  assert.equal(await way.tidy("a", undefined, now, true), "done");
+});

@@ -1,7 +1,8 @@
 // Who is at work in a repository, and the housekeeping that gives way to them. Pushes, fetches from other servers,
 // releases and removals never wait for a repack to end by itself: they stop it and go on as soon as it is gone, which
 // takes milliseconds (5 s at the very most). It is done again when the repository is quiet. One that was stopped too often
-// insists: then pushes go on beside it, which git allows, and only a removal stops it (threats.md row 47).
+// insists: then pushes go on beside it, which git allows (threats.md row 47). Only a removal and a look at every pack stop
+// it: to those a pack that a repack has replaced looks like one that is damaged.
 
 interface Tidying {
   readonly stop: AbortController;
@@ -11,6 +12,8 @@ interface Tidying {
 
 export class GivingWay {
   readonly #working = new Map<string, number>();
+  /** Of these, those beside whom not even housekeeping that insists may run. */
+  readonly #alone = new Map<string, number>();
   readonly #tidying = new Map<string, Tidying>();
 
   /** How many are at work there. */
@@ -18,9 +21,10 @@ export class GivingWay {
     return this.#working.get(key) ?? 0;
   }
 
-  /** No housekeeping of these begins before the work has ended; what runs is stopped first. `always`: also what insists. */
+  /** No housekeeping of these begins before the work has ended; what runs is stopped first. `always`: nor what insists. */
   async during<T>(keys: readonly string[], work: () => Promise<T>, { always = false } = {}): Promise<T> {
-    for (const key of keys) this.#working.set(key, (this.#working.get(key) ?? 0) + 1);
+    const counters = always ? [this.#working, this.#alone] : [this.#working];
+    for (const counter of counters) for (const key of keys) add(counter, key, 1);
     try {
       const tidying = keys.flatMap((key) => this.#tidying.get(key) ?? []);
       const running = tidying.filter(({ insists }) => always || !insists);
@@ -28,22 +32,18 @@ export class GivingWay {
       await Promise.all(running.map(({ ended }) => ended));
       return await work();
     } finally {
-      for (const key of keys) {
-        const left = (this.#working.get(key) ?? 1) - 1;
-        if (left > 0) this.#working.set(key, left);
-        else this.#working.delete(key);
-      }
+      for (const counter of counters) for (const key of keys) add(counter, key, -1);
     }
   }
 
-  /** Undefined when somebody is at work there and it does not insist, or another tidies. */
+  /** Undefined when somebody is at work there (who wants to be alone, if it insists), or another tidies. */
   async tidy<T>(
     key: string,
     signal: AbortSignal | undefined,
     work: (signal: AbortSignal) => Promise<T>,
     insists = false,
   ): Promise<T | undefined> {
-    if ((this.#working.has(key) && !insists) || this.#tidying.has(key)) return undefined;
+    if ((insists ? this.#alone : this.#working).has(key) || this.#tidying.has(key)) return undefined;
     const stop = new AbortController();
     const stopToo = (): void => stop.abort();
     if (signal?.aborted) stopToo();
@@ -61,4 +61,10 @@ export class GivingWay {
       end();
     }
   }
+}
+
+function add(counter: Map<string, number>, key: string, more: 1 | -1): void {
+  const count = (counter.get(key) ?? 0) + more;
+  if (count > 0) counter.set(key, count);
+  else counter.delete(key);
 }

@@ -152,8 +152,9 @@ export class GitRepository extends RepositoryRefs implements Repository {
     );
   }
 
+  /** No repack beside it: fsck takes a pack that goes under its feet for a damaged one. */
   fsck(): Promise<readonly string[]> {
-    return checkRepository(this.place);
+    return this.context.givingWay.during([this.key], () => checkRepository(this.place), { always: true });
   }
 
   /** Removes packs that cannot be read where nothing needs them any more; true when none is left. */
