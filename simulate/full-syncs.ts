@@ -9,8 +9,11 @@ import type { Sighting } from "./sightings.js";
 
 const minute = 60 * 1000;
 const maxPerMinute = 200;
-/** After 2, 4, 8, 16 and 32 min; a success in between begins anew. */
-const maxTroubledPerHour = 8;
+/** A repository that is new at a relay has a first sync of its own, which asks as fast as it is answered. */
+const firstSyncMs = 2 * minute;
+/** After the n-th full sync in a row that met trouble of our own. */
+const troubleWaitMs = ({ resyncAfterTroubleMs, maxResyncWaitMs }: SyncConfig, nth: number): number =>
+  Math.min(resyncAfterTroubleMs * 2 ** nth, maxResyncWaitMs);
 
 const asksForAllAnnouncements = (filter: Filter): boolean =>
   filter.kinds?.length === 1 &&
@@ -27,14 +30,13 @@ export class FullSyncWatch {
   ) {}
 
   asked(seen: Sighting, command: Extract<Command, { type: "subscribe" | "reconcile" }>, nowMs: number): void {
-    const { fullSyncs } = seen;
     const name = command.type === "reconcile" ? command.session : command.subscription;
     const filters = command.type === "reconcile" ? [command.filter] : command.filters;
     if (!name.startsWith("l") && filters.some(asksForAllAnnouncements))
       this.#question(seen, command.relay, name, nowMs);
-    // What a first sync finds is asked for a moment after it.
-    if (fullSyncs.isRunning || nowMs - fullSyncs.lastMs < 2 * minute) return;
-    this.#count(fullSyncs.requestsMs, `${command.relay} asked`, nowMs);
+    const { isRunning, listedMs, requestsMs } = seen.fullSyncs;
+    if (isRunning || nowMs - listedMs < firstSyncMs) return;
+    this.#count(requestsMs, `${command.relay} asked`, nowMs);
   }
 
   #question(seen: Sighting, relay: string, name: string, nowMs: number): void {
@@ -45,33 +47,39 @@ export class FullSyncWatch {
     fullSyncs.isAnswered = false;
     fullSyncs.isAtAnnouncements = true;
     fullSyncs.owesAnnouncements = false;
+    // On another link it begins from the start; on the same one, what failed is no excuse for asking more.
+    if (fullSyncs.linkMs > fullSyncs.beganMs) {
+      fullSyncs.beganMs = nowMs;
+      fullSyncs.isRunning = true;
+    }
     if (goesOn) return;
     const sinceMs = nowMs - fullSyncs.lastMs;
-    const reason = nowMs - fullSyncs.wholeMs >= this.config.dailyMinMs ? "other" : this.#reasonFor(seen, sinceMs);
+    const reason = nowMs - fullSyncs.wholeMs >= this.config.dailyMinMs ? "other" : this.#reasonFor(seen, nowMs);
     if (reason === undefined) {
       const minutes = (sinceMs / minute).toFixed(1);
       this.tell.broken(`${relay} is asked for a full sync ${minutes} min after the last, for no reason`, nowMs);
     }
-    if (reason === "trouble") fullSyncs.troubledMs = [...fullSyncs.troubledMs, nowMs].slice(-maxTroubledPerHour);
+    if (reason === "trouble") fullSyncs.resyncs += 1;
     if (!fullSyncs.wasDisturbed) fullSyncs.wholeMs = nowMs;
     fullSyncs.lastMs = nowMs;
+    fullSyncs.beganMs = nowMs;
     fullSyncs.isRunning = true;
     fullSyncs.wasRefused = false;
     fullSyncs.wasTroubled = false;
     fullSyncs.wasDisturbed = false;
   }
 
-  #reasonFor({ fullSyncs }: Sighting, sinceMs: number): "other" | "trouble" | undefined {
+  #reasonFor({ fullSyncs }: Sighting, nowMs: number): "other" | "trouble" | undefined {
     const { staleAfterMs } = this.config;
     if (fullSyncs.wasDisturbed) return "other";
     // A link that was lost before all was answered and judged; a relay that was out of sight for too long.
     const wasGood = !fullSyncs.wasRefused && !fullSyncs.wasTroubled;
     if (fullSyncs.linkMs > fullSyncs.lastMs && (!wasGood || fullSyncs.gapMs > staleAfterMs)) return "other";
-    const hourAgoMs = fullSyncs.lastMs + sinceMs - 60 * minute;
-    const lately = fullSyncs.troubledMs.filter((atMs) => atMs > hourAgoMs).length;
-    if (fullSyncs.wasTroubled && sinceMs >= 1.9 * minute && lately < maxTroubledPerHour) return "trouble";
+    const waitedMs = nowMs - fullSyncs.troubleMs;
+    if (fullSyncs.wasTroubled && waitedMs >= troubleWaitMs(this.config, fullSyncs.resyncs) - minute / 60)
+      return "trouble";
     // A catch-up that failed.
-    return fullSyncs.wasRefused && sinceMs >= staleAfterMs ? "other" : undefined;
+    return fullSyncs.wasRefused && nowMs - fullSyncs.lastMs >= staleAfterMs ? "other" : undefined;
   }
 
   #count(timesMs: number[], what: string, nowMs: number): void {
@@ -88,8 +96,6 @@ export class FullSyncWatch {
     switch (input.type) {
       case "connected":
         fullSyncs.linkMs = nowMs;
-        // What the link before did not end goes on.
-        fullSyncs.requestsMs = [];
         fullSyncs.gapMs = nowMs - fullSyncs.settledMs;
         break;
       case "closed":
@@ -127,6 +133,7 @@ export class FullSyncWatch {
 
   stepEnded(seen: Sighting, nowMs: number): void {
     if (!isSettled(seen)) return;
+    if (!seen.fullSyncs.wasTroubled) seen.fullSyncs.resyncs = 0;
     seen.fullSyncs.settledMs = nowMs;
     seen.fullSyncs.isRunning = false;
   }

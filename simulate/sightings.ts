@@ -25,6 +25,8 @@ export class Sighting {
 /** Full syncs this relay was asked for, and what since the last one would excuse another. */
 export class FullSyncs {
   lastMs = Number.NEGATIVE_INFINITY;
+  /** The same, or when it went on after a lost link. */
+  beganMs = Number.NEGATIVE_INFINITY;
   /** The last that was not called for by a change of ours, which need not be a whole one. */
   wholeMs = Number.NEGATIVE_INFINITY;
   /** The question for all announcements that nothing has answered yet. */
@@ -39,8 +41,9 @@ export class FullSyncs {
   wasRefused = false;
   /** Our own server was in trouble with what the relay sent. */
   wasTroubled = false;
-  /** Full syncs that our own trouble called for. */
-  troubledMs: number[] = [];
+  /** When that was last, and how many full syncs in a row it called for. */
+  troubleMs = Number.NEGATIVE_INFINITY;
+  resyncs = 0;
   /** Our process stood still, a clock jumped, lists changed. */
   wasDisturbed = false;
   linkMs = Number.NEGATIVE_INFINITY;
@@ -48,6 +51,8 @@ export class FullSyncs {
   settledMs = Number.NEGATIVE_INFINITY;
   /** How long the relay had been out of sight when the link was made. */
   gapMs = Number.POSITIVE_INFINITY;
+  /** A repository began to be listed there. */
+  listedMs = Number.NEGATIVE_INFINITY;
   requestsMs: number[] = [];
   refusalsMs: number[] = [];
 }

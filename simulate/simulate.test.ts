@@ -13,8 +13,13 @@ describe("simulator", () => {
     for (let seed = 1; seed <= 12; seed++) assert.deepEqual(run({ seed }).problems, [], `seed ${seed}`);
   });
 
-  /** Seeds that once broke a property. 319 and 589: a second cut off by a relay that splits negentropy down to it. */
-  for (const seed of [319, 589]) it(`keeps seed ${seed} clean`, () => assert.deepEqual(run({ seed }).problems, []));
+  /**
+   * Seeds that once broke a property. 177: a relay that refuses at random was asked without pause. 279: a link that
+   * ends as the clock jumps. 293: a restart gave the places of live relays to dead names. 319 and 589: a second cut off
+   * by a relay that splits negentropy down to it.
+   */
+  for (const seed of [177, 279, 293, 319, 589])
+    it(`keeps seed ${seed} clean`, () => assert.deepEqual(run({ seed }).problems, []));
 
   it("gives the same run for the same seed", () => {
     assert.deepEqual(run({ seed: 77 }), run({ seed: 77 }));

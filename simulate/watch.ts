@@ -1,9 +1,12 @@
 // Properties 3, 4, 7, 9 and 10, watched on every command as the relay would see it, with its own idea of back-off.
 
+import type { NostrEvent } from "../src/nostr/event.js";
 import type { Filter } from "../src/nostr/filter.js";
+import { kinds } from "../src/nostr/kinds.js";
 import type { SyncConfig } from "../src/sync/core/config.js";
 import type { Command, Input, Outcome } from "../src/sync/core/messages.js";
 import { FullSyncWatch } from "./full-syncs.js";
+import { lists } from "./properties.js";
 import { FullSyncs, Sighting } from "./sightings.js";
 
 const hour = 60 * 60 * 1000;
@@ -20,6 +23,8 @@ export class Watch {
   readonly #told = new Set<string>();
   isStorm = false;
   #stoodStillMs = Number.NEGATIVE_INFINITY;
+  readonly #announced = new Set<string>();
+  #hasJumped = false;
   #second = 0;
   #wakes = 0;
   requests = 0;
@@ -63,6 +68,12 @@ export class Watch {
     if (this.#wakes === maxWakesPerSecond + 1) this.#storm(10, `woken ${this.#wakes} times in a second`, nowMs);
   }
 
+  /** The next step gives up every link, whatever it is about. */
+  jumped(): void {
+    this.disturbed();
+    this.#hasJumped = true;
+  }
+
   /** The clock jumped or lists changed: what is known of every relay may be asked for again. */
   disturbed(): void {
     for (const seen of this.relays.values()) seen.fullSyncs.wasDisturbed = true;
@@ -85,6 +96,7 @@ export class Watch {
       // That it was in step is written down late.
       if (nowMs - seen.fullSyncs.lastMs < 2 * quickRestartMs) seen.fullSyncs.wasRefused = true;
       this.#linkGone(seen);
+      seen.fullSyncs.resyncs = 0;
       Object.assign(seen, { dialing: false, failures: 0, dialNotBeforeMs: 0, askNotBeforeMs: 0 });
     }
   }
@@ -100,14 +112,17 @@ export class Watch {
     seen.sessionBeganMs = nowMs;
   }
 
-  judged(relay: string, outcome: Outcome): void {
-    const { fullSyncs } = this.of(relay);
-    if (outcome.type === "refused" && outcome.code === "disk-full") fullSyncs.wasTroubled = true;
+  judged(relay: string, outcome: Outcome, nowMs: number): void {
+    if (outcome.type !== "refused" || outcome.code !== "disk-full") return;
+    Object.assign(this.of(relay).fullSyncs, { wasTroubled: true, troubleMs: nowMs });
   }
 
   /** What the relay really said, before any deliberate break changes it. */
   heard(input: Input, nowMs: number): void {
     if (input.type === "listsChanged") this.disturbed();
+    if (this.#hasJumped) this.#stoodStillMs = nowMs;
+    this.#hasJumped = false;
+    if (input.type === "accepted" && input.event.kind === kinds.announcement) this.#listed(input.event, nowMs);
     if (!("link" in input)) return;
     const seen = this.of(input.relay);
     this.#touched.add(seen);
@@ -159,6 +174,13 @@ export class Watch {
         seen.negentropyFailed = true;
         break;
     }
+  }
+
+  /** Told of again after a restart, it is not new. */
+  #listed(event: NostrEvent, nowMs: number): void {
+    if (this.#announced.has(event.id)) return;
+    this.#announced.add(event.id);
+    for (const [key, { fullSyncs }] of this.relays) if (lists(event, key)) fullSyncs.listedMs = nowMs;
   }
 
   #failed(seen: Sighting, nowMs: number): void {

@@ -114,7 +114,7 @@ export class World {
 
   jumpWall(ms: number): void {
     this.#wallOffsetMs += ms;
-    this.watch.disturbed();
+    this.watch.jumped();
   }
 
   calmDown(): void {
@@ -296,7 +296,7 @@ export class World {
       if (process !== this.#process) return;
       const { broken } = this.#parts;
       const outcome = this.server.submit(command.event);
-      this.watch.judged(command.relay, outcome);
+      this.watch.judged(command.relay, outcome, this.timeline.nowMs);
       const judged = broken?.judge ? broken.judge(outcome, command.event) : outcome;
       this.#inbox.push({ ...command, type: "verdict", outcome: judged });
     };

@@ -165,6 +165,17 @@ describe("a restart", () => {
     assert.equal(only(driver.said, "connect").length, 1);
   });
 
+  it("gives places back to the relays that had them, whoever is told of first", () => {
+    const junk = announcing("mallory", "junk", ["wss://dead.example"]);
+    const hosted = [junk, repo].map((event) => ({ type: "accepted" as const, event, hosted: true }));
+    const events = [{ type: "accepted" as const, event: bug }, ...hosted];
+    const { driver, said } = restarted(stopped(), { events, config: { maxRelays: 1 } });
+    assert.ok(isQuick(said));
+    assert.equal(driver.relay(relay)?.inStep, true);
+    assert.equal(driver.relay("dead.example"), undefined);
+    assert.equal(driver.snapshot().unplaced, 1);
+  });
+
   it("forgets what was kept of relays that nothing needs any more", () => {
     const before = stopped();
     const driver = new Driver();

@@ -60,6 +60,9 @@ export const syncDefaults = {
   /** Times in a row that a session is halved without one that succeeds, and times in all, before REQ is used. */
   maxSplitsInVain: 6,
   maxSplitsPerQuery: 1000,
+  /** Outside full syncs: at most so many requests of history in a turn, so that none gets 200 a minute. */
+  requestsPerTurn: 40,
+  requestTurnMs: 20 * second,
   silenceMs: minute,
   pageTimeoutMs: 10 * minute,
   negentropySilenceMs: 10 * second,

@@ -17,6 +17,7 @@ import { liveIsOpen, pumpLive } from "./live.js";
 import { onLiveAuth, onLiveClosed, onLiveEose, rebuildLive, reopenUnanswered } from "./live-answers.js";
 import type { Command, Input, Random, Time } from "./messages.js";
 import { onOwnServer } from "./own-server.js";
+import { giveBackPlaces } from "./places.js";
 import { onQueryEose, onQueryEvent } from "./query.js";
 import { excuseSilence, onQueryClosed, resendUnanswered } from "./query-refused.js";
 import { onReconciled, onReconcileFailed, onReconcileProgress } from "./reconciling.js";
@@ -280,7 +281,10 @@ export class SyncCore {
       state.started = true;
     }
     const isTold = state.wanted.replayEnded && !state.wanted.changed;
-    if (isTold && !state.resumed && state.windowEndMs === Number.POSITIVE_INFINITY) resume(state, step);
+    if (isTold && !state.resumed && state.windowEndMs === Number.POSITIVE_INFINITY) {
+      giveBackPlaces(state, step);
+      resume(state, step);
+    }
     if (state.tidyMs <= nowMs) {
       state.tidyMs = nowMs + state.config.tidyMs;
       tidy(state, step);

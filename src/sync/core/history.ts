@@ -2,12 +2,14 @@
 // order, and starts what fits: one negentropy session or four subscriptions. What becomes of them: job-ends.ts.
 
 import { nextLayer, takeAction, takeGroup } from "./actions.js";
+import { isSyncing } from "./connection.js";
 import { tagsOf, valuesOf } from "./filters.js";
 import { hasTurn } from "./full-syncs.js";
 import { type Item, type Layer, layers } from "./items.js";
 import { type Asked, type Job, Query, type Related, type Sweep } from "./job.js";
 import { putBack, takeRelated } from "./layer-four.js";
 import { takeOwed } from "./owed.js";
+import { nextTurnMs } from "./pace.js";
 import { sendQuery } from "./query.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
@@ -115,9 +117,15 @@ const hasWork = (relay: Relay): boolean =>
   relay.deletions.startedWallMs !== undefined ||
   nextLayer(relay) !== undefined;
 
+/** What fails again and again, and what is only looked at once more, is asked for in turns. */
+function pacedUntilMs(state: SyncState, relay: Relay): number {
+  const isForTheFirstTime = isSyncing(relay) && relay.failedItems === 0;
+  return relay.isInFullSync || isForTheFirstTime ? 0 : nextTurnMs(state, relay);
+}
+
 /** Until when pauses of our own keep history from going on; never when there is none to fetch. */
 export function workDueMs(state: SyncState, relay: Relay, nowMs: number): number {
-  const dueMs = Math.max(relay.historyNotBeforeMs, relay.nextJobMs, state.pacedUntilMs);
+  const dueMs = Math.max(relay.historyNotBeforeMs, relay.nextJobMs, state.pacedUntilMs, pacedUntilMs(state, relay));
   return dueMs > nowMs && hasWork(relay) ? dueMs : Number.POSITIVE_INFINITY;
 }
 
@@ -134,7 +142,7 @@ export function startWork(state: SyncState, relay: Relay, step: Step): void {
   for (;;) {
     const exclusive = relay.jobs.some((job) => job.method === "negentropy");
     const slotsLeft = (exclusive ? 1 : state.config.maxHistorySubscriptions) - relay.bySub.size;
-    if (slotsLeft <= 0) return;
+    if (slotsLeft <= 0 || nowMs < pacedUntilMs(state, relay)) return;
     const asked = nextQueued(relay);
     if (asked) sendQuery(state, relay, asked, step);
     else if (exclusive || nowMs < relay.nextJobMs || !startJob(state, relay, step)) return;

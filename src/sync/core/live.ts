@@ -6,6 +6,7 @@ import { filterOf, requestsOf, tagsOf, valueBytes, valuesOf } from "./filters.js
 import { phaseOf, phases, slots } from "./items.js";
 import { Sweep } from "./job.js";
 import { addToChunk, mergeable, newChunk, placeItems } from "./live-set.js";
+import { noteRequest } from "./pace.js";
 import type { Chunk, Relay } from "./relay.js";
 import { liveRoom } from "./room.js";
 import type { Step, SyncState } from "./state.js";
@@ -45,6 +46,7 @@ function send(state: SyncState, relay: Relay, chunk: Chunk, requests: readonly F
   for (const filters of requests) {
     const subscription = `l${state.nextName++}`;
     step.out.push({ type: "subscribe", relay: relay.key, link: relay.link, subscription, filters });
+    noteRequest(state, relay, step.now.monotonicMs);
     relay.liveSubs.set(subscription, { chunk, filters: filters.length });
     relay.openFilters += filters.length;
     chunk.subs.push(subscription);

@@ -25,13 +25,26 @@ export function makeRoom(state: SyncState, step: Step): void {
     const rank = uselessness(state, relay, step);
     if (rank !== undefined) useless[rank]!.push(relay);
   }
-  const leaving = new Set(useless.flat());
-  let left = state.config.maxReplacedAtOnce;
+  const mayClaim = ({ key }: ListedRelay): boolean => state.health.mayClaim(key, step.now);
+  claim(state, mayClaim, new Set(useless.flat()), state.config.maxReplacedAtOnce, step);
+}
+
+/** After a restart: who had a place before has it again, whoever our own history told of first. */
+export function giveBackPlaces(state: SyncState, step: Step): void {
+  const had = new Set(state.keptRelays.keys());
+  const leaving = [...state.relays.values()].filter((relay) => !relay.bootstrap && !relay.kept);
+  if (had.size > 0) claim(state, ({ key }) => had.has(key), new Set(leaving), Number.POSITIVE_INFINITY, step);
+}
+
+type IsClaimant = (listed: ListedRelay) => boolean;
+
+function claim(state: SyncState, isClaimant: IsClaimant, leaving: Set<Relay>, most: number, step: Step): void {
+  let left = most;
   for (const coordinate of [...state.unplaced]) {
     const repo = state.wanted.repos.get(coordinate);
     for (const listed of repo?.listed ?? []) {
       if (!repo || left === 0) return;
-      if (isPlaced(state, repo, listed) || !state.health.mayClaim(listed.key, step.now)) continue;
+      if (isPlaced(state, repo, listed) || !isClaimant(listed)) continue;
       if (!makeRoomFor(state, repo, listed, leaving, step)) continue;
       left -= 1;
       placeAt(state, repo, listed, step);

@@ -8,6 +8,7 @@ import { authorKinds, filterOf } from "./filters.js";
 import { type Item, indexOf, layerOf, layers } from "./items.js";
 import { type Asked, type Job, Page, type Query, type Slice } from "./job.js";
 import { onUndelivered } from "./owed.js";
+import { noteRequest } from "./pace.js";
 import { addToPage, endOfPage, isInSlice, smallestCap } from "./paging.js";
 import type { Relay } from "./relay.js";
 import { historyRoom } from "./room.js";
@@ -41,6 +42,7 @@ function begin(state: SyncState, relay: Relay, asked: Asked, next: Query["state"
   query.slowedDown = false;
   query.readsOwn = next === "reconciling";
   relay.bySub.set(query.name, asked);
+  noteRequest(state, relay, step.now.monotonicMs);
   return query.name;
 }
 

@@ -175,6 +175,9 @@ export class Relay {
   owed: Owed[] = [];
   /** The pause between two jobs ends. */
   nextJobMs = 0;
+  /** Requests since the turn began (pace.ts). */
+  turnMs = Number.NEGATIVE_INFINITY;
+  askedInTurn = 0;
   layerFour: LayerFour | undefined;
   /** The first round begins as soon as the relay is live. */
   fourDueMs = 0;
