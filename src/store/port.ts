@@ -9,8 +9,8 @@
 //     time share one commit (group commit). A work that throws loses only its own writes; a commit that fails because
 //     of one work's data is repeated without it.
 //  4. Every stored event gets a sequence number; numbers only grow. Removals get numbers of their own. The feed
-//     delivers both in order, from any number on, without gap or repetition; removals from before the store was opened
-//     may be forgotten.
+//     delivers both in order, from any number on, without gap or repetition; removals that are older than a day, or
+//     than the process, may be forgotten once all who follow the feed have passed them.
 //  5. Queries answer in NIP-01 order (newest first, lower id first within a second), each event once, byte for byte
 //     the text that was put. An event that is replaced, deleted, vanished or expired is never answered.
 //  6. When the disk is full, writes are refused with StoreFullError, reads go on, and writes work again when there

@@ -108,6 +108,8 @@ export interface Backend {
   published(): void;
   /** `begun`: later commits are not in the copy. `done`: it is complete and on disk. Both reject when it fails. */
   copyTo(folder: string): { readonly begun: Promise<void>; readonly done: Promise<void> };
+  /** Begins to forget the records of removals before that number. What stops it is left to the next time. */
+  forgetRemovals(before: Sequence): void;
   compact(): Promise<void>;
   close(): Promise<void>;
 }

@@ -17,6 +17,7 @@ import { Writer } from "./writer.js";
 
 export const defaultMaxQueuedWorks = 20_000;
 const sweptATime = 500;
+const dayMs = 86_400_000;
 
 export interface EngineOptions {
   readonly clock: Clock;
@@ -30,6 +31,9 @@ export class EngineStore extends Reading implements Store {
   #position: Sequence;
   #isClosed = false;
   #isVanishing = false;
+  /** Where the feed stood when removals were last forgotten. */
+  #before: Sequence;
+  #stopForgetting: () => void = () => undefined;
   #closing: Promise<void> | undefined;
 
   constructor(
@@ -41,6 +45,7 @@ export class EngineStore extends Reading implements Store {
     const unmarkedAuthors = new UnmarkedAuthors();
     super(content, options.clock, unmarkedAuthors);
     this.#position = backend.position;
+    this.#before = backend.position;
     const position = (): Sequence => this.#position;
     this.#feed = new Feed({ content, position, isClosed: () => this.#isClosed });
     this.#writer = new Writer({
@@ -123,6 +128,13 @@ export class EngineStore extends Reading implements Store {
     this.#vanishOn().then(over, over);
   }
 
+  /** First what earlier runs removed, then day by day what went before the day (threats row 54). */
+  forgetDaily(): void {
+    this.backend.forgetRemovals(Math.min(this.#before, this.#feed.passedByAll + 1));
+    this.#before = this.#position;
+    this.#stopForgetting = this.clock.after(dayMs, () => this.forgetDaily());
+  }
+
   get stats(): StoreStats {
     const { events, bytesOnDisk } = this.backend;
     return { events, bytesOnDisk, queuedWorks: this.#writer.queuedWorks };
@@ -157,6 +169,7 @@ export class EngineStore extends Reading implements Store {
   }
 
   async #close(): Promise<void> {
+    this.#stopForgetting();
     await this.#writer.close();
     this.#isClosed = true;
     this.#feed.wake();

@@ -14,8 +14,14 @@ export interface FeedParts {
   readonly isClosed: () => boolean;
 }
 
+interface Reader {
+  reached: Sequence;
+  readonly signal: AbortSignal;
+}
+
 export class Feed {
   #waiting = new Set<() => void>();
+  readonly #readers = new Set<Reader>();
 
   constructor(readonly parts: FeedParts) {}
 
@@ -26,26 +32,46 @@ export class Feed {
     for (const go of waiting) go();
   }
 
-  subscribe(after: Sequence, signal: AbortSignal): FeedSubscription {
-    return { [Symbol.asyncIterator]: () => this.#pages(after, signal) };
+  /** Everybody who reads has passed this number. */
+  get passedByAll(): Sequence {
+    const reading = [...this.#readers].filter(({ signal }) => !signal.aborted);
+    return reading.reduce((least, { reached }) => Math.min(least, reached), this.parts.position());
   }
 
-  async *#pages(after: Sequence, signal: AbortSignal): AsyncGenerator<readonly FeedEntry[]> {
-    let reached = after;
+  subscribe(after: Sequence, signal: AbortSignal): FeedSubscription {
+    return { [Symbol.asyncIterator]: () => this.#read({ reached: after, signal }) };
+  }
+
+  async *#read(reader: Reader): AsyncGenerator<readonly FeedEntry[]> {
+    this.#readers.add(reader);
+    try {
+      yield* this.#pages(reader);
+    } finally {
+      this.#readers.delete(reader);
+    }
+  }
+
+  async *#pages(reader: Reader): AsyncGenerator<readonly FeedEntry[]> {
+    const { signal } = reader;
     while (!signal.aborted && !this.parts.isClosed()) {
       const position = this.parts.position();
-      if (reached >= position) {
+      if (reader.reached >= position) {
         await this.#somethingNew(signal);
         continue;
       }
-      const { records, reached: end } = this.parts.content.backend.log(reached, position, pageEntries, pageBytes);
+      const { records, reached: end } = this.parts.content.backend.log(
+        reader.reached,
+        position,
+        pageEntries,
+        pageBytes,
+      );
       const page = records.map(
         (record): FeedEntry =>
           record.type === "removed"
             ? { type: "removed", ...record.removal }
             : { seq: record.row.seq, type: "stored", event: record.row.event },
       );
-      reached = end;
+      reader.reached = end;
       if (page.length > 0) yield page;
     }
   }

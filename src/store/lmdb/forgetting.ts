@@ -1,6 +1,5 @@
-// Records of removals tell who follows the feed that something went. Whoever follows it lives no longer than the process:
-// at a start those of earlier runs are forgotten, so that the file follows what is held and not what ever was (threats row
-// 54). In small transactions beside everything else; a mark says how far it has come. The newest record of the log stays:
+// Records of removals tell who follows the feed that something went. When all who follow it have passed them they are
+// forgotten, so that the file follows what is held and not what ever was (threats row 54). In small transactions beside everything else; a mark says how far it has come. The newest record of the log stays:
 // its number is the store's position.
 
 import { setImmediate as nextTurn } from "node:timers/promises";

@@ -246,10 +246,13 @@ export class LmdbBackend implements Backend {
     }
   }
 
-  /** Begins to forget removals of earlier runs. What stops it (a full disk, the end) is left to the next start. */
-  forgetOldRemovals(): void {
+  forgetRemovals(before: Sequence): void {
+    if (this.#forgetting) return;
+    const over = (): void => {
+      this.#forgetting = undefined;
+    };
     const isStopped = (): boolean => this.#isClosing || this.#isCompacting;
-    this.#forgetting = forgetRemovals(this.#database, this.position, isStopped).catch(() => undefined);
+    this.#forgetting = forgetRemovals(this.#database, before, isStopped).then(over, over);
   }
 
   copyTo(folder: string): { readonly begun: Promise<void>; readonly done: Promise<void> } {
@@ -258,12 +261,16 @@ export class LmdbBackend implements Backend {
 
   async compact(): Promise<void> {
     this.#isCompacting = true;
-    await this.#forgetting;
-    while (this.#indexRun) await this.#indexRun;
-    const old = this.#database;
-    this.#database = await this.#options.files.compacted(old);
-    this.#scanned = this.#database.entriesBetween(scanStart, scanEnd);
-    await this.#options.files.discard(old);
+    try {
+      await this.#forgetting;
+      while (this.#indexRun) await this.#indexRun;
+      const old = this.#database;
+      this.#database = await this.#options.files.compacted(old);
+      this.#scanned = this.#database.entriesBetween(scanStart, scanEnd);
+      await this.#options.files.discard(old);
+    } finally {
+      this.#isCompacting = false;
+    }
   }
 
   async close(): Promise<void> {

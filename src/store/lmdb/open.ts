@@ -61,7 +61,7 @@ export async function openLmdbStore(folder: string, options: LmdbStoreOptions = 
   const store = new EngineStore(backend, backend.layers, { clock, maxQueuedWorks });
   if (!options.readOnly) {
     store.resume();
-    backend.forgetOldRemovals();
+    store.forgetDaily();
   }
   return store;
 }

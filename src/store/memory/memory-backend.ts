@@ -134,6 +134,13 @@ export class MemoryBackend implements Backend {
     throw new Error("the memory backend keeps nothing on disk that could be copied");
   }
 
+  forgetRemovals(before: Sequence): void {
+    for (const seq of this.#removals.keys()) {
+      if (seq >= before) return;
+      this.#removals.delete(seq);
+    }
+  }
+
   async compact(): Promise<void> {}
 
   async close(): Promise<void> {}
