@@ -59,10 +59,10 @@ describe("the HTTP server", { timeout: 300_000 }, () => {
           { name: "store", isReady: () => ready },
           { name: "git", isReady: async () => true },
         ],
-        clock,
+        { clock, keptMs: () => 1_000 },
         () => undefined,
       ),
-      metricsRoute(registry, clock, () => ({ isPublic: false, token: "secret" })),
+      metricsRoute(registry, { clock, keptMs: () => 1_000 }, () => ({ isPublic: false, token: "secret" })),
       ...wellKnownRoutes(key.pubkey, "wss://relay.example.com"),
       throwing,
     ];

@@ -20,8 +20,10 @@ describe("threat 53", { timeout: 120_000 }, () => {
     const isReady = (): boolean => ++checks > 0;
     const relay = await startRelay({
       routes: [
-        ...healthRoutes([{ name: "store", isReady }], clock, () => assert.fail("no check fails")),
-        metricsRoute(registry, clock, () => ({ isPublic: true })),
+        ...healthRoutes([{ name: "store", isReady }], { clock, keptMs: () => 1_000 }, () =>
+          assert.fail("no check fails"),
+        ),
+        metricsRoute(registry, { clock, keptMs: () => 1_000 }, () => ({ isPublic: true })),
       ],
     });
     try {

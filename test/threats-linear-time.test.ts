@@ -163,10 +163,10 @@ const ofTexts: Readonly<Record<string, (text: string) => unknown>> = {
     const request = {
       message: { ...asked({ authorization: `Bearer ${text}` }), socket: { remoteAddress: "192.0.2.1" } },
     };
-    return metricsRoute(new Registry(), systemClock, () => ({ isPublic: false, token: "t".repeat(16) })).handle(
-      request as never,
-      response as never,
-    );
+    return metricsRoute(new Registry(), { clock: systemClock, keptMs: () => 1_000 }, () => ({
+      isPublic: false,
+      token: "t".repeat(16),
+    })).handle(request as never, response as never);
   },
   "a line for the log": (text) => escapeControls(text),
   "a text on a page": (text) => [escapeHtml(text), foreign(text)],

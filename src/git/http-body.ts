@@ -165,6 +165,7 @@ export class BodyReader {
       const settle = (isAll: boolean): void => {
         cancel();
         request.off("data", count).off("end", ended).off("close", ended);
+        if (!isAll) request.pause();
         resolve(isAll);
       };
       const ended = (): void => settle(request.readableEnded);

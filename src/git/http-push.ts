@@ -99,9 +99,8 @@ export class PushEndpoint {
       }).catch(faulted);
       responder.stop();
       if (result === "busy") return { ...busy(responder.response, limits.retryAfterSeconds), operation: "push" };
-      const isDrained = await body.drain();
+      if (!(await body.drain())) this.#cutSoon(responder.response);
       const bytesOut = await responder.end(result);
-      if (!isDrained) this.#cutSoon(responder.response);
       return {
         operation: "push",
         status: result.code === "ok" ? "ok" : "refused",
@@ -122,7 +121,7 @@ export class PushEndpoint {
     code: PushRefusalCode,
     reason: string,
   ): Promise<Outcome> {
-    const isDrained = await body.drain();
+    if (!(await body.drain())) this.#cutSoon(response);
     const outcome = { operation: "push", status: "refused", code, bytesIn: body.bytes } as const;
     if (!capabilities.reportStatus) {
       const { bytesOut } = refuse(response, 400, reason, "bad-request");
@@ -130,13 +129,14 @@ export class PushEndpoint {
     }
     const responder = this.#responder(response, capabilities);
     const bytesOut = await responder.end({ unpack: reason, verdicts: [], messages: [reason] });
-    if (!isDrained) this.#cutSoon(response);
     return { ...outcome, bytesOut };
   }
 
   /** The body is over every budget: the client gets a moment to read why, then the connection goes. */
   #cutSoon(response: ServerResponse): void {
     const { socket } = response.req;
+    // Otherwise Node closes at once where the client asked for that, and the system drops an answer nobody has read.
+    response.shouldKeepAlive = true;
     this.options.clock.after(overBudgetGraceMs, () => socket.destroy());
   }
 }

@@ -1,8 +1,7 @@
 // `/healthz`: the process answers. `/readyz`: everything it needs is there. Checks are handed in; strangers learn
 // which one failed, not why.
 
-import type { Clock } from "../base/clock.js";
-import { remembered } from "./remembered.js";
+import { type Keeping, remembered } from "./remembered.js";
 import { isRead, type Route, sendText } from "./routes.js";
 
 export interface ReadinessCheck {
@@ -15,7 +14,7 @@ const json = "application/json; charset=utf-8";
 
 export function healthRoutes(
   checks: readonly ReadinessCheck[],
-  clock: Clock,
+  keeping: Keeping,
   onFault: (error: unknown) => void,
 ): Route[] {
   const outcome = async (check: ReadinessCheck): Promise<readonly [string, boolean]> => {
@@ -26,7 +25,7 @@ export function healthRoutes(
       return [check.name, false];
     }
   };
-  const readiness = remembered(clock, () => Promise.all(checks.map(outcome)));
+  const readiness = remembered(keeping, () => Promise.all(checks.map(outcome)));
   return [
     {
       matches: (request) => isRead(request, "/healthz"),

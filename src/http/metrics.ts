@@ -3,9 +3,8 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Registry } from "prom-client";
-import type { Clock } from "../base/clock.js";
 import { isLocalPeer } from "./client-ip.js";
-import { remembered } from "./remembered.js";
+import { type Keeping, remembered } from "./remembered.js";
 import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
 
 export interface MetricsAccess {
@@ -13,8 +12,8 @@ export interface MetricsAccess {
   readonly token?: string;
 }
 
-export function metricsRoute(registry: Registry, clock: Clock, access: () => MetricsAccess): Route {
-  const metrics = remembered(clock, () => registry.metrics());
+export function metricsRoute(registry: Registry, keeping: Keeping, access: () => MetricsAccess): Route {
+  const metrics = remembered(keeping, () => registry.metrics());
   return {
     matches: (request) => isRead(request, "/metrics"),
     async handle(request, response) {

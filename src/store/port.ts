@@ -170,7 +170,7 @@ export interface Store extends Reader {
     alongside?: (tx: Transaction, event: VerifiedEvent) => Promise<void>,
   ): Promise<number>;
   readonly stats: StoreStats;
-  /** Whether a write would be taken, as far as the last commit and the room on the disk tell. Writes nothing. */
+  /** Whether a write would be taken, as far as the last commit and the room on the disk tell. Writes only when the last one failed. */
   isWritable(): Promise<boolean>;
   /**
    * Writes a whole store into that folder, as it is at one moment. Commits wait until the moment is fixed, not until

@@ -195,6 +195,7 @@ function routes(parts: ServiceParts, git: GitHttp, api: ApiParts, facts: () => R
       await git.handle(request.message, response, request.localPath, request.query);
     },
   };
+  const keeping = keepingOf(live, parts.clock);
   const checks = [
     { name: "store", isReady: () => store.isWritable() },
     { name: "git", isReady: () => gitHost.git.version !== "" },
@@ -208,9 +209,9 @@ function routes(parts: ServiceParts, git: GitHttp, api: ApiParts, facts: () => R
     syncStatusRoute(parts.syncStatus, async (request) => isLocalPeer(request.message) || isAdmin(api, request)),
     ...apiRoutes(api),
     relayInformationRoute(facts, () => relayLimits(live.current)),
-    ...healthRoutes(checks, parts.clock, onFault),
+    ...healthRoutes(checks, keeping, onFault),
     ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined
-      ? [metricsRoute(registry, parts.clock, () => metricsAccess(live))]
+      ? [metricsRoute(registry, keeping, () => metricsAccess(live))]
       : []),
     ...wellKnownRoutes(serverKey, urls.relay),
   ];
@@ -221,6 +222,8 @@ function metricsAccess(live: LiveConfig): { isPublic: boolean; token?: string } 
   return { isPublic: metricsPublic, ...(metricsToken === undefined ? {} : { token: metricsToken }) };
 }
 
+const keepingOf = (live: LiveConfig, clock: Clock) => ({ clock, keptMs: () => live.current.healthAnswerMs });
+
 async function ownMetricsServer(
   { live, registry }: ServiceParts,
   common: Pick<Parameters<typeof createHttpServer>[0], "basePath" | "trustedProxies" | "clock" | "onFault">,
@@ -229,7 +232,7 @@ async function ownMetricsServer(
   if (!live.current.metricsEnabled || address === undefined) return undefined;
   const server = createHttpServer({
     ...common,
-    routes: [metricsRoute(registry, common.clock, () => ({ isPublic: true }))],
+    routes: [metricsRoute(registry, keepingOf(live, common.clock), () => ({ isPublic: true }))],
   });
   await server.listen(address);
   return server;

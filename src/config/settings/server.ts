@@ -1,6 +1,18 @@
 // Settings of the server itself: where it listens, who it is, where its data is, who may see what (configuration.md).
 
-import { domain, hostPort, oneOf, onOff, path, postgresUrl, text, token, webUrl, wholeNumber } from "../kinds.js";
+import {
+  domain,
+  hostPort,
+  milliseconds,
+  oneOf,
+  onOff,
+  path,
+  postgresUrl,
+  text,
+  token,
+  webUrl,
+  wholeNumber,
+} from "../kinds.js";
 import { listEntry, listOf, networkList, publicKey, secretKey } from "../list-kinds.js";
 import { limit, type SettingTable, setting } from "../setting.js";
 
@@ -90,6 +102,11 @@ export const observabilitySettings = {
   NGIT_METRICS_PUBLIC: setting(onOff(), {
     fallback: "false",
     help: "Let everyone read /metrics. Otherwise: loopback peers without X-Forwarded-For, and holders of the token.",
+  }),
+  NGIT_HEALTH_ANSWER_MS: setting(milliseconds(), {
+    fallback: "1000",
+    testFallback: "0",
+    help: "How long an answer of /readyz and /metrics is given again before it is worked out anew.",
   }),
   NGIT_METRICS_CONNECTION_PER_IP_ABUSE_THRESHOLD: limit(
     wholeNumber({ min: 1 }),

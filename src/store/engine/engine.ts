@@ -141,7 +141,13 @@ export class EngineStore extends Reading implements Store {
   }
 
   async isWritable(): Promise<boolean> {
-    return !this.#isClosed && this.#writer.lastCommitWorked && (await this.backend.hasRoom());
+    if (this.#isClosed || !(await this.backend.hasRoom())) return false;
+    if (this.#writer.lastCommitWorked) return true;
+    // A server that is not ready gets no events, so no commit would ever show that the trouble is over.
+    return this.transact(async (tx) => tx.setRow("meta", "ready", 1)).then(
+      () => true,
+      () => false,
+    );
   }
 
   async snapshot(folder: string, atThatMoment: () => void): Promise<number> {
