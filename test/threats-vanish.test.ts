@@ -5,11 +5,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { client, keyOf, makeEvent, oid, startSeconds, World } from "../src/admission/testing/world.js";
+import { judgeVanish } from "../src/admission/vanish.js";
 import type { Filter } from "../src/nostr/filter.js";
 import { openLmdbStore } from "../src/store/lmdb/open.js";
 import { createMemoryStore } from "../src/store/memory/create.js";
-import type { Store } from "../src/store/port.js";
+import type { Reader, Store } from "../src/store/port.js";
 import { eventOf, pubkeyOf } from "../src/store/testing/events.js";
+import { heldHere, mebibyte } from "./harness/held-memory.js";
 import { until } from "./harness/server.js";
 
 const count = 1_500;
@@ -74,6 +77,55 @@ describe("threat 39", { timeout: 200_000 }, () => {
       }
     });
   }
+
+  test("threat 39: judging a request does not hold the events that go, only what follows from their end", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "holdfast-vanish-"));
+    const store = await openLmdbStore(folder);
+    const large = 80;
+    const repository = `30617:${keyOf("bob")}:x`;
+    const pullRequests = Array.from({ length: large }, (_, index) =>
+      makeEvent(
+        keyOf("alice"),
+        1618,
+        [
+          ["a", repository],
+          ["c", oid(`${index}`)],
+          ["subject", "x".repeat(mebibyte / 4)],
+        ],
+        startSeconds + index,
+        "y".repeat(mebibyte / 2),
+      ),
+    );
+    try {
+      for (const event of pullRequests.splice(0)) await store.transact((tx) => tx.put(event));
+      const request = makeEvent(keyOf("alice"), 62, [["relay", "ALL_RELAYS"]], startSeconds + large);
+      const before = heldHere();
+      let most = 0;
+      // What waits is looked up after the stored events were read.
+      const watched = (reader: Reader): Reader =>
+        new Proxy(reader, {
+          get(target, name) {
+            if (name === "rows") most = Math.max(most, heldHere() - before);
+            const value: unknown = Reflect.get(target, name, target);
+            return typeof value === "function" ? value.bind(target) : value;
+          },
+        });
+      const verdict = await store.transact((tx) =>
+        judgeVanish(
+          request,
+          { reader: watched(tx), source: client(), nowSeconds: startSeconds + large },
+          new World().settings,
+        ),
+      );
+      assert.ok(verdict.ok && verdict.action === "store");
+      assert.equal(verdict.withdrawn?.length, large);
+      assert.deepEqual(verdict.withdrawn?.[0]?.repositories, [repository]);
+      assert.ok(most < 16 * mebibyte, `${Math.round(most / mebibyte)} MiB were held`);
+    } finally {
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
 
   test("threat 39: a removal that was cut short hides the rest at the next start and goes on", async () => {
     const folder = mkdtempSync(join(tmpdir(), "holdfast-vanish-"));

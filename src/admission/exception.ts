@@ -2,6 +2,7 @@
 // is in the directed maintainer set of somebody else's released repository here. It gives no repository and lapses
 // with what it leans on; nothing about it is remembered, it is derived again each time.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { addressOf } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { Pubkey } from "../nostr/ids.js";
@@ -18,6 +19,9 @@ import { isReleased } from "./catalogue.js";
 import { maintainerSet } from "./maintainers.js";
 import type { RepositoryName } from "./names.js";
 import type { StoredReference } from "./policy.js";
+
+/** A key that vanishes may have very many repositories. */
+const setsATurn = 50;
 
 /** The owner of a released repository that trusts this key, if there is one; blocked owners do not count. */
 export async function ownerTrusting(
@@ -50,7 +54,8 @@ export async function lapsedExceptions(
   const after = changedAuthority(before, changes);
   const changed = new Set(changes.map((change) => change.name.owner));
   const lapsed = new Map<string, StoredReference>();
-  for (const { name, row } of changes) {
+  for (const [index, { name, row }] of changes.entries()) {
+    if (index % setsATurn === setsATurn - 1) await nextTurn();
     const wasReleased = isReleased(await before.rowOf(name));
     const oldSet = await maintainerSet(name.owner, name.identifier, before.announcementsOf);
     const newSet = await maintainerSet(name.owner, name.identifier, after.announcementsOf);

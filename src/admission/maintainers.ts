@@ -12,6 +12,9 @@ export const maxMaintainerDepth = 10;
 /** All announcements by an author for an identifier that count: the served one and the waiting one. */
 export type AnnouncementsOf = (author: Pubkey, identifier: string) => Promise<readonly NostrEvent[]>;
 
+/** Names of the tags this file reads. */
+export const maintainerTags: readonly string[] = ["M", "m", "o", "maintainers"];
+
 interface Role {
   readonly decides: boolean;
   readonly pubkey: Pubkey;

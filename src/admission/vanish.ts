@@ -8,9 +8,11 @@ import { isOurRelay } from "./service.js";
 import type { AdmissionSettings } from "./settings.js";
 import { refused, stored } from "./verdicts.js";
 import { waitingEntries, waitingKeys } from "./waiting.js";
-import { withdrawalOf } from "./withdrawal.js";
+import { inShort, withdrawalOf } from "./withdrawal.js";
 
 const maxRepositories = 10_000;
+/** Few: each may be a megabyte. */
+const pageRows = 10;
 
 export async function judgeVanish(
   event: VerifiedEvent,
@@ -28,7 +30,9 @@ export async function judgeVanish(
   const going: NostrEvent[] = [];
   const withGitData = [kinds.announcement, kinds.state, kinds.pullRequest, kinds.pullRequestUpdate];
   const filter = { authors: [event.pubkey], kinds: withGitData, until: event.created_at, limit: maxRepositories };
-  for await (const page of reader.query([filter])) going.push(...page.map((row) => row.event));
+  for await (const page of reader.query([filter], { pageRows, passingRows: true })) {
+    for (const { event: one } of page) going.push(inShort(one));
+  }
   const entries = await waitingEntries(reader, waitingKeys.author(event.pubkey), maxRepositories);
   const waiting = entries.filter((entry) => entry.created_at <= event.created_at);
   const { repositoryBlacklist } = settings.lists();

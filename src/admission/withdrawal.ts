@@ -2,6 +2,7 @@
 // that leaned on them. Shared by deletions (5) and vanish requests (62); the stored events themselves are removed by
 // the store when the request is put.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { addressOf, addressText } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
@@ -12,6 +13,7 @@ import type { AuthorityChange } from "./authority.js";
 import { type CatalogueRow, catalogueRow, deletedRow, isReleased } from "./catalogue.js";
 import { endOfWait } from "./end-of-wait.js";
 import { lapsedExceptions } from "./exception.js";
+import { maintainerTags } from "./maintainers.js";
 import { type RepositoryName, repositoryAddress, repositoryKey } from "./names.js";
 import type { Change, RepositoryChange, Withdrawn } from "./policy.js";
 import type { WaitingEntry } from "./waiting.js";
@@ -28,6 +30,21 @@ interface Affected {
 }
 
 const withGitData = new Set<number>([kinds.announcement, kinds.state, kinds.pullRequest, kinds.pullRequestUpdate]);
+
+const tagsOf = {
+  announcement: new Set(["d", "t", ...maintainerTags]),
+  others: new Set(["d", "a"]),
+};
+
+/** All of an event that a withdrawal reads: a key may have thousands, of a megabyte each (threats row 39). */
+export function inShort({ id, pubkey, kind, created_at, sig, tags }: NostrEvent): NostrEvent {
+  const read = kind === kinds.announcement ? tagsOf.announcement : tagsOf.others;
+  const kept = tags.filter(([name]) => name !== undefined && read.has(name));
+  return { id, pubkey, kind, created_at, sig, tags: kept, content: "", raw: "" };
+}
+
+/** Each costs some look-ups. */
+const repositoriesATurn = 50;
 
 /**
  * Also for an operator who removes events and for entries that expire for good (`expired`): then the caller removes
@@ -59,7 +76,8 @@ export async function withdrawalOf(
   }
   const gone = new Set([...waiting.map((entry) => entry.id), ...stored.map((event) => event.id)]);
   const announcements = stored.filter((one) => one.kind === kinds.announcement);
-  for (const event of announcements) {
+  for (const [index, event] of announcements.entries()) {
+    if (index % repositoriesATurn === repositoriesATurn - 1) await nextTurn();
     const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
     const row = await catalogueRow(reader, name);
     // A waiting row belongs to the newer announcement that waits, not to the stored one.
@@ -72,6 +90,7 @@ export async function withdrawalOf(
   }
   const authority: AuthorityChange[] = [];
   for (const { name, row } of affected.values()) {
+    if (authority.length % repositoriesATurn === repositoriesATurn - 1) await nextTurn();
     changes.push({ type: "listings", name });
     const counting = await countingAnnouncements(reader, name.owner, name.identifier);
     authority.push({ name, announcements: counting.filter((event) => !gone.has(event.id)), row });
