@@ -65,6 +65,50 @@ export const breaks: Readonly<Record<string, () => Break>> = {
         ? { ...input, type: "subscriptionClosed", message: "error: no" }
         : input,
   }),
+  /** Property 7: every refusal of a session is taken for one by size, and halved without end. */
+  "halved-without-end": () => ({
+    config: { maxSplitsInVain: 1e9, maxSplitsPerQuery: 1e9 },
+    input: (input) => (input.type === "reconcileFailed" ? { ...input, kind: "too-many" } : input),
+  }),
+  /** Property 8: too many values are taken for too many requests. */
+  "values-taken-for-requests": () => ({
+    input: (input) =>
+      input.type === "subscriptionClosed" && input.message.includes("too many values")
+        ? { ...input, message: "rate-limited: too many" }
+        : input,
+  }),
+  /** Property 8: "slow down" after NEG-OPEN is taken for a relay without negentropy. */
+  "patience-taken-for-failure": () => ({
+    input: (input) =>
+      input.type === "notice" && input.message.includes("too many requests")
+        ? { ...input, message: "ERROR: bad msg: unknown cmd NEG-OPEN" }
+        : input,
+  }),
+  /** Ids that a relay claimed and did not send are given up. */
+  "promises-forgotten": () => ({ config: { owedDelaysMs: [] } }),
+  /** Nobody hears that an author is welcome again. */
+  "deaf-to-lists": () => ({ input: (input) => (input.type === "listsChanged" ? undefined : input) }),
+  /** A quick reconnect asks for nothing older than the loss. */
+  "no-look-back": () => ({ config: { lookbackMs: 0, liveSinceMs: 0 } }),
+  /** Nobody notices that the process stood still. */
+  "standstill-unnoticed": () => ({ config: { stoodStillMs: 1e12, staleAfterMs: 1e12, lookbackMs: 0 } }),
+  /** Whoever has a place keeps it. */
+  "places-for-ever": () => ({ config: { maxReplacedAtOnce: 0 } }),
+  /** A maintainer's states have no room of their own. */
+  "no-room-for-states": () => ({ config: { maxOwnPerAuthorPerDay: 0, dayMs: 1e12 } }),
+  /** Items without a live filter are never asked for in turn. */
+  "no-rotation": () => ({ config: { rotateRootsMs: 1e12, rotateReposMs: 1e12 } }),
+  /** Property 9: layer 4 is looked up only where a link has lasted for a day. */
+  "layer-four-of-old-links": () => {
+    const dialledMs = new Map<string, number>();
+    return {
+      command: (command, { monotonicMs }) => {
+        if (command.type === "connect") dialledMs.set(command.relay, monotonicMs);
+        const isYoung = (relay: string): boolean => monotonicMs - (dialledMs.get(relay) ?? 0) < 21 * 3_600_000;
+        return command.type === "lookUpRelated" && isYoung(command.relay) ? undefined : command;
+      },
+    };
+  },
   /** Property 8: what the disk had no room for counts as stored. */
   "lost-counts-as-stored": () => ({
     judge: (outcome) => (outcome.type === "refused" && outcome.code === "disk-full" ? { type: "duplicate" } : outcome),

@@ -23,6 +23,10 @@ const asksForAllAnnouncements = (filter: Filter): boolean =>
   filter.authors === undefined &&
   filter.ids === undefined;
 
+/** The layers after the announcements, whatever their time: those have ended, or failed before. */
+const asksForMore = (filter: Filter): boolean =>
+  filter.tags !== undefined && filter.since === undefined && filter.until === undefined;
+
 export class FullSyncWatch {
   constructor(
     readonly config: SyncConfig,
@@ -32,8 +36,10 @@ export class FullSyncWatch {
   asked(seen: Sighting, command: Extract<Command, { type: "subscribe" | "reconcile" }>, nowMs: number): void {
     const name = command.type === "reconcile" ? command.session : command.subscription;
     const filters = command.type === "reconcile" ? [command.filter] : command.filters;
-    if (!name.startsWith("l") && filters.some(asksForAllAnnouncements))
-      this.#question(seen, command.relay, name, nowMs);
+    if (!name.startsWith("l")) {
+      if (filters.some(asksForAllAnnouncements)) this.#question(seen, command.relay, name, nowMs);
+      else if (filters.some(asksForMore)) seen.fullSyncs.isAtAnnouncements = false;
+    }
     const { isRunning, listedMs, requestsMs } = seen.fullSyncs;
     if (isRunning || nowMs - listedMs < firstSyncMs) return;
     this.#count(requestsMs, `${command.relay} asked`, nowMs);

@@ -41,6 +41,7 @@ const passesByItself = (outcome: Outcome): boolean =>
   outcome.type === "superseded" ||
   (outcome.type === "refused" && (outcome.code === overCap || outcome.code === "from-the-future"));
 
+const fullSyncWithinSeconds = 26 * 60 * 60;
 const softExpiryMs = 24.5 * 60 * 60 * 1000;
 const value = (event: NostrEvent, name: string): string => event.tags.find((tag) => tag[0] === name)?.[1] ?? "";
 const values = (event: NostrEvent, name: string): string[] =>
@@ -64,8 +65,8 @@ export class ModelServer {
   troubled = false;
   /** Changes with every change of what is here. */
   version = 0;
-  /** Refused for a reason that passes by itself. Offered again with the next full sync. */
-  readonly turnedAway = new Set<EventId>();
+  /** Refused for a reason that passes by itself, and when that last was. */
+  readonly #turnedAway = new Map<EventId, number>();
 
   constructor(readonly hooks: ServerHooks) {}
 
@@ -141,8 +142,14 @@ export class ModelServer {
     const outcome = this.judge(event);
     if (outcome.type === "stored") this.#store(event);
     else if (outcome.type === "held") this.#hold(event);
-    else if (passesByItself(outcome)) this.turnedAway.add(event.id);
+    else if (passesByItself(outcome)) this.#turnedAway.set(event.id, this.hooks.nowSeconds());
     return outcome;
+  }
+
+  /** Refused for a reason that passes by itself: it comes again with the next full sync, and not before. */
+  isTurnedAway(id: EventId): boolean {
+    const atSeconds = this.#turnedAway.get(id);
+    return atSeconds !== undefined && this.hooks.nowSeconds() - atSeconds < fullSyncWithinSeconds;
   }
 
   #know(event: NostrEvent): void {
@@ -204,7 +211,7 @@ export class ModelServer {
   #store(event: NostrEvent): void {
     this.stored.set(event.id, event);
     this.version += 1;
-    this.turnedAway.delete(event.id);
+    this.#turnedAway.delete(event.id);
     if (rootKinds.includes(event.kind)) {
       for (const coordinate of values(event, "a")) {
         const roots = this.#roots.get(coordinate) ?? new Map<EventId, NostrEvent>();

@@ -78,7 +78,7 @@ export function missingAt(server: ModelServer, relay: ModelRelay, bootstrap: boo
   const wants = wantsOf(server, relay, bootstrap, false);
   if (!wants.any) return missing;
   for (const event of relay.events.values()) {
-    if (server.stored.has(event.id) || server.turnedAway.has(event.id) || !isWanted(wants, event)) continue;
+    if (server.stored.has(event.id) || server.isTurnedAway(event.id) || !isWanted(wants, event)) continue;
     const outcome = server.judge(event);
     if (outcome.type !== "stored" && outcome.type !== "held") continue;
     missing.add(event.id);
@@ -110,7 +110,7 @@ export function checkEnd(world: World, bootstrap: readonly string[]): string[] {
     const wants = wantsOf(server, relay, bootstrap.includes(relay.key), false);
     if (!wants.any) continue;
     for (const event of relay.events.values()) {
-      if (!isWanted(wants, event) || server.turnedAway.has(event.id)) continue;
+      if (!isWanted(wants, event) || server.isTurnedAway(event.id)) continue;
       const outcome = server.judge(event);
       if (outcome.type !== "stored" && outcome.type !== "held") continue;
       problems.push(`property 1: kind ${event.kind} ${event.id.slice(0, 8)} of ${relay.key} is not here`);

@@ -3,7 +3,7 @@
 import { breaks } from "./breaks.js";
 import { Misfortune } from "./hardships.js";
 import { LayerFourWatch } from "./layer-four-watch.js";
-import { ModelRelay } from "./model-relay.js";
+import { type Manners, ModelRelay } from "./model-relay.js";
 import { checkEnd, missingRelated } from "./properties.js";
 import { Chance } from "./random.js";
 import {
@@ -27,6 +27,8 @@ export interface RunOptions {
   readonly broken?: string;
   /** Instead of those the seed draws. */
   readonly hardships?: Hardships;
+  /** What every relay does, whatever the seed draws. */
+  readonly manners?: Partial<Manners>;
   /** Smaller than the seed says: for finding a short failure. */
   readonly size?: Partial<Size>;
   readonly trace?: (line: string) => void;
@@ -72,6 +74,7 @@ export function run(options: RunOptions): RunResult {
         {
           ...drawManners(new Chance(options.seed * 1000 + at)),
           ...drawHabits(new Chance(options.seed * 1000 + at + 500)),
+          ...options.manners,
         },
         new Chance(options.seed * 7 + at),
       ),

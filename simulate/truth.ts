@@ -31,8 +31,9 @@ export class Truth {
   begin(): void {
     const { timeline } = this.world;
     const look = (): void => {
-      if (this.world.isRunning) this.#look();
-      else this.#ranSinceMs = timeline.nowMs + minute;
+      // In the moment in which it runs again, nobody has told it anything yet.
+      if (!this.world.isRunning) this.#ranSinceMs = timeline.nowMs + minute;
+      else if (timeline.nowMs > this.#ranSinceMs) this.#look();
       timeline.after(minute, look);
     };
     timeline.after(minute, look);

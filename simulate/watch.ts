@@ -12,6 +12,7 @@ import { FullSyncs, Sighting } from "./sightings.js";
 const hour = 60 * 60 * 1000;
 const maxWakesPerSecond = 50;
 const quickRestartMs = 5 * 60 * 1000;
+const rounding = 1;
 /** A moment above the budget, while one filter takes the place of another. */
 const replacedFilters = 3;
 
@@ -84,7 +85,8 @@ export class Watch {
     this.disturbed();
     this.#stoodStillMs = nowMs;
     for (const seen of this.relays.values()) {
-      seen.firstFailureMs += forMs;
+      // It counts from the last step on, up to a minute before.
+      seen.firstFailureMs += forMs + 60_000;
       for (const [name, openedMs] of seen.sessions) if (openedMs !== undefined) seen.sessions.set(name, nowMs);
     }
   }
@@ -227,7 +229,8 @@ export class Watch {
         break;
       case "stopReconcile": {
         const openedMs = seen.sessions.get(command.session);
-        const isTooLong = openedMs !== undefined && nowMs - seen.sessionBeganMs >= this.config.negentropyTimeoutMs;
+        const lastedMs = nowMs - seen.sessionBeganMs + rounding;
+        const isTooLong = openedMs !== undefined && lastedMs >= this.config.negentropyTimeoutMs;
         if (isTooLong || nowMs - (openedMs ?? nowMs) >= 10_000) seen.negentropyFailed = true;
         seen.sessions.delete(command.session);
         break;

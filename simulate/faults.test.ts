@@ -1,0 +1,21 @@
+// Each world is clean as the core is; with the old behaviour, put between the world and the core, it is not.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { faults } from "./faults.js";
+import { run } from "./run.js";
+import { noHardships } from "./scenario.js";
+
+describe("a fault that once was", () => {
+  for (const { was, mistake, properties, hardships, manners, hours = 3 } of faults) {
+    it(`would be noticed: ${was}`, () => {
+      const options = { hours, hardships: { ...noHardships, ...hardships }, ...(manners && { manners }) };
+      const isIt = (problem: string): boolean => properties.some((n) => problem.startsWith(`property ${n}:`));
+      for (let seed = 1; seed <= 15; seed++) {
+        assert.deepEqual(run({ ...options, seed }).problems, [], `seed ${seed}`);
+        if (run({ ...options, seed, broken: mistake }).problems.some(isIt)) return;
+      }
+      assert.fail("nothing noticed it");
+    });
+  }
+});
