@@ -1,5 +1,6 @@
 // Events of the model world. Ids are drawn, not hashed, and a signature is a word: the core never looks at either.
 
+import { servicePart } from "../src/net/url.js";
 import type { NostrEvent } from "../src/nostr/event.js";
 import type { EventId, Pubkey } from "../src/nostr/ids.js";
 import type { Chance } from "./random.js";
@@ -40,3 +41,7 @@ export function announcement(
   if (maintainers.length > 0) tags.push(["maintainers", ...maintainers]);
   return makeEvent(chance, { pubkey: owner, kind: 30617, created_at: createdAt, tags });
 }
+
+/** The announcement lists this relay. */
+export const lists = (event: NostrEvent, key: string): boolean =>
+  event.tags.some((tag) => tag[0] === "relays" && tag.slice(1).some((url) => servicePart(url) === key));

@@ -4,7 +4,7 @@
 import type { Filter } from "../src/nostr/filter.js";
 import type { EventId } from "../src/nostr/ids.js";
 import { rootKinds } from "../src/nostr/kinds.js";
-import { lists } from "./properties.js";
+import { lists } from "./events.js";
 import type { World } from "./world.js";
 
 const hour = 60 * 60 * 1000;

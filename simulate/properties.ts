@@ -1,9 +1,8 @@
 // Properties 1, 2, 5 and 6, checked after the world has been calm for two simulated days, and what is missing at a relay.
 
-import { servicePart } from "../src/net/url.js";
 import type { NostrEvent } from "../src/nostr/event.js";
 import type { EventId } from "../src/nostr/ids.js";
-import { goodSignature } from "./events.js";
+import { goodSignature, lists } from "./events.js";
 import type { ModelRelay } from "./model-relay.js";
 import type { ModelServer } from "./model-server.js";
 import type { World } from "./world.js";
@@ -18,9 +17,6 @@ interface Wants {
   readonly related: Set<string>;
   readonly authors: Set<string>;
 }
-
-export const lists = (event: NostrEvent, key: string): boolean =>
-  event.tags.some((tag) => tag[0] === "relays" && tag.slice(1).some((url) => servicePart(url) === key));
 
 /** What the layers ask of a relay, worked out from the server's state alone. */
 function wantsOf(server: ModelServer, relay: ModelRelay, bootstrap: boolean, withLayerFour: boolean): Wants {

@@ -5,8 +5,8 @@ import type { Filter } from "../src/nostr/filter.js";
 import { kinds } from "../src/nostr/kinds.js";
 import type { SyncConfig } from "../src/sync/core/config.js";
 import type { Command, Input, Outcome } from "../src/sync/core/messages.js";
+import { lists } from "./events.js";
 import { FullSyncWatch } from "./full-syncs.js";
-import { lists } from "./properties.js";
 import { FullSyncs, Sighting } from "./sightings.js";
 
 const hour = 60 * 60 * 1000;
