@@ -84,8 +84,9 @@ export class FullSyncWatch {
     const waitedMs = nowMs - fullSyncs.troubleMs;
     if (fullSyncs.wasTroubled && waitedMs >= troubleWaitMs(this.config, fullSyncs.resyncs) - minute / 60)
       return "trouble";
-    // A catch-up that failed.
-    return fullSyncs.wasRefused && nowMs - fullSyncs.lastMs >= staleAfterMs ? "other" : undefined;
+    // A catch-up that failed. A sync that is due in a pause of the relay's asks its first question after it.
+    const sinceMs = nowMs - fullSyncs.lastMs + this.config.rateLimitPauseMs;
+    return fullSyncs.wasRefused && sinceMs >= staleAfterMs ? "other" : undefined;
   }
 
   #count(timesMs: number[], what: string, nowMs: number): void {
