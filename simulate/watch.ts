@@ -92,11 +92,11 @@ export class Watch {
   }
 
   /** Our server stops: its links are gone, and it will know of no failure. */
-  restarting(nowMs: number): void {
-    for (const seen of this.relays.values()) {
+  restarting(nowMs: number, inStep: ReadonlySet<string>): void {
+    for (const [key, seen] of this.relays) {
       this.#fullSyncs.lost(seen, nowMs);
-      // That it was in step is written down late.
-      if (nowMs - seen.fullSyncs.lastMs < 2 * quickRestartMs) seen.fullSyncs.wasRefused = true;
+      // Only a relay that was in step is believed to be; that is written down late.
+      if (!inStep.has(key) || nowMs - seen.fullSyncs.lastMs < 2 * quickRestartMs) seen.fullSyncs.wasRefused = true;
       this.#linkGone(seen);
       seen.fullSyncs.resyncs = 0;
       Object.assign(seen, { dialing: false, failures: 0, dialNotBeforeMs: 0, askNotBeforeMs: 0 });

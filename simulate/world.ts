@@ -175,7 +175,8 @@ export class World {
     for (const { key, number } of this.links.all) this.links.drop({ relay: key, link: number });
     this.#inbox = [];
     this.#wakeMs = Number.POSITIVE_INFINITY;
-    this.watch.restarting(this.timeline.nowMs);
+    const inStep = this.core.snapshot(this.now()).relays.filter((shown) => shown.inStep);
+    this.watch.restarting(this.timeline.nowMs, new Set(inStep.map(({ relay }) => relay)));
     this.timeline.at(this.#runsAgainMs, () => {
       this.#state = "running";
       this.#inbox = [];
