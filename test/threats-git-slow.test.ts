@@ -179,4 +179,20 @@ describe("threats 41 to 43: slow clients", { timeout: 180_000 }, () => {
     const cloned = await server.git(server.folder, "clone", "-q", url, server.folderFor(`clone${count}`));
     assert.equal(cloned.code, 0, cloned.stderr);
   });
+
+  it("threat 43: an address that sends megabytes to fetch again and again is not read for a while, and others are", async () => {
+    await fresh();
+    server.state({ "refs/heads/main": first });
+    await server.mustGit(work, "push", "-q", url, "main");
+    const piece = Buffer.alloc(1 << 20, pkt(`have ${"1".repeat(40)}\n`));
+    const fetches = () => server.operations.filter(({ operation }) => operation === "fetch");
+    for (let index = 0; index < 12; index++) {
+      begin("git-upload-pack", {}, piece).end();
+      assert.ok(await until(() => fetches().length > index));
+    }
+    const unread = fetches().filter(({ bytesIn }) => bytesIn === 0);
+    assert.ok(unread.length > 0, "the last ones are turned away unread");
+    const cloned = await server.git(server.folder, "clone", "-q", url, server.folderFor(`clone${count}`));
+    assert.equal(cloned.code, 0, cloned.stderr);
+  });
 });

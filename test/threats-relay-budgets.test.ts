@@ -333,4 +333,21 @@ describe("threats 35, 36, 38 and 48", { timeout: 300_000 }, () => {
     assert.equal((await again.ask("s", { "#e": values(1, 1), limit: 0 })).end[0], "EOSE");
     await isServed(server);
   });
+
+  test("threat 36: an address that sends without end is read at its share of bytes a second, and goes on when its time has come", async (t) => {
+    const clock = new ManualClock();
+    const limits = { ...defaultRelayLimits, bytesPerSecondPerIp: mebibyte };
+    const server = await startRelay({ clock, limits }, t);
+    const socket = await rawSocket(t, server);
+    socket.resume();
+    // Answered each time: nothing but the bytes themselves is too much.
+    const message = textFrame(JSON.stringify(["CLOSE", "x".repeat(200)]));
+    const messages = Buffer.concat(Array.from({ length: 1_000 }, () => message));
+    const taken = await flood(socket, messages, 64 * mebibyte);
+    assert.ok(taken < 16 * mebibyte, `${taken} bytes were taken`);
+    assert.ok(!socket.destroyed, "it is held back, not closed");
+    await isServed(server);
+    clock.advance(60_000);
+    await until(() => socket.bytesWritten - socket.writableLength > taken);
+  });
 });

@@ -2,7 +2,9 @@
 // policy: which repositories there are and who may push is asked of the functions it is given.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { ipGroup } from "../base/budget/address-group.js";
 import { ByteBudget } from "../base/budget/bytes.js";
+import { perMinute, Rates } from "../base/budget/rates.js";
 import { Turns } from "../base/budget/turns.js";
 import { Advertiser, type GitService, type ProtocolVersion } from "./advertisement.js";
 import { BodyBrokenError, BodyCrowdedError, BodyReader, BodyTooLargeError, writeChunk } from "./http-body.js";
@@ -37,11 +39,13 @@ export class GitHttp {
   readonly #pushes: PushEndpoint;
   /** What is held of fetch requests that have not come to their end. */
   readonly #bodies: ByteBudget;
+  readonly #bodyBytes: Rates;
 
   constructor(readonly options: GitHttpOptions) {
     this.#advertiser = new Advertiser(options.capabilities);
     this.#pushes = new PushEndpoint(options);
     this.#bodies = new ByteBudget(() => options.limits.uploadBodies);
+    this.#bodyBytes = new Rates(() => perMinute(4 * options.limits.uploadBodies.perAddress));
     this.#upload = {
       limits: () => options.limits,
       limiter: new Turns(() => options.limits.fetches),
@@ -150,21 +154,27 @@ export class GitHttp {
     signal: AbortSignal,
   ): Promise<Outcome> {
     const { clock, limits } = this.options;
-    const held = this.#bodies.open(this.options.ipOf(request));
+    const ip = this.options.ipOf(request);
+    const turnAway = (): Outcome => {
+      response.setHeader("Connection", "close");
+      return { ...busy(response, limits.retryAfterSeconds), operation: "fetch", bytesIn: body.bytes };
+    };
+    // Requests to fetch are small. Whoever sends megabytes of them again and again is not read.
+    if (this.#bodyBytes.waitMs(ipGroup(ip), clock.monotonicMs()) > 0) return turnAway();
+    const held = this.#bodies.open(ip);
     let bytes: Buffer;
     try {
       bytes = await body.all(limits.maxUploadRequestBytes, held);
     } catch (error) {
       if (!(error instanceof BodyTooLargeError || error instanceof BodyCrowdedError)) throw error;
       held.close();
+      if (error instanceof BodyCrowdedError) return turnAway();
       response.setHeader("Connection", "close");
-      if (error instanceof BodyCrowdedError) {
-        return { ...busy(response, limits.retryAfterSeconds), operation: "fetch", bytesIn: body.bytes };
-      }
       await body.drain();
       return { ...refuse(response, 413, error.message, "bad-request"), operation: "fetch", bytesIn: body.bytes };
     } finally {
       held.close();
+      this.#bodyBytes.spend(ipGroup(ip), clock.monotonicMs(), body.bytes);
     }
     const version = protocolVersion(request.headers["git-protocol"]);
     const repository = await this.#onDisk(found);

@@ -14,6 +14,8 @@ export interface RelayLimits {
   /** A frame that is not understood costs one, and one more for each `badFrameBytes`; who has none left is closed. */
   readonly badFramesPerMinutePerConnection: number;
   readonly badFramesPerMinutePerIp: number;
+  /** What is read from one address; four times as much at once. */
+  readonly bytesPerSecondPerIp: number;
   readonly badFrameBytes: number;
   readonly maxSubscriptions: number;
   readonly maxSubscriptionIdChars: number;
@@ -77,6 +79,7 @@ export const defaultRelayLimits: RelayLimits = {
   frames: usualFrameBounds,
   badFramesPerMinutePerConnection: 200,
   badFramesPerMinutePerIp: 1_000,
+  bytesPerSecondPerIp: 16 * 2 ** 20,
   badFrameBytes: 32 * 1024,
   maxSubscriptions: 300,
   maxSubscriptionIdChars: 250,

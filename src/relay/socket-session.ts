@@ -54,6 +54,8 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink, Gives
   #unfinishedBytes = 0;
   #unfinishedHeld = 0;
   #unfinishedSinceMs: number | undefined;
+  /** Its address has sent more than its share a second: nothing is read from it for a moment. */
+  #isHeldBack = false;
   #isOver = false;
   #ended: (() => void)[] | undefined;
 
@@ -154,7 +156,7 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink, Gives
   }
 
   onLoad(): void {
-    if (this.#session.wantsToRead) {
+    if (this.#session.wantsToRead && !this.#isHeldBack) {
       if (this.#webSocket.isPaused) this.#webSocket.resume();
     } else if (!this.#webSocket.isPaused) this.#webSocket.pause();
   }
@@ -227,11 +229,23 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink, Gives
 
   /** Fragments that never make a message are held by `ws`: they count, and whoever has most of them goes (row 36). */
   #arrived(bytes: number): void {
+    const waitMs = this.visit.arrived(bytes);
+    if (waitMs > 0 && !this.#isHeldBack) this.#holdBack(waitMs);
     this.#unfinishedBytes += bytes;
     if (this.#unfinishedBytes <= freeUnfinishedBytes) return;
     const more = this.#unfinishedBytes - this.#unfinishedHeld;
     if (this.incoming.add(more)) this.#unfinishedHeld += more;
     else this.terminate();
+  }
+
+  /** Bytes without end cost processor time, whatever they are. Whoever sends them waits, and others are served. */
+  #holdBack(forMs: number): void {
+    this.#isHeldBack = true;
+    this.onLoad();
+    this.clock.after(forMs, () => {
+      this.#isHeldBack = false;
+      if (!this.#isOver) this.onLoad();
+    });
   }
 
   #heardControl(payload: Buffer): void {

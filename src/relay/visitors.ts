@@ -2,7 +2,7 @@
 // he is connected, and after that until his rate has grown back, so that reconnecting wins nothing.
 
 import { ipGroup } from "../base/budget/address-group.js";
-import { perMinute, TokenBucket } from "../base/budget/rates.js";
+import { perMinute, perSecond, TokenBucket } from "../base/budget/rates.js";
 import type { Clock } from "../base/clock.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { RelayLimits } from "./limits.js";
@@ -11,6 +11,7 @@ interface Visitor {
   connections: number;
   readonly events: TokenBucket;
   readonly badFrames: TokenBucket;
+  readonly bytes: TokenBucket;
 }
 
 export interface Visit {
@@ -20,6 +21,8 @@ export interface Visit {
   takeEvent(cost: number): boolean;
   /** Takes from how much the address may send that is not understood. */
   takeBadFrame(cost: number): boolean;
+  /** Counts what came from the address. Answers for how long nothing more is read from it; 0: go on. */
+  arrived(bytes: number): number;
   end(): void;
 }
 
@@ -43,6 +46,10 @@ class Presence implements Visit {
 
   takeBadFrame(cost: number): boolean {
     return this.#visitors.takeBadFrame(this.#visitor, cost);
+  }
+
+  arrived(bytes: number): number {
+    return this.#visitors.arrived(this.#visitor, bytes);
   }
 
   end(): void {
@@ -96,12 +103,13 @@ export class Visitors {
     let visitor = this.#byGroup.get(group);
     if (!visitor) {
       if (this.#byGroup.size >= maxVisitors) this.#forget((other) => other.connections === 0);
-      const { eventsPerMinutePerIp, badFramesPerMinutePerIp } = this.#limits();
+      const { eventsPerMinutePerIp, badFramesPerMinutePerIp, bytesPerSecondPerIp } = this.#limits();
       const nowMs = this.#clock.monotonicMs();
       visitor = {
         connections: 0,
         events: new TokenBucket(perMinute(eventsPerMinutePerIp), nowMs),
         badFrames: new TokenBucket(perMinute(badFramesPerMinutePerIp), nowMs),
+        bytes: new TokenBucket(perSecond(bytesPerSecondPerIp), nowMs),
       };
       this.#byGroup.set(group, visitor);
     }
@@ -122,6 +130,10 @@ export class Visitors {
     return visitor.badFrames.take(perMinute(this.#limits().badFramesPerMinutePerIp), this.#clock.monotonicMs(), cost);
   }
 
+  arrived(visitor: Visitor, bytes: number): number {
+    return visitor.bytes.spend(perSecond(this.#limits().bytesPerSecondPerIp), this.#clock.monotonicMs(), bytes);
+  }
+
   leave(visitor: Visitor): void {
     visitor.connections--;
     this.#connections--;
@@ -130,12 +142,16 @@ export class Visitors {
   /** Forgets who left and has nothing to be remembered for. */
   sweep(): void {
     const nowMs = this.#clock.monotonicMs();
-    const { eventsPerMinutePerIp, badFramesPerMinutePerIp } = this.#limits();
+    const { eventsPerMinutePerIp, badFramesPerMinutePerIp, bytesPerSecondPerIp } = this.#limits();
+    const bytes = perSecond(bytesPerSecondPerIp);
     const events = perMinute(eventsPerMinutePerIp);
     const badFrames = perMinute(badFramesPerMinutePerIp);
     this.#forget(
       (visitor) =>
-        visitor.connections === 0 && visitor.events.isFull(events, nowMs) && visitor.badFrames.isFull(badFrames, nowMs),
+        visitor.connections === 0 &&
+        visitor.events.isFull(events, nowMs) &&
+        visitor.badFrames.isFull(badFrames, nowMs) &&
+        visitor.bytes.isFull(bytes, nowMs),
     );
   }
 

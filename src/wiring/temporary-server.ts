@@ -18,6 +18,7 @@ export async function startTemporary(folder: string, clock: Clock, cores: number
     NGIT_DATA_PATH: join(folder, "data"),
     NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: "1000000",
     NGIT_EVENTS_PER_MINUTE_PER_IP: "1000000",
+    NGIT_BYTES_PER_SECOND_PER_IP: "1GiB",
     NGIT_EVENTS_PER_DAY_PER_AUTHOR_BYTES: "1TiB",
     NGIT_EVENTS_PER_DAY_PER_REPOSITORY_BYTES: "1TiB",
     NGIT_EVENTS_PER_DAY_PER_IP_BYTES: "1TiB",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { perDay, perMinute, Rates, TokenBucket } from "./rates.js";
+import { perDay, perMinute, perSecond, Rates, TokenBucket } from "./rates.js";
 
 test("as much at once as a period allows, then as it grows back; what is too much takes nothing", () => {
   const rate = perMinute(60);
@@ -46,4 +46,19 @@ test("keys have buckets of their own, and at most so many are remembered: full o
   assert.ok(!rates.take("c", 60_000));
   for (let at = 0; at < 1_000; at++) rates.take(`y${at}`, 60_000);
   assert.equal(rates.waitMs("c", 60_000), 0, "who came first is forgotten when all are busy");
+});
+
+test("what comes is spent in any case, and the wait for the next grows with it", () => {
+  const rate = perSecond(100);
+  const bucket = new TokenBucket(rate, 0);
+  const steps: readonly (readonly [atMs: number, amount: number, waitMs: number])[] = [
+    [0, 400, 0],
+    [0, 50, 500],
+    [0, 50, 1_000],
+    [1_000, 0, 0],
+    [1_500, 60, 100],
+    [60_000, 400, 0],
+    [60_000, 1, 10],
+  ];
+  for (const [atMs, amount, waitMs] of steps) assert.equal(bucket.spend(rate, atMs, amount), waitMs, `${atMs}`);
 });

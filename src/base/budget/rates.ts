@@ -12,6 +12,8 @@ export interface Rate {
 }
 
 export const perMinute = (most: number): Rate => ({ most, periodMs: 60_000 });
+/** Bytes on their way: four seconds' worth may come at once. */
+export const perSecond = (most: number): Rate => ({ most: most * 4, periodMs: 4_000 });
 export const perDay = (most: number): Rate => ({ most, periodMs: 86_400_000 });
 
 export class TokenBucket {
@@ -29,6 +31,13 @@ export class TokenBucket {
     if (this.#tokens < Math.min(amount, rate.most)) return false;
     this.#tokens -= amount;
     return true;
+  }
+
+  /** Takes it in any case, also what is not there yet. Answers how long to wait before the next; 0: not at all. */
+  spend(rate: Rate, nowMs: number, amount: number): number {
+    this.#refill(rate, nowMs);
+    this.#tokens -= amount;
+    return this.#tokens >= 0 ? 0 : Math.ceil((-this.#tokens * rate.periodMs) / rate.most);
   }
 
   /** What was taken and not used. */
@@ -64,6 +73,10 @@ export class Rates {
 
   take(key: string, nowMs: number, amount = 1): boolean {
     return this.#bucket(key, nowMs).take(this.rate(), nowMs, amount);
+  }
+
+  spend(key: string, nowMs: number, amount: number): number {
+    return this.#bucket(key, nowMs).spend(this.rate(), nowMs, amount);
   }
 
   give(key: string, amount: number): void {

@@ -51,6 +51,11 @@ export const relaySettings = {
     "512MiB",
     "Bytes of events that are kept in a day from one IP (IPv6: one /64).",
   ),
+  NGIT_BYTES_PER_SECOND_PER_IP: limit(
+    bytes({ min: 2 ** 20 }),
+    "16MiB",
+    "What is read from the WebSockets of one IP in a second; four times as much at once.",
+  ),
   NGIT_MAX_FUTURE_SECS: limit(seconds(), "15m", "How far ahead of our clock an event's created_at may be."),
   NGIT_MAX_DELETION_TARGETS: limit(
     wholeNumber({ min: 1, max: mostDeletionTargets }),
