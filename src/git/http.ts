@@ -80,7 +80,8 @@ export class GitHttp {
         ? await this.#serve(request, response, path, query, found)
         : refuse(response, 404, "this server has no such repository", "missing");
     } catch (fault) {
-      const gone = fault instanceof BodyBrokenError;
+      // Whoever waited for a place and left is no fault of ours.
+      const gone = fault instanceof BodyBrokenError || (response.destroyed && (fault as Error).name === "AbortError");
       if (!response.headersSent && !response.destroyed)
         refuse(response, gone ? 400 : 500, "the request failed", "error");
       else response.destroy();
