@@ -179,6 +179,28 @@ describe("history", () => {
     );
   });
 
+  it("a second that a relay cuts off without saying so is read to its end also where nothing is older", () => {
+    const driver = atFirstRequest({ disableNegentropy: true });
+    const tags = [["a", `30617:${repo.pubkey}:tool`]];
+    const kinds = [1617, 1618, 1619, 1621, 1111];
+    const held = Array.from({ length: 60 }, (_, n) =>
+      event(`crowd ${n}`, kinds[n % kinds.length]!, tags, { created_at: 1_650_000_000 }),
+    );
+    for (let at = 0; at < driver.said.length; at++) {
+      const command = driver.said[at]!;
+      if (command.type !== "subscribe") continue;
+      const { filters, subscription } = command;
+      const found = subscription.startsWith("h") ? held.filter(matcherOf(filters[0]!)) : [];
+      for (const one of found.slice(0, Math.min(25, filters[0]!.limit!))) {
+        driver.from(relay, "event", { subscription, event: one });
+      }
+      driver.from(relay, "eose", { subscription });
+    }
+    const offered = new Set(only(driver.said, "offerToIntake").map((offer) => offer.event.id));
+    assert.equal(held.filter((one) => !offered.has(one.id)).length, 0);
+    assert.ok(subscribed(driver.said, "h").length < 150, "without a flood of requests");
+  });
+
   it("pages go back by the oldest delivered second and end on a page that brings nothing unseen", () => {
     const driver = atFirstRequest({ disableNegentropy: true });
     send(driver, "one", 900);

@@ -62,10 +62,23 @@ function partsOf(slice: Slice, page: Page, kindIsFixed: boolean): Slice[] | unde
   return undefined;
 }
 
+/** A second that may be cut off although nothing is older: the same in two parts, which show more if there is more. */
+function halvesOf(slice: Slice, second: number, kindIsFixed: boolean): Slice[] | undefined {
+  const { probe: _probe, limit: _limit, ...rest } = slice;
+  const part = { ...rest, since: second, until: second };
+  if (slice.values.length > 1) return halves(slice.values).map((values) => ({ ...part, values }));
+  const kinds = slice.kinds ?? (kindIsFixed ? [] : knownKinds);
+  return kinds.length > 1 ? halves(kinds).map((half) => ({ ...part, kinds: half })) : undefined;
+}
+
 /** `fullAt`: a page of so many events may have been cut off. */
 export function endOfPage(page: Page, fullAt: number, kindIsFixed: boolean): PageEnd {
-  if (page.ids.size === 0) return { type: "done" };
   const { oldest, slice } = page;
+  if (page.ids.size === 0) {
+    // Nothing is older than the second before, which a cap we do not know may have cut all the same.
+    const parts = slice.probe === undefined ? undefined : halvesOf(slice, slice.probe, kindIsFixed);
+    return parts ? { type: "next", slices: parts, keepBoundary: false } : { type: "done" };
+  }
   const { since, until, limit, probe, ...rest } = slice;
   const asked: Slice = { ...rest, ...(since !== undefined && { since }) };
   const end = since ?? slice.downTo ?? Number.NEGATIVE_INFINITY;
