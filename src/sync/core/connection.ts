@@ -150,7 +150,8 @@ export function noteProgress(state: SyncState, relay: Relay, step: Step): void {
   }
   if (syncing || !good || relay.offersInFlight > 0) return;
   noteCompared(state, relay, step.now.wallMs);
-  relay.resyncs = 0;
+  // What failed is asked for again in a moment: until then nothing has succeeded.
+  if (relay.retries.length === 0) relay.resyncs = 0;
   summarise(relay, step);
   relay.round = "startup";
 }
