@@ -55,8 +55,12 @@ export const halves = <T>(list: readonly T[]): readonly T[][] => [
 function partsOf(slice: Slice, page: Page, kindIsFixed: boolean): Slice[] | undefined {
   const second = { ...slice, since: page.oldest, until: page.oldest };
   if (slice.values.length > 1) return halves(slice.values).map((values) => ({ ...second, values }));
-  if (!slice.kinds && !kindIsFixed) {
-    return [...new Set([...knownKinds, ...page.kinds])].map((kind) => ({ ...second, kinds: [kind] }));
+  const kinds = slice.kinds ?? (kindIsFixed ? [] : [...new Set([...knownKinds, ...page.kinds])]);
+  if (kinds.length > 1) {
+    // Those that filled the page each alone, all others together: a few questions instead of one for each kind.
+    const others = kinds.filter((kind) => !page.kinds.has(kind));
+    const groups = [...[...page.kinds].map((kind) => [kind]), ...(others.length > 0 ? [others] : [])];
+    return groups.map((group) => ({ ...second, kinds: group }));
   }
   if (!slice.authors) return [...page.authors].map((author: Pubkey) => ({ ...second, authors: [author] }));
   return undefined;
