@@ -37,7 +37,7 @@ export const relayLimits = (config: Config): RelayLimits => ({
   defaultLimit: config.defaultLimit,
   eventsPerMinutePerConnection: config.eventsPerMinutePerConnection,
   eventsPerMinutePerIp: config.eventsPerMinutePerIp,
-  bytesPerSecondPerIp: config.bytesPerSecondPerIp,
+  bytesPerSecondPerIp: config.receivePerSecondPerIpBytes,
   connectionsPerIp: config.maxConnectionsPerIp,
   maxConnections: config.maxConnections,
   outgoing: shared(config.sendTotalMaxBytes),

@@ -53,7 +53,7 @@ export function dropInEnvironment(folder: string, port: number, options: ServerO
     // Tests push and publish a lot from one address.
     NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: "100000",
     NGIT_EVENTS_PER_MINUTE_PER_IP: "100000",
-    NGIT_BYTES_PER_SECOND_PER_IP: "1GiB",
+    NGIT_RECEIVE_PER_SECOND_PER_IP_BYTES: "1GiB",
     NGIT_EVENTS_PER_DAY_PER_AUTHOR_BYTES: "1TiB",
     NGIT_EVENTS_PER_DAY_PER_REPOSITORY_BYTES: "1TiB",
     NGIT_EVENTS_PER_DAY_PER_IP_BYTES: "1TiB",

@@ -51,7 +51,7 @@ export const relaySettings = {
     "512MiB",
     "Bytes of events that are kept in a day from one IP (IPv6: one /64).",
   ),
-  NGIT_BYTES_PER_SECOND_PER_IP: limit(
+  NGIT_RECEIVE_PER_SECOND_PER_IP_BYTES: limit(
     bytes({ min: 2 ** 20 }),
     "16MiB",
     "What is read from the WebSockets of one IP in a second; four times as much at once.",
