@@ -65,14 +65,18 @@ export class FullSyncWatch {
       const minutes = (sinceMs / minute).toFixed(1);
       this.tell.broken(`${relay} is asked for a full sync ${minutes} min after the last, for no reason`, nowMs);
     }
-    if (reason === "trouble") fullSyncs.resyncs += 1;
-    if (!fullSyncs.wasDisturbed) fullSyncs.wholeMs = nowMs;
-    fullSyncs.lastMs = nowMs;
     fullSyncs.beganMs = nowMs;
     fullSyncs.isRunning = true;
+    if (fullSyncs.wasDisturbed) {
+      // Called for by a change on our side (lists, a restart): a full sync that was owed before is owed still.
+      fullSyncs.wasDisturbed = false;
+      return;
+    }
+    if (reason === "trouble") fullSyncs.resyncs += 1;
+    fullSyncs.wholeMs = nowMs;
+    fullSyncs.lastMs = nowMs;
     fullSyncs.wasRefused = false;
     fullSyncs.wasTroubled = false;
-    fullSyncs.wasDisturbed = false;
   }
 
   #reasonFor({ fullSyncs }: Sighting, nowMs: number): "other" | "trouble" | undefined {

@@ -14,9 +14,9 @@ import type { Step, SyncState } from "./state.js";
 export function takeRelated(state: SyncState, relay: Relay, step: Step): Related | undefined {
   const nowMs = step.now.monotonicMs;
   if (!relay.layerFour) {
-    if (relay.fourDueMs <= nowMs) relay.layerFour = new LayerFour("everything", repositoriesOf(relay));
+    if (relay.fourDueMs <= nowMs) relay.layerFour = new LayerFour("everything", repositoriesOf(relay), nowMs);
     else if (relay.deletions.dueMs <= nowMs && !relay.authors)
-      relay.layerFour = new LayerFour("authors", repositoriesOf(relay));
+      relay.layerFour = new LayerFour("authors", repositoriesOf(relay), nowMs);
   }
   return takeOfRound(state, relay, step) ?? takeDeletions(state, relay, step);
 }
@@ -66,7 +66,8 @@ function endRound({ config }: SyncState, relay: Relay, four: LayerFour, step: St
   relay.layerFour = undefined;
   relay.authors = four.authors;
   if (four.about === "authors") return;
-  relay.fourDueMs = step.now.monotonicMs + config.dailyMinMs + step.random() * (config.dailyMaxMs - config.dailyMinMs);
+  // From its beginning: a round at a slow relay takes hours, and the next must not come later for it.
+  relay.fourDueMs = four.begunMs + config.dailyMinMs + step.random() * (config.dailyMaxMs - config.dailyMinMs);
 }
 
 export function onRelated(state: SyncState, relay: Relay, input: Extract<Input, { type: "related" }>): void {

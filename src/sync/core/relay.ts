@@ -59,6 +59,7 @@ export class LayerFour {
     readonly about: "everything" | "authors",
     /** Those not looked up yet. */
     readonly repos: number[],
+    readonly begunMs: number,
   ) {}
 }
 
