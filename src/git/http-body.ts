@@ -150,7 +150,7 @@ export class BodyReader {
   }
 
   /**
-   * Reads and forgets what still comes on the wire: who is cut off while he writes does not read the refusal. Nothing is
+   * Reads and forgets what still comes on the wire: a client that is cut off while it writes does not read the refusal. Nothing is
    * inflated any more. False when it was not all: too much, too long or too slow.
    */
   drain(): Promise<boolean> {

@@ -11,7 +11,7 @@ export function closeFolders(folders: readonly string[]): void {
     try {
       chmodSync(folder, 0o700);
     } catch (error) {
-      // A volume that belongs to somebody else is his to close.
+      // The server does not close a volume that belongs to another user.
       if (!["EPERM", "EROFS", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
     }
   }
