@@ -77,6 +77,13 @@ describe("a restart", () => {
     assert.equal(driver.relay(relay)?.inStep, true);
   });
 
+  it("by a kill right after a full sync asks for the last hour too", () => {
+    const driver = new Driver();
+    driver.tell({ type: "accepted", event: bug });
+    driver.makeLive(relay, repo);
+    assert.ok(isQuick(restarted({ kept: keptBy(driver), wallMs: driver.wallMs }).said));
+  });
+
   for (const [name, start] of Object.entries({
     "of more than 15 min": { afterMs: 16 * minute },
     "after which the clock stands before the last good moment": { afterMs: -10 * minute },

@@ -11,6 +11,7 @@ import { liveLost } from "./live-answers.js";
 import { reconsider } from "./live-set.js";
 import type { ConnectFailure, Time } from "./messages.js";
 import { hasTargets, type Relay, urlOf } from "./relay.js";
+import { keep } from "./restart.js";
 import type { Step, SyncState } from "./state.js";
 import { log, tally } from "./telling.js";
 
@@ -95,6 +96,7 @@ export function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason,
   relay.lastFullMs = step.now.monotonicMs;
   relay.nextDailyMs = nextDailyMs(state, step);
   relay.isInFullSync = true;
+  relay.owesKeeping = true;
   if (relay.turns.roots.items + relay.turns.repos.items > 0) {
     for (const item of relay.items.keys()) reconsider(state, relay, item);
   }
@@ -144,6 +146,11 @@ export function noteProgress(state: SyncState, relay: Relay, step: Step): void {
   const inStep = isInStep(state, relay, step.now.monotonicMs);
   if (relay.inStep && !inStep) relay.lastInStep = step.now;
   relay.inStep = inStep;
+  if (inStep && relay.owesKeeping) {
+    // Not left to the next round of keeping: a kill before that would ask for all history once more.
+    relay.owesKeeping = false;
+    keep(state, relay, step);
+  }
   if (relay.isInFullSync && !syncing) {
     relay.isInFullSync = false;
     giveUpTurn(state, relay);

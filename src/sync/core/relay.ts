@@ -144,6 +144,8 @@ export class Relay {
   catchUpFailed = false;
   nextDailyMs = Number.POSITIVE_INFINITY;
   isInFullSync = false;
+  /** A full sync was begun and has not been kept for a restart yet. */
+  owesKeeping = false;
   lastFullMs = Number.NEGATIVE_INFINITY;
   /** Why items are fresh: names the source of what their history brings. */
   round: "startup" | "daily" = "startup";
