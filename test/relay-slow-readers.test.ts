@@ -52,8 +52,10 @@ describe("threat 25", { timeout: 300_000 }, () => {
     socket.write(frameOf('["REQ","s",{"limit":400}]'));
     const other = await RelayClient.connect(server.url);
     for (let round = 0; round < 20; round++) await other.ask("q", { limit: 1 });
-    // 400 events are 40 MB: one page of 200 rows was read, not the second. The other client's answers are two rows each.
-    assert.equal(server.store.rowsRead, 200 + 20 * 2);
+    // 400 events are 40 MB: what the kernel takes for a socket was read, and a little more. The other client's answers
+    // are two rows each.
+    const rowsRead = server.store.rowsRead - 20 * 2;
+    assert.ok(rowsRead > 0 && rowsRead < 150, `${rowsRead} rows`);
     socket.on("data", (data: Buffer) => {
       bytes += data.length;
     });

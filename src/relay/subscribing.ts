@@ -28,14 +28,20 @@ export class Subscribing {
   }
 
   async subscribe(id: string, filters: readonly Filter[]): Promise<void> {
-    const { outbox, parts, live, queries } = this.#connection;
+    const { outbox, parts, live, queries, visit } = this.#connection;
     const limits = parts.limits();
     this.unsubscribe(id);
     const values = filters.reduce((sum, filter) => sum + valuesOf(filter), 0);
     const bytes = subscriptionBytes + filters.reduce((sum, filter) => sum + bytesOf(filter), 0);
     const refusal = this.#mayOpen(filters.length, values, bytes, limits);
     if (refusal) return outbox.send(closedBy(id, refusal));
-    const subscription = new Subscription(id, filters, { store: parts.store, live, outbox, limits });
+    const subscription = new Subscription(id, filters, {
+      store: parts.store,
+      live,
+      outbox,
+      limits,
+      answers: visit.answers,
+    });
     this.#open.set(id, { subscription, values, filters: filters.length, bytes });
     this.#values += values;
     this.#filters += filters.length;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
 import type { NostrEvent } from "../nostr/event.js";
 import { type Filter, matcherOf, parseFilter } from "../nostr/filter.js";
@@ -74,4 +75,24 @@ test("finds exactly the owners a scan of all filters finds, each once, while own
     }),
     { numRuns: 500 },
   );
+});
+
+test("an owner that leaves with very many values is not found from then on, and may come again at once", async () => {
+  const index = new SubscriptionIndex<object>();
+  const wanted = { id: "x", pubkey: hex(1), kind: 1, created_at: 1, tags: [["e", "9:0"]] } as unknown as NostrEvent;
+  const filters: Filter[] = Array.from({ length: 10 }, (_, filter) => ({
+    tags: new Map([["e", Array.from({ length: 5_000 }, (_, value) => `${filter}:${value}`)]]),
+  }));
+  const [leaves, stays] = [{}, {}];
+  index.add(leaves, filters);
+  index.add(stays, filters.slice(9));
+  index.remove(leaves);
+  assert.deepEqual(index.match(wanted), [stays]);
+  index.add(leaves, filters);
+  assert.deepEqual(new Set(index.match(wanted)), new Set([stays, leaves]));
+  for (let turn = 0; turn < 12; turn++) await nextTurn();
+  assert.deepEqual(new Set(index.match(wanted)), new Set([stays, leaves]));
+  index.remove(leaves);
+  index.remove(stays);
+  assert.deepEqual(index.match(wanted), []);
 });

@@ -4,12 +4,15 @@
 
 import type { NostrEvent } from "../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../nostr/filter.js";
+import { valuesOf } from "./messages.js";
 
 /** One owner's filters; `seenIn` is the last match it was found in, so that it is found once. */
 interface Place<Owner> {
   readonly owner: Owner;
   readonly filed: Filed<Owner>[];
   seenIn: number;
+  /** Its owner has left: what is still filed of it finds nobody. */
+  isGone: boolean;
 }
 
 interface Filed<Owner> {
@@ -24,6 +27,7 @@ interface Filed<Owner> {
 }
 
 const fewKinds = 8;
+const valuesATurn = 5_000;
 
 /** Filters filed under one value; `visitedIn` is the last match that came here: an event may have a tag thousands of times. */
 class Crowd<Owner> extends Set<Filed<Owner>> {
@@ -45,6 +49,8 @@ export class SubscriptionIndex<Owner extends object> {
   readonly #everything = new Crowd<Owner>();
   #matches = 0;
   #found: Owner[] = [];
+  readonly #leaving: Filed<Owner>[] = [];
+  #isClearing = false;
 
   get size(): number {
     return this.#byOwner.size;
@@ -52,7 +58,7 @@ export class SubscriptionIndex<Owner extends object> {
 
   add(owner: Owner, filters: readonly Filter[]): void {
     this.remove(owner);
-    const place: Place<Owner> = { owner, filed: [], seenIn: 0 };
+    const place: Place<Owner> = { owner, filed: [], seenIn: 0, isGone: false };
     this.#byOwner.set(owner, place);
     for (const filter of filters) {
       if (matchesNothing(filter)) continue;
@@ -64,8 +70,25 @@ export class SubscriptionIndex<Owner extends object> {
   }
 
   remove(owner: Owner): void {
-    for (const one of this.#byOwner.get(owner)?.filed ?? []) this.#file(one, take);
+    const place = this.#byOwner.get(owner);
+    if (!place) return;
     this.#byOwner.delete(owner);
+    place.isGone = true;
+    this.#leaving.push(...place.filed);
+    if (!this.#isClearing) this.#clear();
+  }
+
+  /** A client that leaves may have hundreds of thousands of values: they are taken out a few thousand a turn. */
+  #clear(): void {
+    let values = 0;
+    while (values < valuesATurn) {
+      const one = this.#leaving.pop();
+      if (!one) break;
+      this.#file(one, take);
+      values += valuesOf(one.filter);
+    }
+    this.#isClearing = this.#leaving.length > 0;
+    if (this.#isClearing) setImmediate(() => this.#clear());
   }
 
   /** Each owner once, however many of its filters match. */
@@ -97,7 +120,7 @@ export class SubscriptionIndex<Owner extends object> {
 
   #look(one: Filed<Owner>, event: NostrEvent): void {
     const { place, kinds } = one;
-    if (place.seenIn === this.#matches || one.lookedAtIn === this.#matches) return;
+    if (place.isGone || place.seenIn === this.#matches || one.lookedAtIn === this.#matches) return;
     if (kinds !== undefined && !kinds.includes(event.kind)) return;
     one.lookedAtIn = this.#matches;
     if (!one.matches(event)) return;

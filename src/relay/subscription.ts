@@ -2,6 +2,7 @@
 // then EOSE, then what came after it: from a bounded buffer, or, if that overflowed, read again from the feed.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { LoopTurns } from "../base/loop-turns.js";
 import { type Filter, type Matcher, matcherOf } from "../nostr/filter.js";
 import type { Sequence, Store } from "../store/port.js";
 import { noLongerWanted } from "./connection.js";
@@ -19,6 +20,8 @@ export interface SubscriptionParts {
   readonly live: Live;
   readonly outbox: Outbox;
   readonly limits: RelayLimits;
+  /** Of all stored answers to the same address. */
+  readonly answers: LoopTurns;
 }
 
 export class Subscription implements LiveListener {
@@ -89,7 +92,8 @@ export class Subscription implements LiveListener {
 
   async #sendStored(answer: StoredAnswer, signal: AbortSignal): Promise<void> {
     const { store, outbox, limits } = this.#parts;
-    const options = { upTo: this.#boundary, pageRows: limits.pageRows, passingRows: true, signal };
+    const beforePage = (): Promise<void> | undefined => this.#roomForPage();
+    const options = { upTo: this.#boundary, pageRows: limits.pageRows, passingRows: true, beforePage, signal };
     let sliceEndsMs = performance.now() + sliceMs;
     for await (const page of store.query(answer.filters, options)) {
       for (const row of page) {
@@ -99,16 +103,21 @@ export class Subscription implements LiveListener {
           await nextTurn();
           sliceEndsMs = performance.now() + sliceMs;
         }
-        const room = outbox.roomToRead(limits.pauseAtBytes);
-        if (room) await room;
         if (signal.aborted) return;
       }
     }
   }
 
+  /** Pages are handed over whole, so that all that waits for a slow reader is counted as what waits for it. */
+  #roomForPage(): Promise<void> | undefined {
+    const { outbox, limits, answers } = this.#parts;
+    const room = outbox.roomToRead(limits.pauseAtBytes);
+    return room ? room.then(() => answers.begin(performance.now())) : answers.begin(performance.now());
+  }
+
   /** Reads the feed from the dividing line until it has caught up with what is offered. */
   async #catchUp(signal: AbortSignal): Promise<void> {
-    const { store, live, outbox, limits } = this.#parts;
+    const { store, live } = this.#parts;
     const matchers: Matcher[] = this.#filters
       .filter((filter) => filter.search === undefined)
       .map((filter) => matcherOf(filter, "often"));
@@ -116,16 +125,14 @@ export class Subscription implements LiveListener {
     const stopReading = () => reading.abort(noLongerWanted);
     signal.addEventListener("abort", stopReading, { once: true });
     try {
-      for await (const entries of store.feed(this.#sentUpTo, reading.signal)) {
+      for await (const entries of store.feed(this.#sentUpTo, reading.signal, () => this.#roomForPage())) {
         for (const entry of entries) {
           if (entry.type === "stored" && matchers.some((matches) => matches(entry.event))) {
             this.#deliver(live.eventOf(entry.seq, entry.event));
           }
           this.#sentUpTo = Math.max(this.#sentUpTo, entry.seq);
-          const room = outbox.roomToRead(limits.pauseAtBytes);
-          if (room) await room;
-          if (signal.aborted) return;
         }
+        if (signal.aborted) return;
         // No await between this look and going live: what is committed later is offered.
         if (this.#sentUpTo >= live.position) {
           this.#isLive = true;

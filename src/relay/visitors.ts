@@ -4,6 +4,7 @@
 import { ipGroup } from "../base/budget/address-group.js";
 import { perMinute, perSecond, TokenBucket } from "../base/budget/rates.js";
 import type { Clock } from "../base/clock.js";
+import { LoopTurns } from "../base/loop-turns.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { RelayLimits } from "./limits.js";
 
@@ -12,9 +13,12 @@ interface Visitor {
   readonly events: TokenBucket;
   readonly badFrames: TokenBucket;
   readonly bytes: TokenBucket;
+  readonly answers: LoopTurns;
 }
 
 export interface Visit {
+  /** Of the stored answers to the address: hundreds that begin at once would hold up everybody. */
+  readonly answers: LoopTurns;
   /** Whether the address may send another event now. */
   readonly maySendEvents: boolean;
   /** Takes an event from the address's rate, as many times as it is work. */
@@ -34,6 +38,10 @@ class Presence implements Visit {
   constructor(visitors: Visitors, visitor: Visitor) {
     this.#visitors = visitors;
     this.#visitor = visitor;
+  }
+
+  get answers(): LoopTurns {
+    return this.#visitor.answers;
   }
 
   get maySendEvents(): boolean {
@@ -110,6 +118,7 @@ export class Visitors {
         events: new TokenBucket(perMinute(eventsPerMinutePerIp), nowMs),
         badFrames: new TokenBucket(perMinute(badFramesPerMinutePerIp), nowMs),
         bytes: new TokenBucket(perSecond(bytesPerSecondPerIp), nowMs),
+        answers: new LoopTurns(),
       };
       this.#byGroup.set(group, visitor);
     }

@@ -60,6 +60,9 @@ export type FeedEntry =
       readonly cause: RemovalCause;
     };
 
+/** Who reads pages makes room for the next one: a promise is waited for. */
+export type BeforePage = () => Promise<void> | undefined;
+
 export interface QueryOptions {
   /** At most this many events in all (after each filter's own `limit`). */
   readonly limit?: number;
@@ -69,6 +72,8 @@ export interface QueryOptions {
   readonly pageRows?: number;
   /** Rows are valid only until the next page is asked for: for a reader who copies them, whose answers may be large. */
   readonly passingRows?: boolean;
+  /** Waited for before each page is read, if it answers a promise. No row is held meanwhile. */
+  readonly beforePage?: BeforePage;
   readonly signal?: AbortSignal;
 }
 
@@ -152,8 +157,11 @@ export interface Store extends Reader {
   transact<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Number of the newest change that readers can see. */
   readonly position: Sequence;
-  /** All changes after `after`: first history, then live, without gap. Entries of removed events are skipped. */
-  feed(after: Sequence, signal: AbortSignal): FeedSubscription;
+  /**
+   * All changes after `after`: first history, then live, without gap. Entries of removed events are skipped.
+   * `beforePage` is waited for before each page is read, if it answers a promise; no entry is held meanwhile.
+   */
+  feed(after: Sequence, signal: AbortSignal, beforePage?: BeforePage): FeedSubscription;
   /**
    * Calls back synchronously after each commit, with what it changed, before `transact` resolves. For the live
    * path of the relay: the callback must be quick and must not throw.

@@ -42,7 +42,7 @@ export function watchedStore(clock: Clock): WatchedStore {
     get position() {
       return store.position;
     },
-    feed: (after, signal) => store.feed(after, signal),
+    feed: (after, signal, beforePage) => store.feed(after, signal, beforePage),
     onCommit: (listener) => store.onCommit(listener),
     timedIds: (filter, cap, signal) => store.timedIds(filter, cap, signal),
     sweepExpired: (nowSeconds, alongside) => store.sweepExpired(nowSeconds, alongside),

@@ -89,12 +89,12 @@ export const relaySettings = {
   NGIT_SEND_MAX_BYTES: limit(bytes({ min: 65_536 }), "32MiB", "Unsent bytes at which a connection is closed."),
   NGIT_SEND_TOTAL_MAX_BYTES: limit(
     atLeastOneMebibyte,
-    "128MiB",
+    "96MiB",
     "Unsent bytes of all connections at which the slowest are closed; a third of it for one IP.",
   ),
   NGIT_RECEIVE_TOTAL_MAX_BYTES: limit(
     bytes({ min: 2 ** 24 }),
-    "96MiB",
+    "64MiB",
     "Unfinished and unanswered messages of all connections, in bytes; a third of it for one IP.",
   ),
   NGIT_FILTERS_TOTAL_MAX_BYTES: limit(

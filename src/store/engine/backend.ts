@@ -26,8 +26,6 @@ export interface DiskRow extends StoredRow, Entry, NostrEvent {
   readonly id: EventId;
   readonly created_at: number;
   readonly expiration: number | undefined;
-  /** The same row in memory of its own. */
-  kept(): DiskRow;
   /** Whether the JSON text contains these bytes. */
   hasText(text: Buffer): boolean;
 }

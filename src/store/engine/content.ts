@@ -1,12 +1,12 @@
 // What is stored, as seen from a position: the layers in memory over the backend. All look-ups by sequence, id and
 // address go through here, so that "removed" and "not committed yet" are judged in one place.
 
+import { LoopTurns } from "../../base/loop-turns.js";
 import type { EventId } from "../../nostr/ids.js";
 import type { Sequence } from "../port.js";
 import type { Backend, DiskRow, Layers } from "./backend.js";
 import { PageMemories, type PageMemory } from "./page-memory.js";
 import { Row } from "./row.js";
-import { Turns } from "./slices.js";
 import type { MergedStreams } from "./streams.js";
 import { VanishingAuthors } from "./vanishing.js";
 
@@ -33,7 +33,7 @@ class AskedRows {
 }
 
 export class Content {
-  readonly turns = new Turns();
+  readonly turns = new LoopTurns();
   readonly pageMemories = new PageMemories();
   readonly #asked = new AskedRows();
   readonly vanishing: VanishingAuthors;

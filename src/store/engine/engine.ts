@@ -4,7 +4,16 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../base/clock.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
-import type { FeedEntry, FeedSubscription, Sequence, Store, StoreStats, TimedIds, Transaction } from "../port.js";
+import type {
+  BeforePage,
+  FeedEntry,
+  FeedSubscription,
+  Sequence,
+  Store,
+  StoreStats,
+  TimedIds,
+  Transaction,
+} from "../port.js";
 import type { Backend, Layers } from "./backend.js";
 import { Content } from "./content.js";
 import { collectTimedIds } from "./counting.js";
@@ -78,8 +87,8 @@ export class EngineStore extends Reading implements Store {
     return this.#writer.transact(work);
   }
 
-  feed(after: Sequence, signal: AbortSignal): FeedSubscription {
-    return this.#feed.subscribe(after, signal);
+  feed(after: Sequence, signal: AbortSignal, beforePage?: BeforePage): FeedSubscription {
+    return this.#feed.subscribe(after, signal, beforePage);
   }
 
   onCommit(listener: (entries: readonly FeedEntry[]) => void): () => void {

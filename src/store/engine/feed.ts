@@ -1,12 +1,14 @@
 // The feed: every subscriber reads the log at his own pace and waits at its end. Nothing is buffered for anybody, so
 // a slow one costs nothing; recent changes are still in memory and cost no disk.
 
-import type { FeedEntry, FeedSubscription, Sequence } from "../port.js";
+import type { BeforePage, FeedEntry, FeedSubscription, Sequence } from "../port.js";
 import type { Content } from "./content.js";
 
 const pageEntries = 500;
 /** A page ends early here: five hundred events may be as many megabytes (threats row 34). */
 const pageBytes = 1 << 20;
+/** For readers of whom there may be thousands at once. */
+const smallPageBytes = 256 * 1024;
 
 export interface FeedParts {
   readonly content: Content;
@@ -17,6 +19,7 @@ export interface FeedParts {
 interface Reader {
   reached: Sequence;
   readonly signal: AbortSignal;
+  readonly beforePage: BeforePage | undefined;
 }
 
 export class Feed {
@@ -38,8 +41,8 @@ export class Feed {
     return reading.reduce((least, { reached }) => Math.min(least, reached), this.parts.position());
   }
 
-  subscribe(after: Sequence, signal: AbortSignal): FeedSubscription {
-    return { [Symbol.asyncIterator]: () => this.#read({ reached: after, signal }) };
+  subscribe(after: Sequence, signal: AbortSignal, beforePage?: BeforePage): FeedSubscription {
+    return { [Symbol.asyncIterator]: () => this.#read({ reached: after, signal, beforePage }) };
   }
 
   async *#read(reader: Reader): AsyncGenerator<readonly FeedEntry[]> {
@@ -52,18 +55,23 @@ export class Feed {
   }
 
   async *#pages(reader: Reader): AsyncGenerator<readonly FeedEntry[]> {
-    const { signal } = reader;
+    const { signal, beforePage } = reader;
     while (!signal.aborted && !this.parts.isClosed()) {
       const position = this.parts.position();
       if (reader.reached >= position) {
         await this.#somethingNew(signal);
         continue;
       }
+      const room = beforePage?.();
+      if (room) {
+        await room;
+        if (signal.aborted || this.parts.isClosed()) return;
+      }
       const { records, reached: end } = this.parts.content.backend.log(
         reader.reached,
         position,
         pageEntries,
-        pageBytes,
+        beforePage ? smallPageBytes : pageBytes,
       );
       const page = records.map(
         (record): FeedEntry =>

@@ -4,7 +4,7 @@
 import type { NostrEvent } from "../../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../../nostr/filter.js";
 import { searchMatcher } from "../../nostr/search.js";
-import type { Sequence, StoredRow } from "../port.js";
+import type { BeforePage, Sequence, StoredRow } from "../port.js";
 import type { DiskRow } from "./backend.js";
 import type { AnyRow, Content } from "./content.js";
 import { compareEntries, type Entry } from "./order.js";
@@ -124,13 +124,17 @@ class FilterCursor {
   readonly #matches: RowMatcher;
   readonly #isWanted: ((header: DiskRow) => boolean) | undefined;
   #left: number;
+  /** Found before, and not in memory any more. */
+  #again: Entry | undefined;
+  #headEntry: Entry | undefined;
   head: AnyRow | undefined;
   isDone = false;
+  /** Where rows are read into; changed from page to page. */
+  memory: PageMemory | undefined;
 
   constructor(
     readonly sight: Sight,
     filter: Filter,
-    readonly memory: PageMemory | undefined,
   ) {
     const plan = planOf(filter);
     this.#candidates = new Candidates(sight, filter, plan);
@@ -144,7 +148,9 @@ class FilterCursor {
     while (!this.head && !this.isDone) {
       if (slice.isOver()) return false;
       if (!this.#candidates.open()) continue;
-      const entry = this.#left > 0 ? this.#candidates.next() : undefined;
+      const entry = this.#left > 0 ? (this.#again ?? this.#candidates.next()) : undefined;
+      this.#again = undefined;
+      this.#headEntry = entry;
       if (!entry) this.isDone = true;
       else this.head = this.#judge(entry);
     }
@@ -166,9 +172,12 @@ class FilterCursor {
     return undefined;
   }
 
-  /** The memory is about to be used for the next page: what was found and not answered yet leaves it. */
+  /** The page is over, and its memory goes: what was found and not answered yet is read again for the next. */
   leaveMemory(): void {
-    if (this.memory && this.head && !(this.head instanceof Row)) this.head = this.head.kept();
+    this.memory = undefined;
+    if (!this.head || this.head instanceof Row) return;
+    this.#again = this.#headEntry;
+    this.head = undefined;
   }
 }
 
@@ -176,59 +185,52 @@ export interface QueryBounds {
   readonly limit: number;
   readonly pageRows: number;
   readonly passingRows: boolean;
+  readonly beforePage?: BeforePage | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
 export async function* queryPages(
   sight: Sight,
   filters: readonly Filter[],
-  bounds: QueryBounds,
+  { limit, pageRows, passingRows, beforePage, signal }: QueryBounds,
   slice: Slice,
 ): AsyncGenerator<readonly StoredRow[]> {
-  bounds.signal?.throwIfAborted();
-  const memories = sight.content.pageMemories;
-  const memory = bounds.passingRows ? memories.borrow() : undefined;
-  try {
-    yield* pagesIn(memory, sight, filters, bounds, slice);
-  } finally {
-    if (memory) memories.giveBack(memory);
-  }
-}
-
-async function* pagesIn(
-  memory: PageMemory | undefined,
-  sight: Sight,
-  filters: readonly Filter[],
-  { limit, pageRows, signal }: QueryBounds,
-  slice: Slice,
-): AsyncGenerator<readonly StoredRow[]> {
+  signal?.throwIfAborted();
   const wanted = filters.filter((filter) => !matchesNothing(filter));
-  const cursors = wanted.map((filter) => new FilterCursor(sight, filter, memory));
-  let page: StoredRow[] = [];
-  let pageBytes = 0;
+  const cursors = wanted.map((filter) => new FilterCursor(sight, filter));
+  const memories = sight.content.pageMemories;
   let left = limit;
-  while (left > 0) {
-    const row = nextRow(cursors, slice);
-    if (row === "later") {
-      await slice.rest(signal);
-      continue;
-    }
-    if (!row) break;
-    page.push(row);
-    // What is in memory anyway costs nothing more.
-    if (!(row instanceof Row)) pageBytes += row.json.length;
-    left--;
-    if (page.length === pageRows || pageBytes >= maxPageBytes) {
-      yield page;
-      page = [];
-      pageBytes = 0;
-      if (left === 0) return;
+  for (;;) {
+    // Nothing is held while a reader makes room: a thousand of them may take as long as they like.
+    const room = beforePage?.();
+    if (room) await room;
+    signal?.throwIfAborted();
+    const memory = passingRows ? memories.borrow() : undefined;
+    try {
+      for (const cursor of cursors) cursor.memory = memory;
+      const page: StoredRow[] = [];
+      let pageBytes = 0;
+      let isLast = false;
+      while (page.length < pageRows && pageBytes < maxPageBytes) {
+        const row = left > 0 ? nextRow(cursors, slice) : undefined;
+        if (row === "later") await slice.rest(signal);
+        else if (!row) {
+          isLast = true;
+          break;
+        } else {
+          page.push(row);
+          pageBytes += row.size;
+          left--;
+        }
+      }
+      if (page.length > 0) yield page;
+      if (isLast || left === 0) return;
       for (const cursor of cursors) cursor.leaveMemory();
-      memory?.reuse();
-      await slice.rest(signal);
+    } finally {
+      if (memory) memories.giveBack(memory);
     }
+    await slice.rest(signal);
   }
-  if (page.length > 0) yield page;
 }
 
 function nextRow(cursors: readonly FilterCursor[], slice: Slice): AnyRow | "later" | undefined {

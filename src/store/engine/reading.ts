@@ -56,6 +56,7 @@ export abstract class Reading implements Reader {
       limit: options.limit ?? Number.POSITIVE_INFINITY,
       pageRows: options.pageRows ?? defaultPageRows,
       passingRows: options.passingRows ?? false,
+      beforePage: options.beforePage,
       signal: options.signal,
     };
     for await (const page of queryPages(

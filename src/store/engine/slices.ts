@@ -2,27 +2,10 @@
 // so that a small question waits for one slice and not for all of them (performance.md, P2).
 
 import type { Clock } from "../../base/clock.js";
+import type { LoopTurns } from "../../base/loop-turns.js";
 
 const sliceMs = 3;
 const lookBetween = 16;
-
-/** Who rests, in the order they came. One a store. */
-export class Turns {
-  readonly #resting: (() => void)[] = [];
-
-  rest(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#resting.push(resolve);
-      if (this.#resting.length === 1) setImmediate(() => this.#resumeOne());
-    });
-  }
-
-  #resumeOne(): void {
-    this.#resting.shift()?.();
-    // An immediate made by an immediate runs in the next turn, after what has arrived meanwhile.
-    if (this.#resting.length > 0) setImmediate(() => this.#resumeOne());
-  }
-}
 
 /** Says when a long computation should let others run. */
 export class Slice {
@@ -31,7 +14,7 @@ export class Slice {
 
   constructor(
     readonly clock: Clock,
-    readonly turns: Turns,
+    readonly turns: LoopTurns,
   ) {
     this.#startedMs = clock.monotonicMs();
   }

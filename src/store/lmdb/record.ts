@@ -52,10 +52,6 @@ export class LogRow implements DiskRow {
     readonly record: Buffer,
   ) {}
 
-  kept(): LogRow {
-    return new LogRow(this.seq, Buffer.from(this.record));
-  }
-
   get created_at(): number {
     return this.record.readDoubleBE(timeOffset);
   }

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { Turns } from "./slices.js";
+import { LoopTurns } from "./loop-turns.js";
 
 test("however many rest, each turn of the event loop resumes one, in the order they came", async () => {
-  const turns = new Turns();
+  const turns = new LoopTurns();
   const resumed: string[] = [];
   const rests = ["a", "b", "c"].map((name) => turns.rest().then(() => resumed.push(name)));
   const seen: number[] = [];
@@ -18,7 +18,7 @@ test("however many rest, each turn of the event loop resumes one, in the order t
 });
 
 test("who rests again goes behind the others", async () => {
-  const turns = new Turns();
+  const turns = new LoopTurns();
   const order: string[] = [];
   const walk = async (name: string): Promise<void> => {
     for (let step = 0; step < 3; step++) {
@@ -28,4 +28,24 @@ test("who rests again goes behind the others", async () => {
   };
   await Promise.all([walk("a"), walk("b")]);
   assert.equal(order.join(""), "ababab");
+});
+
+test("who begins late in a turn of the event loop waits for a turn of its own", async () => {
+  const turns = new LoopTurns();
+  const begun: string[] = [];
+  const begin = async (name: string, nowMs: number): Promise<void> => {
+    await turns.begin(nowMs);
+    begun.push(name);
+  };
+  assert.equal(turns.begin(100), undefined);
+  assert.equal(turns.begin(103), undefined);
+  const waiting = [begin("a", 103.5), begin("b", 103.5)];
+  await Promise.resolve();
+  assert.deepEqual(begun, []);
+  await nextTurn();
+  assert.deepEqual(begun, ["a"]);
+  await Promise.all(waiting);
+  assert.deepEqual(begun, ["a", "b"]);
+  await nextTurn();
+  assert.equal(turns.begin(200), undefined);
 });

@@ -1,0 +1,35 @@
+// Work that could hold up the event loop takes turns on it: each turn of the loop resumes one who waits, however many do.
+
+const momentMs = 3;
+
+export class LoopTurns {
+  readonly #resting: (() => void)[] = [];
+  /** When the first came in this turn of the loop. */
+  #begunMs: number | undefined;
+
+  /** Resolves in a later turn, after all who came before. */
+  rest(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#resting.push(resolve);
+      if (this.#resting.length === 1) setImmediate(() => this.#resumeOne());
+    });
+  }
+
+  /** Who comes while this turn has lasted for a moment only goes at once (undefined); others wait for turns of their own. */
+  begin(nowMs: number): Promise<void> | undefined {
+    if (this.#resting.length > 0) return this.rest();
+    if (this.#begunMs === undefined) {
+      this.#begunMs = nowMs;
+      setImmediate(() => {
+        this.#begunMs = undefined;
+      });
+    }
+    return nowMs - this.#begunMs <= momentMs ? undefined : this.rest();
+  }
+
+  #resumeOne(): void {
+    this.#resting.shift()?.();
+    // An immediate made by an immediate runs in the next turn, after what has arrived meanwhile.
+    if (this.#resting.length > 0) setImmediate(() => this.#resumeOne());
+  }
+}
