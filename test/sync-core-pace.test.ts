@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { announcing, Driver, issue } from "../src/sync/core/testing/driver.js";
+import { announcing, Driver, event, id, issue } from "../src/sync/core/testing/driver.js";
 
 const relay = "a.example";
 const minute = 60_000;
@@ -70,5 +70,69 @@ describe("requests", () => {
         : driver.from(relay, "subscriptionClosed", { subscription, message: "error: not now" }),
     );
     assert.ok(Math.max(...counts.slice(2)) <= 200, counts.join(" "));
+  });
+
+  /** Sends page after page of one older event each, and fails before the end. */
+  function failingAfter(driver: Driver, pages: number): (subscription: string) => void {
+    let asked = 0;
+    return (subscription) => {
+      if (subscription.startsWith("l")) return void driver.from(relay, "eose", { subscription });
+      asked += 1;
+      if (asked % pages === 0) {
+        driver.from(relay, "subscriptionClosed", { subscription, message: "error: not now" });
+        return;
+      }
+      const comment = event(`page ${asked}`, 1111, [["e", id("new")]], { created_at: 1_600_000_000 - asked });
+      driver.from(relay, "event", { subscription, event: comment });
+      driver.from(relay, "eose", { subscription });
+    };
+  }
+
+  it("of what failed once are spread from the first retry on", () => {
+    const driver = live(1);
+    const from = driver.said.length;
+    driver.tell({ type: "accepted", event: issue("new", "ann", "tool") });
+    const counts = perMinute(driver, 3, failingAfter(driver, 70), from);
+    assert.ok(counts[0]! > 70, "the first time comes as fast as the relay answers");
+    assert.ok(Math.max(...counts) <= 200, counts.join(" "));
+  });
+
+  it("of what a lost link cut off are spread when they are asked again", () => {
+    const driver = live(1);
+    driver.tell({ type: "accepted", event: issue("new", "ann", "tool") });
+    const answer = failingAfter(driver, 1000);
+    let from = driver.said.length;
+    driver.advance(5000);
+    let [asked, lastLossMs] = [0, 0];
+    const beganMs = driver.nowMs;
+    while (driver.nowMs < beganMs + minute) {
+      for (let ofLink = 0; from < driver.said.length; from++) {
+        const command = driver.said[from]!;
+        if (command.type === "connect") driver.connect(relay);
+        if (command.type !== "subscribe") continue;
+        asked += 1;
+        ofLink += 1;
+        if (ofLink < 70) answer(command.subscription);
+        else if (driver.nowMs > lastLossMs) {
+          lastLossMs = driver.nowMs;
+          driver.from(relay, "closed");
+        }
+      }
+      driver.advance(1000);
+    }
+    assert.ok(asked > 70, "the first time comes as fast as the relay answers");
+    assert.ok(asked <= 200, `${asked}`);
+  });
+
+  it("of a quick reconnect are spread although something new is asked for too", () => {
+    const driver = live(10_000);
+    driver.from(relay, "closed");
+    driver.tell({ type: "accepted", event: issue("new", "ann", "tool") });
+    driver.advance(10_000);
+    const from = driver.said.length;
+    driver.connect(relay);
+    const counts = perMinute(driver, 5, (subscription) => driver.from(relay, "eose", { subscription }), from);
+    assert.ok(Math.max(...counts) <= 200, counts.join(" "));
+    assert.equal(driver.relay(relay)?.confirmedItems, driver.relay(relay)?.items);
   });
 });

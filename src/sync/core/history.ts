@@ -5,7 +5,7 @@ import { nextLayer, takeAction, takeGroup } from "./actions.js";
 import { isSyncing } from "./connection.js";
 import { tagsOf, valuesOf } from "./filters.js";
 import { hasTurn } from "./full-syncs.js";
-import { type Item, type Layer, layers } from "./items.js";
+import { failuresOf, type Item, type Layer, layers } from "./items.js";
 import { type Asked, type Job, Query, type Related, type Sweep } from "./job.js";
 import { putBack, takeRelated } from "./layer-four.js";
 import { takeOwed } from "./owed.js";
@@ -21,6 +21,7 @@ function addJob(state: SyncState, relay: Relay, step: Step, parts: JobParts): tr
   relay.jobs.push({
     id: state.nextJob++,
     startedMs: step.now.monotonicMs,
+    isRetry: parts.kind === "batch" && parts.items.some((item) => failuresOf(relay.items.get(item)) > 0),
     barred: new Set(),
     ended: [],
     unpageable: false,
@@ -117,9 +118,9 @@ const hasWork = (relay: Relay): boolean =>
   relay.deletions.startedWallMs !== undefined ||
   nextLayer(relay) !== undefined;
 
-/** What fails again and again, and what is only looked at once more, is asked for in turns. */
+/** What failed before, and what is only looked at once more, is asked for in turns. */
 function pacedUntilMs(state: SyncState, relay: Relay): number {
-  const isForTheFirstTime = isSyncing(relay) && relay.failedItems === 0;
+  const isForTheFirstTime = isSyncing(relay) && relay.jobs.every((job) => job.kind === "batch" && !job.isRetry);
   return relay.isInFullSync || isForTheFirstTime ? 0 : nextTurnMs(state, relay);
 }
 

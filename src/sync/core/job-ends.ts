@@ -113,7 +113,7 @@ export function reviveRetries(state: SyncState, relay: Relay, nowMs: number): vo
   relay.retries = relay.retries.filter((retry) => retry.dueMs > nowMs);
 }
 
-/** The link is gone: pending is dropped, its items are new. */
+/** The link is gone: pending is dropped, its items are new, and not asked for the first time any more. */
 export function dropJobs(state: SyncState, relay: Relay): void {
   cutRounds(relay);
   for (const job of relay.jobs) {
@@ -121,7 +121,10 @@ export function dropJobs(state: SyncState, relay: Relay): void {
     putBackOwed(state, relay, job);
     if (job.kind !== "batch") continue;
     for (const item of job.items) {
-      if (phaseOf(relay.items.get(item)) === phases.pending) makeFresh(state, relay, item);
+      const word = relay.items.get(item);
+      if (phaseOf(word) !== phases.pending) continue;
+      setPhase(state, relay, item, phases.pending, Math.max(failuresOf(word), 1));
+      makeFresh(state, relay, item);
     }
   }
   relay.jobs = [];

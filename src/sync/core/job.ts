@@ -92,6 +92,8 @@ export interface Job {
   readonly items: readonly Item[];
   readonly source: EventSource;
   readonly startedMs: number;
+  /** A batch with items that failed before. */
+  readonly isRetry: boolean;
   readonly sweep: Sweep | undefined;
   readonly related: Related | undefined;
   /** Of a direct job. */
