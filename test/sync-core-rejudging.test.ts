@@ -81,6 +81,15 @@ describe("what may be welcome now", () => {
     assert.deepEqual([...compared(driver, 30 * minute)], []);
   });
 
+  it("a relay whose full sync began after the lists changed is not compared once more", () => {
+    const driver = live({ dailyMinMs: 30_000, dailyMaxMs: 30_000 });
+    Object.assign(driver.config, { dailyMinMs: 1e12, dailyMaxMs: 1e12 });
+    driver.tell({ type: "listsChanged" });
+    assert.deepEqual([...compared(driver, 30 * minute)], [[relay, 1]]);
+    driver.tell({ type: "listsChanged" });
+    assert.deepEqual([...compared(driver, 30 * minute)], [[relay, 1]], "the next change is one after it");
+  });
+
   it("a hundred changes of lists are no hundred comparisons", () => {
     const driver = live();
     let count = 0;

@@ -67,6 +67,7 @@ export function listsChanged(state: SyncState, archive: boolean, step: Step): vo
   const { remembered } = state;
   fetchCold(state, remembered.takeRefused(byLists, step.out), step);
   state.listsChanged = true;
+  state.listsChangedMs = step.now.monotonicMs;
   if (!archive) return;
   // What did not list us may be mirrored now: announcements are asked for again, new services followed from now on.
   remembered.takeRefused(new Set(["service-not-listed"]), step.out);
@@ -90,7 +91,8 @@ export function compareAfterLists(state: SyncState, step: Step): void {
   }
   for (const relay of [...toCompare].slice(0, config.relaysComparedAtOnce)) {
     toCompare.delete(relay);
-    if (!relay.forgotten) compareAnnouncements(state, relay);
+    // A full sync begun since then asks for all announcements anyway.
+    if (!relay.forgotten && relay.lastFullMs <= state.listsChangedMs) compareAnnouncements(state, relay);
   }
 }
 

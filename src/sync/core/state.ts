@@ -45,6 +45,7 @@ export class SyncState {
   pacedUntilMs = 0;
   /** rejudging.ts: the lists changed since announcements were last compared because of that. */
   listsChanged = false;
+  listsChangedMs = Number.NEGATIVE_INFINITY;
   listsComparedMs = Number.NEGATIVE_INFINITY;
   readonly toCompare = new Set<Relay>();
   nextName = 1;
