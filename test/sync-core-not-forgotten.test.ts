@@ -197,6 +197,31 @@ describe("ids that a relay claimed and did not deliver", () => {
     assert.equal(counted(), 1);
     assert.equal(driver.relay(relay)!.inStep, true);
   });
+
+  it("and that were given up keep it from being in step until a full sync has found nothing missing", () => {
+    const driver = new Driver();
+    driver.tell({ type: "accepted", event: repo, hosted: true });
+    driver.tell({ type: "replayEnded" });
+    driver.advance(5000);
+    let from = driver.said.length;
+    driver.connect(relay);
+    const { session } = only(driver.said, "reconcile").at(-1)!;
+    driver.from(relay, "reconciled", { session, missing: [id("one")], peerMissing: 0 });
+    const answered = (ms: number): void => {
+      for (const endMs = driver.nowMs + ms; driver.nowMs < endMs; driver.advance(minute)) {
+        const start = from;
+        from = driver.said.length;
+        driver.settle(relay, start);
+      }
+    };
+    answered(2 * hour);
+    assert.equal(only(driver.said, "log").filter(({ code }) => code === "ids-given-up").length, 1);
+    assert.equal(driver.relay(relay)!.inStep, false);
+    answered(20 * hour);
+    assert.equal(driver.relay(relay)!.inStep, false, "nobody has asked since");
+    answered(6 * hour);
+    assert.equal(driver.relay(relay)!.inStep, true, "the daily sync found nothing missing");
+  });
 });
 
 describe("an item's number that is used again while a job runs", () => {

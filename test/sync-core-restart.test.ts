@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Command, KeptRelay } from "../src/sync/core/messages.js";
-import { announcing, bootstrap, Driver, issue, only, subscribed } from "../src/sync/core/testing/driver.js";
+import { announcing, bootstrap, Driver, id, issue, only, subscribed } from "../src/sync/core/testing/driver.js";
 
 const relay = "a.example";
 const minute = 60_000;
@@ -75,6 +75,25 @@ describe("a restart", () => {
       Array.from({ length: 1 + 1 + 3 + 3 }, () => since),
     );
     assert.equal(driver.relay(relay)?.inStep, true);
+  });
+
+  it("while the relay owes what it said it has asks for everything", () => {
+    const before = stopped((driver) => {
+      const from = driver.said.length;
+      const another = issue("another", "ann", "tool");
+      driver.tell({ type: "accepted", event: another });
+      driver.advance(5000);
+      for (const { subscription } of subscribed(driver.said.slice(from), "l"))
+        driver.from(relay, "eose", { subscription });
+      const { session } = only(driver.said.slice(from), "reconcile")[0]!;
+      driver.from(relay, "reconciled", { session, missing: [id("promised")], peerMissing: 0 });
+      driver.settle(relay, from);
+      assert.equal(driver.relay(relay)?.inStep, false);
+      driver.tell({ type: "removed", id: another.id, cause: "deletion" });
+      driver.advance(5000);
+      driver.settle(relay, from);
+    });
+    assert.ok(isFull(restarted(before).said));
   });
 
   it("by a kill right after a full sync asks for the last hour too", () => {

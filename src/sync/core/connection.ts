@@ -92,6 +92,7 @@ export function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason,
   relay.round = reason === "daily" ? "daily" : "startup";
   relay.peerMissing = 0;
   relay.catchUpFailed = false;
+  relay.gaveUpIds = false;
   relay.resyncMs = Number.POSITIVE_INFINITY;
   relay.lastFullMs = step.now.monotonicMs;
   relay.nextDailyMs = nextDailyMs(state, step);

@@ -24,7 +24,8 @@ function isCaughtUp(relay: Relay, nowMs: number): boolean {
   const isOverdue = Object.values(relay.turns).some((turn) => turn.round || (turn.items > 0 && turn.dueMs <= nowMs));
   const asked = relay.jobs.length + relay.sweeps.length + relay.direct.length + relay.owed.length;
   const inFlight = asked + relay.offersInFlight;
-  return relay.status === "connected" && relay.good && !isOverdue && inFlight + relay.held.length === 0;
+  const isLive = relay.status === "connected" && relay.good && !relay.gaveUpIds;
+  return isLive && !isOverdue && inFlight + relay.held.length === 0;
 }
 
 /** A repository that has used up its day lacks what came after. */

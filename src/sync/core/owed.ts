@@ -19,10 +19,15 @@ export function takeOwed(relay: Relay, nowMs: number): Owed | undefined {
 export const owedDueMs = (relay: Relay, nowMs: number): number =>
   relay.owed.reduce((due, { dueMs }) => (dueMs > nowMs ? Math.min(due, dueMs) : due), Number.POSITIVE_INFINITY);
 
+/** The relay said that it has something which did not come. */
+export const lacksPromised = ({ gaveUpIds, owed, jobs }: Relay): boolean =>
+  gaveUpIds || owed.some(({ promised }) => promised) || jobs.some((job) => job.owed?.promised);
+
 function keep(state: SyncState, relay: Relay, owed: Owed): void {
   const kept = relay.owed.reduce((sum, { ids }) => sum + ids.length, 0);
   const ids = owed.ids.slice(0, Math.max(0, state.config.maxDirectIds - kept));
   if (ids.length > 0) relay.owed.push({ ...owed, ids });
+  if (ids.length < owed.ids.length) relay.gaveUpIds = true;
 }
 
 /** Asked for in vain: again after a while that grows. */
@@ -30,7 +35,10 @@ function askAgainLater(state: SyncState, relay: Relay, { ids, tries, promised }:
   const waitMs = state.config.owedDelaysMs[tries];
   if (waitMs !== undefined) {
     keep(state, relay, { ids, tries: tries + 1, promised, dueMs: step.now.monotonicMs + waitMs });
-  } else log(step, "warn", "ids-given-up", relay, { ids: ids.length });
+    return;
+  }
+  relay.gaveUpIds = true;
+  log(step, "warn", "ids-given-up", relay, { ids: ids.length });
 }
 
 /** The relay answered without these. */

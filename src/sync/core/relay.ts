@@ -176,6 +176,8 @@ export class Relay {
   retries: { readonly dueMs: number; readonly items: readonly Item[] }[] = [];
   direct: EventId[] = [];
   owed: Owed[] = [];
+  /** Since the last full sync: something is there and not here (owed.ts). */
+  gaveUpIds = false;
   /** The pause between two jobs ends. */
   nextJobMs = 0;
   /** Requests since the turn began (pace.ts). */

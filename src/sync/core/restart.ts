@@ -7,6 +7,7 @@ import { textOf } from "./filters.js";
 import { isInStep } from "./in-step.js";
 import { allStatesItem, layerOf, phases } from "./items.js";
 import type { KeptRelay } from "./messages.js";
+import { lacksPromised } from "./owed.js";
 import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { setPhase } from "./words.js";
@@ -38,8 +39,9 @@ export function keep(state: SyncState, relay: Relay, step: Step): void {
     const items = `${fingerprintOf(state, relay)} ${state.config.rules}`;
     relay.lastWhole = { wallMs: step.now.wallMs, items };
   }
-  // What our own trouble lost comes with a full sync, now or after the restart.
-  if (relay.resyncMs !== Number.POSITIVE_INFINITY) relay.lastWhole = undefined;
+  // What our own trouble lost, and what the relay said it has and did not send, comes with a full sync, now or after
+  // the restart.
+  if (lacksPromised(relay) || relay.resyncMs !== Number.POSITIVE_INFINITY) relay.lastWhole = undefined;
   const entry: KeptRelay = {
     ...(relay.fourDueMs > 0 && { fourDueWallMs: toWall(relay.fourDueMs, step) }),
     ...(relay.nextDailyMs < Number.POSITIVE_INFINITY && { dailyDueWallMs: toWall(relay.nextDailyMs, step) }),
