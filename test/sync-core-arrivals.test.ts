@@ -199,6 +199,40 @@ describe("events that arrive", () => {
       assert.equal(offers(announcing("ann", "tool", ["wss://a.example"], { raw: "again" })), 1);
     });
 
+    it("does not keep out what is about another repository too", () => {
+      const { driver, offers } = flooded();
+      const from = driver.said.length;
+      driver.tell({ type: "accepted", event: announcing("bob", "other", ["wss://a.example"]), hosted: true });
+      driver.advance(5000);
+      driver.settle(relay, from);
+      const aboutBoth = (name: string): NostrEvent =>
+        event(name, 1621, [
+          ["a", coordinate("ann", "tool")],
+          ["a", coordinate("bob", "other")],
+        ]);
+      assert.equal(offers(aboutBoth("both 1")), 1);
+      assert.equal(offers(aboutBoth("both 2")), 1);
+      assert.equal(offers(aboutBoth("both 3")), 0, "now both are over");
+      assert.equal(driver.relay(relay)?.inStep, false);
+    });
+
+    it("lets what waited for the last places of its day go to another repository it is about", () => {
+      const driver = live({ maxNewPerCoordinatePerDay: 1, dailyMinMs: 1e12, dailyMaxMs: 1e12 });
+      const from = driver.said.length;
+      driver.tell({ type: "accepted", event: announcing("bob", "other", ["wss://a.example"]), hosted: true });
+      driver.advance(5000);
+      driver.settle(relay, from);
+      const [first] = only(arrive(driver, comment("one")), "offerToIntake");
+      const both = event("both", 1111, [...comment("both").tags, ["A", coordinate("bob", "other")]]);
+      assert.deepEqual(only(arrive(driver, both), "offerToIntake"), [], "it has to wait");
+      const said = driver.tell({ ...first!, type: "verdict", outcome: { type: "stored" } });
+      assert.deepEqual(
+        only(said, "offerToIntake").map(({ event: { id } }) => id),
+        [both.id],
+      );
+      assert.equal(driver.relay(relay)?.offersInFlight, 1);
+    });
+
     it("by states alone ends at a budget of their own, for that author and identifier, until the next day", () => {
       const { driver, offers } = flooded();
       for (const name of ["s1", "s2", "s3"]) assert.equal(offers(state(name, "tool")), 1);

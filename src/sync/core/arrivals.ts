@@ -42,18 +42,26 @@ export function isAskedFor(state: SyncState, relay: Relay, event: NostrEvent, jo
   return authorKinds.includes(event.kind) && (job?.related?.authors.includes(event.pubkey) ?? false);
 }
 
-/** Whose budget an event counts against. */
-function accountOf({ wanted }: SyncState, event: NostrEvent): Account | undefined {
-  if (event.kind === kinds.state || event.kind === kinds.announcement)
-    return { author: event.pubkey, identifier: tagValue(event, "d") ?? "" };
+/** Every repository that an event is about. */
+function* coordinatesOf({ wanted }: SyncState, event: NostrEvent): Iterable<string> {
   for (const [name, value] of event.tags) {
     if (name === undefined || value === undefined) continue;
-    if (addressTag.test(name) && wanted.repos.has(value)) return { coordinate: value };
+    if (addressTag.test(name) && wanted.repos.has(value)) yield value;
     const root = idTag.test(name) ? wanted.rootNumber(value) : undefined;
-    const repo = root === undefined ? undefined : wanted.reposOfRoot(root)[0];
-    if (repo) return { coordinate: repo.coordinate };
+    if (root !== undefined) for (const { coordinate } of wanted.reposOfRoot(root)) yield coordinate;
   }
-  return undefined;
+}
+
+/** Whose budget an event counts against: a flood on one repository must not keep it from another that has room. */
+function accountOf(state: SyncState, event: NostrEvent): Account | undefined {
+  if (event.kind === kinds.state || event.kind === kinds.announcement)
+    return { author: event.pubkey, identifier: tagValue(event, "d") ?? "" };
+  let account: Account | undefined;
+  for (const coordinate of coordinatesOf(state, event)) {
+    account = { coordinate };
+    if (!state.budgets.isOver(account)) break;
+  }
+  return account;
 }
 
 export function offer(state: SyncState, key: RelayKey, arrival: Arrival, step: Step): void {

@@ -3,7 +3,7 @@
 
 import type { NostrEvent } from "../../nostr/event.js";
 import { gitDataKinds, kinds } from "../../nostr/kinds.js";
-import { drop, idTag, oneOfferLess, roomToday } from "./arrivals.js";
+import { idTag, offer, oneOfferLess, roomToday } from "./arrivals.js";
 import type { Account } from "./budgets.js";
 import { disconnect, resyncLater } from "./connection.js";
 import { rootItem } from "./items.js";
@@ -15,7 +15,7 @@ import type { Relay } from "./relay.js";
 import type { Step, SyncState } from "./state.js";
 import { log, tally } from "./telling.js";
 
-/** What waited for this verdict goes to intake, or is for another day. */
+/** What waited for this verdict goes to intake, or is for another day, or for another repository it is about. */
 function settleBudget(state: SyncState, account: Account, isNew: boolean, step: Step): void {
   const { budgets, relays } = state;
   const wasOver = budgets.isOver(account);
@@ -26,9 +26,9 @@ function settleBudget(state: SyncState, account: Account, isNew: boolean, step: 
   }
   if (!wasOver)
     log(step, "warn", "coordinate" in account ? "repository-budget-hit" : "author-budget-hit", undefined, account);
-  for (const { relay: key } of held) {
-    drop(relays.get(key), "over-budget", step);
+  for (const { relay: key, type: _type, account: _account, ...arrival } of held) {
     oneOfferLess(state, relays.get(key), step);
+    offer(state, key, arrival, step);
   }
 }
 
