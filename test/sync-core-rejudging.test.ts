@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { NostrEvent } from "../src/nostr/event.js";
-import type { Outcome } from "../src/sync/core/messages.js";
+import type { Command, Outcome } from "../src/sync/core/messages.js";
 import { announcing, coordinate, Driver, event, fetched, id, key, only } from "../src/sync/core/testing/driver.js";
 
 const relay = "a.example";
@@ -60,6 +60,35 @@ describe("what may be welcome now", () => {
     driver.settle(relay, from);
     assert.deepEqual(fetched(driver.said.slice(from)), [[id("theirs")]]);
   });
+
+  for (const [name, become] of [
+    [
+      "an announcement that makes it valid",
+      (driver: Driver) =>
+        driver.tell({ type: "accepted", event: announcing("bob", "later", ["wss://b.example"]), hosted: true }),
+    ],
+    [
+      "the end of what superseded it",
+      (driver: Driver) =>
+        driver.tell({ type: "removed", id: id("x"), address: `30618:${key("bob")}:later`, cause: "ban" }),
+    ],
+  ] as const) {
+    it(`is fetched after ${name} from the relays that are there, where its own is away`, () => {
+      const driver = live();
+      const from = driver.said.length;
+      driver.tell({ type: "accepted", event: announcing("cid", "other", ["wss://b.example"]), hosted: true });
+      driver.advance(5000);
+      driver.connect("b.example");
+      driver.settle("b.example", from);
+      judge(driver, event("older", 30618, [["d", "later"]], { pubkey: key("bob") }), { type: "superseded" });
+      driver.from(relay, "closed");
+      const asked = (said: readonly Command[]): string[] =>
+        only(said, "subscribe").flatMap(({ relay: at, filters }) => (filters[0]?.ids?.[0] === id("older") ? [at] : []));
+      assert.deepEqual(asked(become(driver)), ["b.example"]);
+      driver.advance(10_000);
+      assert.deepEqual(asked(driver.connect(relay)), [relay], "its own is asked when it is back");
+    });
+  }
 
   it("is compared as a whole when there is too much of it to ask one by one", () => {
     const driver = live({ maxDirectIds: 3 });

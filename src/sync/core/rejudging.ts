@@ -38,6 +38,16 @@ function fetchCold(state: SyncState, found: readonly ColdId[], step: Step): void
   for (const [relay, ids] of byRelay) if (!askFor(state, relay, ids)) resyncLater(state, relay, step);
 }
 
+/** Their relay is away, or followed no more: those that are there may have them too. */
+function askOthers(state: SyncState, found: readonly ColdId[]): void {
+  const isThere = (relay: Relay | undefined): boolean => relay?.status === "connected";
+  const ids = found.filter(({ relay: key }) => !isThere(state.relays.get(key))).map(({ id }) => id);
+  if (ids.length === 0) return;
+  for (const relay of state.relays.values()) {
+    if (isThere(relay) && !askFor(state, relay, ids)) relay.gaveUpIds = true;
+  }
+}
+
 /** Something is here that may make rejected events valid: hot ones are offered at once, cold ones fetched. */
 export function judgeAgain(state: SyncState, event: NostrEvent, coordinate: string | undefined, step: Step): void {
   const { remembered } = state;
@@ -50,16 +60,15 @@ export function judgeAgain(state: SyncState, event: NostrEvent, coordinate: stri
   if (event.kind !== kinds.announcement) return;
   const cold = remembered.coldFor(event, step.out).filter(({ id }) => !offered.has(id));
   fetchCold(state, cold, step);
+  askOthers(state, cold);
 }
 
 /** The newest version at an address is gone: older ones may take its place; what it refused is forgotten. */
 export function newestGone(state: SyncState, { pubkey, identifier }: Address, step: Step): void {
   const found = state.remembered.takeIdentifier(pubkey, identifier, step.out);
-  fetchCold(
-    state,
-    found.filter(({ reason }) => reason === "superseded"),
-    step,
-  );
+  const superseded = found.filter(({ reason }) => reason === "superseded");
+  fetchCold(state, superseded, step);
+  askOthers(state, superseded);
 }
 
 /** What the lists refused is fetched at once; announcements that a ban removed are found a little later (tidying.ts). */
