@@ -19,8 +19,9 @@ describe("simulator", () => {
    * ends as the clock jumps. 293: a restart gave the places of live relays to dead names. 319 and 589: a second cut off
    * by a relay that splits negentropy down to it.
    * 655: a sync with failures took the wait after trouble back. 791: a hidden cap cut the oldest second.
+   * 1794: the watcher missed an event that policy did not admit any more, because our clock went back.
    */
-  for (const seed of [177, 279, 293, 319, 589, 655, 791])
+  for (const seed of [177, 279, 293, 319, 589, 655, 791, 1794])
     it(`keeps seed ${seed} clean`, () => assert.deepEqual(run({ seed }).problems, []));
 
   it("gives the same run for the same seed", () => {
