@@ -1,7 +1,14 @@
 // Deliberate mistakes, each of which some property must catch. They stand between the world and the core, or change a
 // number; the product code has no switch for them.
 
+import type { RelaySnapshot } from "../src/sync/core/snapshot.js";
 import type { Break } from "./break.js";
+
+function asIfNothingWerePromised(relay: RelaySnapshot): RelaySnapshot {
+  const isConfirmed = relay.state === "live" && relay.failures === 0 && relay.confirmedItems === relay.items;
+  const isAnswered = relay.pendingBatches + relay.historySubscriptions + relay.offersInFlight === 0;
+  return { ...relay, inStep: relay.inStep || (isConfirmed && isAnswered) };
+}
 
 export const breaks: Readonly<Record<string, () => Break>> = {
   /** CLOSED counts as the end of a history subscription. */
@@ -84,8 +91,11 @@ export const breaks: Readonly<Record<string, () => Break>> = {
         ? { ...input, message: "ERROR: bad msg: unknown cmd NEG-OPEN" }
         : input,
   }),
-  /** Ids that a relay claimed and did not send are given up. */
-  "promises-forgotten": () => ({ config: { owedDelaysMs: [] } }),
+  /** Ids that a relay claimed and did not send are given up, and nobody is told: whoever has answered is in step. */
+  "promises-forgotten": () => ({
+    config: { owedDelaysMs: [] },
+    snapshot: (snapshot) => ({ ...snapshot, relays: snapshot.relays.map(asIfNothingWerePromised) }),
+  }),
   /** Nobody hears that an author is welcome again. */
   "deaf-to-lists": () => ({ input: (input) => (input.type === "listsChanged" ? undefined : input) }),
   /** A quick reconnect asks for nothing older than the loss. */
