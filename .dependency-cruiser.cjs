@@ -4,7 +4,7 @@ const floors = [
   ["cli"],
   ["backup", "moving", "measuring"],
   ["web", "http"],
-  ["admin"],
+  ["operator"],
   ["relay", "hunt", "sync"],
   ["intake"],
   ["purgatory"],

@@ -13,7 +13,6 @@
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
-import { VerifiedCopies } from "./admin/verified.js";
 import { DecisionLog } from "./admission/decision-log.js";
 import type { AdmissionPolicy } from "./admission/policy.js";
 import type { Clock } from "./base/clock.js";
@@ -24,6 +23,7 @@ import { createGitMetrics } from "./git/metrics.js";
 import { DailyBytes } from "./intake/daily-bytes.js";
 import { createIntake } from "./intake/intake.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
+import { VerifiedCopies } from "./operator/verified.js";
 import { countEntries } from "./purgatory/counts.js";
 import { createPurgatoryMetrics } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";

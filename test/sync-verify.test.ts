@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { GitCopy, RelayCopy, Verified } from "../src/admin/verified.js";
 import type { NostrEvent } from "../src/nostr/event.js";
 import { npubOf } from "../src/nostr/nip19.js";
+import type { GitCopy, RelayCopy, Verified } from "../src/operator/verified.js";
 import type { Ended } from "./cli-run.js";
 import { Story } from "./harness/grasp-story.js";
 import { HuntGitServer } from "./harness/hunt-git-server.js";

@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { describe, test } from "node:test";
 import { Registry } from "prom-client";
-import { eventNamed, keyNamed, placeNamedBy, repositoryNamedBy } from "../src/admin/naming.js";
 import { serviceListing } from "../src/admission/service.js";
 import { ipGroup } from "../src/base/budget/address-group.js";
 import { systemClock } from "../src/base/clock.js";
@@ -36,6 +35,7 @@ import { parseNaddr, parseNevent, parseNote, parseNpub } from "../src/nostr/nip1
 import { announcementOf, pullRequestOf, stateOf } from "../src/nostr/nip34.js";
 import { isRefName } from "../src/nostr/ref-name.js";
 import { searchableWords, searchMatcher } from "../src/nostr/search.js";
+import { eventNamed, keyNamed, placeNamedBy, repositoryNamedBy } from "../src/operator/naming.js";
 import { deletionTargets } from "../src/store/engine/deletions.js";
 import { termsOf } from "../src/store/engine/terms.js";
 import { meaningOf, meaningOfNegErr } from "../src/sync/core/answers.js";

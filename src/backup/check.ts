@@ -3,13 +3,13 @@
 
 import { stat } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { refDifferences } from "../admin/refs-compare.js";
-import { governingState } from "../admin/repository-view.js";
 import { type CatalogueRow, catalogueRows, isReleased } from "../admission/catalogue.js";
 import { repositoryKey } from "../admission/names.js";
 import { ifPresent } from "../git/durable-files.js";
 import { readRefFiles } from "../git/ref-files.js";
 import type { Git } from "../git/run.js";
+import { refDifferences } from "../operator/refs-compare.js";
+import { governingState } from "../operator/repository-view.js";
 import { diskAddress } from "../purgatory/repository-address.js";
 import { openLmdbStore } from "../store/lmdb/open.js";
 import type { Store } from "../store/port.js";

@@ -1,4 +1,4 @@
-// Writes a snapshot (admin/snapshot.ts) into a folder of backups:
+// Writes a snapshot (operator/snapshot.ts) into a folder of backups:
 //   1. room for it?   2. packs an earlier backup has are linked, the rest is copied
 //   3. everything is read back and checked   4. the manifest   5. the folder gets its name
 // Whatever stops it before 5 leaves no folder that looks like a backup.

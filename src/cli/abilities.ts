@@ -1,8 +1,6 @@
 // What verbs can do, given to them as arguments by main: nothing in this room reaches for the process or for a room
 // by itself, so every verb can be run in a test.
 
-import type { Outcome } from "../admin/outcome.js";
-import type { Lines, Progress } from "../admin/parts.js";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { LoadedConfig, LoadResult } from "../config/load.js";
@@ -10,6 +8,8 @@ import type { Git } from "../git/run.js";
 import type { TemporaryServer } from "../measuring/server.js";
 import type { ImportHouse } from "../moving/import.js";
 import type { Verifier } from "../nostr/verify/port.js";
+import type { Outcome } from "../operator/outcome.js";
+import type { Lines, Progress } from "../operator/parts.js";
 import type { Store } from "../store/port.js";
 
 export interface Terminal {

@@ -1,11 +1,11 @@
 // Runs one of the operator's operations for a verb: over the admin socket when a server runs, else by opening the data.
 
 import { existsSync } from "node:fs";
-import type { OperationName } from "../admin/operations.js";
-import type { Outcome } from "../admin/outcome.js";
-import type { Lines, Progress as Report } from "../admin/parts.js";
-import { askServer } from "../admin/socket-client.js";
 import type { Config } from "../config/config.js";
+import type { OperationName } from "../operator/operations.js";
+import type { Outcome } from "../operator/outcome.js";
+import type { Lines, Progress as Report } from "../operator/parts.js";
+import { askServer } from "../operator/socket-client.js";
 import type { Store } from "../store/port.js";
 import { type Abilities, CommandFailure, type Operator } from "./abilities.js";
 import { withOfflineStore } from "./offline-store.js";

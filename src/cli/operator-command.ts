@@ -1,7 +1,7 @@
 // The shape every operator's verb has: settings as flags, `--json`, examples, one operation, one text.
 
 import type { Command } from "commander";
-import type { OperationName } from "../admin/operations.js";
+import type { OperationName } from "../operator/operations.js";
 import { type Abilities, CommandFailure } from "./abilities.js";
 import { operate } from "./operate.js";
 import { acceptSettings, settingsOf } from "./setting-flags.js";

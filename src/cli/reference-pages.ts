@@ -1,9 +1,9 @@
 // The reference pages that are made from the program itself: commands from the command tree, refusals from their table.
 
 import type { Command } from "commander";
-import { methods } from "../admin/nip86.js";
 import { sections } from "../config/schema.js";
 import { refusalPrefixes } from "../nostr/refusals.js";
+import { methods } from "../operator/nip86.js";
 import type { Abilities } from "./abilities.js";
 import { buildProgram } from "./run.js";
 

@@ -2,15 +2,15 @@
 // NIP-98 token or the session of a browser; strangers get 401 with nothing in it, and counts (threats row 31).
 
 import type { ServerResponse } from "node:http";
-import type { Caller } from "../admin/audit.js";
-import type { LoginLinks } from "../admin/login-links.js";
-import { manage } from "../admin/nip86.js";
-import type { Authorised, Nip98 } from "../admin/nip98.js";
-import type { OperationName } from "../admin/operations.js";
-import type { Outcome } from "../admin/outcome.js";
-import type { PublicStatus } from "../admin/status.js";
 import type { Clock } from "../base/clock.js";
 import { npubOf } from "../nostr/nip19.js";
+import type { Caller } from "../operator/audit.js";
+import type { LoginLinks } from "../operator/login-links.js";
+import { manage } from "../operator/nip86.js";
+import type { Authorised, Nip98 } from "../operator/nip98.js";
+import type { OperationName } from "../operator/operations.js";
+import type { Outcome } from "../operator/outcome.js";
+import type { PublicStatus } from "../operator/status.js";
 import { bodyOf, maxBodyBytes } from "./body.js";
 import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
 import { sessionOf } from "./session-cookie.js";

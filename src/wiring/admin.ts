@@ -1,14 +1,6 @@
 // What operators reach: the operations over this server's rooms, given to the HTTP routes and to the admin socket.
 
 import { randomBytes } from "node:crypto";
-import { LoginLinks } from "../admin/login-links.js";
-import { Nip98 } from "../admin/nip98.js";
-import { runOperation } from "../admin/operations.js";
-import type { Outcome } from "../admin/outcome.js";
-import type { AdminParts, OperationContext, RunningParts } from "../admin/parts.js";
-import type { RunTimeRules } from "../admin/rules.js";
-import { type AdminSocket, openAdminSocket } from "../admin/socket.js";
-import { publicStatus } from "../admin/status.js";
 import type { DecisionLog } from "../admission/decision-log.js";
 import type { Clock } from "../base/clock.js";
 import type { LiveConfig } from "../config/live-config.js";
@@ -19,6 +11,14 @@ import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { parseNpub } from "../nostr/nip19.js";
 import type { Verifier } from "../nostr/verify/port.js";
+import { LoginLinks } from "../operator/login-links.js";
+import { Nip98 } from "../operator/nip98.js";
+import { runOperation } from "../operator/operations.js";
+import type { Outcome } from "../operator/outcome.js";
+import type { AdminParts, OperationContext, RunningParts } from "../operator/parts.js";
+import type { RunTimeRules } from "../operator/rules.js";
+import { type AdminSocket, openAdminSocket } from "../operator/socket.js";
+import { publicStatus } from "../operator/status.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
 import { publicUrls } from "./facts.js";

@@ -1,7 +1,5 @@
 // The rules for events as this server has them: settings, with what operators changed at run time on top.
 
-import { refusingKinds } from "../admin/profile.js";
-import { RunTimeRules } from "../admin/rules.js";
 import { hourlyCounter } from "../admission/counters.js";
 import { createAdmissionPolicy } from "../admission/create-policy.js";
 import type { AdmissionPolicy } from "../admission/policy.js";
@@ -10,6 +8,8 @@ import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { ServiceName } from "../net/url.js";
 import type { SecretKey } from "../nostr/keys.js";
+import { refusingKinds } from "../operator/profile.js";
+import { RunTimeRules } from "../operator/rules.js";
 import type { Store } from "../store/port.js";
 import { storingImports } from "./import-policy.js";
 import { admissionCaps, admissionLists, archiveSettings } from "./limits.js";

@@ -1,13 +1,13 @@
 // The rooms that take events and git data, without a port: for moving another server's data here while none runs.
 
-import { refusingKinds } from "../admin/profile.js";
-import { RunTimeRules } from "../admin/rules.js";
 import { DecisionLog } from "../admission/decision-log.js";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import { createIntake } from "../intake/intake.js";
 import type { ImportHouse } from "../moving/import.js";
 import { createVerifierPool } from "../nostr/verify/pool.js";
+import { refusingKinds } from "../operator/profile.js";
+import { RunTimeRules } from "../operator/rules.js";
 import { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
 import { openGitHost } from "./git-host.js";

@@ -1,15 +1,15 @@
 // The operator's operations while no server runs: over a store a verb has opened, with git started only if needed.
 
-import { runOperation } from "../admin/operations.js";
-import type { AdminParts } from "../admin/parts.js";
-import { refusingKinds } from "../admin/profile.js";
-import { RunTimeRules } from "../admin/rules.js";
 import { DecisionLog } from "../admission/decision-log.js";
 import type { Clock } from "../base/clock.js";
 import type { Operator } from "../cli/abilities.js";
 import type { Config } from "../config/config.js";
 import { createIntake, type Intake } from "../intake/intake.js";
 import { createVerifierPool } from "../nostr/verify/pool.js";
+import { runOperation } from "../operator/operations.js";
+import type { AdminParts } from "../operator/parts.js";
+import { refusingKinds } from "../operator/profile.js";
+import { RunTimeRules } from "../operator/rules.js";
 import type { Store } from "../store/port.js";
 import { type GitHost, openGitHost } from "./git-host.js";
 import { storingImports } from "./import-policy.js";

@@ -1,11 +1,11 @@
 // What public pages may say of sync and hunt (threats.md row 31).
 
-import type { VerifiedCopies } from "../admin/verified.js";
 import { repositoryAddress } from "../admission/names.js";
 import type { Clock } from "../base/clock.js";
 import type { Hunting } from "../hunt/hunting.js";
 import { pathBelowService, type ServiceName, servicePart } from "../net/url.js";
 import type { Announcement } from "../nostr/nip34.js";
+import type { VerifiedCopies } from "../operator/verified.js";
 import { relaysOf } from "../sync/core/relays-of.js";
 import type { CopyStatus, RelayStatus } from "../sync/status.js";
 import type { PeerStatus, StatusSources } from "../web/status-facts.js";

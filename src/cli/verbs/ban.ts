@@ -1,7 +1,7 @@
 // `holdfast ban` and `holdfast unban`: keys, events, repositories and networks.
 
 import { Argument } from "commander";
-import { type BanResult, banTypes } from "../../admin/bans.js";
+import { type BanResult, banTypes } from "../../operator/bans.js";
 import type { Verb } from "../abilities.js";
 import { operatorCommand } from "../operator-command.js";
 

@@ -5,11 +5,11 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
-import { emptyTally, type ImportTally, noteRefused } from "../../admin/events.js";
 import type { Config } from "../../config/config.js";
 import { rankOf, ranks } from "../../moving/take-events.js";
 import { type NostrEvent, parseEvent } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
+import { emptyTally, type ImportTally, noteRefused } from "../../operator/events.js";
 import { type Abilities, CommandFailure } from "../abilities.js";
 import { withOfflineStore } from "../offline-store.js";
 import { askRunning, resultOf, withOperator } from "../operate.js";

@@ -1,7 +1,7 @@
 // `holdfast events import|export|scan|delete`: JSONL in and out of the event store, whether the server runs or not.
 
 import type { Command } from "commander";
-import type { Deleted, Scanned } from "../../admin/events.js";
+import type { Deleted, Scanned } from "../../operator/events.js";
 import { CommandFailure, type Verb } from "../abilities.js";
 import { acceptFilters, filtersOf } from "../event-filters.js";
 import { operatorCommand } from "../operator-command.js";

@@ -1,9 +1,9 @@
 // `holdfast lists show|add|remove`: white- and blacklists, in force at once and after a restart.
 
 import { Argument } from "commander";
-import type { Banned } from "../../admin/bans.js";
-import type { ListedEntry } from "../../admin/lists.js";
-import { listNames } from "../../admin/rules.js";
+import type { Banned } from "../../operator/bans.js";
+import type { ListedEntry } from "../../operator/lists.js";
+import { listNames } from "../../operator/rules.js";
 import type { Verb } from "../abilities.js";
 import { operatorCommand } from "../operator-command.js";
 import { tableText, timeText } from "../table.js";

@@ -2,7 +2,7 @@
 // each repository is, until all are there, nothing more happens, or nobody waits.
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { MirrorLine, MirrorStanding, MirrorStarted } from "../../admin/mirror.js";
+import type { MirrorLine, MirrorStanding, MirrorStarted } from "../../operator/mirror.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { askRunning, operate } from "../operate.js";
 import { wholeNumberOption } from "../options.js";

@@ -1,6 +1,6 @@
 // `holdfast relays list|reconnect|ignore|unignore`: the relays sync follows.
 
-import type { RelayList } from "../../admin/relays.js";
+import type { RelayList } from "../../operator/relays.js";
 import type { Verb } from "../abilities.js";
 import { operatorCommand } from "../operator-command.js";
 import { tableText, timeText } from "../table.js";

@@ -1,10 +1,10 @@
 // `holdfast repos list|show|fsck|gc|delete|restore|import`: the repositories of this server.
 
 import { Option } from "commander";
-import type { CheckResult, HousekeepingResult } from "../../admin/checking.js";
-import type { Restored, Unhosted } from "../../admin/hosting.js";
-import type { RepositoryDetails, RepositoryLines } from "../../admin/repository-view.js";
 import { sizeText } from "../../base/size-text.js";
+import type { CheckResult, HousekeepingResult } from "../../operator/checking.js";
+import type { Restored, Unhosted } from "../../operator/hosting.js";
+import type { RepositoryDetails, RepositoryLines } from "../../operator/repository-view.js";
 import type { Verb } from "../abilities.js";
 import { operatorCommand } from "../operator-command.js";
 import { wholeNumberOption } from "../options.js";

@@ -1,10 +1,10 @@
 // `holdfast status`: asks the running server how it is, over its own address (readiness, metrics, information document)
 // and its admin socket (counts, verification engine, store).
 
-import type { Status as Counts } from "../../admin/status.js";
 import { sizeText } from "../../base/size-text.js";
 import type { Config } from "../../config/config.js";
 import { hostPortText } from "../../config/kinds.js";
+import type { Status as Counts } from "../../operator/status.js";
 import type { RelayStatus, SyncStatus } from "../../sync/status.js";
 import type { Verb } from "../abilities.js";
 import { CommandFailure } from "../abilities.js";

@@ -3,8 +3,8 @@
 // itself, asked over the admin socket; else the verb opens the data.
 
 import { Option } from "commander";
-import type { SyncedRelay } from "../../admin/relay-sync.js";
-import { isSame, type Verified } from "../../admin/verified.js";
+import type { SyncedRelay } from "../../operator/relay-sync.js";
+import { isSame, type Verified } from "../../operator/verified.js";
 import type { Verb } from "../abilities.js";
 import { acceptFilters, filtersOf } from "../event-filters.js";
 import { operatorCommand } from "../operator-command.js";

@@ -2,13 +2,13 @@
 // made by the browser's extension), and a form only when it was made for that session and sent by our own page.
 
 import type { ServerResponse } from "node:http";
-import { isFormToken, type LoginLinks } from "../../admin/login-links.js";
 import { type ApiParts, tokenOf } from "../../http/api.js";
 import { bodyOf } from "../../http/body.js";
 import { type Document, sendDocument } from "../../http/page.js";
 import { type RouteRequest, sendPlain } from "../../http/routes.js";
 import { sessionOf, setSessionCookie } from "../../http/session-cookie.js";
 import { npubOf } from "../../nostr/nip19.js";
+import { isFormToken, type LoginLinks } from "../../operator/login-links.js";
 import type { Site } from "../layout.js";
 import type { Fields } from "./actions.js";
 import { loginPage } from "./login-page.js";

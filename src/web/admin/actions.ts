@@ -1,10 +1,10 @@
-// What forms of the admin pages may do: operations of the one table (admin/operations.ts), their fields as parameters,
+// What forms of the admin pages may do: operations of the one table (operator/operations.ts), their fields as parameters,
 // and one sentence about what came of it. Nothing else can be reached by a form.
 
-import type { BanResult } from "../../admin/bans.js";
-import type { CheckResult, HousekeepingResult } from "../../admin/checking.js";
-import type { Restored, Unhosted } from "../../admin/hosting.js";
-import type { OperationName } from "../../admin/operations.js";
+import type { BanResult } from "../../operator/bans.js";
+import type { CheckResult, HousekeepingResult } from "../../operator/checking.js";
+import type { Restored, Unhosted } from "../../operator/hosting.js";
+import type { OperationName } from "../../operator/operations.js";
 import { bytes, counted } from "../words.js";
 
 export type Fields = Readonly<Record<string, string>>;

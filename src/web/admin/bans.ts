@@ -1,9 +1,9 @@
 // /admin/bans: what is kept out. Bans of keys, repositories, events and networks; white- and blacklists; kinds.
 
-import type { Banned } from "../../admin/bans.js";
-import type { ListedEntry } from "../../admin/lists.js";
-import type { ListName } from "../../admin/rules.js";
 import type { Document } from "../../http/page.js";
+import type { Banned } from "../../operator/bans.js";
+import type { ListedEntry } from "../../operator/lists.js";
+import type { ListName } from "../../operator/rules.js";
 import { foreign, type Html, html } from "../html.js";
 import { time } from "../words.js";
 import { actionForm, adminPage, choiceField, textField, type View } from "./frame.js";

@@ -1,10 +1,10 @@
 // /admin/decisions: which rule accepted, held or refused an event, or what was decided about a repository (`why`).
 
-import type { Outcome } from "../../admin/outcome.js";
-import type { Explanation } from "../../admin/why.js";
 import type { DecisionRecord } from "../../admission/decisions.js";
 import type { Document } from "../../http/page.js";
 import { npubOf } from "../../nostr/nip19.js";
+import type { Outcome } from "../../operator/outcome.js";
+import type { Explanation } from "../../operator/why.js";
 import { foreign, type Html, html } from "../html.js";
 import { shortNpub, time } from "../words.js";
 import { adminPage, questionForm, textField, type View, whyHref } from "./frame.js";

@@ -1,8 +1,8 @@
 // The frame of the admin's pages: tabs, who is logged in, what the last action came to, and the forms. Complete without
 // script; never kept by a browser.
 
-import type { Notice } from "../../admin/login-links.js";
 import type { Document } from "../../http/page.js";
+import type { Notice } from "../../operator/login-links.js";
 import { type Html, type HtmlValue, html } from "../html.js";
 import { pageDocument, type Site } from "../layout.js";
 import { shortNpub } from "../words.js";

@@ -1,10 +1,10 @@
 // /admin: how the server is, what deserves a look, and what was changed last.
 
-import type { AuditRow } from "../../admin/audit.js";
-import type { RelayList } from "../../admin/relays.js";
-import type { Status } from "../../admin/status.js";
 import type { RecentLine } from "../../config/log-ring.js";
 import type { Document } from "../../http/page.js";
+import type { AuditRow } from "../../operator/audit.js";
+import type { RelayList } from "../../operator/relays.js";
+import type { Status } from "../../operator/status.js";
 import { type Html, html } from "../html.js";
 import { bytes, count, counted, time } from "../words.js";
 import { auditTable } from "./audit.js";

@@ -1,7 +1,7 @@
 // /admin/relays: the relays sync follows and how each is; dialled now, left alone, or followed again.
 
-import type { IgnoredRelay, RelayList } from "../../admin/relays.js";
 import type { Document } from "../../http/page.js";
+import type { IgnoredRelay, RelayList } from "../../operator/relays.js";
 import type { RelayStatus } from "../../sync/status.js";
 import { foreign, type Html, html } from "../html.js";
 import { count, time } from "../words.js";

@@ -1,8 +1,8 @@
 // /admin/repository?name=…: one repository as the operator sees it, and everything he can do with it.
 
-import { repositoryNamedBy } from "../../admin/naming.js";
-import type { RepositoryDetails } from "../../admin/repository-view.js";
 import type { Document } from "../../http/page.js";
+import { repositoryNamedBy } from "../../operator/naming.js";
+import type { RepositoryDetails } from "../../operator/repository-view.js";
 import { foreign, type Html, html } from "../html.js";
 import { repositoryPath } from "../repository-urls.js";
 import { bytes, count, counted, shortNpub, shortOid, time } from "../words.js";

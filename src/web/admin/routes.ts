@@ -2,22 +2,22 @@
 // what his form asks for is done through the one table of operations and he is sent back to where he was.
 
 import type { ServerResponse } from "node:http";
-import type { AuditRow, Caller } from "../../admin/audit.js";
-import type { Banned } from "../../admin/bans.js";
-import type { ListedEntry } from "../../admin/lists.js";
-import { formToken } from "../../admin/login-links.js";
-import type { OperationName } from "../../admin/operations.js";
-import type { Outcome } from "../../admin/outcome.js";
-import type { WaitingList } from "../../admin/purgatory-view.js";
-import type { RelayList } from "../../admin/relays.js";
-import type { RepositoryDetails, RepositoryLines } from "../../admin/repository-view.js";
-import type { Status } from "../../admin/status.js";
-import type { Explanation } from "../../admin/why.js";
 import { type Clock, unixSeconds } from "../../base/clock.js";
 import type { LogRing } from "../../config/log-ring.js";
 import type { ApiParts } from "../../http/api.js";
 import { type Document, sendDocument } from "../../http/page.js";
 import { type Route, type RouteRequest, sendPlain } from "../../http/routes.js";
+import type { AuditRow, Caller } from "../../operator/audit.js";
+import type { Banned } from "../../operator/bans.js";
+import type { ListedEntry } from "../../operator/lists.js";
+import { formToken } from "../../operator/login-links.js";
+import type { OperationName } from "../../operator/operations.js";
+import type { Outcome } from "../../operator/outcome.js";
+import type { WaitingList } from "../../operator/purgatory-view.js";
+import type { RelayList } from "../../operator/relays.js";
+import type { RepositoryDetails, RepositoryLines } from "../../operator/repository-view.js";
+import type { Status } from "../../operator/status.js";
+import type { Explanation } from "../../operator/why.js";
 import { html } from "../html.js";
 import type { Site } from "../layout.js";
 import { tryLaterPage } from "../missing-page.js";
