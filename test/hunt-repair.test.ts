@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { access, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { diskAddress } from "../src/purgatory/repository-address.js";
+import { diskAddress } from "../src/git/address.js";
 import { mustGit } from "./harness/hunt-git-server.js";
 import { until } from "./harness/hunt-house.js";
 import { huntWorld } from "./harness/hunt-world.js";

@@ -12,9 +12,9 @@ import {
   oid,
   state,
 } from "../src/admission/testing/world.js";
+import { diskAddress } from "../src/git/address.js";
 import type { Oid } from "../src/nostr/ids.js";
 import type { RefName } from "../src/nostr/ref-name.js";
-import { diskAddress } from "../src/purgatory/repository-address.js";
 import { Room } from "../src/purgatory/testing/room.js";
 
 const main = "refs/heads/main" as RefName;

@@ -3,7 +3,7 @@
 
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { ifPresent } from "../git/durable-files.js";
+import { ifPresent } from "../base/durable-files.js";
 import { BackupRefusal, manifestFile } from "./manifest.js";
 
 const namePattern = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(-\d+)?$/;

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { link, open, readdir, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { makeDirectory, syncPath } from "../git/durable-files.js";
+import { makeDirectory, syncPath } from "../base/durable-files.js";
 
 /** Reports how far long work is; the label says what it is. */
 export type Progress = (done: number, total: number | undefined, label: string) => void;

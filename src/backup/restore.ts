@@ -3,7 +3,7 @@
 
 import { readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ifPresent, makeDirectory, syncPath } from "../git/durable-files.js";
+import { ifPresent, makeDirectory, syncPath } from "../base/durable-files.js";
 import { type Checking, checkContents } from "./check.js";
 import { copyWithChecksum, eachFile, freeBytesOf, makeRepositoryFolders, syncFoldersOf } from "./files.js";
 import { BackupRefusal, bytesIn, eventsPath, type FileEntry, type Manifest } from "./manifest.js";

@@ -5,7 +5,7 @@
 
 import { rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ifPresent, makeDirectory, syncPath, writeSynced } from "../git/durable-files.js";
+import { ifPresent, makeDirectory, syncPath, writeSynced } from "../base/durable-files.js";
 import { type Checking, checkContents, checkFiles } from "./check.js";
 import { backupsIn, newBackup, removeIncomplete } from "./collection.js";
 import {

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import type { Pubkey } from "../nostr/ids.js";
-import { asNpub, type Npub, RepositoryAddress } from "./address.js";
-import { parseGitPath } from "./url-path.js";
+import { asNpub, type Npub, parseGitPath, RepositoryAddress } from "./address.js";
 
 const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
 const owner = "ab".repeat(32) as Pubkey;

@@ -1,5 +1,5 @@
-// Where a repository is: the only value from which a path on disk is made (git-http.md, "Repositories on disk";
-// threats.md row 3). Knows nothing about whether the repository exists or may be served.
+// Where a repository is: its name in events, its URL's path, its directory. RepositoryAddress is the only value from
+// which a path on disk is made (git-http.md, "Repositories on disk"; threats.md row 3). Knows nothing about whether the repository exists or may be served.
 //
 // A directory name is the identifier itself when that is safe on every file system, otherwise a reversible encoding
 // whose first character no verbatim name can have, so that two identifiers never share a directory:
@@ -10,8 +10,11 @@
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { type RepositoryName, repositoryAddress, repositoryKey } from "../admission/names.js";
 import type { Brand } from "../base/brand.js";
+import { withoutTrailing } from "../base/trailing.js";
 import type { Pubkey } from "../nostr/ids.js";
+import { npubOf } from "../nostr/nip19.js";
 
 /** Text of the shape of an npub (its checksum is for the caller, who decodes it to a key). Safe as a directory name. */
 export type Npub = Brand<string, "Npub">;
@@ -61,4 +64,62 @@ export class RepositoryAddress {
     const name = `${directoryName(this.identifier)}.git`;
     return this.area === "main" ? join(gitDataPath, this.npub, name) : join(gitDataPath, "prs", this.owner, name);
   }
+}
+
+export interface GitPath {
+  readonly area: RepositoryArea;
+  readonly npub: Npub;
+  readonly identifier: string;
+  /** What follows the repository: "" for its page, "info/refs", "git-upload-pack", … */
+  readonly rest: string;
+}
+
+const maxIdentifierBytes = 4_096;
+
+/**
+ * Takes a URL's path apart: `/<npub>/<identifier>.git[/…]`, optionally below `/prs` (threats.md row 5). Each segment is
+ * percent-decoded exactly once, after splitting, so that an encoded slash stays part of the identifier.
+ *
+ * `pathname` as it stands in the request line, without a base path and the query. Undefined when it is not a repository's URL.
+ */
+export function parseGitPath(pathname: string): GitPath | undefined {
+  if (!pathname.startsWith("/")) return undefined;
+  const segments = pathname.slice(1).split("/");
+  const area: RepositoryArea = segments[0] === "prs" ? "prs" : "main";
+  if (area === "prs") segments.shift();
+  const npub = asNpub(decodeOnce(segments[0] ?? "") ?? "");
+  const name = decodeOnce(segments[1] ?? "");
+  if (!npub || !name?.endsWith(".git")) return undefined;
+  const identifier = name.slice(0, -".git".length);
+  // Signed names may hold control bytes; no client needs such a URL, and they end up in logs and headers.
+  if (/[\x00-\x1f\x7f]/.test(identifier) || Buffer.byteLength(identifier) > maxIdentifierBytes) return undefined;
+  return { area, npub, identifier, rest: withoutTrailing(segments.slice(2).join("/"), "/") };
+}
+
+function decodeOnce(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A repository and where it lies; without an area, among those that are announced. Every RepositoryAddress is one. */
+export interface PlacedName extends RepositoryName {
+  readonly area?: RepositoryArea;
+}
+
+export const underPrs = ({ owner, identifier }: RepositoryName): PlacedName => ({ owner, identifier, area: "prs" });
+
+/** `30617:<owner>:<identifier>`, or `prs:…`: a place as the hunt names it. */
+export const placeText = (name: PlacedName): string =>
+  name.area === "prs" ? `prs:${name.owner}:${name.identifier}` : repositoryAddress(name);
+
+/** Equal for the same place: the same name under `/prs/` is another repository. */
+export const placeKey = (name: PlacedName): string => `${name.area ?? "main"}:${repositoryKey(name)}`;
+
+export function diskAddress(name: PlacedName, area: RepositoryArea = name.area ?? "main"): RepositoryAddress {
+  const npub = asNpub(npubOf(name.owner));
+  if (!npub) throw new Error("a public key has no npub");
+  return RepositoryAddress.of(name.owner, npub, name.identifier, area);
 }

@@ -4,8 +4,8 @@
 
 import { link, mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { syncPath } from "../base/durable-files.js";
 import type { Oid } from "../nostr/ids.js";
-import { syncPath } from "./durable-files.js";
 import { missingObjects } from "./objects.js";
 import type { QuarantineDirectory } from "./quarantine.js";
 import { type Git, GitError } from "./run.js";

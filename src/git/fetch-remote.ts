@@ -6,10 +6,10 @@
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
+import { ifPresent } from "../base/durable-files.js";
 import { curlResolveEntry, type GuardedUrl } from "../net/guard.js";
 import type { Oid } from "../nostr/ids.js";
 import { reachedBy } from "./copy-objects.js";
-import { ifPresent } from "./durable-files.js";
 import { makeScratch } from "./fetch-scratch.js";
 import { missingObjects } from "./objects.js";
 import type { QuarantineDirectory } from "./quarantine.js";

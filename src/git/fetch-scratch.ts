@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { removeAll } from "./durable-files.js";
+import { removeAll } from "../base/durable-files.js";
 import { repositoryConfig } from "./repository-files.js";
 import type { RefTable } from "./types.js";
 

@@ -3,7 +3,7 @@
 
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { ifPresent, replaceFile } from "./durable-files.js";
+import { ifPresent, replaceFile } from "../base/durable-files.js";
 import type { ObjectPlace } from "./objects.js";
 import { identifierFile, repositoryConfig, unclaimedFolder } from "./repository-files.js";
 

@@ -4,7 +4,7 @@
 
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { ifPresent } from "./durable-files.js";
+import { ifPresent } from "../base/durable-files.js";
 import type { ObjectPlace } from "./objects.js";
 import { sweepPacks } from "./repository-files.js";
 import { GitError, type GitResult } from "./run.js";

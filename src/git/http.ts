@@ -6,6 +6,7 @@ import { ipGroup } from "../base/budget/address-group.js";
 import { ByteBudget } from "../base/budget/bytes.js";
 import { perMinute, Rates } from "../base/budget/rates.js";
 import { Turns } from "../base/budget/turns.js";
+import { type GitPath, parseGitPath } from "./address.js";
 import { Advertiser, type GitService, type ProtocolVersion } from "./advertisement.js";
 import { BodyBrokenError, BodyCrowdedError, BodyReader, BodyTooLargeError, writeChunk } from "./http-body.js";
 import { PushEndpoint } from "./http-push.js";
@@ -22,7 +23,6 @@ import { LsRefsAnswers } from "./ls-refs.js";
 import { emptyTable } from "./ref-tables.js";
 import { SharedAnswers } from "./shared-answers.js";
 import { planUpload, runUpload, type UploadParts } from "./upload.js";
-import { type GitPath, parseGitPath } from "./url-path.js";
 
 const isService = (text: string | null): text is GitService =>
   text === "git-upload-pack" || text === "git-receive-pack";

@@ -3,9 +3,9 @@
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { ifPresent } from "../base/durable-files.js";
 import { isOid, type Oid } from "../nostr/ids.js";
 import { isRefName, type RefName } from "../nostr/ref-name.js";
-import { ifPresent } from "./durable-files.js";
 import { unbornBranch } from "./repository-files.js";
 import type { RefValue } from "./types.js";
 

@@ -4,7 +4,15 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rmdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { ifPresent, isMissing, makeDirectory, removeAll, replaceFile, syncPath, writeSynced } from "./durable-files.js";
+import {
+  ifPresent,
+  isMissing,
+  makeDirectory,
+  removeAll,
+  replaceFile,
+  syncPath,
+  writeSynced,
+} from "../base/durable-files.js";
 
 export const unbornBranch = "refs/heads/master";
 export const identifierFile = "holdfast-identifier";

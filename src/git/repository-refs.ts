@@ -3,11 +3,11 @@
 
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
+import { ifPresent, replaceFile, syncBelow, syncPath } from "../base/durable-files.js";
+import type { KeyedLock } from "../base/keyed-lock.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { RepositoryAddress } from "./address.js";
-import { ifPresent, replaceFile, syncBelow, syncPath } from "./durable-files.js";
 import type { GivingWay } from "./giving-way.js";
-import type { KeyedLock } from "./keyed-lock.js";
 import { type ObjectPlace, peelTags } from "./objects.js";
 import { QuarantineDirectory } from "./quarantine.js";
 import { mayBePeeled, readRefFiles, sortRefs } from "./ref-files.js";

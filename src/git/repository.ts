@@ -2,11 +2,11 @@
 
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { ifPresent } from "../base/durable-files.js";
 import { type EventId, isEventId, type Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { copyObjects } from "./copy-objects.js";
 import { dropDamagedPacks } from "./damaged-packs.js";
-import { ifPresent } from "./durable-files.js";
 import { checkRepository } from "./fsck.js";
 import { housekeep, packFactsOf } from "./housekeeping.js";
 import { bytesOnlyReachedBy, missingObjects, objectTypes } from "./objects.js";

@@ -4,10 +4,10 @@
 
 import { link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
+import { ifPresent, isMissing } from "../base/durable-files.js";
 import { isEventId, isPubkey } from "../nostr/ids.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { asNpub, RepositoryAddress } from "./address.js";
-import { ifPresent, isMissing } from "./durable-files.js";
 import type { RefsKept } from "./refs-kept.js";
 import { identifierFile, repositoryConfig, unclaimedFolder } from "./repository-files.js";
 import type { RefTable, RepositoryStore, StagedRepositories } from "./types.js";

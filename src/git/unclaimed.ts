@@ -5,9 +5,9 @@
 
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { ifPresent, makeDirectory, removeAll, replaceFile } from "../base/durable-files.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import { copyObjects, reachedBy } from "./copy-objects.js";
-import { ifPresent, makeDirectory, removeAll, replaceFile } from "./durable-files.js";
 import { missingObjects, type ObjectPlace } from "./objects.js";
 import { alternatePath, type QuarantineDirectory } from "./quarantine.js";
 import { unclaimedFolder } from "./repository-files.js";

@@ -2,8 +2,8 @@
 // quota. The repository is made for it and goes again if nothing came.
 
 import type { RepositoryName } from "../admission/names.js";
+import { diskAddress, underPrs } from "../git/address.js";
 import { LauncherError } from "../git/launcher-job.js";
-import { diskAddress, underPrs } from "../purgatory/repository-address.js";
 import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
 import { fetchFromServer, type ServerFetchResult } from "./fetch-server.js";
 import type { RunFetchParts } from "./run-fetch.js";

@@ -1,8 +1,8 @@
 // What the core has been told of each repository, so that it is told differences only. Owns the indexes from events and
 // identifiers to the repositories that must be looked at again when one of them changes.
 
+import { type PlacedName, placeText } from "../git/address.js";
 import type { EventId, Oid } from "../nostr/ids.js";
-import { type PlacedName, placeText } from "../purgatory/repository-address.js";
 import { AskedServers } from "./asked-servers.js";
 import type { Coordinate, HuntInput, WaitingItem } from "./core/messages.js";
 import type { Wants } from "./wants.js";

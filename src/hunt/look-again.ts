@@ -1,7 +1,7 @@
 // Repositories to look at again: each at most once in the line, a few at a time, never the same one twice at once.
 
 import type { Clock } from "../base/clock.js";
-import { type PlacedName, placeKey } from "../purgatory/repository-address.js";
+import { type PlacedName, placeKey } from "../git/address.js";
 
 const sideBySide = 4;
 const firstRetryMs = 1_000;

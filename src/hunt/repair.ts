@@ -5,11 +5,11 @@
 import { type CatalogueRow, catalogueRow, catalogueRows, isReleased } from "../admission/catalogue.js";
 import type { Clock } from "../base/clock.js";
 import type { Logger } from "../config/logging.js";
+import { diskAddress, type PlacedName, placeKey, placeText, underPrs } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { contributionAfter, contributionsUnderPrs } from "../purgatory/contribution-quotas.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import { diskAddress, type PlacedName, placeKey, placeText, underPrs } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
 import { brokenTips, type LostPullRequest, lostPullRequests, pullRequestsAt, refsAdrift } from "./health.js";
 import type { Found } from "./wants.js";

@@ -4,13 +4,13 @@
 import { type CatalogueRow, catalogueRow, isReleased, takesStates } from "../admission/catalogue.js";
 import type { RepositoryName } from "../admission/names.js";
 import { waitingEntry } from "../admission/waiting.js";
+import { diskAddress, type PlacedName } from "../git/address.js";
 import { LauncherError } from "../git/launcher-job.js";
 import type { Repositories } from "../git/repositories.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { bookContributors, bookOwners } from "../purgatory/quotas.js";
 import { removeRepository } from "../purgatory/remove-repository.js";
-import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
 import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
 import { fetchFromServer, type ServerFetchParts, type ServerFetchResult } from "./fetch-server.js";

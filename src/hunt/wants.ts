@@ -6,11 +6,11 @@ import { type CatalogueRow, catalogueRow, isReleased, takesStates } from "../adm
 import { type RepositoryName, repositoryNamed } from "../admission/names.js";
 import { maintainersOf } from "../admission/repository-authority.js";
 import { waitingEntries, waitingEvent, waitingKeys } from "../admission/waiting.js";
+import { diskAddress, type PlacedName } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import { announcementOf, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/alignment.js";
-import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import type { Reader } from "../store/port.js";
 import type { HuntAnnouncement, WaitingItem, WaitingSource } from "./core/messages.js";
 import type { PullRequestReader, WaitingPullRequest } from "./pull-request-reader.js";

@@ -3,10 +3,10 @@
 import { catalogueRows, takesStates } from "../admission/catalogue.js";
 import type { RepositoryName } from "../admission/names.js";
 import { contributorOf, waitingContributions, waitingHints, waitingKeys } from "../admission/waiting.js";
+import { type PlacedName, underPrs } from "../git/address.js";
 import { parseAddress } from "../nostr/address.js";
 import { kinds } from "../nostr/kinds.js";
 import { announcementOf } from "../nostr/nip34.js";
-import { type PlacedName, underPrs } from "../purgatory/repository-address.js";
 import type { FeedEntry, Store } from "../store/port.js";
 
 export async function* waitingAtStart(store: Store): AsyncIterable<PlacedName> {

@@ -3,7 +3,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { RepositoryName } from "../admission/names.js";
-import { ifPresent } from "../git/durable-files.js";
+import { ifPresent } from "../base/durable-files.js";
 import { identifierFile } from "../git/repository-files.js";
 import { parseNpub } from "../nostr/nip19.js";
 

@@ -6,6 +6,7 @@
 
 import { catalogueRow, catalogueRows, isReleased } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import { diskAddress } from "../git/address.js";
 import { lackingWith, takeForeignObjects } from "../git/foreign-objects.js";
 import type { Repositories } from "../git/repositories.js";
 import type { PackBudgets } from "../git/types.js";
@@ -15,7 +16,6 @@ import { npubOf } from "../nostr/nip19.js";
 import { canDecide, decidingStates } from "../purgatory/deciding-states.js";
 import { tipOf, waitingPullRequests } from "../purgatory/pull-requests.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import { diskAddress } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
 import { type ForeignRepository, foreignRepositories } from "./foreign-directory.js";
 import { type EventSource, EventTaking, type EventTally } from "./take-events.js";

@@ -1,11 +1,11 @@
 // `repos fsck` and `repos gc`: long work over one repository or all of them, one after the other.
 
 import { type CatalogueRow, catalogueRow, catalogueRows } from "../admission/catalogue.js";
+import { diskAddress, type PlacedName } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import { parseNpub } from "../nostr/nip19.js";
 import { contributorRepositories } from "../purgatory/contributors.js";
 import { keepHouse } from "../purgatory/housekeeping.js";
-import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import { type Caller, noteChange } from "./audit.js";
 import { repositoryText } from "./naming.js";
 import { done, type Outcome, refusal } from "./outcome.js";

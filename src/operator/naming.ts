@@ -10,12 +10,12 @@ import {
   publicKey,
   type ServiceEntry,
 } from "../config/list-kinds.js";
+import { type PlacedName, underPrs } from "../git/address.js";
 import { servicePart } from "../net/url.js";
 import { parseAddress } from "../nostr/address.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNaddr, parseNevent, parseNote } from "../nostr/nip19.js";
-import { type PlacedName, underPrs } from "../purgatory/repository-address.js";
 
 const withoutScheme = (text: string): string => text.trim().replace(/^nostr:/, "");
 

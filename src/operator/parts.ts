@@ -3,14 +3,13 @@
 import type { RepositoryName } from "../admission/names.js";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
-import type { RepositoryAddress } from "../git/address.js";
+import type { PlacedName, RepositoryAddress } from "../git/address.js";
 import type { HousekeepingKind } from "../git/housekeeping-due.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { Intake } from "../intake/intake.js";
 import type { Reach } from "../net/address.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { HousekeepingReport } from "../purgatory/housekeeping.js";
-import type { PlacedName } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
 import type { RelayStatus } from "../sync/status.js";
 import type { Caller } from "./audit.js";

@@ -13,13 +13,13 @@ import {
   waitingEvent,
   waitingTotals,
 } from "../admission/waiting.js";
+import { diskAddress, type PlacedName } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import { stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/alignment.js";
 import { placesOf, tipOf } from "../purgatory/pull-requests.js";
-import { diskAddress, type PlacedName } from "../purgatory/repository-address.js";
 import type { Reader } from "../store/port.js";
 import { repositoryText } from "./naming.js";
 import type { AdminParts, AskedServer } from "./parts.js";

@@ -5,11 +5,11 @@ import { type CatalogueRow, catalogueRow, catalogueRows, type RepositoryStatus }
 import { type DecisionRecord, decisionsAbout } from "../admission/decisions.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { maintainersOf } from "../admission/repository-authority.js";
+import { diskAddress } from "../git/address.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf } from "../nostr/nip19.js";
 import { stateOf } from "../nostr/nip34.js";
-import { diskAddress } from "../purgatory/repository-address.js";
 import type { Reader } from "../store/port.js";
 import { repositoryText } from "./naming.js";
 import { done, type Outcome, refusal } from "./outcome.js";

@@ -10,6 +10,7 @@ import type { RepositoryChange } from "../admission/policy.js";
 import type { WaitingEntry } from "../admission/waiting.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
+import { diskAddress } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import { addressOf } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
@@ -17,7 +18,6 @@ import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { removeRepository } from "../purgatory/remove-repository.js";
-import { diskAddress } from "../purgatory/repository-address.js";
 import type { RemovalCause, Transaction } from "../store/port.js";
 import type { AdminParts } from "./parts.js";
 

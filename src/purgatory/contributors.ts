@@ -4,6 +4,7 @@
 import { catalogueRow, isReleased } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryAddress, repositoryKey } from "../admission/names.js";
 import { type PlaceholderRow, placeholders, waitingEntry } from "../admission/waiting.js";
+import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { ServiceName } from "../net/url.js";
@@ -13,7 +14,6 @@ import type { RefName } from "../nostr/ref-name.js";
 import type { Store } from "../store/port.js";
 import { contributionsUnderPrs, forgetContribution } from "./contribution-quotas.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
-import { diskAddress, type PlacedName, underPrs } from "./repository-address.js";
 
 /** GRASP-06 as the operator switched it on. */
 export interface ContributorRules {

@@ -9,6 +9,7 @@ import type { Verdict, Withdrawn } from "../admission/policy.js";
 import { contributorOf, waitingAnnouncement } from "../admission/waiting.js";
 import { putWaiting } from "../admission/waiting-writes.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { ServiceName } from "../net/url.js";
 import { addressOf } from "../nostr/address.js";
@@ -22,7 +23,6 @@ import type { Placeholders } from "./placeholders.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
 import { knownPullRequest, placesOf } from "./pull-requests.js";
 import { removeRepository } from "./remove-repository.js";
-import { diskAddress, type PlacedName, underPrs } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 import type { Settling } from "./settle.js";
 

@@ -5,12 +5,11 @@
 import { catalogueRow } from "../admission/catalogue.js";
 import { identifierKey } from "../admission/names.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
-import type { RepositoryAddress } from "../git/address.js";
+import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import { type HousekeepingKind, type HousekeepingRecord, newRecord, recordAfter } from "../git/housekeeping-due.js";
 import type { PackFacts, RepositoryStore } from "../git/types.js";
 import type { Store, TableReader } from "../store/port.js";
 import { recount } from "./quotas.js";
-import { diskAddress } from "./repository-address.js";
 
 export interface HousekeepingRow extends HousekeepingRecord {
   readonly owner: RepositoryAddress["owner"];

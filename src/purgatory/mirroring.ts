@@ -4,6 +4,7 @@
 
 import { catalogueRow, isReleased, setCatalogueRow } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryAddress } from "../admission/names.js";
+import { diskAddress, underPrs } from "../git/address.js";
 import type { Repository, RepositoryStore } from "../git/types.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
@@ -11,7 +12,6 @@ import type { Store } from "../store/port.js";
 import { pullRequestRef } from "./pull-requests.js";
 import { contributorsAccounts, quotaLeft } from "./quotas.js";
 import type { RefWriter } from "./ref-writer.js";
-import { diskAddress, underPrs } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export interface MirroringParts {

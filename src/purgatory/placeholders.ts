@@ -8,7 +8,7 @@ import { type PlaceholderRow, placeholders } from "../admission/waiting.js";
 import { putPlaceholder, removePlaceholder } from "../admission/waiting-writes.js";
 import { ipGroup } from "../base/budget/address-group.js";
 import { sizeText } from "../base/size-text.js";
-import type { RepositoryAddress } from "../git/address.js";
+import { diskAddress, type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
 import type { KeptAside, RepositoryStore, UnclaimedAllowance } from "../git/types.js";
 import { type EventId, isOid, type Oid, type Pubkey } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
@@ -16,7 +16,6 @@ import type { Store, Transaction } from "../store/port.js";
 import { bookContribution } from "./contribution-quotas.js";
 import type { KnownPullRequest } from "./pull-requests.js";
 import { bookContributors } from "./quotas.js";
-import { diskAddress, type PlacedName, placeKey } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export class Placeholders {

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keyOf } from "../admission/testing/world.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
-import type { RepositoryAddress } from "../git/address.js";
+import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import type { Repository } from "../git/types.js";
 import { PromiseKeeper } from "./promise-keeper.js";
-import { diskAddress } from "./repository-address.js";
 
 function keeper() {
   const clock = new ManualClock(0);

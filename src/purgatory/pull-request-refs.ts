@@ -4,6 +4,7 @@
 import { catalogueRow, isReleased } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
 import { contributorOf, type WaitingEntry } from "../admission/waiting.js";
+import { diskAddress, type PlacedName, placeKey, underPrs } from "../git/address.js";
 import type { RefUpdate, Repository, RepositoryStore } from "../git/types.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
@@ -11,7 +12,6 @@ import type { Mirroring } from "./mirroring.js";
 import type { RepositoryPlan } from "./plan.js";
 import { type PullRequestPlan, planPullRequest, pullRequestRef, tipOf, waitingPullRequests } from "./pull-requests.js";
 import type { RefWriter } from "./ref-writer.js";
-import { diskAddress, type PlacedName, placeKey, underPrs } from "./repository-address.js";
 
 export interface PullRequestRefsParts {
   readonly store: Store;

@@ -12,6 +12,7 @@ import {
   waitingEvent,
   waitingKeys,
 } from "../admission/waiting.js";
+import { type PlacedName, placeKey, underPrs } from "../git/address.js";
 import type { Repository } from "../git/types.js";
 import type { ServiceName } from "../net/url.js";
 import { addressText } from "../nostr/address.js";
@@ -20,7 +21,6 @@ import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { pullRequestOf, repositoriesTagged } from "../nostr/nip34.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Reader } from "../store/port.js";
-import { type PlacedName, placeKey, underPrs } from "./repository-address.js";
 
 export interface PullRequestPlan {
   readonly entry: WaitingEntry;

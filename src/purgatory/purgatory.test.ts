@@ -4,11 +4,11 @@ import { catalogueRow } from "../admission/catalogue.js";
 import { rememberedId } from "../admission/remembered.js";
 import { announcement, keyOf, maintainers, makeEvent, nameOf, oid, state, sync } from "../admission/testing/world.js";
 import { waitingEntry } from "../admission/waiting.js";
+import { diskAddress } from "../git/address.js";
 import type { PushOutcome } from "../git/types.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { partialPush } from "./journal.js";
-import { diskAddress } from "./repository-address.js";
 import { Room } from "./testing/room.js";
 
 const main = "refs/heads/main" as RefName;

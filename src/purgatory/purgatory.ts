@@ -7,7 +7,7 @@ import type { RepositoryName } from "../admission/names.js";
 import type { Verdict } from "../admission/policy.js";
 import type { WaitingEntry } from "../admission/waiting.js";
 import type { Clock } from "../base/clock.js";
-import type { RepositoryAddress } from "../git/address.js";
+import { type PlacedName, type RepositoryAddress, underPrs } from "../git/address.js";
 import type {
   JournalEntry,
   KeptAside,
@@ -35,7 +35,6 @@ import { placesOf } from "./pull-requests.js";
 import { Pushes } from "./pushes.js";
 import { contributorsOwnAccounts, huntLeft, ownersAccounts, quotaLeft } from "./quotas.js";
 import { RefWriter } from "./ref-writer.js";
-import { type PlacedName, underPrs } from "./repository-address.js";
 import { resume } from "./resume.js";
 import type { PurgatorySettings } from "./settings.js";
 import { Settling } from "./settle.js";

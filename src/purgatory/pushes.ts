@@ -13,7 +13,7 @@ import type { RepositoryName } from "../admission/names.js";
 import { waitingAnnouncement, waitingEntry } from "../admission/waiting.js";
 import { putWaiting } from "../admission/waiting-writes.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
-import type { RepositoryAddress } from "../git/address.js";
+import { type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { JournalEntry, PushAuthority, PushCommand, PushOutcome } from "../git/types.js";
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
@@ -41,7 +41,6 @@ import {
   quotaLeft,
   quotaRemarks,
 } from "./quotas.js";
-import { type PlacedName, placeKey } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 import type { Settling } from "./settle.js";
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { catalogueRow } from "../admission/catalogue.js";
 import { announcement, keyOf, makeEvent, nameOf, state } from "../admission/testing/world.js";
+import { diskAddress } from "../git/address.js";
 import type { RefName } from "../nostr/ref-name.js";
-import { diskAddress } from "./repository-address.js";
 import { Room } from "./testing/room.js";
 
 const main = "refs/heads/main" as RefName;

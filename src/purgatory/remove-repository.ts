@@ -3,9 +3,9 @@
 
 import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
 import type { RepositoryName } from "../admission/names.js";
+import { diskAddress } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { Store } from "../store/port.js";
-import { diskAddress } from "./repository-address.js";
 
 /** Soft ones have no directory, except where one was served once (deleted, announced again): that data is kept. */
 export const wantsNoDirectory = (row: CatalogueRow | undefined): boolean =>

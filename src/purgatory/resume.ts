@@ -4,6 +4,7 @@
 import { catalogueRows } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { waitingContributions, waitingHints, waitingKeys } from "../admission/waiting.js";
+import { diskAddress, type PlacedName, placeKey } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import { GitError } from "../git/run.js";
 import type { RefUpdate, RepositoryStore } from "../git/types.js";
@@ -15,7 +16,6 @@ import { type Journal, type PromisedRefs, takeBack } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
 import { placesOf } from "./pull-requests.js";
 import { removeRepository, wantsNoDirectory } from "./remove-repository.js";
-import { diskAddress, type PlacedName, placeKey } from "./repository-address.js";
 import type { Settling } from "./settle.js";
 
 export interface ResumeParts {

@@ -11,6 +11,7 @@ import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { releasedSiblings } from "../admission/repository-authority.js";
 import { waitingEntries, waitingKeys } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { diskAddress, type PlacedName, placeKey } from "../git/address.js";
 import type { Repository, RepositoryStore } from "../git/types.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
@@ -20,7 +21,6 @@ import { type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
 import type { PullRequestPlan } from "./pull-requests.js";
 import type { RefWriter } from "./ref-writer.js";
-import { diskAddress, type PlacedName, placeKey } from "./repository-address.js";
 
 export interface SettleParts {
   readonly store: Store;

@@ -14,11 +14,11 @@ import {
 } from "../admission/testing/world.js";
 import { waitingAnnouncement, waitingEntry } from "../admission/waiting.js";
 import { putWaiting, removeWaiting } from "../admission/waiting-writes.js";
+import { diskAddress } from "../git/address.js";
 import type { Tag } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { countEntries } from "./counts.js";
-import { diskAddress } from "./repository-address.js";
 import { Room } from "./testing/room.js";
 
 const minutes = 60;

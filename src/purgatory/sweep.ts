@@ -13,6 +13,7 @@ import { contributorOf, dueEntries, type WaitingEntry, waitingEntry, waitingEven
 import { putWaiting } from "../admission/waiting-writes.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import type { PlacedName } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import { expirationOf } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
@@ -33,7 +34,6 @@ import { movePartial, partialPushes } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
 import { placesOf } from "./pull-requests.js";
 import { removeRepository } from "./remove-repository.js";
-import type { PlacedName } from "./repository-address.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export interface SweepParts {

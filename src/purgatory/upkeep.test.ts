@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { newRepositoryRow, setCatalogueRow } from "../admission/catalogue.js";
 import type { RepositoryName } from "../admission/names.js";
+import { diskAddress } from "../git/address.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { type HousekeepingReport, housekeepingRecord } from "./housekeeping.js";
-import { diskAddress } from "./repository-address.js";
 import { Room } from "./testing/room.js";
 import { Upkeep } from "./upkeep.js";
 

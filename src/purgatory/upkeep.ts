@@ -5,9 +5,9 @@
 
 import { catalogueRows } from "../admission/catalogue.js";
 import { unixSeconds } from "../base/clock.js";
-import type { RepositoryAddress } from "../git/address.js";
+import { KeyedLock } from "../base/keyed-lock.js";
+import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import { garbageDue, type HousekeepingKind, type HousekeepingRules, housekeepingDue } from "../git/housekeeping-due.js";
-import { KeyedLock } from "../git/keyed-lock.js";
 import {
   forgetHousekeeping,
   type HousekeepingParts,
@@ -16,7 +16,6 @@ import {
   housekeepingRows,
   keepHouse,
 } from "./housekeeping.js";
-import { diskAddress } from "./repository-address.js";
 
 export interface UpkeepParts extends HousekeepingParts {
   readonly rules: () => HousekeepingRules;

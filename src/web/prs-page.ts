@@ -4,14 +4,13 @@
 
 import { catalogueRow, isReleased } from "../admission/catalogue.js";
 import { type RepositoryName, repositoryKey } from "../admission/names.js";
-import { parseGitPath } from "../git/url-path.js";
+import { diskAddress, parseGitPath, underPrs } from "../git/address.js";
 import { type Document, sendDocument } from "../http/page.js";
 import type { Route, RouteRequest } from "../http/routes.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { pullRequestOf } from "../nostr/nip34.js";
-import { diskAddress, underPrs } from "../purgatory/repository-address.js";
 import { ownText, readWithin } from "./bounded-reading.js";
 import { foreign, type Html, html } from "./html.js";
 import { copyLine, pageDocument, type Site } from "./layout.js";

@@ -3,11 +3,10 @@
 
 import type { ServerResponse } from "node:http";
 import type { RepositoryName } from "../admission/names.js";
-import { type GitPath, parseGitPath } from "../git/url-path.js";
+import { diskAddress, type GitPath, parseGitPath } from "../git/address.js";
 import { type Document, sendDocument } from "../http/page.js";
 import type { Route, RouteRequest } from "../http/routes.js";
 import { parseNpub } from "../nostr/nip19.js";
-import { diskAddress } from "../purgatory/repository-address.js";
 import { type BadgeWord, badge } from "./badge.js";
 import type { Site } from "./layout.js";
 import { missingRepositoryPage, tryLaterPage, waitingRepositoryPage } from "./missing-page.js";

@@ -2,12 +2,12 @@
 
 import { isRepositoryBlocked } from "../admission/bans.js";
 import type { AdmissionLists } from "../admission/lists.js";
+import { diskAddress, underPrs } from "../git/address.js";
 import type { GitHttpOptions } from "../git/http-types.js";
 import type { ServiceName } from "../net/url.js";
 import { parseNpub } from "../nostr/nip19.js";
 import type { ContributorRules } from "../purgatory/contributors.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import { diskAddress, underPrs } from "../purgatory/repository-address.js";
 import type { Store } from "../store/port.js";
 
 export const contributorRules = (

@@ -10,6 +10,7 @@ import type { Source, Verdict } from "../../admission/policy.js";
 import { client, startSeconds, World } from "../../admission/testing/world.js";
 import { unixSeconds } from "../../base/clock.js";
 import { ManualClock } from "../../base/testing/manual-clock.js";
+import { diskAddress } from "../../git/address.js";
 import { Launcher } from "../../git/launcher.js";
 import { Repositories } from "../../git/repositories.js";
 import type { GitRepository } from "../../git/repository.js";
@@ -19,7 +20,6 @@ import type { Oid } from "../../nostr/ids.js";
 import { createMemoryStore } from "../../store/memory/create.js";
 import type { Released } from "../finish.js";
 import { Purgatory, type PurgatoryObserver } from "../purgatory.js";
-import { diskAddress } from "../repository-address.js";
 import { defaultPurgatorySettings, type PurgatorySettings } from "../settings.js";
 
 export class Room {
