@@ -10,6 +10,7 @@ const floors = [
   ["purgatory"],
   ["git"],
   ["admission"],
+  ["catalogue"],
   ["store"],
   ["config", "net", "nostr"],
   ["base"],

@@ -4,12 +4,11 @@
 import { join } from "node:path";
 import { applyVerdict } from "../src/admission/apply.js";
 import { defaultCaps } from "../src/admission/caps.js";
-import { catalogueRow, setCatalogueRow, withStatus } from "../src/admission/catalogue.js";
-import { hourlyCounter } from "../src/admission/counters.js";
 import { createAdmissionPolicy } from "../src/admission/create-policy.js";
-import { emptyList, openLists } from "../src/admission/lists.js";
-import { waitingAnnouncement, waitingEvent } from "../src/admission/waiting.js";
-import { removeWaiting } from "../src/admission/waiting-writes.js";
+import { hourlyCounter } from "../src/base/budget/rates.js";
+import { emptyList, openLists } from "../src/catalogue/bans-and-lists.js";
+import { catalogueRow, setCatalogueRow, withStatus } from "../src/catalogue/repositories.js";
+import { removeWaiting, waitingAnnouncement, waitingEvent } from "../src/catalogue/waiting.js";
 import { type ServiceName, serviceName } from "../src/net/url.js";
 import type { VerifiedEvent } from "../src/nostr/event.js";
 import type { Pubkey } from "../src/nostr/ids.js";

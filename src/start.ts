@@ -13,9 +13,9 @@
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
-import { DecisionLog } from "./admission/decision-log.js";
 import type { AdmissionPolicy } from "./admission/policy.js";
 import type { Clock } from "./base/clock.js";
+import { DecisionLog } from "./catalogue/decisions.js";
 import type { LiveConfig } from "./config/live-config.js";
 import type { LogRing } from "./config/log-ring.js";
 import type { Logger } from "./config/logging.js";

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { waitingEntry } from "../src/admission/waiting.js";
 import { ManualClock } from "../src/base/testing/manual-clock.js";
+import { waitingEntry } from "../src/catalogue/waiting.js";
 import { fromClient, HuntHouse, until } from "./harness/hunt-house.js";
 import { keyOf } from "./harness/relay-events.js";
 

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { waitingEntry } from "../src/admission/waiting.js";
 import { ManualClock } from "../src/base/testing/manual-clock.js";
+import { waitingEntry } from "../src/catalogue/waiting.js";
 import { mustGit } from "./harness/hunt-git-server.js";
 import { freeAddress, fromClient, HuntHouse, until } from "./harness/hunt-house.js";
 import { huntWorld } from "./harness/hunt-world.js";

@@ -1,20 +1,20 @@
 // Reads what the announcement rule decides on.
 
+import { isWhitelisted } from "../catalogue/bans-and-lists.js";
+import { type LeftRepository, leftRepository } from "../catalogue/remembered.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow, isReleased } from "../catalogue/repositories.js";
+import { type AuthorityChange, storedAuthority } from "../catalogue/trusting-repositories.js";
+import { type WaitingEntry, waitingAnnouncement, waitingAnnouncementsOf, waitingTotals } from "../catalogue/waiting.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Announcement } from "../nostr/nip34.js";
-import { type AuthorityChange, storedAuthority } from "./authority.js";
-import { type CatalogueRow, catalogueRow, isReleased } from "./catalogue.js";
 import { lapsedExceptions, ownerTrusting } from "./exception.js";
-import { isWhitelisted } from "./lists.js";
-import type { RepositoryName } from "./names.js";
 import type { AdmissionContext, StoredReference } from "./policy.js";
-import { type LeftRepository, leftRepository } from "./remembered.js";
 import { roomFor } from "./room.js";
 import { cloneUrlsOnHosts, httpCloneUrls, type ServiceListing, serviceListing } from "./service.js";
 import type { AdmissionSettings } from "./settings.js";
-import { type WaitingEntry, waitingAnnouncement, waitingAnnouncementsOf, waitingTotals } from "./waiting.js";
 
 export interface AnnouncementFacts {
   readonly name: RepositoryName;

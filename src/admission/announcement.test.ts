@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type ListEntry, repositoryList } from "../catalogue/bans-and-lists.js";
+import { catalogueRow } from "../catalogue/repositories.js";
+import { waitingAnnouncement } from "../catalogue/waiting.js";
 import type { Tag } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { refusalText } from "../nostr/refusals.js";
-import { catalogueRow } from "./catalogue.js";
-import { type ListEntry, repositoryList } from "./lists.js";
 import { purgatoryMessage } from "./policy.js";
 import {
   announcement,
@@ -19,7 +20,6 @@ import {
   sync,
   World,
 } from "./testing/world.js";
-import { waitingAnnouncement } from "./waiting.js";
 
 const statusOf = async (world: World, owner: string, identifier = "x") =>
   (await catalogueRow(world.store, nameOf(owner, identifier)))?.status;
@@ -264,7 +264,7 @@ test("a soft announcement is revived by a client that sends it again, not by syn
   const event = announcement("alice", "x");
   const first = await world.send(event);
   assert.ok(first.ok && first.action === "hold");
-  const { putWaiting } = await import("./waiting-writes.js");
+  const { putWaiting } = await import("../catalogue/waiting.js");
   await putWaiting(world.store, { ...first.entry, phase: "soft", expires: later(90_000) });
   await world.setStatus(nameOf("alice", "x"), "soft");
   world.now = later(4_000);

@@ -1,18 +1,17 @@
 // Rule 2 of relay.md: announcements (30617). Pure: facts in, verdict out.
 
+import type { Facts } from "../catalogue/decisions.js";
+import { type CatalogueRow, newRepositoryRow, repositoryAddress, withStatus } from "../catalogue/repositories.js";
 import type { ServiceName } from "../net/url.js";
 import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
 import { announcementOf } from "../nostr/nip34.js";
 import type { AnnouncementFacts } from "./announcement-facts.js";
 import type { AdmissionCaps } from "./caps.js";
-import { type CatalogueRow, newRepositoryRow, withStatus } from "./catalogue.js";
 import { announcementDeadline, restarted } from "./deadlines.js";
 import { endOfWait } from "./end-of-wait.js";
 import { newEntry } from "./entries.js";
-import { repositoryAddress } from "./names.js";
 import {
   type Change,
-  type Facts,
   purgatoryMessage,
   type RepositoryChange,
   type Source,

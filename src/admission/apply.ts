@@ -1,14 +1,13 @@
 // Writes a verdict, in the transaction it was made in: the event first, then the rows that follow, in order. What the
 // store did not save changes nothing.
 
+import { forgetId, forgetLeft, rememberLeft } from "../catalogue/remembered.js";
+import { repositoryKey, setCatalogueRow } from "../catalogue/repositories.js";
+import { refreshListings } from "../catalogue/trusting-repositories.js";
+import { putWaiting, removeWaiting } from "../catalogue/waiting.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { PutResult, Transaction } from "../store/port.js";
-import { setCatalogueRow } from "./catalogue.js";
-import { refreshListings } from "./listings.js";
-import { repositoryKey } from "./names.js";
 import type { Change, Verdict } from "./policy.js";
-import { forgetId, forgetLeft, rememberLeft } from "./remembered.js";
-import { putWaiting, removeWaiting } from "./waiting-writes.js";
 
 /** The result of putting the event when the verdict stores it; undefined when it does not. */
 export async function applyVerdict(

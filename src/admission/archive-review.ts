@@ -1,16 +1,16 @@
 // What a change of the archive rules (GRASP-05) or of the lists means for a repository that is here as a mirror, or is
 // leaving: read and judged again as if its announcement came now. Decides only; the caller writes.
 
+import type { CatalogueRow } from "../catalogue/repositories.js";
+import { waitingAnnouncement, waitingEvent } from "../catalogue/waiting.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { announcementOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import { reviewAnnouncement } from "./announcement.js";
 import { readAnnouncementFacts } from "./announcement-facts.js";
-import type { CatalogueRow } from "./catalogue.js";
 import type { AdmissionContext, Verdict } from "./policy.js";
 import type { AdmissionSettings } from "./settings.js";
-import { waitingAnnouncement, waitingEvent } from "./waiting.js";
 
 /** Others are here for reasons of their own. */
 export const isUnderReview = (row: CatalogueRow): boolean =>

@@ -1,6 +1,7 @@
 // Profiles (0, 3, 10002) of authors of accepted events, and grasp lists (10317): rules 5 and 6 of relay.md.
 // The newest of each is kept; the store replaces.
 
+import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import type { AdmissionContext, Verdict } from "./policy.js";
@@ -9,7 +10,6 @@ import { holdRelated, judgeRelated } from "./related.js";
 import type { AdmissionSettings } from "./settings.js";
 import type { Tally } from "./tally.js";
 import { refused, stored } from "./verdicts.js";
-import { waitingEntries, waitingKeys } from "./waiting.js";
 
 /** A profile of somebody who only waits here waits with the first of his repositories. */
 export async function judgeProfile(

@@ -1,7 +1,7 @@
 // How long entries wait (purgatory.md, "Waiting room"). Pure arithmetic on seconds; sweeping is purgatory's.
 
+import type { WaitingEntry, WaitingPhase } from "../catalogue/waiting.js";
 import type { AdmissionCaps } from "./caps.js";
-import type { WaitingEntry, WaitingPhase } from "./waiting.js";
 
 export interface Deadline {
   readonly phase: WaitingPhase;

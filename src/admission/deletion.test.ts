@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { decisionsAbout, decisionsOn, putDecisions, recordCount } from "../catalogue/decisions.js";
+import { catalogueRow, setCatalogueRow } from "../catalogue/repositories.js";
+import { waitingTotals } from "../catalogue/waiting.js";
 import type { Tag } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
-import { catalogueRow, setCatalogueRow } from "./catalogue.js";
-import { decisionRecord, decisionsAbout, decisionsOn, putDecisions, recordCount } from "./decisions.js";
 import {
   addressOfRepository,
   announcement,
@@ -19,7 +20,7 @@ import {
   state,
   World,
 } from "./testing/world.js";
-import { waitingTotals } from "./waiting.js";
+import { decisionRecord } from "./verdicts.js";
 
 const later = (seconds: number): number => startSeconds + seconds;
 const deletion = (author: string, tags: readonly Tag[], at = later(10)) =>

@@ -1,15 +1,15 @@
 // Rule 6 of relay.md: deletions (5). Wanted when they concern something here; they bind only their author's events.
 
+import { rememberedId } from "../catalogue/remembered.js";
+import { type WaitingEntry, waitingEntries, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import { type Address, parseAddress } from "../nostr/address.js";
 import { type NostrEvent, tagValues, type VerifiedEvent } from "../nostr/event.js";
 import { type EventId, isEventId } from "../nostr/ids.js";
 import type { Reader } from "../store/port.js";
 import type { AdmissionContext, Verdict } from "./policy.js";
 import { presenceOf } from "./presence.js";
-import { rememberedId } from "./remembered.js";
 import type { AdmissionSettings } from "./settings.js";
 import { refused, stored } from "./verdicts.js";
-import { type WaitingEntry, waitingEntries, waitingEntry, waitingKeys } from "./waiting.js";
 import { withdrawalOf } from "./withdrawal.js";
 
 interface Hits {

@@ -1,9 +1,9 @@
 // What follows when a waiting announcement is withdrawn or deleted: its entry goes, and its repository with it.
 
-import { type CatalogueRow, deletedRow } from "./catalogue.js";
-import type { RepositoryName } from "./names.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { type CatalogueRow, deletedRow } from "../catalogue/repositories.js";
+import { type WaitingEntry, waitingEvent } from "../catalogue/waiting.js";
 import type { Change, RepositoryChange, UnholdCause } from "./policy.js";
-import { type WaitingEntry, waitingEvent } from "./waiting.js";
 
 export interface EndOfWait {
   readonly changes: readonly Change[];

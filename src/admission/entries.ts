@@ -1,9 +1,9 @@
 // Making a waiting entry from an event. The source is kept without the client's address: entries live long.
 
+import { type EntryKind, type EntrySource, identifierOfEvent, type WaitingEntry } from "../catalogue/waiting.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { Deadline } from "./deadlines.js";
 import type { Source } from "./policy.js";
-import { type EntryKind, type EntrySource, identifierOfEvent, type WaitingEntry } from "./waiting.js";
 
 export function entrySource(source: Source): EntrySource {
   return source.type === "sync" ? { type: "sync", relay: source.relay } : { type: source.type };

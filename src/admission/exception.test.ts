@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { catalogueRow } from "./catalogue.js";
-import { type ListEntry, repositoryList } from "./lists.js";
+import { type ListEntry, repositoryList } from "../catalogue/bans-and-lists.js";
+import { catalogueRow } from "../catalogue/repositories.js";
 import { announcement, elsewhere, keyOf, maintainers, nameOf, outcome, startSeconds, World } from "./testing/world.js";
 
 const later = (seconds: number): number => startSeconds + seconds;

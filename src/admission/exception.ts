@@ -3,21 +3,21 @@
 // with what it leans on; nothing about it is remembered, it is derived again each time.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { addressOf } from "../nostr/address.js";
-import type { NostrEvent } from "../nostr/event.js";
-import type { Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
-import type { Reader } from "../store/port.js";
+import { maintainerSet } from "../catalogue/maintainers.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { isReleased } from "../catalogue/repositories.js";
 import {
   type AuthorityChange,
   type AuthorityView,
   changedAuthority,
   repositoriesTrusting,
   storedAuthority,
-} from "./authority.js";
-import { isReleased } from "./catalogue.js";
-import { maintainerSet } from "./maintainers.js";
-import type { RepositoryName } from "./names.js";
+} from "../catalogue/trusting-repositories.js";
+import { addressOf } from "../nostr/address.js";
+import type { NostrEvent } from "../nostr/event.js";
+import type { Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { Reader } from "../store/port.js";
 import type { StoredReference } from "./policy.js";
 
 /** A key that vanishes may have very many repositories. */

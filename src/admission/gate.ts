@@ -1,11 +1,11 @@
 // What holds for every event before its kind is looked at: bans, the event blacklist, kinds that are never taken,
 // protected events, and the author's own deletions. Rule 1 of relay.md; no later rule overrides one of these.
 
+import type { AdmissionLists } from "../catalogue/bans-and-lists.js";
+import { banOf } from "../catalogue/bans-and-lists.js";
 import { addressOf } from "../nostr/address.js";
 import { isProtected, type VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
-import { banOf } from "./bans.js";
-import type { AdmissionLists } from "./lists.js";
 import type { AdmissionContext, RefusedVerdict, Source } from "./policy.js";
 import type { AdmissionSettings } from "./settings.js";
 import { refused } from "./verdicts.js";

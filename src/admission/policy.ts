@@ -2,13 +2,13 @@
 // A verdict says everything that must happen, as data: intake writes it (apply.ts), asks git for what `repositories`
 // says, and answers. Nobody has to think about rules a second time.
 
+import type { Facts } from "../catalogue/decisions.js";
+import type { CatalogueRow, RepositoryName } from "../catalogue/repositories.js";
+import type { WaitingEntry } from "../catalogue/waiting.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { Refusal } from "../nostr/refusals.js";
 import type { Reader, RemovalCause } from "../store/port.js";
-import type { CatalogueRow } from "./catalogue.js";
-import type { RepositoryName } from "./names.js";
-import type { WaitingEntry } from "./waiting.js";
 
 /** Where an event came from. Nothing is trusted because of it; it decides budgets, messages and the hunt's delay. */
 export type Source =
@@ -40,9 +40,6 @@ export type RuleName =
   | "vanish"
   | "waiting-room"
   | "remembered";
-
-/** What the rule looked at, small and flat, for the decision record. */
-export type Facts = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 
 /** A row to write after the event itself was put. Order matters and is kept. */
 export type Change =

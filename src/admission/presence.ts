@@ -1,9 +1,9 @@
 // Does this author have anything here? For profiles, grasp lists, deletions and vanish requests.
 
+import { waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Reader } from "../store/port.js";
-import { waitingHints, waitingKeys } from "./waiting.js";
 
 /** Kinds that come with an author rather than being about a repository; at most one of each is stored. */
 const companions = new Set<number>([kinds.profile, kinds.contacts, kinds.relayList, kinds.graspList]);

@@ -1,23 +1,22 @@
 // Rule 4 of relay.md: pull requests and their updates (1618, 1619): related, or by GRASP-06; then they wait for the
 // commit in `c`. What `c` says is not looked at beyond "could it be an object id" (threats.md row 1).
 
+import { isRepositoryBlocked, isWhitelisted } from "../catalogue/bans-and-lists.js";
+import { rememberedId } from "../catalogue/remembered.js";
+import { type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
+import { waitingEntry } from "../catalogue/waiting.js";
 import { addressText } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import { isOid } from "../nostr/ids.js";
 import type { PullRequest } from "../nostr/nip34.js";
 import type { TableReader } from "../store/port.js";
-import { isRepositoryBlocked } from "./bans.js";
 import { newEntry } from "./entries.js";
-import { isWhitelisted } from "./lists.js";
-import { type RepositoryName, repositoryAddress } from "./names.js";
 import { type AdmissionContext, purgatoryMessage, type Verdict } from "./policy.js";
 import { type Relation, readRelation } from "./related.js";
-import { rememberedId } from "./remembered.js";
 import { roomFor } from "./room.js";
 import { prsIdentifier } from "./service.js";
 import type { AdmissionSettings } from "./settings.js";
 import { held, known, refused } from "./verdicts.js";
-import { waitingEntry } from "./waiting.js";
 
 export async function judgePullRequest(
   event: VerifiedEvent,

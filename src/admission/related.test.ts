@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { bannedAuthorKey, type ListEntry, repositoryList } from "../catalogue/bans-and-lists.js";
+import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
 import type { Tag, VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf } from "../nostr/nip19.js";
-import { bannedAuthorKey } from "./bans.js";
-import { type ListEntry, repositoryList } from "./lists.js";
 import {
   addressOfRepository,
   announcement,
@@ -21,7 +21,6 @@ import {
   sync,
   World,
 } from "./testing/world.js";
-import { waitingEntries, waitingKeys } from "./waiting.js";
 
 const issue = (author: string, tags: readonly Tag[], content = ""): VerifiedEvent =>
   makeEvent(keyOf(author), kinds.issue, tags, startSeconds, content);

@@ -4,22 +4,20 @@
 // Profiles, grasp lists, deletions and vanish requests carry no relation: anybody may have them here, so that what
 // merely points at one, or is pointed at by one, is not about a repository.
 
-import { type Address, addressOf, addressText } from "../nostr/address.js";
+import { catalogueRow, type RepositoryName, repositoryAddress, repositoryNamed } from "../catalogue/repositories.js";
+import { type WaitingEntry, waitingEntries, waitingEntry, waitingHints, waitingKeys } from "../catalogue/waiting.js";
+import { type Address, addressOf, addressText, targetsOf } from "../nostr/address.js";
 import { isAddressable, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import type { AdmissionCaps } from "./caps.js";
-import { catalogueRow } from "./catalogue.js";
 import { newEntry } from "./entries.js";
-import { type RepositoryName, repositoryAddress, repositoryNamed } from "./names.js";
 import { type AdmissionContext, purgatoryMessage, type Verdict } from "./policy.js";
 import { roomFor } from "./room.js";
 import type { AdmissionSettings } from "./settings.js";
-import { targetsOf } from "./targets.js";
 import { held, known, refused, stored } from "./verdicts.js";
-import { type WaitingEntry, waitingEntries, waitingEntry, waitingHints, waitingKeys } from "./waiting.js";
 
 export interface Relation {
   /** Related to something served: the tag value or `tagged by <id>` that shows it. */

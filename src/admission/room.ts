@@ -2,10 +2,10 @@
 // The bound in bytes is shared fairly: when it is reached, whoever holds most gives way, soft entries first, then the
 // largest; a newcomer who would himself hold most is refused. Announcements never give way: each has a repository.
 
+import { bytesHeldBy, waitingHints, waitingKeys, waitingTotals } from "../catalogue/waiting.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { Reader } from "../store/port.js";
 import type { AdmissionCaps } from "./caps.js";
-import { bytesHeldBy, waitingHints, waitingKeys, waitingTotals } from "./waiting.js";
 
 export type Room = { readonly ok: true; readonly giveWay: readonly EventId[] } | { readonly ok: false };
 

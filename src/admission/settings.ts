@@ -1,10 +1,10 @@
 // What the policy is built from. `lists`, `archive` and `caps` are asked for each event: they change on reload.
 
+import type { HourlyCounter } from "../base/budget/rates.js";
+import type { AdmissionLists, RepositoryList } from "../catalogue/bans-and-lists.js";
 import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { AdmissionCaps } from "./caps.js";
-import type { HourlyCounter } from "./counters.js";
-import type { AdmissionLists, RepositoryList } from "./lists.js";
 
 export interface ArchiveSettings {
   readonly all: boolean;

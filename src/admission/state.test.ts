@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { rememberId } from "../catalogue/remembered.js";
+import { catalogueRow } from "../catalogue/repositories.js";
+import { putWaiting, waitingAnnouncement, waitingEntry, waitingTotals } from "../catalogue/waiting.js";
 import type { Tag } from "../nostr/event.js";
 import { refusalText } from "../nostr/refusals.js";
-import { catalogueRow } from "./catalogue.js";
-import { rememberId } from "./remembered.js";
 import {
   addressOfRepository,
   announcement,
@@ -18,8 +19,6 @@ import {
   sync,
   World,
 } from "./testing/world.js";
-import { waitingAnnouncement, waitingEntry, waitingTotals } from "./waiting.js";
-import { putWaiting } from "./waiting-writes.js";
 
 const later = (seconds: number): number => startSeconds + seconds;
 

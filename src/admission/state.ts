@@ -1,22 +1,13 @@
 // Rule 3 of relay.md: states (30618). Facts are read first, then decided.
 
-import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
-import type { EventId } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
-import type { RepositoryState } from "../nostr/nip34.js";
-import { repositoriesTrusting, storedAuthority, type TrustingRepository } from "./authority.js";
-import type { AdmissionCaps } from "./caps.js";
-import { isReleased, takesStates, withStatus } from "./catalogue.js";
-import { restarted } from "./deadlines.js";
-import { newEntry } from "./entries.js";
-import { announcersOf } from "./listings.js";
-import { repositoryAddress } from "./names.js";
-import { type AdmissionContext, type Change, purgatoryMessage, type RepositoryChange, type Verdict } from "./policy.js";
-import { rememberedId } from "./remembered.js";
-import { roomFor } from "./room.js";
-import type { AdmissionSettings } from "./settings.js";
-import { hasOnlyObjectIds, refsFault } from "./state-refs.js";
-import { held, known, refused, stored } from "./verdicts.js";
+import { rememberedId } from "../catalogue/remembered.js";
+import { isReleased, repositoryAddress, takesStates, withStatus } from "../catalogue/repositories.js";
+import {
+  announcersOf,
+  repositoriesTrusting,
+  storedAuthority,
+  type TrustingRepository,
+} from "../catalogue/trusting-repositories.js";
 import {
   type WaitingEntry,
   type WaitingHint,
@@ -24,7 +15,19 @@ import {
   waitingEntry,
   waitingHints,
   waitingKeys,
-} from "./waiting.js";
+} from "../catalogue/waiting.js";
+import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
+import type { EventId } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { RepositoryState } from "../nostr/nip34.js";
+import type { AdmissionCaps } from "./caps.js";
+import { restarted } from "./deadlines.js";
+import { newEntry } from "./entries.js";
+import { type AdmissionContext, type Change, purgatoryMessage, type RepositoryChange, type Verdict } from "./policy.js";
+import { roomFor } from "./room.js";
+import type { AdmissionSettings } from "./settings.js";
+import { hasOnlyObjectIds, refsFault } from "./state-refs.js";
+import { held, known, refused, stored } from "./verdicts.js";
 
 export interface StateFacts {
   readonly newest: { readonly id: EventId; readonly created_at: number } | undefined;

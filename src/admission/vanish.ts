@@ -1,5 +1,6 @@
 // Rule 6 of relay.md: requests to vanish (62), if they mean this relay. All of the author's events up to its time go.
 
+import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
 import { type NostrEvent, tagValues, type VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import type { AdmissionContext, Verdict } from "./policy.js";
@@ -7,7 +8,6 @@ import { presenceOf } from "./presence.js";
 import { isOurRelay } from "./service.js";
 import type { AdmissionSettings } from "./settings.js";
 import { refused, stored } from "./verdicts.js";
-import { waitingEntries, waitingKeys } from "./waiting.js";
 import { inShort, withdrawalOf } from "./withdrawal.js";
 
 const maxRepositories = 10_000;

@@ -1,20 +1,26 @@
-// Making verdicts with little writing.
+// Making verdicts with little writing, and what is recorded of one.
 
+import type { DecisionRecord, Facts } from "../catalogue/decisions.js";
+import type { WaitingEntry } from "../catalogue/waiting.js";
+import { addressOf, addressText } from "../nostr/address.js";
+import type { VerifiedEvent } from "../nostr/event.js";
+import { kinds } from "../nostr/kinds.js";
+import { repositoriesTagged } from "../nostr/nip34.js";
 import { type RefusalCode, refuse } from "../nostr/refusals.js";
 import type {
   Change,
-  Facts,
   HoldVerdict,
   KnownVerdict,
   RefusedVerdict,
   RelayVerdict,
   RepositoryChange,
   RuleName,
+  Source,
   StoreVerdict,
+  Verdict,
   Withdrawn,
 } from "./policy.js";
 import { purgatoryMessage } from "./policy.js";
-import type { WaitingEntry } from "./waiting.js";
 
 export const refused = (rule: RuleName, code: RefusalCode, message: string, facts: Facts = {}): RefusedVerdict => ({
   ...refuse(code, message),
@@ -81,3 +87,36 @@ export const relayed = (rule: RuleName, facts: Facts = {}): RelayVerdict => ({
   changes: [],
   repositories: [],
 });
+
+const maxRepositoriesRecorded = 5;
+
+function repositoriesOf(event: VerifiedEvent): string[] {
+  const address = addressOf(event);
+  const own =
+    address && (event.kind === kinds.announcement || event.kind === kinds.state)
+      ? [addressText({ ...address, kind: kinds.announcement })]
+      : [];
+  return [...own, ...repositoriesTagged(event).map(addressText)].slice(0, maxRepositoriesRecorded);
+}
+
+export function decisionRecord(
+  event: VerifiedEvent,
+  source: Source,
+  verdict: Verdict,
+  nowSeconds: number,
+): DecisionRecord {
+  return {
+    id: event.id,
+    pubkey: event.pubkey,
+    kind: event.kind,
+    at: nowSeconds,
+    source: source.type,
+    relay: source.type === "sync" ? source.relay : null,
+    outcome: verdict.ok ? verdict.action : "refuse",
+    rule: verdict.rule,
+    code: verdict.ok ? null : verdict.code,
+    message: verdict.ok && verdict.action === "relay" ? "" : (verdict.message ?? ""),
+    facts: verdict.facts ?? {},
+    repositories: repositoriesOf(event),
+  };
+}

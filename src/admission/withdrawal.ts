@@ -3,20 +3,26 @@
 // the store when the request is put.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { countingAnnouncements, maintainerTags } from "../catalogue/maintainers.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  deletedRow,
+  isReleased,
+  type RepositoryName,
+  repositoryAddress,
+  repositoryKey,
+} from "../catalogue/repositories.js";
+import type { AuthorityChange } from "../catalogue/trusting-repositories.js";
+import type { WaitingEntry } from "../catalogue/waiting.js";
 import { addressOf, addressText } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
-import { countingAnnouncements } from "./announcements.js";
-import type { AuthorityChange } from "./authority.js";
-import { type CatalogueRow, catalogueRow, deletedRow, isReleased } from "./catalogue.js";
 import { endOfWait } from "./end-of-wait.js";
 import { lapsedExceptions } from "./exception.js";
-import { maintainerTags } from "./maintainers.js";
-import { type RepositoryName, repositoryAddress, repositoryKey } from "./names.js";
 import type { Change, RepositoryChange, Withdrawn } from "./policy.js";
-import type { WaitingEntry } from "./waiting.js";
 
 export interface Withdrawal {
   readonly changes: readonly Change[];

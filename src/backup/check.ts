@@ -3,9 +3,8 @@
 
 import { stat } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { type CatalogueRow, catalogueRows, isReleased } from "../admission/catalogue.js";
-import { repositoryKey } from "../admission/names.js";
 import { ifPresent } from "../base/durable-files.js";
+import { type CatalogueRow, catalogueRows, isReleased, repositoryKey } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
 import { readRefFiles } from "../git/ref-files.js";
 import type { Git } from "../git/run.js";

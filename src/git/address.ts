@@ -10,9 +10,9 @@
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { type RepositoryName, repositoryAddress, repositoryKey } from "../admission/names.js";
 import type { Brand } from "../base/brand.js";
 import { withoutTrailing } from "../base/trailing.js";
+import { type RepositoryName, repositoryAddress, repositoryKey } from "../catalogue/repositories.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 

@@ -1,7 +1,7 @@
 // One fetch for a pull request that only GRASP-06 lets in: into its signer's `/prs/` repository, within the signer's
 // quota. The repository is made for it and goes again if nothing came.
 
-import type { RepositoryName } from "../admission/names.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import { diskAddress, underPrs } from "../git/address.js";
 import { LauncherError } from "../git/launcher-job.js";
 import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";

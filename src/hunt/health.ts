@@ -1,7 +1,7 @@
 // Is a served repository what its governing state says? Two looks: at its refs, without starting git; and at everything
 // its refs reach, with git. Tells; repairs nothing. purgatory.md "Repair"; also for `repos fsck`.
 
-import type { CatalogueRow } from "../admission/catalogue.js";
+import type { CatalogueRow } from "../catalogue/repositories.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { Repository } from "../git/types.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";

@@ -1,9 +1,9 @@
 // The hunt for missing git data: follows what waits in purgatory, drives the core, runs its fetches, and tells the
 // operator what it knows. purgatory.md "Hunting"; the rules are in core/, fetching in run-fetch.ts and fetch-server.ts.
 
-import { type RepositoryName, repositoryNamed } from "../admission/names.js";
-import type { WaitingEntry } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { type RepositoryName, repositoryNamed } from "../catalogue/repositories.js";
+import type { WaitingEntry } from "../catalogue/waiting.js";
 import type { Logger } from "../config/logging.js";
 import { type PlacedName, placeText } from "../git/address.js";
 import type { EventId, Oid } from "../nostr/ids.js";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressOfRepository, keyOf, makeEvent, nameOf, oid, sync, World } from "../admission/testing/world.js";
-import { waitingEntry, waitingKeys } from "../admission/waiting.js";
-import { putWaiting, removeWaiting } from "../admission/waiting-writes.js";
+import { putWaiting, removeWaiting, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import type { TableReader } from "../store/port.js";
 import { PullRequestReader } from "./pull-request-reader.js";
 

@@ -1,7 +1,7 @@
 // Waiting pull requests as the hunt needs them. A repository is looked at again with each that comes, and thousands may
 // wait there: an entry is read and parsed once, not at every look. Keeps what it read within a bound, the newest longest.
 
-import { type WaitingPhase, waitingEntry, waitingEvent, waitingHints } from "../admission/waiting.js";
+import { type WaitingPhase, waitingEntry, waitingEvent, waitingHints } from "../catalogue/waiting.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { TableReader } from "../store/port.js";

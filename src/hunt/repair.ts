@@ -2,8 +2,8 @@
 // out, each repository's connectivity is checked. What drifted is realigned by purgatory, what is missing is hunted.
 // purgatory.md "Repair".
 
-import { type CatalogueRow, catalogueRow, catalogueRows, isReleased } from "../admission/catalogue.js";
 import type { Clock } from "../base/clock.js";
+import { type CatalogueRow, catalogueRow, catalogueRows, isReleased } from "../catalogue/repositories.js";
 import type { Logger } from "../config/logging.js";
 import { diskAddress, type PlacedName, placeKey, placeText, underPrs } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";

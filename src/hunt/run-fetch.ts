@@ -1,9 +1,9 @@
 // Carries one fetch command to the repository it is for: keeps that repository from expiring meanwhile, makes the
 // directory of a soft one for as long as it takes, counts what came, and has it released. purgatory.md "Hunting".
 
-import { type CatalogueRow, catalogueRow, isReleased, takesStates } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
-import { waitingEntry } from "../admission/waiting.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow, isReleased, takesStates } from "../catalogue/repositories.js";
+import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName } from "../git/address.js";
 import { LauncherError } from "../git/launcher-job.js";
 import type { Repositories } from "../git/repositories.js";

@@ -1,11 +1,16 @@
 // What one repository lacks and where to look for it, read from the store and from git. Changes nothing.
 // purgatory.md "Hunting": states and pull requests that wait, missing refs of partial states, what repair found.
 
-import { countingAnnouncements } from "../admission/announcements.js";
-import { type CatalogueRow, catalogueRow, isReleased, takesStates } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryNamed } from "../admission/names.js";
-import { maintainersOf } from "../admission/repository-authority.js";
-import { waitingEntries, waitingEvent, waitingKeys } from "../admission/waiting.js";
+import { countingAnnouncements, maintainersOf } from "../catalogue/maintainers.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  isReleased,
+  type RepositoryName,
+  repositoryNamed,
+  takesStates,
+} from "../catalogue/repositories.js";
+import { waitingEntries, waitingEvent, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { EventId, Oid } from "../nostr/ids.js";

@@ -1,8 +1,8 @@
 // Which repositories to look at: those for which something waits at the start, and those of a name that was announced.
 
-import { catalogueRows, takesStates } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
-import { contributorOf, waitingContributions, waitingHints, waitingKeys } from "../admission/waiting.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { catalogueRows, takesStates } from "../catalogue/repositories.js";
+import { contributorOf, waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import { type PlacedName, underPrs } from "../git/address.js";
 import { parseAddress } from "../nostr/address.js";
 import { kinds } from "../nostr/kinds.js";

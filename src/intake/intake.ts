@@ -4,10 +4,10 @@
 // There is no second path into the store.
 
 import { applyVerdict } from "../admission/apply.js";
-import type { DecisionLog } from "../admission/decision-log.js";
-import { decisionRecord } from "../admission/decisions.js";
 import type { AdmissionPolicy, KnownVerdict, Source, Verdict } from "../admission/policy.js";
+import { decisionRecord } from "../admission/verdicts.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import type { DecisionLog } from "../catalogue/decisions.js";
 import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/port.js";

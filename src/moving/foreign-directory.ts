@@ -2,8 +2,8 @@
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { RepositoryName } from "../admission/names.js";
 import { ifPresent } from "../base/durable-files.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import { identifierFile } from "../git/repository-files.js";
 import { parseNpub } from "../nostr/nip19.js";
 

@@ -4,8 +4,13 @@
 //   4. objects the pull requests name   5. the report
 // A dry run does 1 and 3 against an empty store in memory and only looks whether the objects are there.
 
-import { catalogueRow, catalogueRows, isReleased } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import {
+  catalogueRow,
+  catalogueRows,
+  isReleased,
+  type RepositoryName,
+  repositoryKey,
+} from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
 import { lackingWith, takeForeignObjects } from "../git/foreign-objects.js";
 import type { Repositories } from "../git/repositories.js";

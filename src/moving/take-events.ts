@@ -1,7 +1,7 @@
 // Events of another server through the one door, in the order in which they make sense: announcements make
 // repositories, states give them their branches, the rest belongs to something that is here already.
 
-import { repositoryKey } from "../admission/names.js";
+import { repositoryKey } from "../catalogue/repositories.js";
 import type { Intake } from "../intake/intake.js";
 import { addressOf } from "../nostr/address.js";
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";

@@ -1,7 +1,8 @@
-// Addresses of replaceable things: `kind:pubkey:identifier`. The identifier may itself contain colons.
+// Addresses of replaceable things: `kind:pubkey:identifier`. The identifier may itself contain colons. And what an event
+// points at by its tags: ids and addresses.
 
 import { isAddressable, isReplaceable, maxKind, type NostrEvent, tagValue } from "./event.js";
-import { isPubkey, type Pubkey } from "./ids.js";
+import { type EventId, isEventId, isPubkey, type Pubkey } from "./ids.js";
 
 export interface Address {
   readonly kind: number;
@@ -28,4 +29,29 @@ export function addressOf(event: Pick<NostrEvent, "kind" | "pubkey" | "tags">): 
   }
   if (isReplaceable(event.kind)) return { kind: event.kind, pubkey: event.pubkey, identifier: "" };
   return undefined;
+}
+
+export interface Targets {
+  readonly ids: readonly EventId[];
+  readonly addresses: readonly Address[];
+}
+
+const idTags = new Set(["e", "E", "q"]);
+const addressTags = new Set(["a", "A", "q"]);
+
+/** What an event points at: ids (`e`, `E`, `q`) and addresses (`a`, `A`, `q`), each once. */
+export function targetsOf(event: Pick<NostrEvent, "tags">, max: number): Targets {
+  const ids = new Set<EventId>();
+  const addresses = new Map<string, Address>();
+  for (const [name, value] of event.tags) {
+    if (name === undefined || value === undefined) continue;
+    if (ids.size + addresses.size >= max) break;
+    if (idTags.has(name) && isEventId(value)) {
+      ids.add(value);
+    } else if (addressTags.has(name)) {
+      const address = parseAddress(value);
+      if (address) addresses.set(addressText(address), address);
+    }
+  }
+  return { ids: [...ids], addresses: [...addresses.values()] };
 }

@@ -3,11 +3,11 @@
 // the repository, the port refuses the network. Rows of table "bans": key:, event:, ip:; repositories are entries of
 // the repository blacklist.
 
-import { type BanRow, bannedAuthorKey, bannedEventKey } from "../admission/bans.js";
-import { catalogueRow } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
-import { waitingEntries, waitingEntry, waitingKeys } from "../admission/waiting.js";
 import { unixSeconds } from "../base/clock.js";
+import { type BanRow, bannedAuthorKey, bannedEventKey } from "../catalogue/bans-and-lists.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { catalogueRow } from "../catalogue/repositories.js";
+import { waitingEntries, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import type { ListEntry } from "../config/list-kinds.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";

@@ -1,6 +1,6 @@
 // `repos fsck` and `repos gc`: long work over one repository or all of them, one after the other.
 
-import { type CatalogueRow, catalogueRow, catalogueRows } from "../admission/catalogue.js";
+import { type CatalogueRow, catalogueRow, catalogueRows } from "../catalogue/repositories.js";
 import { diskAddress, type PlacedName } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import { parseNpub } from "../nostr/nip19.js";

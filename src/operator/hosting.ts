@@ -2,14 +2,13 @@
 // moment; the data stays for the grace period (NGIT_UNHOST_GRACE_DAYS). The removed announcement and older ones do not
 // bring it back when somebody replays them; a newer one by its owner does (to keep it out: ban the repository).
 
-import { type BanRow, bannedAuthorKey, bannedEventKey } from "../admission/bans.js";
-import { type CatalogueRow, catalogueRow, setCatalogueRow, withStatus } from "../admission/catalogue.js";
-import { refreshListings } from "../admission/listings.js";
-import { repositoryList } from "../admission/lists.js";
-import type { RepositoryName } from "../admission/names.js";
-import { forgetLeft, rememberLeft } from "../admission/remembered.js";
-import { waitingAnnouncement } from "../admission/waiting.js";
 import { unixSeconds } from "../base/clock.js";
+import { type BanRow, bannedAuthorKey, bannedEventKey, repositoryList } from "../catalogue/bans-and-lists.js";
+import { forgetLeft, rememberLeft } from "../catalogue/remembered.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow, setCatalogueRow, withStatus } from "../catalogue/repositories.js";
+import { refreshListings } from "../catalogue/trusting-repositories.js";
+import { waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { eventFromStoredText } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";

@@ -1,8 +1,8 @@
 // `lists show|add|remove`: entries of the white- and blacklists, configured ones and those added at run time. What is
 // configured can only be changed in the configuration.
 
-import { identifierKey, repositoryKey } from "../admission/names.js";
 import { unixSeconds } from "../base/clock.js";
+import { identifierKey, repositoryKey } from "../catalogue/repositories.js";
 import type { Config } from "../config/config.js";
 import type { ListEntry, ServiceEntry } from "../config/list-kinds.js";
 import { type Caller, noteChange } from "./audit.js";

@@ -1,10 +1,10 @@
 // `holdfast mirror`: puts a key, a repository or a GRASP service on the archive lists (GRASP-05), asks relays for what
 // it announced, and tells how far each repository is. Fetching git data is the hunt's; following is sync's.
 
-import { type CatalogueRow, catalogueRow, catalogueRows } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
 import { cloneUrlsOnHosts } from "../admission/service.js";
-import { waitingHints, waitingKeys } from "../admission/waiting.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow, catalogueRows } from "../catalogue/repositories.js";
+import { waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import type { Reach } from "../net/address.js";
 import { type RelayUrl, servicePart } from "../net/url.js";
 import type { Filter } from "../nostr/filter.js";

@@ -1,6 +1,6 @@
 // How operators name things: keys, repositories, events and networks, in every spelling people paste. Pure.
 
-import type { RepositoryName } from "../admission/names.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import {
   hostName,
   type ListEntry,

@@ -1,7 +1,7 @@
 // What operators' operations work on, handed in: the same whether a server runs or a command opened its data itself.
 
-import type { RepositoryName } from "../admission/names.js";
 import type { Clock } from "../base/clock.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import type { Config } from "../config/config.js";
 import type { PlacedName, RepositoryAddress } from "../git/address.js";
 import type { HousekeepingKind } from "../git/housekeeping-due.js";

@@ -1,8 +1,8 @@
 // `purgatory ask` and `purgatory drop`: git servers asked again at once for what is missing, and an event that waits
 // taken out of the waiting room. A dropped event may come again; what is to stay away is banned.
 
-import type { RepositoryName } from "../admission/names.js";
-import { waitingEntry } from "../admission/waiting.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { waitingEntry } from "../catalogue/waiting.js";
 import { type Caller, noteChange } from "./audit.js";
 import { eventNamed, repositoryText } from "./naming.js";
 import { done, type Outcome, refusal } from "./outcome.js";

@@ -1,8 +1,13 @@
 // `purgatory list`: what waits, why, which objects are missing, where it came from, when it expires. For the operator
 // only (purgatory.md, "Visible"): held events must not leak. Reads only.
 
-import { catalogueRow, isReleased } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
+import {
+  catalogueRow,
+  isReleased,
+  type RepositoryName,
+  repositoryKey,
+  repositoryNamed,
+} from "../catalogue/repositories.js";
 import {
   type EntryKind,
   type EntrySource,
@@ -12,7 +17,7 @@ import {
   type WaitingTotals,
   waitingEvent,
   waitingTotals,
-} from "../admission/waiting.js";
+} from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { EventId, Oid } from "../nostr/ids.js";

@@ -1,6 +1,6 @@
 // A repository's refs beside what its governing state signed. Pure.
 
-import type { CatalogueRow } from "../admission/catalogue.js";
+import type { CatalogueRow } from "../catalogue/repositories.js";
 import type { RefTable } from "../git/types.js";
 import type { RepositoryState } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/alignment.js";

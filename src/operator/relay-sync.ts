@@ -1,8 +1,8 @@
 // One comparison with one relay, for an operator: through the server's own door for events, whether it runs or not.
 // `sync <relay>` is this alone; `mirror` asks several relays for what it is to mirror.
 
-import type { RepositoryName } from "../admission/names.js";
-import { waitingEntry } from "../admission/waiting.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { waitingEntry } from "../catalogue/waiting.js";
 import type { Intake } from "../intake/intake.js";
 import type { Reach } from "../net/address.js";
 import { systemResolver } from "../net/resolve.js";

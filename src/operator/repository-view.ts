@@ -1,10 +1,16 @@
 // `repos list` and `repos show`: what the catalogue says, what is on disk, and whether the two agree with what was
 // signed. Reads only.
 
-import { type CatalogueRow, catalogueRow, catalogueRows, type RepositoryStatus } from "../admission/catalogue.js";
-import { type DecisionRecord, decisionsAbout } from "../admission/decisions.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
-import { maintainersOf } from "../admission/repository-authority.js";
+import { type DecisionRecord, decisionsAbout } from "../catalogue/decisions.js";
+import { maintainersOf } from "../catalogue/maintainers.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  catalogueRows,
+  type RepositoryName,
+  type RepositoryStatus,
+  repositoryKey,
+} from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";

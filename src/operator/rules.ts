@@ -6,7 +6,7 @@
 //   meta:  profile:<field>        → text
 
 import { BlockList, isIP, isIPv6 } from "node:net";
-import type { BanRow } from "../admission/bans.js";
+import type { BanRow } from "../catalogue/bans-and-lists.js";
 import type { Config } from "../config/config.js";
 import type { ListEntry, ServiceEntry } from "../config/list-kinds.js";
 import type { TableReader } from "../store/port.js";

@@ -1,8 +1,8 @@
 // How the server is: counts of everything. The public subset is counts only (purgatory.md, "Visible").
 
-import { catalogueRows, type RepositoryStatus } from "../admission/catalogue.js";
-import { recordCount } from "../admission/decisions.js";
-import { type WaitingTotals, waitingTotals } from "../admission/waiting.js";
+import { recordCount } from "../catalogue/decisions.js";
+import { catalogueRows, type RepositoryStatus } from "../catalogue/repositories.js";
+import { type WaitingTotals, waitingTotals } from "../catalogue/waiting.js";
 import { type ArchiveUse, archiveUse } from "../purgatory/archive-budget.js";
 import type { StoreStats } from "../store/port.js";
 import { bansOf } from "./bans.js";

@@ -1,6 +1,6 @@
 // What `sync verify` answers, and what of it is remembered for the pages: when each copy was last found to be the same.
 
-import { type RepositoryName, repositoryAddress } from "../admission/names.js";
+import { type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
 import { servicePart } from "../net/url.js";
 
 /** `not compared` counts as a difference: nobody knows. `ignored`: the operator has it left alone. */

@@ -2,10 +2,9 @@
 // and changes nothing. What is dialled was named by strangers: it goes through the outbound guard, is bounded in time
 // and bytes, and what remote servers answer is for the operator only (threats.md rows 4 and 31).
 
-import { catalogueRow, isReleased } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryAddress } from "../admission/names.js";
-import { maintainersOf } from "../admission/repository-authority.js";
 import { unixSeconds } from "../base/clock.js";
+import { maintainersOf } from "../catalogue/maintainers.js";
+import { catalogueRow, isReleased, type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
 import { type ServiceName, serviceName } from "../net/url.js";
 import type { Filter } from "../nostr/filter.js";

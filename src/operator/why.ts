@@ -1,12 +1,11 @@
 // `why`: which rule accepted, held or refused an event, from the record of that decision, and how it stands now.
 
-import { type BanRow, bannedAuthorKey, bannedEventKey } from "../admission/bans.js";
-import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
-import { type DecisionRecord, decisionsAbout, decisionsOn } from "../admission/decisions.js";
-import { type RepositoryName, repositoryNamed } from "../admission/names.js";
-import { type LeftRepository, leftRepository, rememberedId } from "../admission/remembered.js";
-import { waitingEntry } from "../admission/waiting.js";
 import { unixSeconds } from "../base/clock.js";
+import { type BanRow, bannedAuthorKey, bannedEventKey } from "../catalogue/bans-and-lists.js";
+import { type DecisionRecord, decisionsAbout, decisionsOn } from "../catalogue/decisions.js";
+import { type LeftRepository, leftRepository, rememberedId } from "../catalogue/remembered.js";
+import { type CatalogueRow, catalogueRow, type RepositoryName, repositoryNamed } from "../catalogue/repositories.js";
+import { waitingEntry } from "../catalogue/waiting.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { eventNamed, repositoryNamedBy, repositoryText } from "./naming.js";
 import { done, type Outcome, refusal } from "./outcome.js";

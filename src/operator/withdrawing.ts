@@ -2,14 +2,13 @@
 // are put aside, so that the repository can be restored while its data is kept.
 
 import { applyChange } from "../admission/apply.js";
-import { repositoriesTrusting, storedAuthority } from "../admission/authority.js";
-import { catalogueRow, setCatalogueRow } from "../admission/catalogue.js";
-import { repositoryList } from "../admission/lists.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import type { RepositoryChange } from "../admission/policy.js";
-import type { WaitingEntry } from "../admission/waiting.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
+import { repositoryList } from "../catalogue/bans-and-lists.js";
+import { catalogueRow, type RepositoryName, repositoryKey, setCatalogueRow } from "../catalogue/repositories.js";
+import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
+import type { WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import { addressOf } from "../nostr/address.js";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newRepositoryRow, type RepositoryStatus, setCatalogueRow } from "../admission/catalogue.js";
-import { NaiveStore } from "../admission/testing/naive-store.js";
 import { nameOf } from "../admission/testing/world.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
+import { newRepositoryRow, type RepositoryStatus, setCatalogueRow } from "../catalogue/repositories.js";
+import { NaiveStore } from "../store/testing/naive-store.js";
 import { ArchiveBudget, archiveUse } from "./archive-budget.js";
 
 function put(store: NaiveStore, identifier: string, status: RepositoryStatus, isArchive: boolean): void {

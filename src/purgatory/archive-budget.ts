@@ -1,8 +1,8 @@
 // How much disk mirrors (GRASP-05) may still take: one budget for all of them (git-http.md, "Archive 50 GiB"). What is
 // used is added up from the catalogue now and then; in between, what arrives is counted here.
 
-import { catalogueRows } from "../admission/catalogue.js";
 import type { Clock } from "../base/clock.js";
+import { catalogueRows } from "../catalogue/repositories.js";
 import type { TableReader } from "../store/port.js";
 
 export interface ArchiveUse {

@@ -1,7 +1,7 @@
 // What authors have under `/prs/` (git-http.md, "Budgets"; threats.md row 19): counted until the repository goes, and
 // together with what they have in other people's repositories. Table "meta", `prs-bytes:<owner>:<identifier>`.
 
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import { type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
 

@@ -1,7 +1,7 @@
 // Who may push what under `/prs/` right now (grasp.md, GRASP-06; git-http.md, "Push" 4): anyone, to refs/nostr/<event id>;
 // for an event that is known, its commit only, and only where its signer and its `clone` tag say.
 
-import type { RepositoryName } from "../admission/names.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import type { NostrRefEvent, PushAuthority, UnclaimedAllowance } from "../git/types.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";

@@ -1,9 +1,14 @@
 // The repositories under `/prs/` (grasp.md, GRASP-06): made by a push or a hunt, gone when nothing is left in them. They
 // have no row in the catalogue: what lies in one is what its refs and its placeholders say.
 
-import { catalogueRow, isReleased } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryAddress, repositoryKey } from "../admission/names.js";
-import { type PlaceholderRow, placeholders, waitingEntry } from "../admission/waiting.js";
+import {
+  catalogueRow,
+  isReleased,
+  type RepositoryName,
+  repositoryAddress,
+  repositoryKey,
+} from "../catalogue/repositories.js";
+import { type PlaceholderRow, placeholders, waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { RepositoryStore } from "../git/types.js";

@@ -1,6 +1,6 @@
 // How many entries of each kind wait, counted when somebody asks.
 
-import type { WaitingEntry } from "../admission/waiting.js";
+import type { WaitingEntry } from "../catalogue/waiting.js";
 import type { TableReader } from "../store/port.js";
 import type { EntryCounts, EntryLabel } from "./metrics.js";
 

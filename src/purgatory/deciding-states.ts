@@ -1,8 +1,8 @@
 // The states that may decide in one repository: by members of its owner's directed set, stored or waiting.
 
-import type { RepositoryName } from "../admission/names.js";
-import { maintainersOf } from "../admission/repository-authority.js";
-import { type WaitingEntry, waitingEntries, waitingEvent, waitingKeys } from "../admission/waiting.js";
+import { maintainersOf } from "../catalogue/maintainers.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { type WaitingEntry, waitingEntries, waitingEvent, waitingKeys } from "../catalogue/waiting.js";
 import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { stateOf } from "../nostr/nip34.js";

@@ -1,14 +1,19 @@
 // An event's verdict was written: git follows. Repositories are made and removed, data that came first is claimed, and what
 // can be released is (purgatory.md, "Waiting room"). Owns no rule: admission decided, settle.ts releases.
 
-import { repositoriesTrusting, storedAuthority } from "../admission/authority.js";
-import { catalogueRow, setCatalogueRow, takesStates, withStatus } from "../admission/catalogue.js";
 import { restarted } from "../admission/deadlines.js";
-import { type RepositoryName, repositoryNamed } from "../admission/names.js";
 import type { Verdict, Withdrawn } from "../admission/policy.js";
-import { contributorOf, waitingAnnouncement } from "../admission/waiting.js";
-import { putWaiting } from "../admission/waiting-writes.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import {
+  catalogueRow,
+  type RepositoryName,
+  repositoryNamed,
+  setCatalogueRow,
+  takesStates,
+  withStatus,
+} from "../catalogue/repositories.js";
+import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
+import { contributorOf, putWaiting, waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { ServiceName } from "../net/url.js";

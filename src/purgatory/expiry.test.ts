@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CatalogueRow } from "../admission/catalogue.js";
-import type { EntryKind, EntrySource, WaitingEntry, WaitingPhase } from "../admission/waiting.js";
+import type { CatalogueRow } from "../catalogue/repositories.js";
+import type { EntryKind, EntrySource, WaitingEntry, WaitingPhase } from "../catalogue/waiting.js";
 import { clockJumpSeconds, type Expiry, expiryOf, isGraceOver, movedBy, takenBefore } from "./expiry.js";
 
 const now = 1_000;

@@ -1,8 +1,8 @@
 // When a wait or a grace is over, what happens then, and what a clock that jumped does to both: pure (purgatory.md,
 // "Waiting room").
 
-import type { CatalogueRow } from "../admission/catalogue.js";
-import type { WaitingEntry } from "../admission/waiting.js";
+import type { CatalogueRow } from "../catalogue/repositories.js";
+import type { WaitingEntry } from "../catalogue/waiting.js";
 
 export interface ExpiryTimes {
   /** How long an announcement stays known without a repository. */

@@ -1,18 +1,24 @@
 // The last step of a release, in one transaction: what waited is stored, the catalogue says what governs. Announcements
 // first, so that the feed and every subscriber hear of a repository before they hear of its state.
 
-import { type CatalogueRow, catalogueRow, setCatalogueRow, withStatus } from "../admission/catalogue.js";
-import { refreshListings } from "../admission/listings.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import {
+  type CatalogueRow,
+  catalogueRow,
+  type RepositoryName,
+  repositoryKey,
+  setCatalogueRow,
+  withStatus,
+} from "../catalogue/repositories.js";
+import { refreshListings } from "../catalogue/trusting-repositories.js";
+import {
+  removeWaiting,
   type WaitingEntry,
   waitingAnnouncement,
   waitingEntries,
   waitingEntry,
   waitingEvent,
   waitingKeys,
-} from "../admission/waiting.js";
-import { removeWaiting } from "../admission/waiting-writes.js";
+} from "../catalogue/waiting.js";
 import { compareNewestFirst } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import { stateOf } from "../nostr/nip34.js";

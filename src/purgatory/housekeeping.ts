@@ -2,9 +2,8 @@
 // "meta", `housekeeping:<area>:<owner>:<identifier>`), and the owner's account, which shrinks with what was freed.
 // The same for the background and for `holdfast repos gc`. When it is due is not decided here.
 
-import { catalogueRow } from "../admission/catalogue.js";
-import { identifierKey } from "../admission/names.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { catalogueRow, identifierKey } from "../catalogue/repositories.js";
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import { type HousekeepingKind, type HousekeepingRecord, newRecord, recordAfter } from "../git/housekeeping-due.js";
 import type { PackFacts, RepositoryStore } from "../git/types.js";

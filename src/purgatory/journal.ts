@@ -4,8 +4,13 @@
 // Refs themselves are not fsynced one by one (that costs one fsync each); after a power cut they are written again
 // from here at the next start.
 
-import { type CatalogueRow, catalogueRow, setCatalogueRow } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  type RepositoryName,
+  repositoryKey,
+  setCatalogueRow,
+} from "../catalogue/repositories.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Store, TableReader, Transaction } from "../store/port.js";

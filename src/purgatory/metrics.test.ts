@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Registry } from "prom-client";
 import { announcement, nameOf } from "../admission/testing/world.js";
-import { waitingAnnouncement } from "../admission/waiting.js";
+import { waitingAnnouncement } from "../catalogue/waiting.js";
 import { countEntries } from "./counts.js";
 import { createPurgatoryMetrics } from "./metrics.js";
 import { Room } from "./testing/room.js";

@@ -1,7 +1,7 @@
 // The waiting room's numbers (purgatory.md, "Metrics and logs").
 
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import type { EntryKind, WaitingEntry, WaitingPhase } from "../admission/waiting.js";
+import type { EntryKind, WaitingEntry, WaitingPhase } from "../catalogue/waiting.js";
 import type { Expiry } from "./expiry.js";
 import type { Released } from "./finish.js";
 

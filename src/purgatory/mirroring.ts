@@ -2,8 +2,13 @@
 // never the other way (grasp.md, GRASP-06). Copies are the receiving repository's share for pull requests, not its
 // owner's; their author's share they were when they came (git-http.md, "Budgets").
 
-import { catalogueRow, isReleased, setCatalogueRow } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryAddress } from "../admission/names.js";
+import {
+  catalogueRow,
+  isReleased,
+  type RepositoryName,
+  repositoryAddress,
+  setCatalogueRow,
+} from "../catalogue/repositories.js";
 import { diskAddress, underPrs } from "../git/address.js";
 import type { Repository, RepositoryStore } from "../git/types.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";

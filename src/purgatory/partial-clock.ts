@@ -1,9 +1,9 @@
 // The clocks of states of which a push brought only a part (git-http.md, "Push" 3, partial state): each runs out once,
 // its grace after the first such push; later pushes do not renew it. Durable in the journal, so a restart goes on.
 
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
-import { waitingEntry } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
+import { waitingEntry } from "../catalogue/waiting.js";
 import type { EventId } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import { movePartial, partialPush, partialPushes } from "./journal.js";

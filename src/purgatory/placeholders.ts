@@ -1,13 +1,17 @@
 // Data pushed to refs/nostr/<id> before its event: how much of it is taken, and what becomes of it (git-http.md,
 // "Push" 4 and budgets; purgatory.md, "Placeholder"; threats.md rows 10 and 18).
 
-import { catalogueRow } from "../admission/catalogue.js";
-import type { HourlyCounter } from "../admission/counters.js";
-import { type RepositoryName, repositoryAddress, repositoryKey, repositoryNamed } from "../admission/names.js";
-import { type PlaceholderRow, placeholders } from "../admission/waiting.js";
-import { putPlaceholder, removePlaceholder } from "../admission/waiting-writes.js";
 import { ipGroup } from "../base/budget/address-group.js";
+import type { HourlyCounter } from "../base/budget/rates.js";
 import { sizeText } from "../base/size-text.js";
+import {
+  catalogueRow,
+  type RepositoryName,
+  repositoryAddress,
+  repositoryKey,
+  repositoryNamed,
+} from "../catalogue/repositories.js";
+import { type PlaceholderRow, placeholders, putPlaceholder, removePlaceholder } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
 import type { KeptAside, RepositoryStore, UnclaimedAllowance } from "../git/types.js";
 import { type EventId, isOid, type Oid, type Pubkey } from "../nostr/ids.js";

@@ -1,9 +1,9 @@
 // What a release would do in one repository: which state decides there now, and what of it is here. Reads the store
 // and asks git; changes nothing. (purgatory.md, "Release"; git-http.md, "Push" 3: mark, governing, partial.)
 
-import { type CatalogueRow, catalogueRow, takesStates } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
-import { waitingAnnouncement, waitingEvent } from "../admission/waiting.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow, takesStates } from "../catalogue/repositories.js";
+import { waitingAnnouncement, waitingEvent } from "../catalogue/waiting.js";
 import type { RefTable, Repository } from "../git/types.js";
 import { compareNewestFirst, expirationOf } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";

@@ -1,9 +1,14 @@
 // The refs of pull requests, `refs/nostr/<event id>`: written when the commit is here and the event is about to be served,
 // taken away when the event is gone (purgatory.md, "Release" 3). Which ones go where: pull-requests.ts.
 
-import { catalogueRow, isReleased } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey, repositoryNamed } from "../admission/names.js";
-import { contributorOf, type WaitingEntry } from "../admission/waiting.js";
+import {
+  catalogueRow,
+  isReleased,
+  type RepositoryName,
+  repositoryKey,
+  repositoryNamed,
+} from "../catalogue/repositories.js";
+import { contributorOf, type WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey, underPrs } from "../git/address.js";
 import type { RefUpdate, Repository, RepositoryStore } from "../git/types.js";
 import type { EventId, Oid } from "../nostr/ids.js";

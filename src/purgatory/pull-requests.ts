@@ -1,9 +1,8 @@
 // Pull requests whose commit is here: their ref is set in every repository they address (purgatory.md, "Release" 3), and
 // under `/prs/` when that is where the commit is: nothing is ever copied there (grasp.md, GRASP-06).
 
-import { catalogueRow, isReleased } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryNamed } from "../admission/names.js";
 import { prsIdentifier } from "../admission/service.js";
+import { catalogueRow, isReleased, type RepositoryName, repositoryNamed } from "../catalogue/repositories.js";
 import {
   contributorOf,
   type WaitingEntry,
@@ -11,7 +10,7 @@ import {
   waitingEntry,
   waitingEvent,
   waitingKeys,
-} from "../admission/waiting.js";
+} from "../catalogue/waiting.js";
 import { type PlacedName, placeKey, underPrs } from "../git/address.js";
 import type { Repository } from "../git/types.js";
 import type { ServiceName } from "../net/url.js";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { catalogueRow } from "../admission/catalogue.js";
-import { rememberedId } from "../admission/remembered.js";
 import { announcement, keyOf, maintainers, makeEvent, nameOf, oid, state, sync } from "../admission/testing/world.js";
-import { waitingEntry } from "../admission/waiting.js";
+import { rememberedId } from "../catalogue/remembered.js";
+import { catalogueRow } from "../catalogue/repositories.js";
+import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { PushOutcome } from "../git/types.js";
 import type { EventId, Oid } from "../nostr/ids.js";

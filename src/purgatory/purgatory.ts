@@ -1,12 +1,12 @@
 // The waiting room as one thing: what main builds, what intake and the git server call.
 // Owns no rule: admission decides who may wait, settle.ts what is released, expiry.ts what ends.
 
-import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
-import { hourlyCounter } from "../admission/counters.js";
-import type { RepositoryName } from "../admission/names.js";
 import type { Verdict } from "../admission/policy.js";
-import type { WaitingEntry } from "../admission/waiting.js";
+import { hourlyCounter } from "../base/budget/rates.js";
 import type { Clock } from "../base/clock.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow } from "../catalogue/repositories.js";
+import type { WaitingEntry } from "../catalogue/waiting.js";
 import { type PlacedName, type RepositoryAddress, underPrs } from "../git/address.js";
 import type {
   JournalEntry,

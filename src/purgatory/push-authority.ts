@@ -1,8 +1,7 @@
 // Who may push what right now, read from the store for the git room's decision (git-http.md, "Push" 3 and 4).
 
-import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
-import { repositoryAddress } from "../admission/names.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow, repositoryAddress } from "../catalogue/repositories.js";
 import type { CandidateState, NostrRefEvent, PushAuthority, UnclaimedAllowance } from "../git/types.js";
 import { addressText } from "../nostr/address.js";
 import { type EventId, isOid } from "../nostr/ids.js";

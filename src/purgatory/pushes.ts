@@ -1,18 +1,17 @@
 // What a push means for the waiting room: who may push, what is promised before the refs are written, what is
 // released after, and the clock of a state of which only a part has come (git-http.md, "Push" 3 to 7).
 
+import { restarted } from "../admission/deadlines.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import {
   type CatalogueRow,
   catalogueRow,
   type StateStamp,
   setCatalogueRow,
   takesStates,
-} from "../admission/catalogue.js";
-import { restarted } from "../admission/deadlines.js";
-import type { RepositoryName } from "../admission/names.js";
-import { waitingAnnouncement, waitingEntry } from "../admission/waiting.js";
-import { putWaiting } from "../admission/waiting-writes.js";
-import { type Clock, unixSeconds } from "../base/clock.js";
+} from "../catalogue/repositories.js";
+import { putWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
 import { type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { JournalEntry, PushAuthority, PushCommand, PushOutcome } from "../git/types.js";

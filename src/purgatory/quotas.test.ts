@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { catalogueRow, newRepositoryRow, setCatalogueRow } from "../admission/catalogue.js";
-import { repositoryKey } from "../admission/names.js";
 import { sizeText } from "../base/size-text.js";
+import { catalogueRow, newRepositoryRow, repositoryKey, setCatalogueRow } from "../catalogue/repositories.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { createMemoryStore } from "../store/memory/create.js";
 import type { Store } from "../store/port.js";

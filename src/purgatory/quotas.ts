@@ -3,9 +3,15 @@
 // use up what is the owner's (threats.md row 19). Housekeeping counts anew what is on disk, so that an account shrinks.
 // Table "meta", `pull-request-bytes:<author>:<repository>`: what a contributor has there.
 
-import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import { sizeText } from "../base/size-text.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  catalogueRows,
+  type RepositoryName,
+  repositoryKey,
+  setCatalogueRow,
+} from "../catalogue/repositories.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
 import type { ArchiveBudget } from "./archive-budget.js";

@@ -1,6 +1,6 @@
 // Writes refs that events speak of: promised in the journal first, withheld from clients until the events are stored.
 
-import type { RepositoryName } from "../admission/names.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import type { RefUpdate, Repository } from "../git/types.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Store } from "../store/port.js";

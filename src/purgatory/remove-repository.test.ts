@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { catalogueRow } from "../admission/catalogue.js";
 import { announcement, keyOf, makeEvent, nameOf, state } from "../admission/testing/world.js";
+import { catalogueRow } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { Room } from "./testing/room.js";

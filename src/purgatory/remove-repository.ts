@@ -1,8 +1,8 @@
 // A repository's directory goes only while the catalogue wants none. Rows change in the store first and directories after
 // them: whoever announces it again in between must find it, and so must data that has a grace of its own.
 
-import { type CatalogueRow, catalogueRow } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import type { Store } from "../store/port.js";

@@ -1,9 +1,8 @@
 // After a crash or a power cut: promised refs are written again, oldest promise first; repositories that should be on disk
 // are made; releases that had begun are ended.
 
-import { catalogueRows } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
-import { waitingContributions, waitingHints, waitingKeys } from "../admission/waiting.js";
+import { catalogueRows, type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
+import { waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import { GitError } from "../git/run.js";

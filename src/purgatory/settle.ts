@@ -5,12 +5,17 @@
 //   4. in the background the refs are synced and the promises removed (promise-keeper.ts)
 // A crash between 2 and 3 leaves promises and waiting entries: the next start writes the refs again and settles to the same end.
 
-import { repositoriesTrusting, storedAuthority } from "../admission/authority.js";
-import { catalogueRow, isReleased, takesStates } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
-import { releasedSiblings } from "../admission/repository-authority.js";
-import { waitingEntries, waitingKeys } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { releasedSiblings } from "../catalogue/maintainers.js";
+import {
+  catalogueRow,
+  isReleased,
+  type RepositoryName,
+  repositoryKey,
+  takesStates,
+} from "../catalogue/repositories.js";
+import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
+import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey } from "../git/address.js";
 import type { Repository, RepositoryStore } from "../git/types.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";

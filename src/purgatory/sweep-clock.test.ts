@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { announcement, nameOf, oid, state } from "../admission/testing/world.js";
-import { waitingAnnouncement } from "../admission/waiting.js";
+import { waitingAnnouncement } from "../catalogue/waiting.js";
 import { Room } from "./testing/room.js";
 
 const hourMs = 3_600_000;

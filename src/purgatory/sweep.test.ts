@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { catalogueRow } from "../admission/catalogue.js";
 import {
   addressOfRepository,
   announcement,
@@ -12,8 +11,8 @@ import {
   oid,
   state,
 } from "../admission/testing/world.js";
-import { waitingAnnouncement, waitingEntry } from "../admission/waiting.js";
-import { putWaiting, removeWaiting } from "../admission/waiting-writes.js";
+import { catalogueRow } from "../catalogue/repositories.js";
+import { putWaiting, removeWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { Tag } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";

@@ -1,18 +1,31 @@
 // Ends what has waited too long (purgatory.md, "Waiting room": expiry). Decisions are in expiry.ts; this applies them.
 
 import { applyChange } from "../admission/apply.js";
-import { storedAuthority } from "../admission/authority.js";
-import { type CatalogueRow, catalogueRow, catalogueRows, setCatalogueRow, withStatus } from "../admission/catalogue.js";
-import { complianceTag, isOfComplianceTool } from "../admission/compliance-tool.js";
 import { ownerTrusting } from "../admission/exception.js";
-import { refreshListings } from "../admission/listings.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
 import type { Withdrawn } from "../admission/policy.js";
-import { rememberId } from "../admission/remembered.js";
-import { contributorOf, dueEntries, type WaitingEntry, waitingEntry, waitingEvent } from "../admission/waiting.js";
-import { putWaiting } from "../admission/waiting-writes.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { rememberId } from "../catalogue/remembered.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  catalogueRows,
+  complianceTag,
+  isOfComplianceTool,
+  type RepositoryName,
+  repositoryKey,
+  setCatalogueRow,
+  withStatus,
+} from "../catalogue/repositories.js";
+import { refreshListings, storedAuthority } from "../catalogue/trusting-repositories.js";
+import {
+  contributorOf,
+  dueEntries,
+  putWaiting,
+  type WaitingEntry,
+  waitingEntry,
+  waitingEvent,
+} from "../catalogue/waiting.js";
 import type { PlacedName } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
 import { expirationOf } from "../nostr/event.js";

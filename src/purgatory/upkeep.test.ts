@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { newRepositoryRow, setCatalogueRow } from "../admission/catalogue.js";
-import type { RepositoryName } from "../admission/names.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { newRepositoryRow, setCatalogueRow } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";

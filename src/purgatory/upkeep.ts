@@ -3,9 +3,9 @@
 // scanned, except once after a start (what changed before it) and the records of those that must be visited weekly.
 // close() stops what runs within moments.
 
-import { catalogueRows } from "../admission/catalogue.js";
 import { unixSeconds } from "../base/clock.js";
 import { KeyedLock } from "../base/keyed-lock.js";
+import { catalogueRows } from "../catalogue/repositories.js";
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import { garbageDue, type HousekeepingKind, type HousekeepingRules, housekeepingDue } from "../git/housekeeping-due.js";
 import {

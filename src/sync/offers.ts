@@ -1,8 +1,8 @@
 // Events on their way into intake: a bounded number at once, the rest in a queue whose length stops the reading of
 // sockets. Our own trouble (busy, disk full) is tried again a few times before the core hears of it.
 
-import { type WaitingEntry, waitingKeys } from "../admission/waiting.js";
 import type { Clock } from "../base/clock.js";
+import { type WaitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import type { Intake, IntakeAnswer } from "../intake/intake.js";
 import type { Store } from "../store/port.js";
 import type { Offer } from "./core/budgets.js";

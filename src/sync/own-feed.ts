@@ -1,7 +1,7 @@
 // Follows our own server from the beginning of history (event-sync.md "Following our own relay" 1, 2): stored
 // announcements and roots, and what is removed, in the feed's order. One path for start, new repositories, restarts.
 
-import { catalogueRow } from "../admission/catalogue.js";
+import { catalogueRow } from "../catalogue/repositories.js";
 import { type NostrEvent, tagValue } from "../nostr/event.js";
 import { kinds, rootKinds } from "../nostr/kinds.js";
 import type { FeedEntry, Store } from "../store/port.js";

@@ -1,9 +1,9 @@
 // Our own store as the sync engine asks it: records for negentropy, what counts as held, roots of a repository, and
 // what belongs to one (layer 4).
 
-import { rememberedId } from "../admission/remembered.js";
-import { type WaitingEntry, waitingKeys } from "../admission/waiting.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { rememberedId } from "../catalogue/remembered.js";
+import { type WaitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import { parseAddress } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";

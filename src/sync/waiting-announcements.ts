@@ -2,7 +2,7 @@
 // table at start, then from verdicts and expiries as they happen. A look now and then finds what ended another way.
 
 import type { Verdict } from "../admission/policy.js";
-import { type WaitingEntry, waitingEntry, waitingEvent } from "../admission/waiting.js";
+import { type WaitingEntry, waitingEntry, waitingEvent } from "../catalogue/waiting.js";
 import { addressText } from "../nostr/address.js";
 import type { EventId } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";

@@ -1,6 +1,6 @@
 // What happened lately on this server and which repositories a search finds: served events only.
 
-import type { RepositoryName } from "../admission/names.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";

@@ -2,8 +2,7 @@
 // here. An empty one is a page as well, not a 404: to git it is an empty repository, and one URL must not be both.
 // Served pull requests only; what waits is not shown (threats.md row 31).
 
-import { catalogueRow, isReleased } from "../admission/catalogue.js";
-import { type RepositoryName, repositoryKey } from "../admission/names.js";
+import { catalogueRow, isReleased, type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
 import { diskAddress, parseGitPath, underPrs } from "../git/address.js";
 import { type Document, sendDocument } from "../http/page.js";
 import type { Route, RouteRequest } from "../http/routes.js";

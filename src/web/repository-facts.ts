@@ -2,9 +2,14 @@
 // states, people only a waiting announcement lists) is never read here (purgatory.md "Visible"; threats row 31).
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type CatalogueRow, catalogueRow, catalogueRows } from "../admission/catalogue.js";
-import { maintainerSet } from "../admission/maintainers.js";
-import { type RepositoryName, repositoryAddress } from "../admission/names.js";
+import { maintainerSet } from "../catalogue/maintainers.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  catalogueRows,
+  type RepositoryName,
+  repositoryAddress,
+} from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
 import type { Browser, CommitView } from "../git/browse.js";
 import type { Repositories } from "../git/repositories.js";

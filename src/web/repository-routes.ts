@@ -2,7 +2,7 @@
 // repository's own URL only; git always asks for something below it.
 
 import type { ServerResponse } from "node:http";
-import type { RepositoryName } from "../admission/names.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import { diskAddress, type GitPath, parseGitPath } from "../git/address.js";
 import { type Document, sendDocument } from "../http/page.js";
 import type { Route, RouteRequest } from "../http/routes.js";

@@ -1,6 +1,6 @@
 // Where a repository can be found: here, by git, by ngit, and in clients for git over Nostr.
 
-import type { RepositoryName } from "../admission/names.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { naddrOf, neventOf, npubOf } from "../nostr/nip19.js";

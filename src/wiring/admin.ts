@@ -1,8 +1,8 @@
 // What operators reach: the operations over this server's rooms, given to the HTTP routes and to the admin socket.
 
 import { randomBytes } from "node:crypto";
-import type { DecisionLog } from "../admission/decision-log.js";
 import type { Clock } from "../base/clock.js";
+import type { DecisionLog } from "../catalogue/decisions.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
 import type { ApiParts } from "../http/api.js";

@@ -1,9 +1,9 @@
 // The rules for events as this server has them: settings, with what operators changed at run time on top.
 
-import { hourlyCounter } from "../admission/counters.js";
 import { createAdmissionPolicy } from "../admission/create-policy.js";
 import type { AdmissionPolicy } from "../admission/policy.js";
 import type { AdmissionSettings } from "../admission/settings.js";
+import { hourlyCounter } from "../base/budget/rates.js";
 import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { ServiceName } from "../net/url.js";

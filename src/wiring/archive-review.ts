@@ -4,12 +4,12 @@
 
 import { applyChange } from "../admission/apply.js";
 import { isUnderReview, type Review, reviewArchived } from "../admission/archive-review.js";
-import { type CatalogueRow, catalogueRow, catalogueRows } from "../admission/catalogue.js";
-import { decisionRecord, putDecisions } from "../admission/decisions.js";
-import { repositoryAddress } from "../admission/names.js";
 import type { AdmissionSettings } from "../admission/settings.js";
-import { removeWaiting } from "../admission/waiting-writes.js";
+import { decisionRecord } from "../admission/verdicts.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { putDecisions } from "../catalogue/decisions.js";
+import { type CatalogueRow, catalogueRow, catalogueRows, repositoryAddress } from "../catalogue/repositories.js";
+import { removeWaiting } from "../catalogue/waiting.js";
 import type { Logger } from "../config/logging.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";

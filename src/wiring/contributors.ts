@@ -1,7 +1,7 @@
 // GRASP-06, as wired: which `/prs/` paths the git server answers for, and whose pull requests are not wanted there.
 
-import { isRepositoryBlocked } from "../admission/bans.js";
-import type { AdmissionLists } from "../admission/lists.js";
+import type { AdmissionLists } from "../catalogue/bans-and-lists.js";
+import { isRepositoryBlocked } from "../catalogue/bans-and-lists.js";
 import { diskAddress, underPrs } from "../git/address.js";
 import type { GitHttpOptions } from "../git/http-types.js";
 import type { ServiceName } from "../net/url.js";

@@ -1,8 +1,8 @@
 // Housekeeping in this server: settings, metrics and log lines around purgatory/upkeep.ts.
 
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import { repositoryAddress } from "../admission/names.js";
 import type { Clock } from "../base/clock.js";
+import { repositoryAddress } from "../catalogue/repositories.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
 import type { HousekeepingReport } from "../purgatory/housekeeping.js";

@@ -1,7 +1,7 @@
 // The rooms that take events and git data, without a port: for moving another server's data here while none runs.
 
-import { DecisionLog } from "../admission/decision-log.js";
 import type { Clock } from "../base/clock.js";
+import { DecisionLog } from "../catalogue/decisions.js";
 import type { Config } from "../config/config.js";
 import { createIntake } from "../intake/intake.js";
 import type { ImportHouse } from "../moving/import.js";

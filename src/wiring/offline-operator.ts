@@ -1,7 +1,7 @@
 // The operator's operations while no server runs: over a store a verb has opened, with git started only if needed.
 
-import { DecisionLog } from "../admission/decision-log.js";
 import type { Clock } from "../base/clock.js";
+import { DecisionLog } from "../catalogue/decisions.js";
 import type { Operator } from "../cli/abilities.js";
 import type { Config } from "../config/config.js";
 import { createIntake, type Intake } from "../intake/intake.js";

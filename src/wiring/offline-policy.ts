@@ -2,9 +2,9 @@
 // the next start.
 
 import type { AdmissionCaps } from "../admission/caps.js";
-import { hourlyCounter } from "../admission/counters.js";
 import { createAdmissionPolicy } from "../admission/create-policy.js";
 import type { AdmissionPolicy } from "../admission/policy.js";
+import { hourlyCounter } from "../base/budget/rates.js";
 import type { Config } from "../config/config.js";
 import { loadServerKey } from "../config/server-key.js";
 import { serviceName } from "../net/url.js";

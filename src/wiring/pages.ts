@@ -1,8 +1,8 @@
 // All pages, wired: landing, repositories, status, files they need, and a page for every other address. The last
 // routes of the table, because the last of them answers any browser.
 
-import { waitingTotals } from "../admission/waiting.js";
 import type { Clock } from "../base/clock.js";
+import { waitingTotals } from "../catalogue/waiting.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { LogRing } from "../config/log-ring.js";
 import type { Logger } from "../config/logging.js";

@@ -1,9 +1,9 @@
 // What the waiting room does, in the log and in the metrics. The markers are for scripts.
 
-import type { DecisionLog } from "../admission/decision-log.js";
-import { releaseRecord } from "../admission/decisions.js";
-import { repositoryAddress } from "../admission/names.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import type { DecisionLog } from "../catalogue/decisions.js";
+import { releaseRecord } from "../catalogue/decisions.js";
+import { repositoryAddress } from "../catalogue/repositories.js";
 import type { Logger } from "../config/logging.js";
 import type { PurgatoryMetrics } from "../purgatory/metrics.js";
 import type { PurgatoryObserver } from "../purgatory/purgatory.js";

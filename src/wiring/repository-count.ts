@@ -1,8 +1,8 @@
 // How many repositories are served. Nothing tells of every change of the catalogue (a mirror that leaves because a list
 // changed stores no event): it is counted when somebody asks, and again only after a while.
 
-import { catalogueRows, isReleased } from "../admission/catalogue.js";
 import type { Clock } from "../base/clock.js";
+import { catalogueRows, isReleased } from "../catalogue/repositories.js";
 import type { Store } from "../store/port.js";
 
 const keptMs = 1_000;

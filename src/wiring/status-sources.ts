@@ -1,7 +1,7 @@
 // What public pages may say of sync and hunt (threats.md row 31).
 
-import { repositoryAddress } from "../admission/names.js";
 import type { Clock } from "../base/clock.js";
+import { repositoryAddress } from "../catalogue/repositories.js";
 import type { Hunting } from "../hunt/hunting.js";
 import { pathBelowService, type ServiceName, servicePart } from "../net/url.js";
 import type { Announcement } from "../nostr/nip34.js";

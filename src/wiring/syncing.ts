@@ -2,8 +2,8 @@
 
 import type { Registry } from "prom-client";
 import type { Verdict } from "../admission/policy.js";
-import type { PlaceholderRow, WaitingEntry } from "../admission/waiting.js";
 import type { Clock } from "../base/clock.js";
+import type { PlaceholderRow, WaitingEntry } from "../catalogue/waiting.js";
 import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";

@@ -2,23 +2,28 @@
 // a naive store, and the real policy with the real writing of verdicts.
 
 import { createHash } from "node:crypto";
+import { hourlyCounter } from "../../base/budget/rates.js";
+import { type AdmissionLists, emptyList, openLists } from "../../catalogue/bans-and-lists.js";
+import {
+  catalogueRow,
+  type RepositoryName,
+  type RepositoryStatus,
+  repositoryAddress,
+  setCatalogueRow,
+  withStatus,
+} from "../../catalogue/repositories.js";
+import { removeWaiting, waitingAnnouncement, waitingEvent } from "../../catalogue/waiting.js";
 import { serviceName } from "../../net/url.js";
 import { eventFromStoredText, eventId, type Tag, type VerifiedEvent } from "../../nostr/event.js";
 import type { Pubkey } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import { npubOf } from "../../nostr/nip19.js";
+import { NaiveStore } from "../../store/testing/naive-store.js";
 import { applyVerdict } from "../apply.js";
 import { type AdmissionCaps, defaultCaps } from "../caps.js";
-import { catalogueRow, type RepositoryStatus, setCatalogueRow, withStatus } from "../catalogue.js";
-import { hourlyCounter } from "../counters.js";
 import { createAdmissionPolicy } from "../create-policy.js";
-import { type AdmissionLists, emptyList, openLists } from "../lists.js";
-import { type RepositoryName, repositoryAddress } from "../names.js";
 import type { AdmissionPolicy, Source, Verdict } from "../policy.js";
 import type { AdmissionSettings, ArchiveSettings } from "../settings.js";
-import { waitingAnnouncement, waitingEvent } from "../waiting.js";
-import { removeWaiting } from "../waiting-writes.js";
-import { NaiveStore } from "./naive-store.js";
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { perDay, perMinute, perSecond, Rates, TokenBucket } from "./rates.js";
+import { hourlyCounter, perDay, perMinute, perSecond, Rates, TokenBucket } from "./rates.js";
 
 test("as much at once as a period allows, then as it grows back; what is too much takes nothing", () => {
   const rate = perMinute(60);
@@ -61,4 +61,30 @@ test("what comes is spent in any case, and the wait for the next grows with it",
     [60_000, 1, 10],
   ];
   for (const [atMs, amount, waitMs] of steps) assert.equal(bucket.spend(rate, atMs, amount), waitMs, `${atMs}`);
+});
+
+const id = (text: string): string => text.padEnd(64, "0");
+
+test("addresses of one household share an hour", () => {
+  const counter = hourlyCounter();
+  assert.ok(counter.allows("2001:db8:0:1::5", id("a"), 100, 1));
+  assert.ok(!counter.allows("2001:DB8:0:1:ffff:1:2:3", id("b"), 100, 1));
+  assert.ok(counter.allows("2001:db8:0:2::5", id("b"), 100, 1));
+});
+
+test("the same event counts once, also when its transaction is run again", () => {
+  const counter = hourlyCounter();
+  for (let run = 0; run < 5; run++) assert.ok(counter.allows("192.0.2.1", id("a"), 100, 1));
+  assert.ok(!counter.allows("192.0.2.1", id("b"), 100, 1));
+  assert.ok(counter.allows("192.0.2.1", id("b"), 3_701, 1));
+});
+
+test("the number of addresses remembered is bounded; the quietest is forgotten", () => {
+  const counter = hourlyCounter(2);
+  counter.allows("192.0.2.1", id("a"), 1, 1);
+  counter.allows("192.0.2.2", id("b"), 2, 1);
+  counter.allows("192.0.2.1", id("a"), 3, 1);
+  counter.allows("192.0.2.3", id("c"), 4, 1);
+  assert.ok(!counter.allows("192.0.2.1", id("x"), 5, 1));
+  assert.ok(counter.allows("192.0.2.2", id("y"), 5, 1));
 });

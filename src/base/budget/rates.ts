@@ -3,7 +3,10 @@
 //   const pages = new Rates(() => ({ most: 240, periodMs: 60_000 }));
 //   if (!pages.take(ipGroup(ip), clock.monotonicMs())) …refuse
 //
-// `Rates` keeps one bucket a key, and a bounded number of keys. Addresses are given as `ipGroup(ip)`.
+// `Rates` keeps one bucket a key, and a bounded number of keys. Addresses are given as `ipGroup(ip)`. `hourlyCounter`
+// counts things with ids instead, so that the same thing counts once.
+
+import { ipGroup } from "./address-group.js";
 
 export interface Rate {
   /** In one period, and at once after a quiet period. */
@@ -105,4 +108,38 @@ export class Rates {
       this.#buckets.delete(key);
     }
   }
+}
+
+/**
+ * What one address did in the last hour. Bounded: `maxAddresses` addresses, and never more than `limit` entries for one.
+ * The same event counts once, because a transaction may be run again.
+ */
+export interface HourlyCounter {
+  /** False when this address had its share; otherwise the event, or what else the id names, is counted. */
+  allows(ip: string, id: string, nowSeconds: number, limit: number): boolean;
+}
+
+const hourSeconds = 3_600;
+
+export function hourlyCounter(maxAddresses = 10_000): HourlyCounter {
+  const byAddress = new Map<string, Map<string, number>>();
+  return {
+    allows(ip, id, nowSeconds, limit) {
+      const bucket = ipGroup(ip);
+      const seen = byAddress.get(bucket) ?? new Map<string, number>();
+      for (const [old, at] of seen) if (at <= nowSeconds - hourSeconds) seen.delete(old);
+      if (!seen.has(id)) {
+        if (seen.size >= limit) return false;
+        seen.set(id, nowSeconds);
+      }
+      // Re-inserted at the end: the address that was quiet longest is the one forgotten.
+      byAddress.delete(bucket);
+      byAddress.set(bucket, seen);
+      if (byAddress.size > maxAddresses) {
+        const quietest = byAddress.keys().next().value;
+        if (quietest !== undefined) byAddress.delete(quietest);
+      }
+      return true;
+    },
+  };
 }

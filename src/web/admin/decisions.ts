@@ -1,6 +1,6 @@
 // /admin/decisions: which rule accepted, held or refused an event, or what was decided about a repository (`why`).
 
-import type { DecisionRecord } from "../../admission/decisions.js";
+import type { DecisionRecord } from "../../catalogue/decisions.js";
 import type { Document } from "../../http/page.js";
 import { npubOf } from "../../nostr/nip19.js";
 import type { Outcome } from "../../operator/outcome.js";

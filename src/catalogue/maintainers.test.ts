@@ -1,11 +1,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import {
+  announcement,
+  keyOf,
+  maintainers,
+  makeEvent,
+  nameOf,
+  startSeconds,
+  World,
+} from "../admission/testing/world.js";
 import type { NostrEvent, Tag } from "../nostr/event.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
-import { listedMaintainers, maintainerSet, maxMaintainerDepth, maxMaintainers } from "./maintainers.js";
-import { keyOf, maintainers, makeEvent, startSeconds } from "./testing/world.js";
+import {
+  listedMaintainers,
+  maintainerSet,
+  maxMaintainerDepth,
+  maxMaintainers,
+  releasedSiblings,
+} from "./maintainers.js";
 
 const k = keyOf;
 const announce = (author: string, tags: readonly Tag[], at = startSeconds, identifier = "x"): NostrEvent =>
@@ -197,4 +211,17 @@ test("every member of a set is the owner or listed by the newest announcement of
       }
     }),
   );
+});
+
+test("threats 12, 17: a repository may be filled only from repositories of its own set", async () => {
+  const world = new World();
+  await world.host("bob", "x");
+  await world.host("eve", "x", [maintainers("alice")]);
+  await world.send(announcement("alice", "x", [maintainers("bob")]));
+  const siblings = await releasedSiblings(world.store, nameOf("alice", "x"));
+  assert.deepEqual(
+    siblings.map(({ owner }) => owner),
+    [keyOf("bob")],
+  );
+  assert.deepEqual(await releasedSiblings(world.store, nameOf("bob", "x")), []);
 });

@@ -3,8 +3,7 @@ import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { createMemoryStore } from "../store/memory/create.js";
-import { catalogueRows, newRepositoryRow, setCatalogueRow } from "./catalogue.js";
-import { repositoryKey } from "./names.js";
+import { catalogueRows, newRepositoryRow, repositoryKey, setCatalogueRow } from "./repositories.js";
 
 const owner = (index: number): Pubkey => (index % 7).toString(16).repeat(64) as Pubkey;
 

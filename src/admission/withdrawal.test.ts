@@ -1,23 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { waitingAnnouncement } from "../catalogue/waiting.js";
 import { applyChange } from "./apply.js";
-import { releasedSiblings } from "./repository-authority.js";
 import { announcement, elsewhere, keyOf, maintainers, nameOf, outcome, sync, World } from "./testing/world.js";
-import { waitingAnnouncement } from "./waiting.js";
 import { withdrawalOf } from "./withdrawal.js";
-
-test("threats 12, 17: a repository may be filled only from repositories of its own set", async () => {
-  const world = new World();
-  await world.host("bob", "x");
-  await world.host("eve", "x", [maintainers("alice")]);
-  await world.send(announcement("alice", "x", [maintainers("bob")]));
-  const siblings = await releasedSiblings(world.store, nameOf("alice", "x"));
-  assert.deepEqual(
-    siblings.map(({ owner }) => owner),
-    [keyOf("bob")],
-  );
-  assert.deepEqual(await releasedSiblings(world.store, nameOf("bob", "x")), []);
-});
 
 test("when a waiting announcement expires for good, exceptions that hung on it lapse and nothing is left of it", async () => {
   const world = new World();

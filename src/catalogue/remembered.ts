@@ -5,7 +5,7 @@
 
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
-import { type RepositoryName, repositoryKey } from "./names.js";
+import { type RepositoryName, repositoryKey } from "./repositories.js";
 
 export interface RememberedId {
   readonly pubkey: Pubkey;

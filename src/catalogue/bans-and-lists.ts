@@ -1,7 +1,10 @@
-// White- and blacklists of keys and repositories (configuration.md). Matching only; parsing text is config's.
+// Whom and what an operator keeps out or lets in: white- and blacklists of keys and repositories (configuration.md),
+// and single events and keys that were banned at run time (NIP-86 `banevent`, `banpubkey`): rows of table "bans" under
+// `event:<id>` and `key:<pubkey>`. Matching only; parsing text is config's.
 
-import type { Pubkey } from "../nostr/ids.js";
-import { type RepositoryName, repositoryKey } from "./names.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
+import type { TableReader } from "../store/port.js";
+import { type RepositoryName, repositoryKey } from "./repositories.js";
 
 /** An entry as an operator writes it: `npub`, `npub/identifier` or `identifier`. */
 export type ListEntry =
@@ -49,3 +52,30 @@ export const openLists: AdmissionLists = {
 
 export const isWhitelisted = (lists: AdmissionLists, name: RepositoryName): boolean =>
   lists.repositoryWhitelist.size === 0 || lists.repositoryWhitelist.has(name);
+
+export interface BanRow {
+  readonly since: number;
+  readonly reason: string;
+}
+
+export const bannedEventKey = (id: EventId): string => `event:${id}`;
+export const bannedAuthorKey = (pubkey: Pubkey): string => `key:${pubkey}`;
+
+export async function banOf(
+  reader: TableReader,
+  event: { readonly id: EventId; readonly pubkey: Pubkey },
+): Promise<"event" | "author" | undefined> {
+  if ((await reader.row<BanRow>("bans", bannedAuthorKey(event.pubkey))) !== undefined) return "author";
+  if ((await reader.row<BanRow>("bans", bannedEventKey(event.id))) !== undefined) return "event";
+  return undefined;
+}
+
+/** Kept out by a list, or because its owner's key is. */
+export async function isRepositoryBlocked(
+  reader: TableReader,
+  { repositoryBlacklist, eventBlacklist }: AdmissionLists,
+  name: RepositoryName,
+): Promise<boolean> {
+  if (repositoryBlacklist.has(name) || eventBlacklist.hasKey(name.owner)) return true;
+  return (await reader.row<BanRow>("bans", bannedAuthorKey(name.owner))) !== undefined;
+}

@@ -7,15 +7,7 @@ import { compareNewestFirst, tagValues, type VerifiedEvent } from "../../nostr/e
 import { type Filter, matcherOf } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
-import type {
-  PutResult,
-  QueryOptions,
-  RowRange,
-  StoredEvent,
-  StoredRow,
-  TableName,
-  Transaction,
-} from "../../store/port.js";
+import type { PutResult, QueryOptions, RowRange, StoredEvent, StoredRow, TableName, Transaction } from "../port.js";
 
 export class NaiveStore implements Transaction {
   readonly #events = new Map<EventId, StoredEvent>();

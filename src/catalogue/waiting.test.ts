@@ -1,23 +1,36 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { newEntry } from "../admission/entries.js";
+import {
+  addressOfRepository,
+  announcement,
+  client,
+  keyOf,
+  makeEvent,
+  outcome,
+  startSeconds,
+  state,
+  World,
+} from "../admission/testing/world.js";
 import { kinds } from "../nostr/kinds.js";
-import { newEntry } from "./entries.js";
-import { identifierKey, repositoryKey } from "./names.js";
-import { NaiveStore } from "./testing/naive-store.js";
-import { addressOfRepository, announcement, client, keyOf, makeEvent, state } from "./testing/world.js";
+import { NaiveStore } from "../store/testing/naive-store.js";
+import { identifierKey, repositoryKey } from "./repositories.js";
 import {
   bytesHeldBy,
   dueEntries,
   emptyTotals,
   placeholders,
+  putPlaceholder,
+  putWaiting,
+  removePlaceholder,
+  removeWaiting,
   type WaitingEntry,
   type WaitingPhase,
   waitingEntries,
   waitingKeys,
   waitingTotals,
 } from "./waiting.js";
-import { putPlaceholder, putWaiting, removePlaceholder, removeWaiting } from "./waiting-writes.js";
 
 function entry(index: number): WaitingEntry {
   const owner = `o${index % 3}`;
@@ -148,4 +161,22 @@ test("placeholders of one event in several repositories are kept apart", async (
       [addressOfRepository("a", "x"), "prs"],
     ],
   );
+});
+
+test("soft announcements, however many, do not hide that a key has its share waiting", async () => {
+  const world = new World({ caps: { announcementsPerKey: 5, announcementsPerIpAndHour: 1_000 } });
+  for (let n = 0; n < 60; n++) {
+    const entry = newEntry({
+      kind: "announcement",
+      event: announcement("alice", `a-soft-${n}`),
+      source: client(),
+      nowSeconds: startSeconds,
+      deadline: { phase: "soft", expires: startSeconds + 1_000 },
+      repositories: [],
+    });
+    await putWaiting(world.store, entry);
+  }
+  const outcomes: string[] = [];
+  for (let n = 0; n < 6; n++) outcomes.push(outcome(await world.send(announcement("alice", `z-waiting-${n}`))));
+  assert.deepEqual(outcomes, ["hold", "hold", "hold", "hold", "hold", "too-many-waiting"]);
 });

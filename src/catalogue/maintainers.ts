@@ -1,10 +1,15 @@
-// Who may decide (grasp.md): the recursive maintainer set of one owner's repository. Pure over a look-up.
+// Who may decide (grasp.md): the recursive maintainer set of one owner's repository, and what it means for git: who
+// decides there, and from which repositories here it may be filled (git-http.md "Push" 3, purgatory.md).
 // The set is directed: it starts at the owner and follows what members say; what others say about the owner is never
 // asked. This includes the draft role tags; they will change, and nothing outside this file reads them.
 
 import { compareNewestFirst, type NostrEvent, type Tag } from "../nostr/event.js";
 import { isPubkey, type Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
 import { announcementOf } from "../nostr/nip34.js";
+import type { Reader } from "../store/port.js";
+import { type CatalogueRow, catalogueRow, isReleased, type RepositoryName } from "./repositories.js";
+import { waitingAnnouncement, waitingEvent } from "./waiting.js";
 
 export const maxMaintainers = 100;
 export const maxMaintainerDepth = 10;
@@ -91,4 +96,29 @@ export async function maintainerSet(
   announcementsOf: AnnouncementsOf,
 ): Promise<ReadonlySet<Pubkey>> {
   return (await maintainerGraph(owner, identifier, announcementsOf)).members;
+}
+
+/** The announcements that count for authority: the stored version and the waiting one (grasp.md, "Who may decide"). */
+export async function countingAnnouncements(
+  reader: Reader,
+  owner: Pubkey,
+  identifier: string,
+): Promise<readonly NostrEvent[]> {
+  // Waiting ones first: one that is released between the two looks is then seen twice, not missed.
+  const waiting = await waitingAnnouncement(reader, { owner, identifier });
+  const stored = await reader.latest({ kind: kinds.announcement, pubkey: owner, identifier });
+  return [...(stored ? [stored.event] : []), ...(waiting ? [waitingEvent(waiting)] : [])];
+}
+
+export const maintainersOf = (reader: Reader, name: RepositoryName): Promise<ReadonlySet<Pubkey>> =>
+  maintainerSet(name.owner, name.identifier, (author, identifier) => countingAnnouncements(reader, author, identifier));
+
+/** Released repositories of other members of the set: a new repository may be filled from them at once. */
+export async function releasedSiblings(reader: Reader, name: RepositoryName): Promise<CatalogueRow[]> {
+  const siblings: CatalogueRow[] = [];
+  for (const owner of await maintainersOf(reader, name)) {
+    const row = owner === name.owner ? undefined : await catalogueRow(reader, { owner, identifier: name.identifier });
+    if (row && isReleased(row)) siblings.push(row);
+  }
+  return siblings;
 }

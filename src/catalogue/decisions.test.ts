@@ -3,8 +3,7 @@ import test from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { createMemoryStore } from "../store/memory/create.js";
-import { DecisionLog } from "./decision-log.js";
-import { type DecisionRecord, decisionsOn, recordCount } from "./decisions.js";
+import { DecisionLog, type DecisionRecord, decisionsOn, recordCount } from "./decisions.js";
 
 const idOf = (number: number): EventId => number.toString(16).padStart(64, "0") as EventId;
 

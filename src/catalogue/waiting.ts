@@ -1,5 +1,5 @@
-// Table "purgatory": what waits for git data, and how it is found. Types, keys and reads; writes are in
-// waiting-writes.ts, time and release in the purgatory room (purgatory.md, "Waiting room").
+// Table "purgatory": what waits for git data, and how it is found. Time and release are the purgatory room's
+// (purgatory.md, "Waiting room"). Every derived row is written here, so that no caller can forget one.
 //
 //   e:<event id>                                  → WaitingEntry: the truth; every row below is derived from it
 //   a:<pubkey>:<kind>:<identifier>:<event id>     → WaitingHint: all of an author's, or one address's
@@ -10,14 +10,14 @@
 //   h:<bytes, 12 digits>:<pubkey>, b:<pubkey>     → 1, number: who holds how much, the largest holder last
 //   g:<event id>:<area>:<owner>:<identifier>      → PlaceholderRow: data pushed to refs/nostr/<id> before its event
 //   c:all                                         → WaitingTotals
-// Identifiers in keys are encoded (names.ts), so no key is a prefix of another identifier's.
+// Identifiers in keys are encoded (repositories.ts), so no key is a prefix of another identifier's.
 
-import { type Address, addressOf } from "../nostr/address.js";
-import { eventFromStoredText, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
+import { type Address, addressOf, targetsOf } from "../nostr/address.js";
+import { eventFromStoredText, expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
-import type { TableReader } from "../store/port.js";
-import { addressKey, identifierKey, type RepositoryName, repositoryKey } from "./names.js";
+import type { TableReader, Transaction } from "../store/port.js";
+import { addressKey, identifierKey, type RepositoryName, repositoryKey, repositoryNamed } from "./repositories.js";
 
 export type EntryKind = "announcement" | "state" | "pull-request" | "related";
 export type WaitingPhase = "waiting" | "soft";
@@ -215,3 +215,97 @@ export async function placeholders(reader: TableReader, id: EventId, limit = 100
 }
 
 export const identifierOfEvent = (event: NostrEvent): string => addressOf(event)?.identifier ?? "";
+
+// All writes of one transaction must be awaited one after the other: totals are read, changed and written back.
+
+const maxIndexedTargets = 100;
+
+const addressOfEntry = (entry: WaitingEntry) => ({
+  kind: entry.eventKind,
+  pubkey: entry.pubkey,
+  identifier: entry.identifier,
+});
+
+/** Keys of the rows that follow from an entry, except totals and holders. */
+function derivedKeys(entry: WaitingEntry): { readonly hints: string[]; readonly marks: string[] } {
+  const names = entry.repositories.flatMap((address) => repositoryNamed(address) ?? []);
+  const contributor = contributorOf(entry);
+  const targets = targetsOf(waitingEvent(entry), maxIndexedTargets);
+  return {
+    hints: [
+      `${waitingKeys.address(addressOfEntry(entry))}${entry.id}`,
+      ...names.map((name) => `${waitingKeys.repositoryKind(name, entry.kind)}${entry.id}`),
+      ...(contributor ? [`${waitingKeys.contributor(contributor)}${entry.id}`] : []),
+    ],
+    marks: [
+      ...targets.ids.map((id) => `${waitingKeys.tagsEvent(id)}${entry.id}`),
+      ...targets.addresses.map((address) => `t:${addressKey(address)}:${entry.id}`),
+      `${waitingKeys.due(entry.phase, entry.expires)}${entry.id}`,
+    ],
+  };
+}
+
+async function account(tx: Transaction, entry: WaitingEntry, sign: 1 | -1): Promise<void> {
+  const totals = await waitingTotals(tx);
+  const isAnnouncement = entry.kind === "announcement";
+  const changed: WaitingTotals = {
+    entries: totals.entries + sign,
+    bytes: totals.bytes + sign * entry.bytes,
+    waitingAnnouncements: totals.waitingAnnouncements + (isAnnouncement && entry.phase === "waiting" ? sign : 0),
+    softAnnouncements: totals.softAnnouncements + (isAnnouncement && entry.phase === "soft" ? sign : 0),
+  };
+  tx.setRow("purgatory", waitingKeys.totals, changed);
+  await accountHolder(tx, entry.pubkey, sign * entry.bytes);
+}
+
+async function accountHolder(tx: Transaction, pubkey: Pubkey, change: number): Promise<void> {
+  const before = await bytesHeldBy(tx, pubkey);
+  const after = before + change;
+  if (before > 0) tx.deleteRow("purgatory", waitingKeys.holder(before, pubkey));
+  if (after > 0) {
+    tx.setRow("purgatory", waitingKeys.holder(after, pubkey), 1);
+    tx.setRow("purgatory", waitingKeys.held(pubkey), after);
+  } else {
+    tx.deleteRow("purgatory", waitingKeys.held(pubkey));
+  }
+}
+
+/** Writes an entry, or a changed version of it (phase, expiry, repositories). */
+export async function putWaiting(tx: Transaction, given: WaitingEntry): Promise<void> {
+  // Nobody waits longer than his own expiration (NIP-40) lets him be served.
+  const expires = Math.min(given.expires, expirationOf(waitingEvent(given)) ?? given.expires);
+  const entry = { ...given, expires };
+  await removeWaiting(tx, entry.id);
+  tx.setRow("purgatory", waitingKeys.entry(entry.id), entry);
+  const hint: WaitingHint = {
+    kind: entry.kind,
+    phase: entry.phase,
+    created_at: entry.created_at,
+    bytes: entry.bytes,
+  };
+  const { hints, marks } = derivedKeys(entry);
+  for (const key of hints) tx.setRow("purgatory", key, hint);
+  for (const key of marks) tx.setRow("purgatory", key, 1);
+  await account(tx, entry, 1);
+}
+
+/** Removes an entry and all that was derived from it; answers what it was. */
+export async function removeWaiting(tx: Transaction, id: EventId): Promise<WaitingEntry | undefined> {
+  const entry = await waitingEntry(tx, id);
+  if (!entry) return undefined;
+  tx.deleteRow("purgatory", waitingKeys.entry(id));
+  const { hints, marks } = derivedKeys(entry);
+  for (const key of [...hints, ...marks]) tx.deleteRow("purgatory", key);
+  await account(tx, entry, -1);
+  return entry;
+}
+
+export function putPlaceholder(tx: Transaction, row: PlaceholderRow): void {
+  const name = repositoryNamed(row.repository);
+  if (name) tx.setRow("purgatory", waitingKeys.placeholder(row.id, row.area, name), row);
+}
+
+export function removePlaceholder(tx: Transaction, row: PlaceholderRow): void {
+  const name = repositoryNamed(row.repository);
+  if (name) tx.deleteRow("purgatory", waitingKeys.placeholder(row.id, row.area, name));
+}

@@ -2,28 +2,27 @@
 //   p:<number, 12 digits> → DecisionRecord[], in the order they were made
 //   totals                → how many records there are, and the number of the next page
 // There is no index: every event pays for writing, and a question is rare, so it reads the pages from the newest on.
-// Records are collected (decision-log.ts) and written many at a time. Retention: at most `maxDecisions`; each page
-// written removes at most the two oldest beyond that. Events refused at the gate before their signature is checked
+// Records are collected (`DecisionLog`) and written many at a time. Retention: at most `maxDecisions`; each page
+// written removes at most the two oldest beyond that. Events refused before their signature is checked
 // leave no record.
 
 import { setImmediate } from "node:timers/promises";
-import { addressOf, addressText } from "../nostr/address.js";
-import type { VerifiedEvent } from "../nostr/event.js";
+import type { Clock } from "../base/clock.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
-import { repositoriesTagged } from "../nostr/nip34.js";
 import type { RefusalCode } from "../nostr/refusals.js";
-import type { TableReader, Transaction } from "../store/port.js";
-import { type RepositoryName, repositoryAddress } from "./names.js";
-import type { Facts, Source, Verdict } from "./policy.js";
-import type { WaitingEntry } from "./waiting.js";
+import type { Store, TableReader, Transaction } from "../store/port.js";
+import { type RepositoryName, repositoryAddress } from "./repositories.js";
+import type { EntrySource, WaitingEntry } from "./waiting.js";
+
+/** What the rule looked at, small and flat. */
+export type Facts = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 
 export interface DecisionRecord {
   readonly id: EventId;
   readonly pubkey: Pubkey;
   readonly kind: number;
   readonly at: number;
-  readonly source: Source["type"];
+  readonly source: EntrySource["type"];
   /** For events from sync. */
   readonly relay: string | null;
   readonly outcome: "store" | "hold" | "leave" | "lapse" | "known" | "relay" | "refuse";
@@ -35,7 +34,6 @@ export interface DecisionRecord {
 }
 
 export const maxDecisions = 100_000;
-const maxRepositoriesRecorded = 5;
 /** Of one event, the hold and the release say it all. */
 const maxRecordsShown = 10;
 const pagePrefix = "p:";
@@ -48,37 +46,6 @@ interface Totals {
 
 const totals = async (reader: TableReader): Promise<Totals> =>
   (await reader.row<Totals>("decisions", "totals")) ?? { records: 0, nextPage: 0 };
-
-function repositoriesOf(event: VerifiedEvent): string[] {
-  const address = addressOf(event);
-  const own =
-    address && (event.kind === kinds.announcement || event.kind === kinds.state)
-      ? [addressText({ ...address, kind: kinds.announcement })]
-      : [];
-  return [...own, ...repositoriesTagged(event).map(addressText)].slice(0, maxRepositoriesRecorded);
-}
-
-export function decisionRecord(
-  event: VerifiedEvent,
-  source: Source,
-  verdict: Verdict,
-  nowSeconds: number,
-): DecisionRecord {
-  return {
-    id: event.id,
-    pubkey: event.pubkey,
-    kind: event.kind,
-    at: nowSeconds,
-    source: source.type,
-    relay: source.type === "sync" ? source.relay : null,
-    outcome: verdict.ok ? verdict.action : "refuse",
-    rule: verdict.rule,
-    code: verdict.ok ? null : verdict.code,
-    message: verdict.ok && verdict.action === "relay" ? "" : (verdict.message ?? ""),
-    facts: verdict.facts ?? {},
-    repositories: repositoriesOf(event),
-  };
-}
 
 /** What was held is served now. */
 export const releaseRecord = (entry: WaitingEntry, at: number, message: string): DecisionRecord => ({
@@ -149,4 +116,56 @@ export function decisionsAbout(reader: TableReader, name: RepositoryName, limit:
   const isWanted = ({ id, repositories }: DecisionRecord): boolean =>
     repositories.includes(address) && !seen.has(id) && seen.add(id) !== undefined;
   return search(reader, isWanted, limit);
+}
+
+const pageRecords = 64;
+const writeAfterMs = 1_000;
+/** Only while the store cannot write: then the newest are not noted. */
+const maxWaitingRecords = 10_000;
+
+export interface DecisionLogParts {
+  readonly store: Pick<Store, "transact">;
+  readonly clock: Clock;
+  /** They stay noted and are tried again. */
+  readonly failed: (error: unknown) => void;
+}
+
+/**
+ * Collects decision records and writes many in one transaction, so that an event does not pay for its own. They are for
+ * the operator to read, nothing was promised with them: a crash may lose the newest second of them.
+ */
+export class DecisionLog {
+  #noted: DecisionRecord[] = [];
+  #writing: Promise<void> = Promise.resolve();
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(readonly parts: DecisionLogParts) {}
+
+  note(record: DecisionRecord): void {
+    if (this.#noted.length >= maxWaitingRecords) return;
+    this.#noted.push(record);
+    if (this.#noted.length === pageRecords) void this.written();
+    else this.#cancelTimer ??= this.parts.clock.after(writeAfterMs, () => void this.written());
+  }
+
+  /** Resolves when everything noted so far was written, or could not be. */
+  written(): Promise<void> {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    this.#writing = this.#writing.then(() => this.#write());
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const page = this.#noted.splice(0, pageRecords);
+    if (page.length === 0) return;
+    try {
+      await this.parts.store.transact((tx) => putDecisions(tx, page));
+    } catch (error) {
+      this.#noted.unshift(...page);
+      this.parts.failed(error);
+      return;
+    }
+    await this.#write();
+  }
 }

@@ -1,13 +1,52 @@
-// Table "catalogue": one row per repository, the only thing that says whether a repository is served
-// (git-http.md, "Repositories on disk"). Key: `<owner hex>:<identifier>` (names.ts).
-// Beside these rows the table holds the listings index under `lister:` and `listing:` (listings.ts); these prefixes
-// sort after every hex digit, so `catalogueRows` stops there.
+// Repositories: how keys of the store's tables name them, and table "catalogue", one row per repository, the only thing
+// that says whether a repository is served (git-http.md, "Repositories on disk").
+// Beside these rows the table holds the listings index under `lister:` and `listing:` (trusting-repositories.ts); these
+// prefixes sort after every hex digit, so `catalogueRows` stops there.
 
-import type { NostrEvent } from "../nostr/event.js";
+import { createHash } from "node:crypto";
+import { type Address, addressText, parseAddress } from "../nostr/address.js";
+import { type NostrEvent, tagValues } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
 import type { TableReader, Transaction } from "../store/port.js";
-import { isOfComplianceTool } from "./compliance-tool.js";
-import { type RepositoryName, repositoryAddress, repositoryKey } from "./names.js";
+
+/** A repository: one owner and one identifier. */
+export interface RepositoryName {
+  readonly owner: Pubkey;
+  readonly identifier: string;
+}
+
+// Identifiers are any text (NIP-34), keys are at most 1,000 bytes and use `:` to separate: two identifiers must never
+// share a key, and the key of one must never be the prefix of another's (threats.md row 3).
+const maxPlainKeyBytes = 256;
+
+/**
+ * An identifier inside a key: percent-encoded (usual names stay as they are), hashed when that gets long.
+ * `%sha256` is never the result of percent-encoding, so the two cannot meet.
+ */
+export function identifierKey(identifier: string): string {
+  if (identifier.length <= maxPlainKeyBytes) {
+    const encoded = encodeURIComponent(identifier);
+    if (encoded.length <= maxPlainKeyBytes) return encoded;
+  }
+  return `%sha256${createHash("sha256").update(identifier).digest("hex")}`;
+}
+
+/** `<owner hex>:<identifier>`: the key of a repository's catalogue row. */
+export const repositoryKey = (name: RepositoryName): string => `${name.owner}:${identifierKey(name.identifier)}`;
+
+/** `30617:<owner hex>:<identifier>`, as events write it. */
+export const repositoryAddress = (name: RepositoryName): string =>
+  addressText({ kind: kinds.announcement, pubkey: name.owner, identifier: name.identifier });
+
+export function repositoryNamed(address: string): RepositoryName | undefined {
+  const parsed = parseAddress(address);
+  return parsed?.kind === kinds.announcement ? { owner: parsed.pubkey, identifier: parsed.identifier } : undefined;
+}
+
+/** An address of any kind inside a key. */
+export const addressKey = (address: Address): string =>
+  `${address.kind}:${address.pubkey}:${identifierKey(address.identifier)}`;
 
 /**
  * waiting: announced, no data yet, on disk, may be pushed to. soft: waited too long, not on disk, URL is 404.
@@ -72,6 +111,11 @@ export function newRepositoryRow(
 
 export const withStatus = (row: CatalogueRow, status: RepositoryStatus, nowSeconds: number): CatalogueRow =>
   row.status === status ? row : { ...row, status, since: nowSeconds };
+
+export const complianceTag = "grasp-audit-test-event";
+
+/** Events of the public compliance tool, and their repositories, are kept for 2 h (purgatory.md, "Waiting room"). */
+export const isOfComplianceTool = (event: NostrEvent): boolean => tagValues(event, "t").includes(complianceTag);
 
 export const deletedRow = (row: CatalogueRow, announcement: NostrEvent, nowSeconds: number): CatalogueRow => ({
   ...withStatus(row, "deleted", nowSeconds),
