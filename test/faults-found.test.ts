@@ -16,7 +16,7 @@ import { LauncherError } from "../src/git/launcher-job.js";
 import { Repositories } from "../src/git/repositories.js";
 import { GitRepository } from "../src/git/repository.js";
 import { Git, GitError } from "../src/git/run.js";
-import { LookAgain } from "../src/hunt/look-again.js";
+import { RecheckQueue } from "../src/hunt/recheck-queue.js";
 import { StoreFullError } from "../src/store/port.js";
 import { survivable } from "../src/wiring/passing-faults.js";
 import { npub, owner } from "./harness/git-server.js";
@@ -226,7 +226,7 @@ describe("a fault that passes", () => {
     const look = async (): Promise<void> => {
       if (++looks < 3) throw killedGit();
     };
-    const again = new LookAgain(look, (error) => faults.push(error), clock);
+    const again = new RecheckQueue(look, (error) => faults.push(error), clock);
     again.add(name);
     await again.idle();
     clock.advance(1_000);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type DomainLimits, huntDefaults } from "../src/hunt/core/config.js";
-import { DueTimes } from "../src/hunt/core/due-times.js";
+import { DueTimes } from "../src/hunt/core/core-state.js";
 import { DrivenCore, type Fetch, oid } from "../src/hunt/core/testing/driven-core.js";
 import type { EventId, Oid } from "../src/nostr/ids.js";
 

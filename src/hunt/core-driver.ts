@@ -24,7 +24,7 @@ export type OtherCommand = Exclude<
   { readonly type: "fetch" | "cancel" | "connection-granted" | "connection-denied" | "wake-at" }
 >;
 
-export interface DriverParts {
+interface DriverParts {
   readonly core: HuntCore;
   readonly clock: Clock;
   readonly fetch: (command: FetchCommand, leave: FetchLeave) => Promise<EndedFetch>;

@@ -1,10 +1,11 @@
-// What the core has been told of each repository, so that it is told differences only. Owns the indexes from events and
-// identifiers to the repositories that must be looked at again when one of them changes.
+// What the core has been told of each repository, so that it is told differences only; and which servers were asked for
+// its objects, for the operator. Owns the indexes from events and identifiers to the repositories that must be looked
+// at again when one of them changes.
 
+import { type Clock, unixSeconds } from "../base/clock.js";
 import { type PlacedName, placeText } from "../git/address.js";
 import type { EventId, Oid } from "../nostr/ids.js";
-import { AskedServers } from "./asked-servers.js";
-import type { Coordinate, HuntInput, WaitingItem } from "./core/messages.js";
+import type { Coordinate, FetchResult, HuntInput, WaitingItem } from "./core/messages.js";
 import type { Wants } from "./wants.js";
 
 export interface FollowedRepository {
@@ -158,4 +159,59 @@ function remove(index: Map<string, Set<Coordinate>>, key: string, coordinate: Co
   const set = index.get(key);
   set?.delete(coordinate);
   if (set?.size === 0) index.delete(key);
+}
+
+export interface AskedServer {
+  readonly url: string;
+  /** Unix seconds. */
+  readonly askedAt: number;
+  /** `ok`, or why it did not work. */
+  readonly answer: string;
+  readonly arrived: number;
+  readonly refused: number;
+}
+
+const maxServers = 32;
+
+/** Bounded by the URLs a repository may have; texts of remote servers are not kept, only our words for them. */
+class AskedServers {
+  readonly #answers = new Map<string, AskedServer>();
+
+  note(url: string, result: FetchResult, askedAt: number): void {
+    const { arrived, refused, failure } = result;
+    this.#answers.delete(url);
+    const counts = { arrived: arrived.length, refused: refused.length };
+    this.#answers.set(url, { url, askedAt, answer: failure ?? "ok", ...counts });
+    const [oldest] = this.#answers.keys();
+    if (this.#answers.size > maxServers && oldest !== undefined) this.#answers.delete(oldest);
+  }
+
+  list(): AskedServer[] {
+    return [...this.#answers.values()];
+  }
+}
+
+/** What is known of one repository that lacks objects; for the operator only. */
+export interface HuntedRepository {
+  readonly address: string;
+  readonly missing: readonly { readonly event: string; readonly soft: boolean; readonly ids: readonly Oid[] }[];
+  readonly servers: readonly AskedServer[];
+  /** Unix seconds; undefined while an attempt goes on. */
+  readonly nextAttempt: number | undefined;
+}
+
+/** `dueMs`: of the next attempt, by the monotonic clock. */
+export function huntedRepository(
+  address: string,
+  { items, servers }: FollowedRepository,
+  dueMs: number | undefined,
+  clock: Clock,
+): HuntedRepository {
+  const inSeconds = dueMs === undefined ? undefined : (dueMs - clock.monotonicMs()) / 1_000;
+  return {
+    address,
+    missing: [...items.values()].map(({ id, soft, ids }) => ({ event: id, soft, ids })),
+    servers: servers.list(),
+    nextAttempt: inSeconds === undefined ? undefined : Math.ceil(unixSeconds(clock) + inSeconds),
+  };
 }

@@ -9,23 +9,23 @@ import { type PlacedName, placeText } from "../git/address.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { FeedEntry, Store } from "../store/port.js";
-import type { AskedServer } from "./asked-servers.js";
-import { runContributorFetch } from "./contributor-fetch.js";
 import type { HuntConfig } from "./core/config.js";
 import { HuntCore } from "./core/core.js";
-import { originOf } from "./core/select-urls.js";
+import { originOf } from "./core/fetch-plan.js";
 import { type EndedFetch, type FetchCommand, type FetchLeave, HuntDriver, type OtherCommand } from "./core-driver.js";
-import { Followed, type FollowedRepository } from "./followed.js";
-import { type HuntedRepository, huntedRepository } from "./hunted-repository.js";
-import { LookAgain } from "./look-again.js";
+import {
+  type AskedServer,
+  Followed,
+  type FollowedRepository,
+  type HuntedRepository,
+  huntedRepository,
+} from "./followed.js";
 import type { HuntMetrics } from "./metrics.js";
-import { keepNaughty, restoreNaughty } from "./naughty-rows.js";
-import { PullRequestReader } from "./pull-request-reader.js";
-import { type RunFetchParts, runFetch, targetOf } from "./run-fetch.js";
-import { type Found, nothingFound, wantsOf } from "./wants.js";
-import { announcedIn, waitingAtStart } from "./worth-a-look.js";
+import { announcedIn, RecheckQueue, repositoriesToCheck } from "./recheck-queue.js";
+import { type RunFetchParts, runContributorFetch, runFetch, targetOf } from "./run-fetch.js";
+import { type Found, nothingFound, PullRequestReader, wantsOf } from "./wants.js";
 
-export interface HuntingParts extends RunFetchParts {
+interface HuntingParts extends RunFetchParts {
   readonly store: Store;
   readonly purgatory: Pick<
     Purgatory,
@@ -54,7 +54,7 @@ export class Hunting {
   readonly #core: HuntCore;
   readonly #driver: HuntDriver;
   readonly #followed: Followed;
-  readonly #lookAgain: LookAgain;
+  readonly #rechecks: RecheckQueue;
   readonly #pullRequests = new PullRequestReader();
   readonly #found = new Map<string, Found>();
   readonly #stops: (() => void)[] = [];
@@ -75,7 +75,7 @@ export class Hunting {
       onFault,
     });
     this.#followed = new Followed((input) => this.#driver.input(input));
-    this.#lookAgain = new LookAgain((name) => this.#look(name), onFault, clock);
+    this.#rechecks = new RecheckQueue((name) => this.#look(name), onFault, clock);
     this.#startedSeconds = unixSeconds(clock);
   }
 
@@ -89,7 +89,7 @@ export class Hunting {
     this.#stops.push(
       purgatory.watch(({ names, ids }) => {
         for (const name of names) this.#changed(name);
-        for (const id of ids) for (const name of this.#followed.withItem(id)) this.#lookAgain.add(name);
+        for (const id of ids) for (const name of this.#followed.withItem(id)) this.#rechecks.add(name);
       }),
       store.onCommit((entries) => this.#committed(entries)),
       this.#parts.repositories.onChange((address) => this.#followed.arrived(address)),
@@ -99,18 +99,18 @@ export class Hunting {
   }
 
   async #load(): Promise<void> {
-    for await (const name of waitingAtStart(this.#parts.store)) {
+    for await (const name of repositoriesToCheck(this.#parts.store)) {
       if (this.#closed) return;
-      this.#lookAgain.add(name);
+      this.#rechecks.add(name);
     }
-    await this.#lookAgain.idle();
+    await this.#rechecks.idle();
     this.#driver.input({ type: "start-round" });
   }
 
   /** Resolves when everything that changed so far has been looked at. */
   async caughtUp(): Promise<void> {
     await this.#loading;
-    await this.#lookAgain.idle();
+    await this.#rechecks.idle();
   }
 
   /** Repair found this of a repository; replaces what it found before. */
@@ -119,7 +119,7 @@ export class Hunting {
     if (found.missing.length === 0 && found.pullRequests.length === 0) this.#found.delete(key);
     else this.#found.set(key, found);
     this.#followed.arrived(name);
-    this.#lookAgain.add(name);
+    this.#rechecks.add(name);
   }
 
   /** Repositories and pull requests whose data is looked for. */
@@ -171,14 +171,14 @@ export class Hunting {
   }
 
   #changed(name: PlacedName): void {
-    this.#lookAgain.add(name);
+    this.#rechecks.add(name);
     // Its announcement may name servers, or maintainers, for others of the same identifier.
-    for (const other of this.#followed.withIdentifier(name.identifier)) this.#lookAgain.add(other);
+    for (const other of this.#followed.withIdentifier(name.identifier)) this.#rechecks.add(other);
   }
 
   #committed(entries: readonly FeedEntry[]): void {
     for (const identifier of announcedIn(entries)) {
-      for (const name of this.#followed.withIdentifier(identifier)) this.#lookAgain.add(name);
+      for (const name of this.#followed.withIdentifier(identifier)) this.#rechecks.add(name);
     }
   }
 
@@ -193,7 +193,7 @@ export class Hunting {
     if (this.#closed) return;
     if (before) before.arrivalsSeen = arrivals;
     for (const id of this.#followed.update(name, wants)) {
-      for (const other of this.#followed.withItem(id)) this.#lookAgain.add(other);
+      for (const other of this.#followed.withItem(id)) this.#rechecks.add(other);
     }
     const followed = this.#followed.get(address);
     const inVain = [...(followed?.soughtInVain ?? [])].filter((id) => wants.softStates.has(id));
@@ -269,7 +269,7 @@ export class Hunting {
     const followed = this.#followed.get(address);
     if (!followed || followed.softStates.size === 0) return;
     for (const id of followed.softStates) followed.soughtInVain.add(id as EventId);
-    this.#lookAgain.add(followed.name);
+    this.#rechecks.add(followed.name);
   }
 
   #mayExpire(entry: WaitingEntry): boolean {
@@ -281,10 +281,50 @@ export class Hunting {
     this.#closed = true;
     for (const stop of this.#stops) stop();
     await this.#driver.close();
-    await this.#lookAgain.close();
+    await this.#rechecks.close();
     await this.#loading;
   }
 }
 
 const tipsOf = ({ items }: FollowedRepository): Set<Oid> =>
   new Set([...items.values()].flatMap(({ kind, ids }) => (kind === "pull-request" ? ids : [])));
+
+/**
+ * Table "naughty", git's part: hosts that are plainly broken, kept over restarts. Keys begin with `git:`; relays have
+ * their own. Times are wall-clock seconds, because a restart forgets the monotonic clock.
+ */
+interface NaughtyRow {
+  readonly kind: string;
+  readonly until: number;
+}
+
+const naughtyPrefix = "git:";
+// A host name has at most 253 bytes; a key may have 1,000.
+const naughtyKey = (place: string): string => `${naughtyPrefix}${place.slice(0, 300)}`;
+
+interface RestoredNaughty {
+  readonly place: string;
+  readonly kind: string;
+  readonly remainingMs: number;
+}
+
+async function keepNaughty(store: Store, place: string, kind: string, until: number): Promise<void> {
+  await store.transact(async (tx) => tx.setRow<NaughtyRow>("naughty", naughtyKey(place), { kind, until }));
+}
+
+/** What still holds; rows whose time is over are removed. */
+async function restoreNaughty(store: Store, nowSeconds: number): Promise<RestoredNaughty[]> {
+  const restored: RestoredNaughty[] = [];
+  const over: string[] = [];
+  for await (const [key, { kind, until }] of store.rows<NaughtyRow>("naughty", { prefix: naughtyPrefix })) {
+    const remainingMs = (until - nowSeconds) * 1_000;
+    if (remainingMs > 0) restored.push({ place: key.slice(naughtyPrefix.length), kind, remainingMs });
+    else over.push(key);
+  }
+  if (over.length > 0) {
+    await store.transact(async (tx) => {
+      for (const key of over) tx.deleteRow("naughty", key);
+    });
+  }
+  return restored;
+}

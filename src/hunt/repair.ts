@@ -1,20 +1,25 @@
 // Keeps hosted repositories sound: at start refs are compared with the governing states; then, day by day and spread
 // out, each repository's connectivity is checked. What drifted is realigned by purgatory, what is missing is hunted.
-// purgatory.md "Repair".
+// Also for `repos fsck`. purgatory.md "Repair".
 
 import type { Clock } from "../base/clock.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, isReleased } from "../catalogue/repositories.js";
 import type { Logger } from "../config/logging.js";
 import { diskAddress, type PlacedName, placeKey, placeText, underPrs } from "../git/address.js";
+import { nostrRefEventId } from "../git/decide-push.js";
 import type { Repositories } from "../git/repositories.js";
+import type { Repository } from "../git/types.js";
+import { type EventId, isOid, type Oid } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import { pullRequestOf, stateOf } from "../nostr/nip34.js";
 import type { RefName } from "../nostr/ref-name.js";
+import { alignmentOf, wantedRefs } from "../purgatory/alignment.js";
 import { contributionAfter, contributionsUnderPrs } from "../purgatory/contribution-quotas.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import type { Store } from "../store/port.js";
-import { brokenTips, type LostPullRequest, lostPullRequests, pullRequestsAt, refsAdrift } from "./health.js";
+import type { Reader, Store } from "../store/port.js";
 import type { Found } from "./wants.js";
 
-export interface RepairParts {
+interface RepairParts {
   readonly store: Store;
   readonly repositories: Repositories;
   readonly purgatory: Pick<Purgatory, "fetched" | "restorePullRequests">;
@@ -26,7 +31,7 @@ export interface RepairParts {
   readonly onFault: (error: unknown) => void;
 }
 
-export interface RepositoryReport {
+interface RepositoryReport {
   readonly adrift: readonly RefName[];
   readonly found: Found;
 }
@@ -191,4 +196,70 @@ export class Repair {
     this.#cancel();
     await this.#working;
   }
+}
+
+/** Refs that are not what the governing state says, recorded missing ones of a partial state left out. */
+async function refsAdrift(reader: Reader, repository: Repository, row: CatalogueRow): Promise<RefName[]> {
+  const stored = row.governing === null ? undefined : await reader.event(row.governing);
+  const state = stored && stateOf(stored.event);
+  if (!state) return [];
+  const { refs, wellFormed } = wantedRefs(state);
+  if (!wellFormed || refs.size === 0) return [];
+  const table = await repository.refs();
+  const { updates, head } = alignmentOf(refs, state.headBranch, table.refs, () => true);
+  const known = new Set<string>(row.partial?.state === row.governing ? row.partial.missingRefs : []);
+  const adrift = updates.map(({ ref }) => ref).filter((ref) => !known.has(ref));
+  const isHeadAdrift = head !== undefined && table.head !== head && !known.has(head);
+  return isHeadAdrift && !adrift.includes(head) ? [...adrift, head] : adrift;
+}
+
+/** Values of its refs that do not have everything they reach. Starts git. */
+async function brokenTips(repository: Repository): Promise<Oid[]> {
+  const { refs } = await repository.refs();
+  const tips = [...new Set([...refs.values()].map(({ oid }) => oid))];
+  return [...(await repository.missingObjects(tips, { deep: true }))];
+}
+
+interface LostPullRequest {
+  readonly event: EventId;
+  readonly tip: Oid;
+  readonly clone: readonly string[];
+}
+
+/** Served pull requests of a repository under `/prs/` whose tip is one of these. */
+async function pullRequestsAt(
+  reader: Reader,
+  repository: Repository,
+  tips: readonly Oid[],
+): Promise<LostPullRequest[]> {
+  const found: LostPullRequest[] = [];
+  const lost = new Set(tips);
+  for (const [ref, { oid: tip }] of (await repository.refs()).refs) {
+    const event = lost.has(tip) ? nostrRefEventId(ref) : undefined;
+    const stored = event && (await reader.event(event));
+    const clone = stored && pullRequestOf(stored.event)?.clone;
+    if (clone) found.push({ event, tip, clone });
+  }
+  return found;
+}
+
+const maxPullRequests = 10_000;
+
+/** Served pull requests of a repository that have no ref there. */
+async function lostPullRequests(reader: Reader, repository: Repository, row: CatalogueRow): Promise<LostPullRequest[]> {
+  const { refs } = await repository.refs();
+  const filter = {
+    kinds: [kinds.pullRequest, kinds.pullRequestUpdate],
+    tags: new Map([["a", [row.address]]]),
+  };
+  const lost: LostPullRequest[] = [];
+  for await (const page of reader.query([filter], { limit: maxPullRequests })) {
+    for (const { id, event } of page) {
+      const pullRequest = refs.has(`refs/nostr/${id}` as RefName) ? undefined : pullRequestOf(event);
+      if (pullRequest && isOid(pullRequest.tip)) {
+        lost.push({ event: id, tip: pullRequest.tip, clone: pullRequest.clone });
+      }
+    }
+  }
+  return lost;
 }

@@ -4,7 +4,7 @@
 import type { RepositoryName } from "../catalogue/repositories.js";
 import { type CatalogueRow, catalogueRow, isReleased, takesStates } from "../catalogue/repositories.js";
 import { waitingEntry } from "../catalogue/waiting.js";
-import { diskAddress, type PlacedName } from "../git/address.js";
+import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
 import { LauncherError } from "../git/launcher-job.js";
 import type { Repositories } from "../git/repositories.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
@@ -130,4 +130,37 @@ export async function targetOf(store: Store, names: readonly PlacedName[]): Prom
     if (row?.status === "waiting") waiting ??= name;
   }
   return waiting;
+}
+
+/**
+ * One fetch for a pull request that only GRASP-06 lets in: into its signer's `/prs/` repository, within the signer's
+ * quota. The repository is made for it and goes again if nothing came.
+ */
+export async function runContributorFetch(
+  { repositories, purgatory, server }: RunFetchParts,
+  { url, ids, maxBytes, tooFewBytes }: FetchCommand,
+  leave: FetchLeave,
+  name: RepositoryName,
+  trustRefs: boolean,
+): Promise<EndedFetch> {
+  const address = diskAddress(underPrs(name));
+  const done = purgatory.pushBegins(address);
+  try {
+    const left = await purgatory.contributionLeft(name.owner);
+    const result = await repositories
+      .whileUsed(address, async () => {
+        const repository = await repositories.create(address);
+        const limits = { maxBytes: Math.min(maxBytes, left), tooFewBytes, trustRefs };
+        return fetchFromServer(server, { url, ids, repository, ...limits, ...leave });
+      })
+      .catch((error: unknown) => {
+        if (error instanceof LauncherError) return nothing;
+        throw error;
+      });
+    const { arrived, bytes } = result;
+    return { result, release: () => purgatory.contributed(name, arrived.length > 0 ? bytes : undefined, done) };
+  } catch (error) {
+    done();
+    throw error;
+  }
 }

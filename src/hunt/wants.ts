@@ -10,17 +10,23 @@ import {
   repositoryNamed,
   takesStates,
 } from "../catalogue/repositories.js";
-import { waitingEntries, waitingEvent, waitingKeys } from "../catalogue/waiting.js";
+import {
+  type WaitingPhase,
+  waitingEntries,
+  waitingEntry,
+  waitingEvent,
+  waitingHints,
+  waitingKeys,
+} from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName } from "../git/address.js";
 import type { RepositoryStore } from "../git/types.js";
-import type { EventId, Oid } from "../nostr/ids.js";
-import { announcementOf, stateOf } from "../nostr/nip34.js";
+import { type EventId, isOid, type Oid } from "../nostr/ids.js";
+import { announcementOf, pullRequestOf, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/alignment.js";
-import type { Reader } from "../store/port.js";
+import type { Reader, TableReader } from "../store/port.js";
 import type { HuntAnnouncement, WaitingItem, WaitingSource } from "./core/messages.js";
-import type { PullRequestReader, WaitingPullRequest } from "./pull-request-reader.js";
 
-export interface WantedPullRequest {
+interface WantedPullRequest {
   readonly event: EventId;
   readonly tip: Oid;
   readonly clone: readonly string[];
@@ -57,7 +63,7 @@ interface Candidate {
   readonly clone?: readonly string[];
 }
 
-export interface WantsParts {
+interface WantsParts {
   readonly store: Reader;
   readonly repositories: RepositoryStore;
   readonly pullRequests: PullRequestReader;
@@ -201,4 +207,70 @@ async function huntAnnouncements(reader: Reader, name: RepositoryName, row: Cata
     }
   }
   return found;
+}
+
+interface WaitingPullRequest {
+  readonly id: EventId;
+  readonly phase: WaitingPhase;
+  readonly isClients: boolean;
+  /** None: it can only expire. */
+  readonly tip: Oid | undefined;
+  readonly clone: readonly string[];
+  /** `30617:<owner>:<identifier>` of each repository it concerns. */
+  readonly repositories: readonly string[];
+  readonly bytes: number;
+}
+
+const maxBytes = 16 * 2 ** 20;
+
+/**
+ * Waiting pull requests as the hunt needs them. A repository is looked at again with each that comes, and thousands may
+ * wait there: an entry is read and parsed once, not at every look. Keeps what it read within a bound, the newest
+ * longest.
+ */
+export class PullRequestReader {
+  readonly #read = new Map<EventId, WaitingPullRequest>();
+  #bytes = 0;
+
+  /** Those under an index prefix whose tip could be an object, at most `limit`. */
+  async under(reader: TableReader, prefix: string, limit: number): Promise<WaitingPullRequest[]> {
+    const found: WaitingPullRequest[] = [];
+    for (const { id, phase } of await waitingHints(reader, prefix, limit)) {
+      const known = this.#read.get(id);
+      // Sent again by a client it waits in another phase: nothing else of an entry changes.
+      const one = known?.phase === phase ? known : await this.#readAgain(reader, id);
+      if (one?.tip) found.push(one);
+    }
+    return found;
+  }
+
+  async #readAgain(reader: TableReader, id: EventId): Promise<WaitingPullRequest | undefined> {
+    this.#forget(id);
+    const entry = await waitingEntry(reader, id);
+    if (!entry) return undefined;
+    const pullRequest = entry.releasable ? pullRequestOf(waitingEvent(entry)) : undefined;
+    const { phase, repositories, bytes, source } = entry;
+    const tip = isOid(pullRequest?.tip) ? pullRequest.tip : undefined;
+    const one = {
+      id,
+      phase,
+      isClients: source.type === "client",
+      tip,
+      clone: pullRequest?.clone ?? [],
+      repositories,
+      bytes,
+    };
+    this.#read.set(id, one);
+    this.#bytes += bytes;
+    for (const oldest of this.#read.keys()) {
+      if (this.#bytes <= maxBytes) break;
+      this.#forget(oldest);
+    }
+    return one;
+  }
+
+  #forget(id: EventId): void {
+    this.#bytes -= this.#read.get(id)?.bytes ?? 0;
+    this.#read.delete(id);
+  }
 }

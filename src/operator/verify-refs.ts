@@ -1,10 +1,9 @@
 // A repository's branches and tags beside those of one other git server. Asked by our own requests, never by git:
-// each hop through the outbound guard, a minute and 16 MiB at most (hunt/look-up.ts).
+// each hop through the outbound guard, a minute and 16 MiB at most (hunt/fetch-server.ts).
 
 import type { RefTable } from "../git/types.js";
-import { selectUrls } from "../hunt/core/select-urls.js";
-import { lookUp } from "../hunt/look-up.js";
-import { PlainHosts } from "../hunt/plain-hosts.js";
+import { selectUrls } from "../hunt/core/fetch-plan.js";
+import { lookUp, PlainHosts } from "../hunt/fetch-server.js";
 import { guardWith } from "../net/guard.js";
 import { systemResolver } from "../net/resolve.js";
 import type { CloneUrl, ServiceName } from "../net/url.js";

@@ -18,7 +18,7 @@ export interface UrlLimits {
   readonly perPullRequest: number;
 }
 
-export interface LaneLimits {
+interface LaneLimits {
   /** Fetches younger than `slowFetchMs`, and fetches in all: slow servers must not take the places of quick ones. */
   readonly fresh: number;
   readonly total: number;

@@ -1,22 +1,20 @@
 // The hunt's state machine: inputs and time in, commands out. No I/O, clock or randomness. purgatory.md "Hunting".
 // Two paths: a due job tries every URL whose domain has capacity (main path, here); what is left waits at its domain
-// and is served round-robin (domain queues, servers.ts). `step` lets every input run to rest.
+// and is served round-robin (domain queues, fetch-scheduler.ts). `step` lets every input run to rest.
 // Bounds: a job for each waiting entry's repository at most (purgatory caps these), in each queue once, 20 URLs a job.
 
 import type { HuntConfig } from "./config.js";
-import { DueTimes } from "./due-times.js";
-import { Evidence } from "./evidence.js";
-import { FirstRound } from "./first-round.js";
+import type { CoreState } from "./core-state.js";
+import { DueTimes, Evidence, FirstRound } from "./core-state.js";
+import { domainOf, selectPullRequestUrls, selectUrls } from "./fetch-plan.js";
+import { FetchScheduler } from "./fetch-scheduler.js";
 import { HuntJob } from "./job.js";
 import type { FetchId, FetchResult, HuntCommand, HuntInput, JobKind, WaitingItem } from "./messages.js";
-import type { Scene } from "./scene.js";
-import { domainOf, selectPullRequestUrls, selectUrls } from "./select-urls.js";
-import { Servers } from "./servers.js";
 
 export class HuntCore {
   readonly #config: HuntConfig;
-  readonly #scene: Scene;
-  readonly #servers: Servers;
+  readonly #state: CoreState;
+  readonly #scheduler: FetchScheduler;
   /** Jobs whose attempt wants its next URL, in order. */
   readonly #ready: Readonly<Record<JobKind, Set<string>>> = { repository: new Set(), "pull-request": new Set() };
   /** Jobs that lack something hard. */
@@ -29,8 +27,8 @@ export class HuntCore {
   constructor(config: HuntConfig) {
     this.#config = config;
     const emit = (command: HuntCommand): void => void this.#commands.push(command);
-    this.#scene = { config, emit, jobs: new Map(), due: new DueTimes(), nowMs: 0 };
-    this.#servers = new Servers(this.#scene, (job) => this.#settle(job));
+    this.#state = { config, emit, jobs: new Map(), due: new DueTimes(), nowMs: 0 };
+    this.#scheduler = new FetchScheduler(this.#state, (job) => this.#settle(job));
   }
 
   /** Repositories and pull requests in the queue. */
@@ -40,25 +38,25 @@ export class HuntCore {
 
   /** When that job's next attempt is due; undefined when none is, or one goes on. */
   dueMs(key: string): number | undefined {
-    return this.#scene.jobs.get(key)?.dueMs;
+    return this.#state.jobs.get(key)?.dueMs;
   }
 
   step(input: HuntInput, nowMs: number): readonly HuntCommand[] {
     this.#commands = [];
-    const scene = this.#scene;
-    scene.nowMs = Math.max(scene.nowMs, nowMs);
+    const state = this.#state;
+    state.nowMs = Math.max(state.nowMs, nowMs);
     this.#accept(input);
     do {
       this.#fireDue();
       this.#pump();
-    } while ((scene.due.peek()?.atMs ?? Number.POSITIVE_INFINITY) <= scene.nowMs);
+    } while ((state.due.peek()?.atMs ?? Number.POSITIVE_INFINITY) <= state.nowMs);
     this.#endRound();
     this.#askToBeWoken();
     return this.#commands;
   }
 
   #accept(input: HuntInput): void {
-    const { nowMs } = this.#scene;
+    const { nowMs } = this.#state;
     switch (input.type) {
       case "waiting":
         this.#put(this.#jobFor(input.repository, "repository"), input.item);
@@ -93,16 +91,16 @@ export class HuntCore {
         this.#change(input.job, (job) => job.askNow(nowMs));
         break;
       case "connection-wanted":
-        this.#servers.wantConnection(input.fetch, domainOf(input.host));
+        this.#scheduler.wantConnection(input.fetch, domainOf(input.host));
         break;
       case "fetch-finished":
         this.#finish(input.fetch, input.result);
         break;
       case "naughty-restored":
-        this.#servers.restoreNaughty(input.place, input.kind, input.remainingMs);
+        this.#scheduler.restoreNaughty(input.place, input.kind, input.remainingMs);
         break;
       case "start-round":
-        this.#round = new FirstRound([...this.#scene.jobs].flatMap(([key, job]) => (job.lacksAnything ? [key] : [])));
+        this.#round = new FirstRound([...this.#state.jobs].flatMap(([key, job]) => (job.lacksAnything ? [key] : [])));
         break;
       case "tick":
         // A timer may fire a little early: ask again rather than be forgotten.
@@ -111,7 +109,7 @@ export class HuntCore {
   }
 
   #jobFor(key: string, kind: JobKind): HuntJob {
-    const { jobs } = this.#scene;
+    const { jobs } = this.#state;
     const known = jobs.get(key);
     if (known) return known;
     const job = new HuntJob(key, kind, this.#config);
@@ -120,9 +118,9 @@ export class HuntCore {
   }
 
   #put(job: HuntJob, item: WaitingItem): void {
-    const { nowMs } = this.#scene;
+    const { nowMs } = this.#state;
     if (job.put(item, nowMs)) {
-      this.#servers.forgetTried(job);
+      this.#scheduler.forgetTried(job);
       this.#log("debug", "queued", { job: job.key, inMs: (job.dueMs ?? nowMs) - nowMs });
     }
     this.#evidence.waits(item.id, job.key);
@@ -130,15 +128,15 @@ export class HuntCore {
     this.#settle(job);
   }
 
-  /** Servers that serve an event have its data: they are asked soon, whatever the attempts of the job do. */
+  /** FetchScheduler that serve an event have its data: they are asked soon, whatever the attempts of the job do. */
   #heed(job: HuntJob, ids: Iterable<string>): void {
     let isDue = false;
     for (const id of ids) {
       const origins = this.#evidence.of(id);
       if (origins && job.promise(id, origins)) isDue = true;
     }
-    const atMs = this.#scene.nowMs + this.#config.syncDelayMs;
-    if (isDue) this.#scene.due.add(atMs, { type: "promised", key: job.key });
+    const atMs = this.#state.nowMs + this.#config.syncDelayMs;
+    if (isDue) this.#state.due.add(atMs, { type: "promised", key: job.key });
   }
 
   #putPullRequest({ event, tip, clone, source, soft }: Extract<HuntInput, { type: "pull-request" }>): void {
@@ -148,7 +146,7 @@ export class HuntCore {
       return;
     }
     const job = this.#jobFor(event, "pull-request");
-    job.setUrls(urls, this.#scene.nowMs);
+    job.setUrls(urls, this.#state.nowMs);
     this.#put(job, { id: event, kind: "pull-request", source, ids: [tip], soft });
   }
 
@@ -156,12 +154,12 @@ export class HuntCore {
     this.#evidence.left(event, event);
     this.#change(event, (job) => {
       job.urls = [];
-      job.remove(event, this.#scene.nowMs);
+      job.remove(event, this.#state.nowMs);
     });
   }
 
   #change(key: string, change: (job: HuntJob) => void): void {
-    const job = this.#scene.jobs.get(key);
+    const job = this.#state.jobs.get(key);
     if (!job) return;
     change(job);
     this.#settle(job);
@@ -169,14 +167,14 @@ export class HuntCore {
 
   /** Brings everything that depends on a job's needs in line with them. */
   #settle(job: HuntJob): void {
-    const { due, jobs } = this.#scene;
+    const { due, jobs } = this.#state;
     this.#count(job);
     if (!job.lacksAnything) {
       if (job.attempt) this.#endAttempt(job);
       job.rest();
       job.promised.clear();
-      this.#servers.leaveQueues(job);
-      this.#servers.cancelAll(job);
+      this.#scheduler.leaveQueues(job);
+      this.#scheduler.cancelAll(job);
     }
     if (job.dueMs !== undefined && !job.attempt && job.scheduledMs !== job.dueMs) {
       job.scheduledMs = job.dueMs;
@@ -185,7 +183,7 @@ export class HuntCore {
     const isQuiet = !job.attempt && job.running.size === 0 && job.queuedAt.size === 0;
     if (isQuiet && job.isLooking) {
       job.isLooking = false;
-      if (job.lacksAnything) this.#scene.emit({ type: "looked-everywhere", kind: job.kind, job: job.key });
+      if (job.lacksAnything) this.#state.emit({ type: "looked-everywhere", kind: job.kind, job: job.key });
     }
     this.#round?.settle(job.key, job.lacksAnything, isQuiet);
     if (job.isEmpty && job.urls.length === 0) jobs.delete(job.key);
@@ -196,27 +194,27 @@ export class HuntCore {
     if (job.isQueued) this.#queued.add(job.key);
     else this.#queued.delete(job.key);
     const value = this.#queued.size;
-    if (value !== before) this.#scene.emit({ type: "gauge", metric: "purgatory_sync_queue_size", labels: {}, value });
+    if (value !== before) this.#state.emit({ type: "gauge", metric: "purgatory_sync_queue_size", labels: {}, value });
   }
 
   #fireDue(): void {
-    const { due, nowMs } = this.#scene;
+    const { due, nowMs } = this.#state;
     for (let moment = due.peek(); moment && moment.atMs <= nowMs; moment = due.peek()) {
       due.pop();
       const { value } = moment;
       if (value.type === "job") this.#beginIfDue(value.key);
-      else if (value.type === "promised") this.#change(value.key, (job) => this.#servers.joinPromised(job));
-      else if (value.type === "domain") this.#servers.rateWindowFreed(value.name);
+      else if (value.type === "promised") this.#change(value.key, (job) => this.#scheduler.joinPromised(job));
+      else if (value.type === "domain") this.#scheduler.rateWindowFreed(value.name);
       else {
-        const job = this.#servers.becameSlow(value.fetch);
+        const job = this.#scheduler.becameSlow(value.fetch);
         if (job) this.#goOnWith(job);
       }
     }
   }
 
   #beginIfDue(key: string): void {
-    const job = this.#scene.jobs.get(key);
-    if (!job || job.attempt || job.dueMs === undefined || job.dueMs > this.#scene.nowMs) return;
+    const job = this.#state.jobs.get(key);
+    if (!job || job.attempt || job.dueMs === undefined || job.dueMs > this.#state.nowMs) return;
     job.scheduledMs = undefined;
     job.beginAttempt();
     this.#ready[job.kind].add(key);
@@ -225,13 +223,13 @@ export class HuntCore {
 
   #goOnWith(job: HuntJob): void {
     if (job.attempt) this.#ready[job.kind].add(job.key);
-    this.#servers.wakeQueuesOf(job);
+    this.#scheduler.wakeQueuesOf(job);
   }
 
   /** Queues and due jobs take turns: neither may use up the places of the other. */
   #pump(): void {
     for (let started = true; started; ) {
-      const fromQueue = this.#servers.serveOne();
+      const fromQueue = this.#scheduler.serveOne();
       const repository = this.#advanceOne("repository");
       const pullRequest = this.#advanceOne("pull-request");
       started = fromQueue || repository || pullRequest;
@@ -241,9 +239,9 @@ export class HuntCore {
   #advanceOne(kind: JobKind): boolean {
     const ready = this.#ready[kind];
     for (const key of ready) {
-      if (!this.#servers.lanes.hasRoom(kind)) return false;
+      if (!this.#scheduler.lanes.hasRoom(kind)) return false;
       ready.delete(key);
-      const job = this.#scene.jobs.get(key);
+      const job = this.#state.jobs.get(key);
       if (job && this.#advance(job)) return true;
     }
     return false;
@@ -254,13 +252,13 @@ export class HuntCore {
     const { attempt } = job;
     // While a fetch is young the job waits for it; its end, or its thirtieth second, makes the job ready again.
     if (!attempt || job.isBusy) return false;
-    const { free, throttled } = this.#servers.look(job, attempt);
+    const { free, throttled } = this.#scheduler.look(job, attempt);
     if (free) {
       attempt.add(free.url);
-      this.#servers.start(job, free, "main");
+      this.#scheduler.start(job, free, "main");
       return true;
     }
-    this.#servers.join(job, throttled, attempt);
+    this.#scheduler.join(job, throttled, attempt);
     this.#endAttempt(job);
     this.#settle(job);
     // Those that joined a queue whose others cannot start now are served by the next turn of the pump.
@@ -268,7 +266,7 @@ export class HuntCore {
   }
 
   #endAttempt(job: HuntJob): void {
-    const { nowMs, emit } = this.#scene;
+    const { nowMs, emit } = this.#state;
     job.endAttempt(nowMs);
     this.#ready[job.kind].delete(job.key);
     this.#round?.attempted(job.key);
@@ -280,8 +278,8 @@ export class HuntCore {
   }
 
   #finish(id: FetchId, result: FetchResult): void {
-    const { emit, nowMs } = this.#scene;
-    const fetch = this.#servers.finish(id, result);
+    const { emit, nowMs } = this.#state;
+    const fetch = this.#scheduler.finish(id, result);
     if (!fetch) return;
     const { job, target } = fetch;
     job.noteRefused(target.url, result.refused);
@@ -298,17 +296,17 @@ export class HuntCore {
   #endRound(): void {
     if (!this.#round?.isOver) return;
     this.#round = undefined;
-    this.#scene.emit({ type: "round-ended" });
+    this.#state.emit({ type: "round-ended" });
   }
 
   #askToBeWoken(): void {
-    const atMs = this.#scene.due.peek()?.atMs;
+    const atMs = this.#state.due.peek()?.atMs;
     if (atMs === undefined || atMs === this.#wakeAtMs) return;
     this.#wakeAtMs = atMs;
-    this.#scene.emit({ type: "wake-at", atMs });
+    this.#state.emit({ type: "wake-at", atMs });
   }
 
   #log(level: "debug" | "info", message: string, fields: Readonly<Record<string, string | number>>): void {
-    this.#scene.emit({ type: "log", level, message, fields });
+    this.#state.emit({ type: "log", level, message, fields });
   }
 }

@@ -1,9 +1,8 @@
-// All domains we talk to: throttle, queue and metric label of each. Forgets idle ones.
+// The domains we talk to: throttle, queue and metric label of each, and how many fetches run at once over all of them.
+// Forgets idle domains. purgatory.md "Hunting", Domain queue and Throttle.
 
-import type { HuntConfig } from "./config.js";
-import { DomainQueue } from "./domain-queue.js";
-import type { Emit, FetchId, GaugeName } from "./messages.js";
-import { DomainThrottle } from "./throttle.js";
+import type { DomainLimits, HuntConfig } from "./config.js";
+import type { Emit, FetchId, GaugeName, JobKind } from "./messages.js";
 
 export interface Domain {
   readonly name: string;
@@ -94,5 +93,186 @@ export class Domains {
       if (!isWaitedFor(domain) && domain.throttle.isIdle(nowMs)) this.#domains.delete(name);
     }
     this.#sweepAt = Math.max(sweepAbove, 2 * this.#domains.size);
+  }
+}
+
+/** `undefined`: nothing left to try here. `"not-now"`: keeps its place. */
+type Pick = (key: string, tried: ReadonlySet<string>) => string | "not-now" | undefined;
+
+interface Picked {
+  readonly key: string;
+  readonly url: string;
+}
+
+const otherKind = (kind: JobKind): JobKind => (kind === "repository" ? "pull-request" : "repository");
+
+/**
+ * Who waits at a throttled domain: round-robin over jobs, one URL a turn. Repositories and pull requests stand in two
+ * lines that take turns, so that strangers' pull requests cannot crowd out repositories.
+ */
+class DomainQueue {
+  /** Job → URLs of this domain it has tried since it joined. A Map's order is the line's order. */
+  readonly #lines: Readonly<Record<JobKind, Map<string, Set<string>>>> = {
+    repository: new Map(),
+    "pull-request": new Map(),
+  };
+  #turn: JobKind = "repository";
+
+  /** Jobs of this kind that wait here. */
+  waiting(kind: JobKind): number {
+    return this.#lines[kind].size;
+  }
+
+  get size(): number {
+    return this.#lines.repository.size + this.#lines["pull-request"].size;
+  }
+
+  /** Joins at the end. Who waits already keeps place and memory. */
+  join(kind: JobKind, key: string, tried: Iterable<string>): void {
+    if (!this.#lines[kind].has(key)) this.#lines[kind].set(key, new Set(tried));
+  }
+
+  /** That URL may have more than when it was tried. */
+  tryAgain(kind: JobKind, key: string, url: string): void {
+    this.#lines[kind].get(key)?.delete(url);
+  }
+
+  leave(kind: JobKind, key: string): boolean {
+    return this.#lines[kind].delete(key);
+  }
+
+  /** A new state: what was tried may have it now. */
+  forgetTried(kind: JobKind, key: string): void {
+    this.#lines[kind].get(key)?.clear();
+  }
+
+  /** The next job and URL of the kinds that may start; jobs with nothing left leave and are named to `left`. */
+  next(mayStart: (kind: JobKind) => boolean, pick: Pick, left: (key: string) => void): Picked | undefined {
+    for (const kind of [this.#turn, otherKind(this.#turn)]) {
+      const picked = mayStart(kind) ? this.#nextOf(kind, pick, left) : undefined;
+      if (!picked) continue;
+      this.#turn = otherKind(kind);
+      return picked;
+    }
+    return undefined;
+  }
+
+  #nextOf(kind: JobKind, pick: Pick, left: (key: string) => void): Picked | undefined {
+    const line = this.#lines[kind];
+    for (const [key, tried] of line) {
+      const url = pick(key, tried);
+      if (url === "not-now") continue;
+      line.delete(key);
+      if (url === undefined) {
+        left(key);
+        continue;
+      }
+      tried.add(url);
+      line.set(key, tried);
+      return { key, url };
+    }
+    return undefined;
+  }
+}
+
+/**
+ * One domain's limits: fetches in flight, and connections started in any window of a minute. Counts; decides nothing
+ * else.
+ */
+export class DomainThrottle {
+  readonly #limits: () => DomainLimits;
+  readonly #windowMs: number;
+  /** Ascending; at most the highest `rate` there was long, because nothing starts beyond it. */
+  #startsMs: number[] = [];
+  #inFlight = 0;
+
+  constructor(limits: () => DomainLimits, windowMs: number) {
+    this.#limits = limits;
+    this.#windowMs = windowMs;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  hasSlot(): boolean {
+    return this.#inFlight < this.#limits().concurrent;
+  }
+
+  hasRate(nowMs: number): boolean {
+    this.#forgetOld(nowMs);
+    return this.#startsMs.length < this.#limits().rate;
+  }
+
+  hasCapacity(nowMs: number): boolean {
+    return this.hasSlot() && this.hasRate(nowMs);
+  }
+
+  /** When the rate window lets the next connection in; undefined when it does now. */
+  rateFreesAtMs(nowMs: number): number | undefined {
+    if (this.hasRate(nowMs)) return undefined;
+    const oldest = this.#startsMs[this.#startsMs.length - this.#limits().rate];
+    return oldest === undefined ? undefined : oldest + this.#windowMs;
+  }
+
+  /** A fetch begins: it holds a place until `finish`, and its first connection counts. */
+  start(nowMs: number): void {
+    this.#inFlight++;
+    this.connect(nowMs);
+  }
+
+  /** A further connection of a fetch that holds a place. */
+  connect(nowMs: number): void {
+    this.#startsMs.push(nowMs);
+  }
+
+  finish(): void {
+    if (this.#inFlight === 0) throw new Error("a fetch finished that never started");
+    this.#inFlight--;
+  }
+
+  isIdle(nowMs: number): boolean {
+    this.#forgetOld(nowMs);
+    return this.#inFlight === 0 && this.#startsMs.length === 0;
+  }
+
+  #forgetOld(nowMs: number): void {
+    const firstInside = this.#startsMs.findIndex((startMs) => startMs > nowMs - this.#windowMs);
+    this.#startsMs = firstInside < 0 ? [] : this.#startsMs.slice(firstInside);
+  }
+}
+
+/**
+ * How many fetches run at once in all, per kind of job. A slow fetch makes room for a fresh one, up to the total: a
+ * handful of servers that drip bytes must not stop the hunt for everybody else.
+ */
+export class Lanes {
+  readonly #limits: HuntConfig["lanes"];
+  readonly #running: Record<JobKind, { fresh: number; total: number }> = {
+    repository: { fresh: 0, total: 0 },
+    "pull-request": { fresh: 0, total: 0 },
+  };
+
+  constructor(limits: HuntConfig["lanes"]) {
+    this.#limits = limits;
+  }
+
+  hasRoom(kind: JobKind): boolean {
+    const { fresh, total } = this.#running[kind];
+    return fresh < this.#limits[kind].fresh && total < this.#limits[kind].total;
+  }
+
+  start(kind: JobKind): void {
+    this.#running[kind].fresh++;
+    this.#running[kind].total++;
+  }
+
+  becameSlow(kind: JobKind): void {
+    this.#running[kind].fresh--;
+  }
+
+  finish(kind: JobKind, wasSlow: boolean): void {
+    if (!wasSlow) this.#running[kind].fresh--;
+    this.#running[kind].total--;
   }
 }

@@ -3,8 +3,8 @@
 
 import type { Oid } from "../../nostr/ids.js";
 import { backoffMs, type HuntConfig } from "./config.js";
+import type { HuntUrl } from "./fetch-plan.js";
 import type { FetchId, JobKind, WaitingItem } from "./messages.js";
-import type { HuntUrl } from "./select-urls.js";
 
 export interface RunningFetch {
   readonly id: FetchId;

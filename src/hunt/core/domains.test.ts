@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { DomainThrottle } from "./throttle.js";
+import { DomainThrottle } from "./domains.js";
 
 test("no window of a minute ever holds more starts than the rate, and the freed moment is exact", () => {
   fc.assert(

@@ -1,13 +1,21 @@
-// Repositories to look at again: each at most once in the line, a few at a time, never the same one twice at once.
+// Repositories to check: which ones at the start and after an announcement, and the queue in which each stands at most
+// once, a few are looked at side by side, and never the same one twice at once.
 
 import type { Clock } from "../base/clock.js";
-import { type PlacedName, placeKey } from "../git/address.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { catalogueRows, takesStates } from "../catalogue/repositories.js";
+import { contributorOf, waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
+import { type PlacedName, placeKey, underPrs } from "../git/address.js";
+import { parseAddress } from "../nostr/address.js";
+import { kinds } from "../nostr/kinds.js";
+import { announcementOf } from "../nostr/nip34.js";
+import type { FeedEntry, Store } from "../store/port.js";
 
 const sideBySide = 4;
 const firstRetryMs = 1_000;
 const maxRetryMs = 3_600_000;
 
-export class LookAgain {
+export class RecheckQueue {
   readonly #line = new Map<string, PlacedName>();
   readonly #looking = new Set<string>();
   /** How often each one's look failed in a row: no more than there are repositories. */
@@ -74,4 +82,32 @@ export class LookAgain {
         });
     }
   }
+}
+
+export async function* repositoriesToCheck(store: Store): AsyncIterable<PlacedName> {
+  for await (const row of catalogueRows(store)) {
+    if (!takesStates(row)) continue;
+    const { owner, identifier, partial } = row;
+    if (partial !== null || (await hasWaiting(store, row))) yield { owner, identifier };
+  }
+  for await (const entry of waitingContributions(store)) {
+    const contributor = contributorOf(entry);
+    if (contributor) yield underPrs(contributor);
+  }
+}
+
+async function hasWaiting(store: Store, name: RepositoryName): Promise<boolean> {
+  for (const kind of ["state", "pull-request"] as const) {
+    if ((await waitingHints(store, waitingKeys.repositoryKind(name, kind), 1)).length > 0) return true;
+  }
+  return false;
+}
+
+/** Identifiers whose announcements came or went. */
+export function announcedIn(entries: readonly FeedEntry[]): string[] {
+  return entries.flatMap((entry) => {
+    if (entry.type === "stored") return announcementOf(entry.event)?.identifier ?? [];
+    const address = entry.kind === kinds.announcement && entry.address ? parseAddress(entry.address) : undefined;
+    return address?.identifier ?? [];
+  });
 }

@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import type { EventId } from "../../nostr/ids.js";
+import { DueTimes } from "./core-state.js";
 import { DrivenCore, oid } from "./testing/driven-core.js";
 
 const second = 1_000;
@@ -226,4 +228,23 @@ test("the relay of a server under a path, and a default port, are the server's",
   driver.onFetch = (fetch) => driver.finish(fetch.fetch);
   driver.advance(500);
   assert.deepEqual(driver.taken(), ["a.test/base/1", "b.test:8080/base/1"]);
+});
+
+test("moments come out by time, equal ones in the order they went in", () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(20)), (times) => {
+      const due = new DueTimes<number>();
+      for (const [index, atMs] of times.entries()) due.add(atMs, index);
+      const expected = times
+        .map((atMs, index) => ({ atMs, index }))
+        .sort((a, b) => a.atMs - b.atMs || a.index - b.index);
+      const seen = expected.map(() => due.pop());
+      assert.deepEqual(
+        seen.map((moment) => moment?.value),
+        expected.map((entry) => entry.index),
+      );
+      assert.equal(due.size, 0);
+      assert.equal(due.pop(), undefined);
+    }),
+  );
 });

@@ -1,21 +1,20 @@
-// The servers' half of the core: which fetches run where, who waits at which domain, and who may start next.
-// A domain is looked at again ("woken") when a fetch ends there, somebody joins, or its rate window frees up.
-// purgatory.md "Hunting", Domain queue and Throttle. Decides nothing about when a job is due.
+// Schedules fetches over servers: which run where, which jobs wait at which domain, and which may start next. A domain
+// is looked at again ("woken") when a fetch ends there, a job joins, or its rate window frees up. Blames a server for
+// what lastingly fails there. purgatory.md "Hunting", Domain queue and Throttle. Decides nothing about when a job is
+// due.
 
 import { NaughtyPlaces } from "../../net/naughty.js";
-import { type Domain, Domains, isWaitedFor } from "./domains.js";
+import type { CoreState } from "./core-state.js";
+import { type Domain, Domains, isWaitedFor, Lanes } from "./domains.js";
+import type { HuntUrl } from "./fetch-plan.js";
 import type { HuntJob, RunningFetch } from "./job.js";
-import { Lanes } from "./lanes.js";
 import type { FetchId, FetchResult, HuntCommand, JobKind } from "./messages.js";
-import type { Scene } from "./scene.js";
-import type { HuntUrl } from "./select-urls.js";
-import { judgeResult } from "./verdict.js";
 
 type DenialReason = Extract<HuntCommand, { type: "connection-denied" }>["reason"];
 
-export class Servers {
+export class FetchScheduler {
   readonly lanes: Lanes;
-  readonly #scene: Scene;
+  readonly #state: CoreState;
   readonly #domains: Domains;
   readonly #naughty: NaughtyPlaces;
   readonly #fetches = new Map<FetchId, RunningFetch>();
@@ -27,12 +26,12 @@ export class Servers {
   #lastFetch = 0;
 
   /** `onLeft`: a job has nothing more to try at a domain it waited at. */
-  constructor(scene: Scene, onLeft: (job: HuntJob) => void) {
-    this.#scene = scene;
+  constructor(state: CoreState, onLeft: (job: HuntJob) => void) {
+    this.#state = state;
     this.#onLeft = onLeft;
-    this.#domains = new Domains(scene.config, scene.emit);
-    this.#naughty = new NaughtyPlaces(scene.config.naughty);
-    this.lanes = new Lanes(scene.config.lanes);
+    this.#domains = new Domains(state.config, state.emit);
+    this.#naughty = new NaughtyPlaces(state.config.naughty);
+    this.lanes = new Lanes(state.config.lanes);
   }
 
   /** The first URL that can be asked at once, and else the domains where the untried ones would have to wait. */
@@ -104,7 +103,7 @@ export class Servers {
   }
 
   start(job: HuntJob, target: HuntUrl, path: "main" | "domain"): void {
-    const { nowMs, due, config, emit } = this.#scene;
+    const { nowMs, due, config, emit } = this.#state;
     const domain = this.#domain(target.domain);
     const id = ++this.#lastFetch;
     const at = domain.name;
@@ -145,7 +144,7 @@ export class Servers {
   }
 
   wantConnection(id: FetchId, name: string): void {
-    const { nowMs, config, emit } = this.#scene;
+    const { nowMs, config, emit } = this.#state;
     const deny = (reason: DenialReason): void => emit({ type: "connection-denied", fetch: id, reason });
     const fetch = this.#fetches.get(id);
     if (!fetch) deny("unknown-fetch");
@@ -165,7 +164,7 @@ export class Servers {
 
   /** Frees the place it held and judges its server. Answers the fetch, if it was running. */
   finish(id: FetchId, result: FetchResult): RunningFetch | undefined {
-    const { emit, nowMs } = this.#scene;
+    const { emit, nowMs } = this.#state;
     const fetch = this.#fetches.get(id);
     if (!fetch) return undefined;
     this.#fetches.delete(id);
@@ -175,7 +174,7 @@ export class Servers {
     this.#stopWaiting(fetch);
     const labels = { domain: this.#domain(fetch.target.domain).label, result: result.failure ?? "ok" };
     emit({ type: "count", metric: "purgatory_domain_requests_total", labels, by: fetch.connections });
-    for (const command of judgeResult(this.#naughty, fetch.target, result, nowMs)) emit(command);
+    for (const command of blameServer(this.#naughty, fetch.target, result, nowMs)) emit(command);
     return fetch;
   }
 
@@ -183,12 +182,12 @@ export class Servers {
     for (const fetch of job.running.values()) {
       if (fetch.cancelled) continue;
       fetch.cancelled = true;
-      this.#scene.emit({ type: "cancel", fetch: fetch.id });
+      this.#state.emit({ type: "cancel", fetch: fetch.id });
     }
   }
 
   restoreNaughty(place: string, kind: string, remainingMs: number): void {
-    this.#naughty.restore({ place, kind, untilMs: this.#scene.nowMs + remainingMs });
+    this.#naughty.restore({ place, kind, untilMs: this.#state.nowMs + remainingMs });
   }
 
   #serveFirstOf(names: Set<string>): boolean {
@@ -209,7 +208,7 @@ export class Servers {
 
   /** Connections of fetches that are here first; then redirected ones and the queue take turns. */
   #serve(domain: Domain): boolean {
-    const { nowMs } = this.#scene;
+    const { nowMs } = this.#state;
     while (domain.connecting.length > 0 && domain.throttle.hasRate(nowMs)) {
       domain.throttle.connect(nowMs);
       this.#grant(domain.connecting.shift());
@@ -227,7 +226,7 @@ export class Servers {
     const id = domain.entering.shift();
     const fetch = id === undefined ? undefined : this.#fetches.get(id);
     if (!fetch) return false;
-    domain.throttle.start(this.#scene.nowMs);
+    domain.throttle.start(this.#state.nowMs);
     domain.isTurnOfEntering = false;
     fetch.at = domain.name;
     this.#domains.report(domain);
@@ -236,7 +235,7 @@ export class Servers {
   }
 
   #startNextInLine(domain: Domain): boolean {
-    const { jobs } = this.#scene;
+    const { jobs } = this.#state;
     const pick = (key: string, tried: ReadonlySet<string>): string | undefined => {
       const job = jobs.get(key);
       if (job?.isBusy) return "not-now";
@@ -267,7 +266,7 @@ export class Servers {
     if (!fetch) return;
     fetch.wants = undefined;
     fetch.connections++;
-    this.#scene.emit({ type: "connection-granted", fetch: fetch.id });
+    this.#state.emit({ type: "connection-granted", fetch: fetch.id });
   }
 
   #giveUpPlace(fetch: RunningFetch): void {
@@ -291,23 +290,58 @@ export class Servers {
   }
 
   #wakeWhenRateFrees(domain: Domain): void {
-    const freesAtMs = domain.throttle.rateFreesAtMs(this.#scene.nowMs);
+    const freesAtMs = domain.throttle.rateFreesAtMs(this.#state.nowMs);
     if (freesAtMs === undefined || !isWaitedFor(domain) || domain.wakeAtMs === freesAtMs) return;
     domain.wakeAtMs = freesAtMs;
-    this.#scene.due.add(freesAtMs, { type: "domain", name: domain.name });
+    this.#state.due.add(freesAtMs, { type: "domain", name: domain.name });
   }
 
   #isCandidate(job: HuntJob, target: HuntUrl): boolean {
-    const isNaughty = [target.domain, target.place].some((place) => this.#naughty.isNaughty(place, this.#scene.nowMs));
+    const isNaughty = [target.domain, target.place].some((place) => this.#naughty.isNaughty(place, this.#state.nowMs));
     return !isNaughty && !job.isFetching(target.url);
   }
 
   /** For one more fetch, when those that are here need nothing. */
   #hasRoom(domain: Domain): boolean {
-    return domain.connecting.length === 0 && domain.throttle.hasCapacity(this.#scene.nowMs);
+    return domain.connecting.length === 0 && domain.throttle.hasCapacity(this.#state.nowMs);
   }
 
   #domain(name: string): Domain {
-    return this.#domains.get(name, this.#scene.nowMs);
+    return this.#domains.get(name, this.#state.nowMs);
   }
+}
+
+/** Failures that a server can only cause by answering. */
+const answered: ReadonlySet<string> = new Set([
+  "not-git",
+  "http-status",
+  "fetch-failed",
+  "bad-objects",
+  "bad-response",
+  "bad-redirect",
+  "redirect-failed",
+  "too-large",
+]);
+
+/**
+ * What a fetch's result says about the server it was made at: working, broken in a lasting way, or nothing. Only two
+ * kinds of failure can make a git host naughty: no such name, and a bad certificate. "Not git" is a property of one
+ * path, and anybody could announce three wrong paths of a big forge.
+ */
+function blameServer(naughty: NaughtyPlaces, target: HuntUrl, { failure }: FetchResult, nowMs: number): HuntCommand[] {
+  if (failure === undefined || answered.has(failure)) {
+    naughty.worked(target.domain);
+    naughty.worked(target.place);
+  }
+  if (failure === undefined || failure === "cancelled" || failure === "aborted") return [];
+  const commands: HuntCommand[] = [
+    { type: "log", level: "warn", message: "fetch failed", fields: { url: target.url, code: failure } },
+  ];
+  if (failure === "dns-temporary") naughty.dnsTrouble(target.domain, nowMs);
+  if (failure !== "dns-missing" && failure !== "certificate") return commands;
+  // A name is a host's; a certificate belongs to one port of it.
+  const place = failure === "dns-missing" ? target.domain : target.place;
+  const entry = naughty.failed(place, failure, failure === "dns-missing", nowMs);
+  if (entry) commands.push({ type: "naughty", place, kind: failure, forMs: entry.untilMs - nowMs });
+  return commands;
 }
