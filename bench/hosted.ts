@@ -3,8 +3,8 @@
 
 import { join } from "node:path";
 import { applyVerdict } from "../src/admission/apply.js";
-import { defaultCaps } from "../src/admission/caps.js";
-import { createAdmissionPolicy } from "../src/admission/create-policy.js";
+import { createAdmissionPolicy } from "../src/admission/policy.js";
+import { defaultCaps } from "../src/admission/settings.js";
 import { hourlyCounter } from "../src/base/budget/rates.js";
 import { emptyList, openLists } from "../src/catalogue/bans-and-lists.js";
 import { catalogueRow, setCatalogueRow, withStatus } from "../src/catalogue/repositories.js";

@@ -3,7 +3,7 @@
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import pino from "pino";
-import type { AdmissionPolicy } from "../src/admission/policy.js";
+import type { AdmissionPolicy } from "../src/admission/verdict.js";
 import { systemClock } from "../src/base/clock.js";
 import { createLiveConfig } from "../src/config/live-config.js";
 import { loadConfig } from "../src/config/load.js";

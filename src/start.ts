@@ -13,7 +13,7 @@
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
-import type { AdmissionPolicy } from "./admission/policy.js";
+import type { AdmissionPolicy } from "./admission/verdict.js";
 import type { Clock } from "./base/clock.js";
 import { DecisionLog } from "./catalogue/decisions.js";
 import type { LiveConfig } from "./config/live-config.js";

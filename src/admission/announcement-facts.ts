@@ -10,11 +10,11 @@ import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Announcement } from "../nostr/nip34.js";
-import { lapsedExceptions, ownerTrusting } from "./exception.js";
-import type { AdmissionContext, StoredReference } from "./policy.js";
-import { roomFor } from "./room.js";
+import { lapsedExceptions, ownerTrusting } from "./maintainer-exception.js";
 import { cloneUrlsOnHosts, httpCloneUrls, type ServiceListing, serviceListing } from "./service.js";
 import type { AdmissionSettings } from "./settings.js";
+import type { AdmissionContext, StoredReference } from "./verdict.js";
+import { roomFor } from "./waiting-capacity.js";
 
 export interface AnnouncementFacts {
   readonly name: RepositoryName;

@@ -6,7 +6,6 @@ import { waitingAnnouncement } from "../catalogue/waiting.js";
 import type { Tag } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { refusalText } from "../nostr/refusals.js";
-import { purgatoryMessage } from "./policy.js";
 import {
   announcement,
   client,
@@ -20,6 +19,7 @@ import {
   sync,
   World,
 } from "./testing/world.js";
+import { purgatoryMessage } from "./verdict.js";
 
 const statusOf = async (world: World, owner: string, identifier = "x") =>
   (await catalogueRow(world.store, nameOf(owner, identifier)))?.status;

@@ -1,27 +1,30 @@
-// Rule 2 of relay.md: announcements (30617). Pure: facts in, verdict out.
+// Rule 2 of relay.md: announcements (30617). Facts are read first (announcement-facts.ts), then decided: facts in, verdict out.
 
 import type { Facts } from "../catalogue/decisions.js";
 import { type CatalogueRow, newRepositoryRow, repositoryAddress, withStatus } from "../catalogue/repositories.js";
 import type { ServiceName } from "../net/url.js";
 import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
 import { announcementOf } from "../nostr/nip34.js";
-import type { AnnouncementFacts } from "./announcement-facts.js";
-import type { AdmissionCaps } from "./caps.js";
-import { announcementDeadline, restarted } from "./deadlines.js";
-import { endOfWait } from "./end-of-wait.js";
-import { newEntry } from "./entries.js";
+import { type AnnouncementFacts, readAnnouncementFacts } from "./announcement-facts.js";
+import { listingAdvice } from "./service.js";
+import type { AdmissionCaps, AdmissionSettings } from "./settings.js";
 import {
+  type AdmissionContext,
   type Change,
+  held,
+  known,
   purgatoryMessage,
   type RepositoryChange,
+  refused,
   type Source,
   type StoredReference,
+  stored,
   type Verdict,
-} from "./policy.js";
-import { listingAdvice } from "./service.js";
-import { held, known, refused, stored } from "./verdicts.js";
+} from "./verdict.js";
+import { announcementDeadline, newEntry, restarted } from "./waiting-capacity.js";
+import { endOfWait } from "./withdrawal.js";
 
-export interface AnnouncementCase {
+interface AnnouncementCase {
   readonly event: VerifiedEvent;
   readonly facts: AnnouncementFacts;
   readonly source: Source;
@@ -31,11 +34,35 @@ export interface AnnouncementCase {
 }
 
 /** What is wrong with the announcement itself, whoever sent it. */
-export function announcementFault(event: VerifiedEvent): string | undefined {
+function announcementFault(event: VerifiedEvent): string | undefined {
   const identifier = announcementOf(event)?.identifier ?? "";
   if (identifier === "") return "the d tag lacks an identifier";
   if (identifier.includes("\0")) return "the identifier in the d tag must not contain NUL";
   return undefined;
+}
+
+export async function judgeAnnouncement(
+  event: VerifiedEvent,
+  context: AdmissionContext,
+  settings: AdmissionSettings,
+): Promise<Verdict> {
+  const announcement = announcementOf(event);
+  const fault = announcementFault(event);
+  if (!announcement || fault !== undefined)
+    return refused("announcement", "bad-announcement", fault ?? "not an announcement");
+  const { source, nowSeconds } = context;
+  const caps = settings.caps();
+  const facts = await readAnnouncementFacts(event, announcement, context, settings);
+  const verdict = decideAnnouncement({ event, facts, source, nowSeconds, caps, services: settings.services });
+  const isNewcomer = verdict.ok && verdict.action === "hold" && verdict.isNew && source.type === "client";
+  if (
+    !isNewcomer ||
+    settings.newAnnouncements.allows(source.ip, event.id, nowSeconds, caps.announcementsPerIpAndHour)
+  ) {
+    return verdict;
+  }
+  const sentence = `more than ${caps.announcementsPerIpAndHour} new repositories an hour from this address: try again later`;
+  return refused("waiting-room", "rate-limited", sentence, verdict.facts);
 }
 
 const record = ({ facts }: AnnouncementCase): Facts => ({
@@ -56,7 +83,7 @@ const removals = (lapses: readonly StoredReference[]): Change[] =>
 const isOlderThan = (event: VerifiedEvent, other: { readonly id: string; readonly created_at: number } | undefined) =>
   other !== undefined && other.id !== event.id && compareNewestFirst(other, event) < 0;
 
-export function decideAnnouncement(context: AnnouncementCase): Verdict {
+function decideAnnouncement(context: AnnouncementCase): Verdict {
   const { event, facts } = context;
   if (facts.blacklisted) {
     return refused("repository-list", "repository-blocked", "this repository is not wanted here", record(context));

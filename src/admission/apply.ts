@@ -7,7 +7,7 @@ import { refreshListings } from "../catalogue/trusting-repositories.js";
 import { putWaiting, removeWaiting } from "../catalogue/waiting.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { PutResult, Transaction } from "../store/port.js";
-import type { Change, Verdict } from "./policy.js";
+import type { Change, Verdict } from "./verdict.js";
 
 /** The result of putting the event when the verdict stores it; undefined when it does not. */
 export async function applyVerdict(

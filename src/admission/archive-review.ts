@@ -9,8 +9,8 @@ import { announcementOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import { reviewAnnouncement } from "./announcement.js";
 import { readAnnouncementFacts } from "./announcement-facts.js";
-import type { AdmissionContext, Verdict } from "./policy.js";
 import type { AdmissionSettings } from "./settings.js";
+import type { AdmissionContext, Verdict } from "./verdict.js";
 
 /** Others are here for reasons of their own. */
 export const isUnderReview = (row: CatalogueRow): boolean =>

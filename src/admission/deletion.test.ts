@@ -20,7 +20,7 @@ import {
   state,
   World,
 } from "./testing/world.js";
-import { decisionRecord } from "./verdicts.js";
+import { decisionRecord } from "./verdict.js";
 
 const later = (seconds: number): number => startSeconds + seconds;
 const deletion = (author: string, tags: readonly Tag[], at = later(10)) =>

@@ -1,16 +1,18 @@
-// Rule 6 of relay.md: deletions (5). Wanted when they concern something here; they bind only their author's events.
+// Rule 6 of relay.md: deletions (5) and requests to vanish (62). A deletion is wanted when it concerns something here, a
+// vanish request if it means this relay and its author has something here; both bind only their author's events.
 
 import { rememberedId } from "../catalogue/remembered.js";
 import { type WaitingEntry, waitingEntries, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import { type Address, parseAddress } from "../nostr/address.js";
 import { type NostrEvent, tagValues, type VerifiedEvent } from "../nostr/event.js";
 import { type EventId, isEventId } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
 import type { Reader } from "../store/port.js";
-import type { AdmissionContext, Verdict } from "./policy.js";
-import { presenceOf } from "./presence.js";
+import { presenceOf } from "./profiles.js";
+import { isOurRelay } from "./service.js";
 import type { AdmissionSettings } from "./settings.js";
-import { refused, stored } from "./verdicts.js";
-import { withdrawalOf } from "./withdrawal.js";
+import { type AdmissionContext, refused, stored, type Verdict } from "./verdict.js";
+import { inShort, withdrawalOf } from "./withdrawal.js";
 
 interface Hits {
   /** Something here is named, whoever wrote it. */
@@ -88,4 +90,35 @@ async function lookByAddress(address: Address, request: NostrEvent, reader: Read
   for (const entry of entries) {
     if (entry.created_at <= request.created_at) hits.waiting.set(entry.id, entry);
   }
+}
+
+const maxRepositories = 10_000;
+/** Few: each may be a megabyte. */
+const pageRows = 10;
+
+/** All of the author's events up to the request's time go. */
+export async function judgeVanish(
+  event: VerifiedEvent,
+  { reader, nowSeconds }: AdmissionContext,
+  settings: AdmissionSettings,
+): Promise<Verdict> {
+  const relays = tagValues(event, "relay");
+  if (!relays.some((relay) => relay === "ALL_RELAYS" || isOurRelay(relay, settings.services))) {
+    return refused("vanish", "not-allowed", "no relay tag of this request names this server or ALL_RELAYS");
+  }
+  const presence = await presenceOf(reader, event.pubkey);
+  if (!presence.anything && !presence.waiting) {
+    return refused("vanish", "unrelated", "its author has nothing on this server");
+  }
+  const going: NostrEvent[] = [];
+  const withGitData = [kinds.announcement, kinds.state, kinds.pullRequest, kinds.pullRequestUpdate];
+  const filter = { authors: [event.pubkey], kinds: withGitData, until: event.created_at, limit: maxRepositories };
+  for await (const page of reader.query([filter], { pageRows, passingRows: true })) {
+    for (const { event: one } of page) going.push(inShort(one));
+  }
+  const entries = await waitingEntries(reader, waitingKeys.author(event.pubkey), maxRepositories);
+  const waiting = entries.filter((entry) => entry.created_at <= event.created_at);
+  const { repositoryBlacklist } = settings.lists();
+  const own = await withdrawalOf(reader, going, waiting, "vanish", nowSeconds, (name) => repositoryBlacklist.has(name));
+  return stored("vanish", { stored: going.length, waiting: waiting.length }, own);
 }

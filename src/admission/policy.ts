@@ -1,164 +1,63 @@
-// The verdict on one event: a function of the event, where it came from, and facts read from the store.
-// A verdict says everything that must happen, as data: intake writes it (apply.ts), asks git for what `repositories`
-// says, and answers. Nobody has to think about rules a second time.
+// The admission policy: what is always refused, then one rule by kind (relay.md, "Which events are accepted"). Order is meaning:
+// what stands higher is not overridden by what stands lower.
 
-import type { Facts } from "../catalogue/decisions.js";
-import type { CatalogueRow, RepositoryName } from "../catalogue/repositories.js";
-import type { WaitingEntry } from "../catalogue/waiting.js";
-import type { VerifiedEvent } from "../nostr/event.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
-import type { Refusal } from "../nostr/refusals.js";
-import type { Reader, RemovalCause } from "../store/port.js";
+import { isEphemeral, type VerifiedEvent } from "../nostr/event.js";
+import { kinds } from "../nostr/kinds.js";
+import { alwaysRefused } from "./always-refused.js";
+import { judgeAnnouncement } from "./announcement.js";
+import { judgeDeletion, judgeVanish } from "./deletion.js";
+import { type ApproximateCount, approximateCount, judgeGraspList, judgeProfile } from "./profiles.js";
+import { judgePullRequest } from "./pull-request.js";
+import { judgeRelated } from "./related.js";
+import type { AdmissionSettings } from "./settings.js";
+import { judgeState } from "./state.js";
+import type { AdmissionContext, AdmissionPolicy, Verdict } from "./verdict.js";
+import { refused, relayed, stored } from "./verdict.js";
 
-/** Where an event came from. Nothing is trusted because of it; it decides budgets, messages and the hunt's delay. */
-export type Source =
-  | { readonly type: "client"; readonly ip: string; readonly authenticated: ReadonlySet<Pubkey> }
-  | { readonly type: "sync"; readonly relay: string; readonly phase: string }
-  | { readonly type: "import" }
-  | { readonly type: "own" };
-
-export type RuleName =
-  | "ban"
-  | "event-blacklist"
-  | "auth-event"
-  | "protected"
-  | "deleted-by-author"
-  | "own-key"
-  | "announcement"
-  | "repository-list"
-  | "archive"
-  | "maintainer-exception"
-  | "un-hosting"
-  | "state"
-  | "pull-request"
-  | "grasp-06"
-  | "related"
-  | "ephemeral"
-  | "profile"
-  | "grasp-list"
-  | "deletion"
-  | "vanish"
-  | "waiting-room"
-  | "remembered";
-
-/** A row to write after the event itself was put. Order matters and is kept. */
-export type Change =
-  | { readonly type: "hold"; readonly entry: WaitingEntry }
-  | { readonly type: "unhold"; readonly id: EventId; readonly cause: UnholdCause }
-  | { readonly type: "catalogue"; readonly row: CatalogueRow }
-  /** The repository never had data: its row goes. */
-  | { readonly type: "uncatalogue"; readonly name: RepositoryName }
-  /** Its announcements changed: the listings index follows. */
-  | { readonly type: "listings"; readonly name: RepositoryName }
-  /** A stored event goes: an exception that lapsed. */
-  | { readonly type: "remove"; readonly id: EventId; readonly cause: RemovalCause }
-  /** Older announcements of this repository must not bring it back. */
-  | {
-      readonly type: "remember-left";
-      readonly name: RepositoryName;
-      readonly by: VerifiedEvent;
-      readonly until: number;
-    }
-  | { readonly type: "forget-left"; readonly name: RepositoryName };
-
-export type UnholdCause = "replaced" | "withdrawn" | "deletion" | "vanish" | "evicted" | "expired";
-
-/**
- * What git has to do, in the order given. `create`: must be on disk before the OK. `remove`: its directory goes.
- * `leave`: read-only from now. `delete`: 404 from now, data stays for the grace period. `return`: writable again.
- */
-export interface RepositoryChange {
-  readonly name: RepositoryName;
-  readonly to: "create" | "remove" | "leave" | "delete" | "return";
+export function createAdmissionPolicy(settings: AdmissionSettings): AdmissionPolicy {
+  const graspLists = approximateCount();
+  return async (event, context) =>
+    (await alwaysRefused(event, context, settings)) ?? (await judgeByKind(event, context, settings, graspLists));
 }
 
-export interface StoredReference {
-  readonly id: EventId;
-  readonly name: RepositoryName;
+async function judgeByKind(
+  event: VerifiedEvent,
+  context: AdmissionContext,
+  settings: AdmissionSettings,
+  graspLists: ApproximateCount,
+): Promise<Verdict> {
+  switch (event.kind) {
+    case kinds.announcement:
+      return judgeAnnouncement(event, context, settings);
+    case kinds.state:
+      return judgeState(event, context, settings);
+    case kinds.pullRequest:
+    case kinds.pullRequestUpdate:
+      return judgePullRequest(event, context, settings);
+    case kinds.deletion:
+      return judgeDeletion(event, context, settings);
+    case kinds.vanish:
+      return judgeVanish(event, context, settings);
+  }
+  // The server's own key and admins may say what they like; over repositories they decide nothing, as above.
+  if (event.pubkey === settings.serverKey || settings.adminKeys().has(event.pubkey)) {
+    return isEphemeral(event.kind) ? relayed("own-key") : stored("own-key", { author: event.pubkey });
+  }
+  switch (event.kind) {
+    case kinds.profile:
+    case kinds.contacts:
+    case kinds.relayList:
+      return judgeProfile(event, context, settings);
+    case kinds.graspList:
+      return judgeGraspList(event, context, settings, graspLists);
+  }
+  const verdict = await judgeRelated(event, context, settings);
+  return isEphemeral(event.kind) ? ephemeral(verdict) : verdict;
 }
 
-/** A stored event of its author's that a deletion removes and that git or purgatory must hear of. */
-export interface Withdrawn {
-  readonly id: EventId;
-  readonly kind: number;
-  /** Repositories it belongs to: its own for an announcement, those it tags for a pull request. */
-  readonly identifier: string;
-  readonly repositories: readonly string[];
+/** Passed on when related to something served; there is nothing to hold. */
+function ephemeral(verdict: Verdict): Verdict {
+  if (!verdict.ok) return { ...verdict, rule: "ephemeral" };
+  if (verdict.action === "store") return relayed("ephemeral", verdict.facts);
+  return refused("ephemeral", "not-relayed", "what it is about is not served yet", verdict.facts);
 }
-
-interface Decided {
-  /** One of RuleName when admission decided; another policy may have rules of its own. */
-  readonly rule: string;
-  readonly facts?: Facts;
-}
-
-interface Accepted extends Decided {
-  readonly ok: true;
-  /** Goes to the client when there is something to say. */
-  readonly message?: string;
-  readonly changes?: readonly Change[];
-  readonly repositories?: readonly RepositoryChange[];
-}
-
-/** Kept and served. */
-export interface StoreVerdict extends Accepted {
-  readonly action: "store";
-  readonly withdrawn?: readonly Withdrawn[];
-}
-
-/** Kept, not served, until its git data is here. `changes` contains the entry. */
-export interface HoldVerdict extends Accepted {
-  readonly action: "hold";
-  readonly message: string;
-  readonly entry: WaitingEntry;
-  /** Was in the waiting room before under its coordinate or id. */
-  readonly isNew: boolean;
-}
-
-/** Stored and served like `store`; the repository it announced is leaving. */
-export interface LeaveVerdict extends Accepted {
-  readonly action: "leave";
-  readonly name: RepositoryName;
-  readonly withdrawn?: readonly Withdrawn[];
-}
-
-/** Not stored: it only ends a wait. */
-export interface LapseVerdict extends Accepted {
-  readonly action: "lapse";
-  readonly name: RepositoryName;
-  readonly lapsed: EventId;
-}
-
-/** Nothing changes: this event, or a newer one, is here or waits already. */
-export interface KnownVerdict extends Accepted {
-  readonly action: "known";
-  /** It waits itself; it is here; or a newer one is here or waits, and it will not become welcome. */
-  readonly because: "waiting" | "duplicate" | "superseded";
-  readonly message: string;
-}
-
-/** Passed on to live subscribers, not kept (ephemeral kinds). */
-export interface RelayVerdict extends Accepted {
-  readonly action: "relay";
-}
-
-export type RefusedVerdict = Refusal & Decided;
-
-export type Verdict =
-  | StoreVerdict
-  | HoldVerdict
-  | LeaveVerdict
-  | LapseVerdict
-  | KnownVerdict
-  | RelayVerdict
-  | RefusedVerdict;
-
-export interface AdmissionContext {
-  readonly reader: Reader;
-  readonly source: Source;
-  readonly nowSeconds: number;
-}
-
-export type AdmissionPolicy = (event: VerifiedEvent, context: AdmissionContext) => Promise<Verdict>;
-
-export const purgatoryMessage = "purgatory: won't be served until git data arrives";

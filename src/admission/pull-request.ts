@@ -8,22 +8,21 @@ import { waitingEntry } from "../catalogue/waiting.js";
 import { addressText } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import { isOid } from "../nostr/ids.js";
-import type { PullRequest } from "../nostr/nip34.js";
+import { type PullRequest, pullRequestOf } from "../nostr/nip34.js";
 import type { TableReader } from "../store/port.js";
-import { newEntry } from "./entries.js";
-import { type AdmissionContext, purgatoryMessage, type Verdict } from "./policy.js";
 import { type Relation, readRelation } from "./related.js";
-import { roomFor } from "./room.js";
 import { prsIdentifier } from "./service.js";
 import type { AdmissionSettings } from "./settings.js";
-import { held, known, refused } from "./verdicts.js";
+import { type AdmissionContext, held, known, purgatoryMessage, refused, type Verdict } from "./verdict.js";
+import { newEntry, roomFor } from "./waiting-capacity.js";
 
 export async function judgePullRequest(
   event: VerifiedEvent,
-  pullRequest: PullRequest,
   context: AdmissionContext,
   settings: AdmissionSettings,
 ): Promise<Verdict> {
+  const pullRequest = pullRequestOf(event);
+  if (!pullRequest) return refused("pull-request", "bad-event", "not a pull request");
   const { reader, source, nowSeconds } = context;
   const caps = settings.caps();
   const { repositoryBlacklist } = settings.lists();

@@ -12,12 +12,9 @@ import type { Filter } from "../nostr/filter.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
-import type { AdmissionCaps } from "./caps.js";
-import { newEntry } from "./entries.js";
-import { type AdmissionContext, purgatoryMessage, type Verdict } from "./policy.js";
-import { roomFor } from "./room.js";
-import type { AdmissionSettings } from "./settings.js";
-import { held, known, refused, stored } from "./verdicts.js";
+import type { AdmissionCaps, AdmissionSettings } from "./settings.js";
+import { type AdmissionContext, held, known, purgatoryMessage, refused, stored, type Verdict } from "./verdict.js";
+import { newEntry, roomFor } from "./waiting-capacity.js";
 
 export interface Relation {
   /** Related to something served: the tag value or `tagged by <id>` that shows it. */

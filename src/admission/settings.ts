@@ -1,10 +1,10 @@
-// What the policy is built from. `lists`, `archive` and `caps` are asked for each event: they change on reload.
+// What the policy is built from, and every bound it keeps. `lists`, `archive` and `caps` are asked for each event: they
+// change on reload.
 
 import type { HourlyCounter } from "../base/budget/rates.js";
 import type { AdmissionLists, RepositoryList } from "../catalogue/bans-and-lists.js";
 import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
-import type { AdmissionCaps } from "./caps.js";
 
 export interface ArchiveSettings {
   readonly all: boolean;
@@ -25,3 +25,46 @@ export interface AdmissionSettings {
   readonly newAnnouncements: HourlyCounter;
   readonly graspLists: HourlyCounter;
 }
+
+/** purgatory.md "Waiting room", relay.md rule 6. */
+export interface AdmissionCaps {
+  /** A waiting entry's time. */
+  readonly expirySeconds: number;
+  /** How long an announcement is kept soft after that. */
+  readonly softSeconds: number;
+  /** However often it is replaced, a coordinate waits no longer than this before it goes soft. */
+  readonly maxWaitSeconds: number;
+  readonly rememberSeconds: number;
+  readonly announcementsPerKey: number;
+  readonly announcementsPerIpAndHour: number;
+  readonly waitingAnnouncements: number;
+  readonly statesPerAuthorAndIdentifier: number;
+  readonly relatedPerRepository: number;
+  readonly waitingBytes: number;
+  /** Repositories one state may concern (purgatory.md, Release 1). */
+  readonly repositoriesPerState: number;
+  readonly deletionTargets: number;
+  /** Tags of one event that are looked up to find what it is related to. */
+  readonly relationTargets: number;
+  readonly graspListsPerIpAndHour: number;
+  /** Grasp lists (10317) kept in all; authors with something else here are not bound by it. */
+  readonly graspLists: number;
+}
+
+export const defaultCaps: AdmissionCaps = {
+  expirySeconds: 1_800,
+  softSeconds: 86_400,
+  maxWaitSeconds: 86_400,
+  rememberSeconds: 604_800,
+  announcementsPerKey: 50,
+  announcementsPerIpAndHour: 100,
+  waitingAnnouncements: 10_000,
+  statesPerAuthorAndIdentifier: 10,
+  relatedPerRepository: 100,
+  waitingBytes: 64 * 1024 * 1024,
+  repositoriesPerState: 20,
+  deletionTargets: 1_000,
+  relationTargets: 1_000,
+  graspListsPerIpAndHour: 60,
+  graspLists: 20_000,
+};

@@ -17,19 +17,36 @@ import {
   waitingKeys,
 } from "../catalogue/waiting.js";
 import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
-import type { EventId } from "../nostr/ids.js";
+import { type EventId, isOid } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
-import type { RepositoryState } from "../nostr/nip34.js";
-import type { AdmissionCaps } from "./caps.js";
-import { restarted } from "./deadlines.js";
-import { newEntry } from "./entries.js";
-import { type AdmissionContext, type Change, purgatoryMessage, type RepositoryChange, type Verdict } from "./policy.js";
-import { roomFor } from "./room.js";
-import type { AdmissionSettings } from "./settings.js";
-import { hasOnlyObjectIds, refsFault } from "./state-refs.js";
-import { held, known, refused, stored } from "./verdicts.js";
+import { type RepositoryState, stateOf } from "../nostr/nip34.js";
+import { isRefName } from "../nostr/ref-name.js";
+import type { AdmissionCaps, AdmissionSettings } from "./settings.js";
+import {
+  type AdmissionContext,
+  type Change,
+  held,
+  known,
+  purgatoryMessage,
+  type RepositoryChange,
+  refused,
+  stored,
+  type Verdict,
+} from "./verdict.js";
+import { newEntry, restarted, roomFor } from "./waiting-capacity.js";
 
-export interface StateFacts {
+export async function judgeState(
+  event: VerifiedEvent,
+  context: AdmissionContext,
+  settings: AdmissionSettings,
+): Promise<Verdict> {
+  const state = stateOf(event);
+  if (!state) return refused("state", "bad-state", "not a state");
+  const facts = await readStateFacts(state, context, settings);
+  return decideState({ event, state, facts, context, caps: settings.caps() });
+}
+
+interface StateFacts {
   readonly newest: { readonly id: EventId; readonly created_at: number } | undefined;
   /** This very event, if it waits already. */
   readonly self: WaitingEntry | undefined;
@@ -44,7 +61,7 @@ export interface StateFacts {
   readonly giveWay: readonly EventId[];
 }
 
-export async function readStateFacts(
+async function readStateFacts(
   state: RepositoryState,
   { reader, nowSeconds, source }: AdmissionContext,
   settings: AdmissionSettings,
@@ -81,7 +98,7 @@ export async function readStateFacts(
   };
 }
 
-export interface StateCase {
+interface StateCase {
   readonly event: VerifiedEvent;
   readonly state: RepositoryState;
   readonly facts: StateFacts;
@@ -89,7 +106,7 @@ export interface StateCase {
   readonly caps: AdmissionCaps;
 }
 
-export function decideState({ event, state, facts, context, caps }: StateCase): Verdict {
+function decideState({ event, state, facts, context, caps }: StateCase): Verdict {
   const { nowSeconds, source } = context;
   const fault = state.identifier === "" ? "the d tag lacks an identifier" : refsFault(state);
   if (fault !== undefined) return refused("state", "bad-state", fault);
@@ -178,3 +195,29 @@ function restartWaits(
   }
   return { changes, repositories };
 }
+
+const shown = (name: string): string => JSON.stringify(name.slice(0, 100));
+
+/**
+ * Could git ever apply this list of refs (purgatory.md, "Sanity at admission")? One sentence about the first thing wrong,
+ * or undefined. Reads names only; object ids that are no object ids are not a fault here: such a state waits and expires
+ * (threats.md row 1).
+ */
+function refsFault(state: RepositoryState): string | undefined {
+  const names = new Set<string>();
+  for (const { name } of state.refs) {
+    if (!isRefName(name)) return `${shown(name)} is not a name git allows for a ref`;
+    if (names.has(name)) return `${shown(name)} is listed twice`;
+    names.add(name);
+  }
+  for (const name of names) {
+    for (let slash = name.lastIndexOf("/"); slash > 0; slash = name.lastIndexOf("/", slash - 1)) {
+      const directory = name.slice(0, slash);
+      if (names.has(directory)) return `${shown(directory)} and ${shown(name)} cannot exist together in git`;
+    }
+  }
+  return undefined;
+}
+
+/** Whether every object it names could be one. */
+const hasOnlyObjectIds = (state: RepositoryState): boolean => state.refs.every((ref) => isOid(ref.value));

@@ -1,4 +1,4 @@
-// What follows when stored or waiting events of an author's go at his own request: rows, repositories, exceptions
+// What follows when an author withdraws stored or waiting events: rows, repositories, exceptions
 // that leaned on them. Shared by deletions (5) and vanish requests (62); the stored events themselves are removed by
 // the store when the request is put.
 
@@ -14,15 +14,43 @@ import {
   repositoryKey,
 } from "../catalogue/repositories.js";
 import type { AuthorityChange } from "../catalogue/trusting-repositories.js";
-import type { WaitingEntry } from "../catalogue/waiting.js";
+import { type WaitingEntry, waitingEvent } from "../catalogue/waiting.js";
 import { addressOf, addressText } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
-import { endOfWait } from "./end-of-wait.js";
-import { lapsedExceptions } from "./exception.js";
-import type { Change, RepositoryChange, Withdrawn } from "./policy.js";
+import { lapsedExceptions } from "./maintainer-exception.js";
+import type { Change, RepositoryChange, UnholdCause, Withdrawn } from "./verdict.js";
+
+interface EndOfWait {
+  readonly changes: readonly Change[];
+  readonly repositories: readonly RepositoryChange[];
+}
+
+/** What follows when a waiting announcement is withdrawn or deleted: its entry goes, and its repository with it. */
+export function endOfWait(
+  entry: WaitingEntry,
+  name: RepositoryName,
+  row: CatalogueRow | undefined,
+  cause: UnholdCause,
+  nowSeconds: number,
+): EndOfWait {
+  const unhold: Change = { type: "unhold", id: entry.id, cause };
+  if (row?.status !== "waiting" && row?.status !== "soft") return { changes: [unhold], repositories: [] };
+  // It was served once (deleted, announced again): its data is kept for the grace period. A mark alone says only that
+  // something was pushed that never was enough.
+  if (row.governing !== null) {
+    return {
+      changes: [unhold, { type: "catalogue", row: deletedRow(row, waitingEvent(entry), nowSeconds) }],
+      repositories: [{ name, to: "delete" }],
+    };
+  }
+  return {
+    changes: [unhold, { type: "uncatalogue", name }],
+    repositories: row.status === "waiting" ? [{ name, to: "remove" }] : [],
+  };
+}
 
 export interface Withdrawal {
   readonly changes: readonly Change[];

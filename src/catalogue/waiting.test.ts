@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { newEntry } from "../admission/entries.js";
 import {
   addressOfRepository,
   announcement,
@@ -13,6 +12,7 @@ import {
   state,
   World,
 } from "../admission/testing/world.js";
+import { newEntry } from "../admission/waiting-capacity.js";
 import { kinds } from "../nostr/kinds.js";
 import { NaiveStore } from "../store/testing/naive-store.js";
 import { identifierKey, repositoryKey } from "./repositories.js";

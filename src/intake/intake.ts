@@ -4,8 +4,8 @@
 // There is no second path into the store.
 
 import { applyVerdict } from "../admission/apply.js";
-import type { AdmissionPolicy, KnownVerdict, Source, Verdict } from "../admission/policy.js";
-import { decisionRecord } from "../admission/verdicts.js";
+import type { AdmissionPolicy, KnownVerdict, Source, Verdict } from "../admission/verdict.js";
+import { decisionRecord } from "../admission/verdict.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
 import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";

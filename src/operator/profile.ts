@@ -1,7 +1,7 @@
 // Settings an operator changes at run time without touching the configuration: the relay's name, description and icon
 // (in force in the information document at once), and kinds of events that are not taken.
 
-import type { AdmissionPolicy } from "../admission/policy.js";
+import type { AdmissionPolicy } from "../admission/verdict.js";
 import { unixSeconds } from "../base/clock.js";
 import type { BanRow } from "../catalogue/bans-and-lists.js";
 import { text, webUrl } from "../config/kinds.js";

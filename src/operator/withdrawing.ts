@@ -2,7 +2,7 @@
 // are put aside, so that the repository can be restored while its data is kept.
 
 import { applyChange } from "../admission/apply.js";
-import type { RepositoryChange } from "../admission/policy.js";
+import type { RepositoryChange } from "../admission/verdict.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
 import { repositoryList } from "../catalogue/bans-and-lists.js";

@@ -1,8 +1,8 @@
 // An event's verdict was written: git follows. Repositories are made and removed, data that came first is claimed, and what
 // can be released is (purgatory.md, "Waiting room"). Owns no rule: admission decided, settle.ts releases.
 
-import { restarted } from "../admission/deadlines.js";
-import type { Verdict, Withdrawn } from "../admission/policy.js";
+import type { Verdict, Withdrawn } from "../admission/verdict.js";
+import { restarted } from "../admission/waiting-capacity.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import {
   catalogueRow,

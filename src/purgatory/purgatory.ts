@@ -1,7 +1,7 @@
 // The waiting room as one thing: what main builds, what intake and the git server call.
 // Owns no rule: admission decides who may wait, settle.ts what is released, expiry.ts what ends.
 
-import type { Verdict } from "../admission/policy.js";
+import type { Verdict } from "../admission/verdict.js";
 import { hourlyCounter } from "../base/budget/rates.js";
 import type { Clock } from "../base/clock.js";
 import type { RepositoryName } from "../catalogue/repositories.js";

@@ -1,7 +1,7 @@
 // What a push means for the waiting room: who may push, what is promised before the refs are written, what is
 // released after, and the clock of a state of which only a part has come (git-http.md, "Push" 3 to 7).
 
-import { restarted } from "../admission/deadlines.js";
+import { restarted } from "../admission/waiting-capacity.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import {

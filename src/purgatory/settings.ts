@@ -1,6 +1,6 @@
 // What the waiting room is told from outside. Asked for each time, because limits reload without a restart.
 
-import type { AdmissionCaps } from "../admission/caps.js";
+import type { AdmissionCaps } from "../admission/settings.js";
 
 export interface PurgatorySettings {
   readonly caps: AdmissionCaps;

@@ -1,8 +1,8 @@
 // Ends what has waited too long (purgatory.md, "Waiting room": expiry). Decisions are in expiry.ts; this applies them.
 
 import { applyChange } from "../admission/apply.js";
-import { ownerTrusting } from "../admission/exception.js";
-import type { Withdrawn } from "../admission/policy.js";
+import { ownerTrusting } from "../admission/maintainer-exception.js";
+import type { Withdrawn } from "../admission/verdict.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { rememberId } from "../catalogue/remembered.js";

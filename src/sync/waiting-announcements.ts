@@ -1,7 +1,7 @@
 // Announcements in purgatory, as the core follows them (event-sync.md "Following our own relay" 3): read from the
 // table at start, then from verdicts and expiries as they happen. A look now and then finds what ended another way.
 
-import type { Verdict } from "../admission/policy.js";
+import type { Verdict } from "../admission/verdict.js";
 import { type WaitingEntry, waitingEntry, waitingEvent } from "../catalogue/waiting.js";
 import { addressText } from "../nostr/address.js";
 import type { EventId } from "../nostr/ids.js";

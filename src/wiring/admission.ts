@@ -1,8 +1,8 @@
 // The rules for events as this server has them: settings, with what operators changed at run time on top.
 
-import { createAdmissionPolicy } from "../admission/create-policy.js";
-import type { AdmissionPolicy } from "../admission/policy.js";
+import { createAdmissionPolicy } from "../admission/policy.js";
 import type { AdmissionSettings } from "../admission/settings.js";
+import type { AdmissionPolicy } from "../admission/verdict.js";
 import { hourlyCounter } from "../base/budget/rates.js";
 import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/live-config.js";

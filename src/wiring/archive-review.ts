@@ -5,7 +5,7 @@
 import { applyChange } from "../admission/apply.js";
 import { isUnderReview, type Review, reviewArchived } from "../admission/archive-review.js";
 import type { AdmissionSettings } from "../admission/settings.js";
-import { decisionRecord } from "../admission/verdicts.js";
+import { decisionRecord } from "../admission/verdict.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { putDecisions } from "../catalogue/decisions.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, repositoryAddress } from "../catalogue/repositories.js";

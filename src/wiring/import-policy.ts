@@ -2,7 +2,7 @@
 // nothing to this server is the operator's own wish and stored all the same. An announcement that lists this service and
 // states of it wait for their data, as if a client had sent them.
 
-import type { AdmissionPolicy } from "../admission/policy.js";
+import type { AdmissionPolicy } from "../admission/verdict.js";
 import { isEphemeral } from "../nostr/event.js";
 import type { RefusalCode } from "../nostr/refusals.js";
 

@@ -1,7 +1,7 @@
 // From settings as operators name them to the limits each room asks for. Nothing is decided here.
 
-import { type AdmissionCaps, defaultCaps } from "../admission/caps.js";
 import type { ArchiveSettings } from "../admission/settings.js";
+import { type AdmissionCaps, defaultCaps } from "../admission/settings.js";
 import type { ByteLimits } from "../base/budget/bytes.js";
 import { type AdmissionLists, repositoryList } from "../catalogue/bans-and-lists.js";
 import type { Config } from "../config/config.js";

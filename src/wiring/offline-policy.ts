@@ -1,9 +1,9 @@
 // The rules of this server for a command that works on its store while it does not run. What git has to do follows at
 // the next start.
 
-import type { AdmissionCaps } from "../admission/caps.js";
-import { createAdmissionPolicy } from "../admission/create-policy.js";
-import type { AdmissionPolicy } from "../admission/policy.js";
+import { createAdmissionPolicy } from "../admission/policy.js";
+import type { AdmissionCaps } from "../admission/settings.js";
+import type { AdmissionPolicy } from "../admission/verdict.js";
 import { hourlyCounter } from "../base/budget/rates.js";
 import type { Config } from "../config/config.js";
 import { loadServerKey } from "../config/server-key.js";

@@ -1,7 +1,7 @@
 // Sync as the server runs it: the engine with its settings, what purgatory reports to it, and what others may ask.
 
 import type { Registry } from "prom-client";
-import type { Verdict } from "../admission/policy.js";
+import type { Verdict } from "../admission/verdict.js";
 import type { Clock } from "../base/clock.js";
 import type { PlaceholderRow, WaitingEntry } from "../catalogue/waiting.js";
 import type { Config } from "../config/config.js";

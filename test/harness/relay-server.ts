@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import type { TestContext } from "node:test";
 import { Registry } from "prom-client";
-import type { AdmissionPolicy } from "../../src/admission/policy.js";
+import type { AdmissionPolicy } from "../../src/admission/verdict.js";
 import { type Clock, systemClock } from "../../src/base/clock.js";
 import { trustedProxies } from "../../src/http/client-ip.js";
 import { relayInformationRoute } from "../../src/http/nip11.js";

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
-import type { AdmissionPolicy } from "../../src/admission/policy.js";
+import type { AdmissionPolicy } from "../../src/admission/verdict.js";
 import { systemClock } from "../../src/base/clock.js";
 import { startServer } from "../../src/start.js";
 import { freePort } from "./free-port.js";

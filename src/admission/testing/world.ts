@@ -20,10 +20,10 @@ import { kinds } from "../../nostr/kinds.js";
 import { npubOf } from "../../nostr/nip19.js";
 import { NaiveStore } from "../../store/testing/naive-store.js";
 import { applyVerdict } from "../apply.js";
-import { type AdmissionCaps, defaultCaps } from "../caps.js";
-import { createAdmissionPolicy } from "../create-policy.js";
-import type { AdmissionPolicy, Source, Verdict } from "../policy.js";
+import { createAdmissionPolicy } from "../policy.js";
 import type { AdmissionSettings, ArchiveSettings } from "../settings.js";
+import { type AdmissionCaps, defaultCaps } from "../settings.js";
+import type { AdmissionPolicy, Source, Verdict } from "../verdict.js";
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 

@@ -6,11 +6,11 @@ import { banOf } from "../catalogue/bans-and-lists.js";
 import { addressOf } from "../nostr/address.js";
 import { isProtected, type VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
-import type { AdmissionContext, RefusedVerdict, Source } from "./policy.js";
 import type { AdmissionSettings } from "./settings.js";
-import { refused } from "./verdicts.js";
+import type { AdmissionContext, RefusedVerdict, Source } from "./verdict.js";
+import { refused } from "./verdict.js";
 
-export async function refusedAtTheGate(
+export async function alwaysRefused(
   event: VerifiedEvent,
   { reader, source }: AdmissionContext,
   settings: AdmissionSettings,
@@ -45,7 +45,7 @@ function isOnEventBlacklist(event: VerifiedEvent, { eventBlacklist }: AdmissionL
   return address !== undefined && eventBlacklist.has({ owner: address.pubkey, identifier: address.identifier });
 }
 
-/** NIP-70: taken only from its own author, who proved on this connection to be him. */
+/** NIP-70: taken only from its own author, who proved on this connection to be that author. */
 function protectedRefusal(
   event: VerifiedEvent,
   source: Source,

@@ -18,7 +18,7 @@ import type { NostrEvent } from "../nostr/event.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Reader } from "../store/port.js";
-import type { StoredReference } from "./policy.js";
+import type { StoredReference } from "./verdict.js";
 
 /** A key that vanishes may have very many repositories. */
 const setsATurn = 50;
