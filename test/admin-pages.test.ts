@@ -7,7 +7,7 @@ import { Agent, get as httpGet } from "node:http";
 import { connect } from "node:net";
 import { after, before, test } from "node:test";
 import { npubOf } from "../src/nostr/nip19.js";
-import type { AuditRow } from "../src/operator/audit.js";
+import type { AuditRow } from "../src/operator/context.js";
 import type { RelayList } from "../src/operator/relays.js";
 import { AdminVisitor, authorization } from "./harness/admin-visitor.js";
 import { newKey, nowSeconds, OperatorServer, signed } from "./harness/operator-server.js";

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import type { NostrEvent } from "../src/nostr/event.js";
 import type { SecretKey } from "../src/nostr/keys.js";
 import { naddrOf, npubOf } from "../src/nostr/nip19.js";
-import type { RepositoryLine } from "../src/operator/repository-view.js";
+import type { RepositoryLine } from "../src/operator/repositories.js";
 import { newKey, nowSeconds, OperatorServer, signed } from "./harness/operator-server.js";
 import type { RelayClient } from "./harness/relay-client.js";
 import { until } from "./harness/server.js";

@@ -9,7 +9,7 @@ import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
-import { askServer } from "../src/operator/socket-client.js";
+import { askServer } from "../src/operator/socket.js";
 import { runProgram } from "./harness/git-server.js";
 import { Person } from "./harness/grasp-people.js";
 import { Story, stateEvent, type WorkingCopy } from "./harness/grasp-story.js";

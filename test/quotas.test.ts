@@ -8,7 +8,7 @@ import { mkdirSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { askServer } from "../src/operator/socket-client.js";
+import { askServer } from "../src/operator/socket.js";
 import type { DiskReading } from "../src/wiring/disk.js";
 import { Person } from "./harness/grasp-people.js";
 import { Story, type WorkingCopy } from "./harness/grasp-story.js";

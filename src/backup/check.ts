@@ -8,8 +8,7 @@ import { type CatalogueRow, catalogueRows, isReleased, repositoryKey } from "../
 import { diskAddress } from "../git/address.js";
 import { readRefFiles } from "../git/ref-files.js";
 import type { Git } from "../git/run.js";
-import { refDifferences } from "../operator/refs-compare.js";
-import { governingState } from "../operator/repository-view.js";
+import { governingState, refDifferences } from "../operator/repositories.js";
 import { openLmdbStore } from "../store/lmdb/open.js";
 import type { Store } from "../store/port.js";
 import { checksumOf, type Progress } from "./files.js";

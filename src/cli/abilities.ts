@@ -8,8 +8,7 @@ import type { Git } from "../git/run.js";
 import type { TemporaryServer } from "../measuring/server.js";
 import type { ImportHouse } from "../moving/import.js";
 import type { Verifier } from "../nostr/verify/port.js";
-import type { Outcome } from "../operator/outcome.js";
-import type { Lines, Progress } from "../operator/parts.js";
+import type { Lines, Outcome, Progress } from "../operator/context.js";
 import type { Store } from "../store/port.js";
 
 export interface Terminal {

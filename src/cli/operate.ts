@@ -2,10 +2,9 @@
 
 import { existsSync } from "node:fs";
 import type { Config } from "../config/config.js";
+import type { Lines, Outcome, Progress as Report } from "../operator/context.js";
 import type { OperationName } from "../operator/operations.js";
-import type { Outcome } from "../operator/outcome.js";
-import type { Lines, Progress as Report } from "../operator/parts.js";
-import { askServer } from "../operator/socket-client.js";
+import { askServer } from "../operator/socket.js";
 import type { Store } from "../store/port.js";
 import { type Abilities, CommandFailure, type Operator } from "./abilities.js";
 import { withOfflineStore } from "./offline-store.js";

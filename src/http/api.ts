@@ -4,12 +4,10 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../base/clock.js";
 import { npubOf } from "../nostr/nip19.js";
-import type { Caller } from "../operator/audit.js";
-import type { LoginLinks } from "../operator/login-links.js";
+import type { Caller, Outcome } from "../operator/context.js";
+import type { Authorised, LoginLinks, Nip98 } from "../operator/login.js";
 import { manage } from "../operator/nip86.js";
-import type { Authorised, Nip98 } from "../operator/nip98.js";
 import type { OperationName } from "../operator/operations.js";
-import type { Outcome } from "../operator/outcome.js";
 import type { PublicStatus } from "../operator/status.js";
 import { bodyOf, maxBodyBytes } from "./body.js";
 import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";

@@ -1,7 +1,7 @@
 // The cookie of an admin's browser: out of reach for script, never sent along by other sites' pages.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { sessionLifeMs } from "../operator/login-links.js";
+import { sessionLifeMs } from "../operator/login.js";
 
 const cookieName = "holdfast-admin";
 

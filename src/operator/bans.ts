@@ -12,14 +12,12 @@ import type { ListEntry } from "../config/list-kinds.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { TableReader } from "../store/port.js";
-import { type Caller, noteChange } from "./audit.js";
-import { takeDown } from "./hosting.js";
+import type { AdminParts, Progress } from "./context.js";
+import { type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
+import { followInGit, takeDown, type Withdrawn, withdraw } from "./hosting.js";
 import { listRow, listRowKey } from "./lists.js";
 import { eventNamed, keyNamed, networkNamed, networkText, repositoryNamedBy, repositoryText } from "./naming.js";
-import { done, type Outcome, refusal } from "./outcome.js";
-import type { AdminParts, Progress } from "./parts.js";
 import { networkPrefix } from "./rules.js";
-import { followInGit, type Withdrawn, withdraw } from "./withdrawing.js";
 
 export const banTypes = ["key", "event", "repository", "ip"] as const;
 export type BanType = (typeof banTypes)[number];

@@ -2,14 +2,25 @@
 // stays flat however many there are. What comes in comes through intake; what goes takes along what leans on it.
 
 import { type NostrEvent, parseEvent } from "../nostr/event.js";
-import type { Filter } from "../nostr/filter.js";
+import { type Filter, parseFilter } from "../nostr/filter.js";
 import type { Refusal } from "../nostr/refusals.js";
-import { noteChange } from "./audit.js";
-import { done, type Outcome, refusal } from "./outcome.js";
-import type { AdminParts, OperationContext } from "./parts.js";
-import { followInGit, withdraw } from "./withdrawing.js";
+import type { AdminParts, OperationContext } from "./context.js";
+import { done, noteChange, type Outcome, refusal } from "./context.js";
+import { followInGit, withdraw } from "./hosting.js";
 
 const pageRows = 200;
+
+/** Filters as JSON from outside; none means all events. */
+export function filtersNamed(values: readonly unknown[]): Outcome<readonly Filter[]> {
+  if (values.length === 0) return done([{}]);
+  const filters: Filter[] = [];
+  for (const value of values) {
+    const parsed = parseFilter(value);
+    if (!parsed.ok) return refusal("bad-request", `${JSON.stringify(value)}: ${parsed.message}`);
+    filters.push(parsed.filter);
+  }
+  return done(filters);
+}
 
 export interface ImportTally {
   stored: number;

@@ -1,24 +1,36 @@
 // `repos delete` and `repos restore`. Deleting un-hosts: the URL is 404 and the announcement is not served from that
 // moment; the data stays for the grace period (NGIT_UNHOST_GRACE_DAYS). The removed announcement and older ones do not
 // bring it back when somebody replays them; a newer one by its owner does (to keep it out: ban the repository).
+// `withdraw` is also what bans, `events delete` and `purgatory drop` take events away with.
 
+import { applyChange } from "../admission/apply.js";
+import type { RepositoryChange } from "../admission/verdict.js";
+import { withdrawalOf } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
 import { type BanRow, bannedAuthorKey, bannedEventKey, repositoryList } from "../catalogue/bans-and-lists.js";
 import { forgetLeft, rememberLeft } from "../catalogue/remembered.js";
-import type { RepositoryName } from "../catalogue/repositories.js";
-import { type CatalogueRow, catalogueRow, setCatalogueRow, withStatus } from "../catalogue/repositories.js";
-import { refreshListings } from "../catalogue/trusting-repositories.js";
-import { waitingAnnouncement } from "../catalogue/waiting.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  type RepositoryName,
+  repositoryKey,
+  setCatalogueRow,
+  withStatus,
+} from "../catalogue/repositories.js";
+import { refreshListings, repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
+import { type WaitingEntry, waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
-import { eventFromStoredText } from "../nostr/event.js";
+import type { RepositoryStore } from "../git/types.js";
+import { addressOf } from "../nostr/address.js";
+import { eventFromStoredText, type VerifiedEvent } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
+import { repositoriesTagged } from "../nostr/nip34.js";
+import type { RefName } from "../nostr/ref-name.js";
+import { removeRepository } from "../purgatory/remove-repository.js";
 import type { RemovalCause, Transaction } from "../store/port.js";
-import { type Caller, noteChange } from "./audit.js";
+import { type AdminParts, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
 import { repositoryText } from "./naming.js";
-import { done, type Outcome, refusal } from "./outcome.js";
-import type { AdminParts } from "./parts.js";
-import { asideKey, followInGit, forgetOldAsides, type PutAside, type Withdrawn, withdraw } from "./withdrawing.js";
 
 const secondsPerDay = 86_400;
 const notKnown = (name: RepositoryName) => refusal("unknown", `no repository ${repositoryText(name)} is known here`);
@@ -125,4 +137,98 @@ async function bringBackAnnouncement(tx: Transaction, name: RepositoryName): Pro
     await tx.put(eventFromStoredText(aside.raw));
   }
   return (await tx.latest({ kind: kinds.announcement, pubkey: name.owner, identifier: name.identifier })) !== undefined;
+}
+
+/** An announcement the operator removed, while its repository's data is kept. */
+interface PutAside {
+  readonly raw: string;
+  readonly id: string;
+  readonly at: number;
+}
+
+const asidePrefix = "unhosted:";
+const asideKey = (name: RepositoryName): string => `${asidePrefix}${repositoryKey(name)}`;
+
+export interface Withdrawn {
+  readonly events: readonly VerifiedEvent[];
+  readonly repositories: readonly RepositoryChange[];
+}
+
+/** Removes stored and waiting events and writes everything that follows; git follows with `followInGit`. */
+export async function withdraw(
+  parts: AdminParts,
+  tx: Transaction,
+  going: { readonly stored: readonly VerifiedEvent[]; readonly waiting: readonly WaitingEntry[] },
+  cause: RemovalCause,
+): Promise<Withdrawn> {
+  const now = unixSeconds(parts.clock);
+  const blacklist = repositoryList(parts.rules.over(parts.config()).repositoryBlacklist);
+  const end = await withdrawalOf(tx, going.stored, going.waiting, "expired", now, (name) => blacklist.has(name));
+  for (const event of going.stored) {
+    await tx.remove(event.id, cause);
+    if (event.kind === kinds.announcement) putAside(tx, event, now);
+    if (event.kind === kinds.state) await endGoverning(tx, event);
+  }
+  for (const change of end.changes) await applyChange(tx, change, now);
+  return { events: going.stored, repositories: end.repositories };
+}
+
+function putAside(tx: Transaction, event: VerifiedEvent, at: number): void {
+  const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
+  tx.setRow<PutAside>("meta", asideKey(name), { raw: event.raw, id: event.id, at });
+}
+
+/** A state that is gone governs nothing; the mark stays (git-http.md, "Push" 3). */
+async function endGoverning(tx: Transaction, state: VerifiedEvent): Promise<void> {
+  const identifier = addressOf(state)?.identifier ?? "";
+  const governed = await repositoriesTrusting(
+    storedAuthority(tx),
+    state.pubkey,
+    identifier,
+    maxGoverned,
+    (row) => row.governing === state.id,
+  );
+  for (const { row } of governed) setCatalogueRow(tx, { ...row, governing: null, partial: null });
+}
+
+const maxGoverned = 100;
+
+/** Directories of repositories that never had data go; so do the refs of pull requests. */
+export async function followInGit(parts: AdminParts, { events, repositories: changes }: Withdrawn): Promise<void> {
+  const removed = changes.filter(({ to }) => to === "remove");
+  const pullRequests = events.filter(({ kind }) => kind === kinds.pullRequest || kind === kinds.pullRequestUpdate);
+  if (removed.length === 0 && pullRequests.length === 0) return;
+  const repositories = await parts.repositories();
+  for (const { name } of removed) {
+    if (await removeRepository(parts.store, repositories, name)) await parts.running?.repositoryGone(name);
+  }
+  for (const event of pullRequests) {
+    for (const { pubkey: owner, identifier } of repositoriesTagged(event)) {
+      const name = { owner, identifier };
+      const address = diskAddress(name);
+      if (!(await catalogueRow(parts.store, name)) || !(await repositories.exists(address))) continue;
+      await repositories.open(address).updateRefs([{ ref: `refs/nostr/${event.id}` as RefName, to: undefined }]);
+    }
+    await dropContribution(repositories, event);
+  }
+}
+
+/** What GRASP-06 holds of it; its bytes are unbooked by the next sweep. */
+async function dropContribution(repositories: RepositoryStore, event: VerifiedEvent): Promise<void> {
+  for (const identifier of new Set(repositoriesTagged(event).map((tagged) => tagged.identifier))) {
+    const address = diskAddress({ owner: event.pubkey, identifier }, "prs");
+    if (!(await repositories.exists(address))) continue;
+    await repositories.open(address).updateRefs([{ ref: `refs/nostr/${event.id}` as RefName, to: undefined }]);
+    await repositories.removeIfEmpty(address);
+  }
+}
+
+/** Rows whose repository is gone for good, or came back by itself. */
+async function forgetOldAsides(tx: Transaction): Promise<void> {
+  const old: string[] = [];
+  for await (const [key] of tx.rows<PutAside>("meta", { prefix: asidePrefix })) {
+    const row = await tx.row<{ status: string }>("catalogue", key.slice(asidePrefix.length));
+    if (row?.status !== "deleted") old.push(key);
+  }
+  for (const key of old) tx.deleteRow("meta", key);
 }

@@ -1,15 +1,27 @@
-// `lists show|add|remove`: entries of the white- and blacklists, configured ones and those added at run time. What is
-// configured can only be changed in the configuration.
+// What an operator changes at run time without touching the configuration (rules.ts keeps it in memory): entries of the
+// white- and blacklists (`lists show|add|remove`), the relay's name, description and icon, and kinds of events that are
+// not taken. What is configured can only be changed in the configuration.
 
+import type { AdmissionPolicy } from "../admission/verdict.js";
 import { unixSeconds } from "../base/clock.js";
+import type { BanRow } from "../catalogue/bans-and-lists.js";
 import { identifierKey, repositoryKey } from "../catalogue/repositories.js";
 import type { Config } from "../config/config.js";
+import { text, webUrl } from "../config/kinds.js";
 import type { ListEntry, ServiceEntry } from "../config/list-kinds.js";
-import { type Caller, noteChange } from "./audit.js";
+import { maxKind } from "../nostr/event.js";
+import { refuse } from "../nostr/refusals.js";
+import { type AdminParts, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
 import { entryNamed, entryText, serviceNamed } from "./naming.js";
-import { done, type Outcome, refusal } from "./outcome.js";
-import type { AdminParts } from "./parts.js";
-import { type ListName, type ListRow, listNames } from "./rules.js";
+import {
+  kindPrefix,
+  type ListName,
+  type ListRow,
+  listNames,
+  type ProfileField,
+  profileKey,
+  type RunTimeRules,
+} from "./rules.js";
 
 export interface ListedEntry {
   readonly list: ListName;
@@ -124,4 +136,53 @@ export async function removeFromList(
       ? `${entryText(entry)} is in the configuration: remove it from NGIT_${list.toUpperCase().replaceAll("-", "_")} and reload`
       : `${entryText(entry)} is not on the ${list}`,
   );
+}
+
+const fieldKinds = { relayName: text(100), relayDescription: text(), relayIcon: webUrl() } as const;
+
+/** In force in the information document at once. An empty text brings the configured one back. */
+export async function changeProfile(
+  parts: AdminParts,
+  caller: Caller,
+  { field, value }: { readonly field: ProfileField; readonly value: string },
+): Promise<Outcome<{ readonly field: ProfileField; readonly value: string }>> {
+  const checked = value === "" ? undefined : fieldKinds[field].schema.safeParse(value);
+  if (checked && !checked.success) return refusal("bad-request", `it must be ${fieldKinds[field].words}`);
+  await parts.store.transact(async (tx) => {
+    if (checked) tx.setRow("meta", profileKey(field), checked.data);
+    else tx.deleteRow("meta", profileKey(field));
+    await noteChange(tx, parts.clock, caller, { what: `change ${field}`, target: value.slice(0, 200) });
+  });
+  await parts.rules.refresh();
+  return done({ field, value: parts.rules.over(parts.config())[field] ?? "" });
+}
+
+export async function setKindTaken(
+  parts: AdminParts,
+  caller: Caller,
+  { kind, taken, reason }: { readonly kind: number; readonly taken: boolean; readonly reason: string },
+): Promise<Outcome<{ readonly refusedKinds: readonly number[] }>> {
+  if (!Number.isInteger(kind) || kind < 0 || kind > maxKind) {
+    return refusal("bad-request", `a kind is a whole number from 0 to ${maxKind}`);
+  }
+  await parts.store.transact(async (tx) => {
+    const row: BanRow = { since: unixSeconds(parts.clock), reason };
+    if (taken) tx.deleteRow("bans", `${kindPrefix}${kind}`);
+    else tx.setRow("bans", `${kindPrefix}${kind}`, row);
+    await noteChange(tx, parts.clock, caller, {
+      what: taken ? "allow kind" : "disallow kind",
+      target: String(kind),
+      reason,
+    });
+  });
+  await parts.rules.refresh();
+  return done({ refusedKinds: [...parts.rules.refusedKinds].sort((a, b) => a - b) });
+}
+
+/** Admission with the operator's refused kinds before it. */
+export function refusingKinds(policy: AdmissionPolicy, rules: Pick<RunTimeRules, "refusedKinds">): AdmissionPolicy {
+  return async (event, context) =>
+    rules.refusedKinds.has(event.kind)
+      ? { ...refuse("not-relayed", `events of kind ${event.kind} are not taken here`), rule: "refused-kind" }
+      : policy(event, context);
 }

@@ -11,12 +11,11 @@ import type { Filter } from "../nostr/filter.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNaddr } from "../nostr/nip19.js";
-import type { Caller } from "./audit.js";
+import type { AdminParts, OperationContext } from "./context.js";
+import { done, type Outcome, refusal } from "./context.js";
 import { addToList } from "./lists.js";
-import { keyNamed, repositoryNamedBy, repositoryText, serviceNamed } from "./naming.js";
-import { done, type Outcome, refusal } from "./outcome.js";
-import type { AdminParts } from "./parts.js";
-import { relayNamed, syncWithRelay, type Under } from "./relay-sync.js";
+import { keyNamed, relayNamed, repositoryNamedBy, repositoryText, serviceNamed } from "./naming.js";
+import { syncWithRelay } from "./relays.js";
 import type { ListName } from "./rules.js";
 
 export type MirrorTarget =
@@ -72,19 +71,19 @@ const unreadable = (text: string) =>
 export async function startMirror(
   parts: AdminParts,
   asked: { readonly target: string; readonly relays: readonly string[]; readonly reason: string },
-  { caller, ...under }: Under & { readonly caller: Caller },
+  context: OperationContext,
 ): Promise<Outcome<MirrorStarted>> {
   const target = mirrorTargetNamed(asked.target);
   if (!target) return unreadable(asked.target);
   const relays = relaysToAsk(parts, target, asked.relays);
   if (!relays.ok) return relays;
   const { list, entry } = entryOf(target);
-  const added = await addToList(parts, caller, { list, entry, reason: asked.reason });
+  const added = await addToList(parts, context.caller, { list, entry, reason: asked.reason });
   if (!added.ok) return added;
   const refusals = new Map<string, string>();
   const answers: AskedRelay[] = [];
   for (const { url, reach } of relays.result) {
-    answers.push(await pull(parts, target, url, reach, refusals, under));
+    answers.push(await pull(parts, target, url, reach, refusals, context));
   }
   const lines = await linesOf(parts, target);
   const known = new Set(lines.map(({ repository }) => repository));
@@ -178,20 +177,20 @@ async function pull(
   relay: RelayUrl,
   reach: Reach,
   refusals: Map<string, string>,
-  under: Under,
+  context: OperationContext,
 ): Promise<AskedRelay> {
   // A service's relay holds announcements of others too: that those are refused is as it should be.
   const refused = (name: RepositoryName, reason: string): void => {
     if (target.type !== "service") refusals.set(repositoryText(name), reason);
   };
   const request = { relay, direction: "down", forMirror: true, reach, refused } as const;
-  const announcements = await syncWithRelay(parts, { ...request, filters: [announcementFilter(target)] }, under);
+  const announcements = await syncWithRelay(parts, { ...request, filters: [announcementFilter(target)] }, context);
   if (!announcements.ok) return { relay, taken: null, elsewhere: 0, problem: announcements.message };
   const { stored, refusedHere } = announcements.result;
   const elsewhere = refusedHere["service-not-listed"] ?? 0;
   const filters = stateFilters(await rowsOf(parts, target));
   if (filters.length === 0) return { relay, taken: stored, elsewhere, problem: "" };
-  const states = await syncWithRelay(parts, { ...request, filters }, under);
+  const states = await syncWithRelay(parts, { ...request, filters }, context);
   if (!states.ok) return { relay, taken: stored, elsewhere, problem: states.message };
   return { relay, taken: stored + states.result.stored, elsewhere, problem: "" };
 }

@@ -1,4 +1,5 @@
-// How operators name things: keys, repositories, events and networks, in every spelling people paste. Pure.
+// How operators name things: keys, repositories, events, relays and networks, in every spelling people paste, and how
+// answers write them. Pure, and light enough for every verb to load.
 
 import type { RepositoryName } from "../catalogue/repositories.js";
 import {
@@ -11,7 +12,7 @@ import {
   type ServiceEntry,
 } from "../config/list-kinds.js";
 import { type PlacedName, underPrs } from "../git/address.js";
-import { servicePart } from "../net/url.js";
+import { normalRelayUrl, type RelayUrl, servicePart } from "../net/url.js";
 import { parseAddress } from "../nostr/address.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
@@ -66,6 +67,17 @@ export function serviceNamed(text: string): ServiceEntry | undefined {
   return host === undefined ? undefined : { type: "service", host };
 }
 
+/** `wss://host[:port][/path]`; the scheme may be left out. */
+export const relayNamed = (text: string): RelayUrl | undefined =>
+  normalRelayUrl(text.includes("://") ? text.trim() : `wss://${text.trim()}`);
+
+/** The key a relay is listed by (host, port and path), also taken from its URL. */
+export function relayKeyNamed(text: string): string | undefined {
+  const name = text.trim();
+  const url = normalRelayUrl(/^wss?:\/\//i.test(name) ? name : `wss://${name}`);
+  return url && servicePart(url);
+}
+
 export const networkNamed = (text: string): Network | undefined => network().schema.safeParse(text.trim()).data;
 
 /** `192.0.2.1`, or `10.0.0.0/8` where it is more than one address. */
@@ -84,4 +96,19 @@ export function entryText(entry: ListEntry | ServiceEntry): string {
   if (entry.type === "author") return npubOf(entry.pubkey);
   if (entry.type === "identifier") return identifierText(entry.identifier);
   return repositoryText({ owner: entry.pubkey, identifier: entry.identifier });
+}
+
+export interface RefDifference {
+  readonly ref: string;
+  /** null: not there. */
+  readonly here: string | null;
+  readonly signed: string | null;
+  /** The state is recorded as partial and this ref is known to be missing: expected, and looked for. */
+  readonly recorded: boolean;
+}
+
+export function differenceText({ ref, here, signed, recorded }: RefDifference): string {
+  const short = (oid: string | null): string => (oid === null ? "absent" : oid.slice(0, 12));
+  const note = recorded ? " (recorded as missing)" : "";
+  return `${ref} is ${short(here)}, the governing state says ${short(signed)}${note}`;
 }

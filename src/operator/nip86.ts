@@ -5,10 +5,10 @@
 import type { EventId } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { Banned } from "./bans.js";
+import { done, type Outcome, refusal } from "./context.js";
 import type { ListedEntry } from "./lists.js";
 import { keyNamed } from "./naming.js";
 import type { OperationName } from "./operations.js";
-import { done, type Outcome, refusal } from "./outcome.js";
 
 export type Run = (operation: OperationName, parameters: object) => Promise<Outcome<unknown>>;
 

@@ -2,27 +2,21 @@
 // verbs (socket and offline), relay management (NIP-86) and `/api`. Parameters come from outside and are checked here.
 
 import { z } from "zod";
-import { auditRows } from "./audit.js";
 import { ban, bansOf, banTypes, unban } from "./bans.js";
-import { checkRepositories, housekeepRepositories } from "./checking.js";
-import { deleteEvents, exportEvents, importEvents, scanEvents } from "./events.js";
+import type { AdminParts, OperationContext } from "./context.js";
+import { auditRows, done, type Outcome, refusal } from "./context.js";
+import { deleteEvents, exportEvents, filtersNamed, importEvents, scanEvents } from "./events.js";
 import { restoreRepository, unhostRepository } from "./hosting.js";
-import { addToList, removeFromList, showLists } from "./lists.js";
+import { addToList, changeProfile, removeFromList, setKindTaken, showLists } from "./lists.js";
 import { showMirror, startMirror } from "./mirror.js";
 import { keyNamed, placeNamedBy, repositoryNamedBy } from "./naming.js";
-import { done, type Outcome, refusal } from "./outcome.js";
-import type { AdminParts, OperationContext } from "./parts.js";
-import { changeProfile, setKindTaken } from "./profile.js";
-import { askNow, dropWaiting } from "./purgatory-changes.js";
-import { listWaiting } from "./purgatory-view.js";
-import { filtersNamed, syncNamedRelay } from "./relay-sync.js";
-import { ignoreRelay, listRelays, reconnectRelay, unignoreRelay } from "./relays.js";
-import { listRepositories, showRepository } from "./repository-view.js";
+import { askNow, dropWaiting, listWaiting } from "./purgatory.js";
+import { ignoreRelay, listRelays, reconnectRelay, syncNamedRelay, unignoreRelay } from "./relays.js";
+import { checkRepositories, housekeepRepositories, listRepositories, showRepository } from "./repositories.js";
 import { listNames, profileFields } from "./rules.js";
 import { beginSnapshot } from "./snapshot.js";
-import { statusOf } from "./status.js";
+import { explain, statusOf } from "./status.js";
 import { verifyRepository } from "./verify.js";
-import { explain } from "./why.js";
 
 interface Operation<T> {
   readonly parameters: z.ZodType<T>;

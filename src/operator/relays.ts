@@ -1,12 +1,36 @@
-// `relays list|reconnect|ignore|unignore`: the relays sync follows, and those the operator has left alone. Ignoring is
+// `relays list|reconnect|ignore|unignore`: the relays sync follows, and those the operator has left alone; and `sync`,
+// one comparison with one relay through the server's own door for events, whether a server runs or not. Ignoring is
 // kept in the store (bans: relay:<key>) and in force at once; it says nothing about what the relay's users publish here.
 
 import { unixSeconds } from "../base/clock.js";
-import { normalRelayUrl, servicePart } from "../net/url.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
+import { waitingEntry } from "../catalogue/waiting.js";
+import type { Intake } from "../intake/intake.js";
+import type { Reach } from "../net/address.js";
+import { systemResolver } from "../net/resolve.js";
+import type { RelayUrl } from "../net/url.js";
+import type { NostrEvent } from "../nostr/event.js";
+import type { Filter } from "../nostr/filter.js";
+import type { EventId } from "../nostr/ids.js";
+import { announcementOf } from "../nostr/nip34.js";
+import { refusalText } from "../nostr/refusals.js";
+import { OneOffFailure } from "../sync/conversation.js";
+import type { DialParts } from "../sync/dial.js";
+import { type OneOffSide, type OneOffTally, syncOnce } from "../sync/one-off.js";
+import { ownSide } from "../sync/own-side.js";
+import type { SortedIds } from "../sync/reconciliation.js";
 import type { RelayStatus } from "../sync/status.js";
-import { type Caller, noteChange } from "./audit.js";
-import { done, type Outcome, refusal } from "./outcome.js";
-import type { AdminParts } from "./parts.js";
+import {
+  type AdminParts,
+  type Caller,
+  done,
+  noteChange,
+  type OperationContext,
+  type Outcome,
+  refusal,
+} from "./context.js";
+import { filtersNamed } from "./events.js";
+import { relayKeyNamed, relayNamed } from "./naming.js";
 import { relayPrefix } from "./rules.js";
 
 export interface IgnoredRelay {
@@ -21,13 +45,6 @@ export interface RelayList {
   readonly ignored: readonly IgnoredRelay[];
 }
 
-/** `wss://host/path`, or the key without a scheme as lists show it. */
-export function relayNamed(text: string): string | undefined {
-  const name = text.trim();
-  const url = normalRelayUrl(/^wss?:\/\//i.test(name) ? name : `wss://${name}`);
-  return url && servicePart(url);
-}
-
 const unreadable = (text: string) => refusal("bad-request", `${JSON.stringify(text)} is not a relay's address`);
 
 export function listRelays({ rules, running }: AdminParts): RelayList {
@@ -40,7 +57,7 @@ export async function reconnectRelay(
   caller: Caller,
   text: string,
 ): Promise<Outcome<{ readonly relay: string }>> {
-  const relay = relayNamed(text);
+  const relay = relayKeyNamed(text);
   if (!relay) return unreadable(text);
   if (!running) return refusal("not-possible", "no server runs that could reconnect");
   if (rules.ignoredRelays.has(relay)) return refusal("not-possible", `${relay} is ignored: take that back first`);
@@ -54,7 +71,7 @@ export async function ignoreRelay(
   caller: Caller,
   { relay: text, reason }: { readonly relay: string; readonly reason: string },
 ): Promise<Outcome<{ readonly relay: string }>> {
-  const relay = relayNamed(text);
+  const relay = relayKeyNamed(text);
   if (!relay || Buffer.byteLength(relay) > maxKeyBytes) return unreadable(text);
   await store.transact(async (tx) => {
     tx.setRow("bans", `${relayPrefix}${relay}`, { since: unixSeconds(clock), reason });
@@ -71,7 +88,7 @@ export async function unignoreRelay(
   caller: Caller,
   text: string,
 ): Promise<Outcome<{ readonly relay: string }>> {
-  const relay = relayNamed(text);
+  const relay = relayKeyNamed(text);
   if (!relay) return unreadable(text);
   if (!rules.ignoredRelays.has(relay)) return refusal("unknown", `${relay} is not ignored`);
   await store.transact(async (tx) => {
@@ -80,4 +97,104 @@ export async function unignoreRelay(
   });
   await rules.refresh();
   return done({ relay });
+}
+
+/** `sync <relay>` is one of these; `mirror` asks several relays for what it is to mirror. */
+interface RelaySync {
+  readonly relay: RelayUrl;
+  readonly filters: readonly Filter[];
+  readonly direction: "up" | "down" | "both";
+  /** A mirror is set up: what was refused before is welcome now, and a relay without negentropy will do. */
+  readonly forMirror?: boolean;
+  /** How far it may be dialled: what the operator named himself may be anywhere. */
+  readonly reach: Reach;
+  /** Told of each announcement that was refused. */
+  readonly refused?: (name: RepositoryName, reason: string) => void;
+}
+
+export type SyncedRelay = OneOffTally & { readonly relay: string };
+
+export async function syncWithRelay(
+  parts: AdminParts,
+  request: RelaySync,
+  { progress, signal }: OperationContext,
+): Promise<Outcome<SyncedRelay>> {
+  const intake = await parts.intake();
+  if (!intake) {
+    return refusal("not-possible", "the server's key or domain cannot be used: see `holdfast config check`");
+  }
+  try {
+    const tally = await syncOnce({
+      url: request.relay,
+      filters: request.filters,
+      direction: request.direction,
+      orRead: request.forMirror ?? false,
+      own: sideOf(parts, intake, request),
+      progress: (phase, count, total) => progress(count, total, phase === "down" ? "fetching" : "sending"),
+      signal,
+      dial: dialParts(parts, request.reach),
+    });
+    return done({ relay: request.relay, ...tally });
+  } catch (error) {
+    if (error instanceof OneOffFailure) return refusal("not-possible", error.message);
+    throw error;
+  }
+}
+
+export const dialParts = ({ clock, config }: AdminParts, reach: Reach): DialParts => ({
+  clock,
+  resolve: systemResolver(clock),
+  reach: () => reach,
+  dialTimeoutMs: () => config().syncDialTimeoutSecs * 1_000,
+  maxPayloadBytes: () => config().maxMessageBytes,
+  userAgent: "holdfast",
+});
+
+function sideOf(parts: AdminParts, intake: Intake, { relay, refused, forMirror }: RelaySync): OneOffSide {
+  const { store, clock, config } = parts;
+  const own = ownSide(store, clock, () => config().negentropyMaxRecords);
+  return {
+    records: own.records,
+    sort: forMirror ? (ids) => forgivingly(parts, ids) : own.sort,
+    async events(ids) {
+      const found: { id: (typeof ids)[number]; text: string }[] = [];
+      for (const id of ids) {
+        const stored = await store.event(id);
+        if (stored) found.push({ id, text: stored.event.raw });
+      }
+      return found;
+    },
+    async take(event: NostrEvent) {
+      const answer = await intake.submit(event, { type: "sync", relay, phase: "direct" });
+      if (answer.ok) return answer.outcome === "stored" || answer.outcome === "held" ? "stored" : "known";
+      const announcement = announcementOf(event);
+      if (announcement)
+        refused?.({ owner: announcement.owner, identifier: announcement.identifier }, refusalText(answer));
+      return answer.code;
+    },
+  };
+}
+
+/** What was refused before is missing, not remembered. */
+async function forgivingly({ store }: AdminParts, ids: readonly EventId[]): Promise<SortedIds> {
+  const missing: EventId[] = [];
+  for (const id of ids) {
+    if (!(await store.has(id)) && !(await waitingEntry(store, id))) missing.push(id);
+  }
+  return { missing, waiting: [] };
+}
+
+export async function syncNamedRelay(
+  parts: AdminParts,
+  asked: { readonly relay: string; readonly direction: RelaySync["direction"]; readonly filters: readonly unknown[] },
+  context: OperationContext,
+): Promise<Outcome<SyncedRelay>> {
+  const relay = relayNamed(asked.relay);
+  if (!relay) {
+    return refusal("bad-request", `${JSON.stringify(asked.relay)} is no relay: write wss://host[:port][/path]`);
+  }
+  const filters = filtersNamed(asked.filters);
+  if (!filters.ok) return filters;
+  const request: RelaySync = { relay, direction: asked.direction, filters: filters.result, reach: "private" };
+  return syncWithRelay(parts, request, context);
 }

@@ -11,9 +11,8 @@ import { rm, statfs } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { StagedRepositories } from "../git/types.js";
 import { defaultReserveBytes } from "../store/lmdb/open.js";
-import type { Caller } from "./audit.js";
-import { done, type Outcome, refusal } from "./outcome.js";
-import type { AdminParts, Progress } from "./parts.js";
+import type { AdminParts, Caller, Progress } from "./context.js";
+import { done, type Outcome, refusal } from "./context.js";
 
 export interface Snapshot {
   /** Folder of the store's copy. */

@@ -4,9 +4,8 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { done } from "./outcome.js";
-import { type AdminSocket, openAdminSocket, type SocketParts } from "./socket.js";
-import { askServer } from "./socket-client.js";
+import { done } from "./context.js";
+import { type AdminSocket, askServer, openAdminSocket, type SocketParts } from "./socket.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-socket-"));
 after(() => rmSync(folder, { recursive: true }));

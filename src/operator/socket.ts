@@ -4,17 +4,16 @@
 //   ← {"id":1,"progress":{"done":3,"total":9,"label":"checking"}}      any number of times
 //   ← {"id":1,"lines":["…","…"]}                                       any number of times, as fast as they are read
 //   ← {"id":1,"ok":true,"result":{…}}   or   {"id":1,"ok":false,"code":"unknown","message":"…"}
-// Requests of one connection are answered one after the other; a connection that ends aborts its request.
+// Requests of one connection are answered one after the other; a connection that ends aborts its request. The client's
+// half is `askServer`.
 
 import { once } from "node:events";
-import { chmodSync, rmSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
+import { chmodSync, closeSync, openSync, rmSync } from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { maxEventBytes } from "../nostr/event.js";
-import { type Outcome, refusal } from "./outcome.js";
-import type { OperationContext } from "./parts.js";
-import { socketFile, socketPathIn } from "./socket-path.js";
+import { type Lines, type OperationContext, type Outcome, type Progress, refusal } from "./context.js";
 
 export interface SocketRequest {
   readonly id: unknown;
@@ -142,4 +141,114 @@ function requestOf(line: string): SocketRequest | undefined {
   } catch {
     return undefined;
   }
+}
+
+export interface Taking {
+  /** Takes an answer that is too large for one message, as fast as it is read. */
+  readonly lines?: Lines | undefined;
+  /** What an answer stands for (a snapshot's folders) lasts until the connection ends: this works with it before that. */
+  readonly meanwhile?: (outcome: Outcome<unknown>) => Promise<void>;
+}
+
+/** Undefined: no server listens there. */
+export async function askServer(
+  directory: string,
+  request: { readonly operation: string; readonly parameters: unknown },
+  progress: Progress,
+  more: Taking = {},
+): Promise<Outcome<unknown> | undefined> {
+  let place: SocketPath;
+  try {
+    place = socketPathIn(directory);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  try {
+    const socket = await connected(place.path);
+    return socket && (await exchange(socket, request, progress, more));
+  } finally {
+    place.close();
+  }
+}
+
+function connected(path: string): Promise<Socket | undefined> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    socket.once("connect", () => resolve(socket));
+    socket.once("error", (error: NodeJS.ErrnoException) => {
+      // A file nobody listens on is what a killed server leaves.
+      if (error.code === "ENOENT" || error.code === "ECONNREFUSED") resolve(undefined);
+      else reject(error);
+    });
+  });
+}
+
+type Answer =
+  | Outcome<unknown>
+  | { readonly progress: { done: number; total?: number; label: string } }
+  | { readonly lines: readonly string[] };
+
+async function exchange(
+  socket: Socket,
+  request: object,
+  progress: Progress,
+  { lines, meanwhile }: Taking,
+): Promise<Outcome<unknown>> {
+  socket.on("error", () => undefined);
+  socket.write(`${JSON.stringify({ id: 1, ...request })}\n`);
+  try {
+    for await (const line of linesFrom(socket)) {
+      const answer = JSON.parse(line) as Answer;
+      if ("progress" in answer) progress(answer.progress.done, answer.progress.total, answer.progress.label);
+      else if ("lines" in answer) await lines?.(answer.lines);
+      else {
+        await meanwhile?.(answer);
+        return answer;
+      }
+    }
+    return refusal("not-possible", "the server closed the admin socket before it answered");
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** Not readline: that reads on while nobody takes its lines. */
+async function* linesFrom(socket: Socket): AsyncGenerator<string> {
+  let rest = "";
+  try {
+    for await (const chunk of socket.setEncoding("utf8") as AsyncIterable<string>) {
+      // A line of megabytes comes in many pieces: it is not looked through again with each.
+      if (!chunk.includes("\n")) {
+        rest += chunk;
+        continue;
+      }
+      const lines = `${rest}${chunk}`.split("\n");
+      rest = lines.pop() ?? "";
+      yield* lines;
+    }
+  } catch {
+    // The other side is gone in the middle of something: the same as an early end.
+  }
+}
+
+const socketFile = "admin.sock";
+const maxPathBytes = 100;
+
+interface SocketPath {
+  /** To be given to listen or connect. */
+  readonly path: string;
+  /** Must be called when the path is no longer used. */
+  close(): void;
+}
+
+/**
+ * A Unix socket's path may have 107 bytes at most; a longer one is reached on Linux through an open descriptor of its
+ * directory. Throws as `open` does when the directory is not there.
+ */
+function socketPathIn(directory: string): SocketPath {
+  const plain = join(directory, socketFile);
+  if (Buffer.byteLength(plain) <= maxPathBytes) return { path: plain, close: () => undefined };
+  const descriptor = openSync(directory, "r");
+  return { path: `/proc/self/fd/${descriptor}/${socketFile}`, close: () => closeSync(descriptor) };
 }

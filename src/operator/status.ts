@@ -1,13 +1,27 @@
-// How the server is: counts of everything. The public subset is counts only (purgatory.md, "Visible").
+// How things stand: `status` counts everything (the public subset is counts only; purgatory.md, "Visible"); `why` tells
+// which rule accepted, held or refused an event, from the record of that decision, and how it stands now.
 
-import { recordCount } from "../catalogue/decisions.js";
-import { catalogueRows, type RepositoryStatus } from "../catalogue/repositories.js";
-import { type WaitingTotals, waitingTotals } from "../catalogue/waiting.js";
+import { unixSeconds } from "../base/clock.js";
+import { type BanRow, bannedAuthorKey, bannedEventKey } from "../catalogue/bans-and-lists.js";
+import { type DecisionRecord, decisionsAbout, decisionsOn, recordCount } from "../catalogue/decisions.js";
+import { type LeftRepository, leftRepository, rememberedId } from "../catalogue/remembered.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  catalogueRows,
+  type RepositoryName,
+  type RepositoryStatus,
+  repositoryNamed,
+} from "../catalogue/repositories.js";
+import { type WaitingTotals, waitingEntry, waitingTotals } from "../catalogue/waiting.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
 import { type ArchiveUse, archiveUse } from "../purgatory/archive-budget.js";
 import type { StoreStats } from "../store/port.js";
 import { bansOf } from "./bans.js";
+import { type AdminParts, done, type Outcome, type RunningFacts, refusal } from "./context.js";
 import { showLists } from "./lists.js";
-import type { AdminParts, RunningFacts } from "./parts.js";
+import { eventNamed, repositoryNamedBy, repositoryText } from "./naming.js";
+import { waitingAbout } from "./repositories.js";
 
 export interface Status {
   readonly running: boolean;
@@ -72,3 +86,100 @@ export async function publicStatus(
     waiting: (await waitingTotals(store)).entries,
   };
 }
+
+export interface Explanation {
+  readonly subject: string;
+  /** One sentence each: how it stands now. */
+  readonly now: readonly string[];
+  /** Newest first. */
+  readonly decisions: readonly DecisionRecord[];
+}
+
+export async function explain(parts: AdminParts, text: string, limit: number): Promise<Outcome<Explanation>> {
+  await parts.running?.decisionsWritten();
+  const id = eventNamed(text);
+  if (id) return explainEvent(parts, id);
+  const name = repositoryNamedBy(text);
+  if (name) return explainRepository(parts, name, limit);
+  return refusal("bad-request", `${JSON.stringify(text)} is neither an event id nor npub/identifier`);
+}
+
+async function explainEvent({ store, clock, running }: AdminParts, id: EventId): Promise<Outcome<Explanation>> {
+  const decisions = await decisionsOn(store, id);
+  const stored = await store.event(id);
+  const waiting = await waitingEntry(store, id);
+  const remembered = await rememberedId(store, id, unixSeconds(clock));
+  const author = decisions[0]?.pubkey ?? stored?.event.pubkey ?? waiting?.pubkey;
+  const now = [
+    ...(stored ? ["it is stored and served"] : []),
+    ...(waiting ? [`it waits (${waiting.phase}) until ${timeText(waiting.expires)}`] : []),
+    ...((waiting?.repositories ?? []).map(repositoryNamed).some((name) => name && lacksRoom(running, name))
+      ? [noRoom]
+      : []),
+    ...(await banSentences(store, id, author)),
+    ...(remembered ? [`its id is remembered (${remembered.reason}) until ${timeText(remembered.until)}`] : []),
+  ];
+  if (now.length === 0 && decisions.length === 0) {
+    return refusal("unknown", "no decision about this event is on record: it never came, or too long ago");
+  }
+  const standing = now.length > 0 ? now : ["it is not here"];
+  return done({ subject: id, now: standing, decisions });
+}
+
+const noRoom = "its git data is not fetched: the disk budget for mirrors is used up (NGIT_ARCHIVE_MAX_BYTES)";
+
+const lacksRoom = (running: AdminParts["running"], name: RepositoryName): boolean =>
+  running?.askedServers(name).some(({ answer }) => answer === "archive-full") ?? false;
+
+async function banSentences(
+  reader: AdminParts["store"],
+  id: EventId,
+  author: Pubkey | undefined,
+): Promise<readonly string[]> {
+  const event = await reader.row<BanRow>("bans", bannedEventKey(id));
+  const key = author && (await reader.row<BanRow>("bans", bannedAuthorKey(author)));
+  const because = (row: BanRow): string => (row.reason === "" ? "" : `: ${row.reason}`);
+  return [
+    ...(event ? [`this event is banned${because(event)}`] : []),
+    ...(key ? [`its author's key is banned${because(key)}`] : []),
+  ];
+}
+
+async function explainRepository(
+  { store, clock, rules, config, running }: AdminParts,
+  name: RepositoryName,
+  limit: number,
+): Promise<Outcome<Explanation>> {
+  const row = await catalogueRow(store, name);
+  const left = await leftRepository(store, name, unixSeconds(clock));
+  const decisions = await decisionsAbout(store, name, limit);
+  const waiting = await waitingAbout(store, name);
+  const blacklisted = rules
+    .over(config())
+    .repositoryBlacklist.some(
+      (entry) =>
+        (entry.type === "author" && entry.pubkey === name.owner) ||
+        (entry.type !== "author" &&
+          entry.identifier === name.identifier &&
+          (entry.type === "identifier" || entry.pubkey === name.owner)),
+    );
+  if (!row && decisions.length === 0 && !blacklisted) {
+    return refusal("unknown", `nothing about ${repositoryText(name)} is on record`);
+  }
+  const now = [
+    row ? standing(row, left) : "it has no repository here",
+    ...(waiting > 0 ? [waiting === 1 ? "1 event about it waits" : `${waiting} events about it wait`] : []),
+    ...(lacksRoom(running, name) ? [noRoom] : []),
+    ...(blacklisted ? ["it is on the repository blacklist"] : []),
+  ];
+  return done({ subject: repositoryText(name), now, decisions });
+}
+
+function standing(row: CatalogueRow, left: LeftRepository | undefined): string {
+  const partial = row.partial ? `, ${row.partial.missingRefs.length} refs of its state are missing` : "";
+  const withdrawn = left ? "; announcements up to the withdrawn one do not bring it back" : "";
+  return `it is ${row.status} since ${timeText(row.since)}${partial}${withdrawn}`;
+}
+
+const timeText = (seconds: number): string =>
+  `${new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Pubkey } from "../nostr/ids.js";
 import { type GitCopy, isSame, type RelayCopy, VerifiedCopies } from "./verified.js";
-import { refsThatDiffer } from "./verify-refs.js";
+import { refsThatDiffer } from "./verify.js";
 
 const name = { owner: "a".repeat(64) as Pubkey, identifier: "one" };
 const relay = (more: Partial<RelayCopy> = {}): RelayCopy => ({

@@ -6,7 +6,12 @@ import { unixSeconds } from "../base/clock.js";
 import { maintainersOf } from "../catalogue/maintainers.js";
 import { catalogueRow, isReleased, type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
-import { type ServiceName, serviceName } from "../net/url.js";
+import type { RefTable } from "../git/types.js";
+import { selectUrls } from "../hunt/core/fetch-plan.js";
+import { lookUp, PlainHosts } from "../hunt/fetch-server.js";
+import { guardWith } from "../net/guard.js";
+import { systemResolver } from "../net/resolve.js";
+import { type CloneUrl, type ServiceName, serviceName } from "../net/url.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
@@ -17,16 +22,14 @@ import { type ListedRelay, relaysOf } from "../sync/core/relays-of.js";
 import { isRememberedBySync } from "../sync/kept-rows.js";
 import { ownSide, rootsOf } from "../sync/own-side.js";
 import type { OwnSide } from "../sync/reconciliation.js";
+import { type AdminParts, done, type OperationContext, type Outcome, refusal } from "./context.js";
 import { repositoryText } from "./naming.js";
-import { done, type Outcome, refusal } from "./outcome.js";
-import type { AdminParts } from "./parts.js";
-import { dialParts, type Under } from "./relay-sync.js";
-import type { RelayCopy, Verified } from "./verified.js";
-import { gitServersOf, verifyGitServer } from "./verify-refs.js";
+import { dialParts } from "./relays.js";
+import type { ComparedRef, GitCopy, RelayCopy, Verified } from "./verified.js";
 
 const maxCopies = 20;
 const sideBySide = 4;
-const maxMs = 120_000;
+const relayMaxMs = 120_000;
 const valuesAtOnce = 100;
 /** Threads that are compared, the newest first: 200 comparisons at most. */
 const maxRoots = 5_000;
@@ -34,7 +37,7 @@ const maxRoots = 5_000;
 export async function verifyRepository(
   parts: AdminParts,
   name: RepositoryName,
-  under: Under,
+  context: OperationContext,
 ): Promise<Outcome<Verified>> {
   const { store, clock, config } = parts;
   const row = await catalogueRow(store, name);
@@ -52,11 +55,11 @@ export async function verifyRepository(
   let compared = 0;
   const counted = async <T>(work: Promise<T>): Promise<T> => {
     const result = await work;
-    under.progress(++compared, listed.length + servers.length, "comparing");
+    context.progress(++compared, listed.length + servers.length, "comparing");
     return result;
   };
-  const relays = await inTurn(listed, (relay) => counted(verifyRelay(parts, relay, filters, under.signal)));
-  const gitServers = await inTurn(servers, (url) => counted(verifyGitServer(parts, url, refs, under.signal)));
+  const relays = await inTurn(listed, (relay) => counted(verifyRelay(parts, relay, filters, context.signal)));
+  const gitServers = await inTurn(servers, (url) => counted(verifyGitServer(parts, url, refs, context.signal)));
   const verified = { repository: repositoryText(name), at: unixSeconds(clock), relays, gitServers };
   parts.running?.verified(name, verified);
   return done(verified);
@@ -93,7 +96,7 @@ async function verifyRelay(
   if (parts.rules.ignoredRelays.has(key)) return { ...nothing, standing: "ignored" };
   const dial = dialParts(parts, parts.reach());
   try {
-    const found = await compareOnce({ url, filters, dial, own: ownSideOf(parts), maxMs, signal });
+    const found = await compareOnce({ url, filters, dial, own: ownSideOf(parts), maxMs: relayMaxMs, signal });
     const [missingHere, missingThere] = [found.missing.size, found.peerMissing.size];
     return {
       ...nothing,
@@ -132,4 +135,65 @@ async function inTurn<T, R>(items: readonly T[], work: (item: T) => Promise<R>):
   };
   await Promise.all(Array.from({ length: sideBySide }, worker));
   return results;
+}
+
+// A repository's branches and tags beside those of one other git server. Asked by our own requests, never by git:
+// each hop through the outbound guard, a minute and 16 MiB at most (hunt/fetch-server.ts).
+
+const gitServerMaxMs = 60_000;
+const idleMs = 30_000;
+const maxRedirects = 3;
+const maxRequests = 12;
+const maxTold = 20;
+
+/** What an announcement lists, in order, without ourselves; http and https only. */
+const gitServersOf = (clone: readonly string[], ours: readonly ServiceName[], max: number): CloneUrl[] =>
+  selectUrls([{ isOwners: true, clone }], ours, {
+    perAnnouncement: max,
+    perHost: max,
+    perRepository: max,
+    perPullRequest: 0,
+  }).map(({ url }) => url);
+
+async function verifyGitServer(
+  { clock, reach }: AdminParts,
+  url: CloneUrl,
+  here: RefTable["refs"],
+  signal: AbortSignal,
+): Promise<GitCopy> {
+  let requests = 1;
+  const found = await lookUp(url, {
+    clock,
+    guard: guardWith({ resolve: systemResolver(clock), reach: reach() }),
+    plainHosts: new PlainHosts(clock),
+    totalMs: gitServerMaxMs,
+    idleMs,
+    maxRedirects,
+    mayConnect: async () => ++requests <= maxRequests,
+    signal,
+  });
+  if (!found.ok) {
+    return { url, standing: "not compared", refs: 0, differing: 0, differences: [], reason: found.code };
+  }
+  const there = new Map([...found.refs].filter(([ref]) => isStates(ref)));
+  const differences = refsThatDiffer(new Map([...here].map(([ref, { oid }]) => [ref, oid])), there);
+  return {
+    url,
+    standing: differences.length === 0 ? "same" : "differs",
+    refs: there.size,
+    differing: differences.length,
+    differences: differences.slice(0, maxTold),
+    reason: null,
+  };
+}
+
+/** Pull requests' and other refs are no state's to decide: servers need not agree on them. */
+const isStates = (ref: string): boolean => ref.startsWith("refs/heads/") || ref.startsWith("refs/tags/");
+
+export function refsThatDiffer(here: ReadonlyMap<string, string>, there: ReadonlyMap<string, string>): ComparedRef[] {
+  const names = [...new Set([...here.keys(), ...there.keys()])].filter(isStates).sort();
+  return names.flatMap((ref) => {
+    const compared = { ref, here: here.get(ref) ?? null, there: there.get(ref) ?? null };
+    return compared.here === compared.there ? [] : [compared];
+  });
 }

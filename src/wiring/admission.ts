@@ -8,7 +8,7 @@ import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { ServiceName } from "../net/url.js";
 import type { SecretKey } from "../nostr/keys.js";
-import { refusingKinds } from "../operator/profile.js";
+import { refusingKinds } from "../operator/lists.js";
 import { RunTimeRules } from "../operator/rules.js";
 import type { Store } from "../store/port.js";
 import { storingImports } from "./import-policy.js";

@@ -6,7 +6,7 @@ import type { Config } from "../config/config.js";
 import { createIntake } from "../intake/intake.js";
 import type { ImportHouse } from "../moving/import.js";
 import { createVerifierPool } from "../nostr/verify/pool.js";
-import { refusingKinds } from "../operator/profile.js";
+import { refusingKinds } from "../operator/lists.js";
 import { RunTimeRules } from "../operator/rules.js";
 import { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";

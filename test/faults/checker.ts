@@ -4,8 +4,8 @@
 import { readdirSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { WaitingList } from "../../src/operator/purgatory-view.js";
-import type { RepositoryLines } from "../../src/operator/repository-view.js";
+import type { WaitingList } from "../../src/operator/purgatory.js";
+import type { RepositoryLines } from "../../src/operator/repositories.js";
 import { runProgram } from "../harness/git-server.js";
 import type { Person, SignedEvent } from "../harness/grasp-people.js";
 import type { RelayClient } from "../harness/relay-client.js";

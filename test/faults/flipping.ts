@@ -3,7 +3,7 @@
 
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { CheckResult } from "../../src/operator/checking.js";
+import type { CheckResult } from "../../src/operator/repositories.js";
 import { until } from "../harness/server.js";
 import type { Scene, Struck } from "./scene.js";
 

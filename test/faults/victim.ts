@@ -7,7 +7,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { OperationName } from "../../src/operator/operations.js";
-import { askServer } from "../../src/operator/socket-client.js";
+import { askServer } from "../../src/operator/socket.js";
 import { RelayClient } from "../harness/relay-client.js";
 import { dropInEnvironment, until } from "../harness/server.js";
 import { armedText, type Order, struckText } from "./orders.js";

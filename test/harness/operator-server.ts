@@ -10,7 +10,7 @@ import type { NostrEvent, Tag } from "../../src/nostr/event.js";
 import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import type { OperationName } from "../../src/operator/operations.js";
-import { askServer } from "../../src/operator/socket-client.js";
+import { askServer } from "../../src/operator/socket.js";
 import { cleanEnvironment, type Ended, endOf } from "../cli-run.js";
 import { freePort } from "./free-port.js";
 import { RelayClient } from "./relay-client.js";

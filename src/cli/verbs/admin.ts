@@ -1,6 +1,6 @@
 // `holdfast admin link|audit`: a way into the running server's operator pages, and who changed what.
 
-import type { AuditRow } from "../../operator/audit.js";
+import type { AuditRow } from "../../operator/context.js";
 import type { Verb } from "../abilities.js";
 import { operatorCommand } from "../operator-command.js";
 import { wholeNumberOption } from "../options.js";

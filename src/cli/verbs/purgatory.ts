@@ -1,6 +1,6 @@
 // `holdfast purgatory list`: what waits for its git data, why, and until when.
 
-import type { WaitingLine, WaitingList } from "../../operator/purgatory-view.js";
+import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
 import type { Verb } from "../abilities.js";
 import { operatorCommand } from "../operator-command.js";
 import { wholeNumberOption } from "../options.js";

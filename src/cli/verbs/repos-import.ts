@@ -13,7 +13,7 @@ import { systemResolver } from "../../net/resolve.js";
 import type { RelayUrl } from "../../net/url.js";
 import { type NostrEvent, parseEvent } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
-import { relayNamed } from "../../operator/relay-sync.js";
+import { relayNamed } from "../../operator/naming.js";
 import { createMemoryStore } from "../../store/memory/create.js";
 import type { Store } from "../../store/port.js";
 import { OneOffFailure } from "../../sync/conversation.js";

@@ -1,8 +1,8 @@
 // How `repos list` and `repos show` look on a terminal.
 
 import { sizeText } from "../../base/size-text.js";
-import { differenceText } from "../../operator/refs-compare.js";
-import type { RepositoryDetails, RepositoryLines } from "../../operator/repository-view.js";
+import { differenceText } from "../../operator/naming.js";
+import type { RepositoryDetails, RepositoryLines } from "../../operator/repositories.js";
 import { pairsText, tableText, timeText } from "../table.js";
 
 export function repositoriesText({ repositories, more }: RepositoryLines): string {

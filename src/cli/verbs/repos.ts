@@ -2,9 +2,13 @@
 
 import { Option } from "commander";
 import { sizeText } from "../../base/size-text.js";
-import type { CheckResult, HousekeepingResult } from "../../operator/checking.js";
 import type { Restored, Unhosted } from "../../operator/hosting.js";
-import type { RepositoryDetails, RepositoryLines } from "../../operator/repository-view.js";
+import type {
+  CheckResult,
+  HousekeepingResult,
+  RepositoryDetails,
+  RepositoryLines,
+} from "../../operator/repositories.js";
 import type { Verb } from "../abilities.js";
 import { operatorCommand } from "../operator-command.js";
 import { wholeNumberOption } from "../options.js";

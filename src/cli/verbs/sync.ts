@@ -3,7 +3,7 @@
 // itself, asked over the admin socket; else the verb opens the data.
 
 import { Option } from "commander";
-import type { SyncedRelay } from "../../operator/relay-sync.js";
+import type { SyncedRelay } from "../../operator/relays.js";
 import { isSame, type Verified } from "../../operator/verified.js";
 import type { Verb } from "../abilities.js";
 import { acceptFilters, filtersOf } from "../event-filters.js";

@@ -1,6 +1,6 @@
 // `holdfast why`: which rule accepted, held or refused an event, and how it stands now.
 
-import type { Explanation } from "../../operator/why.js";
+import type { Explanation } from "../../operator/status.js";
 import type { Verb } from "../abilities.js";
 import { operatorCommand } from "../operator-command.js";
 import { wholeNumberOption } from "../options.js";

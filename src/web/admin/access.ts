@@ -8,7 +8,7 @@ import { type Document, sendDocument } from "../../http/page.js";
 import { type RouteRequest, sendPlain } from "../../http/routes.js";
 import { sessionOf, setSessionCookie } from "../../http/session-cookie.js";
 import { npubOf } from "../../nostr/nip19.js";
-import { isFormToken, type LoginLinks } from "../../operator/login-links.js";
+import { isFormToken, type LoginLinks } from "../../operator/login.js";
 import type { Site } from "../layout.js";
 import type { Fields } from "./actions.js";
 import { loginPage } from "./login-page.js";

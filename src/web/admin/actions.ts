@@ -2,9 +2,9 @@
 // and one sentence about what came of it. Nothing else can be reached by a form.
 
 import type { BanResult } from "../../operator/bans.js";
-import type { CheckResult, HousekeepingResult } from "../../operator/checking.js";
 import type { Restored, Unhosted } from "../../operator/hosting.js";
 import type { OperationName } from "../../operator/operations.js";
+import type { CheckResult, HousekeepingResult } from "../../operator/repositories.js";
 import { bytes, counted } from "../words.js";
 
 export type Fields = Readonly<Record<string, string>>;

@@ -1,7 +1,7 @@
 // /admin/audit: who changed what, when, and by which way.
 
 import type { Document } from "../../http/page.js";
-import type { AuditRow } from "../../operator/audit.js";
+import type { AuditRow } from "../../operator/context.js";
 import { foreign, type Html, html } from "../html.js";
 import { shortNpub, time } from "../words.js";
 import { adminPage, type View } from "./frame.js";

@@ -3,8 +3,8 @@
 import type { DecisionRecord } from "../../catalogue/decisions.js";
 import type { Document } from "../../http/page.js";
 import { npubOf } from "../../nostr/nip19.js";
-import type { Outcome } from "../../operator/outcome.js";
-import type { Explanation } from "../../operator/why.js";
+import type { Outcome } from "../../operator/context.js";
+import type { Explanation } from "../../operator/status.js";
 import { foreign, type Html, html } from "../html.js";
 import { shortNpub, time } from "../words.js";
 import { adminPage, questionForm, textField, type View, whyHref } from "./frame.js";

@@ -2,7 +2,7 @@
 // script; never kept by a browser.
 
 import type { Document } from "../../http/page.js";
-import type { Notice } from "../../operator/login-links.js";
+import type { Notice } from "../../operator/login.js";
 import { type Html, type HtmlValue, html } from "../html.js";
 import { pageDocument, type Site } from "../layout.js";
 import { shortNpub } from "../words.js";

@@ -2,7 +2,7 @@
 
 import type { RecentLine } from "../../config/log-ring.js";
 import type { Document } from "../../http/page.js";
-import type { AuditRow } from "../../operator/audit.js";
+import type { AuditRow } from "../../operator/context.js";
 import type { RelayList } from "../../operator/relays.js";
 import type { Status } from "../../operator/status.js";
 import { type Html, html } from "../html.js";

@@ -1,8 +1,8 @@
 // /admin/purgatory: what waits, why, what is missing of it, who was asked, and until when.
 
 import type { Document } from "../../http/page.js";
-import type { AskedServer } from "../../operator/parts.js";
-import type { WaitingLine, WaitingList } from "../../operator/purgatory-view.js";
+import type { AskedServer } from "../../operator/context.js";
+import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
 import { foreign, type Html, html } from "../html.js";
 import { bytes, count, counted, shortNpub, shortOid, time } from "../words.js";
 import {

@@ -2,7 +2,7 @@
 
 import type { Document } from "../../http/page.js";
 import { repositoryNamedBy } from "../../operator/naming.js";
-import type { RepositoryDetails } from "../../operator/repository-view.js";
+import type { RepositoryDetails } from "../../operator/repositories.js";
 import { foreign, type Html, html } from "../html.js";
 import { repositoryPath } from "../repository-urls.js";
 import { bytes, count, counted, shortNpub, shortOid, time } from "../words.js";

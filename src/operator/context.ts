@@ -1,6 +1,7 @@
-// What operators' operations work on, handed in: the same whether a server runs or a command opened its data itself.
+// What every operation of an operator is given, what it ends in, and the audit table it writes its change to. The same
+// whether a server runs or a command opened its data itself.
 
-import type { Clock } from "../base/clock.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import type { Config } from "../config/config.js";
 import type { PlacedName, RepositoryAddress } from "../git/address.js";
@@ -10,10 +11,9 @@ import type { Intake } from "../intake/intake.js";
 import type { Reach } from "../net/address.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { HousekeepingReport } from "../purgatory/housekeeping.js";
-import type { Store } from "../store/port.js";
+import type { Store, TableReader, Transaction } from "../store/port.js";
 import type { RelayStatus } from "../sync/status.js";
-import type { Caller } from "./audit.js";
-import type { LoginLinks } from "./login-links.js";
+import type { LoginLinks } from "./login.js";
 import type { RunTimeRules } from "./rules.js";
 import type { Verified } from "./verified.js";
 
@@ -91,4 +91,60 @@ export interface OperationContext {
   readonly signal: AbortSignal;
   /** Takes an answer that is too large for one message. Absent where nobody could read it. */
   readonly lines?: Lines;
+}
+
+/** Says what to do; exceptions are bugs. */
+export interface AdminRefusal {
+  readonly ok: false;
+  /** bad-request: asked wrongly. unknown: there is no such thing here. not-possible: not in its present condition. */
+  readonly code: "bad-request" | "unknown" | "not-possible";
+  readonly message: string;
+}
+
+export type Outcome<T> = { readonly ok: true; readonly result: T } | AdminRefusal;
+
+export const done = <T>(result: T): Outcome<T> => ({ ok: true, result });
+
+export const refusal = (code: AdminRefusal["code"], message: string): AdminRefusal => ({ ok: false, code, message });
+
+// Table "audit": who changed what, and when. Written in the transaction of the change itself. Keys are numbers that
+// only grow; the newest `maxAuditRows` are kept.
+
+/** Who asks: an npub, or `operator` for whoever may open the data directory's socket. */
+export interface Caller {
+  readonly who: string;
+  readonly via: "socket" | "offline" | "nip-86" | "api" | "page";
+}
+
+export interface AuditRow {
+  readonly at: number;
+  readonly who: string;
+  readonly via: Caller["via"];
+  readonly what: string;
+  readonly target: string;
+  readonly reason: string;
+}
+
+const maxAuditRows = 10_000;
+const keyDigits = 12;
+const keyOf = (number: number): string => String(number).padStart(keyDigits, "0");
+
+export async function noteChange(
+  tx: Transaction,
+  clock: Clock,
+  caller: Caller,
+  { what, target, reason = "" }: { readonly what: string; readonly target: string; readonly reason?: string },
+): Promise<void> {
+  let last = 0;
+  for await (const [key] of tx.rows("audit", { reverse: true, limit: 1 })) last = Number(key);
+  const row: AuditRow = { at: unixSeconds(clock), ...caller, what, target, reason };
+  tx.setRow("audit", keyOf(last + 1), row);
+  if (last + 1 > maxAuditRows) tx.deleteRow("audit", keyOf(last + 1 - maxAuditRows));
+}
+
+/** Newest first. */
+export async function auditRows(reader: TableReader, limit: number): Promise<AuditRow[]> {
+  const rows: AuditRow[] = [];
+  for await (const [, row] of reader.rows<AuditRow>("audit", { reverse: true, limit })) rows.push(row);
+  return rows;
 }

@@ -1,5 +1,6 @@
-// `purgatory list`: what waits, why, which objects are missing, where it came from, when it expires. For the operator
-// only (purgatory.md, "Visible"): held events must not leak. Reads only.
+// `purgatory list`: what waits, why, which objects are missing, where it came from, when it expires; for the operator
+// only (purgatory.md, "Visible"): held events must not leak. `purgatory ask` and `purgatory drop`: git servers asked
+// again at once, and a waiting event taken out. A dropped event may come again; what is to stay away is banned.
 
 import {
   catalogueRow,
@@ -15,6 +16,7 @@ import {
   type WaitingEntry,
   type WaitingPhase,
   type WaitingTotals,
+  waitingEntry,
   waitingEvent,
   waitingTotals,
 } from "../catalogue/waiting.js";
@@ -26,8 +28,9 @@ import { stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/alignment.js";
 import { placesOf, tipOf } from "../purgatory/pull-requests.js";
 import type { Reader } from "../store/port.js";
-import { repositoryText } from "./naming.js";
-import type { AdminParts, AskedServer } from "./parts.js";
+import { type AdminParts, type AskedServer, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
+import { followInGit, withdraw } from "./hosting.js";
+import { eventNamed, repositoryText } from "./naming.js";
 
 export interface WaitingLine {
   readonly id: EventId;
@@ -190,4 +193,34 @@ function placeholderLine(row: PlaceholderRow): WaitingLine {
     missing: null,
     asked: [],
   };
+}
+
+export async function askNow(
+  { running, store, clock }: AdminParts,
+  caller: Caller,
+  name: RepositoryName,
+): Promise<Outcome<{ readonly repository: string }>> {
+  const target = repositoryText(name);
+  if (!running) return refusal("not-possible", "no server runs that could ask");
+  if (!running.askNow(name)) return refusal("unknown", `nothing of ${target} is looked for`);
+  await store.transact((tx) => noteChange(tx, clock, caller, { what: "ask for git data", target }));
+  return done({ repository: target });
+}
+
+export async function dropWaiting(
+  parts: AdminParts,
+  caller: Caller,
+  text: string,
+): Promise<Outcome<{ readonly event: string }>> {
+  const id = eventNamed(text);
+  if (!id) return refusal("bad-request", `${JSON.stringify(text)} is not an event id, note or nevent`);
+  const withdrawn = await parts.store.transact(async (tx) => {
+    const entry = await waitingEntry(tx, id);
+    if (!entry) return undefined;
+    await noteChange(tx, parts.clock, caller, { what: "drop waiting event", target: id });
+    return withdraw(parts, tx, { stored: [], waiting: [entry] }, "operator");
+  });
+  if (!withdrawn) return refusal("unknown", `no event ${id} waits`);
+  await followInGit(parts, withdrawn);
+  return done({ event: id });
 }
