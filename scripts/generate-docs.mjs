@@ -19,7 +19,7 @@ const { cliPage, managementPage, refusalsPage } = await built("cli/reference-pag
 
 const pages = {
   "docs/reference/configuration.md": referencePage(),
-  "docs/reference/cli.md": cliPage(),
+  "docs/reference/cli.md": await cliPage(),
   "docs/reference/refusals.md": refusalsPage(),
   "docs/reference/management.md": managementPage(),
   "holdfast.example.conf": exampleFile(),

@@ -12,10 +12,11 @@ import { verb } from "./backup-house.js";
 const self = "cli-every-verb.test.ts";
 const folder = mkdtempSync(join(tmpdir(), "holdfast-verbs-"));
 const path = (file: string): string => join(folder, file);
+const page = await cliPage();
 
 /** Help texts by command, without the commands that only group others. */
 function leaves(): Map<string, string> {
-  const sections = cliPage().split("\n## holdfast").slice(1);
+  const sections = page.split("\n## holdfast").slice(1);
   const texts = sections.map((section) => [section.slice(0, section.indexOf("\n")).trim(), section] as const);
   return new Map(texts.filter(([, help]) => !/^Usage: .*\[command\]$/m.test(help)));
 }

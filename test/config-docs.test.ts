@@ -5,7 +5,7 @@ import { cliPage, managementPage, refusalMeanings, refusalsPage } from "../src/c
 import { exampleFile, referencePage } from "../src/config/describe.js";
 import { refusalPrefixes } from "../src/nostr/refusals.js";
 
-const pages: Readonly<Record<string, () => string>> = {
+const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   "docs/reference/configuration.md": referencePage,
   "docs/reference/cli.md": cliPage,
   "docs/reference/refusals.md": refusalsPage,
@@ -14,8 +14,8 @@ const pages: Readonly<Record<string, () => string>> = {
 };
 
 for (const [name, page] of Object.entries(pages)) {
-  test(`${name} says what the program says (else run node scripts/generate-docs.mjs)`, () => {
-    assert.equal(readFileSync(name, "utf8"), page());
+  test(`${name} says what the program says (else run node scripts/generate-docs.mjs)`, async () => {
+    assert.equal(readFileSync(name, "utf8"), await page());
   });
 }
 

@@ -9,7 +9,7 @@ import { buildProgram } from "./run.js";
 
 const generated = "Written by `node scripts/generate-docs.mjs` from the program itself; do not edit.";
 
-export function cliPage(): string {
+export async function cliPage(): Promise<string> {
   const lines = [
     "# Command line",
     "",
@@ -25,7 +25,7 @@ export function cliPage(): string {
     "the directory has one user at a time, guarded by the file `holdfast.lock` in it. The lock of a process that died is",
     "taken over.",
   ];
-  const program = buildProgram(silentAbilities());
+  const program = await buildProgram(silentAbilities());
   const visit = (command: Command, path: string): void => {
     const written: string[] = [];
     command.configureOutput({ writeOut: (part) => void written.push(part), getOutHelpWidth: () => 100 });

@@ -1,11 +1,14 @@
 // The command line: builds the program from its verbs, runs one, answers an exit code: 0 done, 1 failed, 2 called wrongly.
 
 import { Command, CommanderError } from "commander";
-import { escapeControls } from "../config/logging.js";
 import { type Abilities, CommandFailure } from "./abilities.js";
 import { verbs } from "./verbs.js";
 
-export function buildProgram(abilities: Abilities): Command {
+/** `complete`: the verbs that are loaded, with their arguments and flags; of the others only the names are known. */
+export async function buildProgram(
+  abilities: Abilities,
+  complete: readonly string[] = Object.keys(verbs),
+): Promise<Command> {
   const program = new Command("holdfast")
     .description("A GRASP server: a Nostr relay and a git host on one port.")
     .exitOverride()
@@ -15,7 +18,8 @@ export function buildProgram(abilities: Abilities): Command {
       getOutHelpWidth: () => Math.min(120, Math.max(60, abilities.terminal.columns)),
     })
     .showHelpAfterError("(add --help for the arguments)")
-    .enablePositionalOptions();
+    .enablePositionalOptions()
+    .version(abilities.build.version, "-V, --version", "print the version number");
   program.addHelpText(
     "after",
     `
@@ -27,12 +31,26 @@ Examples:
 
 Exit codes: 0 done, 1 failed, 2 wrong arguments or configuration.`,
   );
-  for (const verb of verbs) verb(program, abilities);
+  const loading = Object.entries(verbs).map(async ([name, load]) => ({
+    name,
+    add: complete.includes(name) ? await load() : undefined,
+  }));
+  for (const { name, add } of await Promise.all(loading)) {
+    if (add) add(program, abilities);
+    else program.command(name);
+  }
   return program;
 }
 
+/** The verbs this call needs: the one it names, all where they are listed, and the server where it names none. */
+function neededVerbs([first = "", ...rest]: readonly string[]): readonly string[] | undefined {
+  if (first === "completion" || first === "help") return undefined;
+  if (Object.hasOwn(verbs, first)) return [first];
+  return [first, ...rest].some((word) => word === "--help" || word === "-h") ? undefined : ["serve"];
+}
+
 export async function runCommandLine(argv: readonly string[], abilities: Abilities): Promise<number> {
-  const program = buildProgram(abilities);
+  const program = await buildProgram(abilities, neededVerbs(argv.slice(2)));
   const asJson = argv.includes("--json");
   try {
     await program.parseAsync([...argv]);
@@ -45,6 +63,7 @@ export async function runCommandLine(argv: readonly string[], abilities: Abiliti
     if (asJson)
       await abilities.terminal.out(`${JSON.stringify({ ok: false, error: error.message, ...error.details })}\n`);
     else {
+      const { escapeControls } = await import("../config/logging.js");
       const lines = error.message.split("\n").map(escapeControls).join("\n");
       abilities.terminal.error(`holdfast: ${lines}\n`);
     }

@@ -14,5 +14,4 @@ export const version: Verb = (program, abilities) => {
       return abilities.terminal.out(`${options.json ? JSON.stringify(answer) : text}\n`);
     })
     .addHelpText("after", "\nExample:\n  holdfast version --json");
-  program.version(number, "-V, --version", "print the version number");
 };
