@@ -8,5 +8,5 @@ FUZZ_RUNS says how many times as many (20), FUZZ_SEED repeats one that failed.`,
   { json: { type: "boolean" } },
 );
 process.env.FUZZ_RUNS ??= "20";
-process.argv.splice(2, 0, "test/fuzz-");
+process.argv.splice(2, 0, "test/fuzz/");
 await import("./test.mjs");

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { basename, join, relative } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { calledWrongly } from "./program.mjs";
 import { runTests } from "./run-tests.mjs";
@@ -28,30 +28,30 @@ const folders = ["test", "simulate", "src"];
 
 /** The long ones begin first, so that the last to end are short. */
 const longest = [
-  "faults-harness",
-  "faults-kill",
-  "threats-relay-sockets",
-  "threats-git-floods",
-  "archive-life",
-  "backup",
+  "faults/harness",
+  "faults/kill",
+  "threats/relay-sockets",
+  "threats/git-floods",
+  "stories/archive-life",
+  "stories/backup",
   "cli-operator-running",
-  "threats-relay-peers",
-  "grasp-invariant",
-  "archive-modes",
-  "prs-restart",
+  "threats/relay-peers",
+  "stories/grasp-invariant",
+  "stories/archive-modes",
+  "stories/prs-restart",
   "cli-operator-offline",
-  "threats-git-places",
+  "threats/git-places",
   "cli-verbs",
-  "threats-git-authority",
-  "store-kill",
-  "threats-git-bombs",
-  "threats-git-remotes",
-  "threats-git-disk",
-  "faults-orphans",
-  "threats-relay-questions",
+  "threats/git-authority",
+  "store/kill",
+  "threats/git-bombs",
+  "threats/git-remotes",
+  "threats/git-disk",
+  "faults/orphans",
+  "threats/relay-questions",
   "cli-every-verb",
-  "admin-pages",
-  "threats-relay-strangers",
+  "stories/admin-pages",
+  "threats/relay-strangers",
   "docs-moving",
   "docs-walkthroughs",
 ];
@@ -69,14 +69,17 @@ function testsIn(folder) {
 const isCurrent = (path) => existsSync(join(root, relative(join(root, "dist"), path).replace(/\.js$/, ".ts")));
 
 const place = (path) => {
-  const at = longest.indexOf(basename(path, ".test.js"));
+  const at = longest.indexOf(relative(join(root, "dist", "test"), path).slice(0, -".test.js".length));
   return at < 0 ? longest.length : at;
 };
+
+// "threats-git" finds test/threats/git-….
+const has = (path, word) => path.includes(word) || path.replaceAll("/", "-").includes(word);
 
 const files = folders
   .flatMap((folder) => testsIn(join(root, "dist", folder)))
   .filter(isCurrent)
-  .filter((path) => wanted.length === 0 || wanted.some((word) => relative(root, path).includes(word)))
+  .filter((path) => wanted.length === 0 || wanted.some((word) => has(relative(root, path), word)))
   .sort((one, other) => place(one) - place(other));
 if (files.length === 0) calledWrongly("No test file matches");
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { cliPage } from "../src/cli/reference-pages.js";
-import { verb } from "./backup-house.js";
+import { verb } from "./stories/backup-house.js";
 
 const self = "cli-every-verb.test.ts";
 const folder = mkdtempSync(join(tmpdir(), "holdfast-verbs-"));
@@ -24,7 +24,9 @@ function leaves(): Map<string, string> {
 /** Sources of the black-box tests, this one left out. */
 function testSources(): string {
   const sources = fileURLToPath(new URL("../../test", import.meta.url));
-  const names = readdirSync(sources).filter((name) => name.endsWith(".ts") && name !== self);
+  const names = (readdirSync(sources, { recursive: true }) as string[]).filter(
+    (name) => name.endsWith(".ts") && name !== self,
+  );
   return names.map((name) => readFileSync(join(sources, name), "utf8")).join("\n");
 }
 

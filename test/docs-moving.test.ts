@@ -6,12 +6,12 @@ import { cpSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { dataSettings, domain } from "./backup-house.js";
 import { walkthrough } from "./docs-walkthrough.js";
 import { runProgram } from "./harness/git-server.js";
 import { Person, type SignedEvent } from "./harness/grasp-people.js";
 import { Story } from "./harness/grasp-story.js";
 import { newFolder, removeFolder, startInProcess, type TestServer } from "./harness/server.js";
+import { dataSettings, domain } from "./stories/backup-house.js";
 
 const settings = { NGIT_DOMAIN: domain };
 

@@ -6,7 +6,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { pkt } from "../harness/raw-http.js";
-import { type Habit, habits, RogueRelay } from "../threats-relay-rogues.js";
+import { type Habit, habits, RogueRelay } from "../threats/relay-rogues.js";
 import type { Stranger } from "./stranger.js";
 
 const identifier = "bait";

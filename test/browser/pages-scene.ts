@@ -3,7 +3,7 @@
 import type { SecretKey } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { PlainRelay } from "../harness/sync-plain-relay.js";
-import { newKey, type PagesWorld, startPagesWorld, until } from "../pages-world.js";
+import { newKey, type PagesWorld, startPagesWorld, until } from "../http/pages-world.js";
 
 const readme = `# Tidewater
 

@@ -1,0 +1,29 @@
+// A setting that nothing reads promises its operator something the server does not do.
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { allSettings } from "../../src/config/schema.js";
+
+/** Read by src/config itself, which works other settings out of the first and refuses the backend of the second. */
+const workedOut: readonly string[] = ["NGIT_DATA_PATH", "NGIT_DATABASE_URL"];
+
+const program = readdirSync("src", { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))
+  .filter((path) => !path.startsWith("config/") && !path.includes("/testing/"))
+  .map((path) => readFileSync(`src/${path}`, "utf8"))
+  .join("\n");
+
+const readAsProperty = new Set([...program.matchAll(/\.([a-z][A-Za-z0-9]+)\b/g)].map(([, name]) => name));
+const takenApart = new Set(
+  [...program.matchAll(/\{([^{}]+)\}(?:: \w+\)| = [\w.]*(?:config|current)\b)/g)].flatMap(
+    ([, names = ""]) => names.match(/\w+/g) ?? [],
+  ),
+);
+
+test("every setting is read somewhere outside the configuration room", () => {
+  const unread = allSettings
+    .filter(({ property }) => !readAsProperty.has(property) && !takenApart.has(property))
+    .map(({ name }) => name);
+  assert.deepEqual(unread, workedOut);
+});

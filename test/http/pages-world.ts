@@ -1,0 +1,143 @@
+// The whole server in this process with people, repositories and threads on it, for the tests of its pages.
+
+import { randomBytes } from "node:crypto";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { systemClock } from "../../src/base/clock.js";
+import { createLog } from "../../src/config/logging.js";
+import type { Tag } from "../../src/nostr/event.js";
+import { SecretKey, signEvent } from "../../src/nostr/keys.js";
+import { npubOf } from "../../src/nostr/nip19.js";
+import { startServer } from "../../src/start.js";
+import { freePort } from "../harness/free-port.js";
+import { runProgram } from "../harness/git-server.js";
+import { liveConfigOf } from "../harness/live-config.js";
+import { RelayClient } from "../harness/relay-client.js";
+import { until as isSoWithin } from "../harness/server.js";
+
+export const newKey = (): SecretKey => SecretKey.generate(randomBytes);
+
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
+  if (!(await isSoWithin(isSo))) throw new Error("waited in vain");
+}
+
+export interface PublishedEvent {
+  readonly id: string;
+  readonly created_at: number;
+}
+
+export interface PagesWorld {
+  readonly origin: string;
+  readonly domain: string;
+  readonly basePath: string;
+  /** The address of a repository, page and git alike. */
+  url(owner: SecretKey, identifier: string): string;
+  publish(
+    key: SecretKey,
+    kind: number,
+    tags: readonly Tag[],
+    content?: string,
+    ageSeconds?: number,
+  ): Promise<PublishedEvent>;
+  /** Announces and leaves it at that. */
+  announce(owner: SecretKey, identifier: string, more?: readonly Tag[]): Promise<PublishedEvent>;
+  /** A working copy with one commit for each set of files; answers its folder and the newest commit. */
+  workingCopy(...commits: Readonly<Record<string, string>>[]): Promise<{ folder: string; tip: string }>;
+  git(folder: string, ...args: string[]): Promise<string>;
+  /** Announce, state, push: afterwards it is served. */
+  host(
+    owner: SecretKey,
+    identifier: string,
+    files: Readonly<Record<string, string>>[],
+    more?: readonly Tag[],
+  ): Promise<{ folder: string; tip: string }>;
+  close(): Promise<void>;
+}
+
+export async function startPagesWorld(
+  settings: Readonly<Record<string, string>> = {},
+  basePath = "",
+): Promise<PagesWorld> {
+  const root = await mkdtemp(join(tmpdir(), "holdfast-pages-"));
+  const port = await freePort();
+  const domain = `127.0.0.1:${port}${basePath}`;
+  const environment = {
+    NGIT_BIND_ADDRESS: `127.0.0.1:${port}`,
+    NGIT_DOMAIN: domain,
+    NGIT_GIT_DATA_PATH: join(root, "git"),
+    NGIT_RELAY_DATA_PATH: join(root, "relay"),
+    NGIT_DATABASE_BACKEND: "memory",
+    ...settings,
+  };
+  const faults: unknown[] = [];
+  const server = await startServer({
+    live: liveConfigOf(environment),
+    logger: createLog({ level: "silent", format: "text" }).logger,
+    clock: systemClock,
+    build: { version: "0.0.0", commit: "test" },
+    cores: 2,
+    onFault: (error) => void faults.push(error),
+    onRequestFault: (error) => void faults.push(error),
+  });
+  const origin = `http://127.0.0.1:${port}`;
+  const relay = await RelayClient.connect(`ws://127.0.0.1:${port}${basePath}/`);
+
+  const world: PagesWorld = {
+    origin,
+    domain,
+    basePath,
+    url: (owner, identifier) => `${origin}${basePath}/${npubOf(owner.pubkey)}/${encodeURIComponent(identifier)}.git`,
+    async publish(key, kind, tags, content = "", ageSeconds = 0) {
+      const created_at = Math.floor(Date.now() / 1000) - ageSeconds;
+      const { raw } = signEvent(key, { kind, created_at, tags, content }, randomBytes);
+      const event = JSON.parse(raw) as PublishedEvent;
+      const [, , ok, message] = await relay.publish(event);
+      if (ok !== true) throw new Error(`kind ${kind} was refused: ${message}`);
+      return event;
+    },
+    announce: (owner, identifier, more = []) =>
+      world.publish(owner, 30617, [
+        ["d", identifier],
+        ["clone", world.url(owner, identifier)],
+        ["relays", `ws://${domain}`],
+        ...more,
+      ]),
+    async workingCopy(...commits) {
+      const folder = await mkdtemp(join(root, "work-"));
+      await world.git(folder, "init", "--quiet", "--initial-branch=main");
+      for (const [index, files] of commits.entries()) {
+        for (const [path, text] of Object.entries(files)) {
+          await mkdir(dirname(join(folder, path)), { recursive: true });
+          await writeFile(join(folder, path), text);
+        }
+        await world.git(folder, "add", "--all");
+        await world.git(folder, "commit", "--quiet", "--allow-empty", "-m", files[".message"] ?? `Change ${index + 1}`);
+      }
+      return { folder, tip: await world.git(folder, "rev-parse", "HEAD") };
+    },
+    async git(folder, ...args) {
+      const result = await runProgram("git", args, { cwd: folder });
+      if (result.code !== 0) throw new Error(`git ${args.join(" ")}: ${result.stderr}`);
+      return result.stdout.trim();
+    },
+    async host(owner, identifier, files, more = []) {
+      await world.announce(owner, identifier, more);
+      const copy = await world.workingCopy(...files);
+      await world.publish(owner, 30618, [
+        ["d", identifier],
+        ["refs/heads/main", copy.tip],
+        ["HEAD", "ref: refs/heads/main"],
+      ]);
+      await world.git(copy.folder, "push", "--quiet", world.url(owner, identifier), "main");
+      return copy;
+    },
+    async close() {
+      relay.socket.close();
+      await server.close();
+      await rm(root, { recursive: true, force: true, maxRetries: 5 });
+      if (faults.length > 0) throw new AggregateError(faults, "the server reported faults");
+    },
+  };
+  return world;
+}

@@ -1,0 +1,181 @@
+// Many repositories, many hosts: what a git server sees of us, what the metrics say, what a restart remembers.
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { ManualClock } from "../../src/base/testing/manual-clock.js";
+import type { HuntConfig } from "../../src/hunt/core/config.js";
+import { HuntGitServer, WorkingClone } from "../harness/hunt-git-server.js";
+import { HuntHouse, until } from "../harness/hunt-house.js";
+import { huntWorld } from "../harness/hunt-world.js";
+import { keyOf } from "../harness/relay-events.js";
+
+const owner = keyOf("many owner");
+const windowMs = 2_000;
+const rate = 60;
+
+async function metric(house: HuntHouse, name: string): Promise<Map<string, number>> {
+  const found = (await house.registry.getMetricsAsJSON()).find((one) => one.name === name);
+  const values = new Map<string, number>();
+  for (const { labels, value } of found?.values ?? []) values.set(JSON.stringify(labels), Number(value));
+  return values;
+}
+
+/** Stands still until `run`, then follows real time: everything entered before is due at one moment. */
+function stoppedClock(): { readonly clock: ManualClock; readonly run: () => void; readonly stop: () => void } {
+  const clock = new ManualClock(Date.now());
+  let timer: NodeJS.Timeout | undefined;
+  const run = (): void => {
+    let seenMs = performance.now();
+    timer = setInterval(() => {
+      const nowMs = performance.now();
+      clock.advance(nowMs - seenMs);
+      seenMs = nowMs;
+    }, 5);
+  };
+  return { clock, run, stop: () => clearInterval(timer) };
+}
+
+const most = (timesMs: readonly number[], withinMs: number): number =>
+  Math.max(0, ...timesMs.map((at) => timesMs.filter((other) => other >= at && other < at + withinMs).length));
+
+test("200 repositories that wait at one domain are asked for in turn, within the throttle the server can see", async (context) => {
+  const throttled = (config: HuntConfig): HuntConfig => ({
+    ...config,
+    syncDelayMs: 600_000,
+    backoffMs: [300_000],
+    windowMs,
+    domain: { concurrent: 5, rate },
+  });
+  const { clock, run, stop } = stoppedClock();
+  context.after(stop);
+  const { house, work, remote } = await huntWorld(context, { hunt: throttled, clock });
+  const tip = await work.commit("one");
+  await remote.publish("empty", work.path, {});
+  await remote.publish("full", work.path, { "refs/heads/main": tip });
+  const author = (index: number) => keyOf(`many ${Math.floor(index / 40)}`);
+  const enter = async (index: number): Promise<void> => {
+    const identifier = `repo-${index}`;
+    await house.announce(author(index), identifier, [remote.url(index === 150 ? "full" : "empty")]);
+    await house.state(author(index), identifier, { "refs/heads/main": tip });
+  };
+  for (let first = 0; first < 200; first += 10) {
+    await Promise.all(Array.from({ length: 10 }, (_, index) => enter(first + index)));
+  }
+  await house.room.hunting.caughtUp();
+  clock.advance(600_000);
+  run();
+  const queued = await metric(house, "purgatory_sync_queue_size");
+  assert.equal(queued.get("{}"), 200);
+  const atDomain = async (): Promise<number> =>
+    (await metric(house, "purgatory_domain_queued")).get('{"domain":"127.0.0.1"}') ?? 0;
+  assert.ok((await atDomain()) > 0, "some wait at their domain");
+  const asked = (): number => house.room.hunting.known().filter(({ servers }) => servers.length > 0).length;
+  await until("every repository had its turn", () => asked() >= 199, 60_000);
+  await until("nobody waits any more", async () => (await atDomain()) === 0);
+  const served = await house.refs(house.name(author(150), "repo-150"));
+  assert.deepEqual(served, { "refs/heads/main": tip });
+  // Leave is given before the connection is seen; between the two a busy machine may put half a second.
+  const peak = most(remote.connectionTimesMs, windowMs - 500);
+  const counts = JSON.stringify(remote.counts());
+  context.diagnostic(
+    `${counts}; ${remote.connectionTimesMs.length} connections, at most ${peak} in a window of ${rate}, ${remote.mostConnectionsOpen} open at once`,
+  );
+  assert.ok(remote.mostConnectionsOpen <= 5, `${remote.mostConnectionsOpen} open at once`);
+  assert.ok(peak <= rate, `${peak} in one window`);
+  const counted = [...(await metric(house, "purgatory_domain_requests_total")).values()];
+  assert.equal(
+    remote.connectionTimesMs.length,
+    counted.reduce((sum, value) => sum + value, 0),
+    "the throttle counted every connection the server saw",
+  );
+  assert.ok(peak > rate / 2, "the throttle was reached");
+  assert.deepEqual(house.faults, []);
+});
+
+test("every metric of the hunt is fed, and domains beyond a hundred share one label", async (context) => {
+  const wide = (config: HuntConfig): HuntConfig => ({
+    ...config,
+    syncDelayMs: 10,
+    urls: { ...config.urls, perAnnouncement: 20 },
+  });
+  const house = await HuntHouse.start({
+    hunt: wide,
+    resolve: async (host) =>
+      host === "real.example"
+        ? { ok: true, addresses: ["127.0.0.1"] }
+        : { ok: false, code: "dns-temporary", message: "no answer" },
+  });
+  const work = await WorkingClone.make();
+  const remote = await HuntGitServer.start("real.example");
+  context.after(async () => {
+    await house.close();
+    await work.remove();
+    await remote.close();
+  });
+  const tip = await work.commit("one");
+  await remote.publish("demo", work.path, { "refs/heads/main": tip });
+  await house.announce(owner, "demo", [remote.url("demo")]);
+  const state = await house.state(owner, "demo", { "refs/heads/main": tip });
+  await until("it came, by the pinned address of a name DNS does not know", () => house.isServed(state));
+  for (let index = 0; index < 6; index++) {
+    const hosts = Array.from({ length: 20 }, (_, host) => `https://h${index}-${host}.example/x.git`);
+    await house.announce(owner, `wide-${index}`, hosts);
+    await house.state(owner, `wide-${index}`, { "refs/heads/main": tip.replace(/^./, "0") });
+  }
+  const backOffs = (): number => house.logged.filter(({ message }) => message === "back-off").length;
+  await until("all were asked", () => backOffs() >= 6);
+  assert.equal((await metric(house, "purgatory_sync_queue_size")).get("{}"), 6);
+  assert.equal((await metric(house, "purgatory_sync_attempts_total")).get('{"result":"complete"}'), 1);
+  assert.equal((await metric(house, "purgatory_sync_attempts_total")).get('{"result":"incomplete"}'), 6);
+  assert.equal((await metric(house, "purgatory_sync_oids_fetched_total")).get("{}"), 1);
+  const requests = await metric(house, "purgatory_domain_requests_total");
+  assert.equal(requests.get('{"domain":"real.example","result":"ok"}'), 4);
+  const domains = new Set([...requests.keys()].map((labels) => (JSON.parse(labels) as { domain: string }).domain));
+  assert.equal(domains.size, 101);
+  assert.ok(domains.has("other"));
+  const inFlight = await metric(house, "purgatory_domain_in_flight");
+  assert.equal(inFlight.get('{"domain":"real.example"}'), 0);
+  assert.ok(((await metric(house, "ngit_git_fetch_bytes_total")).get("{}") ?? 0) > 100);
+  const seconds = await house.registry.getSingleMetricAsString("ngit_git_fetch_seconds");
+  assert.match(seconds, /ngit_git_fetch_seconds_count 1/);
+});
+
+async function failing(context: TestContext, clock: ManualClock) {
+  let asked = 0;
+  const resolve = async () => {
+    asked++;
+    return { ok: false as const, code: "dns-missing" as const, message: "no such name" };
+  };
+  const house = await HuntHouse.start({ clock, resolve });
+  context.after(() => house.close());
+  return { house, resolve, asked: () => asked };
+}
+
+test("a host whose name does not exist is left alone after three failures in ten minutes, also after a restart", async (context) => {
+  const clock = new ManualClock(Date.now());
+  const { house, resolve, asked } = await failing(context, clock);
+  await house.announce(owner, "demo", ["https://gone.example/x.git"]);
+  await house.state(owner, "demo", { "refs/heads/main": "1".repeat(40) });
+  await house.room.hunting.caughtUp();
+  const step = async (seconds: number, of: HuntHouse): Promise<void> => {
+    for (let at = 0; at < seconds; at += 10) {
+      clock.advance(10_000);
+      await until("no fetch runs", () => of.room.hunting.fetchesInFlight === 0);
+    }
+  };
+  await step(900, house);
+  const before = asked();
+  assert.ok(before >= 5, `${before} look-ups`);
+  await step(400, house);
+  assert.equal(asked(), before, "left alone");
+  await house.shut();
+  const again = await HuntHouse.start({ from: house, resolve });
+  context.after(() => again.shut());
+  await step(600, again);
+  assert.equal(asked(), before, "still left alone");
+  clock.advance(12 * 3_600_000);
+  await again.shut();
+  const later = await HuntHouse.start({ from: house, resolve });
+  context.after(() => later.shut());
+  await step(60, later);
+  assert.ok(asked() > before, "a clean sheet after twelve hours");
+});
