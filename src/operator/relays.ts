@@ -15,10 +15,10 @@ import type { EventId } from "../nostr/ids.js";
 import { announcementOf } from "../nostr/nip34.js";
 import { refusalText } from "../nostr/refusals.js";
 import { OneOffFailure } from "../sync/conversation.js";
-import type { DialParts } from "../sync/dial.js";
 import { type OneOffSide, type OneOffTally, syncOnce } from "../sync/one-off.js";
-import { ownSide } from "../sync/own-side.js";
+import { ownSide } from "../sync/own-server.js";
 import type { SortedIds } from "../sync/reconciliation.js";
+import type { DialParts } from "../sync/relay-client.js";
 import type { RelayStatus } from "../sync/status.js";
 import {
   type AdminParts,

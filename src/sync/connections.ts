@@ -8,13 +8,11 @@ import { filterJson } from "../nostr/filter.js";
 import { type RandomBytes, type SecretKey, signEvent } from "../nostr/keys.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Command, Input, RelayKey, RelayLimits } from "./core/messages.js";
-import { type DialParts, dial } from "./dial.js";
-import { Link, type LinkTimes } from "./link.js";
 import { type OwnSide, Reconciliation } from "./reconciliation.js";
-import { lookUpLimits } from "./relay-information.js";
-import type { RelayMessage } from "./wire.js";
+import type { RelayMessage } from "./relay-client.js";
+import { type DialParts, dial, Link, type LinkTimes, lookUpLimits } from "./relay-client.js";
 
-export interface ConnectionsParts {
+interface ConnectionsParts {
   readonly clock: Clock;
   readonly dial: DialParts;
   readonly times: () => LinkTimes;
@@ -28,7 +26,7 @@ export interface ConnectionsParts {
 }
 
 type Connect = Extract<Command, { type: "connect" }>;
-export type LinkCommand = Extract<Command, { link: number }>;
+type LinkCommand = Extract<Command, { link: number }>;
 
 class Connection {
   readonly stop = new AbortController();

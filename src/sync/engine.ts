@@ -7,25 +7,20 @@ import type { Logger } from "../config/logging.js";
 import type { Intake } from "../intake/intake.js";
 import type { EventId } from "../nostr/ids.js";
 import type { SecretKey } from "../nostr/keys.js";
-import type { Store } from "../store/port.js";
+import { type Store, StoreClosedError } from "../store/port.js";
 import { Connections } from "./connections.js";
 import type { SyncConfig } from "./core/config.js";
 import { SyncCore } from "./core/core.js";
 import type { Copy } from "./core/in-step.js";
 import type { Command, Input, Random, RelayKey, Time } from "./core/messages.js";
 import type { CoreSnapshot } from "./core/snapshot.js";
-import type { DialParts } from "./dial.js";
 import { KeptRows } from "./kept-rows.js";
-import type { LinkTimes } from "./link.js";
-import { logSync } from "./log.js";
 import type { SyncMetrics } from "./metrics.js";
-import { Offers } from "./offers.js";
-import { OwnFeed } from "./own-feed.js";
-import { ownSide, relatedTo, rootsOf } from "./own-side.js";
-import { untilDone } from "./persistence.js";
-import { WaitingAnnouncements } from "./waiting-announcements.js";
+import { Offers, pause } from "./offers.js";
+import { OwnFeed, ownSide, relatedTo, rootsOf, WaitingAnnouncements } from "./own-server.js";
+import type { DialParts, LinkTimes } from "./relay-client.js";
 
-export interface SyncEngineParts {
+interface SyncEngineParts {
   /** May be changed while the engine runs: the core reads it when it needs it. */
   readonly config: SyncConfig;
   readonly store: Store;
@@ -225,5 +220,67 @@ export class SyncEngine {
     const { relay, request, coordinates, after } = command;
     const found = await relatedTo(this.#parts.store, coordinates, after);
     this.tell({ type: "related", relay, request, ...found });
+  }
+}
+
+/** The core's log codes. Levels are the core's (event-sync.md "logs"). */
+const sentences: Readonly<Record<string, string>> = {
+  connected: "connected to a relay",
+  "connect-failed": "a relay could not be reached",
+  "link-lost": "the connection to a relay was lost",
+  "stood-still": "this process stood still, or the clock jumped: every link is made anew",
+  "stale-reset": "away for too long: everything is compared anew",
+  "daily-sync": "the daily comparison begins",
+  resync: "what our own trouble lost is fetched with a full comparison",
+  "daily-summary": "the daily comparison found events that live should have brought",
+  "startup-summary": "history brought new events",
+  "reconnect-summary": "a reconnect found events that live should have brought",
+  "peer-missing-events": "the relay lacks events that are stored here",
+  "live-event": "a live event",
+  "live-consolidated": "live filters were made fewer and larger",
+  "relay-dropped": "nothing needs this relay any more",
+  "relay-gave-way": "a relay gave its place to one that found none",
+  "relay-dead": "a relay has failed for a day: one try a day from now on",
+  "relay-naughty": "a relay is plainly broken and left alone for a while",
+  "negentropy-fallback": "a relay does not reconcile: history is read page by page",
+  "repository-budget-hit": "a repository has brought its share of new events for today",
+  "author-budget-hit": "an author has brought as many announcements and states under one identifier as a day takes",
+  "relay-budget-hit": "a relay has brought its share of new events for today",
+  "mostly-refused": "nearly everything a relay sent was refused: it is paused",
+  unpageable: "a relay's pages cannot show all events of one second",
+  "value-refused": "a relay refuses one value of a filter; the others go on without it",
+  "batch-confirmed": "a batch of history is complete",
+  "batch-failed": "a batch of history failed and will be tried again",
+  "catch-up-failed": "catching up failed",
+  "layer-four-failed": "looking for replies and deletions failed",
+  "direct-failed": "fetching events by id failed",
+};
+
+function logSync(logger: Logger, { level, code, relay, fields }: Extract<Command, { type: "log" }>): void {
+  logger[level]({ code, ...(relay !== undefined && { relay }), ...fields }, sentences[code] ?? code);
+}
+
+const againMs = 5_000;
+
+/**
+ * Tries until it was done, until the signal aborts, or until the store has closed: what sync lives on must outlast a
+ * store that fails in passing.
+ */
+export async function untilDone(
+  work: () => Promise<void>,
+  clock: Clock,
+  signal: AbortSignal,
+  fault: (error: unknown) => void,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await work();
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      fault(error);
+      if (error instanceof StoreClosedError) return;
+      await pause(clock, againMs, signal);
+    }
   }
 }

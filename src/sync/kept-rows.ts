@@ -14,7 +14,7 @@ import {
 } from "../store/port.js";
 import type { Command, KeptRelay, NaughtyKind, RememberedId } from "./core/messages.js";
 
-export type KeptCommand = Extract<
+type KeptCommand = Extract<
   Command,
   { type: "remember" | "forget" | "saveNaughty" | "dropNaughty" | "keepRelay" | "dropKept" }
 >;

@@ -5,7 +5,6 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { Command, RelayKey } from "./core/messages.js";
 import type { CoreSnapshot, RelaySnapshot } from "./core/snapshot.js";
-import { relayLabels } from "./relay-labels.js";
 
 export interface RelayCounts {
   readonly bytesIn: number;
@@ -280,4 +279,23 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
       for (const relay of [...tally.byRelay.keys()]) if (!tracked.has(relay)) tally.byRelay.delete(relay);
     }
   }
+}
+
+const otherRelays = "other";
+
+/** `bytes`: what went over each relay's links. */
+/**
+ * Which relays have a label of their own in the metrics: the busiest, up to a limit; the quietest share `other`, so
+ * that strangers' announcements cannot make labels without end.
+ */
+export function relayLabels(
+  relays: Iterable<string>,
+  bytes: ReadonlyMap<string, number>,
+  max: number,
+): (relay: string) => string {
+  const all = [...new Set(relays)];
+  if (all.length <= max) return (relay) => relay;
+  const busiest = all.sort((a, b) => (bytes.get(b) ?? 0) - (bytes.get(a) ?? 0) || (a < b ? -1 : 1)).slice(0, max);
+  const own = new Set(busiest);
+  return (relay) => (own.has(relay) ? relay : otherRelays);
 }

@@ -7,9 +7,8 @@ import type { Intake, IntakeAnswer } from "../intake/intake.js";
 import type { Store } from "../store/port.js";
 import type { Offer } from "./core/budgets.js";
 import type { Outcome } from "./core/messages.js";
-import { pause } from "./persistence.js";
 
-export interface OffersParts {
+interface OffersParts {
   readonly store: Store;
   readonly intake: Intake;
   readonly clock: Clock;
@@ -108,4 +107,18 @@ export class Offers {
 export function outcomeOf(answer: IntakeAnswer): Outcome {
   if (!answer.ok) return { type: "refused", code: answer.code };
   return { type: answer.outcome };
+}
+
+/** Resolves after the time, or at once when the signal aborts. */
+export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((go) => {
+    const end = (): void => {
+      signal.removeEventListener("abort", end);
+      cancel();
+      go();
+    };
+    const cancel = clock.after(delayMs, end);
+    signal.addEventListener("abort", end);
+    if (signal.aborted) end();
+  });
 }

@@ -1,17 +1,17 @@
-// One comparison with one relay, asked for by the operator (`holdfast sync`, `holdfast mirror`): what the two sides
-// lack, fetched or sent until both agree. Uses negentropy; a relay that says a range is too large is asked by halves of
-// time. Where only fetching is asked for and `orRead` allows it, a relay without negentropy is read page by page.
+// One exchange with one relay, asked for by the operator: bring both sides in step (`holdfast sync`, `holdfast
+// mirror`), or only look what each lacks (`sync verify`). Uses negentropy; a relay that says a range is too large is
+// asked by halves of time; where `orRead` allows it, and for a mere look, a relay without negentropy is read page by
+// page.
 
 import type { RelayUrl } from "../net/url.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
-import { type Conversation, converse, OneOffFailure, request } from "./conversation.js";
+import { type Conversation, converse, OneOffFailure, pages, request } from "./conversation.js";
 import { syncDefaults } from "./core/config.js";
 import { splitTime } from "./core/paging.js";
-import type { DialParts } from "./dial.js";
-import { pages } from "./paging.js";
 import { type OwnSide, type ReconcileResult, Reconciliation } from "./reconciliation.js";
+import type { DialParts } from "./relay-client.js";
 
 export interface OneOffSide extends OwnSide {
   /** Those of these events that we hold, as text. */
@@ -20,7 +20,7 @@ export interface OneOffSide extends OwnSide {
   take(event: NostrEvent): Promise<"stored" | "known" | string>;
 }
 
-export interface OneOffOptions {
+interface OneOffOptions {
   readonly url: RelayUrl;
   readonly filters: readonly Filter[];
   readonly direction: "up" | "down" | "both";
@@ -75,7 +75,7 @@ export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
   }
 }
 
-export interface Found {
+interface Found {
   readonly missing: Set<EventId>;
   /** Served there, held here until git data comes. */
   readonly waiting: Set<EventId>;
@@ -83,7 +83,7 @@ export interface Found {
 }
 
 /** One filter, by halves of time where the relay says that it is too much. */
-export class Comparison {
+class Comparison {
   #splitsInVain = 0;
 
   constructor(
@@ -205,4 +205,67 @@ async function sendAll(
     }
     progress("up", Math.min(from + idsAtOnce, ids.length), ids.length);
   }
+}
+
+interface CompareOnce {
+  readonly url: RelayUrl;
+  readonly filters: readonly Filter[];
+  readonly dial: DialParts;
+  readonly own: OwnSide;
+  readonly maxMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** `read`: page by page, because the relay does not reconcile. */
+type Compared = Found & { readonly method: "negentropy" | "read" };
+
+const maxRead = 100_000;
+
+/**
+ * What a relay and our store have of the same thing; changes nothing on either side. Bounded in time and in what is
+ * read.
+ */
+export async function compareOnce(options: CompareOnce): Promise<Compared> {
+  const { url, filters, dial, own, maxMs, signal } = options;
+  const conversation = await converse(url, dial, signal);
+  const stop = (): void => conversation.fail("the comparison was ended");
+  signal.addEventListener("abort", stop);
+  const cancel = dial.clock.after(maxMs, () => conversation.fail(`it took longer than ${maxMs / 1_000} s`));
+  const found: Found = { missing: new Set(), waiting: new Set(), peerMissing: new Set() };
+  let method: Compared["method"] = "negentropy";
+  try {
+    for (const filter of filters) {
+      const refusal = method === "read" ? undefined : await new Comparison(conversation, own, found).of(filter);
+      if (refusal !== undefined) method = "read";
+      if (method === "read") await read(conversation, own, filter, signal, found);
+    }
+    return { ...found, method };
+  } finally {
+    cancel();
+    signal.removeEventListener("abort", stop);
+    conversation.close();
+  }
+}
+
+async function read(
+  conversation: Conversation,
+  own: OwnSide,
+  filter: Filter,
+  signal: AbortSignal,
+  found: Found,
+): Promise<void> {
+  const records = await own.records(filter, signal);
+  if (!records) throw new OneOffFailure("there is too much here to compare it page by page");
+  const here = new Set<EventId>();
+  for (let at = 0; at < records.length; at++) here.add(records.id(at));
+  let seen = 0;
+  for await (const events of pages(conversation, filter)) {
+    seen += events.length;
+    if (seen > maxRead) throw new OneOffFailure(`the relay has more than ${maxRead} events of it`);
+    const others = events.flatMap(({ id }) => (here.delete(id) ? [] : [id]));
+    const { missing, waiting } = await own.sort(others);
+    for (const id of missing) found.missing.add(id);
+    for (const id of waiting) found.waiting.add(id);
+  }
+  for (const id of here) found.peerMissing.add(id);
 }

@@ -27,7 +27,7 @@ export type ReconcileResult =
   | ({ readonly ok: true; readonly peerMissing: readonly EventId[]; readonly sides: Sides } & SortedIds)
   | { readonly ok: false; readonly kind: ReconcileFailure; readonly text: string };
 
-export interface ReconciliationHooks {
+interface ReconciliationHooks {
   send(message: readonly unknown[]): void;
   /** NEG-OPEN was sent; a message came and was answered; `ours`: the relay has said all, our own store is asked. */
   progress(ours: boolean): void;

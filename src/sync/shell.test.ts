@@ -4,11 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { failure } from "../net/failure.js";
 import { refuse } from "../nostr/refusals.js";
-import { connectFailure } from "./dial.js";
+import { relayLabels } from "./metrics.js";
 import { outcomeOf } from "./offers.js";
-import { limitsOf } from "./relay-information.js";
-import { relayLabels } from "./relay-labels.js";
-import { parseRelayMessage } from "./wire.js";
+import { connectFailure, limitsOf, parseRelayMessage } from "./relay-client.js";
 
 test("what has not the shape of a message is nothing", () => {
   for (const text of ["", "{}", "null", "[]", '["EVENT"]', '["EVENT",1,{}]', '["HELLO","x"]', "[[", '["EOSE",null]']) {

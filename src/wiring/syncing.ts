@@ -18,7 +18,7 @@ import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
 import { SyncEngine } from "../sync/engine.js";
 import { createSyncMetrics } from "../sync/metrics.js";
-import { PlaceholderSearch } from "../sync/placeholder-search.js";
+import { PlaceholderSearch } from "../sync/own-server.js";
 import { type CopyStatus, copyStatus, type SyncStatus, syncStatus } from "../sync/status.js";
 import { reachOf } from "./reach.js";
 import { repeatedly } from "./repeatedly.js";

@@ -7,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { systemClock } from "../../src/base/clock.js";
 import { systemResolver } from "../../src/net/resolve.js";
 import { normalRelayUrl, type RelayUrl } from "../../src/net/url.js";
-import { pagesOf } from "../../src/sync/paging.js";
+import { pagesOf } from "../../src/sync/conversation.js";
 import { runProgram } from "../harness/git-server.js";
 import { Person, type SignedEvent } from "../harness/grasp-people.js";
 import { Story, stateEvent, type WorkingCopy } from "../harness/grasp-story.js";

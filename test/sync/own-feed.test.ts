@@ -9,8 +9,8 @@ import type { NostrEvent, VerifiedEvent } from "../../src/nostr/event.js";
 import { createMemoryStore } from "../../src/store/memory/create.js";
 import type { Input } from "../../src/sync/core/messages.js";
 import { announcing, coordinate, Driver, event, only } from "../../src/sync/core/testing/driver.js";
-import { OwnFeed } from "../../src/sync/own-feed.js";
-import { untilDone } from "../../src/sync/persistence.js";
+import { untilDone } from "../../src/sync/engine.js";
+import { OwnFeed } from "../../src/sync/own-server.js";
 import { keyOf, sign } from "../harness/relay-events.js";
 
 test("of history only announcements and roots are told, of what is new everything", async () => {

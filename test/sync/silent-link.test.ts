@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
-import { Link } from "../../src/sync/link.js";
+import { Link } from "../../src/sync/relay-client.js";
 
 const times = { pingMs: 30_000, silentMs: 60_000, maxUnsentBytes: 1_000_000 };
 

@@ -39,7 +39,7 @@ import { deletionTargets } from "../../src/store/engine/deletions.js";
 import { termsOf } from "../../src/store/engine/terms.js";
 import { meaningOf, meaningOfNegErr } from "../../src/sync/core/answers.js";
 import { listedRelay } from "../../src/sync/core/relays-of.js";
-import { parseRelayMessage } from "../../src/sync/wire.js";
+import { parseRelayMessage } from "../../src/sync/relay-client.js";
 import { escapeHtml, foreign, webUrl } from "../../src/web/html.js";
 import { renderMarkdown } from "../../src/web/markdown.js";
 import { titleOf } from "../../src/web/threads.js";

@@ -8,7 +8,7 @@ import { ManualClock } from "../../src/base/testing/manual-clock.js";
 import { parseFilter } from "../../src/nostr/filter.js";
 import { defaultRelayLimits } from "../../src/relay/limits.js";
 import { parseClientMessage } from "../../src/relay/messages.js";
-import { parseRelayFrame } from "../../src/sync/wire.js";
+import { parseRelayFrame } from "../../src/sync/relay-client.js";
 import { leastCpuMs, loopBoundMs } from "../harness/loop-hold.js";
 import { RelayClient } from "../harness/relay-client.js";
 import { keyOf, sign } from "../harness/relay-events.js";

@@ -85,7 +85,7 @@ function isRecent({ staleAfterMs, stoodStillMs }: SyncState["config"], good: Tim
 type FullSyncReason = "first" | "stale" | "trouble" | "daily";
 
 /** Confirmed forgotten, full history; live stays open. */
-export function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason, step: Step): void {
+function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason, step: Step): void {
   tally(step, "full_syncs", relay, reason);
   cancelJobs(state, relay, step);
   allFresh(state, relay);

@@ -10,7 +10,7 @@ import type { Relay } from "./relay.js";
 import { frameBytes, overheadBytes } from "./room.js";
 import type { Wanted } from "./wanted.js";
 
-export interface Bounds {
+interface Bounds {
   readonly since?: number | undefined;
   readonly until?: number | undefined;
   readonly limit?: number | undefined;

@@ -25,7 +25,7 @@ export function addToChunk(state: SyncState, relay: Relay, chunk: Chunk, item: I
 }
 
 /** Filters all chunks need, open or not yet. */
-export const committedFilters = (relay: Relay): number =>
+const committedFilters = (relay: Relay): number =>
   relay.chunks.reduce((sum, chunk) => sum + filtersPerChunk(chunk.layer, chunk.items), 0);
 
 function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: LiveRoom): Chunk | undefined {

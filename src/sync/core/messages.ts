@@ -62,7 +62,7 @@ export type Outcome =
   | { readonly type: "refused"; readonly code: RefusalCode };
 
 /** One side of a comparison: how many events, and a fingerprint of their ids (hex). */
-export interface Side {
+interface Side {
   readonly count: number;
   readonly fingerprint: string;
 }

@@ -8,7 +8,7 @@ import { judgeAgain, listsChanged, newestGone, wantIds } from "./rejudging.js";
 import type { Step, SyncState } from "./state.js";
 import type { Level } from "./wanted.js";
 
-export type OwnInput = Extract<
+type OwnInput = Extract<
   Input,
   { type: "accepted" | "waiting" | "unwaiting" | "removed" | "replayEnded" | "listsChanged" | "wantIds" }
 >;

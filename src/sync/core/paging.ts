@@ -35,7 +35,7 @@ export function addToPage(page: Page, event: NostrEvent, matches: boolean): bool
   return true;
 }
 
-export type PageEnd =
+type PageEnd =
   /** `doubtful`: authors nobody has seen may have written in that second too; what can be had is still fetched. */
   | {
       readonly type: "next";

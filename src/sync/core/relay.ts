@@ -38,7 +38,7 @@ export class Chunk {
   ) {}
 }
 
-export interface Replacement {
+interface Replacement {
   readonly into: Chunk;
   /** Subscriptions that go when the chunk's new ones have answered. */
   readonly oldSubs: readonly string[];

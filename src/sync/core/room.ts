@@ -13,7 +13,7 @@ export function frameBytes(config: SyncConfig, { limits }: Relay, consolidated: 
   return consolidated ? stated : Math.min(stated, config.maxFrameBytes);
 }
 
-export interface ChunkRoom {
+interface ChunkRoom {
   readonly values: number;
   readonly bytes: number;
 }

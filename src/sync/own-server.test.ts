@@ -4,7 +4,7 @@ import { addressOfRepository, announcement, keyOf, makeEvent, World } from "../a
 import { systemClock } from "../base/clock.js";
 import { createMemoryStore } from "../store/memory/create.js";
 import { Driver } from "./core/testing/driver.js";
-import { WaitingAnnouncements } from "./waiting-announcements.js";
+import { WaitingAnnouncements } from "./own-server.js";
 
 test("a repository that was deleted and announced again is followed, also when the feed tells of the end last", async (context) => {
   const world = new World();

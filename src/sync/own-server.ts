@@ -1,0 +1,302 @@
+// What sync learns from our own server (event-sync.md "Following our own relay"): the feed from the beginning of
+// history, announcements that wait in purgatory, placeholders whose event is not here; and our own store as sync asks
+// it: records for negentropy, what counts as held, roots of a repository, and what belongs to it (layer 4).
+
+import type { Verdict } from "../admission/verdict.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
+import { rememberedId } from "../catalogue/remembered.js";
+import { catalogueRow } from "../catalogue/repositories.js";
+import { type WaitingEntry, waitingEntry, waitingEvent, waitingKeys } from "../catalogue/waiting.js";
+import { addressText, parseAddress } from "../nostr/address.js";
+import { type NostrEvent, tagValue } from "../nostr/event.js";
+import type { Filter } from "../nostr/filter.js";
+import type { EventId, Pubkey } from "../nostr/ids.js";
+import { gitDataKinds, kinds, rootKinds } from "../nostr/kinds.js";
+import { NegentropyRecords } from "../nostr/negentropy/records.js";
+import type { FeedEntry, Store } from "../store/port.js";
+import type { Input } from "./core/messages.js";
+import type { OwnSide } from "./reconciliation.js";
+
+const isFollowed = (kind: number): boolean => kind === kinds.announcement || rootKinds.includes(kind);
+
+/** A stored announcement is hosted unless its newest version has dropped us (grasp.md "Hosted"). */
+async function isHosted(store: Store, event: NostrEvent): Promise<boolean> {
+  const row = await catalogueRow(store, { owner: event.pubkey, identifier: tagValue(event, "d") ?? "" });
+  return row?.status !== "leaving";
+}
+
+/** Of history announcements and roots; of what comes later everything, because a refused event may refer to it. */
+async function inputOf(store: Store, entry: FeedEntry, isReplaying: boolean): Promise<Input | undefined> {
+  if (entry.type === "stored") {
+    const { event } = entry;
+    if (event.kind === kinds.announcement) {
+      return { type: "accepted", event, hosted: await isHosted(store, event) };
+    }
+    return !isReplaying || rootKinds.includes(event.kind) ? { type: "accepted", event } : undefined;
+  }
+  const { id, kind, cause, address } = entry;
+  // With a state's end an older one may be the newest.
+  const isEndOfState = kind === kinds.state && !isReplaying;
+  if (!isFollowed(kind) && !isEndOfState) return undefined;
+  const isAddressed = address !== undefined && (kind === kinds.announcement || kind === kinds.state);
+  return { type: "removed", id, cause, ...(isAddressed && { address }) };
+}
+
+/** Stored announcements and roots, and what is removed, in the feed's order. One path for start, new repositories, restarts. */
+export class OwnFeed {
+  /** Everything up to this number was told. */
+  #told = 0;
+  #historyEnds: number | undefined;
+
+  /** `replayed` is called once, when history has been told. */
+  constructor(
+    private readonly store: Store,
+    private readonly tell: (input: Input) => void,
+    private readonly replayed: () => void,
+  ) {}
+
+  /** Ends when the signal aborts or the store closes. Called again after it failed, it goes on where it was. */
+  async follow(signal: AbortSignal): Promise<void> {
+    const { store } = this;
+    if (this.#historyEnds === undefined) {
+      this.#historyEnds = store.position;
+      if (this.#historyEnds === 0) this.replayed();
+    }
+    for await (const page of store.feed(this.#told, signal)) {
+      if (signal.aborted) return;
+      for (const entry of page) {
+        const input = await inputOf(store, entry, entry.seq <= this.#historyEnds);
+        if (signal.aborted) return;
+        if (input) this.tell(input);
+        const wasReplaying = this.#told < this.#historyEnds;
+        this.#told = entry.seq;
+        if (wasReplaying && this.#told >= this.#historyEnds) this.replayed();
+      }
+      // A long history must not keep everybody else waiting.
+      await new Promise<void>((go) => setImmediate(go));
+    }
+  }
+}
+
+/** How long a list of all announcements is good for: what came since then is held, and subtracted afterwards. */
+const sharedForMs = 60_000;
+const isAllAnnouncements = ({ kinds: [kind, ...others] = [], ...rest }: Filter): boolean =>
+  kind === kinds.announcement && others.length + Object.keys(rest).length === 0;
+
+export const ownSide = (store: Store, clock: Clock, maxRecords: () => number): OwnSide => ({
+  records: ownRecords(store, clock, maxRecords),
+  async sort(ids) {
+    const missing: EventId[] = [];
+    const waiting: EventId[] = [];
+    for (const id of ids) {
+      if (await store.has(id)) continue;
+      const entry = await store.row<WaitingEntry>("purgatory", waitingKeys.entry(id));
+      if (entry && gitDataKinds.has(entry.eventKind)) waiting.push(id);
+      if (entry) continue;
+      // Deleted and superseded ones are known by what the core remembers: an id alone does not say whose it is, and
+      // a stranger's deletion must not keep it out (threats.md row 30).
+      if (await rememberedId(store, id, unixSeconds(clock))) continue;
+      missing.push(id);
+    }
+    return { missing, waiting };
+  },
+});
+
+/** All relays are asked for all announcements: one list serves them all, so that a start reads them once. */
+function ownRecords(store: Store, clock: Clock, maxRecords: () => number): OwnSide["records"] {
+  const read = async (filter: Filter, signal?: AbortSignal): Promise<NegentropyRecords | undefined> => {
+    const found = await store.timedIds(filter, maxRecords(), signal);
+    return found && new NegentropyRecords(found);
+  };
+  let shared: ReturnType<typeof read> | undefined;
+  return (filter, signal) => {
+    if (!isAllAnnouncements(filter)) return read(filter, signal);
+    if (shared) return shared;
+    // Whoever stops waiting must not take the list from the others: no signal.
+    const reading = read(filter);
+    shared = reading;
+    const forget = (): void => {
+      if (shared === reading) shared = undefined;
+    };
+    reading.then(() => clock.after(sharedForMs, forget), forget);
+    return reading;
+  };
+}
+
+const tagFilters = (names: readonly string[], values: readonly string[]): Filter[] =>
+  names.map((name) => ({ tags: new Map([[name, values]]) }));
+
+export async function* rootsOf(store: Store, coordinate: string): AsyncIterable<NostrEvent> {
+  const filter: Filter = { kinds: rootKinds, tags: new Map([["a", [coordinate]]]) };
+  for await (const page of store.query([filter])) for (const row of page) yield row.event;
+}
+
+interface RelatedPage {
+  readonly ids: readonly EventId[];
+  readonly authors: readonly Pubkey[];
+  readonly after?: string;
+}
+
+const valuesAtOnce = 100;
+const enoughIds = 5_000;
+const maxIdsOfOneRepository = 50_000;
+
+/** Whole repositories, in order, until there are enough ids for one answer; `after` counts those that are done. */
+export async function relatedTo(
+  store: Store,
+  coordinates: readonly string[],
+  after: string | undefined,
+): Promise<RelatedPage> {
+  const ids: EventId[] = [];
+  const authors = new Set<Pubkey>();
+  let done = Number(after ?? 0);
+  while (done < coordinates.length && ids.length < enoughIds) {
+    const coordinate = coordinates[done++] as string;
+    const owner = parseAddress(coordinate)?.pubkey;
+    if (owner) authors.add(owner);
+    await collectThread(store, coordinate, ids, authors);
+  }
+  return { ids, authors: [...authors], ...(done < coordinates.length && { after: String(done) }) };
+}
+
+/** What tags the repository, what tags that, and so on. */
+async function collectThread(store: Store, coordinate: string, ids: EventId[], authors: Set<Pubkey>): Promise<void> {
+  const known = new Set<string>();
+  let next: string[] = [];
+  const look = async (filters: Filter[]): Promise<void> => {
+    for await (const page of store.query(filters)) {
+      for (const { event } of page) {
+        if (known.has(event.id) || known.size >= maxIdsOfOneRepository) continue;
+        known.add(event.id);
+        authors.add(event.pubkey);
+        if (!rootKinds.includes(event.kind)) ids.push(event.id);
+        next.push(event.id);
+      }
+    }
+  };
+  await look(tagFilters(["a", "A", "q"], [coordinate]));
+  while (next.length > 0) {
+    const values = next.slice(0, valuesAtOnce);
+    next = next.slice(valuesAtOnce);
+    await look(tagFilters(["e", "E", "q"], values));
+  }
+}
+
+const addressOfEntry = (entry: WaitingEntry) => ({
+  kind: kinds.announcement,
+  pubkey: entry.pubkey,
+  identifier: entry.identifier,
+});
+
+/**
+ * Announcements in purgatory, as the core follows them (event-sync.md "Following our own relay" 3): read from the table
+ * at start, then from verdicts and expiries as they happen. A look now and then finds what ended another way.
+ */
+export class WaitingAnnouncements {
+  readonly #byCoordinate = new Map<string, WaitingEntry>();
+  readonly #coordinates = new Map<EventId, string>();
+
+  constructor(
+    private readonly store: Store,
+    private readonly tell: (input: Input) => void,
+  ) {}
+
+  get count(): number {
+    return this.#byCoordinate.size;
+  }
+
+  async open(): Promise<void> {
+    for await (const [, entry] of this.store.rows<WaitingEntry>("purgatory", { prefix: "e:" })) this.#note(entry);
+  }
+
+  /** A verdict was written. */
+  decided(verdict: Verdict): void {
+    if (!verdict.ok) return;
+    const ended: EventId[] = [];
+    for (const change of verdict.changes ?? []) {
+      if (change.type === "hold") this.#note(change.entry);
+      else if (change.type === "unhold" && change.cause !== "replaced") ended.push(change.id);
+    }
+    for (const id of ended) this.#gone(this.#coordinates.get(id));
+  }
+
+  /** Finally, not merely soft: soft ones are still wanted. */
+  expired(entry: WaitingEntry): void {
+    if (entry.kind === "announcement") this.#gone(addressText(addressOfEntry(entry)));
+  }
+
+  /** The feed comes later than verdicts: what waits is still wanted when it tells of an earlier version's end. */
+  fromFeed(input: Input): void {
+    this.tell(input);
+    const waiting = input.type === "removed" ? this.#byCoordinate.get(input.address ?? "") : undefined;
+    if (waiting) this.#note(waiting);
+  }
+
+  /** Finds what was released, evicted or removed meanwhile. */
+  async recheck(): Promise<void> {
+    for (const [coordinate, entry] of [...this.#byCoordinate]) {
+      if (await waitingEntry(this.store, entry.id)) continue;
+      if (this.#byCoordinate.get(coordinate) !== entry) continue;
+      // Released: the feed has said so.
+      if (await this.store.latest(addressOfEntry(entry))) this.#drop(coordinate);
+      else this.#gone(coordinate);
+    }
+  }
+
+  #note(entry: WaitingEntry): void {
+    if (entry.kind !== "announcement") return;
+    const coordinate = addressText(addressOfEntry(entry));
+    this.#drop(coordinate);
+    this.#byCoordinate.set(coordinate, entry);
+    this.#coordinates.set(entry.id, coordinate);
+    this.tell({ type: "waiting", event: waitingEvent(entry) });
+  }
+
+  #gone(coordinate: string | undefined): void {
+    if (coordinate !== undefined && this.#drop(coordinate)) this.tell({ type: "unwaiting", coordinate });
+  }
+
+  #drop(coordinate: string): boolean {
+    const entry = this.#byCoordinate.get(coordinate);
+    if (entry) this.#coordinates.delete(entry.id);
+    return this.#byCoordinate.delete(coordinate);
+  }
+}
+
+interface Placeholder {
+  readonly id: EventId;
+  /** `30617:<owner>:<identifier>` */
+  readonly repository: string;
+}
+
+const askAgainMs = 10 * 60_000;
+
+/**
+ * Git data that was pushed before its event (purgatory.md "Placeholder"): the event is asked for by id at the
+ * repository's relays and the bootstrap relays, at once and again now and then while the data is kept.
+ */
+export class PlaceholderSearch {
+  readonly #askedMs = new Map<string, number>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly want: (ids: readonly EventId[], coordinate: string) => void,
+  ) {}
+
+  /** Given all placeholders there are. */
+  look(held: readonly Placeholder[]): void {
+    const nowMs = this.clock.monotonicMs();
+    const due = new Map<string, EventId[]>();
+    const known = new Set<string>();
+    for (const { id, repository } of held) {
+      const key = `${id} ${repository}`;
+      known.add(key);
+      const askedMs = this.#askedMs.get(key);
+      if (askedMs !== undefined && nowMs - askedMs < askAgainMs) continue;
+      this.#askedMs.set(key, nowMs);
+      due.set(repository, [...(due.get(repository) ?? []), id]);
+    }
+    for (const key of this.#askedMs.keys()) if (!known.has(key)) this.#askedMs.delete(key);
+    for (const [repository, ids] of due) this.want(ids, repository);
+  }
+}

@@ -1,0 +1,304 @@
+// A connection to another relay: dialled through the outbound guard (threats.md row 4), then frames in and out, a ping
+// every half minute, and an end when nothing was heard for a minute (event-sync.md "Connections"); and what the relay
+// says about its limits (NIP-11). What is not a message comes out as nothing; events are parsed later. Keeps nothing.
+
+import type { RawData, WebSocket } from "ws";
+import type { Clock } from "../base/clock.js";
+import type { Reach } from "../net/address.js";
+import type { DialFailure } from "../net/failure.js";
+import { type GuardRefusal, guardUrl } from "../net/guard.js";
+import { httpRequest } from "../net/http.js";
+import type { Resolve } from "../net/resolve.js";
+import type { RelayUrl } from "../net/url.js";
+import { openWebSocket } from "../net/websocket.js";
+import { frameFault, usualFrameBounds } from "../nostr/frame-shape.js";
+import type { ConnectFailure, RelayLimits } from "./core/messages.js";
+
+export interface DialParts {
+  readonly clock: Clock;
+  readonly resolve: Resolve;
+  readonly reach: () => Reach;
+  /** For name look-up and handshake together. */
+  readonly dialTimeoutMs: () => number;
+  readonly maxPayloadBytes: () => number;
+  readonly userAgent: string;
+}
+
+type Dialled =
+  | { readonly ok: true; readonly socket: WebSocket }
+  | { readonly ok: false; readonly kind: ConnectFailure; readonly message: string };
+
+export async function dial(url: RelayUrl, parts: DialParts, signal: AbortSignal): Promise<Dialled> {
+  const { clock } = parts;
+  const startedMs = clock.monotonicMs();
+  const checked = await guardUrl(url, { resolve: parts.resolve, reach: parts.reach() });
+  if (!checked.ok) return { ok: false, kind: connectFailure(checked), message: checked.message };
+  const opened = await openWebSocket(checked.url, {
+    clock,
+    handshakeMs: Math.max(1, parts.dialTimeoutMs() - (clock.monotonicMs() - startedMs)),
+    maxPayloadBytes: parts.maxPayloadBytes(),
+    userAgent: parts.userAgent,
+    signal,
+  });
+  return opened.ok ? opened : { ok: false, kind: connectFailure(opened), message: opened.message };
+}
+
+export function connectFailure(failure: DialFailure | GuardRefusal): ConnectFailure {
+  switch (failure.code) {
+    case "dns-missing":
+      return "dns-not-found";
+    case "dns-temporary":
+      return "dns-temporary";
+    case "certificate":
+      return "certificate";
+    case "not-a-websocket":
+      return "not-websocket";
+    case "refused":
+      return "refused";
+    case "timeout":
+      return "timeout";
+    case "http-status":
+      return answerFailure("status" in failure ? (failure.status ?? 0) : 0);
+    case "bad-url":
+    case "bad-scheme":
+    case "has-userinfo":
+    case "address-not-allowed":
+      return "blocked-address";
+    default:
+      return "other";
+  }
+}
+
+const answerFailure = (status: number): ConnectFailure =>
+  status === 429 ? "too-many-requests" : status >= 500 ? "server-error" : "other";
+
+export interface LinkTimes {
+  readonly pingMs: number;
+  readonly silentMs: number;
+  /** A relay that takes nothing of what we send is given up when this much waits. */
+  readonly maxUnsentBytes: number;
+}
+
+interface LinkHooks {
+  message(message: RelayMessage): void;
+  bytes(direction: "in" | "out", count: number): void;
+  /** Once, however it ended, with the time since the last frame; not after `close()`. */
+  closed(silentMs: number): void;
+}
+
+/** One open WebSocket: frames, bytes counted, pings. A link that we ourselves do not read is not called silent. */
+export class Link {
+  readonly #socket: WebSocket;
+  readonly #clock: Clock;
+  readonly #times: LinkTimes;
+  readonly #hooks: LinkHooks;
+  /** The last frame, or the moment at which we began to read again. */
+  #heardMs: number;
+  #frameMs: number;
+  #pingedMs: number;
+  #paused = false;
+  #ended = false;
+  #cancelPing: () => void = () => undefined;
+
+  constructor(socket: WebSocket, clock: Clock, times: LinkTimes, hooks: LinkHooks) {
+    this.#socket = socket;
+    this.#clock = clock;
+    this.#times = times;
+    this.#hooks = hooks;
+    this.#heardMs = clock.monotonicMs();
+    this.#frameMs = this.#heardMs;
+    this.#pingedMs = this.#heardMs;
+    socket.on("message", (data: RawData, isBinary: boolean) => this.#onFrame(data, isBinary));
+    socket.on("pong", () => this.#heard());
+    // `ws` has answered already: answers nobody reads pile up like everything else (threats.md row 36).
+    socket.on("ping", () => {
+      this.#heard();
+      this.#endIfUnread();
+    });
+    socket.on("close", () => this.#end());
+    // A broken frame, or one above the limit: ws closes by itself, and `close` follows.
+    socket.on("error", () => socket.terminate());
+    this.#pingLater();
+  }
+
+  send(message: readonly unknown[]): void {
+    this.sendText(JSON.stringify(message));
+  }
+
+  /** A message that is text already: an event as it was stored. */
+  sendText(text: string): void {
+    if (this.#ended) return;
+    this.#hooks.bytes("out", text.length);
+    this.#socket.send(text);
+    this.#endIfUnread();
+  }
+
+  #endIfUnread(): void {
+    if (this.#socket.bufferedAmount > this.#times.maxUnsentBytes) this.#end();
+  }
+
+  pause(): void {
+    if (this.#paused || this.#ended) return;
+    this.#paused = true;
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#paused || this.#ended) return;
+    this.#paused = false;
+    this.#heardMs = this.#clock.monotonicMs();
+    this.#socket.resume();
+  }
+
+  /** Closes without telling `closed`. */
+  close(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#cancelPing();
+    // A paused socket would never see the answer to its close frame.
+    this.#socket.resume();
+    this.#socket.close();
+    this.#clock.after(2_000, () => this.#socket.terminate());
+  }
+
+  #onFrame(data: RawData, isBinary: boolean): void {
+    if (this.#ended) return;
+    this.#heard();
+    const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer);
+    this.#hooks.bytes("in", bytes.length);
+    const message = isBinary ? undefined : parseRelayFrame(bytes);
+    if (message) this.#hooks.message(message);
+  }
+
+  #heard(): void {
+    this.#heardMs = this.#clock.monotonicMs();
+    this.#frameMs = this.#heardMs;
+  }
+
+  /** Looks again when a ping is due, or when the relay will have been silent for too long, whichever comes first. */
+  #pingLater(): void {
+    const { pingMs, silentMs } = this.#times;
+    const nowMs = this.#clock.monotonicMs();
+    const pingDueMs = this.#pingedMs + pingMs;
+    const dueMs = this.#paused ? pingDueMs : Math.min(pingDueMs, this.#heardMs + silentMs);
+    this.#cancelPing = this.#clock.after(Math.max(0, dueMs - nowMs), () => {
+      if (this.#ended) return;
+      const laterMs = this.#clock.monotonicMs();
+      // A look that comes far too late: we stood still, and what the relay said may wait in the socket.
+      if (laterMs - dueMs > pingMs) this.#heardMs = laterMs;
+      if (!this.#paused && laterMs - this.#heardMs >= silentMs) {
+        this.#end();
+        return;
+      }
+      if (laterMs >= pingDueMs) {
+        this.#pingedMs = laterMs;
+        this.#socket.ping();
+      }
+      this.#pingLater();
+    });
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#cancelPing();
+    this.#socket.terminate();
+    this.#hooks.closed(this.#clock.monotonicMs() - this.#frameMs);
+  }
+}
+
+/** What relays say to a client. */
+export type RelayMessage =
+  | { readonly type: "EVENT"; readonly subscription: string; readonly event: unknown }
+  | { readonly type: "EOSE"; readonly subscription: string }
+  | { readonly type: "CLOSED"; readonly subscription: string; readonly text: string }
+  | { readonly type: "NOTICE"; readonly text: string }
+  | { readonly type: "AUTH"; readonly challenge: string }
+  | { readonly type: "OK"; readonly id: string; readonly ok: boolean; readonly text: string }
+  | { readonly type: "NEG-MSG"; readonly subscription: string; readonly message: Uint8Array }
+  | { readonly type: "NEG-ERR"; readonly subscription: string; readonly text: string };
+
+const maxChallengeChars = 1_000;
+const evenHex = /^(?:[0-9a-f]{2})+$/i;
+
+/** A relay we follow is a stranger too: what would keep the parser busy is not parsed (threats.md row 37). */
+export function parseRelayFrame(frame: Buffer): RelayMessage | undefined {
+  if (frameFault(frame, usualFrameBounds) !== undefined) return undefined;
+  return parseRelayMessage(frame.toString("utf8"));
+}
+
+export function parseRelayMessage(data: string): RelayMessage | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(value)) return undefined;
+  const [verb, first, second, third] = value as unknown[];
+  const text = (item: unknown): string => (typeof item === "string" ? item : "");
+  if (typeof first !== "string") return undefined;
+  switch (verb) {
+    case "EVENT":
+      return { type: "EVENT", subscription: first, event: second };
+    case "EOSE":
+      return { type: "EOSE", subscription: first };
+    case "CLOSED":
+      return { type: "CLOSED", subscription: first, text: text(second) };
+    case "NOTICE":
+      return { type: "NOTICE", text: first };
+    case "AUTH":
+      return first.length <= maxChallengeChars ? { type: "AUTH", challenge: first } : undefined;
+    case "OK":
+      return { type: "OK", id: first, ok: second === true, text: text(third) };
+    case "NEG-MSG":
+      if (!evenHex.test(text(second))) return { type: "NEG-ERR", subscription: first, text: "invalid: not hex" };
+      return { type: "NEG-MSG", subscription: first, message: Buffer.from(text(second), "hex") };
+    case "NEG-ERR":
+      return { type: "NEG-ERR", subscription: first, text: text(second) };
+    default:
+      return undefined;
+  }
+}
+
+const maxBodyBytes = 256 * 1024;
+const idleMs = 5_000;
+
+/** A relay that says nothing about its limits, or nonsense, has told us nothing: the usual limits stand. */
+export async function lookUpLimits(url: RelayUrl, parts: DialParts, signal: AbortSignal): Promise<RelayLimits> {
+  const checked = await guardUrl(url.replace(/^ws/, "http"), { resolve: parts.resolve, reach: parts.reach() });
+  if (!checked.ok) return {};
+  const answer = await httpRequest(checked.url, {
+    clock: parts.clock,
+    totalMs: parts.dialTimeoutMs(),
+    idleMs,
+    maxBodyBytes,
+    headers: { accept: "application/nostr+json", "user-agent": parts.userAgent },
+    signal,
+  });
+  if (!answer.ok || answer.status !== 200) return {};
+  try {
+    return limitsOf(JSON.parse(answer.body.toString("utf8")));
+  } catch {
+    return {};
+  }
+}
+
+/** A limit of zero or below would stop all work: whoever writes that does not mean it. */
+function limit(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : undefined;
+}
+
+export function limitsOf(information: unknown): RelayLimits {
+  const stated = (information as { limitation?: unknown } | null)?.limitation;
+  if (typeof stated !== "object" || stated === null) return {};
+  const given = stated as Record<string, unknown>;
+  const named: Record<keyof RelayLimits, number | undefined> = {
+    maxMessageBytes: limit(given.max_message_length),
+    maxSubscriptions: limit(given.max_subscriptions),
+    maxFilters: limit(given.max_filters),
+    maxLimit: limit(given.max_limit),
+    maxFilterValues: limit(given.max_filter_values),
+  };
+  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined));
+}
