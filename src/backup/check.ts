@@ -6,7 +6,7 @@ import { join, relative } from "node:path";
 import { ifPresent } from "../base/durable-files.js";
 import { type CatalogueRow, catalogueRows, isReleased, repositoryKey } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
-import { readRefFiles } from "../git/ref-files.js";
+import { readRefFiles } from "../git/repository-files.js";
 import type { Git } from "../git/run.js";
 import { governingState, refDifferences } from "../operator/repositories.js";
 import { openLmdbStore } from "../store/lmdb/open.js";

@@ -1,15 +1,14 @@
 // What a repository has, told from memory (mechanisms.md, "Advertisement and ls-refs from memory"): the answers of
-// `info/refs` in protocol v0, v1 and v2, for fetching and for pushing. The capabilities are those of the installed git,
-// asked once at start. Built once for each table and service, then sent as it is.
+// `info/refs` in protocol v0, v1 and v2, for fetching and for pushing, and of protocol v2's `ls-refs`. The capabilities are
+// those of the installed git, asked once at start. An answer is built once for each table, then sent as it is.
 
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Oid } from "../nostr/ids.js";
-import { encodePkt, flushPkt, lineOf, readAllPkts } from "./pkt-line.js";
+import { encodePkt, flushPkt, lineOf, type Pkt, readAllPkts } from "./pkt-line.js";
+import type { RefTable } from "./ref-tables.js";
 import { createRepositoryFiles } from "./repository-files.js";
 import type { Git } from "./run.js";
-import { TableAnswers } from "./table-answers.js";
-import type { RefTable } from "./types.js";
 
 export type GitService = "git-upload-pack" | "git-receive-pack";
 export type ProtocolVersion = 0 | 1 | 2;
@@ -39,7 +38,7 @@ export async function askCapabilities(git: Git): Promise<Capabilities> {
   }
 }
 
-export function capabilitiesFrom(v0: Buffer, v2: Buffer, version: string): Capabilities {
+function capabilitiesFrom(v0: Buffer, v2: Buffer, version: string): Capabilities {
   const [first] = readAllPkts(v0);
   const text = first?.type === "data" ? lineOf(first.payload) : "";
   const tokens = text
@@ -58,7 +57,7 @@ export function capabilitiesFrom(v0: Buffer, v2: Buffer, version: string): Capab
 const absent = "0".repeat(40);
 
 export class Advertiser {
-  readonly #answers = new TableAnswers(4);
+  readonly #answers = new RefAnswerCache(4);
   readonly #v2: Buffer;
 
   constructor(readonly capabilities: Capabilities) {
@@ -105,3 +104,96 @@ function uploadLines({ refs, head }: RefTable): string[] {
 }
 
 const receiveLines = ({ refs }: RefTable): string[] => [...refs].map(([name, { oid }]) => `${oid} ${name}`);
+
+interface LsRefsRequest {
+  readonly symrefs: boolean;
+  readonly peel: boolean;
+  readonly unborn: boolean;
+  readonly prefixes: readonly string[];
+}
+
+/** Prefixes only save bytes: with more than this we answer everything, as the protocol allows. */
+const maxPrefixes = 256;
+
+/** The command a v2 request names. */
+export function v2Command(pkts: readonly Pkt[]): string | undefined {
+  const [first] = pkts;
+  if (first?.type !== "data") return undefined;
+  return /^command=([a-z-]{1,32})$/.exec(lineOf(first.payload))?.[1];
+}
+
+/** Undefined when it is not exactly one well-formed ls-refs request. */
+export function parseLsRefs(pkts: readonly Pkt[]): LsRefsRequest | undefined {
+  const lines = pkts.map((pkt) => (pkt.type === "data" ? lineOf(pkt.payload) : pkt.type));
+  if (pkts.at(-1)?.type !== "flush" || pkts.slice(0, -1).some(({ type }) => type === "flush")) return undefined;
+  const divider = pkts.findIndex(({ type }) => type === "delimiter");
+  const args = divider < 0 ? [] : lines.slice(divider + 1, -1);
+  const settings = lines.slice(1, divider < 0 ? -1 : divider);
+  if (settings.some((line) => line.startsWith("object-format=") && line !== "object-format=sha1")) return undefined;
+  const prefixes = args.filter((arg) => arg.startsWith("ref-prefix ")).map((arg) => arg.slice("ref-prefix ".length));
+  const flags = args.filter((arg) => !arg.startsWith("ref-prefix "));
+  if (flags.some((flag) => flag !== "peel" && flag !== "symrefs" && flag !== "unborn")) return undefined;
+  return {
+    symrefs: flags.includes("symrefs"),
+    peel: flags.includes("peel"),
+    unborn: flags.includes("unborn"),
+    prefixes: prefixes.length > maxPrefixes ? [] : prefixes,
+  };
+}
+
+function answerLsRefs({ refs, head }: RefTable, request: LsRefsRequest): Buffer {
+  const { prefixes, symrefs, peel, unborn } = request;
+  const isWanted = (name: string): boolean =>
+    prefixes.length === 0 || prefixes.some((prefix) => name.startsWith(prefix));
+  const lines: Buffer[] = [];
+  const target = symrefs ? ` symref-target:${head}` : "";
+  const headValue = refs.get(head);
+  if (isWanted("HEAD")) {
+    if (headValue) lines.push(encodePkt(`${headValue.oid} HEAD${target}\n`));
+    else if (unborn && symrefs) lines.push(encodePkt(`unborn HEAD${target}\n`));
+  }
+  for (const [name, { oid, peeled }] of refs) {
+    if (isWanted(name)) lines.push(encodePkt(`${oid} ${name}${peel && peeled ? ` peeled:${peeled}` : ""}\n`));
+  }
+  return Buffer.concat([...lines, flushPkt]);
+}
+
+/** Longer requests are rare and not worth keeping as keys. */
+const maxKeptRequestBytes = 2_048;
+
+/** Clones of one repository all send the same bytes: the answer is kept under them. */
+export class LsRefsAnswers {
+  readonly #answers = new RefAnswerCache(8);
+
+  /** Undefined when the request is not well formed. */
+  answer(table: RefTable, body: Buffer, pkts: () => readonly Pkt[]): Buffer | undefined {
+    const build = (): Buffer | undefined => {
+      const request = parseLsRefs(pkts());
+      return request && answerLsRefs(table, request);
+    };
+    if (body.length > maxKeptRequestBytes) return build();
+    return this.#answers.get(table, body.toString("latin1"), build);
+  }
+}
+
+export const isLsRefs = (body: Buffer): boolean => lsRefsStart.test(body.toString("latin1", 0, 32));
+const lsRefsStart = /^00(?:13command=ls-refs|14command=ls-refs\n)/;
+
+/** Answers built from a ref table, kept with it: they go when the table goes, so they can never be stale. */
+class RefAnswerCache {
+  readonly #byTable = new WeakMap<RefTable, Map<string, Buffer>>();
+
+  constructor(readonly maxPerTable: number) {}
+
+  get<Built extends Buffer | undefined>(table: RefTable, key: string, build: () => Built): Buffer | Built {
+    const answers = this.#byTable.get(table) ?? new Map<string, Buffer>();
+    this.#byTable.set(table, answers);
+    const kept = answers.get(key);
+    if (kept) return kept;
+    const built = build();
+    if (!built) return built;
+    if (answers.size >= this.maxPerTable) answers.clear();
+    answers.set(key, built);
+    return built;
+  }
+}

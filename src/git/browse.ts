@@ -8,7 +8,7 @@ import type { Oid } from "../nostr/ids.js";
 import type { GitRepository } from "./repository.js";
 import { checkedOid, type GitCall } from "./run.js";
 
-export interface CommitSummary {
+interface CommitSummary {
   readonly oid: string;
   readonly author: string;
   /** Seconds, as its author claims. */
@@ -52,9 +52,7 @@ const readmeNames = [
 ];
 const isMarkdown = (name: string): boolean => /\.(?:md|markdown)$/i.test(name);
 
-export type BrowseResult =
-  | { readonly ok: true; readonly view: CommitView }
-  | { readonly ok: false; readonly code: "busy" };
+type BrowseResult = { readonly ok: true; readonly view: CommitView } | { readonly ok: false; readonly code: "busy" };
 
 export class Browser {
   readonly #views = new Map<string, Promise<CommitView>>();

@@ -5,7 +5,7 @@ import { compareNewestFirst } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { decidePush } from "./decide-push.js";
-import type { CandidateState, PushAuthority, PushCommand, PushDecision } from "./types.js";
+import type { CandidateState, PushAuthority, PushCommand, PushDecision } from "./push-types.js";
 
 const oid = (digit: string): Oid => digit.repeat(40) as Oid;
 const eventId = (digit: string): EventId => digit.repeat(64) as EventId;

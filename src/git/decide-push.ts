@@ -9,14 +9,18 @@ import type { RefName } from "../nostr/ref-name.js";
 import type {
   CandidateState,
   CommandVerdict,
+  PackBudgets,
   PushAuthority,
   PushCommand,
   PushDecision,
   PushRefusalCode,
+  PushResult,
+  Refused,
   StateStamp,
-} from "./types.js";
+} from "./push-types.js";
+import type { RefUpdate } from "./repository-refs.js";
 
-export interface PushFacts {
+interface PushFacts {
   readonly commands: readonly PushCommand[];
   readonly atomic: boolean;
   readonly authority: PushAuthority;
@@ -268,4 +272,50 @@ function decideNostrRef(command: PushCommand, { authority, current }: PushFacts)
     "nostr-other-tip",
     `the c tag of that event ${wanted}, not ${short(command.new)}: push that commit`,
   );
+}
+
+// ---- what the verdicts add up to: for the pusher, for the refs, for the pack -------------------------------------
+
+export const refuseAll = (commands: readonly PushCommand[], { code, reason }: Refused): CommandVerdict[] =>
+  commands.map((command) => ({ command, ok: false, code, reason }));
+
+export function resultOf(verdicts: readonly CommandVerdict[], extra: Partial<PushResult> = {}): PushResult {
+  const failing = verdicts.find((verdict) => !verdict.ok);
+  return {
+    unpack: "ok",
+    code: failing && !failing.ok ? failing.code : "ok",
+    verdicts,
+    messages: [],
+    ...extra,
+  };
+}
+
+export function updatesOf({ verdicts }: PushDecision): RefUpdate[] {
+  return verdicts.flatMap((verdict) =>
+    verdict.ok && verdict.effect === "move" ? [{ ref: verdict.command.ref, to: verdict.command.new }] : [],
+  );
+}
+
+/** The same commands with the same effects, under the same state. */
+export function isSamePlan(a: PushDecision, b: PushDecision): boolean {
+  const plan = ({ verdicts, candidate }: PushDecision): string =>
+    JSON.stringify([candidate?.id, verdicts.map((verdict) => (verdict.ok ? verdict.effect : "refused"))]);
+  return plan(a) === plan(b);
+}
+
+/** What the pack may have, by the tightest of all limits, and why that one holds. */
+export function packBudgetsFor(
+  authority: PushAuthority,
+  { verdicts }: PushDecision,
+  budgets: PackBudgets,
+): PackBudgets & { readonly why: string } {
+  const onlyPlaceholders = verdicts.every((verdict) => !verdict.ok || verdict.effect !== "move");
+  const limits = [{ maxBytes: budgets.maxPackBytes, reason: "" }];
+  if (authority.quota) limits.push(authority.quota);
+  if (onlyPlaceholders && authority.unclaimed.ok) {
+    const reason = "data for an event this server does not know yet: publish the event first";
+    limits.push({ maxBytes: authority.unclaimed.maxBytes, reason });
+  }
+  const tightest = limits.reduce((a, b) => (b.maxBytes < a.maxBytes ? b : a));
+  return { ...budgets, maxPackBytes: Math.max(0, tightest.maxBytes), why: tightest.reason };
 }

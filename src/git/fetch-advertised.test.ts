@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parseLsRefs, v2Command } from "./advertisement.js";
 import { lsRefsQuestion, readAdvertisement, readLsRefs } from "./fetch-advertised.js";
 import { reasonIn } from "./fetch-remote.js";
-import { parseLsRefs, v2Command } from "./ls-refs.js";
 import { encodePkt, flushPkt, readAllPkts } from "./pkt-line.js";
 
 const a = "a".repeat(40);

@@ -11,7 +11,7 @@ export interface RemoteRefs {
   readonly refs: ReadonlyMap<string, Oid>;
 }
 
-export type RemoteAdvertisement =
+type RemoteAdvertisement =
   /** Refs came with it. */
   | ({ readonly type: "refs" } & RemoteRefs)
   /** Protocol 2: refs are told to those who ask with `ls-refs`. */

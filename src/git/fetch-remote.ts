@@ -3,18 +3,18 @@
 // rows 4 and 7). Takes a GuardedUrl only: git dials the checked address and follows no redirect. Sets no ref. Whatever
 // goes wrong, the quarantine goes, and the process group with it.
 
-import { open, readdir } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
-import { ifPresent } from "../base/durable-files.js";
+import { ifPresent, removeAll } from "../base/durable-files.js";
 import { curlResolveEntry, type GuardedUrl } from "../net/guard.js";
 import type { Oid } from "../nostr/ids.js";
-import { reachedBy } from "./copy-objects.js";
-import { makeScratch } from "./fetch-scratch.js";
 import { missingObjects } from "./objects.js";
-import type { QuarantineDirectory } from "./quarantine.js";
+import { type QuarantineDirectory, reachedBy } from "./quarantine.js";
+import type { RefTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
-import { bytesBelow } from "./repository-files.js";
+import { bytesBelow, repositoryConfig } from "./repository-files.js";
 import { checkedOid, type Git, GitError, toleratedFaults } from "./run.js";
 
 export interface RemoteFetchLimits {
@@ -27,7 +27,7 @@ export interface RemoteFetchLimits {
   readonly gitMemoryBytes: number;
 }
 
-export interface RemoteFetch {
+interface RemoteFetch {
   readonly git: Git;
   readonly clock: Clock;
   readonly repository: GitRepository;
@@ -41,9 +41,9 @@ export interface RemoteFetch {
   readonly signal: AbortSignal;
 }
 
-export type RemoteFetchFailure = "timeout" | "too-large" | "aborted" | "bad-objects" | "fetch-failed";
+type RemoteFetchFailure = "timeout" | "too-large" | "aborted" | "bad-objects" | "fetch-failed";
 
-export type RemoteFetchResult = { readonly bytes: number } & (
+type RemoteFetchResult = { readonly bytes: number } & (
   | { readonly outcome: "arrived" }
   /** "not our ref" or "unadvertised object": the server lacks, or does not give, one of the ids. */
   | { readonly outcome: "refused" }
@@ -252,4 +252,28 @@ async function objectsAnnounced(path: string): Promise<number> {
   } finally {
     await file.close();
   }
+}
+
+/** More haves cost more than they save. */
+const maxRefs = 2_000;
+
+interface ScratchDirectory {
+  readonly directory: string;
+  drop(): Promise<void>;
+}
+
+/**
+ * The git-dir the fetch runs in: made for this one fetch, gone after it. Never the repository's own: git honours its
+ * config, and a planted `url.….insteadOf` or `http.proxy` would rewrite the checked URL (mechanisms.md, "Fetch for
+ * hunting"). The repository's refs are copied in as text, so that git asks only for what is new.
+ */
+async function makeScratch(root: string, known: RefTable | undefined): Promise<ScratchDirectory> {
+  const directory = join(root, `fetch-${randomBytes(8).toString("hex")}`);
+  await mkdir(join(directory, "refs"), { recursive: true, mode: 0o700 });
+  await mkdir(join(directory, "objects"));
+  await writeFile(join(directory, "HEAD"), "ref: refs/heads/none\n");
+  await writeFile(join(directory, "config"), repositoryConfig);
+  const lines = known ? [...known.refs].slice(0, maxRefs).map(([ref, { oid }]) => `${oid} ${ref}\n`) : [];
+  await writeFile(join(directory, "packed-refs"), lines.join(""));
+  return { directory, drop: () => removeAll(directory) };
 }

@@ -1,11 +1,15 @@
 // What is wrong with a repository on disk: things planted in it (threats.md row 8), objects that are damaged or missing.
-// Looks and tells. Repairs nothing but the config, which is ours and which the next git would obey.
+// Repairs two things: the config, which is ours and which the next git would obey, and packs that cannot be read and that
+// nothing needs any more. Bringing objects back is the hunt's work.
 
-import { lstat, readdir, readFile } from "node:fs/promises";
+import { link, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { ifPresent, replaceFile } from "../base/durable-files.js";
-import type { ObjectPlace } from "./objects.js";
+import { ifPresent, replaceFile, syncPath } from "../base/durable-files.js";
+import type { Oid } from "../nostr/ids.js";
+import { missingObjects, type ObjectPlace } from "./objects.js";
+import type { QuarantineDirectory } from "./quarantine.js";
 import { identifierFile, repositoryConfig, unclaimedFolder } from "./repository-files.js";
+import { type Git, GitError } from "./run.js";
 
 const expectedEntries = new Set([
   "HEAD",
@@ -62,4 +66,43 @@ async function symbolicLinks(folder: string): Promise<string[]> {
     else if (entry.isDirectory()) found.push(...(await symbolicLinks(path)));
   }
   return found;
+}
+
+const packFolder = "objects/pack";
+
+async function isDamaged(git: Git, directory: string, pack: string): Promise<boolean> {
+  const result = await git.run(["verify-pack", join(directory, packFolder, `${pack}.idx`)], { directory });
+  if (result.code === undefined) throw new GitError("verify-pack", result);
+  return result.code !== 0;
+}
+
+/**
+ * Removes packs whose bytes no longer are what was written (threats.md, Faults), if everything the refs reach is whole
+ * without them: until then they hold what can still be read. `trial`: an empty object directory, to see what is whole
+ * without the damaged packs. True: no damaged pack is left.
+ */
+export async function dropDamagedPacks(trial: QuarantineDirectory, tips: readonly Oid[]): Promise<boolean> {
+  const { git, repositoryDirectory: directory } = trial;
+  const folder = join(directory, packFolder);
+  const names = await readdir(folder);
+  const damaged = new Set<string>();
+  for (const name of names.filter((one) => one.endsWith(".idx"))) {
+    const pack = name.slice(0, -".idx".length);
+    if (await isDamaged(git, directory, pack)) damaged.add(pack);
+  }
+  if (damaged.size === 0) return true;
+  const isOfDamaged = (name: string): boolean => damaged.has(name.replace(/\..*$/, ""));
+  await mkdir(join(trial.directory, "pack"), { recursive: true });
+  for (const name of names) {
+    const isSound = name.startsWith("pack-") && !isOfDamaged(name);
+    if (isSound) await link(join(folder, name), join(trial.directory, "pack", name));
+  }
+  const place = { git, directory, env: trial.aloneEnvironment };
+  if ((await missingObjects(place, tips, { deep: true })).size > 0) return false;
+  // The index over all packs names them too; then each one's index, without which git does not see a pack.
+  const going = names.filter((name) => isOfDamaged(name) || name.startsWith("multi-pack-index"));
+  const order = (name: string): number => (name.startsWith("multi") ? 0 : name.endsWith(".idx") ? 1 : 2);
+  for (const name of going.sort((a, b) => order(a) - order(b))) await rm(join(folder, name), { force: true });
+  await syncPath(folder);
+  return true;
 }

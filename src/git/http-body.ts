@@ -7,7 +7,6 @@ import { createGunzip } from "node:zlib";
 import type { HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import { GatheredBytes } from "../base/gathered-bytes.js";
-import { Pace } from "./pace.js";
 
 export class BodyTooLargeError extends Error {
   override readonly name = "BodyTooLargeError";
@@ -191,7 +190,7 @@ export class BodyReader {
 }
 
 /** Who holds a place that others wait for must go on: after so long with one chunk it is given to them. */
-export interface GiveWay {
+interface GiveWay {
   readonly afterMs: number;
   readonly isAskedFor: () => boolean;
 }
@@ -208,7 +207,7 @@ export function writeChunk(
   return new Promise((resolve) => {
     const settle = (ok: boolean): void => {
       cancel();
-      cancelGivingWay();
+      cancelInUse();
       response.removeListener("close", onClose);
       resolve(ok);
     };
@@ -218,12 +217,45 @@ export function writeChunk(
       settle(false);
     };
     const cancel = clock.after(idleMs, giveUp);
-    let cancelGivingWay = (): void => undefined;
+    let cancelInUse = (): void => undefined;
     const look = ({ afterMs, isAskedFor }: GiveWay): void => {
-      cancelGivingWay = clock.after(afterMs, () => (isAskedFor() ? giveUp() : look({ afterMs, isAskedFor })));
+      cancelInUse = clock.after(afterMs, () => (isAskedFor() ? giveUp() : look({ afterMs, isAskedFor })));
     };
     if (giveWay) look(giveWay);
     response.once("close", onClose);
     response.write(chunk, (error) => settle(!error));
   });
+}
+
+/** A modem of 1990 does more. */
+const minBytesPerSecond = 1_000;
+
+/**
+ * Whether a peer keeps a minimum rate (threats.md rows 41 to 43). Judged over the time the peer let us wait, so that our
+ * own slowness is never its fault.
+ */
+export class Pace {
+  #waitedMs = 0;
+  #bytes = 0;
+
+  constructor(
+    readonly windowMs: number,
+    readonly bytesPerSecond = minBytesPerSecond,
+  ) {}
+
+  /** Until it is judged again, if nothing comes. */
+  get leftMs(): number {
+    return this.windowMs - this.#waitedMs;
+  }
+
+  /** We waited so long and got so much. False: over the last window it was too slow. */
+  took(waitedMs: number, bytes: number): boolean {
+    this.#waitedMs += waitedMs;
+    this.#bytes += bytes;
+    if (this.#waitedMs < this.windowMs) return true;
+    const isQuick = this.#bytes * 1_000 >= this.bytesPerSecond * this.#waitedMs;
+    this.#waitedMs = 0;
+    this.#bytes = 0;
+    return isQuick;
+  }
 }

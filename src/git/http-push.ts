@@ -1,16 +1,18 @@
 // `POST git-receive-pack` over HTTP: reads the commands, lets receive.ts do the push, and answers so that git can print
 // why (git-http.md, Push 1, 5 and 8). A refused body is read to its end first: a report that comes earlier is not read.
+// The answer is HTTP 200 and a report framed by the client's own capabilities: exactly one line for each command, and human
+// words on band 2. While we work, something goes out every few seconds, because clients give up after 15 s of silence.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Turns } from "../base/budget/turns.js";
+import type { Clock } from "../base/clock.js";
+import { refuseAll, resultOf } from "./decide-push.js";
 import { BodyBrokenError, type BodyReader } from "./http-body.js";
-import { busy, type FoundRepository, type GitHttpOptions, type Outcome, refuse } from "./http-types.js";
+import { busy, type FoundRepository, type GitHttpOptions, refuse, type UntimedOperation } from "./http-types.js";
+import { encodeBand, encodePkt, flushPkt } from "./pkt-line.js";
 import { type PushCapabilities, PushHeadParser } from "./push-commands.js";
-import type { PushHooks, PushResult } from "./push-hooks.js";
-import { PushResponder } from "./push-report.js";
-import { refuseAll, resultOf } from "./push-verdicts.js";
+import type { CommandVerdict, PushHooks, PushRefusalCode, PushResult } from "./push-types.js";
 import { receivePush } from "./receive.js";
-import type { PushRefusalCode } from "./types.js";
 
 const overBudgetGraceMs = 1_000;
 
@@ -32,7 +34,7 @@ export class PushEndpoint {
     body: BodyReader,
     found: FoundRepository,
     signal: AbortSignal,
-  ): Promise<Outcome> {
+  ): Promise<UntimedOperation> {
     const ip = this.options.ipOf(request);
     const parser = new PushHeadParser(this.options.limits.pushHead);
     response.setHeader("Content-Type", "application/x-git-receive-pack-result");
@@ -69,7 +71,7 @@ export class PushEndpoint {
       readonly ip: string;
       readonly signal: AbortSignal;
     },
-  ): Promise<Outcome> {
+  ): Promise<UntimedOperation> {
     const { repositories, budgets, limits } = this.options;
     const faulted = (fault: unknown): PushResult => {
       if (fault instanceof BodyBrokenError || push.signal.aborted) throw fault;
@@ -120,7 +122,7 @@ export class PushEndpoint {
     capabilities: PushCapabilities,
     code: PushRefusalCode,
     reason: string,
-  ): Promise<Outcome> {
+  ): Promise<UntimedOperation> {
     if (!(await body.drain())) this.#cutSoon(response);
     const outcome = { operation: "push", status: "refused", code, bytesIn: body.bytes } as const;
     if (!capabilities.reportStatus) {
@@ -138,5 +140,84 @@ export class PushEndpoint {
     // Otherwise Node closes at once where the client asked for that, and the system drops an answer nobody has read.
     response.shouldKeepAlive = true;
     this.options.clock.after(overBudgetGraceMs, () => socket.destroy());
+  }
+}
+
+const maxHumanLines = 8;
+
+interface PushReport {
+  /** "ok" or why the objects were not taken. */
+  readonly unpack: string;
+  readonly verdicts: readonly CommandVerdict[];
+  /** More to tell the person who pushes. */
+  readonly messages: readonly string[];
+}
+
+/** One line of printable text: what others wrote must not frame our answer (threats.md row 5). */
+const oneLine = (text: string): string => text.replace(/[\x00-\x1f\x7f]+/g, " ").slice(0, 500);
+
+export function reportBody(report: PushReport, capabilities: PushCapabilities): Buffer {
+  if (!capabilities.reportStatus) return Buffer.alloc(0);
+  const plain = Buffer.concat([
+    encodePkt(`unpack ${oneLine(report.unpack)}\n`),
+    ...report.verdicts.map((verdict) =>
+      encodePkt(verdict.ok ? `ok ${verdict.command.ref}\n` : `ng ${verdict.command.ref} ${oneLine(verdict.reason)}\n`),
+    ),
+    flushPkt,
+  ]);
+  const reasons = report.verdicts.flatMap((verdict) => (verdict.ok ? [] : [verdict.reason]));
+  if (capabilities.sideBand) {
+    const human = [...new Set([...reasons.slice(0, maxHumanLines), ...report.messages])];
+    return Buffer.concat([...human.map((line) => encodeBand(2, `${oneLine(line)}\n`)), encodeBand(1, plain), flushPkt]);
+  }
+  const [reason] = report.unpack === "ok" ? reasons : [report.unpack];
+  if (reason === undefined) return plain;
+  return Buffer.concat([encodePkt(`ERR authorisation failed: ${oneLine(reason)}\n`), plain]);
+}
+
+/** Owns the response of a push from the end of its body to the report. */
+export class PushResponder {
+  #stopProgress: (() => void) | undefined;
+  #hasBegun = false;
+
+  constructor(
+    readonly response: ServerResponse,
+    readonly capabilities: PushCapabilities,
+    readonly clock: Clock,
+    readonly progressMs: number,
+  ) {}
+
+  /** From now on the client hears from us. */
+  begin(): void {
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
+    if (!this.capabilities.sideBand) {
+      this.response.flushHeaders();
+      return;
+    }
+    const tick = (): void => {
+      // `quiet` asks for no words: an empty packet on band 1 is only a sign of life.
+      const sign = this.capabilities.quiet ? encodeBand(1, "") : encodeBand(2, "still working on it\n");
+      if (!this.response.destroyed) this.response.write(sign);
+      this.#stopProgress = this.clock.after(this.progressMs, tick);
+    };
+    this.#stopProgress = this.clock.after(this.progressMs, tick);
+  }
+
+  stop(): void {
+    this.#stopProgress?.();
+    this.#stopProgress = undefined;
+  }
+
+  /** Resolves with the number of bytes when the report is handed to the socket. */
+  async end(report: PushReport): Promise<number> {
+    this.stop();
+    const body = reportBody(report, this.capabilities);
+    if (this.response.destroyed) return 0;
+    await new Promise<void>((resolve) => {
+      this.response.once("close", resolve);
+      this.response.end(body, () => resolve());
+    });
+    return body.length;
   }
 }

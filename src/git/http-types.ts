@@ -8,9 +8,8 @@ import type { Clock } from "../base/clock.js";
 import type { Npub, RepositoryAddress, RepositoryArea } from "./address.js";
 import type { Capabilities } from "./advertisement.js";
 import { defaultHeadLimits, type PushHeadLimits } from "./push-commands.js";
-import type { PushHooks } from "./push-hooks.js";
+import type { PackBudgets, PushHooks, PushRefusalCode } from "./push-types.js";
 import type { Repositories } from "./repositories.js";
-import type { PackBudgets, PushRefusalCode } from "./types.js";
 
 export interface FoundRepository {
   readonly address: RepositoryAddress;
@@ -93,7 +92,7 @@ export interface GitHttpOptions extends PushHooks {
 }
 
 /** An operation before its time is taken. */
-export type Outcome = Pick<GitOperation, "operation" | "status" | "bytesIn" | "bytesOut"> &
+export type UntimedOperation = Pick<GitOperation, "operation" | "status" | "bytesIn" | "bytesOut"> &
   Partial<Pick<GitOperation, "code" | "fault">>;
 
 export function noCache(response: ServerResponse): void {
@@ -107,7 +106,7 @@ export function refuse(
   statusCode: number,
   text: string,
   status: GitOperation["status"],
-): Outcome {
+): UntimedOperation {
   const body = Buffer.from(`${text}\n`);
   response.statusCode = statusCode;
   response.setHeader("Content-Type", "text/plain; charset=utf-8");
@@ -116,12 +115,12 @@ export function refuse(
   return { operation: "unknown", status, bytesIn: 0, bytesOut: body.length };
 }
 
-export function notAllowed(response: ServerResponse, allow: string): Outcome {
+export function notAllowed(response: ServerResponse, allow: string): UntimedOperation {
   response.setHeader("Allow", allow);
   return refuse(response, 405, "this method is not served here", "bad-request");
 }
 
-export function busy(response: ServerResponse, retryAfterSeconds: number): Outcome {
+export function busy(response: ServerResponse, retryAfterSeconds: number): UntimedOperation {
   response.setHeader("Retry-After", retryAfterSeconds);
   return refuse(response, 503, "too many requests at once: try again in a moment", "busy");
 }

@@ -7,7 +7,8 @@ import { ByteBudget } from "../base/budget/bytes.js";
 import { perMinute, Rates } from "../base/budget/rates.js";
 import { Turns } from "../base/budget/turns.js";
 import { type GitPath, parseGitPath } from "./address.js";
-import { Advertiser, type GitService, type ProtocolVersion } from "./advertisement.js";
+import { Advertiser, type GitService, LsRefsAnswers, type ProtocolVersion } from "./advertisement.js";
+import { FetchCache } from "./fetch-cache.js";
 import { BodyBrokenError, BodyCrowdedError, BodyReader, BodyTooLargeError, writeChunk } from "./http-body.js";
 import { PushEndpoint } from "./http-push.js";
 import {
@@ -16,19 +17,17 @@ import {
   type GitHttpOptions,
   noCache,
   notAllowed,
-  type Outcome,
   refuse,
+  type UntimedOperation,
 } from "./http-types.js";
-import { LsRefsAnswers } from "./ls-refs.js";
 import { emptyTable } from "./ref-tables.js";
-import { SharedAnswers } from "./shared-answers.js";
 import { planUpload, runUpload, type UploadParts } from "./upload.js";
 
 const isService = (text: string | null): text is GitService =>
   text === "git-upload-pack" || text === "git-receive-pack";
 
 /** Anything but exactly this is dropped: it would end up in git's environment (threats.md row 13). */
-export function protocolVersion(header: string | string[] | undefined): ProtocolVersion {
+function protocolVersion(header: string | string[] | undefined): ProtocolVersion {
   const match = typeof header === "string" ? /^version=([012])$/.exec(header) : null;
   return match ? (Number(match[1]) as ProtocolVersion) : 0;
 }
@@ -49,7 +48,7 @@ export class GitHttp {
     this.#upload = {
       limits: () => options.limits,
       limiter: new Turns(() => options.limits.fetches),
-      answers: new SharedAnswers(options.cacheDirectory, () => options.limits.maxSharedBytes, options.clock),
+      answers: new FetchCache(options.cacheDirectory, () => options.limits.maxSharedBytes, options.clock),
       lsRefs: new LsRefsAnswers(),
     };
   }
@@ -74,7 +73,7 @@ export class GitHttp {
     if (!path || path.rest === "") return false;
     const begun = this.options.clock.monotonicMs();
     const found = await this.options.lookUp(path.npub, path.identifier, path.area);
-    let outcome: Outcome;
+    let outcome: UntimedOperation;
     try {
       outcome = found
         ? await this.#serve(request, response, path, query, found)
@@ -98,7 +97,7 @@ export class GitHttp {
     { rest }: GitPath,
     query: URLSearchParams,
     found: FoundRepository,
-  ): Promise<Outcome> {
+  ): Promise<UntimedOperation> {
     noCache(response);
     if (rest === "info/refs") {
       if (request.method !== "GET" && request.method !== "HEAD") return notAllowed(response, "GET, HEAD");
@@ -126,7 +125,7 @@ export class GitHttp {
     response: ServerResponse,
     service: string | null,
     found: FoundRepository,
-  ): Promise<Outcome> {
+  ): Promise<UntimedOperation> {
     if (!isService(service)) return refuse(response, 404, "only git's smart protocol is served", "missing");
     const repository = await this.#onDisk(found);
     // Who pushes builds on what is here for good: unclaimed data counts as here for nothing.
@@ -153,10 +152,10 @@ export class GitHttp {
     body: BodyReader,
     found: FoundRepository,
     signal: AbortSignal,
-  ): Promise<Outcome> {
+  ): Promise<UntimedOperation> {
     const { clock, limits } = this.options;
     const ip = this.options.ipOf(request);
-    const turnAway = (): Outcome => {
+    const turnAway = (): UntimedOperation => {
       response.setHeader("Connection", "close");
       return { ...busy(response, limits.retryAfterSeconds), operation: "fetch", bytesIn: body.bytes };
     };

@@ -5,15 +5,26 @@ import { closeSync, existsSync, openSync, readdirSync, readlinkSync, rmSync, sta
 import { createServer, type Socket } from "node:net";
 import { dirname } from "node:path";
 import type { Readable } from "node:stream";
-import type { JobExit } from "./launcher-job.js";
 
 export const tokenBytes = 32;
+
 /** After the token: what the connection is for. */
 export type Role = "i" | "o";
+
 const maxStderrBytes = 64 * 1024;
+
 const gentleMs = 5_000;
+
 /** A connection whose token or job does not come is dropped. */
 const waitForJobMs = 10_000;
+
+export interface JobExit {
+  readonly code: number | undefined;
+  readonly signal: string | undefined;
+  readonly timedOut: boolean;
+  /** The first 64 KiB. */
+  readonly stderr: string;
+}
 
 export type ToHelper =
   | {
@@ -43,7 +54,7 @@ interface Started {
   once(event: "close", listener: (code: number | null, signal: string | null) => void): unknown;
 }
 
-export type Spawn = (
+type Spawn = (
   command: string,
   args: readonly string[],
   options: {

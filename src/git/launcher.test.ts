@@ -8,8 +8,7 @@ import { text } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { openLmdbStore } from "../store/lmdb/open.js";
-import { Launcher } from "./launcher.js";
-import { type JobLimits, LauncherError } from "./launcher-job.js";
+import { type JobLimits, Launcher, LauncherError } from "./launcher.js";
 
 const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
 const limits: JobLimits = { wallClockMs: 10_000 };

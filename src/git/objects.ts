@@ -1,10 +1,10 @@
 // Questions about objects, each answered by a handful of processes however many are asked about: which exist, of what
 // type, what a tag finally points at, and which have everything they reach (connectivity).
 
-import type { Oid } from "../nostr/ids.js";
-import { isOid } from "../nostr/ids.js";
+import { isOid, type Oid } from "../nostr/ids.js";
 import { checkedOid, type Git, type GitEnvironment, GitError } from "./run.js";
-import type { ObjectType } from "./types.js";
+
+export type ObjectType = "commit" | "tree" | "blob" | "tag";
 
 /** A repository to ask, with the environment that adds a quarantine's objects to it. */
 export interface ObjectPlace {
@@ -14,6 +14,7 @@ export interface ObjectPlace {
 }
 
 const sha1HexLength = 40;
+
 /** Bisecting for incomplete tips stops here; what is undecided then counts as missing. */
 const maxConnectivityChecks = 64;
 
@@ -49,7 +50,7 @@ async function batchCheck(place: ObjectPlace, oids: readonly Oid[], suffix: stri
   return asked.map((oid, index) => [oid, lines[index] ?? ""]);
 }
 
-export interface MissingOptions {
+interface MissingOptions {
   /** Do not take for granted that what existing refs reach is here. */
   readonly deep?: boolean;
   /** Ids that are known to exist (they came in this push): only what they reach is in question. */

@@ -7,7 +7,7 @@ import { sizeText } from "../base/size-text.js";
 import { isOid, type Oid } from "../nostr/ids.js";
 import { isRefName } from "../nostr/ref-name.js";
 import { PktError, readPkt } from "./pkt-line.js";
-import type { PushCommand } from "./types.js";
+import type { PushCommand } from "./push-types.js";
 
 export interface PushHeadLimits {
   readonly maxCommands: number;
@@ -24,7 +24,7 @@ export interface PushCapabilities {
   readonly atomic: boolean;
 }
 
-export interface PushHead {
+interface PushHead {
   readonly commands: readonly PushCommand[];
   readonly capabilities: PushCapabilities;
 }

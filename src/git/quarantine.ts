@@ -1,17 +1,23 @@
 // Objects on trial: a directory inside the repository's `objects/` into which index-pack writes, seen by nobody until
 // `migrate` (mechanisms.md, "Push without receive-pack" 3, 5, 6). Everything that came in with a refused push goes with
 // the directory.
+//
+// Data pushed for events that are not known yet (purgatory.md, Placeholder) is kept in an object directory of its own below
+// `unclaimed/<event id>`, so that it counts as here for nothing else, housekeeping does not see it, and it goes in one
+// piece. What goes in is what a pushed tip reaches, what comes out is what the event's commit reaches: bytes that
+// nothing names are never kept and never claimed (threats.md row 45).
 
 import { randomBytes } from "node:crypto";
-import { link, mkdir, readdir, rename } from "node:fs/promises";
+import { link, mkdir, readdir, readFile, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import type { Clock } from "../base/clock.js";
-import { ifPresent, removeAll, syncPath } from "../base/durable-files.js";
-import type { Oid } from "../nostr/ids.js";
-import { missingObjects, type ObjectPlace } from "./objects.js";
-import { quarantinePrefix } from "./repository-files.js";
-import type { Git, GitEnvironment } from "./run.js";
-import type { Quarantine } from "./types.js";
+import { ifPresent, makeDirectory, removeAll, replaceFile, syncPath } from "../base/durable-files.js";
+import type { EventId, Oid } from "../nostr/ids.js";
+import type { JobLimits } from "./launcher.js";
+import { missingObjects, type ObjectPlace, objectTypes } from "./objects.js";
+import { quarantinePrefix, unclaimedFolder } from "./repository-files.js";
+import { checkedOid, type Git, type GitEnvironment, GitError, toleratedFaults } from "./run.js";
 
 /** In the order in which git may see them: a pack is known by its .idx, which therefore comes last. */
 const packSuffixes = [".pack", ".rev", ".idx"] as const;
@@ -19,7 +25,8 @@ const packSuffixes = [".pack", ".rev", ".idx"] as const;
 /** git splits this variable at colons unless an entry is quoted. */
 export const alternatePath = (path: string): string => (/[":\\]/.test(path) ? JSON.stringify(path) : path);
 
-export class QuarantineDirectory implements Quarantine {
+export class QuarantineDirectory {
+  /** Bytes of pack received so far. */
   packBytes = 0;
 
   private constructor(
@@ -56,6 +63,7 @@ export class QuarantineDirectory implements Quarantine {
     return { git: this.git, directory: this.repositoryDirectory, env: this.readingEnvironment };
   }
 
+  /** Which of these are not here, or do not have everything they reach, in the repository and this quarantine together. */
   missingObjects(oids: readonly Oid[], existing?: ReadonlySet<Oid>): Promise<Set<Oid>> {
     return missingObjects(this.place, oids, existing ? { existing } : {});
   }
@@ -65,6 +73,7 @@ export class QuarantineDirectory implements Quarantine {
     return names.filter((name) => name.endsWith(".idx")).map((name) => name.slice(0, -".idx".length));
   }
 
+  /** Moves the packs into the repository, durably. */
   async migrate(): Promise<void> {
     await movePacks(join(this.directory, "pack"), join(this.repositoryDirectory, "objects/pack"), await this.#packs());
     await this.drop();
@@ -81,6 +90,7 @@ export class QuarantineDirectory implements Quarantine {
     await syncPath(folder);
   }
 
+  /** Removes everything; safe to call after migrate. */
   async drop(): Promise<void> {
     await removeAll(this.directory);
   }
@@ -96,4 +106,145 @@ async function movePacks(from: string, to: string, packs: readonly string[]): Pr
     for (const suffix of packSuffixes) await ifPresent(rename(join(from, pack + suffix), join(to, pack + suffix)));
   }
   await syncPath(to);
+}
+
+interface CopyOptions {
+  /** Objects that nobody checked yet: git's strict check is made on the way, and a fault throws. */
+  readonly strict?: boolean;
+  readonly limits?: Partial<JobLimits>;
+}
+
+/** Deltas that are there are used as they are; none is looked for, that is housekeeping's work. */
+const packArguments = ["--revs", "--stdout", "--delta-base-offset", "--window=0", "--quiet"] as const;
+
+/** Copies what some ids reach into a quarantine as one pack: pack-objects there, index-pack here. */
+export async function copyObjects(
+  from: ObjectPlace,
+  into: QuarantineDirectory,
+  oids: readonly Oid[],
+  alreadyThere: readonly Oid[],
+  { strict = false, limits = {} }: CopyOptions = {},
+): Promise<void> {
+  // pack-objects dies of an unknown id, so only what both have may be excluded.
+  const shared = [...(await objectTypes(from, alreadyThere)).keys()];
+  const lines = [...oids.map(checkedOid), "--not", ...shared.map(checkedOid)];
+  const packing = await from.git.start(["pack-objects", ...packArguments], {
+    directory: from.directory,
+    env: from.env ?? {},
+    limits,
+    stdin: true,
+  });
+  const check = strict ? [`--strict=${toleratedFaults}`] : [];
+  const indexing = await into.git.start(["index-pack", "--stdin", "--fix-thin", ...check], {
+    directory: into.repositoryDirectory,
+    env: into.writingEnvironment,
+    limits,
+    stdin: true,
+  });
+  packing.stdin?.end(`${lines.join("\n")}\n`);
+  indexing.stdout.resume();
+  if (indexing.stdin) await pipeline(packing.stdout, indexing.stdin).catch(() => undefined);
+  const [packed, indexed] = await Promise.all([packing.exit, indexing.exit]);
+  if (packed.code !== 0) throw new GitError("pack-objects", packed);
+  if (indexed.code !== 0) throw new GitError("index-pack", indexed);
+}
+
+/** Another quarantine, with what these reach and the refs do not: bytes that no tip names stay behind. `here`: what the refs name. */
+export async function reachedBy(
+  quarantine: QuarantineDirectory,
+  tips: readonly Oid[],
+  here: readonly Oid[],
+  { from = quarantine.place, ...options }: CopyOptions & { readonly from?: ObjectPlace } = {},
+): Promise<QuarantineDirectory> {
+  const { git, repositoryDirectory, clock } = quarantine;
+  const reached = await QuarantineDirectory.make(git, repositoryDirectory, clock);
+  try {
+    await copyObjects(from, reached, tips, here, options);
+    return reached;
+  } catch (error) {
+    await reached.drop();
+    throw error;
+  }
+}
+
+/** The data of a git-first push whose event is not known yet: kept outside the repository's objects. */
+export interface UnclaimedData {
+  readonly eventId: EventId;
+  /** What was pushed last. */
+  readonly tip: Oid;
+  /** All pushes together. */
+  readonly bytes: number;
+  readonly sinceMs: number;
+}
+
+export const unclaimedObjects = (repositoryDirectory: string, eventId: EventId): string =>
+  join(repositoryDirectory, unclaimedFolder, eventId);
+
+async function packBytesIn(folder: string): Promise<number> {
+  let bytes = 0;
+  for (const name of (await ifPresent(readdir(join(folder, "pack")))) ?? []) {
+    bytes += (await ifPresent(stat(join(folder, "pack", name))))?.size ?? 0;
+  }
+  return bytes;
+}
+
+/** `here`: what the refs name. */
+export async function keepUnclaimed(
+  quarantine: QuarantineDirectory,
+  eventId: EventId,
+  tip: Oid,
+  here: readonly Oid[],
+): Promise<UnclaimedData> {
+  const directory = quarantine.repositoryDirectory;
+  const folder = unclaimedObjects(directory, eventId);
+  const reached = await reachedBy(quarantine, [tip], here);
+  try {
+    await makeDirectory(join(folder, "pack"));
+    await reached.linkInto(join(folder, "pack"));
+  } finally {
+    await reached.drop();
+  }
+  const before = await readUnclaimed(directory, eventId);
+  const sinceMs = before?.sinceMs ?? quarantine.clock.nowMs();
+  await replaceFile(join(folder, "tip"), JSON.stringify({ tip, sinceMs }));
+  return { eventId, tip, sinceMs, bytes: await packBytesIn(folder) };
+}
+
+export async function readUnclaimed(repositoryDirectory: string, eventId: EventId): Promise<UnclaimedData | undefined> {
+  const folder = unclaimedObjects(repositoryDirectory, eventId);
+  const text = await ifPresent(readFile(join(folder, "tip"), "utf8"));
+  if (text === undefined) return undefined;
+  const { tip, sinceMs } = JSON.parse(text) as { tip: Oid; sinceMs: number };
+  return { eventId, tip, sinceMs, bytes: await packBytesIn(folder) };
+}
+
+/**
+ * The event came: what its commit reaches joins the repository, through an empty quarantine; all other data goes.
+ * `here`: what the refs name.
+ */
+export async function claimUnclaimed(
+  into: QuarantineDirectory,
+  eventId: EventId,
+  tip: Oid,
+  here: readonly Oid[],
+): Promise<boolean> {
+  const { git, repositoryDirectory: directory } = into;
+  const folder = unclaimedObjects(directory, eventId);
+  if ((await ifPresent(readdir(join(folder, "pack")))) === undefined) return false;
+  const together: ObjectPlace = {
+    git,
+    directory,
+    env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: alternatePath(folder) },
+  };
+  const isHere = (await missingObjects(together, [tip])).size === 0;
+  if (isHere) {
+    await copyObjects(together, into, [tip], here);
+    await into.migrate();
+  }
+  await removeAll(folder);
+  return isHere;
+}
+
+export async function dropUnclaimed(repositoryDirectory: string, eventId: EventId): Promise<void> {
+  await removeAll(unclaimedObjects(repositoryDirectory, eventId));
 }

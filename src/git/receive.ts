@@ -5,30 +5,35 @@
 // Whatever is refused leaves no object, ref, lock or directory. Speaks no HTTP: gets chunks, gives verdicts.
 
 import type { Oid } from "../nostr/ids.js";
-import { reachedBy } from "./copy-objects.js";
-import { decidePush, nostrRefEventId, settle } from "./decide-push.js";
-import { objectTypes } from "./objects.js";
-import type { PushHooks, PushRequest, PushResult } from "./push-hooks.js";
-import { isSamePlan, packBudgetsFor, refuseAll, resultOf, updatesOf } from "./push-verdicts.js";
-import type { QuarantineDirectory } from "./quarantine.js";
-import { receivePack } from "./receive-pack-stream.js";
-import { emptyTable } from "./ref-tables.js";
-import type { Repositories } from "./repositories.js";
-import type { GitRepository } from "./repository.js";
+import {
+  decidePush,
+  isSamePlan,
+  nostrRefEventId,
+  packBudgetsFor,
+  refuseAll,
+  resultOf,
+  settle,
+  updatesOf,
+} from "./decide-push.js";
+import { type ObjectType, objectTypes } from "./objects.js";
 import type {
   CandidateState,
   CommandVerdict,
   JournalEntry,
-  ObjectType,
   PushAuthority,
   PushCommand,
   PushDecision,
+  PushHooks,
   PushOutcome,
-  RefUpdate,
-  RefUpdateResult,
-  UnclaimedData,
-  UpdateRefsOptions,
-} from "./types.js";
+  PushRequest,
+  PushResult,
+} from "./push-types.js";
+import { type QuarantineDirectory, reachedBy, type UnclaimedData } from "./quarantine.js";
+import { receivePack } from "./receive-pack.js";
+import { emptyTable } from "./ref-tables.js";
+import type { Repositories } from "./repositories.js";
+import type { GitRepository } from "./repository.js";
+import type { RefUpdate, RefUpdateResult, UpdateRefsOptions } from "./repository-refs.js";
 
 const maxRounds = 3;
 

@@ -3,11 +3,28 @@
 //
 // What is written and what is shown may differ for a moment: refs are on disk before the event that speaks of them is
 // stored, and clients must see both at once (architecture.md, invariant 3). While a repository's change is withheld,
-// `shown` answers the table from before it.
+// `shown` answers the table from before it. SnapshotRefs keeps the tables of the moment a backup's snapshot began.
 
+import { UseCounts } from "../base/use-counts.js";
+import type { Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
-import { unbornBranch } from "./repository-files.js";
-import type { RefTable } from "./types.js";
+
+export const unbornBranch = "refs/heads/master";
+
+export interface RefValue {
+  readonly oid: Oid;
+  /** For an annotated tag: the object it finally points at. */
+  readonly peeled: Oid | undefined;
+}
+
+/** A repository's refs at one moment, sorted by name (by bytes, as git sorts). Never changed in place. */
+export interface RefTable {
+  readonly refs: ReadonlyMap<RefName, RefValue>;
+  /** The branch HEAD names, whether or not it exists. */
+  readonly head: RefName;
+  /** Grows with each change; part of the key of shared fetch answers. */
+  readonly generation: number;
+}
 
 /** Of a repository that is not on disk yet but answers as an empty one (`/prs/`). */
 export const emptyTable: RefTable = { refs: new Map(), head: unbornBranch as RefName, generation: 0 };
@@ -17,7 +34,7 @@ const tableWeight = 8;
 
 export class RefTables {
   readonly #tables = new Map<string, RefTable>();
-  readonly #pins = new Map<string, number>();
+  readonly #pins = new UseCounts();
   /** What clients are shown of repositories whose newest change is withheld; as many as there are pushes at work. */
   readonly #shown = new Map<string, RefTable>();
   #weight = 0;
@@ -71,11 +88,42 @@ export class RefTables {
 
   /** While pinned a table stays: whoever asks for refs during an update must not need the update's lock. */
   pin(key: string): () => void {
-    this.#pins.set(key, (this.#pins.get(key) ?? 0) + 1);
-    return () => {
-      const left = (this.#pins.get(key) ?? 1) - 1;
-      if (left > 0) this.#pins.set(key, left);
-      else this.#pins.delete(key);
-    };
+    return this.#pins.begin(key);
+  }
+}
+
+/**
+ * A snapshot of all repositories is taken one after the other, and each must show the refs of the moment the snapshot
+ * began. Before a repository's first change after that moment its table is put aside here.
+ */
+export class SnapshotRefs {
+  #tables: Map<string, RefTable | "not there"> | undefined;
+
+  /** False: another snapshot is being taken. */
+  begin(): boolean {
+    if (this.#tables) return false;
+    this.#tables = new Map();
+    return true;
+  }
+
+  end(): void {
+    this.#tables = undefined;
+  }
+
+  /**
+   * Called when nothing can stop the change any more and nothing of it is written: whatever the store promised
+   * before a snapshot's moment is then in the snapshot's journal.
+   */
+  changes(key: string, before: RefTable): void {
+    if (this.#tables && !this.#tables.has(key)) this.#tables.set(key, before);
+  }
+
+  created(key: string): void {
+    if (this.#tables && !this.#tables.has(key)) this.#tables.set(key, "not there");
+  }
+
+  /** Undefined: nothing has changed since. */
+  of(key: string): RefTable | "not there" | undefined {
+    return this.#tables?.get(key);
   }
 }

@@ -8,25 +8,23 @@ import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
 import { KeyedLock } from "../base/keyed-lock.js";
 import type { RepositoryAddress } from "./address.js";
-import { GivingWay } from "./giving-way.js";
-import { readRefFiles } from "./ref-files.js";
-import { RefTables } from "./ref-tables.js";
-import { RefsKept } from "./refs-kept.js";
+import { InUse } from "./in-use.js";
+import { RefTables, SnapshotRefs } from "./ref-tables.js";
 import { GitRepository } from "./repository.js";
 import {
   createRepositoryFiles,
   identifierFile,
   isRepositoryDirectory,
   leftoverPrefix,
+  readRefFiles,
   removeEmptyFolder,
   removeRepositoryFiles,
 } from "./repository-files.js";
 import type { RepositoryContext } from "./repository-refs.js";
 import type { Git } from "./run.js";
-import { RepositoriesSnapshot } from "./snapshot.js";
-import type { RepositoryStore } from "./types.js";
+import { type FoundDirectory, RepositoriesSnapshot } from "./snapshot.js";
 
-export interface RepositoriesOptions {
+interface RepositoriesOptions {
   readonly gitDataPath: string;
   readonly git: Git;
   readonly clock: Clock;
@@ -34,7 +32,7 @@ export interface RepositoriesOptions {
   readonly maxRefsInMemory?: number;
 }
 
-export class Repositories implements RepositoryStore {
+export class Repositories {
   readonly #gitDataPath: string;
   readonly #context: RepositoryContext;
   #snapshot: RepositoriesSnapshot | undefined;
@@ -47,11 +45,11 @@ export class Repositories implements RepositoryStore {
       git,
       clock,
       tables: new RefTables(maxRefsInMemory),
-      refsKept: new RefsKept(),
+      snapshotRefs: new SnapshotRefs(),
       fetchable: { basis: new WeakMap(), changes: 0 },
       refLocks: new KeyedLock(),
       workLocks: new KeyedLock(),
-      givingWay: new GivingWay(),
+      inUse: new InUse(),
       swept: new Set(),
       changed: (address) => {
         for (const watcher of this.#watchers) watcher(address);
@@ -67,12 +65,13 @@ export class Repositories implements RepositoryStore {
     return new GitRepository(this.#context, address, address.directoryUnder(this.#gitDataPath));
   }
 
+  /** Bare, HEAD at refs/heads/master, our config; durable when it resolves. Existing ones are left as they are. */
   async create(address: RepositoryAddress): Promise<GitRepository> {
     const repository = this.open(address);
     await this.#context.refLocks.run(address.key, async () => {
       const create = () => createRepositoryFiles(repository.directory, address.identifier);
       if (!(await this.#withFolder(repository.directory, create))) return;
-      this.#context.refsKept.created(address.key);
+      this.#context.snapshotRefs.created(address.key);
       this.#forget(address);
     });
     return repository;
@@ -83,33 +82,35 @@ export class Repositories implements RepositoryStore {
     return this.#context.refLocks.run(`folder ${dirname(directory)}`, work);
   }
 
+  /** While the work runs, housekeeping and `removeIfEmpty` stay away. */
   whileUsed<T>(address: RepositoryAddress, work: () => Promise<T>): Promise<T> {
     return this.open(address).duringPush(work);
   }
 
-  /** `ownUses`: how many of those who use it now are the caller. */
+  /** Deletes one without refs and without unclaimed data, unless others use it. `ownUses`: uses that are the caller's own. */
   async removeIfEmpty(address: RepositoryAddress, ownUses = 0): Promise<boolean> {
-    const { workLocks, refLocks, givingWay } = this.#context;
+    const { workLocks, refLocks, inUse } = this.#context;
     const repository = this.open(address);
     const { directory } = repository;
-    if (givingWay.workersIn(address.key) > ownUses || !(await this.exists(address))) return false;
+    if (inUse.workersIn(address.key) > ownUses || !(await this.exists(address))) return false;
     const remove = async (): Promise<boolean> => {
       const { refs } = await readRefFiles(directory);
       if (refs.size > 0 || (await repository.unclaimed()).length > 0) return false;
       // Asked last: whoever begins to use it after this waits for the lock and makes it again. One is this removal.
-      if (givingWay.workersIn(address.key) > ownUses + 1) return false;
+      if (inUse.workersIn(address.key) > ownUses + 1) return false;
       this.#forget(address);
       await this.#remove(directory);
       return true;
     };
     const locked = (): Promise<boolean> => workLocks.run(address.key, () => refLocks.run(address.key, remove));
-    return givingWay.during([address.key], locked, { always: true });
+    return inUse.during([address.key], locked, { always: true });
   }
 
   async exists(address: RepositoryAddress): Promise<boolean> {
     return (await ifPresent(readFile(join(this.open(address).directory, "HEAD")))) !== undefined;
   }
 
+  /** Gone at once (renamed away), then removed. `isUnwanted` is asked when nobody can make it; false: it stays. */
   async delete(address: RepositoryAddress, isUnwanted = async () => true): Promise<boolean> {
     await this.#snapshot?.stage(address);
     const remove = async (): Promise<boolean> => {
@@ -118,8 +119,8 @@ export class Repositories implements RepositoryStore {
       await this.#remove(this.open(address).directory);
       return true;
     };
-    const { givingWay, refLocks } = this.#context;
-    return givingWay.during([address.key], () => refLocks.run(address.key, remove), { always: true });
+    const { inUse, refLocks } = this.#context;
+    return inUse.during([address.key], () => refLocks.run(address.key, remove), { always: true });
   }
 
   async #remove(directory: string): Promise<void> {
@@ -132,7 +133,8 @@ export class Repositories implements RepositoryStore {
     this.#context.tables.publish(key);
   }
 
-  async *list(): AsyncGenerator<{ npubOrOwner: string; identifier: string; area: "main" | "prs" }> {
+  /** Directories found on disk with the identifier each one records. */
+  async *list(): AsyncGenerator<FoundDirectory> {
     for (const area of ["main", "prs"] as const) {
       const root = area === "main" ? this.#gitDataPath : join(this.#gitDataPath, "prs");
       for (const npubOrOwner of (await ifPresent(readdir(root))) ?? []) {
@@ -160,19 +162,24 @@ export class Repositories implements RepositoryStore {
     }
   }
 
+  /**
+   * From this call on the refs of this moment are remembered, until `endSnapshot`. Undefined: another snapshot is being
+   * taken. The caller removes the folder when it needs it no longer; the next start removes one that was left.
+   */
   beginSnapshot(): RepositoriesSnapshot | undefined {
-    if (!this.#context.refsKept.begin()) return undefined;
+    if (!this.#context.snapshotRefs.begin()) return undefined;
     const folder = join(this.#gitDataPath, `${leftoverPrefix}snapshot-${randomBytes(6).toString("hex")}`);
-    const { refsKept, clock } = this.#context;
-    this.#snapshot = new RepositoriesSnapshot(this, refsKept, this.#gitDataPath, folder, clock.nowMs());
+    const { snapshotRefs, clock } = this.#context;
+    this.#snapshot = new RepositoriesSnapshot(this, snapshotRefs, this.#gitDataPath, folder, clock.nowMs());
     return this.#snapshot;
   }
 
   endSnapshot(): void {
     this.#snapshot = undefined;
-    this.#context.refsKept.end();
+    this.#context.snapshotRefs.end();
   }
 
+  /** Runs alone among all work that names one of these repositories; taken in a fixed order, so it cannot deadlock. */
   withLocks<T>(addresses: readonly RepositoryAddress[], work: () => Promise<T>): Promise<T> {
     // Housekeeping goes on: most who take a lock find nothing to write. Who writes stops it (updateRefs).
     return this.#context.workLocks.runAll(
@@ -181,6 +188,7 @@ export class Repositories implements RepositoryStore {
     );
   }
 
+  /** Called after packs or refs of a repository changed. The answer stops it. */
   onChange(listener: (address: RepositoryAddress) => void): () => void {
     this.#watchers.add(listener);
     return () => this.#watchers.delete(listener);

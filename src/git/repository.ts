@@ -5,31 +5,34 @@ import { join } from "node:path";
 import { ifPresent } from "../base/durable-files.js";
 import { type EventId, isEventId, type Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
-import { copyObjects } from "./copy-objects.js";
-import { dropDamagedPacks } from "./damaged-packs.js";
-import { checkRepository } from "./fsck.js";
-import { housekeep, packFactsOf } from "./housekeeping.js";
-import { bytesOnlyReachedBy, missingObjects, objectTypes } from "./objects.js";
-import { QuarantineDirectory } from "./quarantine.js";
-import { sortRefs } from "./ref-files.js";
-import { bytesBelow, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
+import { checkRepository, dropDamagedPacks } from "./fsck.js";
+import {
+  type HousekeepingOptions,
+  type HousekeepingOutcome,
+  housekeep,
+  type PackFacts,
+  packFactsOf,
+} from "./housekeeping.js";
+import { bytesOnlyReachedBy, missingObjects, type ObjectType, objectTypes } from "./objects.js";
+import {
+  claimUnclaimed,
+  copyObjects,
+  dropUnclaimed,
+  keepUnclaimed,
+  QuarantineDirectory,
+  readUnclaimed,
+  type UnclaimedData,
+  unclaimedObjects,
+} from "./quarantine.js";
+import type { RefTable, RefValue } from "./ref-tables.js";
+import { bytesBelow, sortRefs, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
 import { RepositoryRefs } from "./repository-refs.js";
-import type {
-  HousekeepingOptions,
-  HousekeepingOutcome,
-  ObjectType,
-  PackFacts,
-  RefTable,
-  RefValue,
-  Repository,
-  UnclaimedData,
-} from "./types.js";
-import { claimUnclaimed, dropUnclaimed, keepUnclaimed, readUnclaimed, unclaimedObjects } from "./unclaimed.js";
 
 /** More haves cost more than they save. */
 const maxOtherTips = 2_000;
 
-export class GitRepository extends RepositoryRefs implements Repository {
+export class GitRepository extends RepositoryRefs {
+  /** Which of these are not here with everything they reach. `deep`: do not trust what existing refs reach (repair). */
   async missingObjects(oids: readonly Oid[], options: { readonly deep?: boolean } = {}): Promise<ReadonlySet<Oid>> {
     if (options.deep) return await missingObjects(this.place, oids, { deep: true });
     // What a ref names was complete when the ref was written.
@@ -45,7 +48,8 @@ export class GitRepository extends RepositoryRefs implements Repository {
     return objectTypes(this.place, oids);
   }
 
-  async copyObjectsFrom(other: Repository, oids: readonly Oid[]): Promise<boolean> {
+  /** Copies these and all they reach that is not here, as one pack. False when the other lacks some of it. */
+  async copyObjectsFrom(other: GitRepository, oids: readonly Oid[]): Promise<boolean> {
     const missing = [...(await this.missingObjects(oids))];
     if (missing.length === 0) return true;
     if ((await other.missingObjects(missing)).size > 0) return false;
@@ -74,12 +78,17 @@ export class GitRepository extends RepositoryRefs implements Repository {
     return all.filter((data) => data !== undefined);
   }
 
+  /** Keeps what the tip reaches apart as the data of an unknown event. */
   async keepUnclaimed(quarantine: QuarantineDirectory, eventId: EventId, tip: Oid): Promise<UnclaimedData> {
     const kept = await keepUnclaimed(quarantine, eventId, tip, await this.tips());
     this.#unclaimedChanged();
     return kept;
   }
 
+  /**
+   * The event came: if its tip, with all it reaches, is among the data, that much moves into the repository; whatever
+   * else there is is deleted. False when there is nothing or all was deleted.
+   */
   claim(eventId: EventId, tip: Oid): Promise<boolean> {
     return this.duringPush(async () => {
       const into = await this.quarantine();
@@ -92,6 +101,7 @@ export class GitRepository extends RepositoryRefs implements Repository {
     });
   }
 
+  /** Deletes the data of an unclaimed push, objects included. */
   async dropUnclaimed(eventId: EventId): Promise<void> {
     await dropUnclaimed(this.directory, eventId);
     this.#unclaimedChanged();
@@ -108,6 +118,7 @@ export class GitRepository extends RepositoryRefs implements Repository {
     return [...new Set([...oids, ...others])];
   }
 
+  /** What can be fetched: under `/prs/` also the data of events nobody knows yet. */
   async fetchableRefs(): Promise<RefTable> {
     const shown = await this.shownRefs();
     if (this.address.area !== "prs") return shown;
@@ -152,14 +163,14 @@ export class GitRepository extends RepositoryRefs implements Repository {
     );
   }
 
-  /** No repack beside it: fsck takes a pack that goes under its feet for a damaged one. */
+  /** What is wrong with it, in sentences; empty when sound. No repack runs beside it: fsck would take a pack that goes for a damaged one. */
   fsck(): Promise<readonly string[]> {
-    return this.context.givingWay.during([this.key], () => checkRepository(this.place), { always: true });
+    return this.context.inUse.during([this.key], () => checkRepository(this.place), { always: true });
   }
 
   /** Removes packs that cannot be read where nothing needs them any more; true when none is left. */
   async dropDamagedPacks(): Promise<boolean> {
-    const { givingWay, workLocks } = this.context;
+    const { inUse, workLocks } = this.context;
     const drop = async (): Promise<boolean> => {
       const tips = [...new Set([...(await this.refs()).refs.values()].map(({ oid }) => oid))];
       const trial = await this.quarantine();
@@ -169,15 +180,16 @@ export class GitRepository extends RepositoryRefs implements Repository {
         await trial.drop();
       }
     };
-    return await givingWay.during([this.key], () => workLocks.run(this.key, drop), { always: true });
+    return await inUse.during([this.key], () => workLocks.run(this.key, drop), { always: true });
   }
 
   packFacts(): Promise<PackFacts> {
     return packFactsOf(this.directory);
   }
 
+  /** Repacks in the background; gives way to whoever works there. */
   async housekeep(options: HousekeepingOptions = {}): Promise<HousekeepingOutcome> {
-    const { givingWay, refLocks } = this.context;
+    const { inUse, refLocks } = this.context;
     const insists = options.insists === true && options.cruft !== true;
     const tidy = async (signal: AbortSignal): Promise<HousekeepingOutcome> => {
       await this.refs();
@@ -191,17 +203,18 @@ export class GitRepository extends RepositoryRefs implements Repository {
         ),
       );
     };
-    const outcome = await givingWay.tidy(this.key, options.signal, tidy, insists);
+    const outcome = await inUse.tidy(this.key, options.signal, tidy, insists);
     return outcome ?? "busy";
   }
 
+  /** Bytes on disk of what refs below `prefix` reach and branches and tags do not; undefined when git cannot tell. */
   bytesOnlyOf(prefix: string): Promise<number | undefined> {
     return bytesOnlyReachedBy(this.place, prefix);
   }
 
   /** While a push runs, housekeeping stays away: its quarantine may rest on objects that no ref holds. */
   async duringPush<T>(work: () => Promise<T>): Promise<T> {
-    const { givingWay, changed } = this.context;
-    return await givingWay.during([this.key], work).finally(() => changed(this.address));
+    const { inUse, changed } = this.context;
+    return await inUse.during([this.key], work).finally(() => changed(this.address));
   }
 }

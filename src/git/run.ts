@@ -6,13 +6,13 @@ import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { isOid, type Oid } from "../nostr/ids.js";
-import type { Launcher } from "./launcher.js";
-import type { Job, JobExit, JobLimits } from "./launcher-job.js";
+import type { Job, JobLimits, Launcher } from "./launcher.js";
+import type { JobExit } from "./launcher-helper.js";
 
 /** What an object check forgives: faults that old, real projects have. Only the option form of index-pack knows them. */
 export const toleratedFaults = "badTimezone=ignore,missingSpaceBeforeDate=ignore,zeroPaddedFilemode=ignore";
 
-export const oldestGit = [2, 38] as const;
+const oldestGit = [2, 38] as const;
 
 const settings: Readonly<Record<string, string>> = {
   "core.hooksPath": "/dev/null",

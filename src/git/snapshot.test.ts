@@ -9,9 +9,9 @@ import { npubOf } from "../nostr/nip19.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { asNpub, type Npub, RepositoryAddress } from "./address.js";
 import { Launcher } from "./launcher.js";
-import { readRefFiles } from "./ref-files.js";
 import { Repositories } from "./repositories.js";
 import type { GitRepository } from "./repository.js";
+import { readRefFiles } from "./repository-files.js";
 import { Git } from "./run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-snapshot-"));

@@ -1,28 +1,39 @@
 // All repositories as they were at one moment, as hard links in a folder beside them: objects never change, so a link is
 // a copy, and whatever is repacked or deleted afterwards stays there. Refs are written from what they were at that moment
-// (refs-kept.ts). Left out is what git makes again by itself: multi-pack index, bitmaps, commit-graph.
+// (SnapshotRefs). Left out is what git makes again by itself: multi-pack index, bitmaps, commit-graph.
 
 import { link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { ifPresent, isMissing } from "../base/durable-files.js";
 import { isEventId, isPubkey } from "../nostr/ids.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
-import { asNpub, RepositoryAddress } from "./address.js";
-import type { RefsKept } from "./refs-kept.js";
+import { asNpub, RepositoryAddress, type RepositoryArea } from "./address.js";
+import { readUnclaimed } from "./quarantine.js";
+import type { RefTable, SnapshotRefs } from "./ref-tables.js";
+import type { GitRepository } from "./repository.js";
 import { identifierFile, repositoryConfig, unclaimedFolder } from "./repository-files.js";
-import type { RefTable, RepositoryStore, StagedRepositories } from "./types.js";
-import { readUnclaimed } from "./unclaimed.js";
 
 /** What makes up a pack; its .idx comes last because git knows a pack by it. */
 const packParts = [".pack", ".rev", ".mtimes", ".idx"];
 const maxLooks = 5;
 
-export class RepositoriesSnapshot implements StagedRepositories {
+/** A repository's directory, with the identifier it records. */
+export interface FoundDirectory {
+  readonly npubOrOwner: string;
+  readonly identifier: string;
+  readonly area: RepositoryArea;
+}
+
+export class RepositoriesSnapshot {
   readonly #staged = new Map<string, Promise<boolean>>();
 
   constructor(
-    private readonly repositories: Pick<RepositoryStore, "list" | "exists" | "open">,
-    private readonly kept: RefsKept,
+    private readonly repositories: {
+      list(): AsyncIterable<FoundDirectory>;
+      exists(address: RepositoryAddress): Promise<boolean>;
+      open(address: RepositoryAddress): GitRepository;
+    },
+    private readonly kept: SnapshotRefs,
     private readonly gitDataPath: string,
     /** Where it is put; below the git data path, so that links are possible. */
     readonly folder: string,

@@ -4,26 +4,24 @@
 
 import { createHash } from "node:crypto";
 import type { Turns } from "../base/budget/turns.js";
-import type { ProtocolVersion } from "./advertisement.js";
-import type { Send, ShareResult } from "./growing-answer.js";
+import { isLsRefs, type LsRefsAnswers, type ProtocolVersion, v2Command } from "./advertisement.js";
+import type { Send, SendResult } from "./cache-entry.js";
+import type { AnswerOrigin, FetchCache } from "./fetch-cache.js";
 import type { GitHttpLimits } from "./http-types.js";
-import { isLsRefs, type LsRefsAnswers, v2Command } from "./ls-refs.js";
 import { encodePkt, lineOf, listPkts, type Pkt, PktError } from "./pkt-line.js";
 import { alternatePath } from "./quarantine.js";
-import { emptyTable } from "./ref-tables.js";
+import { emptyTable, type RefTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
 import type { GitEnvironment } from "./run.js";
-import type { AnswerSource, SharedAnswers } from "./shared-answers.js";
-import type { RefTable } from "./types.js";
 
 export interface UploadParts {
   readonly limits: () => Pick<GitHttpLimits, "maxUploadLines" | "totalMs">;
   readonly limiter: Turns;
-  readonly answers: SharedAnswers;
+  readonly answers: FetchCache;
   readonly lsRefs: LsRefsAnswers;
 }
 
-export type UploadPlan =
+type UploadPlan =
   | { readonly type: "answer"; readonly operation: "probe" | "ls-refs" | "fetch"; readonly body: Buffer }
   | { readonly type: "bad-request"; readonly reason: string }
   /** A clone is a fetch by who has nothing yet. */
@@ -113,13 +111,13 @@ export async function runUpload(
   { limits, limiter, answers }: UploadParts,
   send: Send,
   signal: AbortSignal,
-): Promise<ShareResult> {
+): Promise<SendResult> {
   const isContributors = repository.address.area === "prs";
   const table = isContributors ? await repository.fetchableRefs() : await repository.refs();
   const unclaimed = isContributors ? await repository.unclaimedObjects(wantsOf(body, limits().maxUploadLines)) : [];
   const digest = createHash("sha256").update(body).digest("hex");
   const key = `${repository.address.key} ${table.generation} ${version} ${digest}`;
-  const source: AnswerSource = {
+  const source: AnswerOrigin = {
     expectedBytes: async () => {
       const bytes = packBytes.get(table) ?? (await (isContributors ? repository.sizeBytes() : packsOf(repository)));
       packBytes.set(table, bytes);

@@ -8,7 +8,7 @@ import type { Logger } from "../config/logging.js";
 import { diskAddress, type PlacedName, placeKey, placeText, underPrs } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { Repositories } from "../git/repositories.js";
-import type { Repository } from "../git/types.js";
+import type { GitRepository } from "../git/repository.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { pullRequestOf, stateOf } from "../nostr/nip34.js";
@@ -199,7 +199,7 @@ export class Repair {
 }
 
 /** Refs that are not what the governing state says, recorded missing ones of a partial state left out. */
-async function refsAdrift(reader: Reader, repository: Repository, row: CatalogueRow): Promise<RefName[]> {
+async function refsAdrift(reader: Reader, repository: GitRepository, row: CatalogueRow): Promise<RefName[]> {
   const stored = row.governing === null ? undefined : await reader.event(row.governing);
   const state = stored && stateOf(stored.event);
   if (!state) return [];
@@ -214,7 +214,7 @@ async function refsAdrift(reader: Reader, repository: Repository, row: Catalogue
 }
 
 /** Values of its refs that do not have everything they reach. Starts git. */
-async function brokenTips(repository: Repository): Promise<Oid[]> {
+async function brokenTips(repository: GitRepository): Promise<Oid[]> {
   const { refs } = await repository.refs();
   const tips = [...new Set([...refs.values()].map(({ oid }) => oid))];
   return [...(await repository.missingObjects(tips, { deep: true }))];
@@ -229,7 +229,7 @@ interface LostPullRequest {
 /** Served pull requests of a repository under `/prs/` whose tip is one of these. */
 async function pullRequestsAt(
   reader: Reader,
-  repository: Repository,
+  repository: GitRepository,
   tips: readonly Oid[],
 ): Promise<LostPullRequest[]> {
   const found: LostPullRequest[] = [];
@@ -246,7 +246,11 @@ async function pullRequestsAt(
 const maxPullRequests = 10_000;
 
 /** Served pull requests of a repository that have no ref there. */
-async function lostPullRequests(reader: Reader, repository: Repository, row: CatalogueRow): Promise<LostPullRequest[]> {
+async function lostPullRequests(
+  reader: Reader,
+  repository: GitRepository,
+  row: CatalogueRow,
+): Promise<LostPullRequest[]> {
   const { refs } = await repository.refs();
   const filter = {
     kinds: [kinds.pullRequest, kinds.pullRequestUpdate],

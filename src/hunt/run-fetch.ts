@@ -1,11 +1,16 @@
 // Carries one fetch command to the repository it is for: keeps that repository from expiring meanwhile, makes the
 // directory of a soft one for as long as it takes, counts what came, and has it released. purgatory.md "Hunting".
 
-import type { RepositoryName } from "../catalogue/repositories.js";
-import { type CatalogueRow, catalogueRow, isReleased, takesStates } from "../catalogue/repositories.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  isReleased,
+  type RepositoryName,
+  takesStates,
+} from "../catalogue/repositories.js";
 import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
-import { LauncherError } from "../git/launcher-job.js";
+import { LauncherError } from "../git/launcher.js";
 import type { Repositories } from "../git/repositories.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import type { Purgatory } from "../purgatory/purgatory.js";

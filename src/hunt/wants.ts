@@ -19,7 +19,7 @@ import {
   waitingKeys,
 } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName } from "../git/address.js";
-import type { RepositoryStore } from "../git/types.js";
+import type { Repositories } from "../git/repositories.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { announcementOf, pullRequestOf, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/alignment.js";
@@ -65,7 +65,7 @@ interface Candidate {
 
 interface WantsParts {
   readonly store: Reader;
-  readonly repositories: RepositoryStore;
+  readonly repositories: Repositories;
   readonly pullRequests: PullRequestReader;
   /** Tips of pull requests that were not here at the last look, if nothing came since. */
   readonly stillMissing: ReadonlySet<Oid>;

@@ -12,9 +12,9 @@ import {
   repositoryKey,
 } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
-import { lackingWith, takeForeignObjects } from "../git/foreign-objects.js";
+import type { PackBudgets } from "../git/push-types.js";
+import { lackingWith, takeForeignObjects } from "../git/receive-pack.js";
 import type { Repositories } from "../git/repositories.js";
-import type { PackBudgets } from "../git/types.js";
 import type { Intake } from "../intake/intake.js";
 import type { Oid } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";

@@ -5,8 +5,8 @@ import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import type { Config } from "../config/config.js";
 import type { PlacedName, RepositoryAddress } from "../git/address.js";
-import type { HousekeepingKind } from "../git/housekeeping-due.js";
-import type { RepositoryStore } from "../git/types.js";
+import type { HousekeepingKind } from "../git/housekeeping.js";
+import type { Repositories } from "../git/repositories.js";
 import type { Intake } from "../intake/intake.js";
 import type { Reach } from "../net/address.js";
 import type { Pubkey } from "../nostr/ids.js";
@@ -67,7 +67,7 @@ export interface RunningParts {
 export interface AdminParts {
   readonly store: Store;
   /** Git is started when first needed. */
-  readonly repositories: () => Promise<RepositoryStore>;
+  readonly repositories: () => Promise<Repositories>;
   readonly clock: Clock;
   readonly rules: RunTimeRules;
   /** As configured, without the rules laid over. */

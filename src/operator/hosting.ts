@@ -20,7 +20,7 @@ import {
 import { refreshListings, repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { type WaitingEntry, waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
-import type { RepositoryStore } from "../git/types.js";
+import type { Repositories } from "../git/repositories.js";
 import { addressOf } from "../nostr/address.js";
 import { eventFromStoredText, type VerifiedEvent } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
@@ -214,7 +214,7 @@ export async function followInGit(parts: AdminParts, { events, repositories: cha
 }
 
 /** What GRASP-06 holds of it; its bytes are unbooked by the next sweep. */
-async function dropContribution(repositories: RepositoryStore, event: VerifiedEvent): Promise<void> {
+async function dropContribution(repositories: Repositories, event: VerifiedEvent): Promise<void> {
   for (const identifier of new Set(repositoriesTagged(event).map((tagged) => tagged.identifier))) {
     const address = diskAddress({ owner: event.pubkey, identifier }, "prs");
     if (!(await repositories.exists(address))) continue;

@@ -21,7 +21,7 @@ import {
   waitingTotals,
 } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName } from "../git/address.js";
-import type { RepositoryStore } from "../git/types.js";
+import type { Repositories } from "../git/repositories.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import { stateOf } from "../nostr/nip34.js";
@@ -118,11 +118,7 @@ async function missingOf(parts: AdminParts, entry: WaitingEntry): Promise<readon
   return least;
 }
 
-async function missingIn(
-  repositories: RepositoryStore,
-  name: PlacedName,
-  oids: readonly Oid[],
-): Promise<readonly Oid[]> {
+async function missingIn(repositories: Repositories, name: PlacedName, oids: readonly Oid[]): Promise<readonly Oid[]> {
   const address = diskAddress(name);
   if (!(await repositories.exists(address))) return oids;
   return [...(await repositories.open(address).missingObjects(oids))];

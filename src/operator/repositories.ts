@@ -12,7 +12,8 @@ import {
   repositoryKey,
 } from "../catalogue/repositories.js";
 import { diskAddress, type PlacedName } from "../git/address.js";
-import type { RefTable, RepositoryStore } from "../git/types.js";
+import type { RefTable } from "../git/ref-tables.js";
+import type { Repositories } from "../git/repositories.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
@@ -191,7 +192,7 @@ const hasDirectory = (row: CatalogueRow): boolean => row.status !== "soft";
 /** Those with a directory; undefined: nothing has this name. */
 async function placesFor(
   { store }: AdminParts,
-  repositories: RepositoryStore,
+  repositories: Repositories,
   name: PlacedName | undefined,
 ): Promise<(CatalogueRow | PlacedName)[] | undefined> {
   if (name?.area === "prs") return (await repositories.exists(diskAddress(name))) ? [name] : undefined;
@@ -228,7 +229,7 @@ export async function checkRepositories(
 
 async function problemsOf(
   parts: AdminParts,
-  repositories: RepositoryStore,
+  repositories: Repositories,
   place: CatalogueRow | PlacedName,
 ): Promise<string[]> {
   const address = diskAddress(place);
@@ -245,7 +246,7 @@ async function problemsOf(
   return [...problems, ...differences.map(differenceText)];
 }
 
-async function straysOf(parts: AdminParts, repositories: RepositoryStore): Promise<string[]> {
+async function straysOf(parts: AdminParts, repositories: Repositories): Promise<string[]> {
   const strays: string[] = [];
   for await (const { npubOrOwner, identifier, area } of repositories.list()) {
     if (area !== "main") continue;

@@ -9,10 +9,9 @@
 import { randomBytes } from "node:crypto";
 import { rm, statfs } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { StagedRepositories } from "../git/types.js";
+import type { RepositoriesSnapshot } from "../git/snapshot.js";
 import { defaultReserveBytes } from "../store/lmdb/open.js";
-import type { AdminParts, Caller, Progress } from "./context.js";
-import { done, type Outcome, refusal } from "./context.js";
+import { type AdminParts, type Caller, done, type Outcome, type Progress, refusal } from "./context.js";
 
 export interface Snapshot {
   /** Folder of the store's copy. */
@@ -41,7 +40,7 @@ export async function beginSnapshot(
   }
   const repositories = await parts.repositories();
   const relay = resolve(relayDataPath, `snapshot-${randomBytes(6).toString("hex")}.part`);
-  const taking: { staged?: StagedRepositories | undefined } = {};
+  const taking: { staged?: RepositoriesSnapshot | undefined } = {};
   const drop = async (): Promise<void> => {
     await rm(relay, { recursive: true, force: true });
     if (taking.staged) await rm(taking.staged.folder, { recursive: true, force: true });

@@ -6,7 +6,7 @@ import { unixSeconds } from "../base/clock.js";
 import { maintainersOf } from "../catalogue/maintainers.js";
 import { catalogueRow, isReleased, type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
-import type { RefTable } from "../git/types.js";
+import type { RefTable } from "../git/ref-tables.js";
 import { selectUrls } from "../hunt/core/fetch-plan.js";
 import { lookUp, PlainHosts } from "../hunt/fetch-server.js";
 import { guardWith } from "../net/guard.js";

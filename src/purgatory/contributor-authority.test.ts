@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keyOf, makeEvent } from "../admission/testing/world.js";
 import { decidePush } from "../git/decide-push.js";
-import type { PushCommand } from "../git/types.js";
+import type { PushCommand } from "../git/push-types.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { RefName } from "../nostr/ref-name.js";

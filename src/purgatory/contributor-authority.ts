@@ -2,7 +2,7 @@
 // for an event that is known, its commit only, and only where its signer and its `clone` tag say.
 
 import type { RepositoryName } from "../catalogue/repositories.js";
-import type { NostrRefEvent, PushAuthority, UnclaimedAllowance } from "../git/types.js";
+import type { NostrRefEvent, PushAuthority, UnclaimedAllowance } from "../git/push-types.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { KnownPullRequest } from "./pull-requests.js";

@@ -11,7 +11,7 @@ import {
 import { type PlaceholderRow, placeholders, waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
-import type { RepositoryStore } from "../git/types.js";
+import type { Repositories } from "../git/repositories.js";
 import type { ServiceName } from "../net/url.js";
 import { type EventId, isPubkey } from "../nostr/ids.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
@@ -29,14 +29,14 @@ export interface ContributorRules {
 
 export interface ContributorsParts {
   readonly store: Store;
-  readonly repositories: RepositoryStore;
+  readonly repositories: Repositories;
   readonly isBusy: (name: PlacedName) => boolean;
   readonly pullRequests: PullRequestRefs;
   readonly mirrorInto: (name: RepositoryName) => Promise<void>;
 }
 
 /** What lies under `/prs/`: no catalogue row names it. */
-export async function contributorRepositories(repositories: RepositoryStore): Promise<PlacedName[]> {
+export async function contributorRepositories(repositories: Repositories): Promise<PlacedName[]> {
   const found: PlacedName[] = [];
   for await (const { npubOrOwner: owner, identifier, area } of repositories.list()) {
     if (area === "prs" && isPubkey(owner)) found.push(underPrs({ owner, identifier }));

@@ -15,7 +15,7 @@ import {
 import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { contributorOf, putWaiting, waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
-import type { RepositoryStore } from "../git/types.js";
+import type { Repositories } from "../git/repositories.js";
 import type { ServiceName } from "../net/url.js";
 import { addressOf } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
@@ -33,7 +33,7 @@ import type { Settling } from "./settle.js";
 
 export interface EnteringParts {
   readonly store: Store;
-  readonly repositories: RepositoryStore;
+  readonly repositories: Repositories;
   readonly clock: Clock;
   readonly settings: () => PurgatorySettings;
   readonly placeholders: Placeholders;

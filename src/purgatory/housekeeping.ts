@@ -5,8 +5,14 @@
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { catalogueRow, identifierKey } from "../catalogue/repositories.js";
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
-import { type HousekeepingKind, type HousekeepingRecord, newRecord, recordAfter } from "../git/housekeeping-due.js";
-import type { PackFacts, RepositoryStore } from "../git/types.js";
+import {
+  type HousekeepingKind,
+  type HousekeepingRecord,
+  newRecord,
+  type PackFacts,
+  recordAfter,
+} from "../git/housekeeping.js";
+import type { Repositories } from "../git/repositories.js";
 import type { Store, TableReader } from "../store/port.js";
 import { recount } from "./quotas.js";
 
@@ -18,7 +24,7 @@ export interface HousekeepingRow extends HousekeepingRecord {
 
 export interface HousekeepingParts {
   readonly store: Store;
-  readonly repositories: RepositoryStore;
+  readonly repositories: Repositories;
   readonly clock: Clock;
   readonly graceDays: () => number;
 }

@@ -10,7 +10,8 @@ import {
   setCatalogueRow,
 } from "../catalogue/repositories.js";
 import { diskAddress, underPrs } from "../git/address.js";
-import type { Repository, RepositoryStore } from "../git/types.js";
+import type { Repositories } from "../git/repositories.js";
+import type { GitRepository } from "../git/repository.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Store } from "../store/port.js";
@@ -21,7 +22,7 @@ import type { PurgatorySettings } from "./settings.js";
 
 export interface MirroringParts {
   readonly store: Store;
-  readonly repositories: RepositoryStore;
+  readonly repositories: Repositories;
   readonly settings: () => PurgatorySettings;
   readonly writer: RefWriter;
   readonly problem: (name: RepositoryName, what: string) => void;
@@ -38,7 +39,7 @@ export class Mirroring {
   constructor(private readonly parts: MirroringParts) {}
 
   /** Under both locks: the commit and all it reaches, from the one to the other. */
-  async lend(name: RepositoryName, repository: Repository, lender: Repository, tip: Oid): Promise<boolean> {
+  async lend(name: RepositoryName, repository: GitRepository, lender: GitRepository, tip: Oid): Promise<boolean> {
     const { store, settings, problem } = this.parts;
     if ((await repository.missingObjects([tip])).size === 0) return true;
     if (quotaLeft(await contributorsAccounts(store, name, [], settings())).isUsedUp) {

@@ -13,7 +13,8 @@ import {
 } from "../catalogue/repositories.js";
 import { type PlaceholderRow, placeholders, putPlaceholder, removePlaceholder } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
-import type { KeptAside, RepositoryStore, UnclaimedAllowance } from "../git/types.js";
+import type { KeptAside, UnclaimedAllowance } from "../git/push-types.js";
+import type { Repositories } from "../git/repositories.js";
 import { type EventId, isOid, type Oid, type Pubkey } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { Store, Transaction } from "../store/port.js";
@@ -28,7 +29,7 @@ export class Placeholders {
 
   constructor(
     private readonly store: Store,
-    private readonly repositories: RepositoryStore,
+    private readonly repositories: Repositories,
     private readonly settings: () => PurgatorySettings,
     private readonly perHour: HourlyCounter,
     /** Nothing may be left in that repository under `/prs/`. */

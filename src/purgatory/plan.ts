@@ -1,10 +1,10 @@
 // What a release would do in one repository: which state decides there now, and what of it is here. Reads the store
 // and asks git; changes nothing. (purgatory.md, "Release"; git-http.md, "Push" 3: mark, governing, partial.)
 
-import type { RepositoryName } from "../catalogue/repositories.js";
-import { type CatalogueRow, catalogueRow, takesStates } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow, type RepositoryName, takesStates } from "../catalogue/repositories.js";
 import { waitingAnnouncement, waitingEvent } from "../catalogue/waiting.js";
-import type { RefTable, Repository } from "../git/types.js";
+import type { RefTable } from "../git/ref-tables.js";
+import type { GitRepository } from "../git/repository.js";
 import { compareNewestFirst, expirationOf } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
@@ -15,13 +15,13 @@ import { partialPush } from "./journal.js";
 
 /** Objects of a state that another repository has and this one lacks. */
 export interface Loan {
-  readonly from: Repository;
+  readonly from: GitRepository;
   readonly oids: readonly Oid[];
 }
 
 export interface RepositoryPlan {
   readonly name: RepositoryName;
-  readonly repository: Repository;
+  readonly repository: GitRepository;
   readonly row: CatalogueRow;
   /** The state that decides from now on, with what it changes; undefined when none can yet. */
   readonly governing:
@@ -36,9 +36,9 @@ export interface PlanParts {
   readonly nowSeconds: number;
   readonly partialGraceSeconds: number;
   /** Which of a state's objects a repository lacks; remembered while one release is at work. */
-  readonly missingIn: (repository: Repository, state: DecidingState) => Promise<ReadonlySet<Oid>>;
+  readonly missingIn: (repository: GitRepository, state: DecidingState) => Promise<ReadonlySet<Oid>>;
   /** Repositories that may lend a state's objects to this one: where its author decides too, or its maintainers' own. */
-  readonly lendersTo: (name: RepositoryName, state: DecidingState) => Promise<readonly Repository[]>;
+  readonly lendersTo: (name: RepositoryName, state: DecidingState) => Promise<readonly GitRepository[]>;
   /** States whose missing objects are on no server that could be asked: what is here of them may be released. */
   readonly partial: ReadonlySet<EventId>;
   /** States that this release serves as partial, found so far. */
@@ -54,9 +54,9 @@ type Completeness =
 
 async function completenessOf(
   state: DecidingState,
-  repository: Repository,
+  repository: GitRepository,
   { missingIn }: PlanParts,
-  lenders: () => Promise<readonly Repository[]>,
+  lenders: () => Promise<readonly GitRepository[]>,
 ): Promise<Completeness> {
   const missing = await missingIn(repository, state);
   if (missing.size === 0) return (await headsAreCommits(state, repository)) ? { complete: true } : incomplete(state);
@@ -76,7 +76,7 @@ async function completenessOf(
 const incomplete = (state: DecidingState): Completeness => ({ complete: false, missing: new Set(state.refs.values()) });
 
 /** A branch that names a blob or a tag could be stored and never be checked out. */
-async function headsAreCommits(state: DecidingState, repository: Repository): Promise<boolean> {
+async function headsAreCommits(state: DecidingState, repository: GitRepository): Promise<boolean> {
   const present = currentOids(await repository.refs());
   const heads = [...state.refs].filter(([ref, oid]) => ref.startsWith("refs/heads/") && !present.has(oid));
   const types = await repository.objectTypes(heads.map(([, oid]) => oid));
@@ -85,7 +85,7 @@ async function headsAreCommits(state: DecidingState, repository: Repository): Pr
 
 export async function planFor(
   name: RepositoryName,
-  repository: Repository,
+  repository: GitRepository,
   parts: PlanParts,
 ): Promise<RepositoryPlan | undefined> {
   const { reader } = parts;
@@ -122,7 +122,7 @@ async function isOver(reader: Reader, name: RepositoryName, nowSeconds: number):
 interface GoverningQuestion {
   readonly name: RepositoryName;
   readonly row: CatalogueRow;
-  readonly repository: Repository;
+  readonly repository: GitRepository;
   readonly table: RefTable;
   readonly parts: PlanParts;
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { keyOf } from "../admission/testing/world.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
-import type { Repository } from "../git/types.js";
+import type { GitRepository } from "../git/repository.js";
 import { PromiseKeeper } from "./promise-keeper.js";
 
 function keeper() {
@@ -14,12 +14,12 @@ function keeper() {
   const store = { isFailing: false };
   const repositories = {
     exists: async () => true,
-    open: ({ identifier }: RepositoryAddress): Repository =>
+    open: ({ identifier }: RepositoryAddress): GitRepository =>
       ({
         syncRefs: async () => {
           if (failing.has(identifier)) throw new Error("EMFILE");
         },
-      }) as unknown as Repository,
+      }) as unknown as GitRepository,
   };
   const journal = {
     kept: async (keys: readonly string[]) => {

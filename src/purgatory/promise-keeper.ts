@@ -4,7 +4,7 @@
 
 import type { Clock } from "../base/clock.js";
 import type { RepositoryAddress } from "../git/address.js";
-import type { RepositoryStore } from "../git/types.js";
+import type { Repositories } from "../git/repositories.js";
 import type { Transaction } from "../store/port.js";
 import type { Journal } from "./journal.js";
 
@@ -30,7 +30,7 @@ export class PromiseKeeper {
   #nextDelayMs = delayMs;
 
   constructor(
-    private readonly repositories: Pick<RepositoryStore, "exists" | "open">,
+    private readonly repositories: Pick<Repositories, "exists" | "open">,
     private readonly journal: Pick<Journal, "kept">,
     private readonly clock: Clock,
     private readonly failed: (error: unknown) => void,

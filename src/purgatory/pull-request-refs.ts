@@ -10,7 +10,9 @@ import {
 } from "../catalogue/repositories.js";
 import { contributorOf, type WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey, underPrs } from "../git/address.js";
-import type { RefUpdate, Repository, RepositoryStore } from "../git/types.js";
+import type { Repositories } from "../git/repositories.js";
+import type { GitRepository } from "../git/repository.js";
+import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import type { Mirroring } from "./mirroring.js";
@@ -20,7 +22,7 @@ import type { RefWriter } from "./ref-writer.js";
 
 export interface PullRequestRefsParts {
   readonly store: Store;
-  readonly repositories: RepositoryStore;
+  readonly repositories: Repositories;
   readonly writer: RefWriter;
   readonly mirroring: Mirroring;
 }
@@ -28,7 +30,7 @@ export interface PullRequestRefsParts {
 export class PullRequestRefs {
   constructor(private readonly parts: PullRequestRefsParts) {}
 
-  readonly #open = (name: PlacedName): Repository => this.parts.repositories.open(diskAddress(name));
+  readonly #open = (name: PlacedName): GitRepository => this.parts.repositories.open(diskAddress(name));
 
   /**
    * Writes the refs of those whose commit is here, under the locks of all these repositories. `asked`: looked at however

@@ -12,7 +12,7 @@ import {
   waitingKeys,
 } from "../catalogue/waiting.js";
 import { type PlacedName, placeKey, underPrs } from "../git/address.js";
-import type { Repository } from "../git/types.js";
+import type { GitRepository } from "../git/repository.js";
 import type { ServiceName } from "../net/url.js";
 import { addressText } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
@@ -28,8 +28,8 @@ export interface PullRequestPlan {
   /** Repositories to set the ref in, each with the one that lends the objects when it lacks them. */
   readonly targets: readonly {
     readonly name: PlacedName;
-    readonly repository: Repository;
-    readonly copyFrom?: Repository;
+    readonly repository: GitRepository;
+    readonly copyFrom?: GitRepository;
   }[];
 }
 
@@ -107,14 +107,14 @@ export async function waitingPullRequests(
 export async function planPullRequest(
   entry: WaitingEntry,
   reader: Reader,
-  open: (name: RepositoryName) => Repository,
+  open: (name: RepositoryName) => GitRepository,
   isMine: (name: RepositoryName) => boolean,
   willBeReleased: (name: RepositoryName) => boolean,
-  contributor: Repository | undefined,
+  contributor: GitRepository | undefined,
 ): Promise<PullRequestPlan | undefined> {
   const tip = tipOf(entry);
   if (!tip) return undefined;
-  const addressed: { name: PlacedName; repository: Repository; has: boolean }[] = [];
+  const addressed: { name: PlacedName; repository: GitRepository; has: boolean }[] = [];
   for (const text of entry.repositories) {
     const name = repositoryNamed(text);
     if (!name || !isMine(name)) continue;

@@ -5,7 +5,7 @@ import { rememberedId } from "../catalogue/remembered.js";
 import { catalogueRow } from "../catalogue/repositories.js";
 import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
-import type { PushOutcome } from "../git/types.js";
+import type { PushOutcome } from "../git/push-types.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
 import { partialPush } from "./journal.js";

@@ -4,18 +4,11 @@
 import type { Verdict } from "../admission/verdict.js";
 import { hourlyCounter } from "../base/budget/rates.js";
 import type { Clock } from "../base/clock.js";
-import type { RepositoryName } from "../catalogue/repositories.js";
-import { type CatalogueRow, catalogueRow } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow, type RepositoryName } from "../catalogue/repositories.js";
 import type { WaitingEntry } from "../catalogue/waiting.js";
 import { type PlacedName, type RepositoryAddress, underPrs } from "../git/address.js";
-import type {
-  JournalEntry,
-  KeptAside,
-  PushAuthority,
-  PushCommand,
-  PushOutcome,
-  RepositoryStore,
-} from "../git/types.js";
+import type { JournalEntry, KeptAside, PushAuthority, PushCommand, PushOutcome } from "../git/push-types.js";
+import type { Repositories } from "../git/repositories.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
@@ -57,7 +50,7 @@ export interface WaitingChange {
 
 export interface PurgatoryParts {
   readonly store: Store;
-  readonly repositories: RepositoryStore;
+  readonly repositories: Repositories;
   readonly clock: Clock;
   readonly settings: () => PurgatorySettings;
   /** Share of the git disk in use, 0 to 1. */

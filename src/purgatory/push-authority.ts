@@ -1,8 +1,7 @@
 // Who may push what right now, read from the store for the git room's decision (git-http.md, "Push" 3 and 4).
 
-import type { RepositoryName } from "../catalogue/repositories.js";
-import { type CatalogueRow, catalogueRow, repositoryAddress } from "../catalogue/repositories.js";
-import type { CandidateState, NostrRefEvent, PushAuthority, UnclaimedAllowance } from "../git/types.js";
+import { type CatalogueRow, catalogueRow, type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
+import type { CandidateState, NostrRefEvent, PushAuthority, UnclaimedAllowance } from "../git/push-types.js";
 import { addressText } from "../nostr/address.js";
 import { type EventId, isOid } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";

@@ -3,10 +3,10 @@
 
 import { restarted } from "../admission/waiting-capacity.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
-import type { RepositoryName } from "../catalogue/repositories.js";
 import {
   type CatalogueRow,
   catalogueRow,
+  type RepositoryName,
   type StateStamp,
   setCatalogueRow,
   takesStates,
@@ -14,7 +14,7 @@ import {
 import { putWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
 import { type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
-import type { JournalEntry, PushAuthority, PushCommand, PushOutcome } from "../git/types.js";
+import type { JournalEntry, PushAuthority, PushCommand, PushOutcome } from "../git/push-types.js";
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";

@@ -1,7 +1,8 @@
 // Writes refs that events speak of: promised in the journal first, withheld from clients until the events are stored.
 
 import type { RepositoryName } from "../catalogue/repositories.js";
-import type { RefUpdate, Repository } from "../git/types.js";
+import type { GitRepository } from "../git/repository.js";
+import type { RefUpdate } from "../git/repository-refs.js";
 import type { RefName } from "../nostr/ref-name.js";
 import type { Store } from "../store/port.js";
 import type { Journal } from "./journal.js";
@@ -18,7 +19,7 @@ export class RefWriter {
   constructor(private readonly parts: RefWriterParts) {}
 
   /** Under the repository's lock. False: it could not be done; nothing that speaks of it may be stored. */
-  async write(repository: Repository, updates: readonly RefUpdate[], head?: RefName): Promise<boolean> {
+  async write(repository: GitRepository, updates: readonly RefUpdate[], head?: RefName): Promise<boolean> {
     const { store, journal, keeper, problem } = this.parts;
     const { address } = repository;
     if (updates.length > 0) {

@@ -5,8 +5,9 @@ import { catalogueRows, type RepositoryName, repositoryKey } from "../catalogue/
 import { waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
+import type { Repositories } from "../git/repositories.js";
+import type { RefUpdate } from "../git/repository-refs.js";
 import { GitError } from "../git/run.js";
-import type { RefUpdate, RepositoryStore } from "../git/types.js";
 import { type EventId, isOid } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import type { Contributors } from "./contributors.js";
@@ -19,7 +20,7 @@ import type { Settling } from "./settle.js";
 
 export interface ResumeParts {
   readonly store: Store;
-  readonly repositories: RepositoryStore;
+  readonly repositories: Repositories;
   readonly journal: Journal;
   readonly placeholders: Placeholders;
   readonly settling: Settling;
@@ -72,7 +73,7 @@ export async function resume(parts: ResumeParts): Promise<void> {
 async function replayPromises(
   left: readonly (PromisedRefs & { readonly key: string })[],
   store: Store,
-  repositories: RepositoryStore,
+  repositories: Repositories,
   journal: Journal,
   /** False: git could not work with that repository; its promise stands until the next start. */
   attempt: (work: () => Promise<void>) => Promise<boolean>,

@@ -17,7 +17,8 @@ import {
 import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey } from "../git/address.js";
-import type { Repository, RepositoryStore } from "../git/types.js";
+import type { Repositories } from "../git/repositories.js";
+import type { GitRepository } from "../git/repository.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import { finish, type Released, type Via } from "./finish.js";
@@ -29,7 +30,7 @@ import type { RefWriter } from "./ref-writer.js";
 
 export interface SettleParts {
   readonly store: Store;
-  readonly repositories: RepositoryStore;
+  readonly repositories: Repositories;
   readonly writer: RefWriter;
   readonly mirroring: Mirroring;
   readonly pullRequests: PullRequestRefs;
@@ -121,7 +122,7 @@ export class Settling {
     }
   }
 
-  private open = (name: PlacedName): Repository => this.parts.repositories.open(diskAddress(name));
+  private open = (name: PlacedName): GitRepository => this.parts.repositories.open(diskAddress(name));
 
   /** It, and the repositories that the authors of what waits for it decide in. */
   private async concerned(name: PlacedName): Promise<PlacedName[]> {
@@ -153,13 +154,13 @@ export class Settling {
   }
 
   /** Never a stranger's: of members of the owner's own set, and those the state's author decides in. */
-  private async lendersTo(name: RepositoryName, author: Pubkey): Promise<Repository[]> {
+  private async lendersTo(name: RepositoryName, author: Pubkey): Promise<GitRepository[]> {
     const { store, repositories } = this.parts;
     const found = new Map<string, RepositoryName>();
     for (const row of (await releasedSiblings(store, name)).slice(0, maxSiblings)) found.set(repositoryKey(row), row);
     for (const other of await this.decidesIn(author, name.identifier)) found.set(repositoryKey(other), other);
     found.delete(repositoryKey(name));
-    const lenders: Repository[] = [];
+    const lenders: GitRepository[] = [];
     for (const other of found.values()) {
       if (await repositories.exists(diskAddress(other))) lenders.push(this.open(other));
     }

@@ -27,7 +27,7 @@ import {
   waitingEvent,
 } from "../catalogue/waiting.js";
 import type { PlacedName } from "../git/address.js";
-import type { RepositoryStore } from "../git/types.js";
+import type { Repositories } from "../git/repositories.js";
 import { expirationOf } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { Pubkey } from "../nostr/ids.js";
@@ -51,7 +51,7 @@ import type { PurgatorySettings } from "./settings.js";
 
 export interface SweepParts {
   readonly store: Store;
-  readonly repositories: RepositoryStore;
+  readonly repositories: Repositories;
   readonly placeholders: Placeholders;
   readonly clock: Clock;
   readonly settings: () => PurgatorySettings;

@@ -7,7 +7,7 @@ import { unixSeconds } from "../base/clock.js";
 import { KeyedLock } from "../base/keyed-lock.js";
 import { catalogueRows } from "../catalogue/repositories.js";
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
-import { garbageDue, type HousekeepingKind, type HousekeepingRules, housekeepingDue } from "../git/housekeeping-due.js";
+import { garbageDue, type HousekeepingKind, type HousekeepingRules, housekeepingDue } from "../git/housekeeping.js";
 import {
   forgetHousekeeping,
   type HousekeepingParts,

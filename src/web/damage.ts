@@ -1,6 +1,6 @@
 // A repository that is damaged, or that git had no time or files for, costs its own pages and not the server.
 
-import { LauncherError } from "../git/launcher-job.js";
+import { LauncherError } from "../git/launcher.js";
 import { GitError } from "../git/run.js";
 import { sendDocument } from "../http/page.js";
 import type { Route } from "../http/routes.js";

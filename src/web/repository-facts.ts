@@ -12,8 +12,8 @@ import {
 } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
 import type { Browser, CommitView } from "../git/browse.js";
+import type { RefTable } from "../git/ref-tables.js";
 import type { Repositories } from "../git/repositories.js";
-import type { RefTable } from "../git/types.js";
 import { tagValue } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";

@@ -1,12 +1,11 @@
 // From settings as operators name them to the limits each room asks for. Nothing is decided here.
 
-import type { ArchiveSettings } from "../admission/settings.js";
-import { type AdmissionCaps, defaultCaps } from "../admission/settings.js";
+import { type AdmissionCaps, type ArchiveSettings, defaultCaps } from "../admission/settings.js";
 import type { ByteLimits } from "../base/budget/bytes.js";
 import { type AdmissionLists, repositoryList } from "../catalogue/bans-and-lists.js";
 import type { Config } from "../config/config.js";
 import { defaultLimits, type GitHttpLimits } from "../git/http-types.js";
-import type { PackBudgets } from "../git/types.js";
+import type { PackBudgets } from "../git/push-types.js";
 import type { DailyByteLimits } from "../intake/daily-bytes.js";
 import type { PurgatorySettings } from "../purgatory/settings.js";
 import { defaultRelayLimits, type RelayLimits } from "../relay/limits.js";

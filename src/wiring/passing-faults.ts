@@ -3,7 +3,7 @@
 // Everything else nobody expected, and it ends the process (process-life.ts).
 
 import type { Logger } from "../config/logging.js";
-import { LauncherError } from "../git/launcher-job.js";
+import { LauncherError } from "../git/launcher.js";
 import { GitError } from "../git/run.js";
 import { StoreBusyError, StoreClosedError, StoreFullError } from "../store/port.js";
 

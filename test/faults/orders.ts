@@ -1,6 +1,6 @@
 // What the harness may ask of the faulty server (program.ts), and the named points at which it strikes.
 
-import { PushResponder } from "../../src/git/push-report.js";
+import { PushResponder } from "../../src/git/http-push.js";
 import { QuarantineDirectory } from "../../src/git/quarantine.js";
 import { Repositories } from "../../src/git/repositories.js";
 import { GitRepository } from "../../src/git/repository.js";

@@ -7,10 +7,10 @@
 import { readFileSync } from "node:fs";
 import fsPromises from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
-import workerThreads, { type WorkerOptions } from "node:worker_threads";
+import type { WorkerOptions } from "node:worker_threads";
+import workerThreads from "node:worker_threads";
 import { systemClock } from "../../src/base/clock.js";
-import { Launcher } from "../../src/git/launcher.js";
-import type { JobRequest } from "../../src/git/launcher-job.js";
+import { type JobRequest, Launcher } from "../../src/git/launcher.js";
 import { Git } from "../../src/git/run.js";
 import { LmdbBackend } from "../../src/store/lmdb/lmdb-backend.js";
 import {

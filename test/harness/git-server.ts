@@ -20,8 +20,6 @@ import {
   type GitOperation,
 } from "../../src/git/http-types.js";
 import { Launcher } from "../../src/git/launcher.js";
-import { Repositories } from "../../src/git/repositories.js";
-import { Git } from "../../src/git/run.js";
 import type {
   CandidateState,
   JournalEntry,
@@ -30,7 +28,9 @@ import type {
   PushOutcome,
   StateStamp,
   UnclaimedAllowance,
-} from "../../src/git/types.js";
+} from "../../src/git/push-types.js";
+import { Repositories } from "../../src/git/repositories.js";
+import { Git } from "../../src/git/run.js";
 import type { EventId, Oid, Pubkey } from "../../src/nostr/ids.js";
 import type { RefName } from "../../src/nostr/ref-name.js";
 

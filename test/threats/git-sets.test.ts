@@ -68,10 +68,10 @@ describe("threats 46 and 47: pull requests that wait", { timeout: 120_000 }, () 
   });
 
   it("threat 47: one that waits does not stop the housekeeping of the repositories it names", async () => {
-    const { givingWay } = room.repository(name).context;
+    const { inUse } = room.repository(name).context;
     let isStopped = false;
     let end = (): void => undefined;
-    const tidying = givingWay.tidy(diskAddress(name).key, undefined, (signal) => {
+    const tidying = inUse.tidy(diskAddress(name).key, undefined, (signal) => {
       signal.addEventListener("abort", () => {
         isStopped = true;
         end();

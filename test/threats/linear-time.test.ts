@@ -11,12 +11,12 @@ import { assertLinear, uglyShapes } from "../../src/base/testing/linear-time.js"
 import { withoutTrailing } from "../../src/base/trailing.js";
 import { escapeControls } from "../../src/config/logging.js";
 import { parseGitPath } from "../../src/git/address.js";
+import { parseLsRefs } from "../../src/git/advertisement.js";
 import { readAdvertisement, readLsRefs } from "../../src/git/fetch-advertised.js";
 import { reasonIn } from "../../src/git/fetch-remote.js";
-import { parseLsRefs } from "../../src/git/ls-refs.js";
 import { encodePkt, listPkts } from "../../src/git/pkt-line.js";
 import { defaultHeadLimits, PushHeadParser } from "../../src/git/push-commands.js";
-import { explain } from "../../src/git/receive-pack-stream.js";
+import { explain } from "../../src/git/receive-pack.js";
 import { clientIp, isLocalPeer, loopbackCidrs, trustedProxies } from "../../src/http/client-ip.js";
 import { metricsRoute } from "../../src/http/metrics.js";
 import { wantsRelayInformation } from "../../src/http/nip11.js";

@@ -1,5 +1,5 @@
 // An answer that git is writing into a file, and those who read it meanwhile. Blocks that several want are read once.
-// Knows nothing of git or of where the file may be: that is shared-answers.ts.
+// Knows nothing of git or of where the file may be: that is fetch-cache.ts.
 
 import type { FileHandle } from "node:fs/promises";
 
@@ -9,7 +9,7 @@ import type { FileHandle } from "node:fs/promises";
  */
 export type Send = (chunk: Buffer, holdsPlace?: boolean) => Promise<boolean>;
 
-export type ShareResult =
+export type SendResult =
   | { readonly status: "sent"; readonly bytes: number }
   /** git failed before it said anything. */
   | { readonly status: "failed"; readonly stderr: string }
@@ -17,7 +17,7 @@ export type ShareResult =
   /** The client went away, or git failed midway: the connection must be cut, the answer is not whole. */
   | { readonly status: "broken"; readonly bytes: number };
 
-export interface Answer {
+export interface CacheEntry {
   readonly key: string;
   readonly path: string;
   file: FileHandle | undefined;
@@ -52,7 +52,7 @@ const freeBuffers: Buffer[] = [];
 const maxFreeBuffers = 8;
 
 /** Undefined when the answer is not shared. One block is read while the one before it is on its way. */
-export async function follow(answer: Answer, send: Send, signal: AbortSignal): Promise<ShareResult | undefined> {
+export async function follow(answer: CacheEntry, send: Send, signal: AbortSignal): Promise<SendResult | undefined> {
   let at = 0;
   let sending = Promise.resolve(true);
   while (!signal.aborted && answer.state !== "cut") {
@@ -70,7 +70,7 @@ export async function follow(answer: Answer, send: Send, signal: AbortSignal): P
 }
 
 /** The block around a place, in use by the caller from now on. */
-function blockAt(answer: Answer, at: number): Block | undefined {
+function blockAt(answer: CacheEntry, at: number): Block | undefined {
   if (!answer.file) return undefined;
   const from = at - (at % blockBytes);
   const to = Math.min(answer.bytes, from + blockBytes);
@@ -117,26 +117,26 @@ function release(block: Block): void {
   if (block.users === 0 && freeBuffers.length < maxFreeBuffers) freeBuffers.push(block.buffer);
 }
 
-export function dropBlocks({ blocks }: Answer): void {
+export function dropBlocks({ blocks }: CacheEntry): void {
   for (const block of blocks.values()) release(block);
   blocks.clear();
 }
 
-const changeOf = ({ wake }: Answer): Promise<void> => new Promise((resolve) => void wake.add(resolve));
+const changeOf = ({ wake }: CacheEntry): Promise<void> => new Promise((resolve) => void wake.add(resolve));
 
-export function wakeAll({ wake }: Answer): void {
+export function wakeAll({ wake }: CacheEntry): void {
   for (const woken of wake) woken();
   wake.clear();
 }
 
-export async function closeFile(answer: Answer): Promise<void> {
+export async function closeFile(answer: CacheEntry): Promise<void> {
   const { file } = answer;
   answer.file = undefined;
   dropBlocks(answer);
   await file?.close();
 }
 
-function outcomeOf(answer: Answer, bytes: number): ShareResult | undefined {
+function outcomeOf(answer: CacheEntry, bytes: number): SendResult | undefined {
   if (answer.state === "unshared") return undefined;
   if (answer.state === "busy") return { status: "busy" };
   if (answer.state === "failed" && answer.bytes === 0) return { status: "failed", stderr: answer.stderr };

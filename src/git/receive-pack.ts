@@ -1,15 +1,18 @@
 // Takes a pack from a stream into a quarantine, within budgets (git-http.md, "Budgets"; threats.md row 6). The header
 // tells the number of objects before git is started; bytes are counted as they pass; git itself runs under limits of
-// memory and time; object sizes are looked up afterwards. Never holds more than a few chunks.
+// memory and time; object sizes are looked up afterwards. Never holds more than a few chunks. Used by pushes, and for the
+// objects of a bare repository that some other program made.
 
+import { join, resolve } from "node:path";
 import { sizeText } from "../base/size-text.js";
 import type { Oid } from "../nostr/ids.js";
-import { surveyObjects } from "./objects.js";
-import type { QuarantineDirectory } from "./quarantine.js";
-import { toleratedFaults } from "./run.js";
-import type { ObjectType, PackBudgets, PushRefusalCode, Refused } from "./types.js";
+import { missingObjects, type ObjectPlace, type ObjectType, surveyObjects } from "./objects.js";
+import type { PackBudgets, PushRefusalCode, Refused } from "./push-types.js";
+import { alternatePath, type QuarantineDirectory } from "./quarantine.js";
+import type { GitRepository } from "./repository.js";
+import { checkedOid, toleratedFaults } from "./run.js";
 
-export interface ReceivedPack {
+interface ReceivedPack {
   readonly ok: true;
   readonly bytes: number;
   /** Of the ids asked about, those that came in this pack. */
@@ -28,7 +31,7 @@ const checkingMs = (packBytes: number): number => 30_000 + Math.ceil(packBytes /
 
 const refused = (code: PushRefusalCode, reason: string): Refused => ({ ok: false, code, reason });
 
-export interface PackSource {
+interface PackSource {
   /** What was read of the body already and belongs to the pack. */
   readonly first: Buffer;
   /** The rest of the body, chunk by chunk; undefined at its end. The caller drains what is left after a refusal. */
@@ -148,4 +151,64 @@ export function explain(stderr: string): string {
     return "the objects need more memory to check than this server gives: push smaller files";
   }
   return words === "" ? "the objects of the push could not be read" : `the objects were not accepted: ${words}`;
+}
+
+type Taken = { readonly ok: true; readonly bytes: number; readonly lacking: ReadonlySet<Oid> } | Refused;
+
+const borrowing = ({ place }: GitRepository, foreign: string): ObjectPlace => ({
+  ...place,
+  env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: alternatePath(join(resolve(foreign), "objects")) },
+});
+
+/** Which of these neither repository has with everything they reach. */
+export const lackingWith = (repository: GitRepository, foreign: string, oids: readonly Oid[]): Promise<Set<Oid>> =>
+  missingObjects(borrowing(repository, foreign), oids, { deep: true });
+
+/**
+ * Brings what of these the other repository has and ours lacks, complete or not at all. Nothing of the other repository
+ * is obeyed: git runs in ours and only borrows its object directory, so that a planted config or hook is never read
+ * (threats.md row 8).
+ */
+export async function takeForeignObjects(
+  repository: GitRepository,
+  foreign: string,
+  oids: readonly Oid[],
+  budgets: PackBudgets,
+  options: { readonly wallClockMs: number; readonly signal: AbortSignal },
+): Promise<Taken> {
+  const missing = [...(await repository.missingObjects(oids))];
+  const lacking = await lackingWith(repository, foreign, missing);
+  const wanted = missing.filter((oid) => !lacking.has(oid));
+  if (wanted.length === 0) return { ok: true, bytes: 0, lacking };
+  const { git, directory, env = {} } = borrowing(repository, foreign);
+  const quarantine = await repository.quarantine();
+  try {
+    const { refs } = await repository.refs();
+    const here = [...new Set([...refs.values()].map(({ oid }) => oid))];
+    const lines = [...wanted, "--not", ...here].map((line) => (line === "--not" ? line : checkedOid(line as Oid)));
+    const packing = await git.start(["pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet"], {
+      directory,
+      env,
+      stdin: true,
+      limits: { wallClockMs: options.wallClockMs },
+      signal: options.signal,
+    });
+    packing.stdin?.end(`${lines.join("\n")}\n`);
+    const chunks = packing.stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    const next = async (): Promise<Buffer | undefined> => {
+      const { done, value } = await chunks.next();
+      return done ? undefined : value;
+    };
+    const received = await receivePack(quarantine, { first: Buffer.alloc(0), next }, budgets, new Set(wanted), options);
+    packing.end();
+    await packing.exit;
+    if (!received.ok) return received;
+    if ((await quarantine.missingObjects(wanted)).size > 0) {
+      return { ok: false, code: "missing-objects", reason: "its objects are not complete" };
+    }
+    await quarantine.migrate();
+    return { ok: true, bytes: received.bytes, lacking };
+  } finally {
+    await quarantine.drop();
+  }
 }

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { systemClock } from "../base/clock.js";
-import type { Send } from "./growing-answer.js";
+import type { Send } from "./cache-entry.js";
+import { type AnswerOrigin, FetchCache } from "./fetch-cache.js";
 import { Launcher } from "./launcher.js";
-import { type AnswerSource, SharedAnswers } from "./shared-answers.js";
 
 const size = 3 << 20;
 
@@ -24,7 +24,7 @@ describe("shared answers", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  const say = (script: string, expected = size): AnswerSource => ({
+  const say = (script: string, expected = size): AnswerOrigin => ({
     expectedBytes: async () => expected,
     start: async (signal, file) => {
       started += 1;
@@ -49,8 +49,8 @@ describe("shared answers", () => {
     };
     return { send, bytes: () => bytes };
   };
-  const make = (maxBytes = 1 << 30): SharedAnswers =>
-    new SharedAnswers(join(folder, String(Math.random())), () => maxBytes, systemClock);
+  const make = (maxBytes = 1 << 30): FetchCache =>
+    new FetchCache(join(folder, String(Math.random())), () => maxBytes, systemClock);
 
   it("run once for equal requests, at once and later, and give everybody everything", async () => {
     const answers = make();
@@ -103,7 +103,7 @@ describe("shared answers", () => {
         chunks.push(Buffer.from(chunk));
         return true;
       };
-      await answers.send(`k${key}`, sources[key] as AnswerSource, slow, never);
+      await answers.send(`k${key}`, sources[key] as AnswerOrigin, slow, never);
       return Buffer.concat(chunks).equals(Buffer.from(texts[key] as string));
     };
     const areEqual = await Promise.all([0, 1, 20, 300].flatMap((turns) => [read(0, turns), read(1, turns)]));
@@ -186,7 +186,7 @@ describe("shared answers", () => {
       stderr: "why\n",
     });
     assert.equal((await answers.send("k", say("echo x; kill -9 $$"), client.send, never)).status, "broken");
-    const full: AnswerSource = { expectedBytes: async () => 0, start: async () => undefined };
+    const full: AnswerOrigin = { expectedBytes: async () => 0, start: async () => undefined };
     assert.equal((await answers.send("b", full, client.send, never)).status, "busy");
     assert.equal(answers.keptBytes, 0);
     await answers.close();

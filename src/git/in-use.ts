@@ -4,27 +4,29 @@
 // insists: then pushes go on beside it, which git allows (threats.md row 47). Only a removal and a look at every pack stop
 // it: to those a pack that a repack has replaced looks like one that is damaged.
 
+import { UseCounts } from "../base/use-counts.js";
+
 interface Tidying {
   readonly stop: AbortController;
   readonly ended: Promise<void>;
   readonly insists: boolean;
 }
 
-export class GivingWay {
-  readonly #working = new Map<string, number>();
+export class InUse {
+  readonly #working = new UseCounts();
   /** Of these, those beside whom not even housekeeping that insists may run. */
-  readonly #alone = new Map<string, number>();
+  readonly #alone = new UseCounts();
   readonly #tidying = new Map<string, Tidying>();
 
   /** How many are at work there. */
   workersIn(key: string): number {
-    return this.#working.get(key) ?? 0;
+    return this.#working.of(key);
   }
 
   /** No housekeeping of these begins before the work has ended; what runs is stopped first. `always`: nor what insists. */
   async during<T>(keys: readonly string[], work: () => Promise<T>, { always = false } = {}): Promise<T> {
     const counters = always ? [this.#working, this.#alone] : [this.#working];
-    for (const counter of counters) for (const key of keys) add(counter, key, 1);
+    const ends = counters.flatMap((counter) => keys.map((key) => counter.begin(key)));
     try {
       const tidying = keys.flatMap((key) => this.#tidying.get(key) ?? []);
       const running = tidying.filter(({ insists }) => always || !insists);
@@ -32,7 +34,7 @@ export class GivingWay {
       await Promise.all(running.map(({ ended }) => ended));
       return await work();
     } finally {
-      for (const counter of counters) for (const key of keys) add(counter, key, -1);
+      for (const end of ends) end();
     }
   }
 
@@ -61,10 +63,4 @@ export class GivingWay {
       end();
     }
   }
-}
-
-function add(counter: Map<string, number>, key: string, more: 1 | -1): void {
-  const count = (counter.get(key) ?? 0) + more;
-  if (count > 0) counter.set(key, count);
-  else counter.delete(key);
 }

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { GivingWay } from "./giving-way.js";
+import { InUse } from "./in-use.js";
 
 /** Runs until it is told to stop. */
 const untilStopped = (signal: AbortSignal): Promise<string> =>
   new Promise((resolve) => signal.addEventListener("abort", () => setImmediate(() => resolve("stopped"))));
 
 it("work stops the housekeeping of its repository, waits for its end, and leaves others alone", async () => {
-  const way = new GivingWay();
+  const way = new InUse();
   const order: string[] = [];
   const other = new AbortController();
   const tidyingOther = way.tidy("b", other.signal, untilStopped);
@@ -20,7 +20,7 @@ it("work stops the housekeeping of its repository, waits for its end, and leaves
 });
 
 it("housekeeping does not begin while somebody works there or another tidies, and does afterwards", async () => {
-  const way = new GivingWay();
+  const way = new InUse();
   const now = async (): Promise<string> => "done";
   await way.during(["a", "b"], async () => {
     await way.during(["a"], async () => undefined);
@@ -32,7 +32,7 @@ it("housekeeping does not begin while somebody works there or another tidies, an
 });
 
 it("housekeeping that failed is over", async () => {
-  const way = new GivingWay();
+  const way = new InUse();
   await assert.rejects(
     way.tidy("a", undefined, () => Promise.reject(new Error("disk"))),
     /disk/,
@@ -42,7 +42,7 @@ it("housekeeping that failed is over", async () => {
 });
 
 it("housekeeping that insists goes on beside work, and ends for a removal", async () => {
-  const way = new GivingWay();
+  const way = new InUse();
   await way.during(["a"], async () => {
     const order: string[] = [];
     const tidying = way.tidy("a", undefined, async (signal) => order.push(await untilStopped(signal)), true);
@@ -54,7 +54,7 @@ it("housekeeping that insists goes on beside work, and ends for a removal", asyn
 });
 
 it("housekeeping that insists does not begin beside who works alone, and does afterwards", async () => {
-  const way = new GivingWay();
+  const way = new InUse();
   const now = async (): Promise<string> => "done";
   const alone = way.during(
     ["a"],

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Pace } from "./pace.js";
+import { Pace } from "./http-body.js";
 
 const cases: readonly (readonly [string, readonly (readonly [number, number])[], readonly boolean[]])[] = [
   [

@@ -5,8 +5,8 @@ import { describe, it } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import type { Oid } from "../nostr/ids.js";
 import type { RefName } from "../nostr/ref-name.js";
-import { PushResponder, reportBody } from "./push-report.js";
-import type { CommandVerdict } from "./types.js";
+import { PushResponder, reportBody } from "./http-push.js";
+import type { CommandVerdict } from "./push-types.js";
 
 const command = { ref: "refs/heads/main" as RefName, old: undefined, new: "a".repeat(40) as Oid };
 const yes: CommandVerdict = { command, ok: true, effect: "move" };

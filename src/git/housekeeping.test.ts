@@ -6,7 +6,7 @@ import {
   housekeepingDue,
   newRecord,
   recordAfter,
-} from "./housekeeping-due.js";
+} from "./housekeeping.js";
 
 const now = 1_700_000_000;
 const day = 86_400;

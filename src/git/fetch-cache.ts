@@ -10,18 +10,19 @@ import { mkdir, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import {
-  type Answer,
   blockBytes,
+  type CacheEntry,
   closeFile,
   dropBlocks,
   follow,
   type Send,
-  type ShareResult,
+  type SendResult,
   wakeAll,
-} from "./growing-answer.js";
-import type { Job, JobExit } from "./launcher-job.js";
+} from "./cache-entry.js";
+import type { Job } from "./launcher.js";
+import type { JobExit } from "./launcher-helper.js";
 
-export interface AnswerSource {
+export interface AnswerOrigin {
   /** The answer will hardly be larger. */
   expectedBytes(): Promise<number>;
   /**
@@ -37,8 +38,8 @@ const lookMs = 5;
 const maxAnswers = 256;
 const spareDiskBytes = 64 * 2 ** 20;
 
-export class SharedAnswers {
-  readonly #answers = new Map<string, Answer>();
+export class FetchCache {
+  readonly #answers = new Map<string, CacheEntry>();
   /** Grew beyond what was expected and beyond the bound: not tried again. */
   readonly #tooLarge = new Set<string>();
 
@@ -56,7 +57,7 @@ export class SharedAnswers {
     return sum;
   }
 
-  async send(key: string, source: AnswerSource, send: Send, signal: AbortSignal): Promise<ShareResult> {
+  async send(key: string, source: AnswerOrigin, send: Send, signal: AbortSignal): Promise<SendResult> {
     const answer = this.#answers.get(key) ?? this.#begin(key, source);
     this.#answers.delete(key);
     this.#answers.set(key, answer);
@@ -76,7 +77,7 @@ export class SharedAnswers {
     }
   }
 
-  #leave(answer: Answer): void {
+  #leave(answer: CacheEntry): void {
     answer.clients -= 1;
     wakeAll(answer);
     if (answer.clients > 0) return;
@@ -87,8 +88,8 @@ export class SharedAnswers {
     } else this.#closeIfDone(answer);
   }
 
-  #begin(key: string, source: AnswerSource): Answer {
-    const answer: Answer = {
+  #begin(key: string, source: AnswerOrigin): CacheEntry {
+    const answer: CacheEntry = {
       key,
       path: join(this.directory, randomBytes(8).toString("hex")),
       file: undefined,
@@ -102,7 +103,7 @@ export class SharedAnswers {
       blocks: new Map(),
     };
     void this.#make(answer, source)
-      .catch((error: unknown): Answer["state"] => {
+      .catch((error: unknown): CacheEntry["state"] => {
         answer.stderr = error instanceof Error ? error.message : "git could not be started";
         return "failed";
       })
@@ -115,7 +116,7 @@ export class SharedAnswers {
     return answer;
   }
 
-  async #make(answer: Answer, source: AnswerSource): Promise<Answer["state"]> {
+  async #make(answer: CacheEntry, source: AnswerOrigin): Promise<CacheEntry["state"]> {
     if (!(await this.#findRoom(answer, source))) return "unshared";
     const job = await source.start(answer.nobodyLeft.signal, answer.path);
     if (!job) return "busy";
@@ -128,7 +129,7 @@ export class SharedAnswers {
     return signal || isDiskFull ? "cut" : "failed";
   }
 
-  async #findRoom(answer: Answer, source: AnswerSource): Promise<boolean> {
+  async #findRoom(answer: CacheEntry, source: AnswerOrigin): Promise<boolean> {
     if (this.#tooLarge.has(answer.key)) return false;
     answer.expectedBytes = await source.expectedBytes();
     // One answer is not worth all the others.
@@ -155,7 +156,7 @@ export class SharedAnswers {
   }
 
   /** Tells the readers of what git has written, until it ends. */
-  async #watch(answer: Answer, job: Job): Promise<JobExit> {
+  async #watch(answer: CacheEntry, job: Job): Promise<JobExit> {
     let exit: JobExit | undefined;
     let goOn: () => void = () => undefined;
     void job.exit.then((ended) => {
@@ -195,13 +196,13 @@ export class SharedAnswers {
   }
 
   /** Its file goes at once; whoever reads it has it open. */
-  #forget(answer: Answer): void {
+  #forget(answer: CacheEntry): void {
     if (this.#answers.get(answer.key) === answer) this.#answers.delete(answer.key);
     if (answer.file) void rm(answer.path, { force: true });
     this.#closeIfDone(answer);
   }
 
-  #closeIfDone(answer: Answer): void {
+  #closeIfDone(answer: CacheEntry): void {
     const isKept = this.#answers.get(answer.key) === answer;
     if (!isKept && answer.clients === 0) void closeFile(answer);
   }
@@ -217,7 +218,7 @@ export class SharedAnswers {
 }
 
 /** Straight from git, at the client's pace. */
-async function passOn(source: AnswerSource, send: Send, signal: AbortSignal): Promise<ShareResult> {
+async function passOn(source: AnswerOrigin, send: Send, signal: AbortSignal): Promise<SendResult> {
   const job = await source.start(signal);
   if (!job) return { status: "busy" };
   let bytes = 0;

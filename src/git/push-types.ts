@@ -1,0 +1,197 @@
+// Everything that flows in a push: its commands, what the rest of the server says about them (PushAuthority), what is
+// decided, and what was written. No behaviour, no Nostr policy.
+
+import type { EventId, Oid } from "../nostr/ids.js";
+import type { RefName } from "../nostr/ref-name.js";
+import type { RepositoryAddress } from "./address.js";
+import type { UnclaimedData } from "./quarantine.js";
+import type { RefUpdate } from "./repository-refs.js";
+
+/** One `old new ref` line of a push. `undefined` is git's all-zero id: the ref does not exist (old), delete it (new). */
+export interface PushCommand {
+  readonly ref: RefName;
+  readonly old: Oid | undefined;
+  readonly new: Oid | undefined;
+}
+
+/** NIP-01's order: higher `created_at` is newer, the lower id within a second. */
+export interface StateStamp {
+  readonly id: EventId;
+  readonly created_at: number;
+}
+
+/** A state event by a member of the owner's maintainer set, served or waiting. */
+export interface CandidateState extends StateStamp {
+  /** `refs/heads/*` and `refs/tags/*` it names, well-formed ones only. */
+  readonly refs: ReadonlyMap<RefName, Oid>;
+  /** Released here (also as partial) and not succeeded since. */
+  readonly governs: boolean;
+}
+
+/** What is known of the event a `refs/nostr/<id>` is named after. */
+export type NostrRefEvent =
+  /** `heldAt`: what was pushed first holds the ref (under `/prs/`, where it is shown). */
+  | { readonly known: false; readonly heldAt?: Oid }
+  | {
+      readonly known: true;
+      /** Its `c`; undefined when that is no object id. */
+      readonly tip: Oid | undefined;
+      readonly addressesThisRepository: boolean;
+    };
+
+/** May data for an unknown event (a placeholder) come in now, and how much of it. */
+export type UnclaimedAllowance =
+  | { readonly ok: true; readonly maxBytes: number }
+  | { readonly ok: false; readonly reason: string };
+
+/** Everything a push decision needs from outside the git room, as of one moment. */
+export interface PushAuthority {
+  /** Set: nothing may be pushed here, and why (archived, leaving, disk full). */
+  readonly readOnlyReason?: string;
+  /** Only `refs/nostr/*` may be pushed here (`/prs/`). */
+  readonly nostrRefsOnly?: boolean;
+  /** NGIT_PUSH_STRICT. */
+  readonly strict: boolean;
+  /** The newest state that ever governed or was pushed under; older candidates are ignored. */
+  readonly mark: StateStamp | undefined;
+  /** In any order; those without refs or older than the mark are ignored by the decision. */
+  readonly candidates: readonly CandidateState[];
+  /** By event id, for each `refs/nostr/<id>` among the commands; a missing entry is an unknown event. */
+  readonly nostrEvents: ReadonlyMap<EventId, NostrRefEvent>;
+  readonly unclaimed: UnclaimedAllowance;
+  /** What is left of the owner's, repository's or author's quota, when less than a push's own budget. */
+  readonly quota?: { readonly maxBytes: number; readonly reason: string };
+}
+
+/** One code for the user, the log and the metric (docs/reference/refusals.md lists them). */
+export type PushRefusalCode =
+  | "read-only"
+  | "ref-not-allowed"
+  | "no-state"
+  | "state-differs"
+  | "superseded"
+  | "listed-ref"
+  | "not-complete"
+  | "stale-old-value"
+  | "strict"
+  | "atomic"
+  | "nostr-other-tip"
+  | "nostr-other-repository"
+  | "nostr-delete"
+  | "unclaimed-budget"
+  | "bad-request"
+  | "too-many-commands"
+  | "too-large"
+  | "too-many-objects"
+  | "object-too-large"
+  | "bad-objects"
+  | "missing-objects"
+  | "not-a-commit"
+  | "timeout"
+  | "internal";
+
+export type CommandVerdict =
+  | { readonly command: PushCommand; readonly ok: true; readonly effect: "move" | "none" | "placeholder" }
+  | {
+      readonly command: PushCommand;
+      readonly ok: false;
+      readonly code: PushRefusalCode;
+      /** One human sentence that says what would make it work; never "not found" or "404". */
+      readonly reason: string;
+    };
+
+export interface PushDecision {
+  /** One for each command, in the client's order. */
+  readonly verdicts: readonly CommandVerdict[];
+  /** The state the heads and tags were moved under; undefined when none of them moves. */
+  readonly candidate: StateStamp | undefined;
+  /** Whether any ref changes, or a placeholder is written. */
+  readonly moves: boolean;
+}
+
+/** What a finished push did. Handed to `released` after the refs are committed, before the report is sent. */
+export interface PushOutcome {
+  readonly address: RepositoryAddress;
+  readonly decision: PushDecision;
+  /** Heads, tags and known `refs/nostr/*` that were written. */
+  readonly updates: readonly RefUpdate[];
+  /** Unclaimed `refs/nostr/<id>` that were kept apart (see GitRepository.unclaimed). */
+  readonly placeholders: readonly UnclaimedData[];
+  readonly packBytes: number;
+  readonly ip: string;
+}
+
+export type KeptAside = Pick<PushOutcome, "address" | "ip" | "placeholders">;
+
+/** Durably recorded between prepare and commit, replayed by the caller at start. */
+export interface JournalEntry {
+  readonly address: RepositoryAddress;
+  readonly candidate: StateStamp | undefined;
+  readonly updates: readonly RefUpdate[];
+}
+
+export interface PackBudgets {
+  readonly maxPackBytes: number;
+  readonly maxObjects: number;
+  readonly maxObjectBytes: number;
+  /** What git may use for data while it checks the pack; a little more for each object. */
+  readonly gitMemoryBytes: number;
+}
+
+export type Refused = {
+  readonly ok: false;
+  readonly code: PushRefusalCode;
+  readonly reason: string;
+};
+
+/** The rest of the server, as seen by a push. */
+export interface PushHooks {
+  /** Who may push what, now. Asked twice. */
+  readonly authority: (
+    address: RepositoryAddress,
+    commands: readonly PushCommand[],
+    context: { readonly ip: string },
+  ) => Promise<PushAuthority>;
+  /** A push to it is at work until the returned function is called: it must not be taken away meanwhile. */
+  readonly begins?: (address: RepositoryAddress) => () => void;
+  /**
+   * Resolves when the wanted values are on disk; a throw stops the push. False: nothing was written, because what the
+   * push was decided by is gone.
+   */
+  readonly journal: (entry: JournalEntry) => Promise<boolean>;
+  /** Data was put aside for events nobody knows yet. Resolves when that is on disk; a throw stops the push. */
+  readonly keptAside?: (kept: KeptAside) => Promise<void>;
+  /** What was journaled was not written after all. */
+  readonly abandoned?: (entry: JournalEntry) => Promise<void>;
+  /** Runs to its end before the pusher gets the report; lines for the pusher's terminal. */
+  readonly released: (outcome: PushOutcome) => Promise<readonly string[]>;
+}
+
+export interface PushRequest {
+  readonly address: RepositoryAddress;
+  readonly readOnlyReason: string | undefined;
+  readonly createOnPush: boolean;
+  readonly commands: readonly PushCommand[];
+  readonly atomic: boolean;
+  readonly ip: string;
+  readonly budgets: PackBudgets;
+  /** What was read of the pack together with the commands. */
+  readonly first: Buffer;
+  readonly next: () => Promise<Buffer | undefined>;
+  /**
+   * A place among the pushes that are taken in, asked for when it is known that this one may be. `trusted`: it moves
+   * branches or tags as a maintainer's state says. Undefined: there is none.
+   */
+  readonly turn: (trusted: boolean) => Promise<(() => void) | undefined>;
+  readonly wallClockMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface PushResult {
+  readonly unpack: string;
+  readonly code: PushRefusalCode | "ok";
+  readonly verdicts: readonly CommandVerdict[];
+  readonly messages: readonly string[];
+  /** `released` failed after the refs were written: a fault to be logged; the push itself stands. */
+  readonly fault?: unknown;
+}
