@@ -21,8 +21,7 @@ import { Launcher } from "../src/git/launcher.js";
 import type { CandidateState, PushAuthority } from "../src/git/push-types.js";
 import { Repositories } from "../src/git/repositories.js";
 import { Git } from "../src/git/run.js";
-import type { EventId, Oid, Pubkey } from "../src/nostr/ids.js";
-import type { RefName } from "../src/nostr/ref-name.js";
+import type { EventId, Oid, Pubkey, RefName } from "../src/nostr/ids.js";
 import type { Benchmark, BenchRow } from "./rows.js";
 
 const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;

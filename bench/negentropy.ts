@@ -2,9 +2,8 @@
 // Goal P4: 100,000 items with 1,000 differences in at most 50 ms a side; identical sets in one round.
 
 import { nip77 } from "nostr-tools";
-import { NegentropyClient } from "../src/nostr/negentropy/client.js";
+import { NegentropyClient, NegentropyServer } from "../src/nostr/negentropy/reconcile.js";
 import { NegentropyRecords, type TimedIds } from "../src/nostr/negentropy/records.js";
-import { NegentropyServer } from "../src/nostr/negentropy/server.js";
 import { type Item, timedIdsOf, twoSides } from "../src/nostr/negentropy/testing/sets.js";
 import { messageFromHex, messageToHex } from "../src/nostr/negentropy/wire.js";
 import { type Benchmark, type BenchRow, milliseconds } from "./rows.js";

@@ -3,7 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { SecretKey, signEvent } from "../src/nostr/keys.js";
-import { NegentropyClient } from "../src/nostr/negentropy/client.js";
+import { NegentropyClient } from "../src/nostr/negentropy/reconcile.js";
 import { NegentropyRecords } from "../src/nostr/negentropy/records.js";
 import { atRate, type Ledger } from "./ledger.js";
 import { frameOf, RawClient } from "./raw-client.js";

@@ -4,11 +4,9 @@
 import { createHash } from "node:crypto";
 import type { NostrEvent } from "../src/nostr/event.js";
 import { SecretKey, signEvent } from "../src/nostr/keys.js";
-import { packSignatures, verifyPacked } from "../src/nostr/verify/batch.js";
-import { loadNative } from "../src/nostr/verify/native.js";
+import type { SchnorrEngine } from "../src/nostr/verify/engines.js";
+import { loadNative, packSignatures, verifyPacked, wasmEngine } from "../src/nostr/verify/engines.js";
 import { createVerifierPool } from "../src/nostr/verify/pool.js";
-import type { SchnorrEngine } from "../src/nostr/verify/port.js";
-import { wasmEngine } from "../src/nostr/verify/wasm.js";
 import type { Benchmark } from "./rows.js";
 
 interface VerifyRow {

@@ -3,8 +3,7 @@
 
 import type { AdmissionLists } from "../catalogue/bans-and-lists.js";
 import { banOf } from "../catalogue/bans-and-lists.js";
-import { addressOf } from "../nostr/address.js";
-import { isProtected, type VerifiedEvent } from "../nostr/event.js";
+import { addressOf, isProtected, type VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import type { AdmissionSettings } from "./settings.js";
 import type { AdmissionContext, RefusedVerdict, Source } from "./verdict.js";

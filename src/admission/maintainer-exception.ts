@@ -13,8 +13,8 @@ import {
   repositoriesTrusting,
   storedAuthority,
 } from "../catalogue/trusting-repositories.js";
-import { addressOf } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
+import { addressOf } from "../nostr/event.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Reader } from "../store/port.js";

@@ -5,8 +5,8 @@ import { isRepositoryBlocked, isWhitelisted } from "../catalogue/bans-and-lists.
 import { rememberedId } from "../catalogue/remembered.js";
 import { type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
 import { waitingEntry } from "../catalogue/waiting.js";
-import { addressText } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
+import { addressText } from "../nostr/event.js";
 import { isOid } from "../nostr/ids.js";
 import { type PullRequest, pullRequestOf } from "../nostr/nip34.js";
 import type { TableReader } from "../store/port.js";

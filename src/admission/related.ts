@@ -6,8 +6,15 @@
 
 import { catalogueRow, type RepositoryName, repositoryAddress, repositoryNamed } from "../catalogue/repositories.js";
 import { type WaitingEntry, waitingEntries, waitingEntry, waitingHints, waitingKeys } from "../catalogue/waiting.js";
-import { type Address, addressOf, addressText, targetsOf } from "../nostr/address.js";
-import { isAddressable, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
+import {
+  type Address,
+  addressOf,
+  addressText,
+  isAddressable,
+  type NostrEvent,
+  targetsOf,
+  type VerifiedEvent,
+} from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";

@@ -17,10 +17,9 @@ import {
   waitingKeys,
 } from "../catalogue/waiting.js";
 import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
-import { type EventId, isOid } from "../nostr/ids.js";
+import { type EventId, isOid, isRefName } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { type RepositoryState, stateOf } from "../nostr/nip34.js";
-import { isRefName } from "../nostr/ref-name.js";
 import type { AdmissionCaps, AdmissionSettings } from "./settings.js";
 import {
   type AdmissionContext,

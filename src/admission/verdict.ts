@@ -5,8 +5,8 @@
 import type { DecisionRecord, Facts } from "../catalogue/decisions.js";
 import type { CatalogueRow, RepositoryName } from "../catalogue/repositories.js";
 import type { WaitingEntry } from "../catalogue/waiting.js";
-import { addressOf, addressText } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
+import { addressOf, addressText } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";

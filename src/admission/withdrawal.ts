@@ -15,8 +15,8 @@ import {
 } from "../catalogue/repositories.js";
 import type { AuthorityChange } from "../catalogue/trusting-repositories.js";
 import { type WaitingEntry, waitingEvent } from "../catalogue/waiting.js";
-import { addressOf, addressText } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
+import { addressOf, addressText } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";

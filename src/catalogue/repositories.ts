@@ -4,8 +4,7 @@
 // prefixes sort after every hex digit, so `catalogueRows` stops there.
 
 import { createHash } from "node:crypto";
-import { type Address, addressText, parseAddress } from "../nostr/address.js";
-import { type NostrEvent, tagValues } from "../nostr/event.js";
+import { type Address, addressText, type NostrEvent, parseAddress, tagValues } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { TableReader, Transaction } from "../store/port.js";

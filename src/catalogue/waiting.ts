@@ -12,8 +12,15 @@
 //   c:all                                         → WaitingTotals
 // Identifiers in keys are encoded (repositories.ts), so no key is a prefix of another identifier's.
 
-import { type Address, addressOf, targetsOf } from "../nostr/address.js";
-import { eventFromStoredText, expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
+import {
+  type Address,
+  addressOf,
+  eventFromStoredText,
+  expirationOf,
+  type NostrEvent,
+  targetsOf,
+  type VerifiedEvent,
+} from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { TableReader, Transaction } from "../store/port.js";

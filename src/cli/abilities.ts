@@ -7,7 +7,7 @@ import type { LoadedConfig, LoadResult } from "../config/load.js";
 import type { Git } from "../git/run.js";
 import type { TemporaryServer } from "../measuring/server.js";
 import type { ImportHouse } from "../moving/import.js";
-import type { Verifier } from "../nostr/verify/port.js";
+import type { Verifier } from "../nostr/verify/pool.js";
 import type { Lines, Outcome, Progress } from "../operator/context.js";
 import type { Store } from "../store/port.js";
 

@@ -11,7 +11,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Brand } from "../base/brand.js";
-import { withoutTrailing } from "../base/trailing.js";
+import { withoutTrailing } from "../base/text.js";
 import { type RepositoryName, repositoryAddress, repositoryKey } from "../catalogue/repositories.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";

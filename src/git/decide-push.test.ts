@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { compareNewestFirst } from "../nostr/event.js";
-import type { EventId, Oid } from "../nostr/ids.js";
-import type { RefName } from "../nostr/ref-name.js";
+import type { EventId, Oid, RefName } from "../nostr/ids.js";
 import { decidePush } from "./decide-push.js";
 import type { CandidateState, PushAuthority, PushCommand, PushDecision } from "./push-types.js";
 

@@ -4,8 +4,8 @@
 // on the authority of that moment and with completeness known.
 
 import { compareNewestFirst } from "../nostr/event.js";
+import type { RefName } from "../nostr/ids.js";
 import { type EventId, isEventId, type Oid } from "../nostr/ids.js";
-import type { RefName } from "../nostr/ref-name.js";
 import type {
   CandidateState,
   CommandVerdict,

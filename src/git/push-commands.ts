@@ -3,9 +3,8 @@
 // whatever is not exactly this is refused. Incremental: the pack follows in the same body and is never held.
 
 import { GatheredBytes } from "../base/gathered-bytes.js";
-import { sizeText } from "../base/size-text.js";
-import { isOid, type Oid } from "../nostr/ids.js";
-import { isRefName } from "../nostr/ref-name.js";
+import { sizeText } from "../base/text.js";
+import { isOid, isRefName, type Oid } from "../nostr/ids.js";
 import { PktError, readPkt } from "./pkt-line.js";
 import type { PushCommand } from "./push-types.js";
 

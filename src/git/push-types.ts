@@ -1,8 +1,7 @@
 // Everything that flows in a push: its commands, what the rest of the server says about them (PushAuthority), what is
 // decided, and what was written. No behaviour, no Nostr policy.
 
-import type { EventId, Oid } from "../nostr/ids.js";
-import type { RefName } from "../nostr/ref-name.js";
+import type { EventId, Oid, RefName } from "../nostr/ids.js";
 import type { RepositoryAddress } from "./address.js";
 import type { UnclaimedData } from "./quarantine.js";
 import type { RefUpdate } from "./repository-refs.js";

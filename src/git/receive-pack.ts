@@ -4,7 +4,7 @@
 // objects of a bare repository that some other program made.
 
 import { join, resolve } from "node:path";
-import { sizeText } from "../base/size-text.js";
+import { sizeText } from "../base/text.js";
 import type { Oid } from "../nostr/ids.js";
 import { missingObjects, type ObjectPlace, type ObjectType, surveyObjects } from "./objects.js";
 import type { PackBudgets, PushRefusalCode, Refused } from "./push-types.js";

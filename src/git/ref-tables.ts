@@ -6,8 +6,7 @@
 // `shown` answers the table from before it. SnapshotRefs keeps the tables of the moment a backup's snapshot began.
 
 import { UseCounts } from "../base/use-counts.js";
-import type { Oid } from "../nostr/ids.js";
-import type { RefName } from "../nostr/ref-name.js";
+import type { Oid, RefName } from "../nostr/ids.js";
 
 export const unbornBranch = "refs/heads/master";
 

@@ -13,8 +13,7 @@ import {
   syncPath,
   writeSynced,
 } from "../base/durable-files.js";
-import { isOid, type Oid } from "../nostr/ids.js";
-import { isRefName, type RefName } from "../nostr/ref-name.js";
+import { isOid, isRefName, type Oid, type RefName } from "../nostr/ids.js";
 import { type RefValue, unbornBranch } from "./ref-tables.js";
 export const identifierFile = "holdfast-identifier";
 export const unclaimedFolder = "unclaimed";

@@ -3,8 +3,8 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ifPresent } from "../base/durable-files.js";
+import type { RefName } from "../nostr/ids.js";
 import { type EventId, isEventId, type Oid } from "../nostr/ids.js";
-import type { RefName } from "../nostr/ref-name.js";
 import { checkRepository, dropDamagedPacks } from "./fsck.js";
 import {
   type HousekeepingOptions,

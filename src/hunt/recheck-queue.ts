@@ -6,7 +6,7 @@ import type { RepositoryName } from "../catalogue/repositories.js";
 import { catalogueRows, takesStates } from "../catalogue/repositories.js";
 import { contributorOf, waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import { type PlacedName, placeKey, underPrs } from "../git/address.js";
-import { parseAddress } from "../nostr/address.js";
+import { parseAddress } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { announcementOf } from "../nostr/nip34.js";
 import type { FeedEntry, Store } from "../store/port.js";

@@ -9,10 +9,10 @@ import { diskAddress, type PlacedName, placeKey, placeText, underPrs } from "../
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { Repositories } from "../git/repositories.js";
 import type { GitRepository } from "../git/repository.js";
+import type { RefName } from "../nostr/ids.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { pullRequestOf, stateOf } from "../nostr/nip34.js";
-import type { RefName } from "../nostr/ref-name.js";
 import { alignmentOf, wantedRefs } from "../purgatory/alignment.js";
 import { contributionAfter, contributionsUnderPrs } from "../purgatory/contribution-quotas.js";
 import type { Purgatory } from "../purgatory/purgatory.js";

@@ -4,7 +4,7 @@
 import { ipGroup } from "../base/budget/address-group.js";
 import { perDay, Rates } from "../base/budget/rates.js";
 import type { Clock } from "../base/clock.js";
-import { sizeText } from "../base/size-text.js";
+import { sizeText } from "../base/text.js";
 import { tagValues, type VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";

@@ -10,7 +10,7 @@ import { type Clock, unixSeconds } from "../base/clock.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
 import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
-import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/port.js";
+import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/pool.js";
 import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Transaction } from "../store/port.js";
 import type { DailyBytes } from "./daily-bytes.js";
 

@@ -3,8 +3,7 @@
 
 import { repositoryKey } from "../catalogue/repositories.js";
 import type { Intake } from "../intake/intake.js";
-import { addressOf } from "../nostr/address.js";
-import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
+import { addressOf, compareNewestFirst, type NostrEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Refusal } from "../nostr/refusals.js";
 

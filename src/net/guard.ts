@@ -2,6 +2,7 @@
 // A name is resolved once, every address it has is judged, and exactly those addresses are dialled: a second look-up
 // with another answer (rebinding) never happens.
 
+import { isIPv6, type LookupFunction } from "node:net";
 import type { Brand } from "../base/brand.js";
 import { addressKind, mayDial, type Reach } from "./address.js";
 import type { Resolve } from "./resolve.js";
@@ -121,4 +122,30 @@ export function curlResolveEntry(url: GuardedUrl): string | undefined {
   if (addressKind(url.hostname) !== undefined) return undefined;
   const addresses = url.addresses.map((address) => (address.includes(":") ? `[${address}]` : address));
   return `${url.hostname}:${url.port}:${addresses.join(",")}`;
+}
+
+interface PinnedConnection {
+  readonly lookup: LookupFunction;
+  /** How long one of several addresses may take before the next is tried. Node's 250 ms is too short for far hosts. */
+  readonly autoSelectFamilyAttemptTimeout: number;
+}
+
+/**
+ * Socket options that answer every look-up with the pinned addresses, whatever name is asked and whatever DNS says by now.
+ * The name stays in SNI, certificate check and Host header.
+ */
+export function pinnedConnection(url: GuardedUrl): PinnedConnection {
+  const found = url.addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
+  return {
+    autoSelectFamilyAttemptTimeout: 2_000,
+    lookup(_hostname, options, callback) {
+      // Callers count on an asynchronous answer.
+      process.nextTick(() => {
+        const first = found[0];
+        if (!first) callback(new Error("no pinned address"), "");
+        else if (options.all) callback(null, found);
+        else callback(null, first.address, first.family);
+      });
+    },
+  };
 }

@@ -1,14 +1,12 @@
 // One HTTP request to a checked address: for NIP-11 and for git's info/refs and ls-refs. Answers are limited in size
-// and time; redirects are answers like any other (redirects.ts decides). Never decompresses what it did not ask for.
+// and time; redirects are answers like any other (`followRedirects` decides). Never decompresses what it did not ask for.
 
-import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
-import { request as requestHttp } from "node:http";
+import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { Clock } from "../base/clock.js";
 import { GatheredBytes } from "../base/gathered-bytes.js";
 import { type DialFailure, failure, failureOf } from "./failure.js";
-import type { GuardedUrl } from "./guard.js";
-import { pinnedConnection } from "./pin.js";
+import { type Guard, type GuardedUrl, pinnedConnection } from "./guard.js";
 
 export interface HttpOptions {
   readonly clock: Clock;
@@ -114,4 +112,47 @@ function readBody(
     if (!response.complete) return finish(failure("reset", "ended before its end"));
     finish({ ok: true, status: response.statusCode ?? 0, headers: response.headers, body: body.all });
   });
+}
+
+export interface RedirectOptions {
+  readonly guard: Guard;
+  readonly request: (url: GuardedUrl) => Promise<HttpAnswer | DialFailure>;
+  /** Asked before every hop after the first; "no" ends with `aborted`. */
+  readonly mayConnect?: (url: GuardedUrl) => Promise<boolean>;
+  readonly maxRedirects?: number;
+}
+
+export type FollowedAnswer = HttpAnswer & { readonly url: GuardedUrl; readonly redirects: number };
+
+/**
+ * Follows redirects the careful way: at most `maxRedirects`, to https or to the same host, every hop through the outbound
+ * guard. Each hop is a connection, so the caller is asked before it (purgatory.md "Hunting", Fetch).
+ */
+export async function followRedirects(start: string, options: RedirectOptions): Promise<FollowedAnswer | DialFailure> {
+  const { guard, request, mayConnect, maxRedirects = 3 } = options;
+  let target = start;
+  for (let redirects = 0; ; redirects++) {
+    const guarded = await guard(target);
+    if (!guarded.ok) return failure(guarded.code, guarded.message);
+    if (redirects > 0 && mayConnect && !(await mayConnect(guarded.url))) {
+      return failure("aborted", "no further connection allowed");
+    }
+    const answer = await request(guarded.url);
+    if (!answer.ok) return answer;
+    if (!isRedirect(answer.status)) return { ...answer, url: guarded.url, redirects };
+    if (redirects === maxRedirects) return failure("bad-redirect", `more than ${maxRedirects} redirects`);
+    const next = nextTarget(guarded.url, answer.headers.location);
+    if (next === undefined) return failure("bad-redirect", "neither to https nor to the same host");
+    target = next;
+  }
+}
+
+const isRedirect = (status: number): boolean => [301, 302, 303, 307, 308].includes(status);
+
+function nextTarget(from: GuardedUrl, location: string | undefined): string | undefined {
+  if (location === undefined || !URL.canParse(location, from.href)) return undefined;
+  const to = new URL(location, from.href);
+  const sameHost = to.hostname === new URL(from.href).hostname;
+  if (to.protocol === "https:" || (to.protocol === "http:" && sameHost)) return to.href;
+  return undefined;
 }

@@ -1,7 +1,7 @@
 // Normal forms of URLs, so that two spellings of one service compare equal and nothing is ever compared as a substring.
 
 import type { Brand } from "../base/brand.js";
-import { withoutTrailing } from "../base/trailing.js";
+import { withoutTrailing } from "../base/text.js";
 
 /** `ws://host[:port][/path]` or `wss://…` in normal form: lower-case scheme and host, no default port, no trailing slash. */
 export type RelayUrl = Brand<string, "RelayUrl">;

@@ -5,7 +5,7 @@ import { WebSocket } from "ws";
 import type { Clock } from "../base/clock.js";
 import { type DialFailure, failure, failureOf } from "./failure.js";
 import type { GuardedUrl } from "./guard.js";
-import { pinnedConnection } from "./pin.js";
+import { pinnedConnection } from "./guard.js";
 
 export interface OpenOptions {
   readonly clock: Clock;

@@ -1,4 +1,5 @@
-// What an event is (NIP-01): its shape, its id, the exact text we serve. No policy, no signatures.
+// What an event is (NIP-01): its shape, its id, the exact text we serve, the address it lives at
+// (`kind:pubkey:identifier`), and what its tags say. No policy, no signatures.
 
 import * as crypto from "node:crypto";
 import type { Brand } from "../base/brand.js";
@@ -48,7 +49,7 @@ export const eventId = (event: UnsignedEvent): EventId =>
   sha256Hex(idPreimage(event, JSON.stringify(event.tags), JSON.stringify(event.content))) as EventId;
 
 // -0 is refused: it hashes like 0 but its bytes in an index key sort elsewhere.
-const isWhole = (value: unknown): value is number =>
+export const isWhole = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0 && !Object.is(value, -0);
 
 /** NIP-01: each tag is an array of one or more strings. */
@@ -127,4 +128,57 @@ export function compareNewestFirst(
   b: { readonly created_at: number; readonly id: string },
 ): number {
   return b.created_at - a.created_at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+}
+
+/** Where the newest version of a replaceable thing is found. The identifier may contain colons. */
+export interface Address {
+  readonly kind: number;
+  readonly pubkey: Pubkey;
+  readonly identifier: string;
+}
+
+export const addressText = (address: Address): string => `${address.kind}:${address.pubkey}:${address.identifier}`;
+
+export function parseAddress(text: string): Address | undefined {
+  const first = text.indexOf(":");
+  const second = text.indexOf(":", first + 1);
+  if (first < 1 || second < 0) return undefined;
+  const kindText = text.slice(0, first);
+  const pubkey = text.slice(first + 1, second);
+  if (!/^(?:0|[1-9]\d{0,4})$/.test(kindText) || Number(kindText) > maxKind || !isPubkey(pubkey)) return undefined;
+  return { kind: Number(kindText), pubkey, identifier: text.slice(second + 1) };
+}
+
+/** The address an event lives at, if it is replaceable or addressable. A missing `d` is the empty identifier. */
+export function addressOf(event: Pick<NostrEvent, "kind" | "pubkey" | "tags">): Address | undefined {
+  if (isAddressable(event.kind)) {
+    return { kind: event.kind, pubkey: event.pubkey, identifier: tagValue(event, "d") ?? "" };
+  }
+  if (isReplaceable(event.kind)) return { kind: event.kind, pubkey: event.pubkey, identifier: "" };
+  return undefined;
+}
+
+export interface Targets {
+  readonly ids: readonly EventId[];
+  readonly addresses: readonly Address[];
+}
+
+const idTags = new Set(["e", "E", "q"]);
+const addressTags = new Set(["a", "A", "q"]);
+
+/** What an event points at: ids (`e`, `E`, `q`) and addresses (`a`, `A`, `q`), each once. */
+export function targetsOf(event: Pick<NostrEvent, "tags">, max: number): Targets {
+  const ids = new Set<EventId>();
+  const addresses = new Map<string, Address>();
+  for (const [name, value] of event.tags) {
+    if (name === undefined || value === undefined) continue;
+    if (ids.size + addresses.size >= max) break;
+    if (idTags.has(name) && isEventId(value)) {
+      ids.add(value);
+    } else if (addressTags.has(name)) {
+      const address = parseAddress(value);
+      if (address) addresses.set(addressText(address), address);
+    }
+  }
+  return { ids: [...ids], addresses: [...addresses.values()] };
 }

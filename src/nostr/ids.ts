@@ -1,4 +1,5 @@
-// Hexadecimal names of things: checked once, then carried by type.
+// Names of things as strangers write them, checked once and then carried by type: hexadecimal ids, keys and object ids,
+// and full names of git refs.
 
 import type { Brand } from "../base/brand.js";
 
@@ -15,3 +16,23 @@ export const isEventId = (text: unknown): text is EventId => typeof text === "st
 export const isPubkey = (text: unknown): text is Pubkey => typeof text === "string" && hex64.test(text);
 export const isSignature = (text: unknown): text is string => typeof text === "string" && hex128.test(text);
 export const isOid = (text: unknown): text is Oid => typeof text === "string" && oidPattern.test(text);
+
+/** A full ref name (`refs/…`) that git itself would accept. */
+export type RefName = Brand<string, "RefName">;
+
+export const maxRefNameBytes = 255;
+
+// Control bytes, space, ~ ^ : ? * [ \ and DEL are never allowed in a ref name.
+const forbiddenCharacters = /[\x00-\x20\x7f~^:?*[\\]/;
+
+/**
+ * A full ref name as `git check-ref-format` allows it, of at most 255 bytes. Which namespaces a push or a state may use is
+ * decided elsewhere (spec/git-http.md).
+ */
+export function isRefName(name: string): name is RefName {
+  if (!name.startsWith("refs/") || Buffer.byteLength(name) > maxRefNameBytes) return false;
+  if (forbiddenCharacters.test(name) || name.includes("..") || name.includes("@{") || !name.isWellFormed())
+    return false;
+  if (name.endsWith(".")) return false;
+  return name.split("/").every((part) => part !== "" && !part.startsWith(".") && !part.endsWith(".lock"));
+}

@@ -2,7 +2,7 @@
 // URL or a list cannot have twins. Decoding answers undefined for anything else; encoding refuses what cannot be said.
 
 import { bech32 } from "@scure/base";
-import type { Address } from "./address.js";
+import type { Address } from "./event.js";
 import { maxKind } from "./event.js";
 import { type EventId, isEventId, isPubkey, type Pubkey } from "./ids.js";
 import { SecretKey } from "./keys.js";

@@ -21,12 +21,10 @@ import { refreshListings, repositoriesTrusting, storedAuthority } from "../catal
 import { type WaitingEntry, waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
-import { addressOf } from "../nostr/address.js";
-import { eventFromStoredText, type VerifiedEvent } from "../nostr/event.js";
-import type { EventId } from "../nostr/ids.js";
+import { addressOf, eventFromStoredText, type VerifiedEvent } from "../nostr/event.js";
+import type { EventId, RefName } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
-import type { RefName } from "../nostr/ref-name.js";
 import { removeRepository } from "../purgatory/remove-repository.js";
 import type { RemovalCause, Transaction } from "../store/port.js";
 import { type AdminParts, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";

@@ -13,7 +13,7 @@ import {
 } from "../config/list-kinds.js";
 import { type PlacedName, underPrs } from "../git/address.js";
 import { normalRelayUrl, type RelayUrl, servicePart } from "../net/url.js";
-import { parseAddress } from "../nostr/address.js";
+import { parseAddress } from "../nostr/event.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNaddr, parseNevent, parseNote } from "../nostr/nip19.js";

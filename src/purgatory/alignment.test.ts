@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Oid } from "../nostr/ids.js";
-import type { RefName } from "../nostr/ref-name.js";
+import type { Oid, RefName } from "../nostr/ids.js";
 import { alignmentOf, headOf, wantedRefs } from "./alignment.js";
 
 const oid = (digit: string): Oid => digit.repeat(40) as Oid;

@@ -1,9 +1,8 @@
 // What a state asks of a repository's refs: pure (purgatory.md, "Release" 1; git-http.md, "Push" 3, partial states).
 // Only refs/heads/* and refs/tags/* are a state's to decide; every other namespace stays as it is.
 
-import { isOid, type Oid } from "../nostr/ids.js";
+import { isOid, isRefName, type Oid, type RefName } from "../nostr/ids.js";
 import type { RepositoryState } from "../nostr/nip34.js";
-import { isRefName, type RefName } from "../nostr/ref-name.js";
 
 export interface WantedRefs {
   readonly refs: ReadonlyMap<RefName, Oid>;

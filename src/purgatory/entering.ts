@@ -17,8 +17,8 @@ import { contributorOf, putWaiting, waitingAnnouncement } from "../catalogue/wai
 import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
 import type { ServiceName } from "../net/url.js";
-import { addressOf } from "../nostr/address.js";
 import type { VerifiedEvent } from "../nostr/event.js";
+import { addressOf } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Store } from "../store/port.js";

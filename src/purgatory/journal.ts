@@ -11,8 +11,7 @@ import {
   repositoryKey,
   setCatalogueRow,
 } from "../catalogue/repositories.js";
-import type { EventId, Oid } from "../nostr/ids.js";
-import type { RefName } from "../nostr/ref-name.js";
+import type { EventId, Oid, RefName } from "../nostr/ids.js";
 import type { Store, TableReader, Transaction } from "../store/port.js";
 
 export interface PromisedRefs {

@@ -3,7 +3,7 @@
 
 import { ipGroup } from "../base/budget/address-group.js";
 import type { HourlyCounter } from "../base/budget/rates.js";
-import { sizeText } from "../base/size-text.js";
+import { sizeText } from "../base/text.js";
 import {
   catalogueRow,
   type RepositoryName,

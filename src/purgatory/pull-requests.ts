@@ -14,11 +14,11 @@ import {
 import { type PlacedName, placeKey, underPrs } from "../git/address.js";
 import type { GitRepository } from "../git/repository.js";
 import type { ServiceName } from "../net/url.js";
-import { addressText } from "../nostr/address.js";
 import type { NostrEvent } from "../nostr/event.js";
+import { addressText } from "../nostr/event.js";
+import type { RefName } from "../nostr/ids.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { pullRequestOf, repositoriesTagged } from "../nostr/nip34.js";
-import type { RefName } from "../nostr/ref-name.js";
 import type { Reader } from "../store/port.js";
 
 export interface PullRequestPlan {

@@ -6,8 +6,7 @@ import { catalogueRow } from "../catalogue/repositories.js";
 import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { PushOutcome } from "../git/push-types.js";
-import type { EventId, Oid } from "../nostr/ids.js";
-import type { RefName } from "../nostr/ref-name.js";
+import type { EventId, Oid, RefName } from "../nostr/ids.js";
 import { partialPush } from "./journal.js";
 import { Room } from "./testing/room.js";
 

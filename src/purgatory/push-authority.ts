@@ -2,7 +2,7 @@
 
 import { type CatalogueRow, catalogueRow, type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
 import type { CandidateState, NostrRefEvent, PushAuthority, UnclaimedAllowance } from "../git/push-types.js";
-import { addressText } from "../nostr/address.js";
+import { addressText } from "../nostr/event.js";
 import { type EventId, isOid } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";

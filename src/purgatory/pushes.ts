@@ -16,8 +16,7 @@ import { type PlacedName, placeKey, type RepositoryAddress } from "../git/addres
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { JournalEntry, PushAuthority, PushCommand, PushOutcome } from "../git/push-types.js";
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
-import type { EventId } from "../nostr/ids.js";
-import type { RefName } from "../nostr/ref-name.js";
+import type { EventId, RefName } from "../nostr/ids.js";
 import type { Store, Transaction } from "../store/port.js";
 import type { ArchiveBudget } from "./archive-budget.js";
 import { bookContribution } from "./contribution-quotas.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { sizeText } from "../base/size-text.js";
+import { sizeText } from "../base/text.js";
 import { catalogueRow, newRepositoryRow, repositoryKey, setCatalogueRow } from "../catalogue/repositories.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { createMemoryStore } from "../store/memory/create.js";

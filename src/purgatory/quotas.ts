@@ -3,7 +3,7 @@
 // use up what is the owner's (threats.md row 19). Housekeeping counts anew what is on disk, so that an account shrinks.
 // Table "meta", `pull-request-bytes:<author>:<repository>`: what a contributor has there.
 
-import { sizeText } from "../base/size-text.js";
+import { sizeText } from "../base/text.js";
 import {
   type CatalogueRow,
   catalogueRow,

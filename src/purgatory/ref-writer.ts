@@ -3,7 +3,7 @@
 import type { RepositoryName } from "../catalogue/repositories.js";
 import type { GitRepository } from "../git/repository.js";
 import type { RefUpdate } from "../git/repository-refs.js";
-import type { RefName } from "../nostr/ref-name.js";
+import type { RefName } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import type { Journal } from "./journal.js";
 import type { PromiseKeeper } from "./promise-keeper.js";

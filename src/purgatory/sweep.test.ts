@@ -15,8 +15,7 @@ import { catalogueRow } from "../catalogue/repositories.js";
 import { putWaiting, removeWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { Tag } from "../nostr/event.js";
-import type { EventId, Oid } from "../nostr/ids.js";
-import type { RefName } from "../nostr/ref-name.js";
+import type { EventId, Oid, RefName } from "../nostr/ids.js";
 import { countEntries } from "./counts.js";
 import { Room } from "./testing/room.js";
 

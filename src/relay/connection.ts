@@ -5,7 +5,7 @@ import type { Clock } from "../base/clock.js";
 import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
-import type { Verifier } from "../nostr/verify/port.js";
+import type { Verifier } from "../nostr/verify/pool.js";
 import { type Store, StoreClosedError } from "../store/port.js";
 import type { Gate } from "./gate.js";
 import type { RelayLimits } from "./limits.js";

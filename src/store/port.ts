@@ -18,8 +18,7 @@
 // A work must be repeatable: it may be run again when a commit is retried. Works are serial: a work that waits for
 // another `transact` waits forever.
 
-import type { Address } from "../nostr/address.js";
-import type { VerifiedEvent } from "../nostr/event.js";
+import type { Address, VerifiedEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 

@@ -4,7 +4,7 @@
 import type { Filter } from "../nostr/filter.js";
 import { filterJson } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
-import { NegentropyClient } from "../nostr/negentropy/client.js";
+import { NegentropyClient } from "../nostr/negentropy/reconcile.js";
 import type { NegentropyRecords } from "../nostr/negentropy/records.js";
 import { meaningOfNegErr } from "./core/answers.js";
 import type { ReconcileFailure, Sides } from "./core/messages.js";

@@ -1,6 +1,6 @@
 // What stands inside one block of a README: code, links, emphasis, bare addresses (markdown.ts says what is safe in it).
 
-import { withoutTrailing } from "../base/trailing.js";
+import { withoutTrailing } from "../base/text.js";
 import { foreignLink, type Html, html, webUrl } from "./html.js";
 
 const maxDepth = 4;

@@ -1,7 +1,7 @@
 // How pages write numbers, times, keys and ids: the same everywhere, and the same for every reader, so that a page
 // has one ETag. The script rewrites times as "3 hours ago" where it runs.
 
-import { sizeText } from "../base/size-text.js";
+import { sizeText } from "../base/text.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import { type Html, html } from "./html.js";

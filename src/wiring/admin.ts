@@ -10,7 +10,7 @@ import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { parseNpub } from "../nostr/nip19.js";
-import type { Verifier } from "../nostr/verify/port.js";
+import type { Verifier } from "../nostr/verify/pool.js";
 import type { AdminParts, OperationContext, Outcome, RunningParts } from "../operator/context.js";
 import { LoginLinks, Nip98 } from "../operator/login.js";
 import { runOperation } from "../operator/operations.js";

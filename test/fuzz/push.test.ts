@@ -11,7 +11,7 @@ import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
 import { encodePkt, PktError, readAllPkts } from "../../src/git/pkt-line.js";
 import { defaultHeadLimits, PushHeadParser, type PushHeadResult } from "../../src/git/push-commands.js";
-import { isRefName, maxRefNameBytes } from "../../src/nostr/ref-name.js";
+import { isRefName, maxRefNameBytes } from "../../src/nostr/ids.js";
 import { clientEnvironment as environment } from "../harness/git-server.js";
 import { parameters, spiced } from "./runs.js";
 

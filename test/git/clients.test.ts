@@ -12,8 +12,7 @@ import git from "isomorphic-git";
 import http from "isomorphic-git/http/node";
 import { RepositoryAddress } from "../../src/git/address.js";
 import { defaultLimits } from "../../src/git/http-types.js";
-import type { Oid } from "../../src/nostr/ids.js";
-import type { RefName } from "../../src/nostr/ref-name.js";
+import type { Oid, RefName } from "../../src/nostr/ids.js";
 import { GitServer, hexId, npub, owner } from "../harness/git-server.js";
 import { until } from "../harness/server.js";
 

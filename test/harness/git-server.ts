@@ -31,8 +31,7 @@ import type {
 } from "../../src/git/push-types.js";
 import { Repositories } from "../../src/git/repositories.js";
 import { Git } from "../../src/git/run.js";
-import type { EventId, Oid, Pubkey } from "../../src/nostr/ids.js";
-import type { RefName } from "../../src/nostr/ref-name.js";
+import type { EventId, Oid, Pubkey, RefName } from "../../src/nostr/ids.js";
 
 export const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
 export const owner = "0".repeat(63).concat("1") as Pubkey;

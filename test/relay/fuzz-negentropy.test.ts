@@ -4,9 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { NegentropyClient } from "../../src/nostr/negentropy/client.js";
+import { NegentropyClient, NegentropyServer } from "../../src/nostr/negentropy/reconcile.js";
 import { NegentropyRecords } from "../../src/nostr/negentropy/records.js";
-import { NegentropyServer } from "../../src/nostr/negentropy/server.js";
 import { defaultRelayLimits } from "../../src/relay/limits.js";
 import type { TimedIds } from "../../src/store/port.js";
 import { eventOf } from "../../src/store/testing/events.js";

@@ -13,8 +13,7 @@ import {
   state,
 } from "../../src/admission/testing/world.js";
 import { diskAddress } from "../../src/git/address.js";
-import type { Oid } from "../../src/nostr/ids.js";
-import type { RefName } from "../../src/nostr/ref-name.js";
+import type { Oid, RefName } from "../../src/nostr/ids.js";
 import { Room } from "../../src/purgatory/testing/room.js";
 
 const main = "refs/heads/main" as RefName;

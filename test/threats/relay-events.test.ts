@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
 import { getEventHash, verifyEvent } from "nostr-tools";
-import { NegentropyClient } from "../../src/nostr/negentropy/client.js";
+import { NegentropyClient } from "../../src/nostr/negentropy/reconcile.js";
 import { NegentropyRecords } from "../../src/nostr/negentropy/records.js";
 import { Story } from "../harness/grasp-story.js";
 import type { RelayClient } from "../harness/relay-client.js";

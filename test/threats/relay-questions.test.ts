@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
 import type { Filter, Event as ToolEvent } from "nostr-tools";
-import { NegentropyClient } from "../../src/nostr/negentropy/client.js";
+import { NegentropyClient } from "../../src/nostr/negentropy/reconcile.js";
 import { NegentropyRecords } from "../../src/nostr/negentropy/records.js";
 import { Random } from "../../src/store/testing/random.js";
 import { runs } from "../fuzz/runs.js";

@@ -7,7 +7,7 @@ import { type Checking, checkContents, checkFiles } from "../../backup/check.js"
 import { chosenBackup, keepNewest } from "../../backup/collection.js";
 import { BackupRefusal, bytesIn, hasServerKey, type Manifest, readManifest } from "../../backup/manifest.js";
 import { type Taken, takeBackup } from "../../backup/take.js";
-import { sizeText } from "../../base/size-text.js";
+import { sizeText } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
 import { serverKeyFile } from "../../config/server-key.js";
 import type { Outcome } from "../../operator/context.js";

@@ -1,6 +1,6 @@
 // How `repos list` and `repos show` look on a terminal.
 
-import { sizeText } from "../../base/size-text.js";
+import { sizeText } from "../../base/text.js";
 import { differenceText } from "../../operator/naming.js";
 import type { RepositoryDetails, RepositoryLines } from "../../operator/repositories.js";
 import { pairsText, tableText, timeText } from "../table.js";

@@ -1,7 +1,7 @@
 // `holdfast repos list|show|fsck|gc|delete|restore|import`: the repositories of this server.
 
 import { Option } from "commander";
-import { sizeText } from "../../base/size-text.js";
+import { sizeText } from "../../base/text.js";
 import type { Restored, Unhosted } from "../../operator/hosting.js";
 import type {
   CheckResult,

@@ -1,7 +1,7 @@
 // `holdfast status`: asks the running server how it is, over its own address (readiness, metrics, information document)
 // and its admin socket (counts, verification engine, store).
 
-import { sizeText } from "../../base/size-text.js";
+import { sizeText } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
 import { hostPortText } from "../../config/kinds.js";
 import type { Status as Counts } from "../../operator/status.js";

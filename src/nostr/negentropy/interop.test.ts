@@ -4,9 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nip77 } from "nostr-tools";
-import { NegentropyClient } from "./client.js";
+import { NegentropyClient, NegentropyServer } from "./reconcile.js";
 import { NegentropyRecords } from "./records.js";
-import { NegentropyServer } from "./server.js";
 import { type Item, numbersFrom, timedIdsOf, twoSides } from "./testing/sets.js";
 import { messageFromHex, messageToHex } from "./wire.js";
 

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
-import { NegentropyClient } from "./client.js";
+import { NegentropyClient, NegentropyServer } from "./reconcile.js";
 import { NegentropyRecords } from "./records.js";
-import { NegentropyServer } from "./server.js";
 import { type Item, numbersFrom, randomItems, timedIdsOf, twoSides } from "./testing/sets.js";
 import { lastBound, messageFromHex, messageToHex, mode, WireReader, WireWriter } from "./wire.js";
 

@@ -5,8 +5,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { NostrEvent } from "../event.js";
 import { keyFrom, signedEvent } from "../testing/signed.js";
-import { createVerifierPool, type VerifierPool, type VerifierPoolOptions } from "./pool.js";
-import { VerifierBusyError, VerifierClosedError } from "./port.js";
+import {
+  createVerifierPool,
+  VerifierBusyError,
+  VerifierClosedError,
+  type VerifierPool,
+  type VerifierPoolOptions,
+} from "./pool.js";
 
 const good = Array.from({ length: 60 }, (_, index) => signedEvent({ content: `${index}` }, keyFrom(`${index % 5}`)));
 const forged: NostrEvent = { ...good[0]!, sig: good[1]!.sig };

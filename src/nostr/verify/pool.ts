@@ -5,9 +5,27 @@
 
 import { Worker } from "node:worker_threads";
 import type { NostrEvent, VerifiedEvent } from "../event.js";
-import { packSignatures, verifyPacked } from "./batch.js";
-import { chooseEngine, type EngineChoice } from "./engine.js";
-import { type SchnorrEngine, type Verifier, VerifierBusyError, VerifierClosedError } from "./port.js";
+import { chooseEngine, type EngineChoice, packSignatures, type SchnorrEngine, verifyPacked } from "./engines.js";
+
+export interface Verifier {
+  /** For the start banner, `doctor` and the metric: `native libsecp256k1.so.1` or `wasm`. */
+  readonly engine: string;
+  /**
+   * The event, proven; or undefined when its signature is not by its pubkey over its id. Takes only what parseEvent
+   * made: the id it checks was computed from the content. Rejects with VerifierBusyError when too much waits.
+   */
+  verify(event: NostrEvent): Promise<VerifiedEvent | undefined>;
+  close(): Promise<void>;
+}
+
+/** More waits for verification than the pool may hold. The sender should try again in a moment. */
+export class VerifierBusyError extends Error {
+  override readonly name = "VerifierBusyError";
+}
+
+export class VerifierClosedError extends Error {
+  override readonly name = "VerifierClosedError";
+}
 
 export interface VerifierPoolOptions {
   /** Threads. 0: verify on the calling thread. */

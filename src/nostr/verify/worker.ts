@@ -1,8 +1,7 @@
 // One verifying thread: packed signatures in, one byte each out, in the order they came.
 
 import { parentPort, workerData } from "node:worker_threads";
-import { verifyPacked } from "./batch.js";
-import { chooseEngine, type EngineChoice } from "./engine.js";
+import { chooseEngine, type EngineChoice, verifyPacked } from "./engines.js";
 
 if (!parentPort) throw new Error("this module is started as a worker thread");
 const port = parentPort;

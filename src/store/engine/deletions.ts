@@ -3,8 +3,15 @@
 // (threats.md 22). Marks stay when the request itself is removed.
 
 import { createHash } from "node:crypto";
-import { type Address, addressOf, addressText, parseAddress } from "../../nostr/address.js";
-import { isAddressable, isReplaceable, type NostrEvent } from "../../nostr/event.js";
+import {
+  type Address,
+  addressOf,
+  addressText,
+  isAddressable,
+  isReplaceable,
+  type NostrEvent,
+  parseAddress,
+} from "../../nostr/event.js";
 import { type EventId, isEventId, type Pubkey } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 

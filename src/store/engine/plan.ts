@@ -2,11 +2,10 @@
 // tag that usually names fewest events (with the kind, where such lists are kept), author with kind, author, kind,
 // everything.
 
-import { addressText } from "../../nostr/address.js";
-import { isAddressable } from "../../nostr/event.js";
+import { addressText, isAddressable } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
+import { searchWords } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
-import { searchWords } from "../../nostr/search.js";
 import {
   everything,
   isIndexedTag,

@@ -2,8 +2,7 @@
 // in short slices and lets others in between (performance.md, P2): nobody waits for somebody else's big answer.
 
 import type { NostrEvent } from "../../nostr/event.js";
-import { type Filter, type Matcher, matcherOf, matchesNothing } from "../../nostr/filter.js";
-import { searchMatcher } from "../../nostr/search.js";
+import { type Filter, type Matcher, matcherOf, matchesNothing, searchMatcher } from "../../nostr/filter.js";
 import type { BeforePage, Sequence, StoredRow } from "../port.js";
 import type { DiskRow } from "./backend.js";
 import type { AnyRow, Content } from "./content.js";

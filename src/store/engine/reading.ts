@@ -1,8 +1,8 @@
 // The reading half of the contract, for anybody (what is committed) and for transactions (their own writes too).
 
 import { type Clock, unixSeconds } from "../../base/clock.js";
-import { type Address, addressText } from "../../nostr/address.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
+import { type Address, addressText } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import {

@@ -1,8 +1,7 @@
 // A stored event in memory, with the two numbers that say which readers see it: the change that stored it and, once
 // it is removed, the change that removed it. A reader at position P sees what was stored up to P and not removed by P.
 
-import { addressOf, addressText } from "../../nostr/address.js";
-import { expirationOf, type VerifiedEvent } from "../../nostr/event.js";
+import { addressOf, addressText, expirationOf, type VerifiedEvent } from "../../nostr/event.js";
 import type { EventId } from "../../nostr/ids.js";
 import type { Sequence, StoredRow } from "../port.js";
 import { type Entry, idHighOf, idLowOf, maxTime } from "./order.js";

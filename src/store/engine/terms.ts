@@ -2,8 +2,8 @@
 // character is its type; backends may hash it, because candidates are matched again.
 
 import { isAddressable, type NostrEvent, tagValues } from "../../nostr/event.js";
+import { searchableWords, searchStem } from "../../nostr/filter.js";
 import type { Pubkey } from "../../nostr/ids.js";
-import { searchableWords, searchStem } from "../../nostr/search.js";
 
 export const everything = "*";
 /** Events that expire, ordered by that time instead of their creation. */

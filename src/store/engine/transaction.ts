@@ -3,8 +3,7 @@
 // old version go before the new one comes.
 
 import { type Clock, unixSeconds } from "../../base/clock.js";
-import { addressText } from "../../nostr/address.js";
-import { compareNewestFirst, type VerifiedEvent } from "../../nostr/event.js";
+import { addressText, compareNewestFirst, type VerifiedEvent } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { PutResult, RemovalCause, TableName, Transaction } from "../port.js";

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Clock } from "../../base/clock.js";
 import { ManualClock } from "../../base/testing/manual-clock.js";
-import { addressOf } from "../../nostr/address.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
+import { addressOf } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import {
   type FeedEntry,

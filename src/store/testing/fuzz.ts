@@ -2,8 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { ManualClock } from "../../base/testing/manual-clock.js";
-import { addressOf, addressText } from "../../nostr/address.js";
-import { expirationOf, type Tag, type VerifiedEvent } from "../../nostr/event.js";
+import { addressOf, addressText, expirationOf, type Tag, type VerifiedEvent } from "../../nostr/event.js";
 import { type Filter, filterJson } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
 import type { Store } from "../port.js";

@@ -2,8 +2,14 @@
 // Not the memory store, because these tests stand inside one transaction that never ends: they ask and write without
 // `transact`, look at keys between two calls, and count reads. The relay's and the server's tests use the real stores.
 
-import { type Address, addressOf, addressText } from "../../nostr/address.js";
-import { compareNewestFirst, tagValues, type VerifiedEvent } from "../../nostr/event.js";
+import {
+  type Address,
+  addressOf,
+  addressText,
+  compareNewestFirst,
+  tagValues,
+  type VerifiedEvent,
+} from "../../nostr/event.js";
 import { type Filter, matcherOf } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";

@@ -1,17 +1,18 @@
 // A store so simple that it is obviously right, to compare the real ones with: a list of events, walked for every
 // question. Only for tests: it is slow on purpose.
 
-import { addressOf, addressText, parseAddress } from "../../nostr/address.js";
 import {
+  addressOf,
+  addressText,
   compareNewestFirst,
   expirationOf,
   isAddressable,
   isReplaceable,
+  parseAddress,
   type VerifiedEvent,
 } from "../../nostr/event.js";
-import { type Filter, matcherOf } from "../../nostr/filter.js";
+import { type Filter, matcherOf, searchableWords } from "../../nostr/filter.js";
 import { isEventId } from "../../nostr/ids.js";
-import { searchableWords } from "../../nostr/search.js";
 
 interface Kept {
   readonly seq: number;

@@ -1,7 +1,6 @@
 // What our own server reports: the feed, purgatory, lists, and who needs an event (spec "Following our own relay").
 
-import { addressText, parseAddress } from "../../nostr/address.js";
-import { type NostrEvent, tagValue } from "../../nostr/event.js";
+import { addressText, type NostrEvent, parseAddress, tagValue } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { Input } from "./messages.js";
 import { judgeAgain, listsChanged, newestGone, wantIds } from "./rejudging.js";

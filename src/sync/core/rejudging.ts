@@ -2,8 +2,7 @@
 // superseded it is gone, somebody needs it. Judged at once where the event is at hand, else fetched by id from its relay:
 // never more at once than the relay has room for, and not all relays together.
 
-import type { Address } from "../../nostr/address.js";
-import type { NostrEvent } from "../../nostr/event.js";
+import type { Address, NostrEvent } from "../../nostr/event.js";
 import type { EventId } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import { offer } from "./arrivals.js";

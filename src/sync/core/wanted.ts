@@ -3,8 +3,8 @@
 // Coordinates and root ids are kept once and named by small numbers everywhere else. What changed since the last
 // window is noted; a number that became free is used again only after that window was applied.
 
-import { addressText } from "../../nostr/address.js";
 import type { NostrEvent } from "../../nostr/event.js";
+import { addressText } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import { kinds, rootKinds } from "../../nostr/kinds.js";
 import { announcementOf, repositoriesTagged } from "../../nostr/nip34.js";

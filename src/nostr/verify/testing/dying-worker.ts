@@ -3,8 +3,7 @@
 
 import { existsSync, writeFileSync } from "node:fs";
 import { parentPort } from "node:worker_threads";
-import { verifyPacked } from "../batch.js";
-import { wasmEngine } from "../wasm.js";
+import { verifyPacked, wasmEngine } from "../engines.js";
 
 const port = parentPort;
 if (!port) throw new Error("this module is started as a worker thread");

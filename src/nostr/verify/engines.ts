@@ -1,8 +1,19 @@
-// The system's libsecp256k1, called through koffi: as fast as C. Not there, too old or built without Schnorr: not
-// usable, and the reason is a value.
+// What checks signatures: the system's libsecp256k1, called through koffi (as fast as C), when it can be used; otherwise
+// the same library compiled to WebAssembly (tiny-secp256k1), which works everywhere at about a sixth of the speed. A
+// native library that is not there, too old or built without Schnorr is not usable, and the reason is a value.
 
 import { platform } from "node:os";
-import type { SchnorrEngine } from "./port.js";
+import { isXOnlyPoint, verifySchnorr } from "tiny-secp256k1";
+import type { NostrEvent } from "../event.js";
+
+/** One implementation of BIP-340 verification. Never throws on bad input: a malformed key or signature is not valid. */
+export interface SchnorrEngine {
+  /** `native <library>` or `wasm`. */
+  readonly name: string;
+  /** Whether messages of other lengths than 32 bytes can be checked. Nostr needs only 32. */
+  readonly takesAnyLength: boolean;
+  verifySchnorr(signature: Uint8Array, message: Uint8Array, pubkey: Uint8Array): boolean;
+}
 
 export type NativeEngine =
   | { readonly ok: true; readonly engine: SchnorrEngine }
@@ -128,4 +139,63 @@ export async function loadNative(
     }
   }
   return { ok: false, why: reasons.join("; ") || "libsecp256k1 is not installed" };
+}
+
+export const wasmEngine: SchnorrEngine = {
+  name: "wasm",
+  takesAnyLength: false,
+  verifySchnorr(signature, message, pubkey) {
+    if (signature.length !== 64 || message.length !== 32 || pubkey.length !== 32) return false;
+    if (!isXOnlyPoint(pubkey)) return false;
+    try {
+      return verifySchnorr(message, pubkey, signature);
+    } catch {
+      return false; // it throws on a signature whose numbers are out of range
+    }
+  },
+};
+
+/** `auto` is for the server; the others are for tests, benchmarks and operators who must. */
+export type EngineChoice = "auto" | "native" | "wasm";
+
+/** Throws when `native` is demanded and cannot be had. */
+export async function chooseEngine(choice: EngineChoice = "auto"): Promise<SchnorrEngine> {
+  if (choice === "wasm") return wasmEngine;
+  const native = await loadNative();
+  if (native.ok) return native.engine;
+  if (choice === "native") throw new Error(`native verification was demanded, but ${native.why}`);
+  return wasmEngine;
+}
+
+// Signatures on their way to a worker: 128 bytes each (id, pubkey, signature), no objects. Answers: one byte each.
+
+const idBytes = 32;
+const pubkeyBytes = 32;
+const recordBytes = 128;
+
+/** In memory of its own, so that it can be handed to another thread without copying. */
+export function packSignatures(events: readonly Pick<NostrEvent, "id" | "pubkey" | "sig">[]): Uint8Array<ArrayBuffer> {
+  const memory = new ArrayBuffer(events.length * recordBytes);
+  const bytes = Buffer.from(memory);
+  let at = 0;
+  for (const { id, pubkey, sig } of events) {
+    bytes.write(id, at, "hex");
+    bytes.write(pubkey, at + idBytes, "hex");
+    bytes.write(sig, at + idBytes + pubkeyBytes, "hex");
+    at += recordBytes;
+  }
+  return new Uint8Array(memory);
+}
+
+/** 1 for each signature that is good, 0 for each that is not. */
+export function verifyPacked(engine: SchnorrEngine, packed: Uint8Array): Uint8Array {
+  const answers = new Uint8Array(packed.length / recordBytes);
+  for (let index = 0; index < answers.length; index++) {
+    const at = index * recordBytes;
+    const id = packed.subarray(at, at + idBytes);
+    const pubkey = packed.subarray(at + idBytes, at + idBytes + pubkeyBytes);
+    const signature = packed.subarray(at + idBytes + pubkeyBytes, at + recordBytes);
+    answers[index] = engine.verifySchnorr(signature, id, pubkey) ? 1 : 0;
+  }
+  return answers;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import fc from "fast-check";
-import { isRefName, maxRefNameBytes } from "./ref-name.js";
+import { isRefName, maxRefNameBytes } from "./ids.js";
 
 /** What git itself says, many at a time: one shell, one `git check-ref-format` a name. */
 function gitAccepts(names: readonly string[]): boolean[] {

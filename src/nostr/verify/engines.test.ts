@@ -6,11 +6,8 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { parseEvent } from "../event.js";
 import { keyFrom, signedEvent } from "../testing/signed.js";
-import { packSignatures, verifyPacked } from "./batch.js";
-import { chooseEngine } from "./engine.js";
-import { libraryNames, loadNative } from "./native.js";
-import type { SchnorrEngine } from "./port.js";
-import { wasmEngine } from "./wasm.js";
+import type { SchnorrEngine } from "./engines.js";
+import { chooseEngine, libraryNames, loadNative, packSignatures, verifyPacked, wasmEngine } from "./engines.js";
 
 const native = await loadNative();
 const engines: SchnorrEngine[] = native.ok ? [native.engine, wasmEngine] : [wasmEngine];
