@@ -1,8 +1,7 @@
 // The command line: builds the program from its verbs, runs one, answers an exit code: 0 done, 1 failed, 2 called wrongly.
 
 import { Command, CommanderError } from "commander";
-import { type Abilities, CommandFailure } from "./abilities.js";
-import { verbs } from "./verbs.js";
+import { type Abilities, CommandFailure, type Verb } from "./abilities.js";
 
 /** `complete`: the verbs that are loaded, with their arguments and flags; of the others only the names are known. */
 export async function buildProgram(
@@ -70,3 +69,31 @@ export async function runCommandLine(argv: readonly string[], abilities: Abiliti
     return error.exitCode;
   }
 }
+
+/**
+ * In the order of the help. A verb is loaded when it is called or when all are listed: `holdfast version` must not wait
+ * for the rooms of a backup.
+ */
+const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
+  serve: async () => (await import("./verbs/serve.js")).serve,
+  config: async () => (await import("./verbs/serve.js")).config,
+  doctor: async () => (await import("./verbs/health.js")).doctor,
+  status: async () => (await import("./verbs/health.js")).status,
+  repos: async () => (await import("./verbs/repos.js")).repos,
+  purgatory: async () => (await import("./verbs/waiting.js")).purgatory,
+  relays: async () => (await import("./verbs/relays.js")).relays,
+  why: async () => (await import("./verbs/waiting.js")).why,
+  lists: async () => (await import("./verbs/rules.js")).lists,
+  ban: async () => (await import("./verbs/rules.js")).ban,
+  unban: async () => (await import("./verbs/rules.js")).unban,
+  admin: async () => (await import("./verbs/rules.js")).admin,
+  events: async () => (await import("./verbs/events.js")).events,
+  sync: async () => (await import("./verbs/relays.js")).sync,
+  mirror: async () => (await import("./verbs/mirror.js")).mirror,
+  backup: async () => (await import("./verbs/backup.js")).backup,
+  restore: async () => (await import("./verbs/backup.js")).restore,
+  compact: async () => (await import("./verbs/backup.js")).compact,
+  bench: async () => (await import("./verbs/bench.js")).bench,
+  completion: async () => (await import("./verbs/program.js")).completion,
+  version: async () => (await import("./verbs/program.js")).version,
+};

@@ -1,6 +1,6 @@
 // What keeps a server from starting and its operator can mend, in words that say how.
 
-import { lockDataDirectory } from "../cli/data-lock.js";
+import { lockDataDirectory } from "../cli/data-directory.js";
 import type { Config } from "../config/config.js";
 import { problemText } from "../config/problem.js";
 import { loadServerKey } from "../config/server-key.js";

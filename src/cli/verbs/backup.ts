@@ -1,4 +1,6 @@
-// `holdfast backup <directory>`: a verified copy of everything, taken while the server runs or while it does not.
+// The data as a whole. `holdfast backup <directory>`: a verified copy of everything, taken while the server runs or while
+// it does not. `holdfast restore <backup>`: a backup becomes the data of a server, which then starts as if nothing had
+// happened. `holdfast compact`: the event database without its holes.
 
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
@@ -6,6 +8,7 @@ import type { Command } from "commander";
 import { type Checking, checkContents, checkFiles } from "../../backup/check.js";
 import { chosenBackup, keepNewest } from "../../backup/collection.js";
 import { BackupRefusal, bytesIn, hasServerKey, type Manifest, readManifest } from "../../backup/manifest.js";
+import { restoreBackup } from "../../backup/restore.js";
 import { type Taken, takeBackup } from "../../backup/take.js";
 import { sizeText } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
@@ -14,11 +17,9 @@ import type { Outcome } from "../../operator/context.js";
 import type { Snapshot } from "../../operator/snapshot.js";
 import { askServer } from "../../operator/socket.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
-import { lockDataDirectory } from "../data-lock.js";
-import { withOfflineStore } from "../offline-store.js";
+import { lockDataDirectory, lockFile, withOfflineStore } from "../data-directory.js";
+import { acceptSettings, settingsOf, wholeNumberOption } from "../flags.js";
 import { mustHaveData, progressBar, withOperator } from "../operate.js";
-import { wholeNumberOption } from "../options.js";
-import { acceptSettings, settingsOf } from "../setting-flags.js";
 import { lineText } from "../table.js";
 
 export const backup: Verb = (program, abilities) => {
@@ -56,7 +57,7 @@ interface Answer {
 }
 
 /** What an operator can mend ends the command with a sentence. */
-export async function expectingRefusals<T>(work: () => Promise<T>): Promise<T> {
+async function expectingRefusals<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -66,7 +67,7 @@ export async function expectingRefusals<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** Git and a progress bar, for long work over a backup. It is ended by ending the process: nothing half looks whole. */
-export async function checking<T>(abilities: Abilities, work: (checking: Checking) => Promise<T>): Promise<T> {
+async function checking<T>(abilities: Abilities, work: (checking: Checking) => Promise<T>): Promise<T> {
   const bar = progressBar(abilities);
   const { signal } = new AbortController();
   try {
@@ -96,7 +97,7 @@ async function verify(abilities: Abilities, folder: string): Promise<Answer> {
   };
 }
 
-export const factsOf = (manifest: Manifest) => ({
+const factsOf = (manifest: Manifest) => ({
   takenAt: manifest.takenAt,
   domain: manifest.domain,
   events: manifest.events,
@@ -106,7 +107,7 @@ export const factsOf = (manifest: Manifest) => ({
   serverKey: hasServerKey(manifest),
 });
 
-export const summary = (manifest: Manifest): string =>
+const summary = (manifest: Manifest): string =>
   `${manifest.events} events, ${manifest.repositories.length} repositories, ${sizeText(bytesIn(manifest.files))}${hasServerKey(manifest) ? "" : ", without the server's key"}`;
 
 async function take(abilities: Abilities, command: Command, collection: string): Promise<Answer> {
@@ -175,3 +176,80 @@ async function withSnapshot<T>(
   if (!outcome.ok) throw new CommandFailure(outcome.message, 1, { code: outcome.code });
   return result as T;
 }
+
+export const restore: Verb = (program, abilities) => {
+  const command = program
+    .command("restore <backup>")
+    .description("put a backup into empty data directories, verified (the server must be stopped)")
+    .option("--json", "answer as JSON");
+  acceptSettings(command).action(async () => {
+    const { config } = settingsOf(command, abilities);
+    if (config.databaseBackend === "memory") {
+      throw new CommandFailure("the memory backend keeps nothing on disk: set NGIT_DATABASE_BACKEND to lmdb");
+    }
+    const { folder, manifest } = await expectingRefusals(async () => {
+      const chosen = await chosenBackup(resolve(command.args[0] ?? ""));
+      return { folder: chosen, manifest: await readManifest(chosen) };
+    });
+    const lock = lockDataDirectory(config.relayDataPath);
+    if (!lock.ok) {
+      throw new CommandFailure(
+        `the data directory ${config.relayDataPath} is in use by process ${lock.holderPid}: stop it, or name another with --data-path`,
+      );
+    }
+    try {
+      await expectingRefusals(() =>
+        checking(abilities, (parts) =>
+          restoreBackup({
+            ...parts,
+            backup: folder,
+            manifest,
+            relayDataPath: resolve(config.relayDataPath),
+            gitDataPath: resolve(config.gitDataPath),
+            ignored: [lockFile],
+          }),
+        ),
+      );
+    } finally {
+      lock.release();
+    }
+    const notes = [
+      ...(manifest.domain === config.domain
+        ? []
+        : [`it is of ${manifest.domain}, this server is ${config.domain}: set NGIT_DOMAIN if that is not meant`]),
+      ...(hasServerKey(manifest) || config.relayOwnerNsec
+        ? []
+        : ["it has no server key: the next start makes a new one"]),
+    ];
+    const answer = { ok: true, backup: folder, ...factsOf(manifest), notes };
+    const text = [`restored ${lineText(folder)}: ${summary(manifest)}, verified`, ...notes.map(lineText)].join("\n");
+    await abilities.terminal.out(`${command.getOptionValue("json") ? JSON.stringify(answer) : text}\n`);
+  });
+  command.addHelpText(
+    "after",
+    `
+A folder of backups means its newest one.
+
+Examples:
+  holdfast restore /backup/holdfast
+  holdfast restore /backup/holdfast/2026-03-01T12-00-00Z --data-path /var/lib/holdfast`,
+  );
+};
+
+export const compact: Verb = (program, abilities) => {
+  const command = program
+    .command("compact")
+    .description("rewrite the event database without its holes (the server must be stopped)")
+    .option("--json", "answer as JSON");
+  acceptSettings(command).action(async () => {
+    const { config } = settingsOf(command, abilities);
+    const answer = await withOfflineStore(abilities, config, async (store) => {
+      const bytesBefore = store.stats.bytesOnDisk;
+      await store.compact();
+      return { ok: true, events: store.stats.events, bytesBefore, bytesAfter: store.stats.bytesOnDisk };
+    });
+    const text = `${answer.events} events; ${answer.bytesBefore} bytes before, ${answer.bytesAfter} after`;
+    await abilities.terminal.out(`${command.getOptionValue("json") ? JSON.stringify(answer) : text}\n`);
+  });
+  command.addHelpText("after", "\nExample:\n  holdfast compact --data-path /var/lib/holdfast");
+};

@@ -11,7 +11,7 @@ import { createVerifierPool } from "../../nostr/verify/pool.js";
 import { openLmdbStore } from "../../store/lmdb/open.js";
 import { openOperator } from "../../wiring/offline-operator.js";
 import type { Abilities } from "../abilities.js";
-import { lockDataDirectory, lockFile } from "../data-lock.js";
+import { lockDataDirectory, lockFile } from "../data-directory.js";
 import { runCommandLine } from "../run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-events-"));

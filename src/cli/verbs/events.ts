@@ -1,12 +1,18 @@
 // `holdfast events import|export|scan|delete`: JSONL in and out of the event store, whether the server runs or not.
 
+import { createReadStream } from "node:fs";
+import { type FileHandle, open, rm } from "node:fs/promises";
+import { createInterface } from "node:readline";
 import type { Command } from "commander";
-import type { Deleted, Scanned } from "../../operator/events.js";
-import { CommandFailure, type Verb } from "../abilities.js";
-import { acceptFilters, filtersOf } from "../event-filters.js";
-import { operatorCommand } from "../operator-command.js";
-import { addExport } from "./events-export.js";
-import { addImport } from "./events-import.js";
+import type { Config } from "../../config/config.js";
+import { rankOf, ranks } from "../../moving/take-events.js";
+import { type NostrEvent, parseEvent } from "../../nostr/event.js";
+import { kinds } from "../../nostr/kinds.js";
+import { type Deleted, emptyTally, type ImportTally, noteRefused, type Scanned } from "../../operator/events.js";
+import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
+import { withOfflineStore } from "../data-directory.js";
+import { acceptFilters, acceptSettings, filtersOf, settingsOf } from "../flags.js";
+import { askRunning, operate, operatorCommand, resultOf, startProgress, withOperator } from "../operate.js";
 
 export const events: Verb = (program, abilities) => {
   const parent = program.command("events").description("import, export, scan and delete events as JSONL");
@@ -41,3 +47,183 @@ export const events: Verb = (program, abilities) => {
   });
   acceptFilters(remove).option("--yes", "really remove them");
 };
+
+/** Events as they are stored, to a file or to standard output, no faster than it is read. */
+function addExport(parent: Command, abilities: Abilities): void {
+  const command = parent
+    .command("export")
+    .description("write events, one JSON object a line, newest first")
+    .option("--json", "answer as JSON");
+  command.addHelpText(
+    "after",
+    `\nExample:\n  holdfast events export --filter '{"kinds":[30617]}' --output repos.jsonl`,
+  );
+  acceptFilters(acceptSettings(command))
+    .option("--output <file>", "file to write, which must not exist; standard output if left out")
+    .action(async () => {
+      const { config } = settingsOf(command, abilities);
+      const parameters = { filters: filtersOf(command.opts()) };
+      const write = async (to: (text: string) => Promise<unknown>): Promise<number> => {
+        const { exported } = await operate<{ exported: number }>(
+          abilities,
+          config,
+          "events.export",
+          parameters,
+          async (lines) => void (await to(lines.map((line) => `${line}\n`).join(""))),
+        );
+        return exported;
+      };
+      const output = command.getOptionValue("output") as string | undefined;
+      // On standard output the events are the answer.
+      if (output === undefined) return void (await write((text) => abilities.terminal.out(text)));
+      const exported = await intoNew(output, (file) => write((text) => file.write(text)));
+      const answer = { ok: true, exported, file: output };
+      await abilities.terminal.out(
+        command.getOptionValue("json") ? `${JSON.stringify(answer)}\n` : `${exported} events written to ${output}\n`,
+      );
+    });
+}
+
+/** A file that is not whole does not stay. */
+async function intoNew<T>(path: string, work: (file: FileHandle) => Promise<T>): Promise<T> {
+  const file = await open(path, "wx", 0o644).catch((error: NodeJS.ErrnoException) => {
+    throw new CommandFailure(`${path} cannot be created (${error.code ?? String(error)})`);
+  });
+  try {
+    const done = await work(file);
+    await file.sync();
+    return done;
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Of one request: enough to share commits, few enough to bound memory. */
+const maxBatchEvents = 500;
+const maxBatchCharacters = 2 ** 18;
+/** Events that stand for git data are kept to the end, so many at a time. */
+const maxKept = 50_000;
+const standsForGit = new Set<number>([kinds.announcement, kinds.state, kinds.pullRequest, kinds.pullRequestUpdate]);
+
+type Send = (events: readonly NostrEvent[]) => Promise<ImportTally>;
+
+/**
+ * Every line goes through intake (shape, id, signature, rules) like any other event, the running server's or one opened
+ * for it. Announcements, states and pull requests come last and in this order, whatever the file's: each is judged by
+ * what the ones before it made known.
+ */
+function addImport(parent: Command, abilities: Abilities): void {
+  const command = parent
+    .command("import")
+    .description("read events, one JSON object a line, through the same door as everyone's")
+    .argument("[file]", "file to read; standard input if left out")
+    .option("--json", "answer as JSON");
+  command.addHelpText("after", "\nExample:\n  holdfast events import events.jsonl");
+  acceptSettings(command).action(async () => {
+    const { config } = settingsOf(command, abilities);
+    const path = command.args[0];
+    const lines = path === undefined ? abilities.terminal.lines() : linesOf(path);
+    const progress = startProgress(abilities.terminal, abilities.clock, "import");
+    const tally = await throughTheDoor(abilities, config, (send) => importLines(lines, send, progress.add)).finally(
+      progress.done,
+    );
+    await abilities.terminal.out(
+      command.getOptionValue("json") ? `${JSON.stringify({ ok: true, ...tally })}\n` : textOf(tally),
+    );
+  });
+}
+
+function textOf(tally: ImportTally): string {
+  const refused = Object.values(tally.refused).reduce((sum, count) => sum + count, 0);
+  const reasons = Object.entries(tally.refused).map(([code, count]) => `  ${code} ${count}\n`);
+  const waiting = tally.waiting > 0 ? `, ${tally.waiting} wait for their git data` : "";
+  return `${tally.stored} stored, ${tally.known} known already, ${refused} refused${waiting}\n${reasons.join("")}`;
+}
+
+async function* linesOf(path: string): AsyncIterable<string> {
+  try {
+    yield* createInterface({ input: createReadStream(path, "utf8"), crlfDelay: Number.POSITIVE_INFINITY });
+  } catch (error) {
+    throw new CommandFailure(`${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`);
+  }
+}
+
+function requestOf(events: readonly NostrEvent[]) {
+  const parameters = { events: events.map(({ raw: _, ...event }) => event) };
+  return { operation: "events.import", parameters } as const;
+}
+
+async function throughTheDoor<T>(abilities: Abilities, config: Config, work: (send: Send) => Promise<T>): Promise<T> {
+  // Nothing to take: only to hear whether a server is there.
+  if (await askRunning(config, requestOf([]))) {
+    return work(async (events) => {
+      const outcome = await askRunning(config, requestOf(events));
+      if (!outcome) throw new CommandFailure("the server was stopped: import the same events again when it runs");
+      return resultOf<ImportTally>(outcome);
+    });
+  }
+  return withOfflineStore(abilities, config, (store) =>
+    withOperator(abilities, config, store, (operator) =>
+      work(async (events) => resultOf<ImportTally>(await operator.run(requestOf(events), () => undefined))),
+    ),
+  );
+}
+
+async function importLines(
+  lines: AsyncIterable<string>,
+  send: Send,
+  sent: (count: number) => void,
+): Promise<ImportTally> {
+  const tally = emptyTally();
+  let batch: NostrEvent[] = [];
+  let characters = 0;
+  const flush = async (): Promise<void> => {
+    if (batch.length === 0) return;
+    addTo(tally, await send(batch));
+    sent(batch.length);
+    batch = [];
+    characters = 0;
+  };
+  const submit = async (event: NostrEvent): Promise<void> => {
+    if (batch.length === maxBatchEvents || characters + event.raw.length > maxBatchCharacters) await flush();
+    batch.push(event);
+    characters += event.raw.length;
+  };
+  const kept: NostrEvent[] = [];
+  const submitKept = async (): Promise<void> => {
+    for (const rank of ranks) {
+      for (const event of kept) if (rankOf(event) === rank) await submit(event);
+      await flush();
+    }
+    kept.length = 0;
+  };
+  for await (const line of lines) {
+    if (line.trim() === "") continue;
+    const parsed = parseEvent(jsonOf(line));
+    if (!parsed.ok) noteRefused(tally, parsed);
+    else if (standsForGit.has(parsed.event.kind)) kept.push(parsed.event);
+    else await submit(parsed.event);
+    if (kept.length >= maxKept) await submitKept();
+  }
+  await flush();
+  await submitKept();
+  return tally;
+}
+
+function addTo(tally: ImportTally, { stored, waiting, known, refused }: ImportTally): void {
+  tally.stored += stored;
+  tally.waiting += waiting;
+  tally.known += known;
+  for (const [code, count] of Object.entries(refused)) tally.refused[code] = (tally.refused[code] ?? 0) + count;
+}
+
+export function jsonOf(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}

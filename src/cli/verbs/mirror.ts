@@ -4,9 +4,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { MirrorLine, MirrorStanding, MirrorStarted } from "../../operator/mirror.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
+import { acceptSettings, settingsOf, wholeNumberOption } from "../flags.js";
 import { askRunning, operate } from "../operate.js";
-import { wholeNumberOption } from "../options.js";
-import { acceptSettings, settingsOf } from "../setting-flags.js";
 import { lineText } from "../table.js";
 
 const lookAgainMs = 500;

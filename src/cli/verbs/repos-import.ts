@@ -18,10 +18,11 @@ import { createMemoryStore } from "../../store/memory/create.js";
 import type { Store } from "../../store/port.js";
 import { OneOffFailure, pagesOf } from "../../sync/conversation.js";
 import { type Abilities, CommandFailure } from "../abilities.js";
-import { withOfflineStore } from "../offline-store.js";
+import { withOfflineStore } from "../data-directory.js";
+import { acceptSettings, settingsOf } from "../flags.js";
 import { progressBar } from "../operate.js";
-import { acceptSettings, settingsOf } from "../setting-flags.js";
 import { lineText, tableText } from "../table.js";
+import { jsonOf } from "./events.js";
 
 const linesAPage = 500;
 
@@ -109,14 +110,6 @@ function relayOf(text: string): RelayUrl {
   const url = relayNamed(text);
   if (!url) throw new CommandFailure(`${JSON.stringify(text)} is no relay: write wss://host[:port][/path]`, 2);
   return url;
-}
-
-function jsonOf(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }
 
 async function run(

@@ -3,6 +3,7 @@
 import { Option } from "commander";
 import { sizeText } from "../../base/text.js";
 import type { Restored, Unhosted } from "../../operator/hosting.js";
+import { differenceText } from "../../operator/naming.js";
 import type {
   CheckResult,
   HousekeepingResult,
@@ -10,11 +11,10 @@ import type {
   RepositoryLines,
 } from "../../operator/repositories.js";
 import type { Verb } from "../abilities.js";
-import { operatorCommand } from "../operator-command.js";
-import { wholeNumberOption } from "../options.js";
-import { lineText, timeText } from "../table.js";
+import { wholeNumberOption } from "../flags.js";
+import { operatorCommand } from "../operate.js";
+import { lineText, pairsText, tableText, timeText } from "../table.js";
 import { addImport } from "./repos-import.js";
-import { repositoriesText, repositoryText } from "./repos-text.js";
 
 const statuses = ["waiting", "soft", "served", "archived", "leaving", "deleted"];
 
@@ -107,4 +107,46 @@ function checkText({ checked, unsound, strays }: CheckResult): string {
   ]);
   const unknown = strays.map((name) => `not in the catalogue, not served: ${lineText(name)}`);
   return [...found, ...unknown, `${checked} checked, ${unsound.length} unsound`].join("\n");
+}
+
+function repositoriesText({ repositories, more }: RepositoryLines): string {
+  if (repositories.length === 0) return "no repository matches";
+  const rows = repositories.map((line) => [
+    line.status,
+    timeText(line.since),
+    String(line.pushes),
+    line.governing?.slice(0, 12) ?? "-",
+    line.partial ? `${line.partial.missingRefs.length} missing` : "",
+    line.repository,
+  ]);
+  const table = tableText(["STATUS", "SINCE (UTC)", "PUSHES", "STATE", "PARTIAL", "REPOSITORY"], rows);
+  return more ? `${table}\nnot all are shown: raise --limit` : table;
+}
+
+function repositoryText(details: RepositoryDetails): string {
+  const { disk, mark, partial, differences } = details;
+  const pairs: [string, string][] = [
+    ["repository", details.repository],
+    ["status", `${details.status} since ${timeText(details.since)} UTC${details.isArchive ? ", a mirror" : ""}`],
+    ["announcement", details.announcement ?? "none served"],
+    ["governing", details.governing ?? "none"],
+    ["mark", mark ? `${mark.id} (${timeText(mark.created_at)} UTC)` : "none"],
+    ["partial", partial ? `${partial.missingRefs.length} refs missing: ${partial.missingRefs.join(" ")}` : "no"],
+    ["maintainers", details.maintainers.join(" ")],
+    ["waiting", `${details.waitingEvents} events`],
+    ["pushes", `${details.pushes}, ${sizeText(details.receivedBytes)} received`],
+    ["on disk", disk ? `${sizeText(disk.bytes)}, ${disk.refs} refs, HEAD ${disk.head}` : "nothing"],
+    ["unclaimed", disk ? `${disk.unclaimedPushes} pushes` : "-"],
+    ["refs", refsText(differences)],
+    ...details.latestDecisions.map((record): [string, string] => [
+      "decision",
+      `${timeText(record.at)} ${record.outcome} by rule ${record.rule}, kind ${record.kind}, ${record.id}`,
+    ]),
+  ];
+  return pairsText(pairs);
+}
+
+function refsText(differences: RepositoryDetails["differences"]): string {
+  if (differences === null) return "nothing to compare";
+  return differences.length === 0 ? "as the governing state says" : differences.map(differenceText).join("; ");
 }

@@ -1,8 +1,9 @@
-// `holdfast serve`: the server itself. The default verb.
+// `holdfast serve`: the server itself, the default verb; and `holdfast config check|show|schema|example`: what the
+// settings are, without starting anything.
 
-import type { Verb } from "../abilities.js";
-import { CommandFailure } from "../abilities.js";
-import { acceptSettings, settingsOf, settingsReader } from "../setting-flags.js";
+import { exampleFile, jsonSchema, shownSettings } from "../../config/describe.js";
+import { CommandFailure, type Verb } from "../abilities.js";
+import { acceptSettings, settingsOf, settingsReader } from "../flags.js";
 
 export const serve: Verb = (program, abilities) => {
   const command = program
@@ -27,4 +28,50 @@ Examples:
   holdfast serve --domain git.example.com --bind-address 0.0.0.0:7334 --data-path /var/lib/holdfast
   NGIT_DATABASE_BACKEND=memory holdfast serve`,
   );
+};
+
+export const config: Verb = (program, abilities) => {
+  const { terminal } = abilities;
+  const parent = program.command("config").description("check, show and describe the settings");
+
+  const check = parent
+    .command("check")
+    .description("find every fault in the settings")
+    .option("--json", "answer as JSON");
+  acceptSettings(check).action(async () => {
+    const { warnings } = settingsOf(check, abilities);
+    const answer = check.getOptionValue("json") ? JSON.stringify({ ok: true, warnings }) : "The configuration is fine.";
+    await terminal.out(`${answer}\n`);
+  });
+  check.addHelpText("after", "\nExample:\n  holdfast config check --config /etc/holdfast.conf");
+
+  const show = parent
+    .command("show")
+    .description("the settings in force and where each comes from; secrets are masked")
+    .option("--json", "answer as JSON")
+    .option("--changed", "only what is not the default");
+  acceptSettings(show).action(async () => {
+    const loaded = settingsOf(show, abilities);
+    const shown = shownSettings(loaded).filter((item) => !show.getOptionValue("changed") || item.origin !== "default");
+    if (show.getOptionValue("json")) return terminal.out(`${JSON.stringify({ ok: true, settings: shown }, null, 2)}\n`);
+    const lines = shown.map(({ name, value, origin }) => `${origin.padEnd(11)} ${name}=${value ?? ""}\n`);
+    return terminal.out(lines.join(""));
+  });
+  show.addHelpText("after", "\nExample:\n  holdfast config show --changed");
+
+  parent
+    .command("schema")
+    .description("the JSON schema of all settings")
+    .option("--json", "this answer is JSON anyway")
+    .action(() => terminal.out(`${JSON.stringify(jsonSchema(), null, 2)}\n`))
+    .addHelpText("after", "\nExample:\n  holdfast config schema > holdfast.schema.json");
+
+  parent
+    .command("example")
+    .description("a config file with everything in it, commented out")
+    .option("--json", "as a JSON string")
+    .action((options: { json?: boolean }) =>
+      terminal.out(options.json ? `${JSON.stringify(exampleFile())}\n` : exampleFile()),
+    )
+    .addHelpText("after", "\nExample:\n  holdfast config example > holdfast.conf");
 };

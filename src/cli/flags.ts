@@ -1,11 +1,13 @@
-// The settings as flags of a command, and the configuration a command was called with.
+// Flags that several commands share: the settings (and the configuration a command was called with), whole numbers, and
+// `--filter`. What is said wrongly ends the command with exit code 2 before it does anything.
 
 import { readFileSync } from "node:fs";
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { flagHelp } from "../config/describe.js";
 import { type LoadedConfig, type LoadResult, loadConfig } from "../config/load.js";
 import { nearest, type Problem, problemText } from "../config/problem.js";
 import { type NamedSetting, sections } from "../config/schema.js";
+import { parseFilter } from "../nostr/filter.js";
 import { type Abilities, CommandFailure } from "./abilities.js";
 
 /** Accepts all settings as flags. Only `serve` lists them in its help: two hundred lines are enough once. */
@@ -81,7 +83,7 @@ export function settingsOf(command: Command, abilities: Abilities): LoadedConfig
   return loaded;
 }
 
-export function configurationFailure(problems: readonly Problem[]): CommandFailure {
+function configurationFailure(problems: readonly Problem[]): CommandFailure {
   const list = problems.map((problem) => `  ${problemText(problem)} (${problem.origin})`).join("\n");
   const count = problems.length === 1 ? "one fault" : `${problems.length} faults`;
   return new CommandFailure(`the configuration has ${count}:\n${list}`, 2, { problems });
@@ -96,4 +98,34 @@ function refuseSurplus(command: Command): void {
   const near = nearest(surplus, siblings);
   const hint = near ? `Did you mean \`holdfast ${near}\`?` : "`holdfast --help` lists all commands";
   throw new CommandFailure(`${JSON.stringify(surplus)} is not a command or an expected argument. ${hint}`, 2);
+}
+
+export const wholeNumberOption = (flags: string, description: string): Option =>
+  new Option(flags, description).argParser((text) => {
+    if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("It must be a whole number from 1.");
+    return Number(text);
+  });
+
+const collect = (value: string, earlier: readonly string[]): readonly string[] => [...earlier, value];
+
+export const acceptFilters = (command: Command): Command =>
+  command.option("--filter <json>", "a NIP-01 filter; may be given several times", collect, []);
+
+/** The filters given, as JSON; what is wrong is said before anybody is asked. None means all events. */
+export const filtersOf = ({ filter }: Readonly<Record<string, unknown>>): readonly unknown[] =>
+  (filter as readonly string[]).map(filterOf);
+
+function filterOf(text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new CommandFailure(
+      `--filter must be JSON, for instance '{"kinds":[30617]}'; ${JSON.stringify(text)} is not`,
+      2,
+    );
+  }
+  const parsed = parseFilter(value);
+  if (!parsed.ok) throw new CommandFailure(`--filter ${text}: ${parsed.message}`, 2);
+  return value;
 }

@@ -1,4 +1,5 @@
-// `holdfast completion bash|zsh|fish`: scripts made from the program's own commands and flags, so they are never behind.
+// `holdfast completion bash|zsh|fish`: scripts made from the program's own commands and flags, so they are never behind;
+// and `holdfast version`, which must load nothing.
 
 import { Argument, type Command } from "commander";
 import type { Verb } from "../abilities.js";
@@ -74,3 +75,17 @@ function fishScript(places: readonly Place[]): string {
   });
   return `${lines.join("\n")}\n`;
 }
+
+export const version: Verb = (program, abilities) => {
+  const { version: number, commit } = abilities.build;
+  program
+    .command("version")
+    .description("print the version")
+    .option("--json", "answer as JSON")
+    .action((options: { json?: boolean }) => {
+      const answer = { version: number, commit, node: process.versions.node };
+      const text = `holdfast ${number} (commit ${commit}, Node ${process.versions.node})`;
+      return abilities.terminal.out(`${options.json ? JSON.stringify(answer) : text}\n`);
+    })
+    .addHelpText("after", "\nExample:\n  holdfast version --json");
+};

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import type { Terminal } from "./abilities.js";
-import { progressLine, startProgress } from "./progress.js";
+import { progressLine, startProgress } from "./operate.js";
 
 function terminal(showsProgress: boolean): { terminal: Terminal; written: string[] } {
   const written: string[] = [];
