@@ -7,7 +7,7 @@ import type { AdmissionPolicy } from "../src/admission/verdict.js";
 import { systemClock } from "../src/base/clock.js";
 import { createLiveConfig } from "../src/config/live-config.js";
 import { loadConfig } from "../src/config/load.js";
-import { startServer } from "../src/start.js";
+import { startServer } from "../src/server.js";
 import type { Usage } from "./processes.js";
 import { mainThreadMs } from "./thread-time.js";
 

@@ -2,11 +2,11 @@
 // by itself, so every verb can be run in a test.
 
 import type { Clock } from "../base/clock.js";
+import type { TemporaryServer } from "../bench/server.js";
 import type { Config } from "../config/config.js";
 import type { LoadedConfig, LoadResult } from "../config/load.js";
 import type { Git } from "../git/run.js";
-import type { TemporaryServer } from "../measuring/server.js";
-import type { ImportHouse } from "../moving/import.js";
+import type { ImportHouse } from "../import/import-repositories.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 import type { Lines, Outcome, Progress } from "../operator/context.js";
 import type { Store } from "../store/port.js";

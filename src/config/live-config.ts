@@ -52,3 +52,17 @@ export function createLiveConfig(initial: LoadedConfig, load: () => LoadResult):
     },
   };
 }
+
+/** What is worked out from the settings: once for each version of them, however often it is asked for. */
+export function memo<T>(current: () => Config, derive: (config: Config) => T): () => T {
+  let from: Config | undefined;
+  let value: T;
+  return () => {
+    const config = current();
+    if (from !== config) {
+      from = config;
+      value = derive(config);
+    }
+    return value;
+  };
+}

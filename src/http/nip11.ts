@@ -1,7 +1,11 @@
-// The relay information document (NIP-11, GRASP N1–N4). Made of facts that are handed in: only what works is said.
+// What the server says about itself: facts that are true of this build and these settings, the information document
+// (NIP-11, GRASP N1–N4) made of them, and small documents other programs look for: `/robots.txt` and NIP-05's
+// `/.well-known/nostr.json` for `_`.
 
+import { type Config, isArchiving } from "../config/config.js";
+import type { Pubkey } from "../nostr/ids.js";
 import type { RelayLimits } from "../relay/limits.js";
-import { isRead, type Route, type RouteRequest } from "./routes.js";
+import { isRead, type Route, type RouteRequest, sendText } from "./routes.js";
 
 export interface RelayFacts {
   readonly name: string;
@@ -27,7 +31,7 @@ export interface RelayFacts {
   readonly restrictedWrites: boolean;
 }
 
-export function relayInformation(facts: RelayFacts, limits: RelayLimits): Record<string, unknown> {
+function relayInformation(facts: RelayFacts, limits: RelayLimits): Record<string, unknown> {
   const { name, description, icon, banner, pubkey, self, contact, software, version, curation, retention } = facts;
   return {
     name,
@@ -86,4 +90,93 @@ export function relayInformationRoute(facts: () => RelayFacts, limits: () => Rel
       response.end(body);
     },
   };
+}
+
+/** Names the program; it has no home page of its own yet. */
+const softwareUrl = "urn:software:holdfast";
+
+const supportedNips = [1, 9, 11, 34, 40, 42, 45, 50, 62, 67, 70, 77, 86, 98] as const;
+
+function acceptanceCriteria(config: Config): string {
+  const hosted =
+    config.repositoryWhitelist.length > 0
+      ? "Repositories on this server's list are hosted when their announcement names this server in clone and relays."
+      : "Any repository is hosted whose announcement names this server in its clone and relays tags.";
+  return isArchiving(config) ? `${hosted} ${archivedWords(config)}` : hosted;
+}
+
+/** Keys and repositories on the list are not named; services are public anyway. */
+function archivedWords(config: Config): string {
+  const services = config.archiveGraspServices;
+  const what = config.archiveAll
+    ? ["every other announced repository"]
+    : [
+        ...(config.archiveWhitelist.length > 0 ? ["repositories on the operator's list"] : []),
+        ...(services.length > 0 ? [`repositories hosted on ${services.slice(0, 10).join(", ")}`] : []),
+        ...(services.length > 10 ? ["other services"] : []),
+      ];
+  const how = config.archiveReadOnly ? "read-only: no push is taken for them" : "and pushes for them are taken";
+  return `As an archive it also mirrors ${what.join(" and ")}, ${how}.`;
+}
+
+/** Said only when something is kept out by hand; what it is, is not shown. */
+function curation(config: Config, keepsOut: boolean): string | undefined {
+  const lists = [config.repositoryWhitelist, config.repositoryBlacklist, config.eventBlacklist];
+  return keepsOut || lists.some((list) => list.length > 0)
+    ? "The operator keeps lists of what is hosted here and what is not."
+    : undefined;
+}
+
+export function relayFacts(config: Config, keepsOut: boolean, serverKey: Pubkey, version: string): RelayFacts {
+  const curated = curation(config, keepsOut);
+  const operator = config.adminNpubs?.[0] ?? serverKey;
+  return {
+    name: config.relayName,
+    description: config.relayDescription,
+    ...(config.relayIcon === undefined ? {} : { icon: config.relayIcon }),
+    ...(config.relayBanner === undefined ? {} : { banner: config.relayBanner }),
+    pubkey: operator,
+    self: serverKey,
+    ...(config.relayContact === undefined ? {} : { contact: config.relayContact }),
+    software: softwareUrl,
+    version,
+    supportedNips,
+    supportedGrasps: [
+      "GRASP-01",
+      "GRASP-02",
+      ...(isArchiving(config) ? ["GRASP-05"] : []),
+      ...(config.grasp06Enable ? ["GRASP-06"] : []),
+    ],
+    repoAcceptanceCriteria: acceptanceCriteria(config),
+    ...(curated === undefined ? {} : { curation: curated }),
+    ...(config.relayPostingPolicy === undefined ? {} : { postingPolicy: config.relayPostingPolicy }),
+    retention: [{ time: null }],
+    restrictedWrites: true,
+  };
+}
+
+/** `https://host/base`; plain http for a server that is only on this machine. */
+export function publicUrls(config: Config): { readonly http: string; readonly relay: string } {
+  const isLocal = /^(?:localhost|127\.|\[::1\])/.test(config.domain);
+  return { http: `http${isLocal ? "" : "s"}://${config.domain}`, relay: `ws${isLocal ? "" : "s"}://${config.domain}` };
+}
+
+/** Pages may be indexed; machine addresses cost work and say nothing to a reader. */
+const robots = ["User-agent: *", "Disallow: /api/", "Disallow: /admin", "Disallow: /metrics", "Disallow: /*.git/", ""];
+
+export function wellKnownRoutes(ownKey: Pubkey, relayUrl: string): Route[] {
+  return [
+    {
+      matches: (request) => isRead(request, "/robots.txt"),
+      handle: (_request, response) => sendText(response, 200, "text/plain; charset=utf-8", robots.join("\n")),
+    },
+    {
+      matches: (request) => isRead(request, "/.well-known/nostr.json"),
+      handle(request, response) {
+        const isAsked = (request.query.get("name") ?? "_") === "_";
+        const body = isAsked ? { names: { _: ownKey }, relays: { [ownKey]: [relayUrl] } } : { names: {} };
+        sendText(response, 200, "application/json; charset=utf-8", JSON.stringify(body));
+      },
+    },
+  ];
 }

@@ -19,6 +19,10 @@ export type AddressKind =
 /** How far we may dial: `loopback` for test suites (NGIT_TEST), `private` also for home and company networks. */
 export type Reach = "public" | "loopback" | "private";
 
+/** How far outbound connections may go, by settings: one answer for sync and hunt (threats row 4). */
+export const reachOf = (config: { readonly allowPrivateAddresses: boolean; readonly test: boolean }): Reach =>
+  config.allowPrivateAddresses ? "private" : config.test ? "loopback" : "public";
+
 const dialled: Readonly<Record<Reach, readonly AddressKind[]>> = {
   public: ["public"],
   loopback: ["public", "loopback"],

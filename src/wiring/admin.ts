@@ -5,8 +5,11 @@ import type { Clock } from "../base/clock.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
+import type { GitHost } from "../git/git-host.js";
 import type { ApiParts } from "../http/api.js";
+import { publicUrls } from "../http/nip11.js";
 import type { Intake } from "../intake/intake.js";
+import { reachOf } from "../net/address.js";
 import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { parseNpub } from "../nostr/nip19.js";
@@ -19,9 +22,6 @@ import { type AdminSocket, openAdminSocket } from "../operator/socket.js";
 import { publicStatus } from "../operator/status.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
-import { publicUrls } from "./facts.js";
-import type { GitHost } from "./git-host.js";
-import { reachOf } from "./reach.js";
 
 export interface AdminRooms {
   readonly live: LiveConfig;

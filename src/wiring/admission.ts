@@ -6,6 +6,7 @@ import type { AdmissionPolicy } from "../admission/verdict.js";
 import { hourlyCounter } from "../base/budget/rates.js";
 import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/live-config.js";
+import { memo } from "../config/live-config.js";
 import type { ServiceName } from "../net/url.js";
 import type { SecretKey } from "../nostr/keys.js";
 import { refusingKinds } from "../operator/lists.js";
@@ -13,7 +14,6 @@ import { RunTimeRules } from "../operator/rules.js";
 import type { Store } from "../store/port.js";
 import { storingImports } from "./import-policy.js";
 import { admissionCaps, admissionLists, archiveSettings } from "./limits.js";
-import { memo } from "./memo.js";
 import { operatorsCaps } from "./offline-policy.js";
 
 export interface AdmissionParts {

@@ -3,14 +3,14 @@
 import type { Clock } from "../base/clock.js";
 import { DecisionLog } from "../catalogue/decisions.js";
 import type { Config } from "../config/config.js";
+import { openGitHost } from "../git/git-host.js";
+import type { ImportHouse } from "../import/import-repositories.js";
 import { createIntake } from "../intake/intake.js";
-import type { ImportHouse } from "../moving/import.js";
 import { createVerifierPool } from "../nostr/verify/pool.js";
 import { refusingKinds } from "../operator/lists.js";
 import { RunTimeRules } from "../operator/rules.js";
 import { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
-import { openGitHost } from "./git-host.js";
 import { packBudgets, purgatorySettings } from "./limits.js";
 import { offlinePolicy } from "./offline-policy.js";
 

@@ -4,17 +4,17 @@ import type { Clock } from "../base/clock.js";
 import { DecisionLog } from "../catalogue/decisions.js";
 import type { Operator } from "../cli/abilities.js";
 import type { Config } from "../config/config.js";
+import { type GitHost, openGitHost } from "../git/git-host.js";
 import { createIntake, type Intake } from "../intake/intake.js";
+import { reachOf } from "../net/address.js";
 import { createVerifierPool } from "../nostr/verify/pool.js";
 import type { AdminParts } from "../operator/context.js";
 import { refusingKinds } from "../operator/lists.js";
 import { runOperation } from "../operator/operations.js";
 import { RunTimeRules } from "../operator/rules.js";
 import type { Store } from "../store/port.js";
-import { type GitHost, openGitHost } from "./git-host.js";
 import { storingImports } from "./import-policy.js";
 import { offlinePolicy, serverSecret } from "./offline-policy.js";
-import { reachOf } from "./reach.js";
 
 export async function openOperator(config: Config, store: Store, clock: Clock): Promise<Operator> {
   const rules = new RunTimeRules(store);

@@ -3,11 +3,11 @@
 
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
+import type { TemporaryServer } from "../bench/server.js";
 import { createLiveConfig } from "../config/live-config.js";
 import { loadConfig } from "../config/load.js";
 import { createLog } from "../config/logging.js";
-import type { TemporaryServer } from "../measuring/server.js";
-import { startServer } from "../start.js";
+import { startServer } from "../server.js";
 
 const domain = "bench.example";
 

@@ -18,13 +18,13 @@ export function abilitiesOn(terminal: Terminal, environment: Abilities["environm
     build,
     cores,
     async serve(loaded, load) {
-      const { runServer } = await import("../process-life.js");
+      const { runServer } = await import("../run-until-signal.js");
       return await runServer({
         loaded,
         load,
         clock,
         start: async (parts) => {
-          const { startServer } = await import("../start.js");
+          const { startServer } = await import("../server.js");
           return await startServer({ ...parts, clock, build, cores });
         },
         isHandledElsewhere: () => false,

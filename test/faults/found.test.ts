@@ -17,7 +17,7 @@ import { GitRepository } from "../../src/git/repository.js";
 import { Git, GitError } from "../../src/git/run.js";
 import { RecheckQueue } from "../../src/hunt/recheck-queue.js";
 import { StoreFullError } from "../../src/store/port.js";
-import { survivable } from "../../src/wiring/passing-faults.js";
+import { survivable } from "../../src/survivable-errors.js";
 import { npub, owner } from "../harness/git-server.js";
 import { Person } from "../harness/grasp-people.js";
 import { Story, stateEvent } from "../harness/grasp-story.js";

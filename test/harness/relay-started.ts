@@ -7,7 +7,7 @@ import { join } from "node:path";
 import pino from "pino";
 import type { AdmissionPolicy } from "../../src/admission/verdict.js";
 import { systemClock } from "../../src/base/clock.js";
-import { startServer } from "../../src/start.js";
+import { startServer } from "../../src/server.js";
 import { freePort } from "./free-port.js";
 import { liveConfigOf } from "./live-config.js";
 import { acceptAll } from "./relay-server.js";

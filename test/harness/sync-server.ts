@@ -11,7 +11,7 @@ import type { WaitingEntry } from "../../src/catalogue/waiting.js";
 import { type NostrEvent, tagValue, type VerifiedEvent } from "../../src/nostr/event.js";
 import type { Filter } from "../../src/nostr/filter.js";
 import { npubOf } from "../../src/nostr/nip19.js";
-import { startServer } from "../../src/start.js";
+import { startServer } from "../../src/server.js";
 import { createMemoryStore } from "../../src/store/memory/create.js";
 import type { Store } from "../../src/store/port.js";
 import type { SyncStatus } from "../../src/sync/status.js";

@@ -9,7 +9,7 @@ import { createLog } from "../../src/config/logging.js";
 import type { Tag } from "../../src/nostr/event.js";
 import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
-import { startServer } from "../../src/start.js";
+import { startServer } from "../../src/server.js";
 import { freePort } from "../harness/free-port.js";
 import { runProgram } from "../harness/git-server.js";
 import { liveConfigOf } from "../harness/live-config.js";

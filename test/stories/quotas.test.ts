@@ -9,7 +9,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { askServer } from "../../src/operator/socket.js";
-import type { DiskReading } from "../../src/wiring/disk.js";
+import type { DiskReading } from "../../src/store/disk-space.js";
 import { Person } from "../harness/grasp-people.js";
 import { Story, type WorkingCopy } from "../harness/grasp-story.js";
 import { newFolder, removeFolder, startChild, until } from "../harness/server.js";

@@ -5,7 +5,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import type { Config } from "../../config/config.js";
-import { rankOf, ranks } from "../../moving/take-events.js";
+import { rankOf, ranks } from "../../import/take-events.js";
 import { type NostrEvent, parseEvent } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
 import { type Deleted, emptyTally, type ImportTally, noteRefused, type Scanned } from "../../operator/events.js";

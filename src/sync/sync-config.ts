@@ -3,8 +3,8 @@
 import { createHash } from "node:crypto";
 import type { Config } from "../config/config.js";
 import { normalRelayUrl, type RelayUrl, type ServiceName } from "../net/url.js";
-import { type SyncConfig, syncDefaults } from "../sync/core/config.js";
-import type { LinkTimes } from "../sync/relay-client.js";
+import { type SyncConfig, syncDefaults } from "./core/config.js";
+import type { LinkTimes } from "./relay-client.js";
 
 const second = 1_000;
 const hour = 3_600_000;

@@ -13,44 +13,45 @@
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
+import { refusedForDisk } from "./admission/disk-full.js";
 import type { AdmissionPolicy } from "./admission/verdict.js";
 import type { Clock } from "./base/clock.js";
+import { repeatedly } from "./base/repeatedly.js";
 import { DecisionLog } from "./catalogue/decisions.js";
 import type { LiveConfig } from "./config/live-config.js";
 import type { LogRing } from "./config/log-ring.js";
 import type { Logger } from "./config/logging.js";
+import { openGitHost } from "./git/git-host.js";
 import { createGitMetrics } from "./git/metrics.js";
+import { startHunting } from "./hunt/start-hunting.js";
+import { ArchiveReview } from "./intake/archive-review.js";
 import { DailyBytes } from "./intake/daily-bytes.js";
 import { createIntake } from "./intake/intake.js";
+import { notingParseFailures } from "./intake/parse-failures.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { VerifiedCopies } from "./operator/verified.js";
 import { countEntries } from "./purgatory/counts.js";
 import { createPurgatoryMetrics } from "./purgatory/metrics.js";
+import { purgatoryObserver } from "./purgatory/observer.js";
+import { contributorRules } from "./purgatory/prs-rules.js";
 import { Purgatory } from "./purgatory/purgatory.js";
+import { startHousekeeping } from "./purgatory/start-housekeeping.js";
 import { createRelayMetrics } from "./relay/metrics.js";
+import { Disks, type ReadDisk } from "./store/disk-space.js";
 import type { Store } from "./store/port.js";
+import { survivable } from "./survivable-errors.js";
+import { type Syncing, startSyncing } from "./sync/start-syncing.js";
+import { statusSources } from "./web/status-sources.js";
 import { buildAdmin, openSocket } from "./wiring/admin.js";
 import { buildAdmission } from "./wiring/admission.js";
-import { ArchiveReview } from "./wiring/archive-review.js";
 import { ClosingOrder } from "./wiring/closing-order.js";
-import { contributorRules } from "./wiring/contributors.js";
-import { Disks, type ReadDisk, refusedForDisk } from "./wiring/disk.js";
-import { openGitHost } from "./wiring/git-host.js";
-import { startHousekeeping } from "./wiring/housekeeping.js";
-import { startHunting } from "./wiring/hunting.js";
 import { dailyByteLimits, purgatorySettings } from "./wiring/limits.js";
 import { openStore } from "./wiring/open-store.js";
-import { notingParseFailures } from "./wiring/parse-failures.js";
-import { survivable } from "./wiring/passing-faults.js";
 import { closeFolders } from "./wiring/private-data.js";
 import { watchProcess } from "./wiring/process-metrics.js";
-import { purgatoryObserver } from "./wiring/purgatory-observer.js";
-import { repeatedly } from "./wiring/repeatedly.js";
 import { repositoryCounter } from "./wiring/repository-count.js";
 import { startService } from "./wiring/service.js";
 import { identityOf, lockedData, startFailure } from "./wiring/start-refusal.js";
-import { statusSources } from "./wiring/status-sources.js";
-import { type Syncing, startSyncing } from "./wiring/syncing.js";
 
 export interface Server {
   readonly address: string;
@@ -200,7 +201,11 @@ export async function startServer(parts: StartParts): Promise<Server> {
     });
     closing.add("hunt", () => hunt.close());
     const { settings } = admission;
-    const archive = new ArchiveReview({ store, settings, purgatory, syncing: () => syncing, clock, logger, onFault });
+    const archive = new ArchiveReview({
+      ...{ store, settings, purgatory, clock, logger, onFault },
+      decided: (verdict) => syncing?.decided(verdict),
+      reviewed: (event, hosted) => syncing?.reviewed(event, hosted),
+    });
     closing.add("archive review", () => archive.close());
     const stopReviewing = live.onChange(() => archive.start());
     closing.add("archive settings", async () => stopReviewing());

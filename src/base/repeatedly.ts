@@ -1,6 +1,6 @@
 // Work that comes round: the next turn begins a while after the last one ended, so it never piles up on itself.
 
-import type { Clock } from "../base/clock.js";
+import type { Clock } from "./clock.js";
 
 export interface Repeated {
   /** Resolves when the turn under way, if any, has ended. */

@@ -2,34 +2,34 @@
 // routes of the table, because the last of them answers any browser.
 
 import type { Clock } from "../base/clock.js";
+import { repeatedly } from "../base/repeatedly.js";
 import { waitingTotals } from "../catalogue/waiting.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { LogRing } from "../config/log-ring.js";
 import type { Logger } from "../config/logging.js";
 import { Browser } from "../git/browse.js";
+import type { GitHost } from "../git/git-host.js";
 import type { ApiParts } from "../http/api.js";
 import type { RelayFacts } from "../http/nip11.js";
+import { publicUrls } from "../http/nip11.js";
 import { sendDocument } from "../http/page.js";
 import { isRead, type Route, type RouteRequest } from "../http/routes.js";
 import type { Store } from "../store/port.js";
-import { type Activity, recentActivity, searchRepositories } from "../web/activity.js";
-import { createAdminPages } from "../web/admin/routes.js";
-import { assetRoutes } from "../web/assets.js";
-import { despiteDamage } from "../web/damage.js";
-import { type LandingFacts, landingRoute } from "../web/landing.js";
-import type { Site } from "../web/layout.js";
-import { missingPage, tryLaterPage } from "../web/missing-page.js";
-import { inTurns } from "../web/page-turns.js";
-import { prsRoutes } from "../web/prs-page.js";
-import { RelayHistory, sampleEveryMs } from "../web/relay-history.js";
-import { repositoryRoutes } from "../web/repository-routes.js";
-import { nothingFollowed, type StatusSources } from "../web/status-facts.js";
-import { statusPage } from "../web/status-page.js";
-import { KnownRoots } from "../web/threads.js";
-import { retryAfterSeconds, VisitorRates } from "../web/visitor-rates.js";
-import { publicUrls } from "./facts.js";
-import type { GitHost } from "./git-host.js";
-import { repeatedly } from "./repeatedly.js";
+import { type Activity, recentActivity, searchRepositories } from "./activity.js";
+import { createAdminPages } from "./admin/routes.js";
+import { assetRoutes } from "./assets.js";
+import { despiteDamage } from "./damage.js";
+import { type LandingFacts, landingRoute } from "./landing.js";
+import type { Site } from "./layout.js";
+import { missingPage, tryLaterPage } from "./missing-page.js";
+import { inTurns } from "./page-turns.js";
+import { prsRoutes } from "./prs-page.js";
+import { RelayHistory, sampleEveryMs } from "./relay-history.js";
+import { repositoryRoutes } from "./repository-routes.js";
+import { nothingFollowed, type StatusSources } from "./status-facts.js";
+import { statusPage } from "./status-page.js";
+import { KnownRoots } from "./threads.js";
+import { retryAfterSeconds, VisitorRates } from "./visitor-rates.js";
 
 export interface PagesParts {
   readonly live: LiveConfig;

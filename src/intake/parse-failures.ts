@@ -2,8 +2,8 @@
 // our own words and hexadecimal ids: nothing a stranger chose is in it.
 
 import type { Logger } from "../config/logging.js";
-import type { IntakeObserver } from "../intake/intake.js";
 import type { RefusalCode } from "../nostr/refusals.js";
+import type { IntakeObserver } from "./intake.js";
 
 const unreadable = new Set<RefusalCode>(["bad-announcement", "bad-state"]);
 

@@ -9,7 +9,7 @@ import { createLiveConfig, type LiveConfig } from "./config/live-config.js";
 import type { LoadedConfig, LoadResult } from "./config/load.js";
 import { createLog, type Log } from "./config/logging.js";
 import { problemText } from "./config/problem.js";
-import type { Server, StartParts } from "./start.js";
+import type { Server, StartParts } from "./server.js";
 
 const stopWithinMs = 5000;
 

@@ -5,21 +5,24 @@
 import { applyChange } from "../admission/apply.js";
 import { isUnderReview, type Review, reviewArchived } from "../admission/archive-review.js";
 import type { AdmissionSettings } from "../admission/settings.js";
+import type { Verdict } from "../admission/verdict.js";
 import { decisionRecord } from "../admission/verdict.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { putDecisions } from "../catalogue/decisions.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, repositoryAddress } from "../catalogue/repositories.js";
 import { removeWaiting } from "../catalogue/waiting.js";
 import type { Logger } from "../config/logging.js";
+import type { NostrEvent } from "../nostr/event.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
-import type { Syncing } from "./syncing.js";
 
 export interface ArchiveReviewParts {
   readonly store: Store;
   readonly settings: AdmissionSettings;
   readonly purgatory: Purgatory;
-  readonly syncing: () => Pick<Syncing, "decided" | "reviewed"> | undefined;
+  /** Sync follows a verdict like any other; `hosted`: a stored announcement became hosted, or is hosted no more. */
+  readonly decided: (verdict: Verdict) => void;
+  readonly reviewed: (event: NostrEvent, hosted: boolean) => void;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onFault: (error: unknown) => void;
@@ -64,7 +67,7 @@ export class ArchiveReview {
   }
 
   async #review(row: CatalogueRow): Promise<void> {
-    const { store, settings, purgatory, syncing, clock, logger } = this.#parts;
+    const { store, settings, purgatory, decided, reviewed, clock, logger } = this.#parts;
     const now = unixSeconds(clock);
     // Most stay as they are: that is found out without a place in the writer's queue.
     if (!(await reviewArchived(store, row, settings, now))) return;
@@ -87,9 +90,8 @@ export class ArchiveReview {
       { repository: repositoryAddress(row), rule: verdict.rule, outcome: verdict.action },
       "archive reviewed",
     );
-    syncing()?.decided(verdict);
-    if (verdict.action === "store" || verdict.action === "leave")
-      syncing()?.reviewed(event, verdict.action === "store");
+    decided(verdict);
+    if (verdict.action === "store" || verdict.action === "leave") reviewed(event, verdict.action === "store");
     await purgatory.entered(event, verdict);
   }
 

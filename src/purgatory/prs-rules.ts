@@ -6,9 +6,9 @@ import { diskAddress, underPrs } from "../git/address.js";
 import type { GitHttpOptions } from "../git/http-types.js";
 import type { ServiceName } from "../net/url.js";
 import { parseNpub } from "../nostr/nip19.js";
-import type { ContributorRules } from "../purgatory/contributors.js";
-import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
+import type { ContributorRules } from "./contributors.js";
+import type { Purgatory } from "./purgatory.js";
 
 export const contributorRules = (
   store: Store,

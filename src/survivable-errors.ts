@@ -1,11 +1,11 @@
 // Faults that pass by themselves or with a little room: a full disk, a busy or closing store, a git process or its
 // launcher that was killed, no descriptor left. What met one is refused or done again later; the server goes on.
-// Everything else nobody expected, and it ends the process (process-life.ts).
+// Everything else nobody expected, and it ends the process (run-until-signal.ts).
 
-import type { Logger } from "../config/logging.js";
-import { LauncherError } from "../git/launcher.js";
-import { GitError } from "../git/run.js";
-import { StoreBusyError, StoreClosedError, StoreFullError } from "../store/port.js";
+import type { Logger } from "./config/logging.js";
+import { LauncherError } from "./git/launcher.js";
+import { GitError } from "./git/run.js";
+import { StoreBusyError, StoreClosedError, StoreFullError } from "./store/port.js";
 
 const passingCodes: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENFILE"]);
 

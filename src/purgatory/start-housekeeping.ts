@@ -5,11 +5,11 @@ import type { Clock } from "../base/clock.js";
 import { repositoryAddress } from "../catalogue/repositories.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
-import type { HousekeepingReport } from "../purgatory/housekeeping.js";
-import { Upkeep } from "../purgatory/upkeep.js";
+import type { GitHost } from "../git/git-host.js";
+import type { Disks } from "../store/disk-space.js";
 import type { Store } from "../store/port.js";
-import type { Disks } from "./disk.js";
-import type { GitHost } from "./git-host.js";
+import type { HousekeepingReport } from "./housekeeping.js";
+import { Upkeep } from "./upkeep.js";
 
 const secondsPerDay = 86_400;
 

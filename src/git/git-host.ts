@@ -2,10 +2,10 @@
 
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
-import { askCapabilities, type Capabilities } from "../git/advertisement.js";
-import { Launcher } from "../git/launcher.js";
-import { Repositories } from "../git/repositories.js";
-import { Git } from "../git/run.js";
+import { askCapabilities, type Capabilities } from "./advertisement.js";
+import { Launcher } from "./launcher.js";
+import { Repositories } from "./repositories.js";
+import { Git } from "./run.js";
 
 export interface GitHost {
   readonly launcher: Launcher;

@@ -5,19 +5,19 @@ import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
-import { type HuntConfig, huntDefaults } from "../hunt/core/config.js";
-import { PlainHosts } from "../hunt/fetch-server.js";
-import { Hunting } from "../hunt/hunting.js";
-import { createHuntMetrics } from "../hunt/metrics.js";
-import { Repair } from "../hunt/repair.js";
+import type { GitHost } from "../git/git-host.js";
+import { reachOf } from "../net/address.js";
 import { guardWith } from "../net/guard.js";
 import { naughtyDefaults } from "../net/naughty.js";
 import { type Resolve, systemResolver } from "../net/resolve.js";
 import type { ServiceName } from "../net/url.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
-import type { GitHost } from "./git-host.js";
-import { reachOf } from "./reach.js";
+import { type HuntConfig, huntDefaults } from "./core/config.js";
+import { PlainHosts } from "./fetch-server.js";
+import { Hunting } from "./hunting.js";
+import { createHuntMetrics } from "./metrics.js";
+import { Repair } from "./repair.js";
 
 export interface HuntingRoomParts {
   readonly live: LiveConfig;

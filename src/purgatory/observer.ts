@@ -5,8 +5,8 @@ import type { DecisionLog } from "../catalogue/decisions.js";
 import { releaseRecord } from "../catalogue/decisions.js";
 import { repositoryAddress } from "../catalogue/repositories.js";
 import type { Logger } from "../config/logging.js";
-import type { PurgatoryMetrics } from "../purgatory/metrics.js";
-import type { PurgatoryObserver } from "../purgatory/purgatory.js";
+import type { PurgatoryMetrics } from "./metrics.js";
+import type { PurgatoryObserver } from "./purgatory.js";
 
 export function purgatoryObserver(
   logger: Logger,

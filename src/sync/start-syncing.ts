@@ -3,11 +3,13 @@
 import type { Registry } from "prom-client";
 import type { Verdict } from "../admission/verdict.js";
 import type { Clock } from "../base/clock.js";
+import { repeatedly } from "../base/repeatedly.js";
 import type { PlaceholderRow, WaitingEntry } from "../catalogue/waiting.js";
 import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/live-config.js";
 import type { Logger } from "../config/logging.js";
 import type { Intake } from "../intake/intake.js";
+import { reachOf } from "../net/address.js";
 import { systemResolver } from "../net/resolve.js";
 import type { ServiceName } from "../net/url.js";
 import type { NostrEvent } from "../nostr/event.js";
@@ -16,12 +18,10 @@ import type { SecretKey } from "../nostr/keys.js";
 import type { Expiry } from "../purgatory/expiry.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
-import { SyncEngine } from "../sync/engine.js";
-import { createSyncMetrics } from "../sync/metrics.js";
-import { PlaceholderSearch } from "../sync/own-server.js";
-import { type CopyStatus, copyStatus, type SyncStatus, syncStatus } from "../sync/status.js";
-import { reachOf } from "./reach.js";
-import { repeatedly } from "./repeatedly.js";
+import { SyncEngine } from "./engine.js";
+import { createSyncMetrics } from "./metrics.js";
+import { PlaceholderSearch } from "./own-server.js";
+import { type CopyStatus, copyStatus, type SyncStatus, syncStatus } from "./status.js";
 import { coreConfig, linkTimes } from "./sync-config.js";
 
 export interface SyncingParts {
