@@ -1,4 +1,4 @@
-// `holdfast events` and `compact` as an operator uses them: processes and pipes, on a real data directory.
+// `holdfast events` and `compact` as an operator uses them: imports as processes that read a pipe, on a real data directory.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,4 +1,4 @@
-// Operator verbs against a running server: each is run as a process, its effect is seen over the relay, HTTP and git.
+// Operator verbs against a running server; their effect is seen over the relay, HTTP and git.
 
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";

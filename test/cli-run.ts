@@ -1,8 +1,10 @@
-// Runs the built program as a child process, with an environment that holds nothing of ours. Not through bin/holdfast:
-// that one compiles first when a source is newer, and says so.
+// Runs a verb in this process as `main` would in one of its own: the same program and abilities, an environment that
+// holds nothing of ours. What the process itself is (signals, pipes, an end by itself): cli-processes.test.ts.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { runCommandLine } from "../src/cli/run.js";
+import { abilitiesOn } from "../src/wiring/verb-abilities.js";
 
 export interface Ended {
   readonly code: number | null;
@@ -30,11 +32,49 @@ export function endOf(child: ChildProcess): Promise<Ended> {
   });
 }
 
-export function holdfast(
+export async function holdfast(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
   cwd: string = process.cwd(),
 ): Promise<Ended> {
-  const env = cleanEnvironment(environment);
-  return endOf(spawn(process.execPath, [program, ...args], { cwd, env, stdio: ["ignore", "pipe", "pipe"] }));
+  let [stdout, stderr] = ["", ""];
+  const terminal = {
+    out: async (text: string) => {
+      stdout += text;
+    },
+    error: (text: string) => {
+      stderr += text;
+    },
+    showsProgress: false,
+    columns: 100,
+    async *lines() {},
+  };
+  const abilities = {
+    ...abilitiesOn(terminal, cleanEnvironment(environment)),
+    serve: () => Promise.reject(new Error("a server listens to its process's signals: start one of its own")),
+  };
+  const code = await inFolder(cwd, () => runCommandLine([process.execPath, program, ...args], abilities));
+  return { code, stdout, stderr };
+}
+
+let running = 0;
+let before = { folder: process.cwd(), umask: 0 };
+
+/** Folder and umask belong to the whole process: verbs that run at once share them, and the last one puts them back. */
+async function inFolder<T>(folder: string, run: () => Promise<T>): Promise<T> {
+  if (running > 0 && folder !== process.cwd()) throw new Error("a verb in another folder must run alone");
+  if (running === 0) {
+    before = { folder: process.cwd(), umask: process.umask(0o077) };
+    process.chdir(folder);
+  }
+  running += 1;
+  try {
+    return await run();
+  } finally {
+    running -= 1;
+    if (running === 0) {
+      process.chdir(before.folder);
+      process.umask(before.umask);
+    }
+  }
 }

@@ -11,7 +11,7 @@ import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import type { OperationName } from "../../src/operator/operations.js";
 import { askServer } from "../../src/operator/socket.js";
-import { cleanEnvironment, type Ended, endOf } from "../cli-run.js";
+import { cleanEnvironment, type Ended, endOf, holdfast } from "../cli-run.js";
 import { freePort } from "./free-port.js";
 import { RelayClient } from "./relay-client.js";
 
@@ -100,7 +100,7 @@ export class OperatorServer {
   }
 
   verb(...args: readonly string[]): Promise<Ended> {
-    return run(process.execPath, ["dist/src/main.js", ...args], this.environment);
+    return holdfast(args, this.environment);
   }
 
   /** A verb that must succeed, with its JSON. */
@@ -110,7 +110,7 @@ export class OperatorServer {
     return JSON.parse(ended.stdout) as T;
   }
 
-  /** The same over the socket, without starting a process: for what a test needs but does not test. */
+  /** The same over the socket, without a verb: for what a test needs but does not test. */
   async operate<T>(operation: OperationName, parameters: object): Promise<T> {
     const directory = join(this.folder, "data", "relay");
     const outcome = await askServer(directory, { operation, parameters }, () => undefined);

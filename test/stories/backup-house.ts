@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { cleanEnvironment, type Ended, endOf } from "../cli-run.js";
+import { cleanEnvironment, type Ended, endOf, holdfast, program } from "../cli-run.js";
 import { runProgram } from "../harness/git-server.js";
 import { Person, type SignedEvent } from "../harness/grasp-people.js";
 import { Story, stateEvent } from "../harness/grasp-story.js";
@@ -18,15 +18,17 @@ export const dataSettings = (folder: string): Record<string, string> => ({
   NGIT_RELAY_DATA_PATH: join(folder, "relay"),
 });
 
+/** A process of its own, which a test can kill. */
 export function startVerb(folder: string, args: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } {
-  const child = spawn(process.execPath, ["dist/src/main.js", ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     env: cleanEnvironment(dataSettings(folder)),
     stdio: ["ignore", "pipe", "pipe"],
   });
   return { child, ended: endOf(child) };
 }
 
-export const verb = (folder: string, ...args: readonly string[]): Promise<Ended> => startVerb(folder, args).ended;
+export const verb = (folder: string, ...args: readonly string[]): Promise<Ended> =>
+  holdfast(args, dataSettings(folder));
 
 export async function jsonOf<T>(folder: string, ...args: readonly string[]): Promise<T> {
   const ended = await verb(folder, ...args, "--json");

@@ -3,14 +3,11 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { describe, it } from "node:test";
-import { fileURLToPath } from "node:url";
-import { runProgram } from "../harness/git-server.js";
+import { holdfast } from "../cli-run.js";
 import { Person } from "../harness/grasp-people.js";
 import { Story } from "../harness/grasp-story.js";
 import { dropInEnvironment } from "../harness/server.js";
 import { listed, prsDirectory, prsUrl, pullRequest, push, refOf } from "./prs-world.js";
-
-const mainProgram = fileURLToPath(new URL("../../src/main.js", import.meta.url));
 
 describe("lists and /prs/", () => {
   it("a blacklisted signer or name is refused by push and by event; a blacklisted coordinate by its event", async () => {
@@ -59,13 +56,9 @@ describe("lists and /prs/", () => {
     const [owner, contributor] = [new Person(), new Person()];
     const story = await Story.begin({ backend: "lmdb", settings: { NGIT_GRASP06_ENABLE: "true" } });
     const verb = async (...words: string[]): Promise<Record<string, unknown>> => {
-      const environment = {
-        ...dropInEnvironment(story.server.folder, Number(story.server.domain.split(":")[1]), { backend: "lmdb" }),
-        PATH: process.env.PATH ?? "",
-      };
-      const { code, stdout, stderr } = await runProgram(process.execPath, [mainProgram, ...words, "--json"], {
-        env: environment,
-      });
+      const port = Number(story.server.domain.split(":")[1]);
+      const environment = dropInEnvironment(story.server.folder, port, { backend: "lmdb" });
+      const { code, stdout, stderr } = await holdfast([...words, "--json"], environment);
       assert.equal(code, 0, stderr);
       return JSON.parse(stdout) as Record<string, unknown>;
     };
