@@ -87,7 +87,9 @@ export class Watch {
     for (const seen of this.relays.values()) {
       // It counts from the last step on, up to a minute before.
       seen.firstFailureMs += forMs + 60_000;
-      for (const [name, openedMs] of seen.sessions) if (openedMs !== undefined) seen.sessions.set(name, nowMs);
+      // What it had been silent for before counts.
+      for (const [name, openedMs] of seen.sessions)
+        if (openedMs !== undefined) seen.sessions.set(name, openedMs + forMs);
     }
   }
 
