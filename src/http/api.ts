@@ -1,17 +1,15 @@
 // What operators see over HTTP: relay management (NIP-86, POST at `/`) and `/api/*` (JSON). For admins only, by a
 // NIP-98 token or the session of a browser; strangers get 401 with nothing in it, and counts (threats row 31).
 
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../base/clock.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { Caller, Outcome } from "../operator/context.js";
-import type { Authorised, LoginLinks, Nip98 } from "../operator/login.js";
+import { type Authorised, type LoginLinks, type Nip98, sessionLifeMs } from "../operator/login.js";
 import { manage } from "../operator/nip86.js";
 import type { OperationName } from "../operator/operations.js";
 import type { PublicStatus } from "../operator/status.js";
-import { bodyOf, maxBodyBytes } from "./body.js";
-import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
-import { sessionOf } from "./session-cookie.js";
+import { bodyOf, isRead, maxBodyBytes, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
 
 export interface ApiParts {
   readonly nip98: Nip98;
@@ -83,6 +81,23 @@ export function apiRoutes(parts: ApiParts): Route[] {
       },
     },
   ];
+}
+
+/** `/api/sync`: how the server keeps in step with other relays. For admins: it names every relay and why one fails. */
+export function syncStatusRoute(
+  status: () => unknown,
+  isAdmin: (request: RouteRequest) => boolean | Promise<boolean>,
+): Route {
+  return {
+    matches: (request) => isRead(request, "/api/sync"),
+    async handle(request, response) {
+      if (!(await isAdmin(request))) {
+        sendText(response, 403, json, '{"error":"for admins of this server"}');
+        return;
+      }
+      sendText(response, 200, json, JSON.stringify(status()));
+    },
+  };
 }
 
 interface Question {
@@ -180,3 +195,24 @@ export function tokenOf(
 }
 
 const mediaType = (header: string | undefined): string => (header ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+
+/** The cookie of an admin's browser: out of reach for script, never sent along by other sites' pages. */
+const cookieName = "holdfast-admin";
+
+export function sessionOf(message: IncomingMessage): string | undefined {
+  for (const part of (message.headers.cookie ?? "").split(";")) {
+    const [name, value] = part.trim().split("=");
+    if (name === cookieName) return value;
+  }
+  return undefined;
+}
+
+/** Undefined ends it. */
+export function setSessionCookie(response: ServerResponse, publicUrl: string, session: string | undefined): void {
+  const secure = publicUrl.startsWith("https:") ? "; Secure" : "";
+  const seconds = session === undefined ? 0 : Math.floor(sessionLifeMs / 1000);
+  response.setHeader(
+    "Set-Cookie",
+    `${cookieName}=${session ?? ""}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${seconds}${secure}`,
+  );
+}

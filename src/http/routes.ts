@@ -1,6 +1,9 @@
-// How rooms add addresses to the server: an ordered table, first match answers. No logic of its own.
+// How rooms add addresses to the server: an ordered table, first match answers; and what its handlers share: reading a
+// small body, sending text, sending a document. No logic of its own.
 
+import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "../base/clock.js";
 
 export interface RouteRequest {
   readonly message: IncomingMessage;
@@ -35,3 +38,81 @@ export function sendText(response: ServerResponse, status: number, contentType: 
 
 export const sendPlain = (response: ServerResponse, status: number, body: string): void =>
   sendText(response, status, "text/plain; charset=utf-8", `${body}\n`);
+
+export const maxBodyBytes = 64 * 1024;
+/** Nobody needs longer for so little: a body that was promised and does not come would hold a socket for an hour. */
+const maxBodyMs = 10_000;
+
+/** A small body, read whole. Undefined when it is too long (the rest is not read) or the client left before its end. */
+export async function bodyOf(message: IncomingMessage, clock: Clock): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const cancel = clock.after(maxBodyMs, () => message.destroy(new Error("the body did not come in time")));
+  try {
+    // Not destroyed when left early: the refusal must still go out.
+    for await (const chunk of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > maxBodyBytes) return undefined;
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    // Anybody can cut his own connection: that must not be a fault of ours, which would end the process.
+    if (!message.complete) return undefined;
+    throw error;
+  } finally {
+    cancel();
+  }
+  return Buffer.concat(chunks);
+}
+
+/** A page, a style sheet or a script for people's browsers. */
+export interface Document {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+  /** `no-cache` if not given: kept, but asked about again each time. */
+  readonly cacheControl?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Nothing inline: style and script come from files of this server (threats row 14), and nothing comes from elsewhere. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "script-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** Whether one of the tags in If-None-Match is this one; weak ones count, a body sent twice is the same body. */
+export function isKnownTag(header: string | undefined, tag: string): boolean {
+  if (header === undefined) return false;
+  return header.split(",").some((item) => item.trim() === "*" || item.trim().replace(/^W\//, "") === tag);
+}
+
+/** With the headers every document carries; 304 for a client that has it already. */
+export function sendDocument(request: RouteRequest, response: ServerResponse, document: Document): void {
+  const { status, contentType, body, cacheControl = "no-cache" } = document;
+  const tag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
+  const headers = {
+    ETag: tag,
+    "Cache-Control": cacheControl,
+    "Content-Security-Policy": contentSecurityPolicy,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    // `/` is also the relay information document.
+    Vary: "Accept",
+    ...document.headers,
+  };
+  if (status === 200 && isKnownTag(request.message.headers["if-none-match"], tag)) {
+    response.writeHead(304, headers);
+    response.end();
+    return;
+  }
+  response.writeHead(status, { ...headers, "Content-Type": contentType, "Content-Length": Buffer.byteLength(body) });
+  response.end(body);
+}

@@ -1,14 +1,18 @@
 // The one port: HTTP requests go through the route table, WebSocket upgrades at `/` and the base path to the relay.
 // Sets time-outs and CORS, answers what the parser refuses, closes gracefully. No logic of any room.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.js";
+import type { Refusal } from "../nostr/refusals.js";
 import { clientIp, peerIp, type TrustedProxies } from "./client-ip.js";
-import { answerPreflight, corsHeaderLines, setCorsHeaders } from "./cors.js";
 import { type Route, type RouteRequest, sendPlain } from "./routes.js";
-import { handshakeFault, OfferingMessage, refuseUpgrade, type UpgradeTarget } from "./upgrade.js";
+
+/** The relay, as far as the server needs it. */
+export interface UpgradeTarget {
+  accept(request: IncomingMessage, socket: Duplex, head: Buffer, ip: string): { readonly ok: true } | Refusal;
+}
 
 export interface HttpParts {
   /** First match answers. */
@@ -181,3 +185,71 @@ async function closeServer(server: Server, clock: Clock, requests: () => number,
   server.closeAllConnections();
   await closed;
 }
+
+/**
+ * A request that offers another protocol than WebSocket (git and curl offer HTTP/2 that way on plain http) is a request
+ * as any other: the offer is not taken up (RFC 9110, 7.8). Node takes every request as an upgrade whose message says so.
+ */
+class OfferingMessage extends IncomingMessage {
+  declare private offers: unknown;
+
+  get upgrade(): boolean {
+    if (this.method === "CONNECT") return true;
+    return this.offers === true && /websocket/i.test(this.headers.upgrade ?? "");
+  }
+
+  set upgrade(value: unknown) {
+    this.offers = value;
+  }
+}
+
+/**
+ * Why this is no WebSocket handshake (RFC 6455, 4.2.1), if it is none. Node has looked at `Connection` already,
+ * whatever else that lists. Said here, because the codec would answer without the headers a browser needs.
+ */
+export function handshakeFault(request: IncomingMessage): string | undefined {
+  const { upgrade, "sec-websocket-key": key, "sec-websocket-version": version } = request.headers;
+  if (upgrade?.trim().toLowerCase() !== "websocket") return "only WebSocket upgrades are known here";
+  if (request.method !== "GET") return "a WebSocket handshake is a GET";
+  if (version !== "13" && version !== "8") return "this version of WebSocket is not known here";
+  if (typeof key !== "string" || !/^[+/0-9A-Za-z]{22}==$/.test(key)) return "Sec-WebSocket-Key is missing or not a key";
+  return undefined;
+}
+
+function refuseUpgrade(socket: Duplex, status: number, sentence: string): void {
+  const body = `${sentence}\n`;
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${corsHeaderLines}Connection: close\r\n` +
+      `Content-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
+}
+
+/**
+ * Browsers may use everything here (spec/interop.md "CORS"). The headers are set before any handler runs, so each
+ * response has them once, errors included; OPTIONS is answered on every path.
+ */
+const corsHeaders: Readonly<Record<string, string>> = {
+  "Access-Control-Allow-Origin": "*",
+  "Access-Control-Allow-Headers":
+    "Authorization, Content-Type, Git-Protocol, Accept, Content-Encoding, X-Requested-With",
+  "Access-Control-Allow-Methods": "GET, POST, PUT, OPTIONS",
+  "Access-Control-Expose-Headers":
+    "Content-Type, Content-Length, Content-Encoding, ETag, Retry-After, WWW-Authenticate",
+};
+
+const preflightSeconds = 24 * 60 * 60;
+
+function setCorsHeaders(response: ServerResponse): void {
+  for (const [name, value] of Object.entries(corsHeaders)) response.setHeader(name, value);
+}
+
+function answerPreflight(response: ServerResponse): void {
+  response.writeHead(204, { "Access-Control-Max-Age": String(preflightSeconds) });
+  response.end();
+}
+
+/** For answers written to a bare socket, where there is no response object. */
+const corsHeaderLines = Object.entries(corsHeaders)
+  .map(([name, value]) => `${name}: ${value}\r\n`)
+  .join("");

@@ -2,8 +2,7 @@
 // Pages name them with their version, so that a new release is never shown with old files.
 
 import { createHash } from "node:crypto";
-import { sendDocument } from "../http/page.js";
-import { isRead, type Route } from "../http/routes.js";
+import { isRead, type Route, sendDocument } from "../http/routes.js";
 import { adminScript } from "./admin/script.js";
 import { adminStyle } from "./admin/style.js";
 import { script } from "./script.js";

@@ -2,8 +2,8 @@
 
 import { LauncherError } from "../git/launcher.js";
 import { GitError } from "../git/run.js";
-import { sendDocument } from "../http/page.js";
 import type { Route } from "../http/routes.js";
+import { sendDocument } from "../http/routes.js";
 import type { Site } from "./layout.js";
 import { tryLaterPage } from "./missing-page.js";
 import { retryAfterSeconds } from "./visitor-rates.js";

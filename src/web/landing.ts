@@ -1,7 +1,6 @@
 // The page at `/`: what this server is, how to use it, what happens on it, and a search over its repositories.
 
-import { type Document, sendDocument } from "../http/page.js";
-import { isRead, type Route, type RouteRequest } from "../http/routes.js";
+import { type Document, isRead, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import { type Activity, activityKinds, maxFound, maxSearchCharacters, type RepositoryEntry } from "./activity.js";

@@ -1,6 +1,6 @@
 // The frame of every page: head, landmarks, navigation. Complete without script.
 
-import type { Document } from "../http/page.js";
+import type { Document } from "../http/routes.js";
 import { assetUrl } from "./assets.js";
 import { type Html, html } from "./html.js";
 

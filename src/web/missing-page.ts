@@ -1,7 +1,7 @@
 // Pages for what is not there: a repository nobody announced (soft and deleted ones look the same), one that waits
 // (it says only that), any other address, and a reader who asks too much.
 
-import type { Document } from "../http/page.js";
+import type { Document } from "../http/routes.js";
 import { html } from "./html.js";
 import { copyLine, ngitLine, pageDocument, type Site } from "./layout.js";
 

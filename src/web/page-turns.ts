@@ -2,8 +2,8 @@
 // bounded, and so is all of them together. Who finds the queue full is told to come back.
 
 import { Turns } from "../base/budget/turns.js";
-import { sendDocument } from "../http/page.js";
 import type { Route } from "../http/routes.js";
+import { sendDocument } from "../http/routes.js";
 import type { Site } from "./layout.js";
 import { tryLaterPage } from "./missing-page.js";
 import { retryAfterSeconds } from "./visitor-rates.js";

@@ -2,7 +2,7 @@
 // the README through the small Markdown of markdown.ts (threats row 14).
 
 import { countedCommits, type Readme } from "../git/browse.js";
-import type { Document } from "../http/page.js";
+import type { Document } from "../http/routes.js";
 import { kinds } from "../nostr/kinds.js";
 import { foreign, foreignLink, type Html, html, webUrl } from "./html.js";
 import { copyLine, pageDocument, type Site } from "./layout.js";

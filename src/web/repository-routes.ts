@@ -4,8 +4,8 @@
 import type { ServerResponse } from "node:http";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import { diskAddress, type GitPath, parseGitPath } from "../git/address.js";
-import { type Document, sendDocument } from "../http/page.js";
 import type { Route, RouteRequest } from "../http/routes.js";
+import { type Document, sendDocument } from "../http/routes.js";
 import { parseNpub } from "../nostr/nip19.js";
 import { type BadgeWord, badge } from "./badge.js";
 import type { Site } from "./layout.js";

@@ -1,6 +1,6 @@
 // `/status`: the relays this server keeps in step with, what waits (as numbers), versions. Made of facts.
 
-import type { Document } from "../http/page.js";
+import type { Document } from "../http/routes.js";
 import { foreign, type Html, html } from "./html.js";
 import { pageDocument, type Site } from "./layout.js";
 import { type Sample, samplesKept } from "./relay-history.js";

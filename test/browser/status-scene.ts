@@ -2,7 +2,7 @@
 
 import { systemClock } from "../../src/base/clock.js";
 import { trustedProxies } from "../../src/http/client-ip.js";
-import { sendDocument } from "../../src/http/page.js";
+import { sendDocument } from "../../src/http/routes.js";
 import { createHttpServer } from "../../src/http/server.js";
 import { assetRoutes } from "../../src/web/assets.js";
 import { RelayHistory, samplesKept } from "../../src/web/relay-history.js";

@@ -5,8 +5,7 @@ import { readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import { Gauge, Registry } from "prom-client";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
-import { healthRoutes } from "../../src/http/health.js";
-import { metricsRoute } from "../../src/http/metrics.js";
+import { healthRoutes, metricsRoute } from "../../src/http/monitoring.js";
 import { startRelay } from "../harness/relay-server.js";
 import { newFolder, removeFolder, startInProcess, until } from "../harness/server.js";
 

@@ -2,11 +2,8 @@
 // made by the browser's extension), and a form only when it was made for that session and sent by our own page.
 
 import type { ServerResponse } from "node:http";
-import { type ApiParts, tokenOf } from "../../http/api.js";
-import { bodyOf } from "../../http/body.js";
-import { type Document, sendDocument } from "../../http/page.js";
-import { type RouteRequest, sendPlain } from "../../http/routes.js";
-import { sessionOf, setSessionCookie } from "../../http/session-cookie.js";
+import { type ApiParts, sessionOf, setSessionCookie, tokenOf } from "../../http/api.js";
+import { bodyOf, type Document, type RouteRequest, sendDocument, sendPlain } from "../../http/routes.js";
 import { npubOf } from "../../nostr/nip19.js";
 import { isFormToken, type LoginLinks } from "../../operator/login.js";
 import type { Site } from "../layout.js";

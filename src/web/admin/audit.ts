@@ -1,6 +1,6 @@
 // /admin/audit: who changed what, when, and by which way.
 
-import type { Document } from "../../http/page.js";
+import type { Document } from "../../http/routes.js";
 import type { AuditRow } from "../../operator/context.js";
 import { foreign, type Html, html } from "../html.js";
 import { shortNpub, time } from "../words.js";

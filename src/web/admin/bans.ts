@@ -1,6 +1,6 @@
 // /admin/bans: what is kept out. Bans of keys, repositories, events and networks; white- and blacklists; kinds.
 
-import type { Document } from "../../http/page.js";
+import type { Document } from "../../http/routes.js";
 import type { Banned } from "../../operator/bans.js";
 import type { ListedEntry } from "../../operator/lists.js";
 import type { ListName } from "../../operator/rules.js";

@@ -1,7 +1,7 @@
 // /admin/decisions: which rule accepted, held or refused an event, or what was decided about a repository (`why`).
 
 import type { DecisionRecord } from "../../catalogue/decisions.js";
-import type { Document } from "../../http/page.js";
+import type { Document } from "../../http/routes.js";
 import { npubOf } from "../../nostr/nip19.js";
 import type { Outcome } from "../../operator/context.js";
 import type { Explanation } from "../../operator/status.js";

@@ -1,7 +1,7 @@
 // The frame of the admin's pages: tabs, who is logged in, what the last action came to, and the forms. Complete without
 // script; never kept by a browser.
 
-import type { Document } from "../../http/page.js";
+import type { Document } from "../../http/routes.js";
 import type { Notice } from "../../operator/login.js";
 import { type Html, type HtmlValue, html } from "../html.js";
 import { pageDocument, type Site } from "../layout.js";

@@ -1,7 +1,7 @@
 // What everybody sees at any address below /admin who is not logged in: the same page whatever was asked for, so that
 // it tells nothing (threats.md row 31). A one-time link works without script; signing needs the browser's extension.
 
-import type { Document } from "../../http/page.js";
+import type { Document } from "../../http/routes.js";
 import { type Html, html } from "../html.js";
 import { copyLine, pageDocument, type Site } from "../layout.js";
 import { adminFooter, privately } from "./frame.js";

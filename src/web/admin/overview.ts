@@ -1,7 +1,7 @@
 // /admin: how the server is, what deserves a look, and what was changed last.
 
 import type { RecentLine } from "../../config/log-ring.js";
-import type { Document } from "../../http/page.js";
+import type { Document } from "../../http/routes.js";
 import type { AuditRow } from "../../operator/context.js";
 import type { RelayList } from "../../operator/relays.js";
 import type { Status } from "../../operator/status.js";

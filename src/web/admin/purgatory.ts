@@ -1,6 +1,6 @@
 // /admin/purgatory: what waits, why, what is missing of it, who was asked, and until when.
 
-import type { Document } from "../../http/page.js";
+import type { Document } from "../../http/routes.js";
 import type { AskedServer } from "../../operator/context.js";
 import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
 import { foreign, type Html, html } from "../html.js";

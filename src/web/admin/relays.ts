@@ -1,6 +1,6 @@
 // /admin/relays: the relays sync follows and how each is; dialled now, left alone, or followed again.
 
-import type { Document } from "../../http/page.js";
+import type { Document } from "../../http/routes.js";
 import type { IgnoredRelay, RelayList } from "../../operator/relays.js";
 import type { RelayStatus } from "../../sync/status.js";
 import { foreign, type Html, html } from "../html.js";

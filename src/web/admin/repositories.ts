@@ -1,6 +1,6 @@
 // /admin/repositories: all repositories with what they hold, and who uses how much of the quota.
 
-import type { Document } from "../../http/page.js";
+import type { Document } from "../../http/routes.js";
 import type { RepositoryLine, RepositoryLines } from "../../operator/repositories.js";
 import { type Html, html } from "../html.js";
 import { bytes, count, counted, shortNpub, time } from "../words.js";

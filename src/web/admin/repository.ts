@@ -1,6 +1,6 @@
 // /admin/repository?name=…: one repository as the operator sees it, and everything he can do with it.
 
-import type { Document } from "../../http/page.js";
+import type { Document } from "../../http/routes.js";
 import { repositoryNamedBy } from "../../operator/naming.js";
 import type { RepositoryDetails } from "../../operator/repositories.js";
 import { foreign, type Html, html } from "../html.js";

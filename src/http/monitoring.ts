@@ -1,0 +1,100 @@
+// What programs that watch the server ask. `/healthz`: the process answers. `/readyz`: everything it needs is there;
+// checks are handed in, and strangers learn which one failed, not why. `/metrics`: for this machine, for a reader with the
+// token, or for everybody (spec/configuration.md); on an address of its own it is a second HttpServer with `isPublic`.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Registry } from "prom-client";
+import type { Clock } from "../base/clock.js";
+import { isLocalPeer } from "./client-ip.js";
+import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
+
+export interface ReadinessCheck {
+  /** `store`, `git`, `disk`. */
+  readonly name: string;
+  readonly isReady: () => boolean | Promise<boolean>;
+}
+
+export interface Keeping {
+  readonly clock: Clock;
+  readonly keptMs: () => number;
+}
+
+const json = "application/json; charset=utf-8";
+
+export function healthRoutes(
+  checks: readonly ReadinessCheck[],
+  keeping: Keeping,
+  onFault: (error: unknown) => void,
+): Route[] {
+  const outcome = async (check: ReadinessCheck): Promise<readonly [string, boolean]> => {
+    try {
+      return [check.name, await check.isReady()];
+    } catch (error) {
+      onFault(error);
+      return [check.name, false];
+    }
+  };
+  const readiness = remembered(keeping, () => Promise.all(checks.map(outcome)));
+  return [
+    {
+      matches: (request) => isRead(request, "/healthz"),
+      handle: (_request, response) => sendText(response, 200, json, '{"status":"ok"}'),
+    },
+    {
+      matches: (request) => isRead(request, "/readyz"),
+      async handle(_request, response) {
+        const results = await readiness();
+        const ready = results.every(([, ok]) => ok);
+        const body = JSON.stringify({ status: ready ? "ready" : "not ready", checks: Object.fromEntries(results) });
+        sendText(response, ready ? 200 : 503, json, body);
+      },
+    },
+  ];
+}
+
+export interface MetricsAccess {
+  readonly isPublic: boolean;
+  readonly token?: string;
+}
+
+export function metricsRoute(registry: Registry, keeping: Keeping, access: () => MetricsAccess): Route {
+  const metrics = remembered(keeping, () => registry.metrics());
+  return {
+    matches: (request) => isRead(request, "/metrics"),
+    async handle(request, response) {
+      if (!mayRead(request, access())) {
+        response.setHeader("WWW-Authenticate", "Bearer");
+        return sendPlain(response, 401, "metrics are for this machine or with the operator's token");
+      }
+      sendText(response, 200, registry.contentType, await metrics());
+    },
+  };
+}
+
+function mayRead(request: RouteRequest, access: MetricsAccess): boolean {
+  if (access.isPublic || isLocalPeer(request.message)) return true;
+  const given = /^Bearer +(\S+)$/i.exec(request.message.headers.authorization ?? "")?.[1];
+  return access.token !== undefined && access.token !== "" && given !== undefined && sameText(given, access.token);
+}
+
+/** Takes the same time wherever the two differ. */
+function sameText(a: string, b: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}
+
+/**
+ * An answer that is the same for everybody, worked out at most once in a while (a second) however often it is asked for
+ * (threats row 53). A request that comes while the answer is being worked out waits for the same one.
+ */
+function remembered<T>({ clock, keptMs }: Keeping, work: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined;
+  let untilMs = 0;
+  return () => {
+    const nowMs = clock.monotonicMs();
+    if (answer && nowMs < untilMs) return answer;
+    untilMs = nowMs + keptMs();
+    answer = work();
+    return answer;
+  };
+}
