@@ -5,10 +5,10 @@
 // "log and continue": what such a process still knows cannot be trusted.
 
 import type { Clock } from "./base/clock.js";
-import { createLiveConfig, type LiveConfig } from "./config/live-config.js";
+import { problemText } from "./config/config.js";
 import type { LoadedConfig, LoadResult } from "./config/load.js";
+import { createLiveConfig, type LiveConfig } from "./config/load.js";
 import { createLog, type Log } from "./config/logging.js";
-import { problemText } from "./config/problem.js";
 import type { Server, StartParts } from "./server.js";
 
 const stopWithinMs = 5000;

@@ -3,9 +3,9 @@
 
 import { readFileSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Problem, problemText } from "../config/config.js";
 import { flagHelp } from "../config/describe.js";
-import { type LoadedConfig, type LoadResult, loadConfig } from "../config/load.js";
-import { nearest, type Problem, problemText } from "../config/problem.js";
+import { type LoadedConfig, type LoadResult, loadConfig, nearest } from "../config/load.js";
 import { type NamedSetting, sections } from "../config/schema.js";
 import { parseFilter } from "../nostr/filter.js";
 import { type Abilities, CommandFailure } from "./abilities.js";

@@ -2,10 +2,44 @@
 // Pure: values in, configuration or problems out.
 
 import { join } from "node:path";
-import { hostPortText } from "./kinds.js";
-import { notBuilt } from "./not-built.js";
-import type { Problem } from "./problem.js";
 import type { SettingName, SettingValues } from "./schema.js";
+import { hostPortText } from "./value-kinds.js";
+
+export type Origin = "flag" | "environment" | "file" | "default";
+
+/** A fault in the configuration: which key, where it was written, what is wrong and what to write instead. */
+export interface Problem {
+  /** The key as the reader wrote it: `NGIT_…`, `--flag`, or a line of the file. */
+  readonly key: string;
+  readonly origin: Origin;
+  /** What is wrong. Never contains the value of a secret. */
+  readonly message: string;
+  /** What to do about it. */
+  readonly fix: string;
+}
+
+export const problemText = (problem: Problem): string => `${problem.key}: ${problem.message}. ${problem.fix}`;
+
+interface NotBuilt {
+  readonly name: SettingName;
+  readonly feature: string;
+  readonly isOn: (values: SettingValues) => boolean;
+  /** Nothing can work with it, so that test suites are refused too and not only warned. */
+  readonly alwaysRefused?: boolean;
+}
+
+/**
+ * Settings whose feature does not exist yet. Switching one on is refused at start, because a server that silently ignores
+ * it would not do what its operator believes. When a feature is built, its line goes.
+ */
+export const notBuilt: readonly NotBuilt[] = [
+  {
+    name: "NGIT_DATABASE_BACKEND",
+    feature: "the postgres backend",
+    isOn: (values) => values.databaseBackend === "postgres",
+    alwaysRefused: true,
+  },
+];
 
 interface WorkedOut {
   readonly domain: string;

@@ -1,11 +1,10 @@
 // The schema in words: the reference page, the example file, the JSON schema and `config show`. Pure.
 
 import { z } from "zod";
-import type { Config } from "./config.js";
-import { hostPortText } from "./kinds.js";
+import type { Config, Origin } from "./config.js";
 import type { LoadedConfig } from "./load.js";
-import type { Origin } from "./problem.js";
 import { allSettings, type NamedSetting, type SettingName, sections } from "./schema.js";
+import { hostPortText } from "./value-kinds.js";
 
 export const defaultWords = (setting: NamedSetting): string =>
   setting.fallbackWords ??

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Config } from "./config.js";
+import { problemText } from "./config.js";
 import { exampleFile, jsonSchema, shownSettings } from "./describe.js";
-import { createLiveConfig } from "./live-config.js";
-import { type LoadedConfig, type LoadResult, loadConfig, type Sources } from "./load.js";
-import { problemText } from "./problem.js";
+import { createLiveConfig, type LoadedConfig, type LoadResult, loadConfig, type Sources } from "./load.js";
 import { allSettings, settings } from "./schema.js";
 
 const npub = "npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6";

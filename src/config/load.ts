@@ -1,9 +1,8 @@
 // Reads the settings from flags, environment, file and defaults, in that order of precedence, and reports every
-// fault it finds at once. Pure but for the one function it is given to read the file.
+// fault it finds at once. Pure but for the one function it is given to read the file. And the configuration of a running
+// server: what it is now, and what a reload changes.
 
-import { type Config, completeConfig, type Surroundings } from "./config.js";
-import { parseConfigFile } from "./config-file.js";
-import { nearest, type Origin, type Problem } from "./problem.js";
+import { type Config, completeConfig, type Origin, type Problem, type Surroundings } from "./config.js";
 import { allSettings, type NamedSetting, type SettingName, type SettingValues, settingNamed } from "./schema.js";
 
 export interface Sources {
@@ -155,4 +154,148 @@ function unknownEnvironment(environment: Sources["environment"]): string[] {
       const near = nearest(name, names());
       return `${name}: this environment variable is not known and has no effect${near ? `; did you mean ${near}?` : ""}`;
     });
+}
+
+interface FileEntry {
+  readonly name: string;
+  readonly value: string;
+  readonly line: number;
+}
+
+/**
+ * Lines `NAME=value`, comments on lines of their own. It is what systemd's EnvironmentFile and `docker run --env-file` read
+ * too, so one file serves all three, and a line can be tried out in a shell as it is.
+ */
+function parseConfigFile(text: string): {
+  readonly entries: readonly FileEntry[];
+  readonly problems: Problem[];
+} {
+  const entries: FileEntry[] = [];
+  const problems: Problem[] = [];
+  const seen = new Map<string, number>();
+  for (const [index, raw] of text
+    .replace(/^\uFEFF/, "")
+    .split(/\r?\n/)
+    .entries()) {
+    const line = index + 1;
+    const trimmed = raw.trim();
+    if (trimmed === "" || trimmed.startsWith("#")) continue;
+    const match = /^([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$/.exec(trimmed);
+    if (!match?.[1]) {
+      problems.push(
+        fault(`line ${line}`, "is neither NAME=value nor a comment", "Write NAME=value, or # before a comment"),
+      );
+      continue;
+    }
+    const first = seen.get(match[1]);
+    if (first !== undefined) {
+      problems.push(
+        fault(match[1], `stands on line ${first} and again on line ${line}`, "Remove one of the two lines"),
+      );
+      continue;
+    }
+    seen.set(match[1], line);
+    entries.push({ name: match[1], value: unquoted((match[2] ?? "").trim()), line });
+  }
+  return { entries, problems };
+}
+
+const fault = (key: string, message: string, fix: string): Problem => ({ key, origin: "file", message, fix });
+
+/** Quotes around the whole value are for shells; nothing inside them is special. */
+function unquoted(value: string): string {
+  const quote = value[0];
+  return value.length >= 2 && (quote === '"' || quote === "'") && value.endsWith(quote) ? value.slice(1, -1) : value;
+}
+
+/** The known name nearest to a mistyped one, if one is near. */
+export function nearest(written: string, known: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Math.min(4, Math.floor(written.length / 3)) + 1;
+  for (const name of known) {
+    const distance = editDistance(written, name, bestDistance);
+    if (distance < bestDistance) {
+      best = name;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+function editDistance(a: string, b: string, enough: number): number {
+  if (Math.abs(a.length - b.length) >= enough) return enough;
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? enough;
+}
+
+export type ReloadResult =
+  | {
+      readonly ok: true;
+      readonly changed: readonly SettingName[];
+      /** Written differently now, but fixed until the next start. */
+      readonly needsRestart: readonly SettingName[];
+      readonly warnings: readonly string[];
+    }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/**
+ * Rooms that follow a reloadable setting are given a function that reads it here, or are told by `onChange`.
+ */
+export interface LiveConfig {
+  readonly current: Config;
+  /** Reads everything anew. Faults change nothing. */
+  reload(): ReloadResult;
+  onChange(listener: (config: Config, changed: readonly SettingName[]) => void): () => void;
+}
+
+export function createLiveConfig(initial: LoadedConfig, load: () => LoadResult): LiveConfig {
+  let current = initial.config;
+  const listeners = new Set<(config: Config, changed: readonly SettingName[]) => void>();
+  return {
+    get current() {
+      return current;
+    },
+    reload() {
+      const loaded = load();
+      if (!loaded.ok) return { ok: false, problems: loaded.problems };
+      const differing = allSettings.filter(
+        ({ property }) => JSON.stringify(current[property]) !== JSON.stringify(loaded.config[property]),
+      );
+      const changing = differing.filter((setting) => setting.reloadable);
+      const taken = changing.map(({ property }) => [property, loaded.config[property]]);
+      const changed = changing.map((setting) => setting.name);
+      if (changed.length > 0) {
+        current = { ...current, ...Object.fromEntries(taken) };
+        for (const listener of listeners) listener(current, changed);
+      }
+      const needsRestart = differing.filter((setting) => !setting.reloadable).map((setting) => setting.name);
+      return { ok: true, changed, needsRestart, warnings: loaded.warnings };
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+/** What is worked out from the settings: once for each version of them, however often it is asked for. */
+export function memo<T>(current: () => Config, derive: (config: Config) => T): () => T {
+  let from: Config | undefined;
+  let value: T;
+  return () => {
+    const config = current();
+    if (from !== config) {
+      from = config;
+      value = derive(config);
+    }
+    return value;
+  };
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createLog, escapeControls, textLine } from "./logging.js";
+import { createLog, escapeControls, LogRing, textLine, withoutSecrets } from "./logging.js";
 
 test("remote text cannot forge a log line, move the cursor or turn text round", () => {
   const line = JSON.stringify({ level: 40, time: "T", message: "a\nb\u001b[2Jc\u009bd\u202ee", from: "x y\r\nz" });
@@ -40,4 +40,47 @@ test("the level can be changed while running, and flushing writes everything", a
   rmSync(folder, { recursive: true });
   assert.equal(lines.length, 1);
   assert.equal((JSON.parse(lines[0] ?? "") as { message: string }).message, "seen");
+});
+
+test("the newest lines are kept, numbered, and cut when they are long", () => {
+  const ring = new LogRing((raw) => raw);
+  for (let number = 1; number <= 600; number++) ring.add(`line ${number}`);
+  const kept = ring.after();
+  assert.equal(kept.length, 500);
+  assert.deepEqual([kept[0]?.text, kept.at(-1)], ["line 101", { number: 600, text: "line 600" }]);
+  assert.deepEqual(
+    ring.after(598).map(({ text }) => text),
+    ["line 599", "line 600"],
+  );
+  ring.add("x".repeat(10_000));
+  assert.equal(ring.after(600)[0]?.text.length, 2_001);
+});
+
+test("listeners hear each new line until they stop", () => {
+  const ring = new LogRing((raw) => raw);
+  const heard: string[] = [];
+  const stop = ring.onLine(({ text }) => heard.push(text));
+  ring.add("one");
+  stop();
+  ring.add("two");
+  assert.deepEqual(heard, ["one"]);
+});
+
+test("what looks like a secret is not kept", () => {
+  const nsec = `nsec1${"q".repeat(58)}`;
+  const lines = [
+    `key=${nsec}`,
+    "GET /admin/login?token=abcdEFGH1234 from somewhere",
+    '{"authorization":"Nostr eyJraW5kIjoyNzIzNX0abcdef"}',
+    "header Bearer abcdefghijklmnop1234",
+    "cloning https://user:hunter2@git.example.com/x.git",
+    'password="hunter2"',
+  ];
+  for (const line of lines) {
+    const kept = withoutSecrets(line);
+    assert.doesNotMatch(kept, /qqqq|abcd|eyJr|hunter2/, line);
+    assert.notEqual(kept, line);
+  }
+  const plain = "2026-01-02T03:04:05.678Z INFO  connected to a relay relay=wss://relay.example.com sync=full";
+  assert.equal(withoutSecrets(plain), plain);
 });

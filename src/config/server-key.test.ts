@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Config } from "./config.js";
+import { problemText } from "./config.js";
 import { loadConfig } from "./load.js";
-import { problemText } from "./problem.js";
 import { loadServerKey } from "./server-key.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-key-"));

@@ -4,9 +4,8 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "./config.js";
-import { secretKeyHex } from "./list-kinds.js";
-import type { Problem } from "./problem.js";
+import type { Config, Problem } from "./config.js";
+import { secretKeyHex } from "./value-kinds.js";
 
 export const serverKeyFile = "server.key";
 

@@ -3,7 +3,7 @@
 import type { Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
-import type { LiveConfig } from "../config/live-config.js";
+import type { LiveConfig } from "../config/load.js";
 import type { Logger } from "../config/logging.js";
 import type { GitHost } from "../git/git-host.js";
 import { reachOf } from "../net/address.js";

@@ -8,7 +8,7 @@ import { type BanRow, bannedAuthorKey, bannedEventKey } from "../catalogue/bans-
 import type { RepositoryName } from "../catalogue/repositories.js";
 import { catalogueRow } from "../catalogue/repositories.js";
 import { waitingEntries, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
-import type { ListEntry } from "../config/list-kinds.js";
+import type { ListEntry } from "../config/value-kinds.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { TableReader } from "../store/port.js";

@@ -10,7 +10,7 @@ import {
   network,
   publicKey,
   type ServiceEntry,
-} from "../config/list-kinds.js";
+} from "../config/value-kinds.js";
 import { type PlacedName, underPrs } from "../git/address.js";
 import { normalRelayUrl, type RelayUrl, servicePart } from "../net/url.js";
 import { parseAddress } from "../nostr/event.js";

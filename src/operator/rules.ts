@@ -8,7 +8,7 @@
 import { BlockList, isIP, isIPv6 } from "node:net";
 import type { BanRow } from "../catalogue/bans-and-lists.js";
 import type { Config } from "../config/config.js";
-import type { ListEntry, ServiceEntry } from "../config/list-kinds.js";
+import type { ListEntry, ServiceEntry } from "../config/value-kinds.js";
 import type { TableReader } from "../store/port.js";
 import { networkNamed } from "./naming.js";
 

@@ -3,7 +3,7 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
 import { repositoryAddress } from "../catalogue/repositories.js";
-import type { LiveConfig } from "../config/live-config.js";
+import type { LiveConfig } from "../config/load.js";
 import type { Logger } from "../config/logging.js";
 import type { GitHost } from "../git/git-host.js";
 import type { Disks } from "../store/disk-space.js";

@@ -6,7 +6,7 @@ import type { Clock } from "../base/clock.js";
 import { repeatedly } from "../base/repeatedly.js";
 import type { PlaceholderRow, WaitingEntry } from "../catalogue/waiting.js";
 import type { Config } from "../config/config.js";
-import type { LiveConfig } from "../config/live-config.js";
+import type { LiveConfig } from "../config/load.js";
 import type { Logger } from "../config/logging.js";
 import type { Intake } from "../intake/intake.js";
 import { reachOf } from "../net/address.js";

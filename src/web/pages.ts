@@ -4,9 +4,8 @@
 import type { Clock } from "../base/clock.js";
 import { repeatedly } from "../base/repeatedly.js";
 import { waitingTotals } from "../catalogue/waiting.js";
-import type { LiveConfig } from "../config/live-config.js";
-import type { LogRing } from "../config/log-ring.js";
-import type { Logger } from "../config/logging.js";
+import type { LiveConfig } from "../config/load.js";
+import type { Logger, LogRing } from "../config/logging.js";
 import { Browser } from "../git/browse.js";
 import type { GitHost } from "../git/git-host.js";
 import type { ApiParts } from "../http/api.js";

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
-import type { LiveConfig } from "../config/live-config.js";
+import type { LiveConfig } from "../config/load.js";
 import type { Logger } from "../config/logging.js";
 import type { GitHost } from "../git/git-host.js";
 import type { ApiParts } from "../http/api.js";

@@ -3,10 +3,10 @@
 import { randomBytes } from "node:crypto";
 import type { Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
-import type { LiveConfig } from "../config/live-config.js";
-import { memo } from "../config/live-config.js";
-import { LogRing } from "../config/log-ring.js";
+import type { LiveConfig } from "../config/load.js";
+import { memo } from "../config/load.js";
 import type { Logger } from "../config/logging.js";
+import { LogRing } from "../config/logging.js";
 import { parseGitPath } from "../git/address.js";
 import type { GitHost } from "../git/git-host.js";
 import { GitHttp } from "../git/http.js";

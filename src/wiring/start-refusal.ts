@@ -2,7 +2,7 @@
 
 import { lockDataDirectory } from "../cli/data-directory.js";
 import type { Config } from "../config/config.js";
-import { problemText } from "../config/problem.js";
+import { problemText } from "../config/config.js";
 import { loadServerKey } from "../config/server-key.js";
 import { GitTooOldError } from "../git/run.js";
 import { type ServiceName, serviceName } from "../net/url.js";

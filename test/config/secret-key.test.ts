@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { secretKeyHex } from "../../src/config/list-kinds.js";
 import { loadConfig } from "../../src/config/load.js";
+import { secretKeyHex } from "../../src/config/value-kinds.js";
 
 const order = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
 const load = (key: string) =>

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
+import { problemText } from "../../src/config/config.js";
 import { type LoadResult, loadConfig } from "../../src/config/load.js";
-import { problemText } from "../../src/config/problem.js";
 import { allSettings } from "../../src/config/schema.js";
 import { parameters, spiced } from "./runs.js";
 

@@ -11,7 +11,7 @@ import { hourlyCounter } from "../../src/base/budget/rates.js";
 import { type Clock, systemClock, unixSeconds } from "../../src/base/clock.js";
 import { DecisionLog } from "../../src/catalogue/decisions.js";
 import type { RepositoryName } from "../../src/catalogue/repositories.js";
-import type { LiveConfig } from "../../src/config/live-config.js";
+import type { LiveConfig } from "../../src/config/load.js";
 import { createLog, type Logger } from "../../src/config/logging.js";
 import { diskAddress, type PlacedName } from "../../src/git/address.js";
 import { type GitHost, openGitHost } from "../../src/git/git-host.js";

@@ -1,7 +1,6 @@
 // Settings from an environment alone, read again from it at a reload.
 
-import { createLiveConfig, type LiveConfig } from "../../src/config/live-config.js";
-import { loadConfig } from "../../src/config/load.js";
+import { createLiveConfig, type LiveConfig, loadConfig } from "../../src/config/load.js";
 
 export function liveConfigOf(environment: Readonly<Record<string, string>>): LiveConfig {
   const surroundings = { logIsTerminal: false, cores: 2 };

@@ -9,7 +9,7 @@ import { get } from "node:http";
 import { createServer } from "node:net";
 import { sizeText } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
-import { type HostPort, hostPortText } from "../../config/kinds.js";
+import { type HostPort, hostPortText } from "../../config/value-kinds.js";
 import type { Status as Counts } from "../../operator/status.js";
 import type { RelayStatus, SyncStatus } from "../../sync/status.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";

@@ -1,8 +1,7 @@
 // Limits and budgets of the git side (git-http.md), the archive (GRASP-05) and contributors' pull requests (GRASP-06).
 
-import { bytes, days, onOff, percent, seconds, wholeNumber } from "../kinds.js";
-import { hostName, listEntry, listOf } from "../list-kinds.js";
 import { limit, type SettingTable, setting } from "../setting.js";
+import { bytes, days, hostName, listEntry, listOf, onOff, percent, seconds, wholeNumber } from "../value-kinds.js";
 
 const atLeastOne = wholeNumber({ min: 1 });
 

@@ -1,8 +1,7 @@
 // The waiting room and the hunt for missing git data (purgatory.md).
 
-import { bytes, hours, milliseconds, seconds, wholeNumber } from "../kinds.js";
-import { domainOverride, listOf } from "../list-kinds.js";
 import { limit, type SettingTable, setting } from "../setting.js";
+import { bytes, domainOverride, hours, listOf, milliseconds, seconds, wholeNumber } from "../value-kinds.js";
 
 const atLeastOne = wholeNumber({ min: 1 });
 

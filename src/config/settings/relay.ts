@@ -1,7 +1,7 @@
 // Limits of the relay side (relay.md). Those a client can run into are stated in the information document.
 
-import { bytes, days, seconds, wholeNumber } from "../kinds.js";
 import { limit, type SettingTable } from "../setting.js";
+import { bytes, days, seconds, wholeNumber } from "../value-kinds.js";
 
 const atLeastOne = wholeNumber({ min: 1 });
 const atLeastOneMebibyte = bytes({ min: 2 ** 20 });

@@ -1,20 +1,24 @@
 // Settings of the server itself: where it listens, who it is, where its data is, who may see what (configuration.md).
 
+import { limit, type SettingTable, setting } from "../setting.js";
 import {
   domain,
   hostPort,
+  listEntry,
+  listOf,
   milliseconds,
+  networkList,
   oneOf,
   onOff,
   path,
   postgresUrl,
+  publicKey,
+  secretKey,
   text,
   token,
   webUrl,
   wholeNumber,
-} from "../kinds.js";
-import { listEntry, listOf, networkList, publicKey, secretKey } from "../list-kinds.js";
-import { limit, type SettingTable, setting } from "../setting.js";
+} from "../value-kinds.js";
 
 export const serviceSettings = {
   NGIT_DOMAIN: setting(domain(), {

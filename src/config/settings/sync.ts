@@ -1,20 +1,20 @@
 // Keeping events in step with other relays (event-sync.md).
 
+import { limit, type SettingTable, setting } from "../setting.js";
 import {
   bytes,
   bytesPerSecond,
   days,
   hours,
   hoursOfDay,
+  listOf,
   milliseconds,
   onOff,
   percent,
   relayUrl,
   seconds,
   wholeNumber,
-} from "../kinds.js";
-import { listOf } from "../list-kinds.js";
-import { limit, type SettingTable, setting } from "../setting.js";
+} from "../value-kinds.js";
 
 const atLeastOne = wholeNumber({ min: 1 });
 

@@ -3,7 +3,7 @@
 
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../base/clock.js";
-import type { LogRing, RecentLine } from "../../config/log-ring.js";
+import type { LogRing, RecentLine } from "../../config/logging.js";
 import { sendPlain } from "../../http/routes.js";
 
 const maxStreams = 20;

@@ -1,6 +1,6 @@
 // /admin/log: the last lines of the log, and new ones as they are written (server-sent events; log-stream.ts).
 
-import type { RecentLine } from "../../config/log-ring.js";
+import type { RecentLine } from "../../config/logging.js";
 import type { Document } from "../../http/routes.js";
 import { type Html, html } from "../html.js";
 import { adminPage, type View } from "./frame.js";

@@ -1,6 +1,6 @@
 // /admin: how the server is, what deserves a look, and what was changed last.
 
-import type { RecentLine } from "../../config/log-ring.js";
+import type { RecentLine } from "../../config/logging.js";
 import type { Document } from "../../http/routes.js";
 import type { AuditRow } from "../../operator/context.js";
 import type { RelayList } from "../../operator/relays.js";

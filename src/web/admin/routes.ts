@@ -3,7 +3,7 @@
 
 import type { ServerResponse } from "node:http";
 import { type Clock, unixSeconds } from "../../base/clock.js";
-import type { LogRing } from "../../config/log-ring.js";
+import type { LogRing } from "../../config/logging.js";
 import type { ApiParts } from "../../http/api.js";
 import { type Document, type Route, type RouteRequest, sendDocument, sendPlain } from "../../http/routes.js";
 import type { Banned } from "../../operator/bans.js";
