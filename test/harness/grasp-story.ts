@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { type ClientResult, runProgram } from "./git-server.js";
 import type { Person, SignedEvent } from "./grasp-people.js";
 import type { RelayClient } from "./relay-client.js";
-import { removeFolder, type ServerOptions, startInProcess, type TestServer } from "./server.js";
+import { type InProcessOptions, startInProcess, type TestServer } from "./server.js";
 
 export type Refs = Readonly<Record<string, string>>;
 
@@ -46,7 +46,7 @@ export class Story {
     readonly relay: RelayClient,
   ) {}
 
-  static async begin(options: ServerOptions = {}): Promise<Story> {
+  static async begin(options: InProcessOptions = {}): Promise<Story> {
     return Story.on(await startInProcess(options));
   }
 
@@ -56,8 +56,7 @@ export class Story {
 
   async end(): Promise<void> {
     await this.relay.close();
-    await this.server.stop();
-    await removeFolder(this.server.folder);
+    await this.server.end();
   }
 
   url(person: Person, identifier: string): string {

@@ -41,7 +41,8 @@ import { type Service, startService } from "../../src/wiring/service.js";
 import { freePort } from "./free-port.js";
 import { liveConfigOf } from "./live-config.js";
 import { keyOf, sign, type TestKey } from "./relay-events.js";
-import { until as isSoWithin } from "./server.js";
+
+export { untilSo as until } from "./server.js";
 
 export const fromSync: Source = { type: "sync", relay: "wss://peer.example", phase: "live" };
 export const fromClient: Source = { type: "client", ip: "192.0.2.1", authenticated: new Set() };
@@ -343,15 +344,6 @@ export class HuntHouse {
     await this.store.close();
     await rm(this.folder, { recursive: true, force: true });
   }
-}
-
-/** In real time, however a test's own clock stands. */
-export async function until(
-  what: string,
-  condition: () => boolean | Promise<boolean>,
-  withinMs = 120_000,
-): Promise<void> {
-  if (!(await isSoWithin(condition, withinMs))) throw new Error(`not within ${withinMs} ms: ${what}`);
 }
 
 /** A loopback address whose port is free at this moment. */

@@ -1,15 +1,18 @@
-// The real server, in this process (startServer) or as a child (`node dist/src/main.js serve` with the variables that
-// existing suites set), on a free port with directories of its own.
+// The whole server on a real port with directories of its own: in this process (startInProcess) or as a child
+// (startChild: `node dist/src/main.js serve` with the variables that existing suites set). Every test that needs a whole
+// server starts it here; tests of one room build that room (relay-server.ts, git-server.ts, hunt-house.ts).
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import pino from "pino";
+import type { AdmissionPolicy } from "../../src/admission/verdict.js";
 import { type Clock, systemClock } from "../../src/base/clock.js";
 import { createLog } from "../../src/config/logging.js";
-import { startServer } from "../../src/server.js";
 import type { ReadDisk } from "../../src/store/disk-space.js";
+import type { Store } from "../../src/store/port.js";
 import { freePort } from "./free-port.js";
 import { liveConfigOf } from "./live-config.js";
 import { RelayClient } from "./relay-client.js";
@@ -17,23 +20,47 @@ import { RelayClient } from "./relay-client.js";
 export interface TestServer {
   readonly folder: string;
   readonly gitPath: string;
+  readonly port: number;
   readonly domain: string;
+  /** `http://…` */
   readonly origin: string;
+  /** `ws://…` */
+  readonly url: string;
   /** Faults the server reported; a test that stops the server sees them as an error. */
   readonly faults: readonly unknown[];
   connect(): Promise<RelayClient>;
   /** Ends the server; its directories stay until the folder's owner removes them. */
   stop(): Promise<void>;
+  /** Ends the server and removes its directories. */
+  end(): Promise<void>;
+}
+
+export interface LogLine {
+  readonly level: number;
+  readonly message: string;
+  readonly [field: string]: unknown;
 }
 
 export interface ServerOptions {
   readonly backend?: "memory" | "lmdb";
   readonly settings?: Readonly<Record<string, string>>;
-  readonly clock?: Clock;
-  /** Only in this process: how full its disks are said to be. */
-  readonly readDisk?: ReadDisk;
+  /** Limits as they are by default. Otherwise they are high: tests push and publish a lot from one address. */
+  readonly hasDefaultLimits?: boolean;
   /** An earlier server's, to start on what it left. */
   readonly folder?: string;
+  readonly port?: number;
+}
+
+export interface InProcessOptions extends ServerOptions {
+  readonly clock?: Clock;
+  /** How full its disks are said to be. */
+  readonly readDisk?: ReadDisk;
+  /** Instead of the one its settings ask for. */
+  readonly store?: Store;
+  /** Instead of GRASP's rules. */
+  readonly policy?: AdmissionPolicy;
+  /** Called with each line of the log, from level debug. */
+  readonly onLog?: (line: LogLine) => void;
 }
 
 export const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), "grasp-test-"));
@@ -50,49 +77,64 @@ export function dropInEnvironment(folder: string, port: number, options: ServerO
     NGIT_RELAY_DATA_PATH: join(folder, "relay"),
     NGIT_DATABASE_BACKEND: options.backend ?? "memory",
     NGIT_TEST: "1",
-    // Tests push and publish a lot from one address.
-    NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: "100000",
-    NGIT_EVENTS_PER_MINUTE_PER_IP: "100000",
-    NGIT_RECEIVE_PER_SECOND_PER_IP_BYTES: "1GiB",
-    NGIT_EVENTS_PER_DAY_PER_AUTHOR_BYTES: "1TiB",
-    NGIT_EVENTS_PER_DAY_PER_REPOSITORY_BYTES: "1TiB",
-    NGIT_EVENTS_PER_DAY_PER_IP_BYTES: "1TiB",
-    NGIT_PURGATORY_ANNOUNCEMENTS_PER_HOUR_PER_IP: "10000",
+    ...(options.hasDefaultLimits ? {} : highLimits),
     ...options.settings,
   };
 }
 
-const common = (folder: string, port: number) => ({
+const highLimits = {
+  NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: "100000",
+  NGIT_EVENTS_PER_MINUTE_PER_IP: "100000",
+  NGIT_RECEIVE_PER_SECOND_PER_IP_BYTES: "1GiB",
+  NGIT_EVENTS_PER_DAY_PER_AUTHOR_BYTES: "1TiB",
+  NGIT_EVENTS_PER_DAY_PER_REPOSITORY_BYTES: "1TiB",
+  NGIT_EVENTS_PER_DAY_PER_IP_BYTES: "1TiB",
+  NGIT_PURGATORY_ANNOUNCEMENTS_PER_HOUR_PER_IP: "10000",
+};
+
+const common = (folder: string, port: number, stop: () => Promise<void>) => ({
   folder,
   gitPath: join(folder, "git"),
+  port,
   domain: `127.0.0.1:${port}`,
   origin: `http://127.0.0.1:${port}`,
+  url: `ws://127.0.0.1:${port}`,
   connect: () => RelayClient.connect(`ws://127.0.0.1:${port}`),
+  stop,
+  end: () => stop().finally(() => removeFolder(folder)),
 });
 
-export async function startInProcess(options: ServerOptions = {}): Promise<TestServer> {
+export async function startInProcess(options: InProcessOptions = {}): Promise<TestServer> {
   const folder = options.folder ?? (await newFolder());
-  const port = await freePort();
-  const environment = dropInEnvironment(folder, port, options);
+  const port = options.port ?? (await freePort());
+  const { onLog, readDisk, store, policy } = options;
   const faults: unknown[] = [];
+  // Imported here: tests that start children alone need not load the server themselves.
+  const { startServer } = await import("../../src/server.js");
   const server = await startServer({
-    live: liveConfigOf(environment),
-    logger: createLog({ level: process.env.GRASP_TEST_LOG ?? "silent", format: "text" }).logger,
+    live: liveConfigOf(dropInEnvironment(folder, port, options)),
+    logger: onLog
+      ? pino(
+          { level: "debug", base: null, messageKey: "message" },
+          { write: (line) => onLog(JSON.parse(line) as LogLine) },
+        )
+      : createLog({ level: process.env.GRASP_TEST_LOG ?? "silent", format: "text" }).logger,
     clock: options.clock ?? systemClock,
     build: { version: "0.0.0", commit: "test" },
     cores: 2,
     onFault: (error) => void faults.push(error),
     onRequestFault: (error) => void faults.push(error),
-    ...(options.readDisk ? { readDisk: options.readDisk } : {}),
+    ...(readDisk && { readDisk }),
+    ...(store && { store }),
+    ...(policy && { policy }),
   });
-  return {
-    ...common(folder, port),
-    faults,
-    async stop() {
-      await server.close();
-      if (faults.length > 0) throw new AggregateError(faults, "the server reported faults");
-    },
+  let stopped: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    stopped ??= server.close();
+    await stopped;
+    if (faults.length > 0) throw new AggregateError(faults, "the server reported faults");
   };
+  return { ...common(folder, port, stop), faults };
 }
 
 export interface ChildServer extends TestServer {
@@ -112,7 +154,7 @@ export async function startChild(
   options: ServerOptions & { readonly program?: string; readonly args?: readonly string[] } = {},
 ): Promise<ChildServer> {
   const folder = options.folder ?? (await newFolder());
-  const port = await freePort();
+  const port = options.port ?? (await freePort());
   const file = join(folder, "changed.conf");
   await writeFile(file, "");
   const child = spawn(
@@ -136,7 +178,10 @@ export async function startChild(
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.once("close", (code, signal) => resolve({ code, signal }));
   });
-  const server = common(folder, port);
+  const server = common(folder, port, async () => {
+    child.kill("SIGTERM");
+    await ended;
+  });
   const isReady = await until(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return true;
     return (await fetch(`${server.origin}/`).catch(() => undefined))?.status === 200;
@@ -158,10 +203,6 @@ export async function startChild(
       child.kill("SIGHUP");
       if (!(await until(() => readings() > before))) throw new Error(`settings were not read: ${log.slice(-2_000)}`);
     },
-    async stop() {
-      child.kill("SIGTERM");
-      await ended;
-    },
   };
 }
 
@@ -179,4 +220,9 @@ export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 1
     const pauseMs = Math.min(nextLookMs.most, Math.max(nextLookMs.least, 2 * (now - begun)));
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
+}
+
+/** Waits for a condition; says what it waited for when it does not come. */
+export async function untilSo(what: string, isSo: () => Promise<boolean> | boolean, withinMs = 120_000): Promise<void> {
+  if (!(await until(isSo, withinMs))) throw new Error(`waited ${withinMs} ms in vain: ${what}`);
 }

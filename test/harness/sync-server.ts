@@ -1,9 +1,5 @@
-// Whole servers in this process, on real ports, with a store a test can look into and put served repositories into.
+// Whole servers in this process that sync at once, with a store a test can look into and put served repositories into.
 
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import pino from "pino";
 import { type Clock, systemClock } from "../../src/base/clock.js";
 import { newRepositoryRow, setCatalogueRow } from "../../src/catalogue/repositories.js";
 import { refreshListings } from "../../src/catalogue/trusting-repositories.js";
@@ -11,25 +7,13 @@ import type { WaitingEntry } from "../../src/catalogue/waiting.js";
 import { type NostrEvent, tagValue, type VerifiedEvent } from "../../src/nostr/event.js";
 import type { Filter } from "../../src/nostr/filter.js";
 import { npubOf } from "../../src/nostr/nip19.js";
-import { startServer } from "../../src/server.js";
 import { createMemoryStore } from "../../src/store/memory/create.js";
 import type { Store } from "../../src/store/port.js";
 import type { SyncStatus } from "../../src/sync/status.js";
-import { freePort } from "./free-port.js";
-import { liveConfigOf } from "./live-config.js";
 import { sign, type TestKey } from "./relay-events.js";
-import { until as isSoWithin } from "./server.js";
+import { type LogLine, startInProcess } from "./server.js";
 
-/** Waits for a condition; says what it waited for when it does not come. */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 120_000): Promise<void> {
-  if (!(await isSoWithin(holds, withinMs))) throw new Error(`waited ${withinMs} ms in vain: ${what}`);
-}
-
-export interface LogLine {
-  readonly level: number;
-  readonly message: string;
-  readonly [field: string]: unknown;
-}
+export { untilSo as until } from "./server.js";
 
 export interface SyncServer {
   readonly port: number;
@@ -52,42 +36,30 @@ export interface SyncServerWish {
 }
 
 export async function startSyncServer(wish: SyncServerWish = {}): Promise<SyncServer> {
-  const port = wish.port ?? (await freePort());
-  const folder = await mkdtemp(join(tmpdir(), "sync-test-"));
-  const clock = wish.clock ?? systemClock;
+  const { bootstrap = [], clock = systemClock, port } = wish;
   const store = wish.store ?? createMemoryStore({ clock });
-  const domain = `127.0.0.1:${port}`;
-  const live = liveConfigOf({
-    NGIT_TEST: "1",
-    NGIT_DOMAIN: domain,
-    NGIT_BIND_ADDRESS: domain,
-    NGIT_DATA_PATH: folder,
-    NGIT_DATABASE_BACKEND: "memory",
-    NGIT_SYNC_BOOTSTRAP_RELAY_URL: (wish.bootstrap ?? []).join(","),
-    NGIT_SYNC_BATCH_WINDOW_MS: "50",
-    NGIT_SYNC_STARTUP_JITTER_MS: "0",
-    NGIT_SYNC_BASE_BACKOFF_SECS: "1",
-    NGIT_SYNC_DISCONNECT_CHECK_INTERVAL_SECS: "1",
-    ...wish.settings,
-  });
   const log: LogLine[] = [];
-  const faults: unknown[] = [];
-  const write = (line: string): void => void log.push(JSON.parse(line) as LogLine);
-  const server = await startServer({
-    live,
-    logger: pino({ level: "debug", base: null, messageKey: "message" }, { write }),
+  const server = await startInProcess({
+    hasDefaultLimits: true,
+    settings: {
+      NGIT_SYNC_BOOTSTRAP_RELAY_URL: bootstrap.join(","),
+      NGIT_SYNC_BATCH_WINDOW_MS: "50",
+      NGIT_SYNC_STARTUP_JITTER_MS: "0",
+      NGIT_SYNC_BASE_BACKOFF_SECS: "1",
+      NGIT_SYNC_DISCONNECT_CHECK_INTERVAL_SECS: "1",
+      ...wish.settings,
+    },
     clock,
-    build: { version: "test", commit: "test" },
-    cores: 2,
-    onFault: (error) => faults.push(error),
-    onRequestFault: (error) => faults.push(error),
     store,
+    onLog: (line) => void log.push(line),
+    ...(port !== undefined && { port }),
   });
+  const { domain, url, faults } = server;
   let closed: Promise<void> | undefined;
   return {
-    port,
+    port: server.port,
     domain,
-    url: `ws://${domain}`,
+    url,
     store,
     log,
     faults,
@@ -97,7 +69,7 @@ export async function startSyncServer(wish: SyncServerWish = {}): Promise<SyncSe
     },
     status: async () => (await (await fetch(`http://${domain}/api/sync`)).json()) as SyncStatus,
     close() {
-      closed ??= server.close().then(() => rm(folder, { recursive: true, force: true }));
+      closed ??= server.end();
       return closed;
     },
   };

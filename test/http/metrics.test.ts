@@ -4,28 +4,28 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import { freePort } from "../harness/free-port.js";
-import { type StartedServer, startWholeServer } from "../harness/relay-started.js";
+import { startInProcess, type TestServer } from "../harness/server.js";
 
 const stranger = { headers: { "X-Forwarded-For": "192.0.2.7" } };
 
-async function started(t: TestContext, settings: Record<string, string>): Promise<StartedServer> {
-  const server = await startWholeServer({ settings: { NGIT_DATABASE_BACKEND: "memory", ...settings } });
-  t.after(() => server.close());
+async function started(t: TestContext, settings: Record<string, string>): Promise<TestServer> {
+  const server = await startInProcess({ settings });
+  t.after(() => server.end());
   return server;
 }
 
 describe("/metrics of a started server", { timeout: 300_000 }, () => {
   test("threat 31: is for this machine alone unless it is public", async (t) => {
     const server = await started(t, {});
-    const local = await fetch(`${server.httpUrl}/metrics`);
+    const local = await fetch(`${server.origin}/metrics`);
     assert.equal(local.status, 200);
     assert.match(await local.text(), /^ngit_build_info\{version="0\.0\.0",commit="test"\} 1$/m);
-    assert.equal((await fetch(`${server.httpUrl}/metrics`, stranger)).status, 401);
+    assert.equal((await fetch(`${server.origin}/metrics`, stranger)).status, 401);
   });
 
   test("is for everybody with NGIT_METRICS_PUBLIC", async (t) => {
     const server = await started(t, { NGIT_METRICS_PUBLIC: "true" });
-    const answer = await fetch(`${server.httpUrl}/metrics`, stranger);
+    const answer = await fetch(`${server.origin}/metrics`, stranger);
     assert.equal(answer.status, 200);
     assert.match(await answer.text(), /^ngit_websocket_connections_active 0$/m);
   });
@@ -37,13 +37,13 @@ describe("/metrics of a started server", { timeout: 300_000 }, () => {
     assert.equal(own.status, 200);
     assert.match(await own.text(), /^ngit_uptime_seconds /m);
     assert.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 404, "nothing else is there");
-    assert.equal((await fetch(`${server.httpUrl}/metrics`)).status, 404);
-    await server.close();
+    assert.equal((await fetch(`${server.origin}/metrics`)).status, 404);
+    await server.stop();
     await assert.rejects(fetch(`http://127.0.0.1:${port}/metrics`));
   });
 
   test("is nowhere when it is switched off", async (t) => {
     const server = await started(t, { NGIT_METRICS_ENABLED: "false" });
-    assert.equal((await fetch(`${server.httpUrl}/metrics`)).status, 404);
+    assert.equal((await fetch(`${server.origin}/metrics`)).status, 404);
   });
 });

@@ -1,20 +1,15 @@
 // The whole server in this process with people, repositories and threads on it, for the tests of its pages.
 
 import { randomBytes } from "node:crypto";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { systemClock } from "../../src/base/clock.js";
-import { createLog } from "../../src/config/logging.js";
 import type { Tag } from "../../src/nostr/event.js";
 import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
-import { startServer } from "../../src/server.js";
 import { freePort } from "../harness/free-port.js";
 import { runProgram } from "../harness/git-server.js";
-import { liveConfigOf } from "../harness/live-config.js";
 import { RelayClient } from "../harness/relay-client.js";
-import { until as isSoWithin } from "../harness/server.js";
+import { until as isSoWithin, startInProcess } from "../harness/server.js";
 
 export const newKey = (): SecretKey => SecretKey.generate(randomBytes);
 
@@ -59,29 +54,15 @@ export async function startPagesWorld(
   settings: Readonly<Record<string, string>> = {},
   basePath = "",
 ): Promise<PagesWorld> {
-  const root = await mkdtemp(join(tmpdir(), "holdfast-pages-"));
   const port = await freePort();
   const domain = `127.0.0.1:${port}${basePath}`;
-  const environment = {
-    NGIT_BIND_ADDRESS: `127.0.0.1:${port}`,
-    NGIT_DOMAIN: domain,
-    NGIT_GIT_DATA_PATH: join(root, "git"),
-    NGIT_RELAY_DATA_PATH: join(root, "relay"),
-    NGIT_DATABASE_BACKEND: "memory",
-    ...settings,
-  };
-  const faults: unknown[] = [];
-  const server = await startServer({
-    live: liveConfigOf(environment),
-    logger: createLog({ level: "silent", format: "text" }).logger,
-    clock: systemClock,
-    build: { version: "0.0.0", commit: "test" },
-    cores: 2,
-    onFault: (error) => void faults.push(error),
-    onRequestFault: (error) => void faults.push(error),
+  const server = await startInProcess({
+    hasDefaultLimits: true,
+    port,
+    settings: { NGIT_TEST: "false", NGIT_DOMAIN: domain, ...settings },
   });
-  const origin = `http://127.0.0.1:${port}`;
-  const relay = await RelayClient.connect(`ws://127.0.0.1:${port}${basePath}/`);
+  const { origin, folder: root } = server;
+  const relay = await RelayClient.connect(`${server.url}${basePath}/`);
 
   const world: PagesWorld = {
     origin,
@@ -134,9 +115,7 @@ export async function startPagesWorld(
     },
     async close() {
       relay.socket.close();
-      await server.close();
-      await rm(root, { recursive: true, force: true, maxRetries: 5 });
-      if (faults.length > 0) throw new AggregateError(faults, "the server reported faults");
+      await server.end();
     },
   };
   return world;

@@ -7,7 +7,8 @@ import { nip77 } from "nostr-tools";
 import { finalizeEvent, getPublicKey } from "nostr-tools/pure";
 import { Relay, useWebSocketImplementation } from "nostr-tools/relay";
 import { WebSocket } from "ws";
-import { type StartedServer, startWholeServer } from "../harness/relay-started.js";
+import { acceptAll } from "../harness/relay-server.js";
+import { startInProcess, type TestServer } from "../harness/server.js";
 
 useWebSocketImplementation(WebSocket);
 const secret = Uint8Array.from({ length: 32 }, (_, index) => index + 1);
@@ -16,15 +17,15 @@ const note = (content: string, tags: string[][] = [], created_at = Math.floor(Da
   finalizeEvent({ kind: 1, created_at, tags, content }, secret);
 
 describe("nostr-tools", { timeout: 300_000 }, () => {
-  let server: StartedServer;
+  let server: TestServer;
   let relay: Relay;
   before(async () => {
-    server = await startWholeServer();
+    server = await startInProcess({ backend: "lmdb", policy: acceptAll });
     relay = await Relay.connect(server.url);
   });
   after(async () => {
     relay.close();
-    await server.close();
+    await server.end();
     assert.deepEqual(server.faults, []);
   });
 

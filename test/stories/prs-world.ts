@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { runProgram } from "../harness/git-server.js";
 import type { Person, SignedEvent } from "../harness/grasp-people.js";
 import { Story, type WorkingCopy } from "../harness/grasp-story.js";
-import type { ServerOptions, TestServer } from "../harness/server.js";
+import type { InProcessOptions, TestServer } from "../harness/server.js";
 
 export const switchedOn = { NGIT_GRASP06_ENABLE: "true" };
 
-export const beginPrs = (options: ServerOptions = {}): Promise<Story> =>
+export const beginPrs = (options: InProcessOptions = {}): Promise<Story> =>
   Story.begin({ ...options, settings: { ...switchedOn, ...options.settings } });
 
 export const prsUrl = ({ server }: Story, signer: Person, identifier: string): string =>

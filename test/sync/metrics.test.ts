@@ -7,12 +7,12 @@ import { Registry } from "prom-client";
 import type { CoreSnapshot, RelaySnapshot } from "../../src/sync/core/snapshot.js";
 import { announcing, Driver } from "../../src/sync/core/testing/driver.js";
 import { createSyncMetrics } from "../../src/sync/metrics.js";
+import type { LogLine } from "../harness/server.js";
 import { PushedClock } from "../harness/sync-clock.js";
 import { owner, startPair } from "../harness/sync-pair.js";
 import {
   announce,
   issueFor,
-  type LogLine,
   metricIn,
   nowSeconds,
   put,
