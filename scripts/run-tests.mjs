@@ -2,7 +2,8 @@
 import { run } from "node:test";
 import { spec, tap } from "node:test/reporters";
 
-export function runTests({ files, concurrency, json }) {
+/** `files` may be programs that import several test files: then `fileCount` says how many there are. */
+export function runTests({ files, fileCount = files.length, concurrency, json }) {
   const counts = { passed: 0, skipped: 0, failed: 0 };
   const failures = [];
   // Given to each file's process.
@@ -21,7 +22,7 @@ export function runTests({ files, concurrency, json }) {
   if (!json) return results.compose(process.stdout.isTTY ? new spec() : tap).pipe(process.stdout);
   results.on("end", () => {
     const ok = (process.exitCode ?? 0) === 0;
-    process.stdout.write(`${JSON.stringify({ ok, files: files.length, ...counts, failures })}\n`);
+    process.stdout.write(`${JSON.stringify({ ok, files: fileCount, ...counts, failures })}\n`);
   });
   return results.resume();
 }

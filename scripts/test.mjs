@@ -1,4 +1,4 @@
-// Runs the compiled tests with Node's own runner.
+// Runs the compiled tests with Node's own runner: the longest files in processes of their own, the others in groups.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -6,6 +6,7 @@ import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { calledWrongly } from "./program.mjs";
 import { runTests } from "./run-tests.mjs";
+import { groupsOf, programsOf } from "./test-groups.mjs";
 
 const usage = `npm test                      everything a fresh machine can run
 npm test -- store relay       only files whose path contains one of these words
@@ -68,10 +69,7 @@ function testsIn(folder) {
 // A compiled test whose source is gone would test the past.
 const isCurrent = (path) => existsSync(join(root, relative(join(root, "dist"), path).replace(/\.js$/, ".ts")));
 
-const place = (path) => {
-  const at = longest.indexOf(relative(join(root, "dist", "test"), path).slice(0, -".test.js".length));
-  return at < 0 ? longest.length : at;
-};
+const place = (path) => longest.indexOf(relative(join(root, "dist", "test"), path).slice(0, -".test.js".length));
 
 // "threats-git" finds test/threats/git-….
 const has = (path, word) => path.includes(word) || path.replaceAll("/", "-").includes(word);
@@ -80,15 +78,24 @@ const files = folders
   .flatMap((folder) => testsIn(join(root, "dist", folder)))
   .filter(isCurrent)
   .filter((path) => wanted.length === 0 || wanted.some((word) => has(relative(root, path), word)))
-  .sort((one, other) => place(one) - place(other));
+  .sort();
 if (files.length === 0) calledWrongly("No test file matches");
 
 // Many of them wait, for timers and for git, more than they work.
 const concurrency = Math.max(2, Math.ceil(availableParallelism() * 1.5));
+/** Files in a process; fewer when that leaves a core without work. */
+const most = { test: 5, simulate: 1, src: 30 };
+const groups = folders.flatMap((folder) => {
+  const short = files.filter((path) => place(path) < 0 && path.startsWith(join(root, "dist", folder)));
+  return groupsOf(short, Math.min(most[folder], Math.ceil(short.length / concurrency)));
+});
+const alone = files.filter((path) => place(path) >= 0).sort((one, other) => place(one) - place(other));
+const programs = [...alone, ...programsOf(root, groups)];
+
 process.chdir(root);
 process.env.NODE_OPTIONS = "";
 if (flags.length > 0) {
-  const args = ["--test", "--enable-source-maps", `--test-concurrency=${concurrency}`, ...flags, ...files];
+  const args = ["--test", "--enable-source-maps", `--test-concurrency=${concurrency}`, ...flags, ...programs];
   process.exit(spawnSync(process.execPath, args, { stdio: "inherit" }).status ?? 1);
 }
-runTests({ files, concurrency, json });
+runTests({ files: programs, fileCount: files.length, concurrency, json });
