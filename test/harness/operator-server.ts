@@ -11,7 +11,7 @@ import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import type { OperationName } from "../../src/operator/operations.js";
 import { askServer } from "../../src/operator/socket.js";
-import { cleanEnvironment, type Ended, endOf, holdfast } from "../cli-run.js";
+import { cleanEnvironment, type Ended, endOf, holdfast } from "../cli/run.js";
 import { freePort } from "./free-port.js";
 import { RelayClient } from "./relay-client.js";
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { describe, test } from "node:test";
-import { cleanEnvironment, type Ended } from "../cli-run.js";
+import { cleanEnvironment, type Ended } from "../cli/run.js";
 
 const programs = [
   "dist/test/faults/run.js",

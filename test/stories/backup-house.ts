@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { cleanEnvironment, type Ended, endOf, holdfast, program } from "../cli-run.js";
+import { cleanEnvironment, type Ended, endOf, holdfast, program } from "../cli/run.js";
 import { runProgram } from "../harness/git-server.js";
 import { Person, type SignedEvent } from "../harness/grasp-people.js";
 import { Story, stateEvent } from "../harness/grasp-story.js";

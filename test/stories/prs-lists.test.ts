@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { describe, it } from "node:test";
-import { holdfast } from "../cli-run.js";
+import { holdfast } from "../cli/run.js";
 import { Person } from "../harness/grasp-people.js";
 import { Story } from "../harness/grasp-story.js";
 import { dropInEnvironment } from "../harness/server.js";

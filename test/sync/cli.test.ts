@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { systemClock } from "../../src/base/clock.js";
 import { openLmdbStore } from "../../src/store/lmdb/open.js";
-import { type Ended, holdfast as runHoldfast } from "../cli-run.js";
+import { type Ended, holdfast as runHoldfast } from "../cli/run.js";
 import { keyOf } from "../harness/relay-events.js";
 import { PlainRelay } from "../harness/sync-plain-relay.js";
 import { announce, idsIn, issueFor, put, serveRepository, startSyncServer } from "../harness/sync-server.js";

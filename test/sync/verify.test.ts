@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import type { NostrEvent } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import type { GitCopy, RelayCopy, Verified } from "../../src/operator/verified.js";
-import type { Ended } from "../cli-run.js";
+import type { Ended } from "../cli/run.js";
 import { Story } from "../harness/grasp-story.js";
 import { HuntGitServer } from "../harness/hunt-git-server.js";
 import { newKey, nowSeconds, OperatorServer, signed } from "../harness/operator-server.js";

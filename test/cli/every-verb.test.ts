@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { cliPage } from "../src/cli/reference-pages.js";
-import { verb } from "./stories/backup-house.js";
+import { cliPage } from "../../src/cli/reference-pages.js";
+import { verb } from "../stories/backup-house.js";
 
-const self = "cli-every-verb.test.ts";
+const self = "cli/every-verb.test.ts";
 const folder = mkdtempSync(join(tmpdir(), "holdfast-verbs-"));
 const path = (file: string): string => join(folder, file);
 const page = await cliPage();
@@ -23,7 +23,7 @@ function leaves(): Map<string, string> {
 
 /** Sources of the black-box tests, this one left out. */
 function testSources(): string {
-  const sources = fileURLToPath(new URL("../../test", import.meta.url));
+  const sources = fileURLToPath(new URL("../../../test", import.meta.url));
   const names = (readdirSync(sources, { recursive: true }) as string[]).filter(
     (name) => name.endsWith(".ts") && name !== self,
   );

@@ -5,18 +5,26 @@ import assert from "node:assert/strict";
 import { cpSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, test } from "node:test";
-import { walkthrough } from "./docs-walkthrough.js";
-import { runProgram } from "./harness/git-server.js";
-import { Person, type SignedEvent } from "./harness/grasp-people.js";
-import { Story } from "./harness/grasp-story.js";
-import { newFolder, removeFolder, startInProcess, type TestServer } from "./harness/server.js";
-import { dataSettings, domain } from "./stories/backup-house.js";
+import { after, before, describe, test } from "node:test";
+import { runProgram } from "../harness/git-server.js";
+import { Person, type SignedEvent } from "../harness/grasp-people.js";
+import { Story } from "../harness/grasp-story.js";
+import { newFolder, removeFolder, startInProcess, type TestServer } from "../harness/server.js";
+import { dataSettings, domain } from "../stories/backup-house.js";
+import { walkthrough } from "./walkthrough.js";
 
 const settings = { NGIT_DOMAIN: domain };
 
+interface Inhabited {
+  readonly story: Story;
+  readonly owner: Person;
+  readonly tip: string;
+  readonly events: SignedEvent[];
+  readonly refs: string;
+}
+
 /** Lists in the name both servers have, one after the other. */
-async function inhabited(): Promise<{ story: Story; owner: Person; tip: string; events: SignedEvent[] }> {
+async function inhabited(): Promise<Inhabited> {
   const story = await Story.begin({ backend: "lmdb", settings });
   const owner = new Person();
   const clone = `https://${domain}/${owner.npub}/moved.git`;
@@ -41,7 +49,8 @@ async function inhabited(): Promise<{ story: Story; owner: Person; tip: string; 
   const pullRequest = await story.accepted(contributor.sign(1618, tags));
   await work.must("push", "-q", url, `HEAD:refs/nostr/${pullRequest.id}`);
   const issue = await story.accepted(contributor.sign(1621, [["a", owner.coordinate("moved")]], "an issue"));
-  return { story, owner, tip, events: [announcement, state, pullRequest, issue] };
+  const refs = await refsOf(story.server, owner);
+  return { story, owner, tip, events: [announcement, state, pullRequest, issue], refs };
 }
 
 async function idsOf(server: TestServer): Promise<string[]> {
@@ -71,7 +80,7 @@ async function follow(folder: string, script: string, replaced: Readonly<Record<
   return ended.stdout;
 }
 
-async function isTheSame(folder: string, old: { owner: Person; events: SignedEvent[]; refs: string }): Promise<void> {
+async function isTheSame(folder: string, old: Inhabited): Promise<void> {
   const server = await startInProcess({ backend: "lmdb", folder, settings });
   try {
     assert.deepEqual(await idsOf(server), old.events.map(({ id }) => id).sort());
@@ -82,10 +91,22 @@ async function isTheSame(folder: string, old: { owner: Person; events: SignedEve
 }
 
 describe("moving a server", { timeout: 600_000 }, () => {
+  let old: Inhabited;
+  let stopped: Promise<void> | undefined;
+  const stopOld = (): Promise<void> => {
+    stopped ??= old.story.relay.close().then(() => old.story.server.stop());
+    return stopped;
+  };
+  before(async () => {
+    old = await inhabited();
+  });
+  after(async () => {
+    await stopOld();
+    await removeFolder(old.story.server.folder);
+  });
+
   test("by the commands of migrate.md everything is served again", async (t) => {
-    const { story, owner, tip, events } = await inhabited();
-    t.after(() => story.end());
-    const refs = await refsOf(story.server, owner);
+    const { story, tip, refs } = old;
     assert.match(refs, new RegExp(`${tip}\\trefs/heads/main`));
     const folder = await newFolder();
     t.after(() => removeFolder(folder));
@@ -95,13 +116,11 @@ describe("moving a server", { timeout: 600_000 }, () => {
     });
     assert.equal(said.match(/^1 ready, 0 need action, 0 unknown$/gm)?.length, 2, said);
     assert.match(said, /events: 4 taken, 0 known already, 0 refused/);
-    await isTheSame(folder, { owner, events, refs });
+    await isTheSame(folder, old);
   });
 
   test("by the commands of back-up.md a backup of a running server becomes a whole server", async (t) => {
-    const { story, owner, events } = await inhabited();
-    t.after(() => story.end());
-    const refs = await refsOf(story.server, owner);
+    const { story } = old;
     const folder = await newFolder();
     t.after(() => removeFolder(folder));
     const backups = join(folder, "backup");
@@ -115,23 +134,20 @@ describe("moving a server", { timeout: 600_000 }, () => {
       [],
     );
     await follow(folder, walkthrough("docs/how-to/back-up.md", "## Restore"), { "/backup/holdfast": backups });
-    await isTheSame(folder, { owner, events, refs });
+    await isTheSame(folder, old);
   });
 
   test("a copy of a stopped server's data directory is a whole server", async (t) => {
-    const { story, owner, events } = await inhabited();
-    const refs = await refsOf(story.server, owner);
+    const { story } = old;
     const folder = await newFolder();
     t.after(() => removeFolder(folder));
-    await story.relay.close();
-    await story.server.stop();
+    await stopOld();
     for (const part of ["git", "relay"]) {
       cpSync(join(story.server.folder, part), join(folder, part), {
         recursive: true,
         filter: (path) => !path.endsWith(".sock"),
       });
     }
-    await removeFolder(story.server.folder);
-    await isTheSame(folder, { owner, events, refs });
+    await isTheSame(folder, old);
   });
 });

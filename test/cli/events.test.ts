@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { keyFrom, signedEvent } from "../src/nostr/testing/signed.js";
-import { cleanEnvironment, type Ended, endOf, holdfast, program } from "./cli-run.js";
+import { keyFrom, signedEvent } from "../../src/nostr/testing/signed.js";
+import { cleanEnvironment, type Ended, endOf, holdfast, program } from "./run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-cli-events-"));
 after(() => rmSync(folder, { recursive: true, force: true }));

@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import type { NostrEvent } from "../src/nostr/event.js";
-import { npubOf } from "../src/nostr/nip19.js";
-import { newKey, OperatorServer, signed } from "./harness/operator-server.js";
-import type { RelayClient } from "./harness/relay-client.js";
+import type { NostrEvent } from "../../src/nostr/event.js";
+import { npubOf } from "../../src/nostr/nip19.js";
+import { newKey, OperatorServer, signed } from "../harness/operator-server.js";
+import type { RelayClient } from "../harness/relay-client.js";
 
 const rawOf = ({ raw: _, ...event }: NostrEvent): string => JSON.stringify(event);
 

@@ -1,4 +1,4 @@
-// Tests run verbs in their own process (cli-run.ts). Here a verb of each group also runs as operators run it, as a process
+// Tests run verbs in their own process (run.ts). Here a verb of each group also runs as operators run it, as a process
 // through bin/holdfast: both must say the same and end alike, and in the test's process nothing may be left behind.
 
 import assert from "node:assert/strict";
@@ -7,8 +7,8 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, syml
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { cleanEnvironment, type Ended, endOf, holdfast } from "./cli-run.js";
-import { newKey, OperatorServer } from "./harness/operator-server.js";
+import { newKey, OperatorServer } from "../harness/operator-server.js";
+import { cleanEnvironment, type Ended, endOf, holdfast } from "./run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-cli-run-"));
 const installed = join(folder, "installed");

@@ -2,37 +2,33 @@
 
 import assert from "node:assert/strict";
 import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, type TestContext, test } from "node:test";
-import { walkthrough } from "./docs-walkthrough.js";
-import { runProgram } from "./harness/git-server.js";
-import { newFolder, removeFolder, startInProcess, type TestServer } from "./harness/server.js";
+import { after, before, describe, test } from "node:test";
+import { holdfast } from "../cli/run.js";
+import { runProgram } from "../harness/git-server.js";
+import { newFolder, removeFolder, startInProcess, type TestServer } from "../harness/server.js";
+import { walkthrough } from "./walkthrough.js";
 
 interface Walked {
-  readonly server: TestServer;
   readonly folder: string;
   readonly said: string;
+  /** How many events of a kind are served that were not before. */
+  served(kind: number): Promise<number>;
   git(...args: string[]): Promise<string>;
 }
 
-async function walk(t: TestContext, script: string): Promise<Walked> {
-  // As an operator's, without the short intervals of tests.
-  const server = await startInProcess({ backend: "lmdb", settings: { NGIT_TEST: "0" } });
-  t.after(async () => {
-    await server.stop();
-    await removeFolder(server.folder);
-  });
-  const folder = join(server.folder, "reader");
-  await mkdir(folder);
+async function walk(server: TestServer, script: string): Promise<Walked> {
+  const folder = await mkdtemp(join(server.folder, "reader-"));
   symlinkSync(join(process.cwd(), "node_modules"), join(folder, "node_modules"));
+  const before = await idsServed(server, {});
   const input = script.replaceAll("localhost:7334", server.domain).replaceAll("/tmp/", `${folder}/`);
   const ended = await runProgram("bash", [], { cwd: folder, input });
   assert.equal(ended.code, 0, ended.stdout + ended.stderr);
   return {
-    server,
     folder,
     said: ended.stdout + ended.stderr,
+    served: async (kind) => (await idsServed(server, { kinds: [kind] })).filter((id) => !before.includes(id)).length,
     async git(...args) {
       const result = await runProgram("git", args, { cwd: folder });
       assert.equal(result.code, 0, result.stderr);
@@ -41,23 +37,33 @@ async function walk(t: TestContext, script: string): Promise<Walked> {
   };
 }
 
-async function served(server: TestServer, kind: number): Promise<number> {
+async function idsServed(server: TestServer, filter: object): Promise<string[]> {
   const relay = await server.connect();
-  const { events } = await relay.ask("q", { kinds: [kind] });
+  const { events } = await relay.ask("q", filter);
   await relay.close();
-  return events.length;
+  return events.map(({ id }) => String(id));
 }
 
 describe("as written", { timeout: 300_000 }, () => {
-  test("the README's first repository is announced, pushed and cloned", async (t) => {
-    const { server, git, said } = await walk(t, walkthrough("README.md", "## First repository in five minutes"));
-    assert.equal(await git("-C", "hello-again", "rev-parse", "main"), await git("-C", "hello", "rev-parse", "main"));
-    assert.equal(said.match(/^purgatory: /gm)?.length, 2, said);
-    assert.deepEqual([await served(server, 30617), await served(server, 30618)], [1, 1]);
+  let server: TestServer;
+  before(async () => {
+    // As an operator's, without the short intervals of tests.
+    server = await startInProcess({ backend: "lmdb", settings: { NGIT_TEST: "0" } });
+  });
+  after(async () => {
+    await server?.stop();
+    await removeFolder(server.folder);
   });
 
-  test("the tutorial ends with a merged pull request, everything served", async (t) => {
-    const { server, folder, git, said } = await walk(t, walkthrough("docs/tutorial/first-repository.md"));
+  test("the README's first repository is announced, pushed and cloned", async () => {
+    const { served, git, said } = await walk(server, walkthrough("README.md", "## First repository in five minutes"));
+    assert.equal(await git("-C", "hello-again", "rev-parse", "main"), await git("-C", "hello", "rev-parse", "main"));
+    assert.equal(said.match(/^purgatory: /gm)?.length, 2, said);
+    assert.deepEqual([await served(30617), await served(30618)], [1, 1]);
+  });
+
+  test("the tutorial ends with a merged pull request, everything served", async () => {
+    const { served, folder, git, said } = await walk(server, walkthrough("docs/tutorial/first-repository.md"));
     const url = readFileSync(join(folder, "playground/url"), "utf8").trim();
     const pullRequest = readFileSync(join(folder, "playground/pr"), "utf8").trim();
     const merged = await git("-C", "playground/work", "rev-parse", "main");
@@ -66,7 +72,7 @@ describe("as written", { timeout: 300_000 }, () => {
     assert.ok(refs.includes(`${merged}\trefs/nostr/${pullRequest}`), refs);
     assert.match(said, /main -> main/);
     assert.match(said, /Everything up-to-date\s*$/);
-    assert.deepEqual([await served(server, 30617), await served(server, 30618), await served(server, 1618)], [1, 1, 1]);
+    assert.deepEqual([await served(30617), await served(30618), await served(1618)], [1, 1, 1]);
     const page = await fetch(url);
     assert.equal(page.status, 200);
     assert.match(await page.text(), /<!doctype html>/i);
@@ -77,7 +83,7 @@ describe("as written", { timeout: 300_000 }, () => {
     const commands = [...readme.matchAll(/`node bin\/holdfast ([\w ]+)`/g)].map(([, command = ""]) => command);
     assert.deepEqual(commands, ["config example", "doctor"]);
     for (const command of commands) {
-      const ended = await runProgram(process.execPath, ["dist/src/main.js", ...command.split(" "), "--help"]);
+      const ended = await holdfast([...command.split(" "), "--help"]);
       assert.equal(ended.code, 0, ended.stderr);
     }
     const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as { scripts: Record<string, string> };
@@ -95,8 +101,7 @@ describe("as written", { timeout: 300_000 }, () => {
       assert.ok(input);
       const file = join(folder, "holdfast.conf");
       writeFileSync(file, input);
-      const args = ["dist/src/main.js", "config", "check", "--config", file];
-      const checked = await runProgram(process.execPath, args);
+      const checked = await holdfast(["config", "check", "--config", file]);
       assert.equal(checked.code, 0, checked.stdout + checked.stderr);
     }
   });

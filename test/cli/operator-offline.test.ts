@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { NostrEvent } from "../src/nostr/event.js";
-import { npubOf } from "../src/nostr/nip19.js";
-import { newKey, OperatorServer, signed } from "./harness/operator-server.js";
+import type { NostrEvent } from "../../src/nostr/event.js";
+import { npubOf } from "../../src/nostr/nip19.js";
+import { newKey, OperatorServer, signed } from "../harness/operator-server.js";
 
 let server: OperatorServer;
 const key = newKey();

@@ -1,10 +1,10 @@
 // Runs a verb in this process as `main` would in one of its own: the same program and abilities, an environment that
-// holds nothing of ours. What the process itself is (signals, pipes, an end by itself): cli-processes.test.ts.
+// holds nothing of ours. run.test.ts compares it with a process.
 
 import type { ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { runCommandLine } from "../src/cli/run.js";
-import { abilitiesOn } from "../src/wiring/verb-abilities.js";
+import { runCommandLine } from "../../src/cli/run.js";
+import { abilitiesOn } from "../../src/wiring/verb-abilities.js";
 
 export interface Ended {
   readonly code: number | null;
@@ -12,7 +12,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-export const program = fileURLToPath(new URL("../src/main.js", import.meta.url));
+export const program = fileURLToPath(new URL("../../src/main.js", import.meta.url));
 
 export function cleanEnvironment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
   return { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...more };

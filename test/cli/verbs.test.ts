@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { holdfast, program } from "./cli-run.js";
+import { holdfast, program } from "./run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-cli-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -27,7 +27,7 @@ test("version, config check, show and schema answer in JSON that parses and exit
 });
 
 test("--help explains the program, a verb and a verb of a group, and exits 0", async () => {
-  // The texts of all of them: cli-every-verb.
+  // The texts of all of them: every-verb.test.ts.
   for (const command of ["", "serve", "events import"]) {
     const ended = await holdfast([...command.split(" ").filter(Boolean), "--help"]);
     assert.equal(ended.code, 0, command);

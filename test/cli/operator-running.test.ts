@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { npubOf } from "../src/nostr/nip19.js";
-import { newKey, nowSeconds, OperatorServer, signed } from "./harness/operator-server.js";
-import { RelayClient } from "./harness/relay-client.js";
+import { npubOf } from "../../src/nostr/nip19.js";
+import { newKey, nowSeconds, OperatorServer, signed } from "../harness/operator-server.js";
+import { RelayClient } from "../harness/relay-client.js";
 
 let server: OperatorServer;
 let client: RelayClient;

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { notBuilt } from "../src/config/config.js";
-import { settingNamed } from "../src/config/schema.js";
+import { notBuilt } from "../../src/config/config.js";
+import { settingNamed } from "../../src/config/schema.js";
 
 function pagesIn(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {

@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { cleanEnvironment } from "./cli-run.js";
+import { cleanEnvironment } from "./run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-life-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -19,7 +19,7 @@ class Running {
 
   /** The real server; or, to see what happens when rooms misbehave, the same life around rooms that do. */
   constructor(environment: Record<string, string>, rooms: "real" | "misbehaving" = "real") {
-    const program = rooms === "real" ? ["dist/src/main.js", "serve"] : ["dist/test/cli-life-program.js"];
+    const program = rooms === "real" ? ["dist/src/main.js", "serve"] : ["dist/test/cli/life-program.js"];
     this.#child = spawn(process.execPath, program, {
       env: cleanEnvironment({ NGIT_DOMAIN: "x", NGIT_BIND_ADDRESS: "127.0.0.1:0", ...environment }),
       stdio: ["ignore", "pipe", "pipe"],
