@@ -1,5 +1,10 @@
 // Markup that cannot be made unsafe by accident: every value put into an `html` template is escaped, unless it is
-// itself made of such a template (threats row 14). Nothing else makes an Html.
+// itself made of such a template (threats row 14). Nothing else makes an Html. And how pages write numbers, times, keys
+// and ids: the same for every reader, so that a page has one ETag.
+
+import { sizeText } from "../base/text.js";
+import type { Pubkey } from "../nostr/ids.js";
+import { npubOf } from "../nostr/nip19.js";
 
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -63,3 +68,27 @@ export function webUrl(text: string): string | undefined {
 /** A link that strangers chose: it gains nothing from standing here and is told nothing about the reader. */
 export const foreignLink = (url: string, label: HtmlValue): Html =>
   html`<a href="${url}" rel="nofollow noopener noreferrer ugc">${label}</a>`;
+
+export const count = (value: number): string => value.toLocaleString("en");
+
+export const counted = (value: number, one: string, many: string): string =>
+  `${count(value)} ${value === 1 ? one : many}`;
+
+export { sizeText as bytes };
+
+/** Beyond these a Date has no ISO text; commits may claim any time. */
+const maxSeconds = 253_402_300_799;
+
+/** The script rewrites it as "3 hours ago" where it runs. */
+export function time(seconds: number): Html {
+  if (!Number.isFinite(seconds) || seconds < 0 || seconds > maxSeconds) return html`<span>some time</span>`;
+  const iso = new Date(seconds * 1000).toISOString();
+  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
+}
+
+export const shortNpub = (npub: string): string => `${npub.slice(0, 12)}…${npub.slice(-6)}`;
+
+export const shortOid = (oid: string): string => oid.slice(0, 8);
+
+/** Where a person's page is, in a client for git over Nostr. */
+export const personUrl = (pubkey: Pubkey): string => `https://gitworkshop.dev/${npubOf(pubkey)}`;

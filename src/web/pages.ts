@@ -13,21 +13,15 @@ import type { RelayFacts } from "../http/nip11.js";
 import { publicUrls } from "../http/nip11.js";
 import { isRead, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import type { Store } from "../store/port.js";
-import { type Activity, recentActivity, searchRepositories } from "./activity.js";
 import { createAdminPages } from "./admin/routes.js";
 import { assetRoutes } from "./assets.js";
-import { despiteDamage } from "./damage.js";
-import { type LandingFacts, landingRoute } from "./landing.js";
+import { type Activity, type LandingFacts, landingRoute, recentActivity, searchRepositories } from "./landing.js";
 import type { Site } from "./layout.js";
-import { missingPage, tryLaterPage } from "./missing-page.js";
-import { inTurns } from "./page-turns.js";
+import { despiteDamage, inTurns, missingPage, retryAfterSeconds, tryLaterPage, VisitorRates } from "./page-limits.js";
 import { prsRoutes } from "./prs-page.js";
-import { RelayHistory, sampleEveryMs } from "./relay-history.js";
 import { repositoryRoutes } from "./repository-routes.js";
-import { nothingFollowed, type StatusSources } from "./status-facts.js";
-import { statusPage } from "./status-page.js";
+import { nothingFollowed, RelayHistory, type StatusSources, sampleEveryMs, statusPage } from "./status-page.js";
 import { KnownRoots } from "./threads.js";
-import { retryAfterSeconds, VisitorRates } from "./visitor-rates.js";
 
 export interface PagesParts {
   readonly live: LiveConfig;

@@ -10,16 +10,11 @@ import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { pullRequestOf } from "../nostr/nip34.js";
-import { ownText, readWithin } from "./bounded-reading.js";
-import { foreign, type Html, html } from "./html.js";
-import { copyLine, pageDocument, type Site } from "./layout.js";
-import { tryLaterPage } from "./missing-page.js";
-import { type Person, peopleOf, personLink } from "./people.js";
+import { foreign, type Html, html, shortOid, time } from "./html.js";
+import { copyLine, pageDocument, repositoryPath, type Site, threadUrl } from "./layout.js";
+import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "./page-limits.js";
 import type { RepositorySources } from "./repository-facts.js";
-import { repositoryPath, threadUrl } from "./repository-urls.js";
-import { titleOf } from "./threads.js";
-import { retryAfterSeconds, type VisitorRates } from "./visitor-rates.js";
-import { shortOid, time } from "./words.js";
+import { ownText, type Person, peopleOf, personLink, readWithin, titleOf } from "./threads.js";
 
 interface Target {
   readonly name: RepositoryName;

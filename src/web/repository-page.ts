@@ -4,16 +4,24 @@
 import { countedCommits, type Readme } from "../git/browse.js";
 import type { Document } from "../http/routes.js";
 import { kinds } from "../nostr/kinds.js";
-import { foreign, foreignLink, type Html, html, webUrl } from "./html.js";
-import { copyLine, pageDocument, type Site } from "./layout.js";
+import { bytes, count, counted, foreign, foreignLink, type Html, html, shortOid, time, webUrl } from "./html.js";
+import {
+  badgePath,
+  clientUrl,
+  cloneUrl,
+  copyLine,
+  naddr,
+  nostrUrl,
+  pageDocument,
+  repositoryPath,
+  type Site,
+  threadUrl,
+} from "./layout.js";
 import { renderMarkdown } from "./markdown.js";
-import { personLink } from "./people.js";
-import type { ComparedRef, OverallStanding, Standing } from "./ref-comparison.js";
+import type { ComparedRef, OverallStanding, Standing } from "./repository-facts.js";
 import { isOpen, type RepositoryFacts, shownOf } from "./repository-facts.js";
-import { badgePath, clientUrl, cloneUrl, naddr, nostrUrl, repositoryPath, threadUrl } from "./repository-urls.js";
-import type { PeerStatus } from "./status-facts.js";
-import { statusKinds, type Thread } from "./threads.js";
-import { bytes, count, counted, shortOid, time } from "./words.js";
+import type { PeerStatus } from "./status-page.js";
+import { personLink, statusKinds, type Thread } from "./threads.js";
 
 const shownRefs = 60;
 

@@ -4,21 +4,26 @@
 import type { ServerResponse } from "node:http";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import { diskAddress, type GitPath, parseGitPath } from "../git/address.js";
-import type { Route, RouteRequest } from "../http/routes.js";
-import { type Document, sendDocument } from "../http/routes.js";
+import { type Document, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import { parseNpub } from "../nostr/nip19.js";
-import { type BadgeWord, badge } from "./badge.js";
+import { html } from "./html.js";
 import type { Site } from "./layout.js";
-import { missingRepositoryPage, tryLaterPage, waitingRepositoryPage } from "./missing-page.js";
+import {
+  missingRepositoryPage,
+  retryAfterSeconds,
+  tryLaterPage,
+  type VisitorRates,
+  waitingRepositoryPage,
+} from "./page-limits.js";
 import {
   comparisonOf,
   governingState,
   lookAtRepository,
+  type OverallStanding,
   type RepositorySources,
   releasedRow,
 } from "./repository-facts.js";
 import { repositoryPage } from "./repository-page.js";
-import { retryAfterSeconds, type VisitorRates } from "./visitor-rates.js";
 
 const isReading = ({ method }: RouteRequest): boolean => method === "GET" || method === "HEAD";
 
@@ -102,4 +107,25 @@ async function badgeWord({ store, repositories }: RepositorySources, name: Repos
   if (row === "waiting") return "waiting";
   const table = await repositories.open(diskAddress(name)).refs();
   return comparisonOf(table, await governingState(store, row)).overall;
+}
+
+// A small picture that says whether a repository's refs are as its maintainers signed them, for READMEs elsewhere.
+
+type BadgeWord = OverallStanding | "waiting" | "unknown";
+
+const colours: Readonly<Record<BadgeWord, string>> = {
+  "in line": "#1d6b3f",
+  partial: "#8a5300",
+  differs: "#a3271f",
+  none: "#566068",
+  waiting: "#566068",
+  unknown: "#566068",
+};
+
+const widthOf = (text: string): number => Math.round(text.length * 6.6 + 12);
+
+function badge(word: BadgeWord): string {
+  const label = "state";
+  const [left, right] = [widthOf(label), widthOf(word)];
+  return html`<svg xmlns="http://www.w3.org/2000/svg" width="${left + right}" height="20" role="img" aria-label="${label}: ${word}"><title>${label}: ${word}</title><clipPath id="r"><rect width="${left + right}" height="20" rx="4"/></clipPath><g clip-path="url(#r)"><rect width="${left}" height="20" fill="#333a3e"/><rect x="${left}" width="${right}" height="20" fill="${colours[word]}"/></g><g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11"><text x="${left / 2}" y="14">${label}</text><text x="${left + right / 2}" y="14">${word}</text></g></svg>`.toString();
 }

@@ -1,11 +1,10 @@
-// `/status`: the relays this server keeps in step with, what waits (as numbers), versions. Made of facts.
+// `/status`: the relays this server keeps in step with and how each was in the last day, what waits (as numbers),
+// versions. Made of facts.
 
 import type { Document } from "../http/routes.js";
-import { foreign, type Html, html } from "./html.js";
+import type { Announcement } from "../nostr/nip34.js";
+import { count, counted, foreign, type Html, html, time } from "./html.js";
 import { pageDocument, type Site } from "./layout.js";
-import { type Sample, samplesKept } from "./relay-history.js";
-import type { RelayStatus, StatusFacts } from "./status-facts.js";
-import { count, counted, time } from "./words.js";
 
 const shownRelays = 200;
 
@@ -93,4 +92,90 @@ export function sparkline(samples: readonly Sample[]): Html {
     { length: samplesKept },
     (_, index) => bar(index),
   )}</svg>`;
+}
+
+// What `/status` asks of the rooms that know. Public data only (threats row 31): no held event, no answer or error of
+// a remote server, nothing that names what waits.
+
+export interface RelayStatus {
+  readonly url: string;
+  readonly health: "healthy" | "degraded" | "dead" | "rate-limited";
+  readonly isConnected: boolean;
+  /** Unix seconds of the last event it brought, if any. */
+  readonly lastEvent: number | null;
+  /** New events that only a catch-up found. */
+  readonly gapEvents: number;
+  /** Repositories followed there, those compared clean at least once, and when the one that waits longest was. */
+  readonly compared: { readonly repositories: number; readonly clean: number; readonly oldest: number | null };
+}
+
+/** A relay or git server of one repository: when it was in step, or asked, last; never what it said. */
+export interface PeerStatus {
+  readonly url: string;
+  readonly type: "relay" | "git server";
+  /** Unix seconds; undefined: not yet, or it is in step right now. */
+  readonly at: number | undefined;
+  /** Unix seconds of the last comparison that found nothing missing here; undefined: none since the start. */
+  readonly lastClean: number | undefined;
+  /** Events that were here and not there at the last comparison; undefined where nobody counted. */
+  readonly theyLack: number | undefined;
+  readonly result: "in step" | "ok" | "failed" | "not yet" | "not followed";
+}
+
+export interface StatusSources {
+  /** Of what its served announcement lists: relays, then git servers, without ourselves. */
+  peersOf(announcement: Announcement): readonly PeerStatus[];
+  /** Without relays that only waiting announcements name: who is followed for them would tell of them. */
+  syncStatus(): readonly RelayStatus[];
+  /** Jobs that look for git data; undefined when nothing hunts. */
+  huntingQueue(): number | undefined;
+}
+
+export const nothingFollowed: StatusSources = {
+  peersOf: () => [],
+  syncStatus: () => [],
+  huntingQueue: () => undefined,
+};
+
+export interface StatusFacts {
+  readonly relays: readonly RelayStatus[];
+  readonly huntingQueue: number | undefined;
+  readonly waiting: { readonly announcements: number; readonly soft: number; readonly entries: number };
+  readonly repositories: number;
+  readonly events: number;
+  readonly startedSeconds: number;
+  readonly versions: { readonly holdfast: string; readonly git: string; readonly node: string };
+}
+
+// How each followed relay was, looked at now and then, kept in memory for a day: what the sparklines are made of.
+
+export type Sample = "up" | "part" | "down";
+
+export const samplesKept = 48;
+/** A day in all. */
+export const sampleEveryMs = 30 * 60_000;
+const maxRelays = 2_000;
+
+const sampleOf = ({ isConnected, health }: RelayStatus): Sample =>
+  isConnected ? (health === "healthy" ? "up" : "part") : "down";
+
+export class RelayHistory {
+  readonly #samples = new Map<string, Sample[]>();
+
+  /** Relays that are followed no longer are forgotten. */
+  look(relays: readonly RelayStatus[]): void {
+    const followed = new Set(relays.map(({ url }) => url));
+    for (const url of this.#samples.keys()) if (!followed.has(url)) this.#samples.delete(url);
+    for (const relay of relays.slice(0, maxRelays)) {
+      const samples = this.#samples.get(relay.url) ?? [];
+      samples.push(sampleOf(relay));
+      if (samples.length > samplesKept) samples.shift();
+      this.#samples.set(relay.url, samples);
+    }
+  }
+
+  /** Oldest first. */
+  of(url: string): readonly Sample[] {
+    return this.#samples.get(url) ?? [];
+  }
 }

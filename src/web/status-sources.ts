@@ -9,7 +9,7 @@ import type { VerifiedCopies } from "../operator/verified.js";
 import { relaysOf } from "../sync/core/relays-of.js";
 import type { Syncing } from "../sync/start-syncing.js";
 import type { CopyStatus, RelayStatus } from "../sync/status.js";
-import type { PeerStatus, StatusSources } from "./status-facts.js";
+import type { PeerStatus, StatusSources } from "./status-page.js";
 
 const maxPeers = 20;
 /** Every reader of a repository's page asks; looking at all relays for each of them would be dear. */

@@ -1,12 +1,14 @@
-// Issues, pull requests and patches of a repository with their status (NIP-34, kinds 1630–1633): the newest word of
-// the thread's author or of a maintainer counts; a stranger's never does, and is not even asked for.
+// What people wrote, read from the store within bounds: issues, pull requests and patches of a repository with their
+// status (NIP-34, kinds 1630–1633), and people's names. Of a status the newest word of the thread's author or of a
+// maintainer counts; a stranger's never does, and is not even asked for.
 
 import { compareNewestFirst, type NostrEvent, tagValue, tagValues } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
+import { npubOf } from "../nostr/nip19.js";
 import type { Reader, StoredRow } from "../store/port.js";
-import { ownText, readWithin } from "./bounded-reading.js";
+import { foreign, type Html, html, personUrl, shortNpub } from "./html.js";
 
 export type ThreadStatus = "open" | "done" | "closed" | "draft";
 
@@ -156,3 +158,75 @@ async function statusesOf(
   }
   return found;
 }
+
+// Who somebody is, as far as this server has their profile. A name is what its owner claims: the key stands beside it.
+
+export interface Person {
+  readonly pubkey: Pubkey;
+  readonly npub: string;
+  /** From the profile (kind 0), if one is stored here. */
+  readonly name: string | undefined;
+}
+
+const maxProfileBytes = 2 * 2 ** 20;
+/** Longer profiles are not looked into for a name. */
+const longestProfile = 64 * 1024;
+const maxNameCharacters = 100;
+
+/** Each key once, in order. */
+export async function peopleOf(reader: Reader, pubkeys: Iterable<Pubkey>): Promise<Map<Pubkey, Person>> {
+  const people = new Map<Pubkey, Person>();
+  for (const pubkey of pubkeys) people.set(pubkey, { pubkey, npub: npubOf(pubkey), name: undefined });
+  const profiles = { kinds: [kinds.profile], authors: [...people.keys()] };
+  await readWithin(reader, [profiles], maxProfileBytes, (row) => {
+    if (row.size > longestProfile) return;
+    const { pubkey, content } = row.event;
+    const person = people.get(pubkey);
+    if (person) people.set(pubkey, { ...person, name: nameIn(content) });
+  });
+  return people;
+}
+
+function nameIn(content: string): string | undefined {
+  let profile: unknown;
+  try {
+    profile = JSON.parse(content);
+  } catch {
+    return undefined; // A profile may hold anything; one that is not JSON has no name.
+  }
+  const { name, display_name: displayName } = (profile ?? {}) as Record<string, unknown>;
+  for (const text of [displayName, name]) {
+    if (typeof text === "string" && text.trim() !== "") return ownText(text.trim().slice(0, maxNameCharacters));
+  }
+  return undefined;
+}
+
+export const personLink = ({ pubkey, npub, name }: Person): Html =>
+  html`<a href="${personUrl(pubkey)}" title="${npub}">${name !== undefined && html`${foreign(name, 40)} `}<span class="mono">${shortNpub(npub)}</span></a>`;
+
+// Events for a page: only so many bytes of them, because strangers decide how long they are and how many there are
+// (threats row 33). Whoever reads takes small facts along; texts are gone when the next page of rows is read.
+
+const pageRows = 50;
+
+/** Visits the newest matches until `maxBytes` of text were read; true when there were more. */
+export async function readWithin(
+  reader: Reader,
+  filters: readonly Filter[],
+  maxBytes: number,
+  visit: (row: StoredRow) => void,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  let bytes = 0;
+  for await (const page of reader.query(filters, { pageRows, passingRows: true, ...(signal && { signal }) })) {
+    for (const row of page) {
+      if (bytes > maxBytes) return true;
+      bytes += row.size;
+      visit(row);
+    }
+  }
+  return false;
+}
+
+/** The text by itself: a part of a long one keeps all of it in memory. */
+export const ownText = (text: string): string => Buffer.from(text, "utf16le").toString("utf16le");

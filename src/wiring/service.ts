@@ -31,7 +31,7 @@ import type { RelayMetrics } from "../relay/metrics.js";
 import { createRelay } from "../relay/relay.js";
 import type { Store } from "../store/port.js";
 import { createPages } from "../web/pages.js";
-import type { StatusSources } from "../web/status-facts.js";
+import type { StatusSources } from "../web/status-page.js";
 import type { Admin } from "./admin.js";
 import { gitHttpLimits, packBudgets, relayLimits } from "./limits.js";
 import { measureQueues } from "./queue-metrics.js";

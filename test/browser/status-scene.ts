@@ -5,9 +5,8 @@ import { trustedProxies } from "../../src/http/client-ip.js";
 import { sendDocument } from "../../src/http/routes.js";
 import { createHttpServer } from "../../src/http/server.js";
 import { assetRoutes } from "../../src/web/assets.js";
-import { RelayHistory, samplesKept } from "../../src/web/relay-history.js";
-import type { RelayStatus, StatusFacts } from "../../src/web/status-facts.js";
-import { statusPage } from "../../src/web/status-page.js";
+import type { RelayStatus, StatusFacts } from "../../src/web/status-page.js";
+import { RelayHistory, samplesKept, statusPage } from "../../src/web/status-page.js";
 
 const site = {
   name: "harbour.example",

@@ -5,7 +5,7 @@ import type { BanResult } from "../../operator/bans.js";
 import type { Restored, Unhosted } from "../../operator/hosting.js";
 import type { OperationName } from "../../operator/operations.js";
 import type { CheckResult, HousekeepingResult } from "../../operator/repositories.js";
-import { bytes, counted } from "../words.js";
+import { bytes, counted } from "../html.js";
 
 export type Fields = Readonly<Record<string, string>>;
 

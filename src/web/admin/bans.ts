@@ -4,8 +4,7 @@ import type { Document } from "../../http/routes.js";
 import type { Banned } from "../../operator/bans.js";
 import type { ListedEntry } from "../../operator/lists.js";
 import type { ListName } from "../../operator/rules.js";
-import { foreign, type Html, html } from "../html.js";
-import { time } from "../words.js";
+import { foreign, type Html, html, time } from "../html.js";
 import { actionForm, adminPage, choiceField, textField, type View } from "./frame.js";
 
 export interface BansFacts {

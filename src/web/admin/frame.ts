@@ -3,9 +3,8 @@
 
 import type { Document } from "../../http/routes.js";
 import type { Notice } from "../../operator/login.js";
-import { type Html, type HtmlValue, html } from "../html.js";
+import { type Html, type HtmlValue, html, shortNpub } from "../html.js";
 import { pageDocument, type Site } from "../layout.js";
-import { shortNpub } from "../words.js";
 
 export const tabs = [
   ["", "Overview"],

@@ -1,7 +1,9 @@
-// /admin/log: the last lines of the log, and new ones as they are written (server-sent events; log-stream.ts).
+// /admin/log: the last lines of the log, and new ones as they are written.
 
-import type { RecentLine } from "../../config/logging.js";
-import type { Document } from "../../http/routes.js";
+import type { ServerResponse } from "node:http";
+import type { Clock } from "../../base/clock.js";
+import type { LogRing, RecentLine } from "../../config/logging.js";
+import { type Document, sendPlain } from "../../http/routes.js";
 import { type Html, html } from "../html.js";
 import { adminPage, type View } from "./frame.js";
 
@@ -23,4 +25,63 @@ export function logPage(view: View, lines: readonly RecentLine[]): Document {
 <ol class="log" id="log" tabindex="0" aria-label="Lines of the log" data-stream="${view.site.basePath}/admin/log/stream?after=${last}">${logLines(lines)}</ol>
 <p class="quiet small">Only what the log level lets through (<code>NGIT_LOG_LEVEL</code>), since the start. Secrets are left out.</p>`,
   });
+}
+
+// /admin/log/stream: lines of the log as server-sent events, for somebody who is logged in and as long as he is. Few at
+// a time; a reader who takes nothing is cut, so that the log never piles up behind him.
+
+const maxStreams = 20;
+const maxHeldBytes = 256 * 1024;
+const beatMs = 15_000;
+
+export class LogStreams {
+  readonly #ring: LogRing;
+  readonly #clock: Clock;
+  readonly #open = new Set<() => void>();
+
+  constructor(ring: LogRing, clock: Clock) {
+    this.#ring = ring;
+    this.#clock = clock;
+  }
+
+  /** `after`: the number of the last line the page has. */
+  serve(response: ServerResponse, after: number, isLoggedIn: () => boolean): void {
+    if (this.#open.size >= maxStreams) {
+      response.setHeader("Retry-After", "30");
+      sendPlain(response, 503, "too many pages watch the log");
+      return;
+    }
+    response.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no" });
+    let cancelBeat: () => void = () => undefined;
+    const end = (): void => {
+      stop();
+      cancelBeat();
+      this.#open.delete(end);
+      response.end();
+    };
+    const write = (text: string): void => {
+      if (!isLoggedIn()) end();
+      else if (response.writableLength > maxHeldBytes) response.destroy();
+      else response.write(text);
+    };
+    const beat = (): void => {
+      cancelBeat = this.#clock.after(beatMs, () => {
+        beat();
+        write(":\n\n");
+      });
+    };
+    const send = ({ number, text }: RecentLine): void =>
+      write(`id: ${number}\ndata: ${text.replaceAll("\n", "\\n")}\n\n`);
+    const stop = this.#ring.onLine(send);
+    this.#open.add(end);
+    response.once("close", end);
+    beat();
+    write(":\n\n");
+    for (const line of this.#ring.after(after)) send(line);
+  }
+
+  /** Before the server closes: an open stream would hold it up. */
+  close(): void {
+    for (const end of this.#open) end();
+  }
 }

@@ -17,22 +17,25 @@ import type { RepositoryDetails, RepositoryLines } from "../../operator/reposito
 import type { Explanation, Status } from "../../operator/status.js";
 import { html } from "../html.js";
 import type { Site } from "../layout.js";
-import { tryLaterPage } from "../missing-page.js";
-import { retryAfterSeconds, type VisitorRates } from "../visitor-rates.js";
-import { closeToOthers, formOf, logIn, logOut, redirect, refusedForm, type Session, sessionIn } from "./access.js";
+import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "../page-limits.js";
+import {
+  closeToOthers,
+  formOf,
+  logIn,
+  loginPage,
+  logOut,
+  redirect,
+  refusedForm,
+  type Session,
+  sessionIn,
+} from "./access.js";
 import { actionNamed } from "./actions.js";
-import { auditPage } from "./audit.js";
 import { bansPage } from "./bans.js";
-import { decisionsPage } from "./decisions.js";
 import { adminPage, type View } from "./frame.js";
-import { isTrouble, logPage } from "./log.js";
-import { LogStreams } from "./log-stream.js";
-import { loginPage } from "./login-page.js";
-import { overviewPage } from "./overview.js";
-import { purgatoryPage } from "./purgatory.js";
-import { relaysPage } from "./relays.js";
-import { repositoriesPage, repositoryStatuses } from "./repositories.js";
-import { repositoryAdminPage } from "./repository.js";
+import { isTrouble, LogStreams, logPage } from "./log.js";
+import { auditPage, overviewPage, relaysPage } from "./overview.js";
+import { decisionsPage, purgatoryPage } from "./purgatory.js";
+import { repositoriesPage, repositoryAdminPage, repositoryStatuses } from "./repositories.js";
 
 export interface AdminPagesParts {
   readonly api: ApiParts;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { compareRefs } from "./ref-comparison.js";
+import { compareRefs } from "./repository-facts.js";
 
 const [one, two] = ["1".repeat(40), "2".repeat(40)];
 const held = (refs: Record<string, string>) => new Map(Object.entries(refs).map(([name, oid]) => [name, { oid }]));

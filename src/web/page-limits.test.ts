@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
-import { VisitorRates } from "./visitor-rates.js";
+import { VisitorRates } from "./page-limits.js";
 
 test("one address may ask so often, others are not affected, and it grows back", () => {
   const clock = new ManualClock();

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RelayHistory, samplesKept } from "./relay-history.js";
-import type { RelayStatus } from "./status-facts.js";
-import { sparkline } from "./status-page.js";
+import type { RelayStatus } from "./status-page.js";
+import { RelayHistory, samplesKept, sparkline } from "./status-page.js";
 
 const relay = (url: string, isConnected: boolean, health: RelayStatus["health"] = "healthy"): RelayStatus => ({
   url,
