@@ -10,7 +10,7 @@ import {
 
 const now = 1_700_000_000;
 const day = 86_400;
-const rules = { packsToJoin: 20, cruftSeconds: 7 * day, cruftAfterRepacks: 10 };
+const rules = { gitRepackAfterPacks: 20, gitCruftIntervalDays: 7, gitCruftAfterRepacks: 10 };
 const quiet: Omit<HousekeepingFacts, "record"> = {
   packs: 3,
   bytes: 2 ** 20,

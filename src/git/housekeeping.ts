@@ -6,6 +6,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ifPresent } from "../base/durable-files.js";
+import type { Config } from "../config/config.js";
 import type { ObjectPlace } from "./objects.js";
 import { sweepPacks } from "./repository-files.js";
 import { GitError, type GitResult } from "./run.js";
@@ -139,12 +140,10 @@ export interface HousekeepingRecord {
   readonly failedAt: number;
 }
 
-export interface HousekeepingRules {
-  /** So many packs more than the last time. */
-  readonly packsToJoin: number;
-  readonly cruftSeconds: number;
-  readonly cruftAfterRepacks: number;
-}
+export type HousekeepingConfig = Pick<
+  Config,
+  "gitRepackAfterPacks" | "gitCruftIntervalDays" | "gitCruftAfterRepacks" | "gitRepackQuietSecs" | "gitCruftGraceDays"
+>;
 
 export interface HousekeepingFacts extends PackFacts {
   readonly record: HousekeepingRecord | undefined;
@@ -173,36 +172,37 @@ const firstRetrySeconds = 3_600;
 
 const lastRetrySeconds = 86_400;
 
+const secondsPerDay = 86_400;
 const spareBytes = 64 * 2 ** 20;
 
 export function housekeepingDue(
   facts: HousekeepingFacts,
-  rules: HousekeepingRules,
+  config: Pick<HousekeepingConfig, "gitRepackAfterPacks" | "gitCruftIntervalDays" | "gitCruftAfterRepacks">,
   nowSeconds: number,
 ): HousekeepingKind | undefined {
   const { record, packs } = facts;
   if (packs === 0 && facts.looseRefs < looseRefsToPack && !facts.hasGarbagePack) return undefined;
   if (record && waitsAfterFailure(record, nowSeconds)) return undefined;
   if (facts.freeBytes < facts.bytes + spareBytes) return undefined;
-  if (record && garbageDue(record, packs, rules, nowSeconds)) return "cruft";
+  if (record && garbageDue(record, packs, config, nowSeconds)) return "cruft";
   const isDue =
-    packs - (record?.packs ?? 0) >= rules.packsToJoin ||
+    packs - (record?.packs ?? 0) >= config.gitRepackAfterPacks ||
     facts.looseRefs >= looseRefsToPack ||
     (record === undefined && facts.bytes >= bytesWorthABitmap) ||
     (record !== undefined && (record.isUnfinished || (record.hasBitmap && !facts.hasBitmap)));
   if (!isDue) return undefined;
-  return record && record.repacksSinceCruft >= rules.cruftAfterRepacks ? "cruft" : "geometric";
+  return record && record.repacksSinceCruft >= config.gitCruftAfterRepacks ? "cruft" : "geometric";
 }
 
 /** Also asked of the record alone, for repositories nobody has changed for a week. */
 export function garbageDue(
   record: HousekeepingRecord,
   packs: number,
-  rules: Pick<HousekeepingRules, "cruftSeconds">,
+  config: Pick<HousekeepingConfig, "gitCruftIntervalDays">,
   nowSeconds: number,
 ): boolean {
   const hasChanged = record.repacksSinceCruft > 0 || record.hasGarbagePack || packs > record.packs;
-  return hasChanged && nowSeconds - record.cruftAt >= rules.cruftSeconds;
+  return hasChanged && nowSeconds - record.cruftAt >= config.gitCruftIntervalDays * secondsPerDay;
 }
 
 function waitsAfterFailure({ failures, failedAt }: HousekeepingRecord, nowSeconds: number): boolean {

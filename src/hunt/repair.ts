@@ -4,17 +4,16 @@
 
 import type { Clock } from "../base/clock.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, isReleased } from "../catalogue/repositories.js";
+import { contributionAfter, contributionsUnderPrs } from "../catalogue/used-bytes.js";
 import type { Logger } from "../config/logging.js";
 import { diskAddress, type PlacedName, placeKey, placeText, underPrs } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { Repositories } from "../git/repositories.js";
 import type { GitRepository } from "../git/repository.js";
-import type { RefName } from "../nostr/ids.js";
-import { type EventId, isOid, type Oid } from "../nostr/ids.js";
+import { type EventId, isOid, type Oid, type RefName } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { pullRequestOf, stateOf } from "../nostr/nip34.js";
-import { alignmentOf, wantedRefs } from "../purgatory/alignment.js";
-import { contributionAfter, contributionsUnderPrs } from "../purgatory/contribution-quotas.js";
+import { alignmentOf, wantedRefs } from "../purgatory/plan.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Reader, Store } from "../store/port.js";
 import type { Found } from "./wants.js";

@@ -8,14 +8,14 @@ import {
   type RepositoryName,
   takesStates,
 } from "../catalogue/repositories.js";
+import { bookContributors, bookOwners } from "../catalogue/used-bytes.js";
 import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
 import { LauncherError } from "../git/launcher.js";
 import type { Repositories } from "../git/repositories.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
+import { removeRepository } from "../purgatory/entering.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import { bookContributors, bookOwners } from "../purgatory/quotas.js";
-import { removeRepository } from "../purgatory/remove-repository.js";
 import type { Store } from "../store/port.js";
 import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
 import { fetchFromServer, type ServerFetchParts, type ServerFetchResult } from "./fetch-server.js";

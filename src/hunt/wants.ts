@@ -22,7 +22,7 @@ import { diskAddress, type PlacedName } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { announcementOf, pullRequestOf, stateOf } from "../nostr/nip34.js";
-import { wantedRefs } from "../purgatory/alignment.js";
+import { wantedRefs } from "../purgatory/plan.js";
 import type { Reader, TableReader } from "../store/port.js";
 import type { HuntAnnouncement, WaitingItem, WaitingSource } from "./core/messages.js";
 

@@ -18,7 +18,7 @@ import type { Repositories } from "../git/repositories.js";
 import type { Intake } from "../intake/intake.js";
 import type { Oid } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
-import { canDecide, decidingStates } from "../purgatory/deciding-states.js";
+import { canDecide, decidingStates } from "../purgatory/plan.js";
 import { tipOf, waitingPullRequests } from "../purgatory/pull-requests.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";

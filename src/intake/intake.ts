@@ -4,8 +4,13 @@
 // There is no second path into the store.
 
 import { applyVerdict } from "../admission/apply.js";
-import type { AdmissionPolicy, KnownVerdict, Source, Verdict } from "../admission/verdict.js";
-import { decisionRecord } from "../admission/verdict.js";
+import {
+  type AdmissionPolicy,
+  decisionRecord,
+  type KnownVerdict,
+  type Source,
+  type Verdict,
+} from "../admission/verdict.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
 import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
@@ -37,14 +42,14 @@ export interface IntakeObserver {
   decided(event: NostrEvent, source: Source, answer: IntakeAnswer): void;
 }
 
-export interface GitFollower {
+interface GitFollower {
   /** What git must do because of a verdict that was written; true when the event is served because of it. */
   follow(event: VerifiedEvent, verdict: Verdict): Promise<boolean>;
   /** Git could not do it; the event is kept, and the next start tries again. */
   failed(event: NostrEvent, error: unknown): void;
 }
 
-export interface IntakeParts {
+interface IntakeParts {
   readonly store: Store;
   readonly verifier: Verifier;
   readonly policy: AdmissionPolicy;

@@ -25,7 +25,7 @@ import { addressOf, eventFromStoredText, type VerifiedEvent } from "../nostr/eve
 import type { EventId, RefName } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
-import { removeRepository } from "../purgatory/remove-repository.js";
+import { removeRepository } from "../purgatory/entering.js";
 import type { RemovalCause, Transaction } from "../store/port.js";
 import { type AdminParts, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
 import { repositoryText } from "./naming.js";

@@ -25,7 +25,7 @@ import type { Repositories } from "../git/repositories.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import { stateOf } from "../nostr/nip34.js";
-import { wantedRefs } from "../purgatory/alignment.js";
+import { wantedRefs } from "../purgatory/plan.js";
 import { placesOf, tipOf } from "../purgatory/pull-requests.js";
 import type { Reader } from "../store/port.js";
 import { type AdminParts, type AskedServer, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";

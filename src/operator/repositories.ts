@@ -12,15 +12,15 @@ import {
   repositoryKey,
 } from "../catalogue/repositories.js";
 import { diskAddress, type PlacedName } from "../git/address.js";
+import { keepHouse } from "../git/housekeeping-scheduler.js";
 import type { RefTable } from "../git/ref-tables.js";
 import type { Repositories } from "../git/repositories.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { type RepositoryState, stateOf } from "../nostr/nip34.js";
-import { wantedRefs } from "../purgatory/alignment.js";
 import { contributorRepositories } from "../purgatory/contributors.js";
-import { keepHouse } from "../purgatory/housekeeping.js";
+import { wantedRefs } from "../purgatory/plan.js";
 import type { Reader } from "../store/port.js";
 import { type AdminParts, type Caller, done, noteChange, type Outcome, type Progress, refusal } from "./context.js";
 import { differenceText, type RefDifference, repositoryText } from "./naming.js";
@@ -279,7 +279,7 @@ export async function housekeepRepositories(
   const target = name ? repositoryText(name) : "all repositories";
   await parts.store.transact((tx) => noteChange(tx, parts.clock, caller, { what: "housekeeping", target }));
   const result = { done: 0, busy: [] as string[], failed: [] as string[], bytesBefore: 0, bytesAfter: 0 };
-  const offline = { ...parts, repositories, graceDays: () => parts.config().gitCruftGraceDays };
+  const offline = { ...parts, repositories };
   for (const [index, place] of places.entries()) {
     signal.throwIfAborted();
     const address = diskAddress(place);

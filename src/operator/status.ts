@@ -13,9 +13,9 @@ import {
   type RepositoryStatus,
   repositoryNamed,
 } from "../catalogue/repositories.js";
+import { type ArchiveUse, archiveUse } from "../catalogue/used-bytes.js";
 import { type WaitingTotals, waitingEntry, waitingTotals } from "../catalogue/waiting.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
-import { type ArchiveUse, archiveUse } from "../purgatory/archive-budget.js";
 import type { StoreStats } from "../store/port.js";
 import { bansOf } from "./bans.js";
 import { type AdminParts, done, type Outcome, type RunningFacts, refusal } from "./context.js";

@@ -8,16 +8,15 @@ import {
   repositoryAddress,
   repositoryKey,
 } from "../catalogue/repositories.js";
+import { contributionsUnderPrs, forgetContribution } from "../catalogue/used-bytes.js";
 import { type PlaceholderRow, placeholders, waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { Repositories } from "../git/repositories.js";
 import type { ServiceName } from "../net/url.js";
-import type { RefName } from "../nostr/ids.js";
-import { type EventId, isPubkey } from "../nostr/ids.js";
+import { type EventId, isPubkey, type RefName } from "../nostr/ids.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Store } from "../store/port.js";
-import { contributionsUnderPrs, forgetContribution } from "./contribution-quotas.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
 
 /** GRASP-06 as the operator switched it on. */
@@ -27,12 +26,12 @@ export interface ContributorRules {
   isBlocked(name: RepositoryName): Promise<boolean>;
 }
 
-export interface ContributorsParts {
+interface ContributorsParts {
   readonly store: Store;
   readonly repositories: Repositories;
   readonly isBusy: (name: PlacedName) => boolean;
   readonly pullRequests: PullRequestRefs;
-  readonly mirrorInto: (name: RepositoryName) => Promise<void>;
+  readonly copyInto: (name: RepositoryName) => Promise<void>;
 }
 
 /** What lies under `/prs/`: no catalogue row names it. */
@@ -56,16 +55,16 @@ export class Contributors {
     }
   }
 
-  /** At start and hourly: what a crash, a moderator or an expiry left without an owner goes; lost mirrors are made. */
+  /** At start and hourly: what a crash, a moderator or an expiry left without an owner goes; pull requests that are not in the repositories they are for are copied there. */
   async sweep(): Promise<void> {
     const { store, repositories } = this.parts;
-    const unmirrored = new Map<string, RepositoryName>();
+    const uncopied = new Map<string, RepositoryName>();
     for (const name of await contributorRepositories(repositories)) {
       if (this.parts.isBusy(name)) continue;
-      for (const target of await this.#sweepOne(name)) unmirrored.set(repositoryKey(target), target);
+      for (const target of await this.#sweepOne(name)) uncopied.set(repositoryKey(target), target);
       await this.tidy(name);
     }
-    for (const name of unmirrored.values()) await this.parts.mirrorInto(name);
+    for (const name of uncopied.values()) await this.parts.copyInto(name);
     for (const name of await contributionsUnderPrs(store)) {
       if (await repositories.exists(diskAddress(underPrs(name)))) continue;
       await store.transact(async (tx) => forgetContribution(tx, name));
@@ -76,7 +75,7 @@ export class Contributors {
   async #sweepOne(name: RepositoryName): Promise<RepositoryName[]> {
     const { store, repositories } = this.parts;
     const repository = repositories.open(diskAddress(underPrs(name)));
-    const unmirrored: RepositoryName[] = [];
+    const uncopied: RepositoryName[] = [];
     const orphans: EventId[] = [];
     for (const ref of (await repository.refs()).refs.keys()) {
       const id = nostrRefEventId(ref);
@@ -87,14 +86,14 @@ export class Contributors {
       if (!stored) continue;
       for (const { pubkey: owner, identifier } of repositoriesTagged(stored.event)) {
         const target = { owner, identifier };
-        if (identifier === name.identifier && (await this.#lacks(target, ref))) unmirrored.push(target);
+        if (identifier === name.identifier && (await this.#lacks(target, ref))) uncopied.push(target);
       }
     }
     if (orphans.length > 0) await this.parts.pullRequests.drop(orphans, underPrs(name));
     for (const { eventId } of await repository.unclaimed()) {
       if (!(await placeholders(store, eventId)).some(isFor(name))) await repository.dropUnclaimed(eventId);
     }
-    return unmirrored;
+    return uncopied;
   }
 
   async #lacks(target: RepositoryName, ref: RefName): Promise<boolean> {

@@ -1,10 +1,11 @@
 // An event's verdict was written: git follows. Repositories are made and removed, data that came first is claimed, and what
-// can be released is (purgatory.md, "Waiting room"). Owns no rule: admission decided, settle.ts releases.
+// can be released is (purgatory.md, "Waiting room"). Owns no rule: admission decided, release.ts releases.
 
 import type { Verdict, Withdrawn } from "../admission/verdict.js";
 import { restarted } from "../admission/waiting-capacity.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import {
+  type CatalogueRow,
   catalogueRow,
   type RepositoryName,
   repositoryNamed,
@@ -17,28 +18,26 @@ import { contributorOf, putWaiting, waitingAnnouncement } from "../catalogue/wai
 import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
 import type { ServiceName } from "../net/url.js";
-import type { VerifiedEvent } from "../nostr/event.js";
-import { addressOf } from "../nostr/event.js";
+import { addressOf, type VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Store } from "../store/port.js";
 import type { Contributors } from "./contributors.js";
-import type { Mirroring } from "./mirroring.js";
+import type { PullRequestCopies } from "./copy-pull-requests.js";
 import type { Placeholders } from "./placeholders.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
 import { knownPullRequest, placesOf } from "./pull-requests.js";
-import { removeRepository } from "./remove-repository.js";
+import type { Releaser } from "./release.js";
 import type { PurgatorySettings } from "./settings.js";
-import type { Settling } from "./settle.js";
 
-export interface EnteringParts {
+interface EnteringParts {
   readonly store: Store;
   readonly repositories: Repositories;
   readonly clock: Clock;
   readonly settings: () => PurgatorySettings;
   readonly placeholders: Placeholders;
-  readonly settling: Settling;
-  readonly mirroring: Mirroring;
+  readonly releaser: Releaser;
+  readonly copies: PullRequestCopies;
   readonly pullRequests: PullRequestRefs;
   readonly contributors: Contributors;
   /** This server's names in `clone` tags; none while GRASP-06 is off. */
@@ -49,7 +48,7 @@ export interface EnteringParts {
 type Accepted = Verdict & { readonly ok: true };
 
 /** Most events are talk about a repository: they are stored, and nothing else follows. */
-const isTalk = (event: VerifiedEvent, verdict: Accepted): boolean =>
+const needsNoGit = (event: VerifiedEvent, verdict: Accepted): boolean =>
   verdict.action === "store" &&
   event.kind !== kinds.announcement &&
   [verdict.changes, verdict.repositories, verdict.withdrawn].every((list) => (list ?? []).length === 0);
@@ -65,7 +64,7 @@ export class Entering {
 
   /** After a verdict was written: makes git follow. Answers whether the event is served now. */
   async entered(event: VerifiedEvent, verdict: Verdict): Promise<boolean> {
-    if (!verdict.ok || isTalk(event, verdict)) return false;
+    if (!verdict.ok || needsNoGit(event, verdict)) return false;
     const concerned = await this.#concernedBy(event, verdict);
     try {
       return await this.#follow(event, verdict, concerned);
@@ -90,18 +89,18 @@ export class Entering {
     }
     if (verdict.action === "known" && event.kind === kinds.announcement) await this.#ensureOnDisk(event);
     if (names.length === 0) return false;
-    const settle = async (): Promise<boolean> => {
+    const release = async (): Promise<boolean> => {
       if (verdict.action === "hold" && verdict.entry.kind === "pull-request") await this.claim(event.id);
-      const released = await this.parts.settling.settle(names, "present", undefined, [event.id]);
+      const released = await this.parts.releaser.release(names, "present", undefined, [event.id]);
       return released.some(({ id }) => id === event.id);
     };
     const contributor = verdict.action === "hold" ? contributorOf(verdict.entry) : undefined;
     const isServed = contributor
       ? // Between claim and release its data hangs on nothing.
-        await repositories.whileUsed(diskAddress(underPrs(contributor)), settle)
-      : await settle();
+        await repositories.whileUsed(diskAddress(underPrs(contributor)), release)
+      : await release();
     if (contributor) await this.parts.contributors.tidy(contributor);
-    for (const { name, to } of verdict.repositories ?? []) if (to === "return") await this.parts.mirroring.into(name);
+    for (const { name, to } of verdict.repositories ?? []) if (to === "return") await this.parts.copies.copyInto(name);
     return isServed;
   }
 
@@ -153,4 +152,16 @@ export class Entering {
     if (verdict.action === "store") return [];
     return placesOf(verdict.entry);
   }
+}
+
+/** Soft ones have no directory, except where one was served once (deleted, announced again): that data is kept. */
+export const wantsNoDirectory = (row: CatalogueRow | undefined): boolean =>
+  row === undefined || (row.status === "soft" && row.governing === null);
+
+/**
+ * A repository's directory goes only while the catalogue wants none. Rows change in the store first and directories after
+ * them: whoever announces it again in between must find it. False: the repository is wanted again, and stays.
+ */
+export function removeRepository(store: Store, repositories: Repositories, name: RepositoryName): Promise<boolean> {
+  return repositories.delete(diskAddress(name), async () => wantsNoDirectory(await catalogueRow(store, name)));
 }

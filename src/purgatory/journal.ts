@@ -1,9 +1,10 @@
-// Table "journal": ref values that were promised and may not be on disk yet, and pushes whose state is incomplete.
-//   refs:<owner>:<identifier>:<number>   → PromisedRefs: written before the refs are, removed when they are synced
-//   partial:<owner>:<identifier>:<state> → PartialPush: when the first push under a state that still waits came
-// Refs themselves are not fsynced one by one (that costs one fsync each); after a power cut they are written again
-// from here at the next start.
+// Refs that survive a power cut. Refs are not fsynced one by one (that costs one fsync each). Instead their values are
+// promised first, in table "journal":
+//   refs:<owner>:<identifier>:<number> → PromisedRefs: written before the refs are, removed when the refs are synced
+// After a power cut the next start writes the refs again from there. Journal holds the rows, RefWriter writes refs that
+// events speak of, RefFsync syncs written refs in the background and ends their promises.
 
+import type { Clock } from "../base/clock.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -11,8 +12,13 @@ import {
   repositoryKey,
   setCatalogueRow,
 } from "../catalogue/repositories.js";
+import type { RepositoryAddress } from "../git/address.js";
+import type { Repositories } from "../git/repositories.js";
+import type { GitRepository } from "../git/repository.js";
+import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Oid, RefName } from "../nostr/ids.js";
-import type { Store, TableReader, Transaction } from "../store/port.js";
+import type { Store, Transaction } from "../store/port.js";
+import { endPartial } from "./partial-clock.js";
 
 export interface PromisedRefs {
   readonly owner: RepositoryName["owner"];
@@ -31,17 +37,7 @@ export interface PushedUnder {
   readonly startedClock?: boolean;
 }
 
-export interface PartialPush {
-  readonly owner: RepositoryName["owner"];
-  readonly identifier: string;
-  readonly state: EventId;
-  readonly since: number;
-}
-
 const refsPrefix = "refs:";
-const partialPrefix = "partial:";
-
-const partialKey = (name: RepositoryName, state: EventId): string => `${partialPrefix}${repositoryKey(name)}:${state}`;
 
 export class Journal {
   readonly #store: Store;
@@ -79,20 +75,6 @@ export class Journal {
 
 const numberAtEnd = (key: string): number => Number(key.slice(key.lastIndexOf(":") + 1));
 
-/** The clock of a partial state starts with its first push and is not renewed by later ones. True: it starts now. */
-export async function startPartial(
-  tx: Transaction,
-  name: RepositoryName,
-  state: EventId,
-  now: number,
-): Promise<boolean> {
-  const key = partialKey(name, state);
-  if ((await tx.row("journal", key)) !== undefined) return false;
-  const row: PartialPush = { owner: name.owner, identifier: name.identifier, state, since: now };
-  tx.setRow("journal", key, row);
-  return true;
-}
-
 /** The refs of a push were not written: everything is as it was before its promise. */
 export async function takeBack(
   tx: Transaction,
@@ -106,21 +88,126 @@ export async function takeBack(
   if (before.startedClock) endPartial(tx, name, state);
 }
 
-/** For a clock that jumped. */
-export const movePartial = (tx: Transaction, push: PartialPush, seconds: number): void =>
-  tx.setRow("journal", partialKey(push, push.state), { ...push, since: push.since + seconds });
+interface RefWriterParts {
+  readonly store: Store;
+  readonly journal: Journal;
+  readonly refFsync: RefFsync;
+  readonly problem: (name: RepositoryName, what: string) => void;
+}
 
-export const partialPush = (
-  reader: TableReader,
-  name: RepositoryName,
-  state: EventId,
-): Promise<PartialPush | undefined> => reader.row<PartialPush>("journal", partialKey(name, state));
+/** Writes refs that events speak of: promised in the journal first, withheld from clients until the events are stored. */
+export class RefWriter {
+  constructor(private readonly parts: RefWriterParts) {}
 
-export const endPartial = (tx: Transaction, name: RepositoryName, state: EventId): void =>
-  tx.deleteRow("journal", partialKey(name, state));
+  /** Under the repository's lock. False: it could not be done; nothing that speaks of it may be stored. */
+  async write(repository: GitRepository, updates: readonly RefUpdate[], head?: RefName): Promise<boolean> {
+    const { store, journal, refFsync, problem } = this.parts;
+    const { address } = repository;
+    if (updates.length > 0) {
+      const { owner, identifier, area } = address;
+      const promised = updates.map(({ ref, to }) => ({ ref, to: to ?? null }));
+      const row = { owner, identifier, area, updates: promised, head: head ?? null };
+      const promise = await store.transact(async (tx) => journal.promise(tx, row));
+      // Also when it throws: whatever was written is synced, and the promise must not outlive newer ones.
+      const result = await repository
+        .updateRefs(updates, { withhold: true })
+        .finally(() => refFsync.add(address, promise));
+      if (!result.ok) {
+        problem({ owner, identifier }, `its refs could not be written: ${result.reason}`);
+        return false;
+      }
+    }
+    if (head && (await repository.refs()).head !== head) await repository.setHead(head, { withhold: true });
+    return true;
+  }
+}
 
-export async function partialPushes(reader: TableReader): Promise<PartialPush[]> {
-  const found: PartialPush[] = [];
-  for await (const [, row] of reader.rows<PartialPush>("journal", { prefix: partialPrefix })) found.push(row);
-  return found;
+const delayMs = 1_000;
+const longestDelayMs = 60_000;
+
+interface Made {
+  readonly key: string;
+  /** Written together with the end of the promise. */
+  readonly besides: ((tx: Transaction) => Promise<void>) | undefined;
+}
+
+interface Promises {
+  readonly address: RepositoryAddress;
+  /** In the order in which they were made. */
+  readonly made: readonly Made[];
+}
+
+/**
+ * Syncs promised refs to disk in the background, many at a time, then deletes the promises. What could not be synced is
+ * tried again, always together with what was promised for that repository since: the next start would write an old
+ * promise that outlives a newer one over it (threats.md row 51).
+ */
+export class RefFsync {
+  readonly #waiting = new Map<string, Promises>();
+  #cancel: (() => void) | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #nextDelayMs = delayMs;
+
+  constructor(
+    private readonly repositories: Pick<Repositories, "exists" | "open">,
+    private readonly journal: Pick<Journal, "kept">,
+    private readonly clock: Clock,
+    private readonly failed: (error: unknown) => void,
+  ) {}
+
+  add(address: RepositoryAddress, key: string, besides?: (tx: Transaction) => Promise<void>): void {
+    const made = this.#waiting.get(address.key)?.made ?? [];
+    this.#waiting.set(address.key, { address, made: [...made, { key, besides }] });
+    this.#arm();
+  }
+
+  #arm(): void {
+    this.#cancel ??= this.clock.after(this.#nextDelayMs, () => void this.flush());
+  }
+
+  /** Keeps everything promised so far. */
+  flush(): Promise<void> {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#running = this.#running.then(() => this.#keep()).catch(this.failed);
+    return this.#running;
+  }
+
+  async #keep(): Promise<void> {
+    const batch = [...this.#waiting.values()];
+    this.#waiting.clear();
+    const synced: Promises[] = [];
+    let fault: { readonly error: unknown } | undefined;
+    for (const promises of batch) {
+      try {
+        const { address } = promises;
+        if (await this.repositories.exists(address)) await this.repositories.open(address).syncRefs();
+        synced.push(promises);
+      } catch (error) {
+        fault = { error };
+        this.#again(promises);
+      }
+    }
+    const made = synced.flatMap((promises) => promises.made);
+    try {
+      await this.journal.kept(
+        made.map(({ key }) => key),
+        async (tx) => {
+          for (const { besides } of made) await besides?.(tx);
+        },
+      );
+    } catch (error) {
+      fault = { error };
+      for (const promises of synced) this.#again(promises);
+    }
+    this.#nextDelayMs = fault ? Math.min(longestDelayMs, this.#nextDelayMs * 2) : delayMs;
+    if (!fault) return;
+    this.#arm();
+    throw fault.error;
+  }
+
+  #again({ address, made }: Promises): void {
+    const since = this.#waiting.get(address.key)?.made ?? [];
+    this.#waiting.set(address.key, { address, made: [...made, ...since] });
+  }
 }

@@ -3,8 +3,7 @@ import { test } from "node:test";
 import { Registry } from "prom-client";
 import { announcement, nameOf } from "../admission/testing/world.js";
 import { waitingAnnouncement } from "../catalogue/waiting.js";
-import { countEntries } from "./counts.js";
-import { createPurgatoryMetrics } from "./metrics.js";
+import { countEntries, createPurgatoryMetrics } from "./metrics.js";
 import { Room } from "./testing/room.js";
 
 test("an announcement that goes soft and then for good is counted as expired once", async (context) => {

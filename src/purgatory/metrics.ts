@@ -2,8 +2,9 @@
 
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { EntryKind, WaitingEntry, WaitingPhase } from "../catalogue/waiting.js";
-import type { Expiry } from "./expiry.js";
-import type { Released } from "./finish.js";
+import type { TableReader } from "../store/port.js";
+import type { Released } from "./store-released.js";
+import type { Expiry } from "./sweep.js";
 
 export interface PurgatoryMetrics {
   released(released: Released): void;
@@ -11,8 +12,8 @@ export interface PurgatoryMetrics {
   placeholdersExpired(count: number): void;
 }
 
-export type EntryLabel = `${EntryKind | "placeholder"}:${WaitingPhase}`;
-export type EntryCounts = ReadonlyMap<EntryLabel, number>;
+type EntryLabel = `${EntryKind | "placeholder"}:${WaitingPhase}`;
+type EntryCounts = ReadonlyMap<EntryLabel, number>;
 
 export function createPurgatoryMetrics(registry: Registry, counts: () => Promise<EntryCounts>): PurgatoryMetrics {
   const registers = [registry];
@@ -59,4 +60,18 @@ export function createPurgatoryMetrics(registry: Registry, counts: () => Promise
     // Only clients push.
     placeholdersExpired: (count) => expired.inc({ kind: "placeholder", source: "client" }, count),
   };
+}
+
+/** How many entries of each kind wait, counted when somebody asks. */
+export async function countEntries(reader: TableReader): Promise<EntryCounts> {
+  const counts = new Map<EntryLabel, number>();
+  for await (const [, entry] of reader.rows<WaitingEntry>("purgatory", { prefix: "e:" })) {
+    const key = `${entry.kind}:${entry.phase}` as const;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  // Data that came before its event.
+  for await (const _row of reader.rows("purgatory", { prefix: "g:" })) {
+    counts.set("placeholder:waiting", (counts.get("placeholder:waiting") ?? 0) + 1);
+  }
+  return counts;
 }

@@ -11,6 +11,7 @@ import {
   repositoryKey,
   repositoryNamed,
 } from "../catalogue/repositories.js";
+import { bookContribution, bookContributors } from "../catalogue/used-bytes.js";
 import { type PlaceholderRow, placeholders, putPlaceholder, removePlaceholder } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
 import type { KeptAside, UnclaimedAllowance } from "../git/push-types.js";
@@ -18,9 +19,7 @@ import type { Repositories } from "../git/repositories.js";
 import { type EventId, isOid, type Oid, type Pubkey } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { Store, Transaction } from "../store/port.js";
-import { bookContribution } from "./contribution-quotas.js";
 import type { KnownPullRequest } from "./pull-requests.js";
-import { bookContributors } from "./quotas.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export class Placeholders {

@@ -1,19 +1,26 @@
 // What a release would do in one repository: which state decides there now, and what of it is here. Reads the store
 // and asks git; changes nothing. (purgatory.md, "Release"; git-http.md, "Push" 3: mark, governing, partial.)
 
+import { maintainersOf } from "../catalogue/maintainers.js";
 import { type CatalogueRow, catalogueRow, type RepositoryName, takesStates } from "../catalogue/repositories.js";
-import { waitingAnnouncement, waitingEvent } from "../catalogue/waiting.js";
+import {
+  type WaitingEntry,
+  waitingAnnouncement,
+  waitingEntries,
+  waitingEvent,
+  waitingKeys,
+} from "../catalogue/waiting.js";
 import type { RefTable } from "../git/ref-tables.js";
 import type { GitRepository } from "../git/repository.js";
-import { compareNewestFirst, expirationOf } from "../nostr/event.js";
-import type { EventId, Oid, RefName } from "../nostr/ids.js";
+import { compareNewestFirst, expirationOf, type VerifiedEvent } from "../nostr/event.js";
+import { type EventId, isOid, isRefName, type Oid, type RefName } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import { type RepositoryState, stateOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
-import { type Alignment, alignmentOf } from "./alignment.js";
-import { canDecide, type DecidingState, decidingStates } from "./deciding-states.js";
-import { partialPush } from "./journal.js";
+import { partialPush } from "./partial-clock.js";
 
 /** Objects of a state that another repository has and this one lacks. */
-export interface Loan {
+interface ObjectCopy {
   readonly from: GitRepository;
   readonly oids: readonly Oid[];
 }
@@ -24,7 +31,7 @@ export interface RepositoryPlan {
   readonly row: CatalogueRow;
   /** The state that decides from now on, with what it changes; undefined when none can yet. */
   readonly governing:
-    | { readonly state: DecidingState; readonly alignment: Alignment; readonly copy?: Loan }
+    | { readonly state: DecidingState; readonly alignment: Alignment; readonly copy?: ObjectCopy }
     | undefined;
   /** States that wait and whose objects are all here though a newer one decides: stored, nothing moved. */
   readonly superseded: readonly DecidingState[];
@@ -36,8 +43,8 @@ export interface PlanParts {
   readonly partialGraceSeconds: number;
   /** Which of a state's objects a repository lacks; remembered while one release is at work. */
   readonly missingIn: (repository: GitRepository, state: DecidingState) => Promise<ReadonlySet<Oid>>;
-  /** Repositories that may lend a state's objects to this one: where its author decides too, or its maintainers' own. */
-  readonly lendersTo: (name: RepositoryName, state: DecidingState) => Promise<readonly GitRepository[]>;
+  /** Repositories from which a state's objects may be copied to this one: where its author decides too, or its maintainers' own. */
+  readonly sourcesFor: (name: RepositoryName, state: DecidingState) => Promise<readonly GitRepository[]>;
   /** States whose missing objects are on no server that could be asked: what is here of them may be released. */
   readonly partial: ReadonlySet<EventId>;
   /** States that this release serves as partial, found so far. */
@@ -47,26 +54,26 @@ export interface PlanParts {
 const currentOids = (table: RefTable): Set<Oid> => new Set([...table.refs.values()].map((value) => value.oid));
 
 type Completeness =
-  | { readonly complete: true; readonly copy?: Loan }
+  | { readonly complete: true; readonly copy?: ObjectCopy }
   /** `copy`: the best of what others have; it is not all. */
-  | { readonly complete: false; readonly missing: ReadonlySet<Oid>; readonly copy?: Loan };
+  | { readonly complete: false; readonly missing: ReadonlySet<Oid>; readonly copy?: ObjectCopy };
 
 async function completenessOf(
   state: DecidingState,
   repository: GitRepository,
   { missingIn }: PlanParts,
-  lenders: () => Promise<readonly GitRepository[]>,
+  sources: () => Promise<readonly GitRepository[]>,
 ): Promise<Completeness> {
   const missing = await missingIn(repository, state);
   if (missing.size === 0) return (await headsAreCommits(state, repository)) ? { complete: true } : incomplete(state);
-  let copy: Loan | undefined;
-  for (const lender of await lenders()) {
-    const lacking = await missingIn(lender, state);
+  let copy: ObjectCopy | undefined;
+  for (const source of await sources()) {
+    const lacking = await missingIn(source, state);
     const oids = [...missing].filter((oid) => !lacking.has(oid));
-    if (oids.length > (copy?.oids.length ?? 0)) copy = { from: lender, oids };
+    if (oids.length > (copy?.oids.length ?? 0)) copy = { from: source, oids };
     if (oids.length < missing.size) continue;
-    return (await headsAreCommits(state, lender))
-      ? { complete: true, copy: { from: lender, oids } }
+    return (await headsAreCommits(state, source))
+      ? { complete: true, copy: { from: source, oids } }
       : incomplete(state);
   }
   return { complete: false, missing, ...(copy ? { copy } : {}) };
@@ -128,7 +135,7 @@ interface GoverningQuestion {
 
 async function governingBy(state: DecidingState, question: GoverningQuestion): Promise<RepositoryPlan["governing"]> {
   const { repository, table, parts } = question;
-  const completeness = await completenessOf(state, repository, parts, () => parts.lendersTo(question.name, state));
+  const completeness = await completenessOf(state, repository, parts, () => parts.sourcesFor(question.name, state));
   const align = (isHere: (oid: Oid) => boolean): Alignment =>
     alignmentOf(state.refs, state.headBranch, table.refs, isHere);
   if (completeness.complete) {
@@ -160,3 +167,104 @@ async function mayBePartial(
   const headOid = head && state.refs.get(head);
   return headOid !== undefined && (isHere(headOid) || table.refs.get(head as RefName)?.oid === headOid);
 }
+
+// ---- what a state asks of refs: pure. Only refs/heads/* and refs/tags/* are a state's to decide -------------------
+
+interface WantedRefs {
+  readonly refs: ReadonlyMap<RefName, Oid>;
+  /** False: it names something git could never hold; such a state waits and expires (threats.md row 1). */
+  readonly wellFormed: boolean;
+}
+
+/** The refs a state names, as values that may be handed to git. */
+export function wantedRefs(state: RepositoryState): WantedRefs {
+  const refs = new Map<RefName, Oid>();
+  let wellFormed = true;
+  for (const { name, value } of state.refs) {
+    if (isRefName(name) && isOid(value)) refs.set(name, value);
+    else wellFormed = false;
+  }
+  return { refs, wellFormed };
+}
+
+const isStatesToDecide = (ref: string): boolean => ref.startsWith("refs/heads/") || ref.startsWith("refs/tags/");
+
+interface Alignment {
+  /** Creations and moves first read, deletions after; the git room orders them. */
+  readonly updates: readonly { readonly ref: RefName; readonly to: Oid | undefined }[];
+  readonly head: RefName | undefined;
+  /** Refs the state names whose objects are not here: they are neither set nor deleted. */
+  readonly missing: readonly RefName[];
+}
+
+/**
+ * The changes that make `current` equal to the state, as far as the objects are here.
+ * A ref whose new objects are missing keeps its old value: a pushed branch is never rolled back for incompleteness.
+ */
+export function alignmentOf(
+  wanted: ReadonlyMap<RefName, Oid>,
+  headBranch: string | undefined,
+  current: ReadonlyMap<RefName, { readonly oid: Oid }>,
+  isHere: (oid: Oid) => boolean,
+): Alignment {
+  const updates: { ref: RefName; to: Oid | undefined }[] = [];
+  const missing: RefName[] = [];
+  for (const [ref, oid] of wanted) {
+    if (current.get(ref)?.oid === oid) continue;
+    if (isHere(oid)) updates.push({ ref, to: oid });
+    else missing.push(ref);
+  }
+  for (const ref of current.keys()) {
+    if (isStatesToDecide(ref) && !wanted.has(ref)) updates.push({ ref, to: undefined });
+  }
+  const absent = new Set<RefName>(missing.filter((ref) => !current.has(ref)));
+  const branches = [...wanted.keys()].filter((ref) => ref.startsWith("refs/heads/") && !absent.has(ref));
+  return { updates, head: headOf(branches, headBranch), missing };
+}
+
+/** The branch the state names if it has it, else its only branch, else main, master, the first. */
+export function headOf(branches: readonly RefName[], named: string | undefined): RefName | undefined {
+  const has = (name: string | undefined): RefName | undefined => branches.find((branch) => branch === name);
+  if (branches.length === 1) return branches[0];
+  return has(named) ?? has("refs/heads/main") ?? has("refs/heads/master") ?? [...branches].sort()[0];
+}
+
+// ---- the states that may decide in one repository: by members of its owner's directed set, stored or waiting -----
+
+interface DecidingState extends WantedRefs {
+  readonly event: VerifiedEvent;
+  readonly headBranch: string | undefined;
+  /** Set while it waits. */
+  readonly entry: WaitingEntry | undefined;
+}
+
+// More than an author may have waiting, so that a change of that cap loses nothing.
+const maxWaitingPerMember = 40;
+
+function decidingState(event: VerifiedEvent, entry: WaitingEntry | undefined): DecidingState | undefined {
+  const state = stateOf(event);
+  return state && { event, headBranch: state.headBranch, entry, ...wantedRefs(state) };
+}
+
+/** Newest first (NIP-01 order), empty ones included. */
+export async function decidingStates(reader: Reader, name: RepositoryName): Promise<DecidingState[]> {
+  const { identifier } = name;
+  const found: DecidingState[] = [];
+  for (const member of await maintainersOf(reader, name)) {
+    const address = { kind: kinds.state, pubkey: member, identifier };
+    // Waiting ones first: a release between the two looks must not hide a state from both.
+    const waiting = await waitingEntries(reader, waitingKeys.address(address), maxWaitingPerMember);
+    const stored = await reader.latest(address);
+    const candidates = [
+      stored && decidingState(stored.event, undefined),
+      ...waiting
+        .filter((entry) => entry.id !== stored?.event.id)
+        .map((entry) => decidingState(waitingEvent(entry), entry)),
+    ];
+    for (const state of candidates) if (state) found.push(state);
+  }
+  return found.sort((a, b) => compareNewestFirst(a.event, b.event));
+}
+
+/** Names at least one branch or tag, and nothing git could never hold: only such a state moves refs. */
+export const canDecide = (state: DecidingState): boolean => state.wellFormed && state.refs.size > 0;

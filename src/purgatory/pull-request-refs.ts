@@ -15,16 +15,16 @@ import type { GitRepository } from "../git/repository.js";
 import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
-import type { Mirroring } from "./mirroring.js";
+import type { PullRequestCopies } from "./copy-pull-requests.js";
+import type { RefWriter } from "./journal.js";
 import type { RepositoryPlan } from "./plan.js";
 import { type PullRequestPlan, planPullRequest, pullRequestRef, tipOf, waitingPullRequests } from "./pull-requests.js";
-import type { RefWriter } from "./ref-writer.js";
 
-export interface PullRequestRefsParts {
+interface PullRequestRefsParts {
   readonly store: Store;
   readonly repositories: Repositories;
   readonly writer: RefWriter;
-  readonly mirroring: Mirroring;
+  readonly copies: PullRequestCopies;
 }
 
 export class PullRequestRefs {
@@ -41,7 +41,7 @@ export class PullRequestRefs {
     plans: readonly RepositoryPlan[],
     asked: readonly EventId[],
   ): Promise<PullRequestPlan[]> {
-    const { store, writer, mirroring } = this.parts;
+    const { store, writer, copies } = this.parts;
     const released = new Set(plans.filter((plan) => plan.governing).map((plan) => repositoryKey(plan.name)));
     const mine = new Set(names.map(placeKey));
     const placed = new Map<string, PullRequestPlan>();
@@ -56,7 +56,7 @@ export class PullRequestRefs {
         if (!plan) continue;
         let done = 0;
         for (const { name: target, repository, copyFrom } of plan.targets) {
-          if (copyFrom && !(await mirroring.lend(target, repository, copyFrom, plan.tip))) continue;
+          if (copyFrom && !(await copies.copyFrom(target, repository, copyFrom, plan.tip))) continue;
           if (await writer.write(repository, [{ ref: plan.ref, to: plan.tip }])) done++;
         }
         if (done > 0) placed.set(entry.id, plan);
@@ -67,12 +67,12 @@ export class PullRequestRefs {
 
   /** Those that are served now get their ref in the other repositories they name, each under its own lock. */
   async spread(plans: readonly PullRequestPlan[]): Promise<void> {
-    const { store, repositories, writer, mirroring } = this.parts;
+    const { store, repositories, writer, copies } = this.parts;
     for (const { entry, ref, tip, targets } of plans) {
       const done = new Set(targets.map(({ name }) => placeKey(name)));
-      const lender = targets.find(({ copyFrom }) => !copyFrom)?.repository;
+      const source = targets.find(({ copyFrom }) => !copyFrom)?.repository;
       for (const name of entry.repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
-        if (!lender || done.has(placeKey(name)) || !isReleased(await catalogueRow(store, name))) continue;
+        if (!source || done.has(placeKey(name)) || !isReleased(await catalogueRow(store, name))) continue;
         const address = diskAddress(name);
         if (!(await repositories.exists(address))) continue;
         await repositories.withLocks([address], async () => {
@@ -80,7 +80,8 @@ export class PullRequestRefs {
           if (!(await store.has(entry.id))) return;
           const repository = this.#open(name);
           try {
-            if (await mirroring.lend(name, repository, lender, tip)) await writer.write(repository, [{ ref, to: tip }]);
+            if (await copies.copyFrom(name, repository, source, tip))
+              await writer.write(repository, [{ ref, to: tip }]);
           } finally {
             repository.publish();
           }

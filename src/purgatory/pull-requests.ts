@@ -14,10 +14,8 @@ import {
 import { type PlacedName, placeKey, underPrs } from "../git/address.js";
 import type { GitRepository } from "../git/repository.js";
 import type { ServiceName } from "../net/url.js";
-import type { NostrEvent } from "../nostr/event.js";
-import { addressText } from "../nostr/event.js";
-import type { RefName } from "../nostr/ids.js";
-import { type EventId, isOid, type Oid } from "../nostr/ids.js";
+import { addressText, type NostrEvent } from "../nostr/event.js";
+import { type EventId, isOid, type Oid, type RefName } from "../nostr/ids.js";
 import { pullRequestOf, repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 
@@ -25,7 +23,7 @@ export interface PullRequestPlan {
   readonly entry: WaitingEntry;
   readonly ref: RefName;
   readonly tip: Oid;
-  /** Repositories to set the ref in, each with the one that lends the objects when it lacks them. */
+  /** Repositories to set the ref in, each with the one from which the objects are copied when it lacks them. */
   readonly targets: readonly {
     readonly name: PlacedName;
     readonly repository: GitRepository;
@@ -125,14 +123,14 @@ export async function planPullRequest(
   if (contributor && (await contributor.missingObjects([tip])).size === 0) {
     addressed.push({ name: contributor.address, repository: contributor, has: true });
   }
-  const lender = addressed.find(({ has }) => has)?.repository;
-  if (!lender) return undefined;
-  const types = await lender.objectTypes([tip]);
+  const source = addressed.find(({ has }) => has)?.repository;
+  if (!source) return undefined;
+  const types = await source.objectTypes([tip]);
   if (types.get(tip) !== "commit") return undefined;
   const targets = addressed.map(({ name, repository, has }) => ({
     name,
     repository,
-    ...(has ? {} : { copyFrom: lender }),
+    ...(has ? {} : { copyFrom: source }),
   }));
   return { entry, ref: pullRequestRef(entry.id), tip, targets };
 }

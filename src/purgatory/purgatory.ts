@@ -1,10 +1,11 @@
 // The waiting room as one thing: what main builds, what intake and the git server call.
-// Owns no rule: admission decides who may wait, settle.ts what is released, expiry.ts what ends.
+// Owns no rule: admission decides who may wait, release.ts what is released, sweep.ts what ends.
 
 import type { Verdict } from "../admission/verdict.js";
 import { hourlyCounter } from "../base/budget/rates.js";
 import type { Clock } from "../base/clock.js";
 import { type CatalogueRow, catalogueRow, type RepositoryName } from "../catalogue/repositories.js";
+import { bookContribution } from "../catalogue/used-bytes.js";
 import type { WaitingEntry } from "../catalogue/waiting.js";
 import { type PlacedName, type RepositoryAddress, underPrs } from "../git/address.js";
 import type { JournalEntry, KeptAside, PushAuthority, PushCommand, PushOutcome } from "../git/push-types.js";
@@ -12,26 +13,21 @@ import type { Repositories } from "../git/repositories.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
-import { ArchiveBudget } from "./archive-budget.js";
-import { bookContribution } from "./contribution-quotas.js";
 import { type ContributorRules, Contributors } from "./contributors.js";
+import { PullRequestCopies } from "./copy-pull-requests.js";
 import { Entering } from "./entering.js";
-import type { Expiry } from "./expiry.js";
-import type { Released } from "./finish.js";
-import { Journal } from "./journal.js";
-import { Mirroring } from "./mirroring.js";
+import { Journal, RefFsync, RefWriter } from "./journal.js";
 import { PartialClock } from "./partial-clock.js";
 import { Placeholders } from "./placeholders.js";
-import { PromiseKeeper } from "./promise-keeper.js";
 import { PullRequestRefs } from "./pull-request-refs.js";
 import { placesOf } from "./pull-requests.js";
 import { Pushes } from "./pushes.js";
-import { contributorsOwnAccounts, huntLeft, ownersAccounts, quotaLeft } from "./quotas.js";
-import { RefWriter } from "./ref-writer.js";
+import { ArchiveBudget, contributorsOwnAccounts, huntLeft, ownersAccounts, quotaLeft } from "./quotas.js";
+import { Releaser } from "./release.js";
 import { resume } from "./resume.js";
 import type { PurgatorySettings } from "./settings.js";
-import { Settling } from "./settle.js";
-import { Sweep } from "./sweep.js";
+import type { Released } from "./store-released.js";
+import { type Expiry, Sweep } from "./sweep.js";
 
 export interface PurgatoryObserver {
   released(released: Released): void;
@@ -43,12 +39,12 @@ export interface PurgatoryObserver {
 }
 
 /** What waits around these repositories, or under these ids, may have changed: whoever follows it looks again. */
-export interface WaitingChange {
+interface WaitingChange {
   readonly names: readonly PlacedName[];
   readonly ids: readonly EventId[];
 }
 
-export interface PurgatoryParts {
+interface PurgatoryParts {
   readonly store: Store;
   readonly repositories: Repositories;
   readonly clock: Clock;
@@ -66,8 +62,8 @@ export class Purgatory {
   readonly archiveBudget: ArchiveBudget;
   readonly #parts: PurgatoryParts;
   readonly #journal: Journal;
-  readonly #keeper: PromiseKeeper;
-  readonly #settling: Settling;
+  readonly #refFsync: RefFsync;
+  readonly #releaser: Releaser;
   readonly #partials: PartialClock;
   readonly #pushes: Pushes;
   readonly #sweep: Sweep;
@@ -81,20 +77,20 @@ export class Purgatory {
     const { store, repositories, clock, settings, observer } = parts;
     this.#parts = parts;
     const journal = new Journal(store);
-    const keeper = new PromiseKeeper(repositories, journal, clock, (error) => observer.failed("syncing refs", error));
+    const refFsync = new RefFsync(repositories, journal, clock, (error) => observer.failed("syncing refs", error));
     const archiveBudget = new ArchiveBudget(store, clock, () => settings().quotas.archiveBytes);
     this.archiveBudget = archiveBudget;
     const emptied = (name: RepositoryName): Promise<void> => this.#contributors.tidy(name);
     const placeholders = new Placeholders(store, repositories, settings, hourlyCounter(), emptied);
     const problem = (name: RepositoryName, what: string): void => observer.problem(name, what);
-    const writer = new RefWriter({ store, journal, keeper, problem });
-    const mirroring = new Mirroring({ store, repositories, settings, writer, problem });
-    const pullRequests = new PullRequestRefs({ store, repositories, writer, mirroring });
-    const settling = new Settling({
+    const writer = new RefWriter({ store, journal, refFsync, problem });
+    const copies = new PullRequestCopies({ store, repositories, settings, writer, problem });
+    const pullRequests = new PullRequestRefs({ store, repositories, writer, copies });
+    const releaser = new Releaser({
       store,
       repositories,
       writer,
-      mirroring,
+      copies,
       pullRequests,
       clock,
       partialGraceSeconds: () => settings().partialGraceSeconds,
@@ -110,7 +106,7 @@ export class Purgatory {
       store,
       clock,
       graceSeconds: () => settings().partialGraceSeconds,
-      isOver: (name) => settling.settle([name], "partial"),
+      isOver: (name) => releaser.release([name], "partial"),
       failed: (error) => observer.failed("releasing a partial state", error),
     });
     const { diskShareUsed } = parts;
@@ -121,19 +117,19 @@ export class Purgatory {
       diskShareUsed,
       archiveBudget,
       journal,
-      keeper,
+      refFsync,
       placeholders,
-      settling,
+      releaser,
       partials,
       contributors: parts.contributors,
     });
-    const isBusy = (name: PlacedName): boolean => pushes.isAtWork(name) || settling.isOwed(name);
+    const isBusy = (name: PlacedName): boolean => pushes.isAtWork(name) || releaser.isUnfinished(name);
     const contributors = new Contributors({
       store,
       repositories,
       isBusy,
       pullRequests,
-      mirrorInto: (name) => mirroring.into(name),
+      copyInto: (name) => copies.copyInto(name),
     });
     this.#contributors = contributors;
     this.#pullRequests = pullRequests;
@@ -143,17 +139,17 @@ export class Purgatory {
       clock,
       settings,
       placeholders,
-      settling,
-      mirroring,
+      releaser,
+      copies,
       pullRequests,
       contributors,
       services: parts.contributors?.services ?? [],
       changed: (names, entries) => this.#changed(names, entries),
     });
     this.#journal = journal;
-    this.#keeper = keeper;
+    this.#refFsync = refFsync;
     this.placeholders = placeholders;
-    this.#settling = settling;
+    this.#releaser = releaser;
     this.#partials = partials;
     this.#pushes = pushes;
     this.#sweep = new Sweep({
@@ -197,7 +193,7 @@ export class Purgatory {
       repositories,
       journal: this.#journal,
       placeholders: this.placeholders,
-      settling: this.#settling,
+      releaser: this.#releaser,
       contributors: this.#parts.contributors && this.#contributors,
       claim: (id) => this.#entering.claim(id),
       failed: (what, error) => observer.failed(what, error),
@@ -245,7 +241,7 @@ export class Purgatory {
 
   /** After a hunt brought objects into a repository, or found its refs adrift. */
   fetched(name: RepositoryName, pullRequest?: EventId): Promise<readonly Released[]> {
-    return this.#settling.settle([name], "hunt", undefined, pullRequest === undefined ? [] : [pullRequest]);
+    return this.#releaser.release([name], "hunt", undefined, pullRequest === undefined ? [] : [pullRequest]);
   }
 
   /** Served pull requests whose commit is there and whose ref is not. */
@@ -271,7 +267,7 @@ export class Purgatory {
     try {
       if (bytes === undefined) return;
       await this.#parts.store.transact((tx) => bookContribution(tx, name, bytes));
-      await this.#settling.settle([underPrs(name)], "hunt");
+      await this.#releaser.release([underPrs(name)], "hunt");
     } finally {
       done();
       await this.#contributors.tidy(name);
@@ -280,7 +276,7 @@ export class Purgatory {
 
   /** These soft states of it may be released with what is here: the rest is on no server that could be asked. */
   releasePartial(name: RepositoryName, states: ReadonlySet<EventId>): Promise<readonly Released[]> {
-    return this.#settling.settle([name], "partial", states);
+    return this.#releaser.release([name], "partial", states);
   }
 
   revive(name: RepositoryName): Promise<void> {
@@ -289,12 +285,12 @@ export class Purgatory {
 
   async sweep(): Promise<void> {
     const { observer } = this.#parts;
-    await this.#settling.settleUnfinished((error) => observer.failed("ending a release", error));
+    await this.#releaser.releaseUnfinished((error) => observer.failed("ending a release", error));
     await this.#sweep.run();
   }
 
   async close(): Promise<void> {
     await this.#partials.close();
-    await this.#keeper.flush();
+    await this.#refFsync.flush();
   }
 }

@@ -3,13 +3,13 @@
 import { type CatalogueRow, catalogueRow, type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
 import type { CandidateState, NostrRefEvent, PushAuthority, UnclaimedAllowance } from "../git/push-types.js";
 import { addressText } from "../nostr/event.js";
-import { type EventId, isOid } from "../nostr/ids.js";
+import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
-import { canDecide, decidingStates } from "./deciding-states.js";
+import { canDecide, decidingStates } from "./plan.js";
 import type { KnownPullRequest } from "./pull-requests.js";
 
-export interface PushRules {
+interface PushRules {
   readonly strict: boolean;
   readonly archiveReadOnly: boolean;
   readonly unclaimed: UnclaimedAllowance;
@@ -74,5 +74,45 @@ export async function pushAuthority(
     candidates,
     nostrEvents,
     unclaimed: rules.unclaimed,
+  };
+}
+
+interface ContributorPushRules {
+  /** Of events that are not known: what was pushed first. */
+  readonly held: ReadonlyMap<EventId, Oid>;
+  readonly unclaimed: UnclaimedAllowance;
+  readonly quota: NonNullable<PushAuthority["quota"]>;
+  /** Set when no push may be taken at all. */
+  readonly closedReason: string | undefined;
+}
+
+/**
+ * Under `/prs/` (grasp.md, GRASP-06): anyone may push to refs/nostr/<event id>; for an event that is known, its commit
+ * only, and only where its signer and its `clone` tag say.
+ */
+export function contributorAuthority(
+  { owner, identifier }: RepositoryName,
+  known: Iterable<KnownPullRequest>,
+  { held, unclaimed, quota, closedReason }: ContributorPushRules,
+): PushAuthority {
+  const nostrEvents = new Map<EventId, NostrRefEvent>();
+  for (const [id, heldAt] of held) nostrEvents.set(id, { known: false, heldAt });
+  for (const { event, contributor } of known) {
+    const tip = pullRequestOf(event)?.tip;
+    nostrEvents.set(event.id, {
+      known: true,
+      tip: isOid(tip) ? tip : undefined,
+      addressesThisRepository: contributor?.owner === owner && contributor.identifier === identifier,
+    });
+  }
+  return {
+    ...(closedReason === undefined ? {} : { readOnlyReason: closedReason }),
+    nostrRefsOnly: true,
+    strict: false,
+    mark: undefined,
+    candidates: [],
+    nostrEvents,
+    unclaimed,
+    quota,
   };
 }

@@ -11,6 +11,7 @@ import {
   setCatalogueRow,
   takesStates,
 } from "../catalogue/repositories.js";
+import { bookContribution, bookContributors, bookOwners } from "../catalogue/used-bytes.js";
 import { putWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
 import { type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
@@ -18,40 +19,35 @@ import type { JournalEntry, PushAuthority, PushCommand, PushOutcome } from "../g
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
 import type { EventId, RefName } from "../nostr/ids.js";
 import type { Store, Transaction } from "../store/port.js";
-import type { ArchiveBudget } from "./archive-budget.js";
-import { bookContribution } from "./contribution-quotas.js";
-import { contributorAuthority } from "./contributor-authority.js";
 import type { ContributorRules } from "./contributors.js";
-import { isStillHere, type Released } from "./finish.js";
-import { type Journal, type PushedUnder, startPartial, takeBack } from "./journal.js";
-import type { PartialClock } from "./partial-clock.js";
+import { type Journal, type PushedUnder, type RefFsync, takeBack } from "./journal.js";
+import { type PartialClock, startPartial } from "./partial-clock.js";
 import type { Placeholders } from "./placeholders.js";
-import type { PromiseKeeper } from "./promise-keeper.js";
 import { type KnownPullRequest, knownPullRequest } from "./pull-requests.js";
-import { pushAuthority } from "./push-authority.js";
+import { contributorAuthority, pushAuthority } from "./push-authority.js";
 import {
   type Account,
-  bookContributors,
-  bookOwners,
+  type ArchiveBudget,
   contributorsAccounts,
   contributorsOwnAccounts,
   ownersAccounts,
   quotaLeft,
   quotaRemarks,
 } from "./quotas.js";
+import type { Releaser } from "./release.js";
 import type { PurgatorySettings } from "./settings.js";
-import type { Settling } from "./settle.js";
+import { isStillHere, type Released } from "./store-released.js";
 
-export interface PushesParts {
+interface PushesParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly settings: () => PurgatorySettings;
   readonly diskShareUsed: () => Promise<number>;
   readonly archiveBudget: ArchiveBudget;
   readonly journal: Journal;
-  readonly keeper: PromiseKeeper;
+  readonly refFsync: RefFsync;
   readonly placeholders: Placeholders;
-  readonly settling: Settling;
+  readonly releaser: Releaser;
   readonly partials: PartialClock;
   /** GRASP-06, when it is on. */
   readonly contributors: ContributorRules | undefined;
@@ -173,14 +169,14 @@ export class Pushes {
 
   /** The refs were not written after all: the next start must not write them. Git may have written some: that is made good. */
   async abandoned(entry: JournalEntry): Promise<void> {
-    this.parts.settling.owe([entry.address]);
+    this.parts.releaser.markUnfinished([entry.address]);
     const promised = this.#promised.get(entry);
     this.#promised.delete(entry);
     if (!promised) return;
-    const { journal, keeper } = this.parts;
+    const { journal, refFsync } = this.parts;
     const back = (tx: Transaction): Promise<void> => takeBack(tx, entry.address, promised.push);
     // A store that cannot write now: it is taken back as soon as it can.
-    await journal.kept([promised.key], back).catch(() => keeper.add(entry.address, promised.key, back));
+    await journal.kept([promised.key], back).catch(() => refFsync.add(entry.address, promised.key, back));
   }
 
   /** After the refs are written, before the report is sent. The lines go to the pusher's terminal. */
@@ -188,7 +184,7 @@ export class Pushes {
     try {
       return await this.#pushed(outcome);
     } catch (error) {
-      this.parts.settling.owe([outcome.address]);
+      this.parts.releaser.markUnfinished([outcome.address]);
       throw error;
     } finally {
       // Also when it could not be ended: of a state that was pushed only in part nothing else would come back to it.
@@ -199,12 +195,12 @@ export class Pushes {
 
   async #pushed(outcome: PushOutcome): Promise<string[]> {
     const { address, decision, updates } = outcome;
-    const { store, clock, settings, keeper, placeholders, settling } = this.parts;
+    const { store, clock, settings, refFsync, placeholders, releaser } = this.parts;
     const name: RepositoryName = { owner: address.owner, identifier: address.identifier };
     for (const [entry, { key }] of this.#promised) {
       // Its own only: of another push that is being written there the promise must stay until its refs are.
       if (entry.updates !== updates) continue;
-      keeper.add(address, key);
+      refFsync.add(address, key);
       this.#promised.delete(entry);
     }
     if (outcome.placeholders.length > 0) await placeholders.makeRoom();
@@ -222,7 +218,7 @@ export class Pushes {
       if (known) await placeholders.claim(known);
     }
     const asked = [...nostrIds(updates), ...outcome.placeholders.map(({ eventId }) => eventId)];
-    const released = await settling.settle([address], "push", undefined, asked);
+    const released = await releaser.release([address], "push", undefined, asked);
     return [...(await this.#linesFor(address, released, state?.id)), ...(await this.#remarks(outcome))];
   }
 

@@ -1,21 +1,12 @@
-// How much more data a repository may take, and who a push's bytes are booked to (git-http.md, "Budgets"): the owner's
-// for branches and tags, the contributor's own and the repository's share for pull requests, so that strangers cannot
-// use up what is the owner's (threats.md row 19). Housekeeping counts anew what is on disk, so that an account shrinks.
-// Table "meta", `pull-request-bytes:<author>:<repository>`: what a contributor has there.
+// How much more data a repository may take (git-http.md, "Budgets"): each limit against what is booked to that account
+// (catalogue/used-bytes.ts).
 
+import type { Clock } from "../base/clock.js";
 import { sizeText } from "../base/text.js";
-import {
-  type CatalogueRow,
-  catalogueRow,
-  catalogueRows,
-  type RepositoryName,
-  repositoryKey,
-  setCatalogueRow,
-} from "../catalogue/repositories.js";
+import { catalogueRow, catalogueRows, type RepositoryName } from "../catalogue/repositories.js";
+import { archiveUse, contributions, contributionsUnderPrs } from "../catalogue/used-bytes.js";
 import type { Pubkey } from "../nostr/ids.js";
-import type { TableReader, Transaction } from "../store/port.js";
-import type { ArchiveBudget } from "./archive-budget.js";
-import { contributionsUnderPrs } from "./contribution-quotas.js";
+import type { TableReader } from "../store/port.js";
 import type { PurgatorySettings } from "./settings.js";
 
 export interface QuotaLeft {
@@ -39,9 +30,6 @@ type Limits = Pick<PurgatorySettings, "quotas">;
 /** A pack without objects, as git sends it for a tag on a commit that is here: it adds nothing. */
 const emptyPackBytes = 32;
 const remarkFromShare = 0.8;
-const contributorPrefix = "pull-request-bytes:";
-const contributorKey = (author: Pubkey, name: RepositoryName): string =>
-  `${contributorPrefix}${author}:${repositoryKey(name)}`;
 
 const useText = ({ whose, used, limit }: Account): string => `${whose} ${sizeText(used)} of ${sizeText(limit)}`;
 
@@ -153,54 +141,36 @@ async function contributorAccount(reader: TableReader, author: Pubkey, { quotas 
   return { whose: "your pull requests use", used, limit: quotas.pullRequestAuthorBytes, advice: deleteSome };
 }
 
-/** Only where the repository is still here: with it the data went. */
-async function* contributions(
-  reader: TableReader,
-  author: Pubkey,
-): AsyncIterable<{ readonly key: string; readonly bytes: number }> {
-  const prefix = `${contributorPrefix}${author}:`;
-  for await (const [key, bytes] of reader.rows<number>("meta", { prefix })) {
-    if ((await reader.row("catalogue", key.slice(prefix.length))) !== undefined) yield { key, bytes };
-  }
-}
-
-export function bookOwners(tx: Transaction, row: CatalogueRow, bytes: number): CatalogueRow {
-  const changed = { ...row, counters: { ...row.counters, bytes: row.counters.bytes + bytes } };
-  setCatalogueRow(tx, changed);
-  return changed;
-}
-
-/** An owner's own pull requests are his own data. */
-export async function bookContributors(
-  tx: Transaction,
-  row: CatalogueRow,
-  author: Pubkey,
-  bytes: number,
-): Promise<CatalogueRow> {
-  if (author === row.owner) return bookOwners(tx, row, bytes);
-  const { counters } = row;
-  const changed = { ...row, counters: { ...counters, pullRequestBytes: counters.pullRequestBytes + bytes } };
-  setCatalogueRow(tx, changed);
-  const key = contributorKey(author, row);
-  tx.setRow("meta", key, ((await tx.row<number>("meta", key)) ?? 0) + bytes);
-  return changed;
-}
+const countAgainMs = 60_000;
 
 /**
- * After housekeeping: what is on disk, and what of it only pull requests reach (merged ones are the owner's by now).
- * Contributors' accounts shrink in the same proportion; who freed what is not known.
+ * How much disk mirrors (GRASP-05) may still take: one budget for all of them. Their use is added up from the catalogue now
+ * and then; in between, what arrives is counted here.
  */
-export async function recount(
-  tx: Transaction,
-  row: CatalogueRow,
-  disk: { readonly bytes: number; readonly pullRequestBytes: number },
-): Promise<void> {
-  const booked = row.counters.pullRequestBytes;
-  const pullRequestBytes = Math.min(booked, disk.pullRequestBytes);
-  const bytes = Math.max(0, disk.bytes - pullRequestBytes);
-  setCatalogueRow(tx, { ...row, counters: { ...row.counters, bytes, pullRequestBytes } });
-  if (pullRequestBytes === booked) return;
-  for await (const [key, used] of tx.rows<number>("meta", { prefix: contributorPrefix })) {
-    if (key.endsWith(`:${repositoryKey(row)}`)) tx.setRow("meta", key, Math.floor((used * pullRequestBytes) / booked));
+export class ArchiveBudget {
+  #usedBytes = 0;
+  #countedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly reader: TableReader,
+    private readonly clock: Clock,
+    private readonly maxBytes: () => number,
+  ) {}
+
+  async use(): Promise<{ readonly used: number; readonly limit: number }> {
+    if (this.clock.monotonicMs() - this.#countedMs >= countAgainMs) {
+      this.#countedMs = this.clock.monotonicMs();
+      this.#usedBytes = (await archiveUse(this.reader)).bytes;
+    }
+    return { used: this.#usedBytes, limit: this.maxBytes() };
+  }
+
+  async leftBytes(): Promise<number> {
+    const { used, limit } = await this.use();
+    return Math.max(0, limit - used);
+  }
+
+  took(bytes: number): void {
+    this.#usedBytes += bytes;
   }
 }

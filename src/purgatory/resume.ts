@@ -11,19 +11,19 @@ import { GitError } from "../git/run.js";
 import { type EventId, isOid } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import type { Contributors } from "./contributors.js";
-import { isStillHere } from "./finish.js";
+import { removeRepository, wantsNoDirectory } from "./entering.js";
 import { type Journal, type PromisedRefs, takeBack } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
 import { placesOf } from "./pull-requests.js";
-import { removeRepository, wantsNoDirectory } from "./remove-repository.js";
-import type { Settling } from "./settle.js";
+import type { Releaser } from "./release.js";
+import { isStillHere } from "./store-released.js";
 
-export interface ResumeParts {
+interface ResumeParts {
   readonly store: Store;
   readonly repositories: Repositories;
   readonly journal: Journal;
   readonly placeholders: Placeholders;
-  readonly settling: Settling;
+  readonly releaser: Releaser;
   /** Set while GRASP-06 is on. */
   readonly contributors: Contributors | undefined;
   readonly claim: (id: EventId) => Promise<void>;
@@ -31,7 +31,7 @@ export interface ResumeParts {
 }
 
 export async function resume(parts: ResumeParts): Promise<void> {
-  const { store, repositories, journal, placeholders, settling, contributors } = parts;
+  const { store, repositories, journal, placeholders, releaser, contributors } = parts;
   await placeholders.open();
   // One repository that git cannot work with must not keep the server from starting.
   const unlessBroken = async (what: string, work: () => Promise<unknown>): Promise<boolean> => {
@@ -48,25 +48,25 @@ export async function resume(parts: ResumeParts): Promise<void> {
   await replayPromises(promises, store, repositories, journal, (work) => unlessBroken("keeping a promise", work));
   // Of two promises the later may have been kept and forgotten before the earlier: what governs has the last word.
   const replayed = new Set(promises.filter(({ area }) => area === "main").map(repositoryKey));
-  const unsettled: RepositoryName[] = [];
+  const unreleased: RepositoryName[] = [];
   for await (const row of catalogueRows(store)) {
     if (row.status === "waiting") await repositories.create(diskAddress(row));
     if (wantsNoDirectory(row)) await removeRepository(store, repositories, row);
-    if (row.status === "waiting" || row.status === "served" || row.status === "archived") unsettled.push(row);
+    if (row.status === "waiting" || row.status === "served" || row.status === "archived") unreleased.push(row);
     await placeholders.dropUnknown(row);
   }
   for (const id of placeholders.ids) await unlessBroken("claiming", () => parts.claim(id));
-  for (const name of unsettled) {
+  for (const name of unreleased) {
     const isWaitedFor = (await waitingHints(store, waitingKeys.repository(name), 1)).length > 0;
     if (!isWaitedFor && !replayed.has(repositoryKey(name))) continue;
-    await unlessBroken("settling at start", () => settling.settle([name], "present"));
+    await unlessBroken("settling at start", () => releaser.release([name], "present"));
   }
   if (!contributors) return;
   const waiting = new Map<string, PlacedName>();
   for await (const entry of waitingContributions(store)) {
     for (const name of placesOf(entry)) if (name.area === "prs") waiting.set(placeKey(name), name);
   }
-  for (const name of waiting.values()) await settling.settle([name], "present");
+  for (const name of waiting.values()) await releaser.release([name], "present");
   await contributors.sweep();
 }
 

@@ -8,7 +8,7 @@ import { Journal } from "../../src/purgatory/journal.js";
 import { Placeholders } from "../../src/purgatory/placeholders.js";
 import { PullRequestRefs } from "../../src/purgatory/pull-request-refs.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
-import { Settling } from "../../src/purgatory/settle.js";
+import { Releaser } from "../../src/purgatory/release.js";
 import { EngineStore } from "../../src/store/engine/engine.js";
 import { LmdbBackend } from "../../src/store/lmdb/lmdb-backend.js";
 
@@ -56,11 +56,11 @@ export const methodPoints: Readonly<Record<string, MethodPoint>> = {
   "the refs are promised, the packs are in quarantine": after(Purgatory.prototype, "journal"),
   "the packs are in place, the refs are not": after(QuarantineDirectory.prototype, "migrate"),
   "the refs are written, nothing is released": before(Purgatory.prototype, "pushed"),
-  "the release begins": before(Settling.prototype, "settleLocked"),
+  "the release begins": before(Releaser.prototype, "releaseLocked"),
   "a release promised its refs": after(Journal.prototype, "promise"),
   "the siblings have objects, not refs": after(GitRepository.prototype, "copyObjectsFrom"),
   "every repository's refs are written, no event is stored": after(PullRequestRefs.prototype, "place"),
-  "the events are stored, the refs are not shown": before(Settling.prototype, "publish"),
+  "the events are stored, the refs are not shown": before(Releaser.prototype, "publish"),
   "everything is released, the report is not sent": before(PushResponder.prototype, "end"),
   "refs are synced, their promises stand": before(Journal.prototype, "kept"),
   "unclaimed data is kept, its row is not written": before(Placeholders.prototype, "keptAside"),

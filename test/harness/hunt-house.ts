@@ -15,6 +15,7 @@ import type { LiveConfig } from "../../src/config/load.js";
 import { createLog, type Logger } from "../../src/config/logging.js";
 import { diskAddress, type PlacedName } from "../../src/git/address.js";
 import { type GitHost, openGitHost } from "../../src/git/git-host.js";
+import { keepHouse } from "../../src/git/housekeeping-scheduler.js";
 import { createGitMetrics } from "../../src/git/metrics.js";
 import type { GitRepository } from "../../src/git/repository.js";
 import type { HuntConfig } from "../../src/hunt/core/config.js";
@@ -26,11 +27,10 @@ import type { NostrEvent } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { createVerifierPool, type VerifierPool } from "../../src/nostr/verify/pool.js";
 import { RunTimeRules } from "../../src/operator/rules.js";
-import type { Expiry } from "../../src/purgatory/expiry.js";
-import type { Released } from "../../src/purgatory/finish.js";
-import { keepHouse } from "../../src/purgatory/housekeeping.js";
 import { contributorRules } from "../../src/purgatory/prs-rules.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
+import type { Released } from "../../src/purgatory/store-released.js";
+import type { Expiry } from "../../src/purgatory/sweep.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
 import { createMemoryStore } from "../../src/store/memory/create.js";
 import type { Store } from "../../src/store/port.js";
@@ -196,7 +196,12 @@ export class HuntHouse {
         askedServers: () => [],
         verified: () => undefined,
         housekeep: (address, kind, signal) =>
-          keepHouse({ store, clock, repositories: gitHost.repositories, graceDays: () => 14 }, address, kind, signal),
+          keepHouse(
+            { store, clock, repositories: gitHost.repositories, config: () => live.current },
+            address,
+            kind,
+            signal,
+          ),
         damaged: async () => undefined,
         askNow: () => false,
         relays: { status: () => [], reconnect: () => false },

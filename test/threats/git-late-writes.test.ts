@@ -1,5 +1,5 @@
 // threats.md row 51: refs that are written late, by a promise of an earlier life or by repair. The promises themselves and
-// their retries are in src/purgatory/promise-keeper.test.ts.
+// their retries are in src/purgatory/journal.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -18,9 +18,9 @@ import { Git } from "../../git/run.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Oid } from "../../nostr/ids.js";
 import { createMemoryStore } from "../../store/memory/create.js";
-import type { Released } from "../finish.js";
 import { Purgatory, type PurgatoryObserver } from "../purgatory.js";
 import { defaultPurgatorySettings, type PurgatorySettings } from "../settings.js";
+import type { Released } from "../store-released.js";
 
 export class Room {
   readonly clock = new ManualClock(startSeconds * 1000);

@@ -5,8 +5,8 @@ import { decidePush } from "../git/decide-push.js";
 import type { PushCommand } from "../git/push-types.js";
 import type { EventId, Oid, RefName } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
-import { contributorAuthority } from "./contributor-authority.js";
 import type { KnownPullRequest } from "./pull-requests.js";
+import { contributorAuthority } from "./push-authority.js";
 
 const tip = "a".repeat(40) as Oid;
 const other = "b".repeat(40) as Oid;

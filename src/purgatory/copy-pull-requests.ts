@@ -15,12 +15,12 @@ import type { GitRepository } from "../git/repository.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Store } from "../store/port.js";
+import type { RefWriter } from "./journal.js";
 import { pullRequestRef } from "./pull-requests.js";
 import { contributorsAccounts, quotaLeft } from "./quotas.js";
-import type { RefWriter } from "./ref-writer.js";
 import type { PurgatorySettings } from "./settings.js";
 
-export interface MirroringParts {
+interface PullRequestCopiesParts {
   readonly store: Store;
   readonly repositories: Repositories;
   readonly settings: () => PurgatorySettings;
@@ -35,11 +35,11 @@ interface Lacking {
 
 const maxPullRequestsLookedAt = 10_000;
 
-export class Mirroring {
-  constructor(private readonly parts: MirroringParts) {}
+export class PullRequestCopies {
+  constructor(private readonly parts: PullRequestCopiesParts) {}
 
   /** Under both locks: the commit and all it reaches, from the one to the other. */
-  async lend(name: RepositoryName, repository: GitRepository, lender: GitRepository, tip: Oid): Promise<boolean> {
+  async copyFrom(name: RepositoryName, repository: GitRepository, source: GitRepository, tip: Oid): Promise<boolean> {
     const { store, settings, problem } = this.parts;
     if ((await repository.missingObjects([tip])).size === 0) return true;
     if (quotaLeft(await contributorsAccounts(store, name, [], settings())).isUsedUp) {
@@ -47,7 +47,7 @@ export class Mirroring {
       return false;
     }
     const before = await repository.sizeBytes();
-    if (!(await repository.copyObjectsFrom(lender, [tip]))) return false;
+    if (!(await repository.copyObjectsFrom(source, [tip]))) return false;
     const copied = (await repository.sizeBytes()) - before;
     await store.transact(async (tx) => {
       const row = await catalogueRow(tx, name);
@@ -58,7 +58,7 @@ export class Mirroring {
   }
 
   /** Served pull requests for this repository that lie under `/prs/` and have no ref in it get one. */
-  async into(name: RepositoryName): Promise<void> {
+  async copyInto(name: RepositoryName): Promise<void> {
     const { store, repositories, writer } = this.parts;
     if (!isReleased(await catalogueRow(store, name))) return;
     const main = diskAddress(name);
@@ -68,13 +68,13 @@ export class Mirroring {
       if (!(await repositories.exists(prs))) continue;
       await repositories.withLocks([main, prs], async () => {
         const ref = pullRequestRef(id);
-        const lender = repositories.open(prs);
-        const tip = (await lender.refs()).refs.get(ref)?.oid;
+        const source = repositories.open(prs);
+        const tip = (await source.refs()).refs.get(ref)?.oid;
         // Deleted meanwhile: then its ref has no business here either.
         if (!tip || !(await store.has(id))) return;
         const repository = repositories.open(main);
         try {
-          if (await this.lend(name, repository, lender, tip)) await writer.write(repository, [{ ref, to: tip }]);
+          if (await this.copyFrom(name, repository, source, tip)) await writer.write(repository, [{ ref, to: tip }]);
         } finally {
           repository.publish();
         }

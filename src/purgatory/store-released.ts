@@ -10,6 +10,7 @@ import {
   withStatus,
 } from "../catalogue/repositories.js";
 import { refreshListings } from "../catalogue/trusting-repositories.js";
+import { bookOwners } from "../catalogue/used-bytes.js";
 import {
   removeWaiting,
   type WaitingEntry,
@@ -23,9 +24,8 @@ import { compareNewestFirst } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import { stateOf } from "../nostr/nip34.js";
 import type { Reader, Transaction } from "../store/port.js";
-import { endPartial } from "./journal.js";
+import { endPartial } from "./partial-clock.js";
 import type { RepositoryPlan } from "./plan.js";
-import { bookOwners } from "./quotas.js";
 
 export type Via = "push" | "hunt" | "present" | "partial";
 
@@ -41,7 +41,7 @@ export interface Released {
 const maxRelatedReleased = 200;
 
 /** Moves one entry from the waiting room to the store. */
-export async function releaseEntry(
+async function releaseEntry(
   tx: Transaction,
   entry: WaitingEntry,
   via: Via,
@@ -114,7 +114,7 @@ export async function isStillHere(reader: Reader, id: EventId): Promise<boolean>
   return (await waitingEntry(reader, id)) !== undefined || (await reader.has(id));
 }
 
-export interface Finishing {
+interface Releasable {
   /** Bytes copied into each repository from others: its owner's. */
   readonly copied: ReadonlyMap<string, number>;
   readonly plans: readonly RepositoryPlan[];
@@ -123,9 +123,9 @@ export interface Finishing {
   readonly nowSeconds: number;
 }
 
-export async function finish(
+export async function storeReleased(
   tx: Transaction,
-  { plans, pullRequests, copied, via, nowSeconds }: Finishing,
+  { plans, pullRequests, copied, via, nowSeconds }: Releasable,
 ): Promise<Released[]> {
   const released: Released[] = [];
   const later: Released[] = [];

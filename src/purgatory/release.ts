@@ -2,8 +2,8 @@
 //   1. which repositories are concerned: those asked for, and those the waiting states' authors decide in
 //   2. under the locks of all of them: plan each, copy what is missing, promise the refs (fsync), write the refs
 //   3. one transaction stores everything that was waiting for it
-//   4. in the background the refs are synced and the promises removed (promise-keeper.ts)
-// A crash between 2 and 3 leaves promises and waiting entries: the next start writes the refs again and settles to the same end.
+//   4. in the background the refs are synced and the promises removed (RefFsync in journal.ts)
+// A crash between 2 and 3 leaves promises and waiting entries: the next start writes the refs again and comes to the same end.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { releasedSiblings } from "../catalogue/maintainers.js";
@@ -21,18 +21,18 @@ import type { Repositories } from "../git/repositories.js";
 import type { GitRepository } from "../git/repository.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
-import { finish, type Released, type Via } from "./finish.js";
-import type { Mirroring } from "./mirroring.js";
+import type { PullRequestCopies } from "./copy-pull-requests.js";
+import type { RefWriter } from "./journal.js";
 import { type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
 import type { PullRequestPlan } from "./pull-requests.js";
-import type { RefWriter } from "./ref-writer.js";
+import { type Released, storeReleased, type Via } from "./store-released.js";
 
-export interface SettleParts {
+interface ReleaserParts {
   readonly store: Store;
   readonly repositories: Repositories;
   readonly writer: RefWriter;
-  readonly mirroring: Mirroring;
+  readonly copies: PullRequestCopies;
   readonly pullRequests: PullRequestRefs;
   readonly clock: Clock;
   readonly partialGraceSeconds: () => number;
@@ -46,17 +46,17 @@ export interface SettleParts {
 const maxWaitingStatesLookedAt = 200;
 const maxSiblings = 20;
 
-export class Settling {
+export class Releaser {
   /** Where a release failed half way (a full disk, a killed git): at most the repositories there are. */
   readonly #unfinished = new Map<string, PlacedName>();
 
-  constructor(private readonly parts: SettleParts) {}
+  constructor(private readonly parts: ReleaserParts) {}
 
   /**
    * Releases what can be released around these repositories; resolves when it is done and stored. `asked`: pull requests
    * that are looked at however many others wait there.
    */
-  async settle(
+  async release(
     names: readonly PlacedName[],
     via: Via,
     partial: ReadonlySet<EventId> = new Set(),
@@ -66,12 +66,12 @@ export class Settling {
     const done = new Set<string>();
     // One after the other: a pull request may name twenty repositories, whose locks are nobody's to take together.
     for (const name of names) {
-      if (!done.has(placeKey(name))) released.push(...(await this.settleAround(name, via, partial, asked, done)));
+      if (!done.has(placeKey(name))) released.push(...(await this.releaseAround(name, via, partial, asked, done)));
     }
     return released;
   }
 
-  private async settleAround(
+  private async releaseAround(
     name: PlacedName,
     via: Via,
     partial: ReadonlySet<EventId>,
@@ -87,38 +87,38 @@ export class Settling {
     const attempt = (): Promise<readonly Released[]> => {
       served = [];
       return this.parts.repositories.withLocks(addresses, async () => {
-        const settled = await this.settleLocked(concerned, via, partial, asked, served);
-        placed = settled.placed;
-        return settled.released;
+        const done = await this.releaseLocked(concerned, via, partial, asked, served);
+        placed = done.placed;
+        return done.released;
       });
     };
     try {
       // Every step may be done twice. A git process that was killed is most likely not killed again.
       const released = await attempt().catch(attempt);
-      for (const one of served) await this.parts.mirroring.into(one);
+      for (const one of served) await this.parts.copies.copyInto(one);
       await this.parts.pullRequests.spread(placed);
       return released;
     } catch (error) {
-      this.owe([name]);
+      this.markUnfinished([name]);
       throw error;
     }
   }
 
   /** Their refs are written, or may be, and the release could not be ended: what waits for it must not expire. */
-  owe(names: readonly PlacedName[]): void {
+  markUnfinished(names: readonly PlacedName[]): void {
     for (const name of names) this.#unfinished.set(placeKey(name), name);
   }
 
-  isOwed(name: PlacedName): boolean {
+  isUnfinished(name: PlacedName): boolean {
     return this.#unfinished.has(placeKey(name));
   }
 
   /** Refs may be written whose events still wait: tried again until it is done, not at the next start only. */
-  async settleUnfinished(failed: (error: unknown) => void): Promise<void> {
+  async releaseUnfinished(failed: (error: unknown) => void): Promise<void> {
     for (const [key, name] of [...this.#unfinished]) {
       this.#unfinished.delete(key);
       // One that fails again owes again, and keeps no other from being made good.
-      await this.settle([name], "present").catch(failed);
+      await this.release([name], "present").catch(failed);
     }
   }
 
@@ -154,20 +154,20 @@ export class Settling {
   }
 
   /** Never a stranger's: of members of the owner's own set, and those the state's author decides in. */
-  private async lendersTo(name: RepositoryName, author: Pubkey): Promise<GitRepository[]> {
+  private async sourcesFor(name: RepositoryName, author: Pubkey): Promise<GitRepository[]> {
     const { store, repositories } = this.parts;
     const found = new Map<string, RepositoryName>();
     for (const row of (await releasedSiblings(store, name)).slice(0, maxSiblings)) found.set(repositoryKey(row), row);
     for (const other of await this.decidesIn(author, name.identifier)) found.set(repositoryKey(other), other);
     found.delete(repositoryKey(name));
-    const lenders: GitRepository[] = [];
+    const sources: GitRepository[] = [];
     for (const other of found.values()) {
-      if (await repositories.exists(diskAddress(other))) lenders.push(this.open(other));
+      if (await repositories.exists(diskAddress(other))) sources.push(this.open(other));
     }
-    return lenders;
+    return sources;
   }
 
-  private async settleLocked(
+  private async releaseLocked(
     concerned: readonly PlacedName[],
     via: Via,
     partial: ReadonlySet<EventId>,
@@ -188,7 +188,7 @@ export class Settling {
     const entries = pullRequests.map(({ entry }) => entry);
     const isQuietEverywhere = entries.length === 0 && copied.size === 0 && plans.every(isQuiet);
     const finishing = { plans, pullRequests: entries, copied, via, nowSeconds };
-    const released = isQuietEverywhere ? [] : await store.transact((tx) => finish(tx, finishing));
+    const released = isQuietEverywhere ? [] : await store.transact((tx) => storeReleased(tx, finishing));
     served.push(...plans.filter(({ governing, row }) => governing && !isReleased(row)).map(({ name }) => name));
     // In the same turn as the commit: clients see the events and the refs they speak of at once. After a failure they
     // see neither until it is made good.
@@ -236,7 +236,7 @@ export class Settling {
         asked.set(key, known);
         return known;
       },
-      lendersTo: (name, state) => this.lendersTo(name, state.event.pubkey),
+      sourcesFor: (name, state) => this.sourcesFor(name, state.event.pubkey),
     };
   }
 

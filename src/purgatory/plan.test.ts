@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { maintainers, nameOf, startSeconds, state, World } from "../admission/testing/world.js";
 import type { Oid, RefName } from "../nostr/ids.js";
-import { alignmentOf, headOf, wantedRefs } from "./alignment.js";
+import { alignmentOf, canDecide, decidingStates, headOf, wantedRefs } from "./plan.js";
 
 const oid = (digit: string): Oid => digit.repeat(40) as Oid;
 const map = <T>(entries: Record<string, T>): Map<RefName, T> => new Map(Object.entries(entries) as [RefName, T][]);
@@ -61,4 +62,24 @@ test("threats 1: a state with one value that is no object id is not well formed"
   for (const value of ["", "-x", oid("A"), `${oid("1")}\n`, "+refs/heads/x:refs/heads/y"]) {
     assert.equal(of(ref("refs/heads/a", oid("1")), ref("refs/heads/b", value)), false, value);
   }
+});
+
+test("states of members count, served and waiting, newest first; those of strangers never", async () => {
+  const world = new World();
+  await world.host("alice", "x", [maintainers("bob")]);
+  await world.host("eve", "x", [maintainers("alice")]);
+  const served = state("alice", "x", undefined, startSeconds);
+  await world.store.put(served);
+  const waiting = state("bob", "x", undefined, startSeconds + 5);
+  const odd = state("alice", "x", [["refs/heads/main", "-x"]], startSeconds + 3);
+  for (const event of [waiting, odd, state("eve", "x", [["refs/heads/main", oid("e")]])]) await world.send(event);
+  const states = await decidingStates(world.store, nameOf("alice", "x"));
+  assert.deepEqual(
+    states.map((found) => [found.event.id, found.entry !== undefined, canDecide(found)]),
+    [
+      [waiting.id, true, true],
+      [odd.id, true, false],
+      [served.id, false, true],
+    ],
+  );
 });

@@ -1,17 +1,14 @@
-// Housekeeping in this server: settings, metrics and log lines around purgatory/upkeep.ts.
+// Housekeeping in this server: settings, metrics and log lines around git/housekeeping-scheduler.ts.
 
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
 import { repositoryAddress } from "../catalogue/repositories.js";
 import type { LiveConfig } from "../config/load.js";
 import type { Logger } from "../config/logging.js";
-import type { GitHost } from "../git/git-host.js";
 import type { Disks } from "../store/disk-space.js";
 import type { Store } from "../store/port.js";
-import type { HousekeepingReport } from "./housekeeping.js";
-import { Upkeep } from "./upkeep.js";
-
-const secondsPerDay = 86_400;
+import type { GitHost } from "./git-host.js";
+import { type HousekeepingReport, HousekeepingScheduler } from "./housekeeping-scheduler.js";
 
 export async function startHousekeeping(parts: {
   readonly live: LiveConfig;
@@ -21,20 +18,14 @@ export async function startHousekeeping(parts: {
   readonly gitHost: GitHost;
   readonly disks: Disks;
   readonly registry: Registry;
-}): Promise<Upkeep> {
+}): Promise<HousekeepingScheduler> {
   const { live, logger, clock, store, gitHost, disks, registry } = parts;
-  const metrics = createHousekeepingMetrics(registry, clock, () => upkeep.queued);
-  const upkeep = new Upkeep({
+  const metrics = createHousekeepingMetrics(registry, clock, () => scheduler.queued);
+  const scheduler = new HousekeepingScheduler({
     store,
     repositories: gitHost.repositories,
     clock,
-    graceDays: () => live.current.gitCruftGraceDays,
-    rules: () => ({
-      packsToJoin: live.current.gitRepackAfterPacks,
-      cruftSeconds: live.current.gitCruftIntervalDays * secondsPerDay,
-      cruftAfterRepacks: live.current.gitCruftAfterRepacks,
-    }),
-    quietMs: () => live.current.gitRepackQuietSecs * 1_000,
+    config: () => live.current,
     freeBytes: () => disks.gitFreeBytes,
     ran(report) {
       metrics.ran(report);
@@ -42,8 +33,8 @@ export async function startHousekeeping(parts: {
     },
     failed: (error) => logger.error({ err: error }, "housekeeping could not look at a repository"),
   });
-  await upkeep.open();
-  return upkeep;
+  await scheduler.open();
+  return scheduler;
 }
 
 function logReport(logger: Logger, report: HousekeepingReport): void {

@@ -4,9 +4,9 @@ import { keyOf } from "../admission/testing/world.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import type { GitRepository } from "../git/repository.js";
-import { PromiseKeeper } from "./promise-keeper.js";
+import { RefFsync } from "./journal.js";
 
-function keeper() {
+function refFsync() {
   const clock = new ManualClock(0);
   const gone: string[] = [];
   const faults: unknown[] = [];
@@ -27,13 +27,13 @@ function keeper() {
       gone.push(...keys);
     },
   };
-  const it = new PromiseKeeper(repositories, journal, clock, (error) => void faults.push(error));
+  const it = new RefFsync(repositories, journal, clock, (error) => void faults.push(error));
   const at = (identifier: string): RepositoryAddress => diskAddress({ owner: keyOf("ann"), identifier });
   return { it, at, clock, gone, faults, failing, store };
 }
 
 test("threat 51: one repository that cannot be synced keeps no other's promises from being kept, and is tried again", async () => {
-  const { it, at, clock, gone, faults, failing } = keeper();
+  const { it, at, clock, gone, faults, failing } = refFsync();
   failing.add("b");
   for (const name of ["a", "b", "c"]) it.add(at(name), name);
   await it.flush();
@@ -46,7 +46,7 @@ test("threat 51: one repository that cannot be synced keeps no other's promises 
 });
 
 test("threat 51: a newer promise is not forgotten before the older one of the same repository", async () => {
-  const { it, at, gone, failing } = keeper();
+  const { it, at, gone, failing } = refFsync();
   failing.add("a");
   it.add(at("a"), "old");
   await it.flush();
@@ -59,7 +59,7 @@ test("threat 51: a newer promise is not forgotten before the older one of the sa
 });
 
 test("threat 51: promises that the store could not forget are forgotten later, by themselves", async () => {
-  const { it, at, clock, gone, store } = keeper();
+  const { it, at, clock, gone, store } = refFsync();
   store.isFailing = true;
   it.add(at("a"), "a");
   await it.flush();

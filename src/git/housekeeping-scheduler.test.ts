@@ -2,13 +2,11 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import type { RepositoryName } from "../catalogue/repositories.js";
-import { newRepositoryRow, setCatalogueRow } from "../catalogue/repositories.js";
-import { diskAddress } from "../git/address.js";
+import { newRepositoryRow, type RepositoryName, setCatalogueRow } from "../catalogue/repositories.js";
 import type { Pubkey, RefName } from "../nostr/ids.js";
-import { type HousekeepingReport, housekeepingRecord } from "./housekeeping.js";
-import { Room } from "./testing/room.js";
-import { Upkeep } from "./upkeep.js";
+import { Room } from "../purgatory/testing/room.js";
+import { diskAddress } from "./address.js";
+import { type HousekeepingReport, HousekeepingScheduler, housekeepingRecord } from "./housekeeping-scheduler.js";
 
 const day = 86_400_000;
 const quietMs = 30_000;
@@ -16,19 +14,23 @@ const main = "refs/heads/main" as RefName;
 
 describe("housekeeping in the background", { timeout: 120_000 }, () => {
   let room: Room;
-  let upkeep: Upkeep;
+  let upkeep: HousekeepingScheduler;
   let ran: HousekeepingReport[];
   let count = 0;
 
   const open = async (): Promise<void> => {
     ran = [];
-    upkeep = new Upkeep({
+    upkeep = new HousekeepingScheduler({
       store: room.store,
       repositories: room.repositories,
       clock: room.clock,
-      graceDays: () => 14,
-      rules: () => ({ packsToJoin: 3, cruftSeconds: (7 * day) / 1_000, cruftAfterRepacks: 10 }),
-      quietMs: () => quietMs,
+      config: () => ({
+        gitCruftGraceDays: 14,
+        gitRepackAfterPacks: 3,
+        gitCruftIntervalDays: 7,
+        gitCruftAfterRepacks: 10,
+        gitRepackQuietSecs: quietMs / 1_000,
+      }),
       freeBytes: () => 2 ** 40,
       ran: (report) => void ran.push(report),
       failed: (error) => {

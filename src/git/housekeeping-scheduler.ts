@@ -1,26 +1,131 @@
 // Housekeeping in the background: hears which repositories changed, looks at them when they have been quiet for a
 // while, and does what is due, one at a time over all of them. What waits is one entry a repository; nothing is
 // scanned, except once after a start (what changed before it) and the records of those that must be visited weekly.
-// close() stops what runs within moments.
+// close() stops what runs within moments. What was done is remembered in table "meta",
+// `housekeeping:<area>:<owner>:<identifier>`.
 
-import { unixSeconds } from "../base/clock.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
 import { KeyedLock } from "../base/keyed-lock.js";
-import { catalogueRows } from "../catalogue/repositories.js";
-import { diskAddress, type RepositoryAddress } from "../git/address.js";
-import { garbageDue, type HousekeepingKind, type HousekeepingRules, housekeepingDue } from "../git/housekeeping.js";
+import { catalogueRow, catalogueRows, identifierKey } from "../catalogue/repositories.js";
+import { recount } from "../catalogue/used-bytes.js";
+import type { Store, TableReader } from "../store/port.js";
+import { diskAddress, type RepositoryAddress } from "./address.js";
 import {
-  forgetHousekeeping,
-  type HousekeepingParts,
-  type HousekeepingReport,
-  housekeepingRecord,
-  housekeepingRows,
-  keepHouse,
+  garbageDue,
+  type HousekeepingConfig,
+  type HousekeepingKind,
+  type HousekeepingRecord,
+  housekeepingDue,
+  newRecord,
+  type PackFacts,
+  recordAfter,
 } from "./housekeeping.js";
+import type { Repositories } from "./repositories.js";
 
-export interface UpkeepParts extends HousekeepingParts {
-  readonly rules: () => HousekeepingRules;
-  /** How long a repository is left alone after its last change. */
-  readonly quietMs: () => number;
+interface HousekeepingRow extends HousekeepingRecord {
+  readonly owner: RepositoryAddress["owner"];
+  readonly identifier: string;
+  readonly area: RepositoryAddress["area"];
+}
+
+interface HousekeepingParts {
+  readonly store: Store;
+  readonly repositories: Repositories;
+  readonly clock: Clock;
+  readonly config: () => HousekeepingConfig;
+}
+
+export interface HousekeepingReport {
+  readonly address: RepositoryAddress;
+  readonly kind: HousekeepingKind;
+  readonly result: "done" | "busy" | "interrupted" | "failed";
+  readonly seconds: number;
+  readonly before: PackFacts;
+  readonly after: PackFacts;
+  readonly error?: unknown;
+}
+
+const prefix = "housekeeping:";
+const rowKey = ({ area, owner, identifier }: RepositoryAddress): string =>
+  `${prefix}${area}:${owner}:${identifierKey(identifier)}`;
+
+export const housekeepingRecord = (
+  reader: TableReader,
+  address: RepositoryAddress,
+): Promise<HousekeepingRow | undefined> => reader.row<HousekeepingRow>("meta", rowKey(address));
+
+async function* housekeepingRows(
+  reader: TableReader,
+): AsyncIterable<{ readonly address: RepositoryAddress; readonly record: HousekeepingRow }> {
+  for await (const [, record] of reader.rows<HousekeepingRow>("meta", { prefix })) {
+    yield { address: diskAddress(record, record.area), record };
+  }
+}
+
+const forgetHousekeeping = (store: Store, address: RepositoryAddress): Promise<void> =>
+  store.transact(async (tx) => tx.deleteRow("meta", rowKey(address)));
+
+/** One repository with everything that belongs to it: git's own work, the record of it, and the owner's account, which shrinks. */
+export async function keepHouse(
+  parts: HousekeepingParts,
+  address: RepositoryAddress,
+  kind: HousekeepingKind,
+  signal?: AbortSignal,
+  insists = false,
+): Promise<HousekeepingReport> {
+  const { repositories, clock } = parts;
+  const repository = repositories.open(address);
+  const before = await repository.packFacts();
+  // Whatever ends it, a kill too: somebody comes back.
+  await remember(parts, address, (record) => ({ ...record, isUnfinished: true }));
+  const beganMs = clock.monotonicMs();
+  const options = {
+    cruft: kind === "cruft",
+    insists,
+    graceDays: parts.config().gitCruftGraceDays,
+    ...(signal ? { signal } : {}),
+  };
+  const { result, error } = await repository.housekeep(options).then(
+    (outcome) => ({ result: outcome, error: undefined }),
+    (fault: unknown) => ({ result: "failed" as const, error: fault }),
+  );
+  const seconds = (clock.monotonicMs() - beganMs) / 1_000;
+  const after = await repository.packFacts();
+  if (result !== "busy" && (await repositories.exists(address))) {
+    await remember(parts, address, (record) => recordAfter(record, kind, result, after, unixSeconds(clock)));
+    if (result === "done" && address.area === "main") await account(parts, address);
+  }
+  return { address, kind, result, seconds, before, after, ...(error === undefined ? {} : { error }) };
+}
+
+async function remember(
+  { store, clock }: HousekeepingParts,
+  address: RepositoryAddress,
+  change: (record: HousekeepingRecord) => HousekeepingRecord,
+): Promise<void> {
+  const { owner, identifier, area } = address;
+  await store.transact(async (tx) => {
+    const record = (await housekeepingRecord(tx, address)) ?? newRecord(unixSeconds(clock));
+    tx.setRow<HousekeepingRow>("meta", rowKey(address), { ...change(record), owner, identifier, area });
+  });
+}
+
+/** The disk is looked at first; if a push was booked meanwhile, what was seen is old and the next look counts. */
+async function account({ store, repositories }: HousekeepingParts, address: RepositoryAddress): Promise<void> {
+  const row = await catalogueRow(store, address);
+  if (!row) return;
+  const repository = repositories.open(address);
+  const { bytes } = await repository.packFacts();
+  const pullRequestBytes = await repository.bytesOnlyOf("refs/nostr/");
+  if (pullRequestBytes === undefined) return;
+  await store.transact(async (tx) => {
+    const now = await catalogueRow(tx, address);
+    const isAsSeen = now && JSON.stringify(now.counters) === JSON.stringify(row.counters);
+    if (isAsSeen) await recount(tx, now, { bytes, pullRequestBytes });
+  });
+}
+
+interface SchedulerParts extends HousekeepingParts {
   readonly freeBytes: () => number;
   readonly ran: (report: HousekeepingReport) => void;
   /** A full or closing store, or a bug; the look is made again at the next change. */
@@ -33,15 +138,15 @@ interface Changed {
   readonly lastMs: number;
 }
 
-/** One that never is quiet is looked at all the same. */
+/** A repository that changes constantly is still looked at after 20 quiet periods. */
 const longestWaitInQuiets = 20;
 /** After so many it goes on beside whoever works there: a stranger's pull requests must not keep it from ever ending. */
 const maxStops = 3;
 const weeklyLookMs = 3_600_000;
 const theLane = "all repositories";
 
-export class Upkeep {
-  readonly #parts: UpkeepParts;
+export class HousekeepingScheduler {
+  readonly #parts: SchedulerParts;
   readonly #changed = new Map<string, Changed>();
   /** How often it was stopped or found no room since it was last done; of those that wait for another look. */
   readonly #stopped = new Map<string, number>();
@@ -52,7 +157,7 @@ export class Upkeep {
   #working: Promise<void> = Promise.resolve();
   #isWorking = false;
 
-  constructor(parts: UpkeepParts) {
+  constructor(parts: SchedulerParts) {
     this.#parts = parts;
   }
 
@@ -108,7 +213,7 @@ export class Upkeep {
   }
 
   #ripeAtMs({ firstMs, lastMs }: Changed): number {
-    const quietMs = this.#parts.quietMs();
+    const quietMs = this.#parts.config().gitRepackQuietSecs * 1_000;
     return Math.min(lastMs + quietMs, firstMs + longestWaitInQuiets * quietMs);
   }
 
@@ -145,7 +250,7 @@ export class Upkeep {
   }
 
   async #look(address: RepositoryAddress): Promise<void> {
-    const { store, repositories, clock, rules, freeBytes } = this.#parts;
+    const { store, repositories, clock, config, freeBytes } = this.#parts;
     this.#changed.delete(address.key);
     const record = await housekeepingRecord(store, address);
     if (!(await repositories.exists(address))) {
@@ -154,7 +259,7 @@ export class Upkeep {
       return;
     }
     const facts = { ...(await repositories.open(address).packFacts()), record, freeBytes: freeBytes() };
-    const kind = housekeepingDue(facts, rules(), unixSeconds(clock));
+    const kind = housekeepingDue(facts, config(), unixSeconds(clock));
     if (!kind) return;
     const stopped = this.#stopped.get(address.key) ?? 0;
     const insists = stopped >= maxStops;
@@ -167,9 +272,9 @@ export class Upkeep {
 
   /** Garbage whose grace ends in a repository nobody touches. */
   async #weekly(): Promise<void> {
-    const { store, rules, clock } = this.#parts;
+    const { store, config, clock } = this.#parts;
     for await (const { address, record } of housekeepingRows(store)) {
-      if (garbageDue(record, record.packs, rules(), unixSeconds(clock))) this.#note(address);
+      if (garbageDue(record, record.packs, config(), unixSeconds(clock))) this.#note(address);
     }
   }
 
