@@ -3,7 +3,7 @@
 import type { NostrEvent } from "../src/nostr/event.js";
 import type { SyncConfig } from "../src/sync/core/config.js";
 import type { Command, Input, Time } from "../src/sync/core/messages.js";
-import type { CoreSnapshot } from "../src/sync/core/snapshot.js";
+import type { CoreSnapshot } from "../src/sync/core/standing.js";
 import type { ModelServer } from "./model-server.js";
 
 /** A deliberate mistake, put between the world and the core: the checks must notice it. */

@@ -1,7 +1,7 @@
 // Deliberate mistakes, each of which some property must catch. They stand between the world and the core, or change a
 // number; the product code has no switch for them.
 
-import type { RelaySnapshot } from "../src/sync/core/snapshot.js";
+import type { RelaySnapshot } from "../src/sync/core/standing.js";
 import type { Break } from "./break.js";
 
 function asIfNothingWerePromised(relay: RelaySnapshot): RelaySnapshot {

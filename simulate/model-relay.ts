@@ -4,7 +4,7 @@
 import { compareNewestFirst, type NostrEvent } from "../src/nostr/event.js";
 import { type Filter, type Matcher, matcherOf } from "../src/nostr/filter.js";
 import type { EventId } from "../src/nostr/ids.js";
-import { meaningOfNegErr } from "../src/sync/core/answers.js";
+import { meaningOfNegErr } from "../src/sync/core/closed-reasons.js";
 import type { ConnectFailure, ReconcileFailure, RelayLimits } from "../src/sync/core/messages.js";
 import { makeEvent, newPubkey } from "./events.js";
 import type { Chance } from "./random.js";

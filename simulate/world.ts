@@ -8,7 +8,7 @@ import type { EventId } from "../src/nostr/ids.js";
 import { type SyncConfig, syncConfig } from "../src/sync/core/config.js";
 import { SyncCore } from "../src/sync/core/core.js";
 import type { Command, Input, Time } from "../src/sync/core/messages.js";
-import type { CoreSnapshot } from "../src/sync/core/snapshot.js";
+import type { CoreSnapshot } from "../src/sync/core/standing.js";
 import type { Break } from "./break.js";
 import { ownHost, startWallMs } from "./events.js";
 import { KeptRows } from "./kept-rows.js";

@@ -17,7 +17,7 @@ import type { EventId } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { announcementOf } from "../nostr/nip34.js";
 import { OneOffFailure } from "../sync/conversation.js";
-import { type ListedRelay, relaysOf } from "../sync/core/relays-of.js";
+import { type ListedRelay, relaysOf } from "../sync/core/wanted.js";
 import { isRememberedBySync } from "../sync/kept-rows.js";
 import { compareOnce } from "../sync/one-off.js";
 import { ownSide, rootsOf } from "../sync/own-server.js";

@@ -4,7 +4,7 @@
 
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { Command, RelayKey } from "./core/messages.js";
-import type { CoreSnapshot, RelaySnapshot } from "./core/snapshot.js";
+import type { CoreSnapshot, RelaySnapshot } from "./core/standing.js";
 
 export interface RelayCounts {
   readonly bytesIn: number;

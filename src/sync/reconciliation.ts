@@ -6,7 +6,7 @@ import { filterJson } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
 import { NegentropyClient } from "../nostr/negentropy/reconcile.js";
 import type { NegentropyRecords } from "../nostr/negentropy/records.js";
-import { meaningOfNegErr } from "./core/answers.js";
+import { meaningOfNegErr } from "./core/closed-reasons.js";
 import type { ReconcileFailure, Sides } from "./core/messages.js";
 
 export interface OwnSide {

@@ -1,8 +1,7 @@
 // How sync is doing, relay by relay, for the status page and `holdfast status`: read only, made when asked for.
 
-import type { RelayStateName } from "./core/connection.js";
-import type { Copy } from "./core/in-step.js";
 import type { Sides } from "./core/messages.js";
+import type { Copy, RelayStateName } from "./core/standing.js";
 import type { SyncEngine } from "./engine.js";
 import type { RelayCounts, SyncMetrics } from "./metrics.js";
 

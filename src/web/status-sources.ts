@@ -6,7 +6,7 @@ import type { Hunting } from "../hunt/hunting.js";
 import { pathBelowService, type ServiceName, servicePart } from "../net/url.js";
 import type { Announcement } from "../nostr/nip34.js";
 import type { VerifiedCopies } from "../operator/verified.js";
-import { relaysOf } from "../sync/core/relays-of.js";
+import { relaysOf } from "../sync/core/wanted.js";
 import type { Syncing } from "../sync/start-syncing.js";
 import type { CopyStatus, RelayStatus } from "../sync/status.js";
 import type { PeerStatus, StatusSources } from "./status-page.js";

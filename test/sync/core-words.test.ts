@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Filter } from "../../src/nostr/filter.js";
-import { meaningOfNegErr } from "../../src/sync/core/answers.js";
+import { meaningOfNegErr } from "../../src/sync/core/closed-reasons.js";
 import { announcing, Driver, fetched, id, issue, only, subscribed } from "../../src/sync/core/testing/driver.js";
 
 const relay = "a.example";

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Registry } from "prom-client";
-import type { CoreSnapshot, RelaySnapshot } from "../../src/sync/core/snapshot.js";
+import type { CoreSnapshot, RelaySnapshot } from "../../src/sync/core/standing.js";
 import { announcing, Driver } from "../../src/sync/core/testing/driver.js";
 import { createSyncMetrics } from "../../src/sync/metrics.js";
 import type { LogLine } from "../harness/server.js";

@@ -35,8 +35,8 @@ import { announcementOf, pullRequestOf, stateOf } from "../../src/nostr/nip34.js
 import { eventNamed, keyNamed, placeNamedBy, repositoryNamedBy } from "../../src/operator/naming.js";
 import { deletionTargets } from "../../src/store/engine/deletions.js";
 import { termsOf } from "../../src/store/engine/terms.js";
-import { meaningOf, meaningOfNegErr } from "../../src/sync/core/answers.js";
-import { listedRelay } from "../../src/sync/core/relays-of.js";
+import { meaningOf, meaningOfNegErr } from "../../src/sync/core/closed-reasons.js";
+import { listedRelay } from "../../src/sync/core/wanted.js";
 import { parseRelayMessage } from "../../src/sync/relay-client.js";
 import { escapeHtml, foreign, webUrl } from "../../src/web/html.js";
 import { renderMarkdown } from "../../src/web/markdown.js";

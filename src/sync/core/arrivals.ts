@@ -1,18 +1,15 @@
-// Events that arrive (spec "What happens to an event that arrives"): what matches none of our filters is dropped, the rest
-// goes to intake like any client's event, as far as budgets have room. What intake says: verdicts.ts.
+// Events that arrive (spec "What happens to an event that arrives"): what matches none of our filters is dropped, the
+// rest goes to intake like any client's event, as far as budgets have room; when too much is on its way, the relay's
+// socket is not read. A relay's time-outs run only while we read it. What intake says: own-server.ts.
 
-import type { NostrEvent } from "../../nostr/event.js";
-import { tagValue } from "../../nostr/event.js";
+import { type NostrEvent, tagValue } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { Account, Offer } from "./budgets.js";
+import { type Step, type SyncState, tally } from "./core-state.js";
 import { authorKinds } from "./filters.js";
-import { allStatesItem, announcementsItem, repositoryItem, rootItem, stateItem } from "./items.js";
-import type { Job } from "./job.js";
-import { listen } from "./listening.js";
+import { allStatesItem, announcementsItem, type Job, repositoryItem, rootItem, stateItem } from "./job.js";
 import type { Arrival, RelayKey } from "./messages.js";
 import type { Relay } from "./relay.js";
-import type { Step, SyncState } from "./state.js";
-import { tally } from "./telling.js";
 
 const addressTag = /^[aAq]$/;
 export const idTag = /^[eEq]$/;
@@ -140,4 +137,44 @@ export function oneOfferLess(state: SyncState, relay: Relay | undefined, step: S
   relay.readingPaused = false;
   listen(state, relay, step.now.monotonicMs);
   if (relay.status === "connected") step.out.push({ type: "resumeReading", relay: relay.key, link: relay.link });
+}
+
+/** Notes whether the relay is read. To be called when that has changed. */
+export function listen(state: SyncState, relay: Relay, nowMs: number): void {
+  const isDeaf = relay.status === "connected" && (relay.readingPaused || state.readingHeld);
+  if (isDeaf) relay.deafSinceMs ??= nowMs;
+  else if (relay.deafSinceMs !== undefined) {
+    forgive(relay, relay.deafSinceMs, nowMs);
+    relay.deafSinceMs = undefined;
+  }
+}
+
+/** Nobody is read, or everybody again. */
+export function holdReading(state: SyncState, held: boolean, nowMs: number): void {
+  state.readingHeld = held;
+  for (const relay of state.relays.values()) {
+    listen(state, relay, nowMs);
+    state.touched.add(relay);
+  }
+}
+
+/** A wake-up that comes far too late: we listened to nobody since the step before. */
+export function forgiveLateness(state: SyncState, wakeMs: number, nowMs: number): void {
+  if (!state.lastStep || nowMs - wakeMs <= state.config.lateWakeMs) return;
+  for (const relay of state.relays.values()) forgive(relay, state.lastStep.monotonicMs, nowMs);
+}
+
+/** The time from `sinceMs` until now does not count for what the relay owes us. */
+function forgive(relay: Relay, sinceMs: number, nowMs: number): void {
+  const later = (atMs: number): number => atMs + Math.max(0, nowMs - Math.max(sinceMs, atMs));
+  for (const { queries } of relay.jobs) {
+    for (const query of queries) {
+      query.sentMs = later(query.sentMs);
+      query.heardMs = later(query.heardMs);
+    }
+  }
+  for (const chunk of relay.chunks) {
+    chunk.openedMs = later(chunk.openedMs);
+    if (chunk.awaitsAuth) chunk.retryAtMs += nowMs - sinceMs;
+  }
 }

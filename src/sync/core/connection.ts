@@ -1,19 +1,17 @@
 // A relay's link: when to dial, what kind of sync a new link begins with, and what its end means (spec
 // "Connections"). States shown: disconnected, connecting, syncing, live, live with failures.
 
-import { allFresh, layerOrder, nextLayer, sweepOver } from "./actions.js";
-import { giveUpTurn, nextDailyMs } from "./full-syncs.js";
-import { isInStep, noteCompared } from "./in-step.js";
-import { phaseOf, phases, slotOf, slots, type Word } from "./items.js";
-import { cancelJobs, dropJobs } from "./job-ends.js";
-import { liveIsWhole } from "./live.js";
-import { liveLost } from "./live-answers.js";
+import type { Step, SyncState } from "./core-state.js";
+import { log, tally } from "./core-state.js";
+import { cancelJobs, dropJobs } from "./history.js";
+import { allFresh, isSyncing, layerOrder, sweepOver } from "./item-state.js";
+import { phaseOf, phases, slotOf, slots, type Word } from "./job.js";
+import { liveIsWhole, liveLost } from "./live.js";
 import { reconsider } from "./live-set.js";
 import type { ConnectFailure, Time } from "./messages.js";
+import { giveUpTurn, nextDailyMs } from "./pacing.js";
 import { hasTargets, type Relay, urlOf } from "./relay.js";
-import { keep } from "./restart.js";
-import type { Step, SyncState } from "./state.js";
-import { log, tally } from "./telling.js";
+import { isInStep, keep, noteCompared } from "./standing.js";
 
 export function tryDial(state: SyncState, relay: Relay, step: Step): void {
   if (relay.status !== "disconnected" || relay.awaitsDial || relay.forgotten || !hasTargets(relay)) return;
@@ -119,9 +117,6 @@ export function syncAgain(state: SyncState, relay: Relay, step: Step): void {
   fullSync(state, relay, reason, step);
 }
 
-export const isSyncing = (relay: Relay): boolean =>
-  nextLayer(relay) !== undefined || relay.jobs.some((job) => job.kind === "batch");
-
 /** What was lost here is fetched with one full sync, when nothing was lost for a while; longer each time. */
 export function resyncLater({ config, touched }: SyncState, relay: Relay, step: Step): void {
   const waitMs = config.resyncAfterTroubleMs * 2 ** relay.resyncs;
@@ -178,14 +173,6 @@ function summarise(relay: Relay, step: Step): void {
     log(step, "warn", "peer-missing-events", relay, { count: relay.peerMissing });
   }
   relay.peerMissingTold = relay.peerMissing;
-}
-
-export type RelayStateName = "disconnected" | "connecting" | "syncing" | "live" | "live-with-failures";
-
-export function stateName(relay: Relay): RelayStateName {
-  if (relay.status !== "connected") return relay.status;
-  if (isSyncing(relay)) return "syncing";
-  return relay.failedItems > 0 ? "live-with-failures" : "live";
 }
 
 export function onConnectFailed(state: SyncState, relay: Relay, kind: ConnectFailure, step: Step): void {

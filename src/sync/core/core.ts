@@ -3,34 +3,30 @@
 // forward as far as it goes (`pump`) and knows when it wants to be looked at again. A wake-up that gets lost costs
 // nothing but time, because every input looks at what is due first.
 
-import { meaningOf, meaningOfNegErr } from "./answers.js";
-import { drop, isAskedFor, onArrival } from "./arrivals.js";
+import { drop, forgiveLateness, holdReading, isAskedFor, listen, onArrival } from "./arrivals.js";
+import { meaningOf, meaningOfNegErr } from "./closed-reasons.js";
 import type { SyncConfig } from "./config.js";
 import { earlier, noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
-import { dueMsOf } from "./deadlines.js";
-import { noteDownload, startWork } from "./history.js";
-import { addSides, type Copy, copiesOf } from "./in-step.js";
-import { expireQueries, reviveRetries, settle } from "./job-ends.js";
-import { onRelated } from "./layer-four.js";
-import { forgiveLateness, holdReading, listen } from "./listening.js";
-import { liveIsOpen, pumpLive } from "./live.js";
-import { onLiveAuth, onLiveClosed, onLiveEose, rebuildLive, reopenUnanswered } from "./live-answers.js";
+import { type Step, SyncState } from "./core-state.js";
+import { expireQueries, reviveRetries, settle, startWork } from "./history.js";
+import { liveIsOpen, onLiveAuth, onLiveClosed, onLiveEose, pumpLive, rebuildLive, reopenUnanswered } from "./live.js";
 import type { Command, Input, Random, Time } from "./messages.js";
-import { onOwnServer } from "./own-server.js";
-import { giveBackPlaces } from "./places.js";
+import { ignore, onOwnServer, onVerdict, reconnect } from "./own-server.js";
+import { noteDownload } from "./pacing.js";
 import { onQueryEose, onQueryEvent } from "./query.js";
-import { excuseSilence, onQueryClosed, resendUnanswered } from "./query-refused.js";
-import { onReconciled, onReconcileFailed, onReconcileProgress } from "./reconciling.js";
+import {
+  excuseSilence,
+  onQueryClosed,
+  onReconciled,
+  onReconcileFailed,
+  onReconcileProgress,
+  resendUnanswered,
+} from "./query-answers.js";
 import type { Relay } from "./relay.js";
-import { adopt, keep, resume } from "./restart.js";
-import { rotate } from "./rotation.js";
-import { type CoreSnapshot, snapshotOf } from "./snapshot.js";
-import { noticeGap } from "./standing-still.js";
-import { type Step, SyncState } from "./state.js";
-import { ignore, reconnect } from "./steering.js";
-import { applyWindow, followBootstrap } from "./targets.js";
-import { tidy } from "./tidying.js";
-import { onVerdict } from "./verdicts.js";
+import { onRelated, rotate } from "./rounds.js";
+import { addSides, adopt, type Copy, type CoreSnapshot, copiesOf, keep, resume, snapshotOf } from "./standing.js";
+import { applyWindow, followBootstrap, giveBackPlaces } from "./targets.js";
+import { dueMsOf, everyMinute, noticeGap } from "./time.js";
 
 type Loaded = Extract<Input, { type: "rememberedLoaded" | "naughtyLoaded" | "relaysLoaded" }>;
 type LinkInput = Extract<Input, { link: number }>;
@@ -287,7 +283,7 @@ export class SyncCore {
     }
     if (state.tidyMs <= nowMs) {
       state.tidyMs = nowMs + state.config.tidyMs;
-      tidy(state, step);
+      everyMinute(state, step);
     }
     if (state.nextDueMs > nowMs) return;
     state.nextDueMs = Number.POSITIVE_INFINITY;

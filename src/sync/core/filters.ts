@@ -1,13 +1,12 @@
-// Filters of the layers (spec "Layers and filters"). One builder serves live and history; `since` and the rest are
-// arguments.
+// Filters of the layers (spec "Layers and filters"), and how large they may be on a relay: our own limits, and what its
+// NIP-11 states. One builder serves live and history; `since` and the rest are arguments.
 
 import type { Filter } from "../../nostr/filter.js";
 import type { Pubkey } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { SyncConfig } from "./config.js";
-import { allStatesItem, type Item, indexOf, type Layer, layerOf, layers } from "./items.js";
+import { allStatesItem, type Item, indexOf, type Layer, layerOf, layers } from "./job.js";
 import type { Relay } from "./relay.js";
-import { frameBytes, overheadBytes } from "./room.js";
 import type { Wanted } from "./wanted.js";
 
 interface Bounds {
@@ -88,4 +87,52 @@ export function requestsOf(
   const requests: Filter[][] = [];
   for (let from = 0; from < filters.length; from += together) requests.push(filters.slice(from, from + together));
   return requests;
+}
+
+/** Room for one filter, its keys and the REQ around it taken off. */
+const overheadBytes = 400;
+
+export function frameBytes(config: SyncConfig, { limits }: Relay, consolidated: boolean): number {
+  if (limits.maxMessageBytes === undefined) return config.maxFrameBytes;
+  const stated = Math.max(2000, Math.floor(limits.maxMessageBytes * 0.9));
+  return consolidated ? stated : Math.min(stated, config.maxFrameBytes);
+}
+
+interface ChunkCapacity {
+  readonly values: number;
+  readonly bytes: number;
+}
+
+export interface LiveCapacity extends ChunkCapacity {
+  readonly filters: number;
+  readonly subscriptions: number;
+}
+
+/** A layer's kind is a value as well where, as here, all values of a filter are counted together. */
+const valuesStated = ({ limits: { maxFilterValues } }: Relay): number | undefined =>
+  maxFilterValues === undefined ? undefined : Math.max(1, maxFilterValues - 1);
+
+export function liveCapacity(config: SyncConfig, relay: Relay): LiveCapacity {
+  const { maxSubscriptions } = relay.limits;
+  const maxFilterValues = valuesStated(relay);
+  const most = relay.consolidated
+    ? Math.max(config.consolidatedTagsPerFilter, maxFilterValues ?? 0)
+    : config.tagsPerFilter;
+  // History and one replacement need subscriptions too.
+  const subscriptions =
+    maxSubscriptions === undefined
+      ? Number.POSITIVE_INFINITY
+      : Math.max(4, maxSubscriptions - config.maxHistorySubscriptions - 1);
+  return {
+    values: Math.max(1, Math.min(most, maxFilterValues ?? most)),
+    bytes: frameBytes(config, relay, relay.consolidated) - overheadBytes,
+    filters: Math.min(config.maxLiveFilters, subscriptions * 3),
+    subscriptions,
+  };
+}
+
+export function historyCapacity(config: SyncConfig, relay: Relay): ChunkCapacity {
+  const stated = valuesStated(relay);
+  const values = stated === undefined ? config.tagsPerFilter : Math.min(stated, config.maxHistoryTagsPerFilter);
+  return { values: Math.max(1, values), bytes: frameBytes(config, relay, false) - overheadBytes };
 }

@@ -12,7 +12,7 @@ class Health {
   firstFailureMs = 0;
   nextDialMs = 0;
   dead = false;
-  /** It gave its place to another and takes nobody's before this (places.ts). */
+  /** It gave its place to another and takes nobody's before this (targets.ts). */
   claimNotBeforeMs = 0;
   /** No new request before this (rate limit). */
   askAgainMs = 0;

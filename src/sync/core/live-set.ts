@@ -2,13 +2,12 @@
 // fill the last chunk that has room; above the budget chunks grow; when that is not enough, the least recently
 // active roots, and last repos, are left to rotating history.
 
-import { filtersPerChunk, isLong, textOf, valueBytes } from "./filters.js";
-import { type Item, indexOf, type Layer, layerOf, layers, slotOf, slots } from "./items.js";
+import type { Step, SyncState } from "./core-state.js";
+import { log } from "./core-state.js";
+import { filtersPerChunk, isLong, type LiveCapacity, liveCapacity, textOf, valueBytes } from "./filters.js";
+import { setSlot } from "./item-state.js";
+import { type Item, indexOf, type Layer, layerOf, layers, slotOf, slots } from "./job.js";
 import { Chunk, type Relay } from "./relay.js";
-import { type LiveRoom, liveRoom } from "./room.js";
-import type { Step, SyncState } from "./state.js";
-import { log } from "./telling.js";
-import { setSlot } from "./words.js";
 
 export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chunk {
   const chunk = new Chunk(relay.nextChunk++, layer, closedToNew);
@@ -28,7 +27,7 @@ export function addToChunk(state: SyncState, relay: Relay, chunk: Chunk, item: I
 const committedFilters = (relay: Relay): number =>
   relay.chunks.reduce((sum, chunk) => sum + filtersPerChunk(chunk.layer, chunk.items), 0);
 
-function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: LiveRoom): Chunk | undefined {
+function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: LiveCapacity): Chunk | undefined {
   for (let at = relay.chunks.length - 1; at >= 0; at--) {
     const chunk = relay.chunks[at]!;
     if (chunk.layer !== layer || chunk.closedToNew) continue;
@@ -39,7 +38,7 @@ function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: LiveRoom
 
 /** Two or more chunks of a layer that fit into one. */
 export function mergeable(state: SyncState, relay: Relay): Chunk[] | undefined {
-  const room = liveRoom(state.config, relay);
+  const room = liveCapacity(state.config, relay);
   if (!relay.consolidated || committedFilters(relay) * 2 <= room.filters) return undefined;
   for (const layer of [layers.roots, layers.repositories, layers.states]) {
     const group: Chunk[] = [];
@@ -101,7 +100,7 @@ interface Placing {
   readonly state: SyncState;
   readonly relay: Relay;
   readonly step: Step;
-  room: LiveRoom;
+  room: LiveCapacity;
   /** Counted once and kept: walking all chunks for each of half a million items would be quadratic. */
   committed: number;
   /** Where the last item of a layer went; undefined when no chunk of the layer has room. */
@@ -139,7 +138,7 @@ function findChunk(placing: Placing, item: Item, bytes: number): Chunk | undefin
   const needed = filtersPerChunk(layer, [item]);
   if (placing.committed + needed > placing.room.filters && !relay.consolidated) {
     relay.consolidated = true;
-    placing.room = liveRoom(state.config, relay);
+    placing.room = liveCapacity(state.config, relay);
     log(step, "info", "live-consolidated", relay, { filters: placing.committed });
     const grown = chunkFor(placing, layer, bytes);
     if (grown) return grown;
@@ -177,7 +176,7 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
     state,
     relay,
     step,
-    room: liveRoom(config, relay),
+    room: liveCapacity(config, relay),
     committed: committedFilters(relay),
     last: [],
     mayMerge: true,

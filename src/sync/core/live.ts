@@ -1,18 +1,21 @@
-// The live subscriptions of a connected relay: opens, replaces, merges and reopens chunks (spec "Layers and filters"). A replacement is opened before the old one is closed, one at a time, so that the relay never sees more
-// than three filters above the budget.
+// The live subscriptions of a connected relay (spec "Layers and filters"): opens, replaces, merges and reopens chunks,
+// and what EOSE, CLOSED, a NOTICE, an answered challenge, the end of the link and new limits mean for them. A
+// replacement is opened before the old one is closed, one at a time, so that the relay never sees more than three
+// filters above the budget. One bad value is found by halves.
 
 import type { Filter } from "../../nostr/filter.js";
-import { filterOf, requestsOf, tagsOf, valueBytes, valuesOf } from "./filters.js";
-import { phaseOf, phases, slots } from "./items.js";
-import { Sweep } from "./job.js";
+import type { Meaning } from "./closed-reasons.js";
+import { log, type Step, type SyncState } from "./core-state.js";
+import { filterOf, liveCapacity, requestsOf, tagsOf, valueBytes, valuesOf } from "./filters.js";
+import { setSlot } from "./item-state.js";
+import { indexOf, layers, phaseOf, phases, Sweep, slots } from "./job.js";
 import { addToChunk, mergeable, newChunk, placeItems } from "./live-set.js";
-import { noteRequest } from "./pace.js";
+import { noteRequest } from "./pacing.js";
+import { halves } from "./paging.js";
+import { learnLimit, learnValues } from "./query-answers.js";
 import type { Chunk, Relay } from "./relay.js";
-import { liveRoom } from "./room.js";
-import type { Step, SyncState } from "./state.js";
-import { setSlot } from "./words.js";
 
-export function closeSub(relay: Relay, sub: string): void {
+function closeSub(relay: Relay, sub: string): void {
   relay.openFilters -= relay.liveSubs.get(sub)?.filters ?? 0;
   relay.liveSubs.delete(sub);
 }
@@ -66,11 +69,11 @@ function catchUp(state: SyncState, relay: Relay, chunk: Chunk): void {
   if (items.length > 0) relay.sweeps.push(new Sweep("reconnect", since, chunk.layer, items));
 }
 
-export function removeChunk(relay: Relay, chunk: Chunk): void {
+function removeChunk(relay: Relay, chunk: Chunk): void {
   relay.chunks = relay.chunks.filter((other) => other !== chunk);
 }
 
-export function finishReplacement(relay: Relay, step: Step): void {
+function finishReplacement(relay: Relay, step: Step): void {
   const replacement = relay.replacement;
   if (!replacement) return;
   relay.replacement = undefined;
@@ -97,7 +100,7 @@ function merge(state: SyncState, relay: Relay, group: Chunk[], step: Step): void
 }
 
 /** The relay has no subscription left for it. */
-export function leaveToRotation(state: SyncState, relay: Relay, chunk: Chunk): void {
+function leaveToRotation(state: SyncState, relay: Relay, chunk: Chunk): void {
   for (const item of chunk.items) setSlot(state, relay, item, slots.rotating);
   removeChunk(relay, chunk);
 }
@@ -109,7 +112,7 @@ export const answerDueMs = (state: SyncState, { deafSinceMs }: Relay, chunk: Chu
     : Number.POSITIVE_INFINITY;
 
 /** The chunk is not open any more; what comes meanwhile is caught up when it is. */
-export function closeChunk(relay: Relay, chunk: Chunk, step: Step): void {
+function closeChunk(relay: Relay, chunk: Chunk, step: Step): void {
   if (relay.replacement?.into === chunk) finishReplacement(relay, step);
   unsubscribe(relay, chunk.subs, step);
   chunk.subs = [];
@@ -125,7 +128,7 @@ export function delay(state: SyncState, chunk: Chunk, step: Step): void {
 }
 
 /** The relay may never have taken it: asked again later. */
-export function reopenLater(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
+function reopenLater(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
   closeChunk(relay, chunk, step);
   delay(state, chunk, step);
 }
@@ -143,7 +146,7 @@ export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
     relay.chunks = relay.chunks.filter((chunk) => chunk.items.length > 0);
     placeItems(state, relay, step);
   }
-  const budget = liveRoom(config, relay);
+  const budget = liveCapacity(config, relay);
   for (const chunk of [...relay.chunks]) {
     if (chunk.subs.length > 0 || chunk.retryAtMs > nowMs) continue;
     if (chunk.awaitsAuth) {
@@ -181,3 +184,107 @@ export function liveIsOpen(relay: Relay, nowMs: number): boolean {
 /** Nothing is missed at this moment. */
 export const liveIsWhole = (relay: Relay): boolean =>
   relay.unplaced.length === 0 && relay.chunks.every((chunk) => chunk.subs.length > 0);
+
+/** A NOTICE told us to slow down, and nobody knows which request it dropped. */
+export function reopenUnanswered(state: SyncState, relay: Relay, step: Step): void {
+  for (const chunk of relay.chunks) if (chunk.unanswered.length > 0) reopenLater(state, relay, chunk, step);
+}
+
+export function onLiveEose(relay: Relay, sub: string, step: Step): void {
+  const chunk = relay.liveSubs.get(sub)?.chunk;
+  if (!chunk) return;
+  chunk.refusals = 0;
+  chunk.unanswered = chunk.unanswered.filter((other) => other !== sub);
+  if (relay.replacement?.into === chunk && chunk.unanswered.length === 0) finishReplacement(relay, step);
+}
+
+export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meaning: Meaning, step: Step): void {
+  const live = relay.liveSubs.get(sub);
+  if (!live) return;
+  const { chunk, filters } = live;
+  closeSub(relay, sub);
+  // An old subscription that was about to go.
+  if (!chunk.subs.includes(sub)) return;
+  closeChunk(relay, chunk, step);
+  if (meaning === "rate-limited") return;
+  if (meaning === "auth-required") {
+    chunk.awaitsAuth = true;
+    chunk.retryAtMs = step.now.monotonicMs + state.config.authTimeoutMs;
+    return;
+  }
+  if (meaning === "too-many-filters" && filters > 1) {
+    learnLimit(relay, { maxFilters: 1 });
+    return;
+  }
+  const canHalve = chunk.layer !== layers.announcements && (meaning === "invalid" || meaning === "too-many-values");
+  if (meaning === "too-many-values" && chunk.items.length > 1) {
+    learnValues(relay, chunk.items.length);
+    halve(state, relay, chunk, step);
+    return;
+  }
+  if (relay.liveMode === "limit-0") {
+    relay.liveMode = "since";
+    return;
+  }
+  if (canHalve) halve(state, relay, chunk, step);
+  else delay(state, chunk, step);
+}
+
+/** One bad value must not cost the others their live subscription. */
+function halve(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
+  if (chunk.items.length <= 1) {
+    for (const item of chunk.items) log(step, "warn", "value-refused", relay, { index: indexOf(item) });
+    leaveToRotation(state, relay, chunk);
+    return;
+  }
+  removeChunk(relay, chunk);
+  for (const items of halves(chunk.items)) {
+    const half = newChunk(relay, chunk.layer, true);
+    half.lostAtWallMs = chunk.lostAtWallMs;
+    for (const item of items) addToChunk(state, relay, half, item);
+  }
+}
+
+/** The challenge was answered: what was refused for it is asked again. */
+export function onLiveAuth(relay: Relay): void {
+  for (const chunk of relay.chunks) {
+    if (!chunk.awaitsAuth) continue;
+    chunk.awaitsAuth = false;
+    chunk.retryAtMs = 0;
+  }
+}
+
+/** The link is gone; which items are live together stays. */
+export function liveLost(relay: Relay): void {
+  relay.liveSubs.clear();
+  relay.openFilters = 0;
+  relay.replacement = undefined;
+  for (const chunk of relay.chunks) {
+    chunk.subs = [];
+    chunk.unanswered = [];
+    chunk.retryAtMs = 0;
+    chunk.awaitsAuth = false;
+    chunk.refusals = 0;
+    chunk.lostAtWallMs = undefined;
+  }
+}
+
+/** The relay's stated limits are smaller than what is open: everything is placed anew. */
+export function rebuildLive(state: SyncState, relay: Relay, step: Step): void {
+  const room = liveCapacity(state.config, relay);
+  const fits =
+    relay.chunks.every((chunk) => chunk.items.length <= room.values) &&
+    relay.openFilters <= room.filters &&
+    relay.liveSubs.size <= room.subscriptions;
+  if (fits) return;
+  finishReplacement(relay, step);
+  for (const chunk of relay.chunks) {
+    unsubscribe(relay, chunk.subs, step);
+    for (const item of chunk.items) {
+      setSlot(state, relay, item, slots.unplaced);
+      relay.unplaced.push(item);
+    }
+  }
+  relay.chunks = [];
+  relay.leastActive = Number.POSITIVE_INFINITY;
+}

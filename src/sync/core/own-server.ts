@@ -1,10 +1,23 @@
-// What our own server reports: the feed, purgatory, lists, and who needs an event (spec "Following our own relay").
+// What our own server tells the core: the feed, purgatory, lists, events somebody here needs (spec "Following our own
+// relay"), what intake says of an event that was offered, and the operator's commands about relays. What was refused or
+// not here before, and is worth a look now, is judged again: at once where the event is at hand, else fetched by id
+// from its relay, never more at once than the relay has room for, and not all relays together.
 
-import { addressText, type NostrEvent, parseAddress, tagValue } from "../../nostr/event.js";
-import { kinds } from "../../nostr/kinds.js";
-import type { Input } from "./messages.js";
-import { judgeAgain, listsChanged, newestGone, wantIds } from "./rejudging.js";
-import type { Step, SyncState } from "./state.js";
+import { type Address, addressText, type NostrEvent, parseAddress, tagValue } from "../../nostr/event.js";
+import type { EventId } from "../../nostr/ids.js";
+import { gitDataKinds, kinds } from "../../nostr/kinds.js";
+import { idTag, offer, oneOfferLess, roomToday } from "./arrivals.js";
+import type { Account } from "./budgets.js";
+import type { ColdId } from "./cold-ids.js";
+import { disconnect, resyncLater } from "./connection.js";
+import { log, type Step, type SyncState, tally } from "./core-state.js";
+import { makeFresh } from "./item-state.js";
+import { announcementsItem, rootItem } from "./job.js";
+import { reconsider } from "./live-set.js";
+import type { EventSource, Input, RelayKey } from "./messages.js";
+import type { Relay } from "./relay.js";
+import { byLists, isOurs, isTrouble } from "./remembered.js";
+import { followBootstrap } from "./targets.js";
 import type { Level } from "./wanted.js";
 
 type OwnInput = Extract<
@@ -73,4 +86,209 @@ function removed(state: SyncState, input: Extract<OwnInput, { type: "removed" }>
 function noteGone(state: SyncState, text: string, step: Step): void {
   const address = parseAddress(text);
   if (address) newestGone(state, address, step);
+}
+
+/** What waited for this verdict goes to intake, or is for another day, or for another repository it is about. */
+function settleBudget(state: SyncState, account: Account, isNew: boolean, step: Step): void {
+  const { budgets, relays } = state;
+  const wasOver = budgets.isOver(account);
+  const held = budgets.settle(account, isNew);
+  if (!budgets.isOver(account)) {
+    step.out.push(...held);
+    return;
+  }
+  if (!wasOver)
+    log(step, "warn", "coordinate" in account ? "repository-budget-hit" : "author-budget-hit", undefined, account);
+  for (const { relay: key, type: _type, account: _account, ...arrival } of held) {
+    oneOfferLess(state, relays.get(key), step);
+    offer(state, key, arrival, step);
+  }
+}
+
+/** Layer 1 and the state layer ask for what strangers wrote: that we refuse most of it is not the relay's fault. */
+const isExpectedRefusal = (event: NostrEvent): boolean =>
+  event.kind === kinds.announcement || event.kind === kinds.state;
+
+export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdict" }>, step: Step): void {
+  const { event, outcome, source } = input;
+  const { config } = state;
+  const relay = state.relays.get(input.relay);
+  const isNew = outcome.type === "stored" || outcome.type === "held";
+  if (isNew && relay) countNew(state, relay, step);
+  oneOfferLess(state, relay, step);
+  if (input.account) settleBudget(state, input.account, isNew, step);
+  state.remembered.note(event, outcome, input.relay, step.now, step.out);
+  if ((outcome.type === "held" || outcome.type === "waiting") && gitDataKinds.has(event.kind)) {
+    step.out.push({ type: "servedThere", relay: input.relay, id: event.id });
+  }
+  if (isNew) {
+    tally(step, "events", undefined, source);
+    if (source === "live") {
+      log(step, "debug", "live-event", relay, { id: event.id, kind: event.kind });
+      if (outcome.type === "stored" && input.isCurrent) {
+        step.out.push({ type: "observeLag", seconds: Math.max(0, step.now.wallMs / 1000 - event.created_at) });
+      }
+    }
+    if (relay && !input.layerFour) noteHistory(relay, source, step);
+    noteNew(state, relay, event, step);
+    if (outcome.type === "stored") judgeAgain(state, event, undefined, step);
+  }
+  if (!relay) return;
+  if (isTrouble(outcome)) resyncLater(state, relay, step);
+  if (isOurs(outcome)) return;
+  relay.judged += 1;
+  if (outcome.type === "refused" && !isExpectedRefusal(event)) relay.refused += 1;
+  if (relay.judged < config.refusedWindow) return;
+  const share = relay.refused / relay.judged;
+  relay.judged = 0;
+  relay.refused = 0;
+  if (share > config.refusedShare) pause(state, relay, "mostly-refused", config.refusedPauseMs, step);
+}
+
+/** For the summaries; what live should have brought is also counted as a gap. */
+function noteHistory(relay: Relay, source: EventSource, step: Step): void {
+  if (source !== "startup" && source !== "reconnect" && source !== "daily") return;
+  relay.newSince[source] += 1;
+  if (source !== "startup") tally(step, "gap_events", relay);
+}
+
+function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, step: Step): void {
+  for (const [name, value] of event.tags) {
+    const root =
+      name !== undefined && value !== undefined && idTag.test(name) ? state.wanted.rootNumber(value) : undefined;
+    if (root === undefined) continue;
+    state.wanted.noteActivity(root, Math.min(event.created_at, step.now.wallMs / 1000));
+    if (relay) reconsider(state, relay, rootItem(root));
+  }
+}
+
+function countNew(state: SyncState, relay: Relay, step: Step): void {
+  const room = roomToday(state, relay, step) - 1;
+  relay.newToday += 1;
+  relay.lastNewMs = step.now.monotonicMs;
+  if (room > 0) return;
+  pause(state, relay, "relay-budget-hit", relay.dayStartMs + state.config.dayMs - step.now.monotonicMs, step);
+}
+
+function pause(state: SyncState, relay: Relay, code: string, forMs: number, step: Step): void {
+  state.health.of(relay.key).pausedUntilMs = step.now.monotonicMs + forMs;
+  log(step, "warn", code, relay, { forMs: Math.round(forMs) });
+  disconnect(state, relay, step);
+  state.touched.add(relay);
+}
+
+/** False: there was no room for all of them. A relay that is away is asked when it is back. */
+function askFor({ config, touched }: SyncState, relay: Relay, ids: readonly EventId[]): boolean {
+  const asked = new Set(relay.direct);
+  for (const id of ids) if (asked.size < config.maxDirectIds) asked.add(id);
+  relay.direct = [...asked];
+  touched.add(relay);
+  return ids.every((id) => asked.has(id));
+}
+
+/** What does not fit comes with a full sync: it is remembered no more. */
+function fetchCold(state: SyncState, found: readonly ColdId[], step: Step): void {
+  const byRelay = new Map<Relay, EventId[]>();
+  for (const { id, relay: key } of found) {
+    const relay = state.relays.get(key);
+    if (!relay) continue;
+    const ids = byRelay.get(relay);
+    if (ids) ids.push(id);
+    else byRelay.set(relay, [id]);
+  }
+  for (const [relay, ids] of byRelay) if (!askFor(state, relay, ids)) resyncLater(state, relay, step);
+}
+
+/** Their relay is away, or followed no more: those that are there may have them too. */
+function askOthers(state: SyncState, found: readonly ColdId[]): void {
+  const isThere = (relay: Relay | undefined): boolean => relay?.status === "connected";
+  const ids = found.filter(({ relay: key }) => !isThere(state.relays.get(key))).map(({ id }) => id);
+  if (ids.length === 0) return;
+  for (const relay of state.relays.values()) {
+    if (isThere(relay) && !askFor(state, relay, ids)) relay.gaveUpIds = true;
+  }
+}
+
+/** Something is here that may make rejected events valid: hot ones are offered at once, cold ones fetched. */
+function judgeAgain(state: SyncState, event: NostrEvent, coordinate: string | undefined, step: Step): void {
+  const { remembered } = state;
+  const offered = new Set<string>();
+  for (const hot of remembered.hotFor(event, coordinate)) {
+    offered.add(hot.event.id);
+    if (remembered.cold.delete(hot.event.id)) step.out.push({ type: "forget", id: hot.event.id });
+    offer(state, hot.relay, { source: "direct", layerFour: false, event: hot.event }, step);
+  }
+  if (event.kind !== kinds.announcement) return;
+  const cold = remembered.coldFor(event, step.out).filter(({ id }) => !offered.has(id));
+  fetchCold(state, cold, step);
+  askOthers(state, cold);
+}
+
+/** The newest version at an address is gone: older ones may take its place; what it refused is forgotten. */
+function newestGone(state: SyncState, { pubkey, identifier }: Address, step: Step): void {
+  const found = state.remembered.takeIdentifier(pubkey, identifier, step.out);
+  const superseded = found.filter(({ reason }) => reason === "superseded");
+  fetchCold(state, superseded, step);
+  askOthers(state, superseded);
+}
+
+/** What the lists refused is fetched at once; announcements that a ban removed are found a little later (time.ts). */
+export function listsChanged(state: SyncState, archive: boolean, step: Step): void {
+  const { remembered } = state;
+  fetchCold(state, remembered.takeRefused(byLists, step.out), step);
+  state.listsChanged = true;
+  state.listsChangedMs = step.now.monotonicMs;
+  if (!archive) return;
+  // What did not list us may be mirrored now: announcements are asked for again, new services followed from now on.
+  remembered.takeRefused(new Set(["service-not-listed"]), step.out);
+  followBootstrap(state, step);
+  for (const relay of state.relays.values()) compareAnnouncements(state, relay);
+}
+
+function compareAnnouncements(state: SyncState, relay: Relay): void {
+  makeFresh(state, relay, announcementsItem);
+  state.touched.add(relay);
+}
+
+/** Once a minute, some relays at a time; the next round not before this one has rested. */
+export function compareAfterLists(state: SyncState, step: Step): void {
+  const { config, toCompare } = state;
+  const nowMs = step.now.monotonicMs;
+  if (state.listsChanged && toCompare.size === 0 && nowMs >= state.listsComparedMs + config.listsEveryMs) {
+    for (const relay of state.relays.values()) toCompare.add(relay);
+    state.listsChanged = false;
+    state.listsComparedMs = nowMs;
+  }
+  for (const relay of [...toCompare].slice(0, config.relaysComparedAtOnce)) {
+    toCompare.delete(relay);
+    // A full sync begun since then asks for all announcements anyway.
+    if (!relay.forgotten && relay.lastFullMs <= state.listsChangedMs) compareAnnouncements(state, relay);
+  }
+}
+
+/** Somebody here needs these events. */
+export function wantIds(state: SyncState, ids: readonly EventId[], coordinate: string): void {
+  const repo = state.wanted.repos.get(coordinate);
+  for (const relay of state.relays.values()) {
+    if (relay.bootstrap || repo?.placed.has(relay.ix)) askFor(state, relay, ids);
+  }
+}
+
+export function ignore(state: SyncState, relays: ReadonlySet<RelayKey>, step: Step): void {
+  state.ignored = relays;
+  for (const relay of state.relays.values()) {
+    if (relays.has(relay.key)) disconnect(state, relay, step);
+    state.touched.add(relay);
+  }
+}
+
+/** Forgets why it was left alone; a link that is open is made anew. */
+export function reconnect(state: SyncState, key: RelayKey, step: Step): void {
+  const relay = state.relays.get(key);
+  if (!relay || state.ignored.has(key)) return;
+  disconnect(state, relay, step);
+  state.health.forgive(key);
+  step.out.push({ type: "dropNaughty", relay: key });
+  relay.notBeforeMs = step.now.monotonicMs;
+  state.touched.add(relay);
 }

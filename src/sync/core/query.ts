@@ -1,19 +1,27 @@
-// One query of a job against the relay: negentropy and its fetches, or pages. Says what an answer means for the query;
-// what that means for the job is decided in job-ends.ts, what a refusal means in query-refused.ts.
+// One query of a job against the relay: negentropy and its fetches, or pages; and single ids that are owed. Says what
+// an answer means for the query; what that means for the job is decided in history.ts, what a refusal or a session's
+// result means in query-answers.ts.
 
 import type { NostrEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
-import { authorKinds, filterOf } from "./filters.js";
-import { type Item, indexOf, layerOf, layers } from "./items.js";
-import { type Asked, type Job, Page, type Query, type Slice } from "./job.js";
-import { onUndelivered } from "./owed.js";
-import { noteRequest } from "./pace.js";
+import { log, type Step, type SyncState, tally } from "./core-state.js";
+import { authorKinds, filterOf, historyCapacity } from "./filters.js";
+import {
+  type Asked,
+  type Item,
+  indexOf,
+  type Job,
+  layerOf,
+  layers,
+  type Owed,
+  Page,
+  type Query,
+  type Slice,
+} from "./job.js";
+import { noteRequest } from "./pacing.js";
 import { addToPage, endOfPage, isInSlice, smallestCap } from "./paging.js";
 import type { Relay } from "./relay.js";
-import { historyRoom } from "./room.js";
-import type { Step, SyncState } from "./state.js";
-import { log, tally } from "./telling.js";
 
 /** Whether the query has ended; a failed one takes its job with it. Undefined: it goes on. */
 export type QueryEnd = "ended" | { readonly failed: string } | undefined;
@@ -52,7 +60,7 @@ export function sendQuery(state: SyncState, relay: Relay, asked: Asked, step: St
   const of = { relay: relay.key, link: relay.link };
   const limit = pageLimit(state, relay);
   if (query.toFetch.length > 0) {
-    const most = Math.min(state.config.idsPerFetch, limit, historyRoom(state.config, relay).values);
+    const most = Math.min(state.config.idsPerFetch, limit, historyCapacity(state.config, relay).values);
     const ids = query.toFetch.slice(0, most);
     query.sentIds = ids;
     query.asked = new Set(ids);
@@ -142,7 +150,7 @@ function endFetch(state: SyncState, relay: Relay, job: Job, query: Query, step: 
   return undefined;
 }
 
-/** Everything it asks for has brought its share of today: the rest is for another day (tidying.ts), however much there is. */
+/** Everything it asks for has brought its share of today: the rest is for another day (time.ts), however much there is. */
 function isForAnotherDay({ budgets, wanted }: SyncState, { items }: Job): boolean {
   if (!budgets.isAnyOver) return false;
   const isOver = (item: Item): boolean => {
@@ -195,4 +203,65 @@ export function queryDeadlineMs({ config }: SyncState, { deafSinceMs }: Relay, q
     default:
       return Number.POSITIVE_INFINITY;
   }
+}
+
+/** Those to ask for now. */
+/**
+ * Single ids to fetch: those somebody here needs now, and those a relay claimed to have (negentropy) and did not
+ * deliver. Kept over failed requests and lost links, asked for again a few times, then given up. These are to be asked
+ * for now.
+ */
+export function takeOwed(relay: Relay, nowMs: number): Owed | undefined {
+  if (relay.direct.length > 0) return { ids: relay.direct.splice(0), tries: 0, promised: false, dueMs: 0 };
+  const due = relay.owed.find(({ dueMs }) => dueMs <= nowMs);
+  if (due) relay.owed = relay.owed.filter((other) => other !== due);
+  return due;
+}
+
+/** When the next are due; those that are due already wait for room, not for time. */
+export const owedDueMs = (relay: Relay, nowMs: number): number =>
+  relay.owed.reduce((due, { dueMs }) => (dueMs > nowMs ? Math.min(due, dueMs) : due), Number.POSITIVE_INFINITY);
+
+/** The relay said that it has something which did not come. */
+export const lacksPromised = ({ gaveUpIds, owed, jobs }: Relay): boolean =>
+  gaveUpIds || owed.some(({ promised }) => promised) || jobs.some((job) => job.owed?.promised);
+
+function keep(state: SyncState, relay: Relay, owed: Owed): void {
+  const kept = relay.owed.reduce((sum, { ids }) => sum + ids.length, 0);
+  const ids = owed.ids.slice(0, Math.max(0, state.config.maxDirectIds - kept));
+  if (ids.length > 0) relay.owed.push({ ...owed, ids });
+  if (ids.length < owed.ids.length) relay.gaveUpIds = true;
+}
+
+/** Asked for in vain: again after a while that grows. */
+function askAgainLater(state: SyncState, relay: Relay, { ids, tries, promised }: Owed, step: Step): void {
+  const waitMs = state.config.owedDelaysMs[tries];
+  if (waitMs !== undefined) {
+    keep(state, relay, { ids, tries: tries + 1, promised, dueMs: step.now.monotonicMs + waitMs });
+    return;
+  }
+  relay.gaveUpIds = true;
+  log(step, "warn", "ids-given-up", relay, { ids: ids.length });
+}
+
+/** The relay answered without these. */
+function onUndelivered(state: SyncState, relay: Relay, job: Job, ids: readonly EventId[], step: Step): void {
+  if (ids.length === 0 || job.owed?.promised === false) return;
+  if (!job.owed) {
+    tally(step, "undelivered_ids", relay, undefined, ids.length);
+    job.undelivered += ids.length;
+  }
+  askAgainLater(state, relay, { ids, tries: job.owed?.tries ?? 0, promised: true, dueMs: 0 }, step);
+}
+
+const idsLeft = (job: Job): EventId[] => job.queries.flatMap((query) => query.toFetch);
+
+/** Their request failed. */
+export function onOwedFailed(state: SyncState, relay: Relay, job: Job, step: Step): void {
+  if (job.owed) askAgainLater(state, relay, { ...job.owed, ids: idsLeft(job) }, step);
+}
+
+/** The link is gone: nobody was asked in vain. */
+export function putBackOwed(state: SyncState, relay: Relay, job: Job): void {
+  if (job.owed) keep(state, relay, { ...job.owed, ids: idsLeft(job), dueMs: 0 });
 }

@@ -2,8 +2,8 @@
 
 import type { RelayUrl } from "../../net/url.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
-import { type Item, type Layer, slots, type Word } from "./items.js";
 import type { Asked, Job, Owed, Related, Sweep } from "./job.js";
+import { type Item, type Layer, slots, type Word } from "./job.js";
 import type { Arrival, KeptRelay, RelayKey, RelayLimits, Sides, Time } from "./messages.js";
 
 /** The last comparison of a repository with a relay after which nothing was missing here. */
@@ -45,7 +45,7 @@ interface Replacement {
   readonly deadlineMs: number;
 }
 
-/** A round of layer 4 (layer-four.ts). It outlives links. */
+/** A round of layer 4 (rounds.ts). It outlives links. */
 export class LayerFour {
   request: number | undefined;
   requestedMs = 0;
@@ -63,7 +63,7 @@ export class LayerFour {
   ) {}
 }
 
-/** The hourly look at deletions (deletions.ts). */
+/** The hourly look at deletions (rounds.ts). */
 export class Deletions {
   /** Wall time at which the round under way began; undefined between rounds. */
   startedWallMs: number | undefined;
@@ -90,7 +90,7 @@ export interface Round {
   againMs: number;
 }
 
-/** Items without a live filter, asked for in turn (rotation.ts). */
+/** Items without a live filter, asked for in turn (rounds.ts). */
 export class Turn {
   items = 0;
   /** When the next round begins, or the one under way goes on; never while it runs. */
@@ -106,7 +106,7 @@ export class Relay {
   wssUrl: RelayUrl | undefined;
   fullRepos = 0;
   waitingRepos = 0;
-  /** Every item in targets, with its word (words.ts). */
+  /** Every item in targets, with its word (item-state.ts). */
   readonly items = new Map<Item, Word>();
   /** Per layer; entries are checked against `items` when taken. */
   fresh: Item[][] = [[], [], [], []];
@@ -125,7 +125,7 @@ export class Relay {
   limits: RelayLimits = {};
   good = false;
   goodMoment: Time | undefined;
-  /** In step when it was last looked at, and the last moment at which it was, if it is no more (in-step.ts). */
+  /** In step when it was last looked at, and the last moment at which it was, if it is no more (standing.ts). */
   inStep = false;
   lastInStep: Time | undefined;
   /** Repositories whose batches were confirmed in this round, and when each was last found to lack nothing. */
@@ -133,7 +133,7 @@ export class Relay {
   /** Those of which something did not come. */
   readonly unclean = new Set<number>();
   readonly compared = new Map<number, Compared>();
-  /** Over restarts (restart.ts): what was loaded and not decided yet, or what was saved last. */
+  /** Over restarts (standing.ts): what was loaded and not decided yet, or what was saved last. */
   kept:
     | { readonly type: "loaded"; readonly text: ""; readonly entry: KeptRelay }
     | { readonly type: "saved"; readonly text: string }
@@ -164,10 +164,10 @@ export class Relay {
   leastActive = Number.POSITIVE_INFINITY;
   liveMode: "limit-0" | "since" = "limit-0";
   replacement: Replacement | undefined;
-  // listening.ts
+  // arrivals.ts
   /** Its socket is not read since then. */
   deafSinceMs: number | undefined;
-  // rotation.ts
+  // rounds.ts
   readonly turns = { roots: new Turn(), repos: new Turn() };
   // history.ts
   jobs: Job[] = [];
@@ -176,11 +176,11 @@ export class Relay {
   retries: { readonly dueMs: number; readonly items: readonly Item[] }[] = [];
   direct: EventId[] = [];
   owed: Owed[] = [];
-  /** Since the last full sync: something is there and not here (owed.ts). */
+  /** Since the last full sync: something is there and not here (query.ts). */
   gaveUpIds = false;
   /** The pause between two jobs ends. */
   nextJobMs = 0;
-  /** Requests since the turn began (pace.ts). */
+  /** Requests since the turn began (pacing.ts). */
   turnMs = Number.NEGATIVE_INFINITY;
   askedInTurn = 0;
   layerFour: LayerFour | undefined;

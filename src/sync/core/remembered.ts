@@ -1,16 +1,15 @@
 // Rejected events that may become valid, and ids not worth fetching again (spec "What happens to an event that
-// arrives"): hot for two minutes with the event, cold for a week with the id. Decides what a verdict means for them;
-// only verified events and reasons of policy are remembered.
+// arrives"): hot for two minutes with the event, cold for a week with the id. Decides what each refusal means: whether
+// the event may become welcome, and whether it says anything about the relay. Only verified events and reasons of
+// policy are remembered.
 
-import type { NostrEvent } from "../../nostr/event.js";
-import { tagValue } from "../../nostr/event.js";
+import { type NostrEvent, tagValue } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { RefusalCode } from "../../nostr/refusals.js";
 import { type ColdId, ColdIds } from "./cold-ids.js";
 import type { SyncConfig } from "./config.js";
 import type { Command, Outcome, RelayKey, RememberedId, Time } from "./messages.js";
-import { byLists, forGood, notYet } from "./refusals.js";
 
 const isListed = (kind: number): boolean => kind === kinds.announcement || kind === kinds.state;
 const maxReferences = 50;
@@ -169,3 +168,32 @@ export class Remembered {
   }
   #tidyColdMs = 0;
 }
+
+/** What it refers to is not here yet, or not yet such that it is allowed. */
+/**
+ * What each refusal means for sync: whether the event may become welcome, and whether it says anything about the relay.
+ */
+const notYet: ReadonlySet<RefusalCode> = new Set([
+  "unrelated",
+  "no-announcement",
+  "not-a-maintainer",
+  "service-not-listed",
+]);
+export const byLists: ReadonlySet<RefusalCode> = new Set([
+  "author-blocked",
+  "repository-blocked",
+  "event-blocked",
+  "not-whitelisted",
+]);
+const forGood: ReadonlySet<RefusalCode> = new Set(["deleted", "vanished", "expired"]);
+
+/** Our own server could not take it: it is lost until it is fetched again. */
+const trouble = new Set<RefusalCode>(["disk-full", "store-failed", "shutting-down", "busy"]);
+/** Our own rules have no room for it now, or it was kept and git failed: no reason to do anything. */
+const forNow = new Set<RefusalCode>(["too-many-waiting", "waiting-room-full", "rate-limited", "too-many", "internal"]);
+
+export const isTrouble = (outcome: Outcome): boolean => outcome.type === "refused" && trouble.has(outcome.code);
+
+/** Says nothing about the event, nor about the relay that sent it. */
+export const isOurs = (outcome: Outcome): boolean =>
+  isTrouble(outcome) || (outcome.type === "refused" && forNow.has(outcome.code));

@@ -7,7 +7,7 @@ import type { EventId, Pubkey } from "../../../nostr/ids.js";
 import { type SyncConfig, syncConfig } from "../config.js";
 import { SyncCore } from "../core.js";
 import type { Command, Input, RelayLimits } from "../messages.js";
-import type { CoreSnapshot, RelaySnapshot } from "../snapshot.js";
+import type { CoreSnapshot, RelaySnapshot } from "../standing.js";
 
 export type CommandOf<Type extends Command["type"]> = Extract<Command, { type: Type }>;
 

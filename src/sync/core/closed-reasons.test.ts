@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Meaning, meaningOf, meaningOfNegErr } from "./answers.js";
+import { type Meaning, meaningOf, meaningOfNegErr } from "./closed-reasons.js";
 import type { ReconcileFailure } from "./messages.js";
 
 const words: readonly (readonly [Meaning, string])[] = [

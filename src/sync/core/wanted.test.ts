@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { relaysOf } from "./relays-of.js";
+import { relaysOf } from "./wanted.js";
 
 const npub = `npub1${"q".repeat(58)}`;
 

@@ -1,10 +1,11 @@
-// Everything the core holds between two inputs, and what one step may use. Data only.
+// Everything the core holds between two inputs, and what one step may use: the time, random numbers, and where its
+// commands, log lines and counts go. Data only.
 
 import type { Pubkey } from "../../nostr/ids.js";
 import { Budgets } from "./budgets.js";
 import type { SyncConfig } from "./config.js";
 import { HealthBook } from "./health.js";
-import type { Command, KeptRelay, Random, RelayKey, Time } from "./messages.js";
+import type { Command, CounterName, KeptRelay, Random, RelayKey, Time } from "./messages.js";
 import type { Relay } from "./relay.js";
 import { Remembered } from "./remembered.js";
 import { Wanted } from "./wanted.js";
@@ -32,18 +33,18 @@ export class SyncState {
   readonly touched = new Set<Relay>();
   readonly dialing = new Set<Relay>();
   readonly dialQueue: Relay[] = [];
-  /** Relays whose turn it is to be synced in full, and since when; those that wait for theirs (full-syncs.ts). */
+  /** Relays whose turn it is to be synced in full, and since when; those that wait for theirs (pacing.ts). */
   readonly fullSyncs = new Map<Relay, number>();
   readonly fullSyncQueue = new Set<Relay>();
   /** No relay is due before this; it may be earlier than the first that is. */
   nextDueMs = Number.POSITIVE_INFINITY;
   windowEndMs = Number.POSITIVE_INFINITY;
   tidyMs = Number.POSITIVE_INFINITY;
-  /** Intake is full: no socket is read (listening.ts). */
+  /** Intake is full: no socket is read (arrivals.ts). */
   readingHeld = false;
   /** History downloads have used up their share until then (history.ts). */
   pacedUntilMs = 0;
-  /** rejudging.ts: the lists changed since announcements were last compared because of that. */
+  /** own-server.ts: the lists changed since announcements were last compared because of that. */
   listsChanged = false;
   listsChangedMs = Number.NEGATIVE_INFINITY;
   listsComparedMs = Number.NEGATIVE_INFINITY;
@@ -82,4 +83,21 @@ export interface Step {
   readonly now: Time;
   readonly random: Random;
   readonly out: Command[];
+}
+
+type Log = Extract<Command, { type: "log" }>;
+
+export function log(
+  step: Step,
+  level: Log["level"],
+  code: string,
+  relay: Relay | undefined,
+  fields?: NonNullable<Log["fields"]>,
+): void {
+  step.out.push({ type: "log", level, code, ...(relay && { relay: relay.key }), ...(fields && { fields }) });
+}
+
+export function tally(step: Step, counter: CounterName, relay: Relay | undefined, label?: string, by?: number): void {
+  const of = { ...(relay && { relay: relay.key }), ...(label !== undefined && { label }) };
+  step.out.push({ type: "count", counter, ...of, ...(by !== undefined && { by }) });
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { syncConfig } from "./config.js";
-import { nextDailyMs } from "./full-syncs.js";
+import { nextDailyMs } from "./pacing.js";
 import { announcing, Driver, only } from "./testing/driver.js";
 
 const minute = 60_000;

@@ -3,14 +3,13 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import fc from "fast-check";
-import { nextLayer, takeAction } from "./actions.js";
 import { syncConfig } from "./config.js";
-import { phaseOf, phases } from "./items.js";
+import { type Step, SyncState } from "./core-state.js";
+import { nextLayer, setPhase, takeAction } from "./item-state.js";
+import { phaseOf, phases } from "./job.js";
 import type { Relay } from "./relay.js";
-import { type Step, SyncState } from "./state.js";
 import { applyWindow } from "./targets.js";
 import { announcing, issue } from "./testing/driver.js";
-import { setPhase } from "./words.js";
 
 const config = syncConfig({ ownServices: [], tagsPerFilter: 3 });
 const step: Step = { now: { wallMs: 0, monotonicMs: 0 }, random: () => 0.5, out: [] };

@@ -1,9 +1,9 @@
-// Full syncs, a few at a time over all relays (spec "Truth about oneself", Pacing): hundreds of relays that begin at
-// once would have us read our own store for all of them together, and let their clocks run meanwhile. Live is open
-// before and beside it. A relay that is slow gives its turn away after a while, so that nobody waits for it.
+// How much is asked in a while (spec "Truth about oneself", Pacing): full syncs a few at a time over all relays,
+// because hundreds that begin at once would have us read our own store for all of them together; requests to one relay
+// in turns; bytes of history over all relays. Live is open before and beside it.
 
+import type { Step, SyncState } from "./core-state.js";
 import type { Relay } from "./relay.js";
-import type { Step, SyncState } from "./state.js";
 
 /** Whether a batch may be sent: outside a full sync always, within one when it is this relay's turn. */
 export function hasTurn(state: SyncState, relay: Relay, step: Step): boolean {
@@ -42,6 +42,12 @@ export function passTurnsOn(state: SyncState, nowMs: number): void {
   }
 }
 
+/** The next request waits until what history brought is within its share: nobody's clock runs meanwhile. */
+export function noteDownload(state: SyncState, bytes: number, nowMs: number): void {
+  const tookMs = (bytes * 1000) / state.config.historyBytesPerSecond;
+  state.pacedUntilMs = Math.max(state.pacedUntilMs, nowMs) + tookMs;
+}
+
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
@@ -59,3 +65,17 @@ export function nextDailyMs(
   const stays = sinceQuietMs < lengthMs || movedMs < config.dailyMinMs / 4;
   return now.monotonicMs + (stays ? waitMs : movedMs);
 }
+
+/** A request goes out. */
+export function noteRequest({ config }: SyncState, relay: Relay, nowMs: number): void {
+  if (relay.isInFullSync) return;
+  if (nowMs >= relay.turnMs + config.requestTurnMs) {
+    relay.turnMs = nowMs;
+    relay.askedInTurn = 0;
+  }
+  relay.askedInTurn += 1;
+}
+
+/** When the relay may be asked again by this rule; past: now. */
+export const nextTurnMs = ({ config }: SyncState, relay: Relay): number =>
+  relay.askedInTurn < config.requestsPerTurn ? 0 : relay.turnMs + config.requestTurnMs;

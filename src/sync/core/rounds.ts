@@ -1,0 +1,263 @@
+// What is asked for again by the clock. Layer 4: what answers comments and statuses, every 23–25 h whatever links do.
+// Deletions and vanish requests (kinds 5 and 62), hourly by author. Items without a live filter, in turn: roots every 6
+// h, repos hourly.
+
+import type { Pubkey } from "../../nostr/ids.js";
+import { kinds } from "../../nostr/kinds.js";
+import type { Step, SyncState } from "./core-state.js";
+import { sweepOver, turnOf } from "./item-state.js";
+import {
+  type Item,
+  indexOf,
+  type Layer,
+  layerOf,
+  layers,
+  type Related,
+  repositoryItem,
+  Sweep,
+  slotOf,
+  slots,
+  type Word,
+} from "./job.js";
+import type { Input } from "./messages.js";
+import { LayerFour, type Relay, type Round, type Turn } from "./relay.js";
+
+const deletionKinds: readonly number[] = [kinds.deletion, kinds.vanish];
+
+/**
+ * Deletions: a deleted comment names an event that no live filter of ours asks for. At most a thousand authors a round,
+ * the next ones an hour later, each asked from where the last pass over all of them began. Answers the next group of
+ * authors; begins a round that is due, and ends one that is answered.
+ */
+function takeDeletions(state: SyncState, relay: Relay, step: Step): Related | undefined {
+  const { deletions } = relay;
+  if (deletions.startedWallMs === undefined) {
+    if (deletions.dueMs > step.now.monotonicMs || !relay.authors) return undefined;
+    beginDeletions(state, relay, step);
+  }
+  const ready = deletions.ready.shift();
+  if (!ready && !relay.jobs.some((job) => job.related?.since !== undefined)) endDeletions(state, relay, step);
+  return ready;
+}
+
+function beginDeletions(state: SyncState, relay: Relay, step: Step): void {
+  const { config, wanted } = state;
+  const { deletions } = relay;
+  deletions.startedWallMs = step.now.wallMs;
+  deletions.failed = false;
+  if (deletions.at === 0) {
+    // Owners of repositories that came since the authors were looked up belong to them.
+    const all = new Set<Pubkey>(relay.authors);
+    for (const item of relay.items.keys()) {
+      const owner = layerOf(item) === layers.repositories ? wanted.repo(indexOf(item))?.owner : undefined;
+      if (owner !== undefined) all.add(owner);
+    }
+    deletions.all = [...all];
+    deletions.passWallMs = step.now.wallMs;
+  }
+  const fromMs = (deletions.sinceWallMs ?? step.now.wallMs - config.dailyMaxMs) - config.lookbackMs;
+  const authors = deletions.all.slice(deletions.at, deletions.at + config.deletionAuthorsPerRound);
+  for (let from = 0; from < authors.length; from += config.tagsPerFilter) {
+    deletions.ready.push({
+      ids: [],
+      authors: authors.slice(from, from + config.tagsPerFilter),
+      failures: 0,
+      kinds: deletionKinds,
+      since: Math.max(0, Math.floor(fromMs / 1000)),
+    });
+  }
+}
+
+/** A round that failed is repeated an hour later; only success moves on. */
+function endDeletions({ config }: SyncState, relay: Relay, step: Step): void {
+  const { deletions } = relay;
+  deletions.startedWallMs = undefined;
+  deletions.dueMs = step.now.monotonicMs + config.deletionsMs;
+  if (deletions.failed) return;
+  deletions.at += config.deletionAuthorsPerRound;
+  if (deletions.at < deletions.all.length) return;
+  deletions.at = 0;
+  deletions.sinceWallMs = deletions.passWallMs;
+}
+
+/**
+ * Layer 4. What is left of a round goes on with the next link. The core does not know these events; the shell looks
+ * them up in the store, a hundred repositories at a time. Who wrote them is kept for the hourly look at deletions.
+ * Answers the next group to ask for; begins a round that is due.
+ */
+export function takeRelated(state: SyncState, relay: Relay, step: Step): Related | undefined {
+  const nowMs = step.now.monotonicMs;
+  if (!relay.layerFour) {
+    if (relay.fourDueMs <= nowMs) relay.layerFour = new LayerFour("everything", repositoriesOf(relay), nowMs);
+    else if (relay.deletions.dueMs <= nowMs && !relay.authors)
+      relay.layerFour = new LayerFour("authors", repositoriesOf(relay), nowMs);
+  }
+  return takeOfRound(state, relay, step) ?? takeDeletions(state, relay, step);
+}
+
+function repositoriesOf(relay: Relay): number[] {
+  const repos: number[] = [];
+  for (const item of relay.items.keys()) if (layerOf(item) === layers.repositories) repos.push(indexOf(item));
+  return repos;
+}
+
+/** Asks the store for more when nothing is ready. */
+function takeOfRound(state: SyncState, relay: Relay, step: Step): Related | undefined {
+  const four = relay.layerFour;
+  if (!four) return undefined;
+  const ready = four.ready.shift();
+  if (ready) return ready;
+  const nowMs = step.now.monotonicMs;
+  if (four.request !== undefined && nowMs - four.requestedMs < state.config.silenceMs) return undefined;
+  if (four.request === undefined && four.after === undefined) {
+    const perFilter = state.config.tagsPerFilter;
+    const coordinates: string[] = [];
+    while (coordinates.length < perFilter && four.repos.length > 0) {
+      const repo = state.wanted.repo(four.repos.pop()!);
+      if (repo && relay.items.has(repositoryItem(repo.ix))) coordinates.push(repo.coordinate);
+    }
+    if (coordinates.length === 0) {
+      // Done, unless a group is still on its way and may come back.
+      const isRunning = relay.jobs.some((job) => job.related && job.related.since === undefined);
+      if (!isRunning) endRound(state, relay, four, step);
+      return undefined;
+    }
+    four.coordinates = coordinates;
+  }
+  four.request = state.nextJob++;
+  four.requestedMs = nowMs;
+  step.out.push({
+    type: "lookUpRelated",
+    relay: relay.key,
+    request: four.request,
+    coordinates: four.coordinates,
+    ...(four.after !== undefined && { after: four.after }),
+  });
+  return undefined;
+}
+
+function endRound({ config }: SyncState, relay: Relay, four: LayerFour, step: Step): void {
+  relay.layerFour = undefined;
+  relay.authors = four.authors;
+  if (four.about === "authors") return;
+  // From its beginning: a round at a slow relay takes hours, and the next must not come later for it.
+  relay.fourDueMs = four.begunMs + config.dailyMinMs + step.random() * (config.dailyMaxMs - config.dailyMinMs);
+}
+
+export function onRelated(state: SyncState, relay: Relay, input: Extract<Input, { type: "related" }>): void {
+  const four = relay.layerFour;
+  if (four?.request !== input.request) return;
+  four.request = undefined;
+  four.after = input.after;
+  for (const author of input.authors) {
+    if (four.authors.size < state.config.maxAuthors) four.authors.add(state.sharedAuthor(author));
+  }
+  if (four.about === "authors") return;
+  const size = state.config.tagsPerFilter;
+  for (let from = 0; from < input.ids.length; from += size) {
+    four.ready.push({ ids: input.ids.slice(from, from + size), authors: [], failures: 0 });
+  }
+  for (let from = 0; from < input.authors.length; from += size) {
+    four.ready.push({ ids: [], authors: input.authors.slice(from, from + size), failures: 0 });
+  }
+}
+
+/** Back to where it was taken from: it could not be sent, or its link is gone. */
+export function putBack(relay: Relay, related: Related): void {
+  if (related.since !== undefined) relay.deletions.ready.unshift(related);
+  else relay.layerFour?.ready.unshift(related);
+}
+
+/** A few times; then it is left to the next round, which begins where this one did. */
+export function tryRelatedAgain(state: SyncState, relay: Relay, related: Related): void {
+  related.failures += 1;
+  if (related.failures <= state.config.failuresUntilNoted) putBack(relay, related);
+  else if (related.since !== undefined) relay.deletions.failed = true;
+}
+
+/** When layer 4 or the deletions want to be looked at; what is under way is looked at with every answer. */
+export function relatedDueMs({ config }: SyncState, { layerFour, deletions, fourDueMs }: Relay): number {
+  if (layerFour?.request !== undefined) return layerFour.requestedMs + config.silenceMs;
+  const isRunning = layerFour !== undefined || deletions.startedWallMs !== undefined;
+  return isRunning ? Number.POSITIVE_INFINITY : Math.min(fourDueMs, deletions.dueMs);
+}
+
+const againMs = 5 * 60 * 1000;
+const never = Number.POSITIVE_INFINITY;
+
+/**
+ * A round ends when all of it was answered; only then does the next one begin later. What failed, or was cut off with
+ * its link, is asked again from where the round began.
+ */
+export function rotate(state: SyncState, relay: Relay, step: Step): void {
+  const { rotateRootsMs, rotateReposMs } = state.config;
+  takeTurn(state, relay, relay.turns.roots, rotateRootsMs, [layers.roots], step);
+  takeTurn(state, relay, relay.turns.repos, rotateReposMs, [layers.states, layers.repositories], step);
+}
+
+function takeTurn(
+  state: SyncState,
+  relay: Relay,
+  turn: Turn,
+  everyMs: number,
+  ofLayers: readonly Layer[],
+  step: Step,
+): void {
+  if (relay.sweeps.some((sweep) => sweep.source === "rotating" && ofLayers.includes(sweep.layer))) return;
+  const { monotonicMs: nowMs } = step.now;
+  if (turn.round?.failed.length === 0) {
+    turn.sinceWallMs = Math.min(turn.round.beganWallMs, step.now.wallMs);
+    turn.dueMs = turn.round.beganMs + everyMs;
+    turn.round = undefined;
+  }
+  if (turn.round) turn.dueMs = turn.round.againMs;
+  else if (turn.items === 0) turn.dueMs = never;
+  else if (turn.dueMs === never) turn.dueMs = nowMs + everyMs;
+  if (turn.dueMs > nowMs) return;
+  // Until it has ended.
+  turn.dueMs = never;
+  if (turn.round) goOnWith(relay, turn.round, ofLayers);
+  else beginTurn(state, relay, turn, everyMs, ofLayers, step);
+}
+
+function beginTurn(
+  state: SyncState,
+  relay: Relay,
+  turn: Turn,
+  everyMs: number,
+  ofLayers: readonly Layer[],
+  step: Step,
+): void {
+  const { monotonicMs, wallMs } = step.now;
+  const fromMs = (turn.sinceWallMs === 0 ? wallMs - 2 * everyMs : turn.sinceWallMs) - state.config.lookbackMs;
+  const since = Math.floor(fromMs / 1000);
+  turn.round = { since, beganMs: monotonicMs, beganWallMs: wallMs, failed: [], againMs: 0 };
+  const isMeant = (word: Word): boolean => slotOf(word) === slots.rotating;
+  for (const layer of ofLayers) sweepOver(relay, "rotating", since, layer, isMeant);
+}
+
+function goOnWith(relay: Relay, round: Round, ofLayers: readonly Layer[]): void {
+  const failed = round.failed.splice(0);
+  for (const layer of ofLayers) {
+    const items = failed.filter((item) => layerOf(item) === layer);
+    if (items.length > 0) relay.sweeps.push(new Sweep("rotating", round.since, layer, items));
+  }
+}
+
+/** A failed part is asked for again in a while. */
+export function rotateAgainSoon(relay: Relay, sweep: Sweep, items: readonly Item[], nowMs: number): void {
+  const { round } = turnOf(relay, sweep.layer);
+  round?.failed.push(...items);
+  if (round) round.againMs = nowMs + againMs;
+}
+
+/** The link is gone, or a full sync begins: what was not answered is asked for again at once. */
+export function cutRounds(relay: Relay): void {
+  for (const { source, layer, items } of relay.sweeps) {
+    if (source === "rotating") turnOf(relay, layer).round?.failed.push(...items);
+  }
+  for (const { sweep, items } of relay.jobs) {
+    if (sweep?.source === "rotating") turnOf(relay, sweep.layer).round?.failed.push(...items);
+  }
+  for (const { round } of Object.values(relay.turns)) if (round) round.againMs = 0;
+}

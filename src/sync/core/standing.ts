@@ -1,0 +1,333 @@
+// How far we are with a relay: whether everything it has for us is here (spec "Truth about oneself"), when each
+// repository was last compared with it and nothing was missing here, what of that is kept over a restart, and the view
+// for gauges, the status page and the simulator. It must never say more than is known.
+
+import type { Step, SyncState } from "./core-state.js";
+import { textOf } from "./filters.js";
+import type { HealthStatus } from "./health.js";
+import { isSyncing, setPhase } from "./item-state.js";
+import {
+  allStatesItem,
+  type Item,
+  indexOf,
+  type Job,
+  layerOf,
+  layers,
+  phaseOf,
+  phases,
+  repositoryItem,
+  rootItem,
+  stateItem,
+} from "./job.js";
+import type { KeptRelay, NaughtyKind, RelayKey, Sides, Time } from "./messages.js";
+import { lacksPromised } from "./query.js";
+import { type Compared, type Relay, urlOf } from "./relay.js";
+import type { Repo } from "./wanted.js";
+
+/** A repository's copy at one relay. */
+export interface Copy {
+  readonly relay: RelayKey;
+  readonly url: string | undefined;
+  readonly connected: boolean;
+  /** Nothing of this repository is known to be missing here now. */
+  readonly inStep: boolean;
+  readonly compared: Compared | undefined;
+}
+
+/** Live without a gap, and nothing asked for that has not been answered and judged. */
+function isCaughtUp(relay: Relay, nowMs: number): boolean {
+  const isOverdue = Object.values(relay.turns).some((turn) => turn.round || (turn.items > 0 && turn.dueMs <= nowMs));
+  const asked = relay.jobs.length + relay.sweeps.length + relay.direct.length + relay.owed.length;
+  const inFlight = asked + relay.offersInFlight;
+  const isLive = relay.status === "connected" && relay.good && !relay.gaveUpIds;
+  return isLive && !isOverdue && inFlight + relay.held.length === 0;
+}
+
+/** A repository that has used up its day lacks what came after. */
+const isCutShort = (state: SyncState, relay: Relay): boolean =>
+  [...state.budgets.over].some((account) =>
+    [...state.wanted.reposOf(account)].some((repo) => repo.placed.has(relay.ix)),
+  );
+
+export const isInStep = (state: SyncState, relay: Relay, nowMs: number): boolean =>
+  isCaughtUp(relay, nowMs) && relay.confirmedItems === relay.items.size && !isCutShort(state, relay);
+
+const isConfirmed = (relay: Relay, item: Item): boolean => phaseOf(relay.items.get(item)) === phases.confirmed;
+
+/** A bootstrap relay that is asked for all states has no item for this repository's. */
+function isWholeAt(relay: Relay, repo: Repo): boolean {
+  if (relay.confirmedItems === relay.items.size) return true;
+  const hasState = !relay.items.has(stateItem(repo.ix)) || isConfirmed(relay, stateItem(repo.ix));
+  if (!hasState || !isConfirmed(relay, repositoryItem(repo.ix))) return false;
+  for (const root of repo.roots) if (!isConfirmed(relay, rootItem(root))) return false;
+  return true;
+}
+
+function reposOf({ wanted }: SyncState, item: Item): readonly Repo[] {
+  if (layerOf(item) === layers.roots) return wanted.reposOfRoot(indexOf(item));
+  const repo = wanted.repo(indexOf(item));
+  return repo ? [repo] : [];
+}
+
+const exclusiveOr = (a: string, b: string): string =>
+  (BigInt(`0x${a || "0"}`) ^ BigInt(`0x${b || "0"}`)).toString(16).padStart(Math.max(a.length, b.length), "0");
+
+/** What several sessions over one thing said, as one. */
+export function addSides(a: Sides | undefined, b: Sides | undefined): Sides | undefined {
+  if (!a || !b) return a ?? b;
+  const side = (name: "ours" | "theirs") => ({
+    count: a[name].count + b[name].count,
+    fingerprint: exclusiveOr(a[name].fingerprint, b[name].fingerprint),
+  });
+  return { ours: side("ours"), theirs: side("theirs"), theyLack: a.theyLack + b.theyLack };
+}
+
+/** A batch was confirmed: its repositories are looked at when the round has ended. */
+export function noteBatch(state: SyncState, relay: Relay, job: Job): void {
+  const repos = new Set<number>();
+  for (const item of job.items) {
+    for (const { ix, placed } of reposOf(state, item)) if (placed.has(relay.ix)) repos.add(ix);
+  }
+  // What the relay claims to have and does not send is missing here.
+  if (job.undelivered > 0) for (const ix of repos) relay.unclean.add(ix);
+  // Numbers of several repositories together say nothing about one.
+  const sides = repos.size === 1 && job.method === "negentropy" ? job.sides : undefined;
+  for (const ix of repos) relay.comparing.set(ix, addSides(relay.comparing.get(ix), sides));
+}
+
+/** The round has ended and what it brought is judged: which repositories lack nothing. */
+export function noteCompared(state: SyncState, relay: Relay, cleanWallMs: number): void {
+  for (const [ix, sides] of relay.comparing) {
+    const repo = state.wanted.repo(ix);
+    if (repo?.level !== "full" || !repo.placed.has(relay.ix) || state.budgets.cutsShort(repo)) continue;
+    if (isWholeAt(relay, repo) && !relay.unclean.has(ix)) relay.compared.set(ix, { cleanWallMs, sides });
+  }
+  relay.comparing.clear();
+  relay.unclean.clear();
+}
+
+export function copiesOf(state: SyncState, coordinate: string, nowMs: number): Copy[] {
+  const repo = state.wanted.repos.get(coordinate);
+  return [...(repo?.placed ?? [])].flatMap((ix) => {
+    const relay = state.byIx[ix];
+    if (!repo || !relay) return [];
+    const inStep = isCaughtUp(relay, nowMs) && isWholeAt(relay, repo) && !state.budgets.cutsShort(repo);
+    const connected = relay.status === "connected";
+    return { relay: relay.key, url: urlOf(relay), connected, inStep, compared: relay.compared.get(repo.ix) };
+  });
+}
+
+/**
+ * A restart is a reconnect (spec "Truth about oneself"): a server that was away for a few minutes asks for the last
+ * hour and not for everything, and daily rounds come daily where the server restarts every night. Only a relay that was
+ * in step, with exactly the items that are wanted now and under the same rules, is believed; every other one is met for
+ * the first time. The fingerprint is of all items, whatever their order.
+ */
+function fingerprintOf(state: SyncState, relay: Relay): string {
+  if (relay.fingerprint !== undefined) return relay.fingerprint;
+  let [a, b] = [0, 0];
+  for (const item of relay.items.keys()) {
+    const text = `${layerOf(item)} ${item === allStatesItem ? "*" : (textOf(state.wanted, item) ?? "")}`;
+    let [x, y] = [0x811c9dc5, 0x2545f491];
+    for (let at = 0; at < text.length; at++) {
+      x = Math.imul(x ^ text.charCodeAt(at), 0x01000193);
+      y = Math.imul((y << 5) ^ (y >>> 3) ^ text.charCodeAt(at), 0x5bd1e995);
+    }
+    a = (a + x) >>> 0;
+    b = (b + y) >>> 0;
+  }
+  relay.fingerprint = `${relay.items.size}-${a.toString(16)}-${b.toString(16)}`;
+  return relay.fingerprint;
+}
+
+const toWall = (dueMs: number, { now }: Step): number => Math.round(now.wallMs + (dueMs - now.monotonicMs));
+
+/** Says what is to be kept of a relay, if that has changed. */
+export function keep(state: SyncState, relay: Relay, step: Step): void {
+  if (relay.kept?.type === "loaded") return;
+  if (isInStep(state, relay, step.now.monotonicMs)) {
+    const items = `${fingerprintOf(state, relay)} ${state.config.rules}`;
+    relay.lastWhole = { wallMs: step.now.wallMs, items };
+  }
+  // What our own trouble lost, and what the relay said it has and did not send, comes with a full sync, now or after
+  // the restart.
+  if (lacksPromised(relay) || relay.resyncMs !== Number.POSITIVE_INFINITY) relay.lastWhole = undefined;
+  const entry: KeptRelay = {
+    ...(relay.fourDueMs > 0 && { fourDueWallMs: toWall(relay.fourDueMs, step) }),
+    ...(relay.nextDailyMs < Number.POSITIVE_INFINITY && { dailyDueWallMs: toWall(relay.nextDailyMs, step) }),
+    newWallMs: toWall(relay.lastNewMs, step),
+    ...(relay.lastWhole && { inStep: relay.lastWhole }),
+  };
+  const text = JSON.stringify(entry);
+  if (relay.kept?.text === text) return;
+  relay.kept = { type: "saved", text };
+  step.out.push({ type: "keepRelay", relay: relay.key, entry });
+}
+
+/** Kept clocks are in force at once; whether the relay is believed to be whole is seen when the replay has ended. */
+export function adopt(state: SyncState, relay: Relay, step: Step): void {
+  const entry = state.keptRelays.get(relay.key);
+  if (!entry || relay.status !== "disconnected") return;
+  state.keptRelays.delete(relay.key);
+  relay.kept = { type: "loaded", text: "", entry };
+  if (entry.newWallMs !== undefined)
+    relay.lastNewMs = step.now.monotonicMs - Math.max(0, step.now.wallMs - entry.newWallMs);
+  if (entry.fourDueWallMs !== undefined) relay.fourDueMs = toMonotonic(state, entry.fourDueWallMs, step);
+}
+
+/** A due time that a clock gone wrong put too far away comes as late as it may. */
+function toMonotonic({ config }: SyncState, dueWallMs: number, { now }: Step): number {
+  return now.monotonicMs + Math.min(dueWallMs - now.wallMs, config.dailyMaxMs);
+}
+
+/** Our own history has been told and applied: relays that wait for that are dialled, as known or as new. */
+export function resume(state: SyncState, step: Step): void {
+  state.resumed = true;
+  for (const relay of state.relays.values()) {
+    if (relay.kept?.type !== "loaded") continue;
+    const { inStep, dailyDueWallMs } = relay.kept.entry;
+    relay.kept = undefined;
+    state.touched.add(relay);
+    if (!inStep || dailyDueWallMs === undefined) continue;
+    if (inStep.items !== `${fingerprintOf(state, relay)} ${state.config.rules}`) continue;
+    for (const item of relay.items.keys()) setPhase(state, relay, item, phases.confirmed, 0);
+    const awayMs = step.now.wallMs - inStep.wallMs;
+    relay.goodMoment = { wallMs: inStep.wallMs, monotonicMs: step.now.monotonicMs - Math.max(0, awayMs) };
+    relay.lastInStep = relay.goodMoment;
+    // A moment in the future: the clock went back, and nobody knows what `since` would leave out.
+    if (awayMs < 0) relay.goodMoment = undefined;
+    relay.lastWhole = inStep;
+    relay.nextDailyMs = toMonotonic(state, dailyDueWallMs, step);
+  }
+  for (const relay of state.keptRelays.keys()) step.out.push({ type: "dropKept", relay });
+  state.keptRelays.clear();
+}
+
+export type RelayStateName = "disconnected" | "connecting" | "syncing" | "live" | "live-with-failures";
+
+function stateName(relay: Relay): RelayStateName {
+  if (relay.status !== "connected") return relay.status;
+  if (isSyncing(relay)) return "syncing";
+  return relay.failedItems > 0 ? "live-with-failures" : "live";
+}
+
+export interface RelaySnapshot {
+  readonly relay: RelayKey;
+  readonly url: string | undefined;
+  readonly bootstrap: boolean;
+  /** Only announcements that wait name it: who is followed for them is not for strangers to know. */
+  readonly waitingOnly: boolean;
+  readonly state: RelayStateName;
+  readonly connected: boolean;
+  readonly status: HealthStatus;
+  readonly failures: number;
+  readonly lastFailure: { readonly kind: string; readonly wallMs: number } | undefined;
+  readonly ignored: boolean;
+  /** Every wanted item confirmed, none failed, barred or overdue, and nothing in flight. */
+  readonly inStep: boolean;
+  /** Wall time at which it was last in step; undefined when it never was, or is now. */
+  readonly inStepUntilMs: number | undefined;
+  /** Since it was last in step, or since it is followed if it never was; 0 while it is. */
+  readonly outOfStepMs: number;
+  /** Repositories followed there; how many of them were ever compared clean, and when the one that waits longest was. */
+  readonly repositories: number;
+  readonly comparedRepositories: number;
+  readonly oldestComparedWallMs: number | undefined;
+  /** Monotonic time before which it is not dialled. */
+  readonly nextDialMs: number;
+  readonly items: number;
+  readonly confirmedItems: number;
+  readonly failedItems: number;
+  readonly retryingItems: number;
+  readonly barredItems: number;
+  readonly pendingBatches: number;
+  /** Monotonic time at which the oldest batch started. */
+  readonly oldestBatchMs: number | undefined;
+  readonly liveFilters: number;
+  readonly rotatingRoots: number;
+  readonly rotatingRepos: number;
+  readonly peerMissing: number;
+  readonly lastEventWallMs: number | undefined;
+  readonly offersInFlight: number;
+  readonly historySubscriptions: number;
+}
+
+export interface CoreSnapshot {
+  readonly relays: readonly RelaySnapshot[];
+  readonly connected: number;
+  readonly dead: number;
+  readonly naughty: Readonly<Record<NaughtyKind, number>>;
+  readonly hot: number;
+  readonly cold: number;
+  readonly repos: number;
+  readonly roots: number;
+  /** Places in tables, free ones included: what memory follows. */
+  readonly tables: { readonly repos: number; readonly roots: number; readonly early: number };
+  readonly unplaced: number;
+  readonly waitingOnlyRelays: number;
+}
+
+function oldestOf({ compared }: Relay): number | undefined {
+  let oldest: number | undefined;
+  for (const { cleanWallMs } of compared.values()) oldest = Math.min(oldest ?? cleanWallMs, cleanWallMs);
+  return oldest;
+}
+
+export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
+  const relays: RelaySnapshot[] = [];
+  for (const relay of state.relays.values()) {
+    const connected = relay.status === "connected";
+    const linkMs = connected ? now.monotonicMs - relay.connectedMs : undefined;
+    const inStep = isInStep(state, relay, now.monotonicMs);
+    // An event on its way is noticed here before the relay is looked at again.
+    const lastInStep = relay.inStep ? now : relay.lastInStep;
+    const batches = relay.jobs.filter((job) => job.kind === "batch");
+    relays.push({
+      relay: relay.key,
+      url: urlOf(relay),
+      bootstrap: relay.bootstrap,
+      waitingOnly: !relay.bootstrap && relay.fullRepos === 0,
+      state: stateName(relay),
+      connected,
+      status: state.health.status(relay.key, now, linkMs),
+      // A link that has lasted says more than what was before it.
+      failures: (linkMs ?? 0) >= state.config.steadyLinkMs ? 0 : state.health.of(relay.key).failures,
+      lastFailure: state.health.of(relay.key).lastFailure,
+      ignored: state.ignored.has(relay.key),
+      inStep,
+      inStepUntilMs: inStep ? undefined : lastInStep?.wallMs,
+      outOfStepMs: inStep ? 0 : Math.max(0, now.monotonicMs - (lastInStep?.monotonicMs ?? relay.followedMs)),
+      repositories: relay.fullRepos,
+      comparedRepositories: relay.compared.size,
+      oldestComparedWallMs: oldestOf(relay),
+      nextDialMs: Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, now)),
+      items: relay.items.size,
+      confirmedItems: relay.confirmedItems,
+      failedItems: relay.failedItems,
+      retryingItems: relay.retries.reduce((sum, retry) => sum + retry.items.length, 0),
+      barredItems: relay.barredItems,
+      pendingBatches: batches.length,
+      oldestBatchMs: batches.length > 0 ? Math.min(...batches.map((job) => job.startedMs)) : undefined,
+      liveFilters: relay.openFilters,
+      rotatingRoots: relay.turns.roots.items,
+      rotatingRepos: relay.turns.repos.items,
+      peerMissing: relay.peerMissing,
+      lastEventWallMs: relay.lastEventWallMs,
+      offersInFlight: relay.offersInFlight,
+      historySubscriptions: relay.bySub.size,
+    });
+  }
+  return {
+    relays,
+    connected: relays.filter((relay) => relay.connected).length,
+    dead: relays.filter((relay) => relay.status === 3).length,
+    naughty: state.health.naughty(now),
+    hot: state.remembered.hotSize,
+    cold: state.remembered.cold.size,
+    repos: state.wanted.repos.size,
+    roots: state.wanted.rootCount,
+    tables: state.wanted.tableSizes,
+    unplaced: state.unplaced.size,
+    waitingOnlyRelays: state.waitingOnlyRelays,
+  };
+}
