@@ -112,6 +112,10 @@ describe("Dockerfile", () => {
     }
   });
 
+  test("the image gets the style sheets and scripts that pages name, where the program reads them", () => {
+    assert.ok(copies(last).some(({ from, to }) => from.join() === "src/web/assets" && to === "./src/web/assets"));
+  });
+
   test("the files the image gets are enough to run the program, without building anything", () => {
     const app = join(folder, "app");
     for (const { from, to } of copies(last)) {

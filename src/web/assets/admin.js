@@ -1,7 +1,4 @@
-// What the admin pages do beyond forms: signing in with a browser extension (NIP-07) and the log as it is written.
-// Served as a file (assets.ts). What the server sends is put into the page as text only.
-
-export const adminScript = `"use strict";
+"use strict";
 (() => {
   const login = document.getElementById("nip07");
   if (login) {
@@ -61,4 +58,3 @@ export const adminScript = `"use strict";
     };
   }
 })();
-`;

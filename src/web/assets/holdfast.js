@@ -1,8 +1,4 @@
-// What pages do beyond showing text, for readers whose browser runs script; every page is complete without it:
-// times in words, buttons that copy, and fresh content when the relay tells of something new. The fresh content is
-// the same page asked for again, so the server's escaping is the only one there is. Served as a file (assets.ts).
-
-export const script = `"use strict";
+"use strict";
 (() => {
   const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
   const steps = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60]];
@@ -80,4 +76,3 @@ export const script = `"use strict";
   if (listenFor) listen(Object.assign(JSON.parse(listenFor), { since: Math.floor(Date.now() / 1000) }), base);
   if (everySeconds) setInterval(() => document.hidden || refresh(), Number(everySeconds) * 1000);
 })();
-`;
