@@ -1,5 +1,9 @@
-// The fault harness. Exit 1 when a promise was broken.
+// The fault harness: the tests that kill a server at named points, with every point, then rounds of faults under load.
+// Exit 1 when a promise was broken.
 
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { argumentsOf, calledWrongly, wholeNumber } from "../../src/base/testing/program.js";
 import { Random } from "../../src/store/testing/random.js";
 import { faultPlan } from "./faults.js";
@@ -8,7 +12,7 @@ import type { Fault } from "./scene.js";
 
 const usage = `npm run faults -- --rounds N      so many rounds (200), each with a fault; exit 1 when a promise was broken
                   --seed N        repeats the rounds of a run
-                  --only WORD     only faults whose name contains it
+                  --only WORD     only faults whose name contains it, and no kills at every named point first
                   --json          the results as JSON, at the end`;
 
 const { values } = argumentsOf(usage, {
@@ -58,16 +62,31 @@ function tableOf(results: readonly RoundResult[]): Line[] {
   return [...lines.values()].sort((a, b) => a.fault.localeCompare(b.fault));
 }
 
+const killTests = ["faults/kill", "faults/harness", "store/kill", "stories/housekeeping", "stories/prs-restart"];
+
+/** Their report goes to stderr: stdout is the rounds'. */
+async function areKillTestsGreen(): Promise<boolean> {
+  const files = killTests.map((name) => fileURLToPath(new URL(`../${name}.test.js`, import.meta.url)));
+  const child = spawn(process.execPath, ["--enable-source-maps", "--test", "--test-concurrency=1", ...files], {
+    env: { ...process.env, HOLDFAST_FAULTS: "all" },
+    stdio: ["ignore", 2, 2],
+  });
+  const [code] = (await once(child, "exit")) as [number | null];
+  return code === 0;
+}
+
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 // Says so before anything is started when there is no such fault.
 planned().next();
-if (!values.json) out(`seed ${seed}, ${rounds} rounds`);
+const killsAtPoints = values.only !== "" ? "not run" : (await areKillTestsGreen()) ? "ok" : "failed";
+if (!values.json) out(`kills at every named point: ${killsAtPoints}\nseed ${seed}, ${rounds} rounds`);
 const begunMs = performance.now();
 const results = await runRounds({ seed, rounds, plan: planned(), ...(values.json ? {} : { onRound: progress }) });
 const seconds = Math.round((performance.now() - begunMs) / 100) / 10;
 const violations = results.reduce((sum, result) => sum + result.violations.length, 0);
 const table = tableOf(results);
-if (values.json) out(JSON.stringify({ seed, rounds: results.length, seconds, violations, table, results }, null, 2));
+const shown = { killsAtPoints, seed, rounds: results.length, seconds, violations, table, results };
+if (values.json) out(JSON.stringify(shown, null, 2));
 else {
   out(`\n${"rounds".padStart(6)} ${"struck".padStart(6)} ${"broken".padStart(6)}  fault`);
   for (const line of table) {
@@ -77,4 +96,4 @@ else {
   }
   out(`${results.length} rounds in ${seconds} s, ${violations} violations, seed ${seed}`);
 }
-process.exitCode = violations > 0 ? 1 : 0;
+process.exitCode = violations > 0 || killsAtPoints === "failed" ? 1 : 0;

@@ -17,9 +17,10 @@ import { openLmdbStore } from "../../src/store/lmdb/open.js";
 import type { Store } from "../../src/store/port.js";
 import { pubkeyOf } from "../../src/store/testing/events.js";
 import { Random } from "../../src/store/testing/random.js";
+import { isEveryFault } from "../faults/every-fault.js";
 
 const program = fileURLToPath(new URL("./ingest.js", import.meta.url));
-const rounds = Number(process.env.HOLDFAST_KILL_ROUNDS ?? 100);
+const rounds = Number(process.env.HOLDFAST_KILL_ROUNDS ?? (isEveryFault ? 100 : 10));
 const seed = Number(process.env.HOLDFAST_KILL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 async function ingestUntilKilled(folder: string, round: number, random: Random): Promise<EventId[]> {

@@ -10,12 +10,13 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
 import { askServer } from "../../src/operator/socket.js";
+import { isEveryFault } from "../faults/every-fault.js";
 import { runProgram } from "../harness/git-server.js";
 import { Person } from "../harness/grasp-people.js";
 import { Story, stateEvent, type WorkingCopy } from "../harness/grasp-story.js";
 import { type ChildServer, newFolder, removeFolder, startChild, until } from "../harness/server.js";
 
-const pushes = 50;
+const pushes = 20;
 const patienceMs = 120_000;
 
 const packFiles = (directory: string): string[] => readdirSync(join(directory, "objects/pack"));
@@ -229,7 +230,7 @@ it("a clone that has begun gets everything although its packs are replaced meanw
   }
 });
 
-const rounds = Number(process.env.HOUSEKEEPING_KILLS ?? 2);
+const rounds = Number(process.env.HOUSEKEEPING_KILLS ?? (isEveryFault ? 5 : 1));
 
 it(`kill -9 of everything in the middle leaves a good repository, ${rounds} times`, { timeout: 300_000 }, async () => {
   const folder = await newFolder();
