@@ -11,8 +11,7 @@ import type { Git } from "../git/run.js";
 import { governingState, refDifferences } from "../operator/repositories.js";
 import { openLmdbStore } from "../store/lmdb/open.js";
 import type { Store } from "../store/port.js";
-import { checksumOf, type Progress } from "./files.js";
-import { bytesIn, type Manifest } from "./manifest.js";
+import { bytesIn, checksumOf, type Manifest, type Progress } from "./files.js";
 
 export interface Checking {
   readonly git: Git;

@@ -5,8 +5,18 @@ import { readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ifPresent, makeDirectory, syncPath } from "../base/durable-files.js";
 import { type Checking, checkContents } from "./check.js";
-import { copyWithChecksum, eachFile, freeBytesOf, makeRepositoryFolders, syncFoldersOf } from "./files.js";
-import { BackupRefusal, bytesIn, eventsPath, type FileEntry, type Manifest } from "./manifest.js";
+import {
+  BackupRefusal,
+  bytesIn,
+  copyWithChecksum,
+  eachFile,
+  eventsPath,
+  type FileEntry,
+  freeBytesOf,
+  type Manifest,
+  makeRepositoryFolders,
+  syncFoldersOf,
+} from "./files.js";
 
 export const restoringFile = "restoring";
 

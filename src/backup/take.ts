@@ -1,34 +1,32 @@
 // Writes a snapshot (operator/snapshot.ts) into a folder of backups:
 //   1. room for it?   2. packs an earlier backup has are linked, the rest is copied
 //   3. everything is read back and checked   4. the manifest   5. the folder gets its name
-// Whatever stops it before 5 leaves no folder that looks like a backup.
+// Whatever stops it before 5 leaves no folder that looks like a backup. Each backup is a folder named after its time; what
+// was begun and not finished is hidden and goes at the next backup.
 
-import { rename, rm, stat } from "node:fs/promises";
+import { readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ifPresent, makeDirectory, syncPath, writeSynced } from "../base/durable-files.js";
 import { type Checking, checkContents, checkFiles } from "./check.js";
-import { backupsIn, newBackup, removeIncomplete } from "./collection.js";
-import {
-  checksumOf,
-  copyWithChecksum,
-  eachFile,
-  filesBelow,
-  freeBytesOf,
-  isImmutable,
-  makeRepositoryFolders,
-  syncFoldersOf,
-  tryLink,
-} from "./files.js";
 import {
   BackupRefusal,
   bytesIn,
+  checksumOf,
+  copyWithChecksum,
+  eachFile,
   type FileEntry,
+  filesBelow,
   formatVersion,
+  freeBytesOf,
+  isImmutable,
   type Manifest,
+  makeRepositoryFolders,
   manifestFile,
   readManifest,
   serverKeyPath,
-} from "./manifest.js";
+  syncFoldersOf,
+  tryLink,
+} from "./files.js";
 
 export interface TakeOptions extends Checking {
   readonly collection: string;
@@ -165,4 +163,58 @@ async function checked(options: TakeOptions, draft: string, files: readonly File
   const all = [...problems, ...(await checkFiles(draft, manifest, options))];
   if (all.length > 0) throw new BackupRefusal(`the backup is not sound and was removed: ${all.join("; ")}`);
   return manifest;
+}
+
+const namePattern = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(-\d+)?$/;
+const incompletePrefix = ".incomplete-";
+
+/** `2026-03-01T12-00-00Z`: sorts by time and may be a file name everywhere. */
+const backupName = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19).replaceAll(":", "-")}Z`;
+
+const isComplete = async (folder: string): Promise<boolean> =>
+  (await ifPresent(stat(join(folder, manifestFile)))) !== undefined;
+
+/** Complete backups, oldest first. */
+async function backupsIn(collection: string): Promise<string[]> {
+  const names = ((await ifPresent(readdir(collection))) ?? []).filter((name) => namePattern.test(name));
+  const complete = await Promise.all(names.map((name) => isComplete(join(collection, name))));
+  return names.filter((_, index) => complete[index]).sort(byTime);
+}
+
+/** `…Z-10` comes after `…Z-9`. */
+const byTime = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true });
+
+/** A backup itself, or the newest of a folder of them. */
+export async function chosenBackup(path: string): Promise<string> {
+  if (await isComplete(path)) return path;
+  const newest = (await backupsIn(path)).at(-1);
+  if (newest === undefined) throw new BackupRefusal(`there is no complete backup in ${path}`);
+  return join(path, newest);
+}
+
+/** A name nobody has in the collection, and the hidden folder in which it is written. */
+async function newBackup(collection: string, nowMs: number): Promise<{ folder: string; draft: string }> {
+  const taken = new Set((await ifPresent(readdir(collection))) ?? []);
+  const base = backupName(nowMs);
+  let name = base;
+  for (let count = 2; taken.has(name); count++) name = `${base}-${count}`;
+  return { folder: join(collection, name), draft: join(collection, `${incompletePrefix}${name}`) };
+}
+
+/** Only under the collection's lock: nobody is writing one of them. */
+async function removeIncomplete(collection: string): Promise<void> {
+  for (const name of (await ifPresent(readdir(collection))) ?? []) {
+    if (name.startsWith(incompletePrefix)) await rm(join(collection, name), { recursive: true, force: true });
+  }
+}
+
+/** Removes all but the newest. */
+export async function keepNewest(collection: string, count: number): Promise<string[]> {
+  const old = (await backupsIn(collection)).slice(0, -count);
+  for (const name of old) {
+    // Without its manifest first: a removal that is cut short leaves nothing that looks complete.
+    await rm(join(collection, name, manifestFile));
+    await rm(join(collection, name), { recursive: true, force: true });
+  }
+  return old;
 }

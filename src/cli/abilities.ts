@@ -2,7 +2,7 @@
 // by itself, so every verb can be run in a test.
 
 import type { Clock } from "../base/clock.js";
-import type { TemporaryServer } from "../bench/server.js";
+import type { TemporaryServer } from "../bench/measure.js";
 import type { Config } from "../config/config.js";
 import type { LoadedConfig, LoadResult } from "../config/load.js";
 import type { Git } from "../git/run.js";

@@ -4,6 +4,9 @@
 //   4. objects the pull requests name   5. the report
 // A dry run does 1 and 3 against an empty store in memory and only looks whether the objects are there.
 
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ifPresent } from "../base/durable-files.js";
 import {
   catalogueRow,
   catalogueRows,
@@ -15,14 +18,14 @@ import { diskAddress } from "../git/address.js";
 import type { PackBudgets } from "../git/push-types.js";
 import { lackingWith, takeForeignObjects } from "../git/receive-pack.js";
 import type { Repositories } from "../git/repositories.js";
+import { identifierFile } from "../git/repository-files.js";
 import type { Intake } from "../intake/intake.js";
 import type { Oid } from "../nostr/ids.js";
-import { npubOf } from "../nostr/nip19.js";
+import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { canDecide, decidingStates } from "../purgatory/plan.js";
 import { tipOf, waitingPullRequests } from "../purgatory/pull-requests.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
-import { type ForeignRepository, foreignRepositories } from "./foreign-directory.js";
 import { type EventSource, EventTaking, type EventTally } from "./take-events.js";
 
 export interface ImportHouse {
@@ -168,4 +171,31 @@ async function verdictWithoutData({ store }: ImportHouse, name: RepositoryName):
   const row = await catalogueRow(store, name);
   if (isReleased(row) && row?.partial === null) return { repository: textOf(name), verdict: "ready", why: "" };
   return needs(textOf(name), `it is announced here and the directory has no data of it: ${laterFromOthers}`);
+}
+
+interface ForeignRepository {
+  /** As found: `npub1…/name.git`. */
+  readonly path: string;
+  readonly directory: string;
+  /** Undefined: its place does not say whose it is, or there is no repository in it. */
+  readonly name: RepositoryName | undefined;
+}
+
+/** Another server's repositories on disk: `<npub>/<identifier>.git`, bare, as every GRASP server keeps them. */
+async function foreignRepositories(root: string): Promise<ForeignRepository[]> {
+  const found: ForeignRepository[] = [];
+  for (const npub of (await readdir(root, { withFileTypes: true })).filter((entry) => entry.isDirectory())) {
+    const owner = parseNpub(npub.name);
+    for (const entry of await readdir(join(root, npub.name), { withFileTypes: true })) {
+      if (!entry.isDirectory() || !entry.name.endsWith(".git")) continue;
+      const directory = join(root, npub.name, entry.name);
+      const head = await ifPresent(readFile(join(directory, "HEAD")));
+      // Ours record the identifier; others name the directory after it.
+      const recorded = await ifPresent(readFile(join(directory, identifierFile), "utf8"));
+      const identifier = recorded ?? entry.name.slice(0, -".git".length);
+      const name = owner && head && identifier.isWellFormed() ? { owner, identifier } : undefined;
+      found.push({ path: `${npub.name}/${entry.name}`, directory, name });
+    }
+  }
+  return found.sort((a, b) => (a.path < b.path ? -1 : 1));
 }

@@ -3,7 +3,7 @@
 
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
-import type { TemporaryServer } from "../bench/server.js";
+import type { TemporaryServer } from "../bench/measure.js";
 import { createLiveConfig, loadConfig } from "../config/load.js";
 import { createLog } from "../config/logging.js";
 import { startServer } from "../server.js";

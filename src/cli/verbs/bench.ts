@@ -3,9 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { measureSignatures, measureStore } from "../../bench/machine.js";
-import { type Measured, shareOfLimit } from "../../bench/rows.js";
-import { measureServer } from "../../bench/server.js";
+import { type Measured, measureServer, measureSignatures, measureStore, shareOfLimit } from "../../bench/measure.js";
 import type { Abilities, Verb } from "../abilities.js";
 import { progressBar } from "../operate.js";
 import { tableText } from "../table.js";

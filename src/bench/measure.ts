@@ -1,18 +1,126 @@
-// A whole server on this machine, asked as clients ask it: events over WebSockets, pushes and clones over HTTP. Beside
-// them what git itself needs for the same work without a server.
+// What `holdfast bench` measures, each figure beside what this machine could do at best in the same run. First the parts
+// on their own: signatures, the disk, the store. Then a whole server, asked as clients ask it: events over WebSockets,
+// pushes and clones over HTTP; beside them what git needs for the same work without a server. Everything lies in a folder
+// that goes afterwards.
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { WebSocket } from "ws";
 import { createRepositoryFiles } from "../git/repository-files.js";
 import type { Git } from "../git/run.js";
-import type { NostrEvent } from "../nostr/event.js";
+import type { NostrEvent, VerifiedEvent } from "../nostr/event.js";
 import { SecretKey, signEvent } from "../nostr/keys.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf } from "../nostr/nip19.js";
-import { signedEvents } from "./machine.js";
-import { type Measured, median, timeMs } from "./rows.js";
+import { chooseEngine, packSignatures, verifyPacked } from "../nostr/verify/engines.js";
+import { createVerifierPool } from "../nostr/verify/pool.js";
+import { openLmdbStore } from "../store/lmdb/open.js";
+
+export interface Measured {
+  readonly what: string;
+  readonly value: number;
+  readonly unit: "per second" | "ms";
+  /** What bounds it, and how much that is here; undefined where nothing simple does. */
+  readonly limit?: { readonly what: string; readonly value: number };
+}
+
+/** 1 is as good as it gets. */
+export function shareOfLimit({ value, unit, limit }: Measured): number | undefined {
+  if (!limit || limit.value === 0 || value === 0) return undefined;
+  return unit === "ms" ? limit.value / value : value / limit.value;
+}
+
+/** Calls again and again for so long; how often a second. */
+async function ratePerSecond(forMs: number, once: () => Promise<number> | number): Promise<number> {
+  const began = performance.now();
+  let done = 0;
+  while (performance.now() - began < forMs) done += await once();
+  return (done * 1000) / (performance.now() - began);
+}
+
+const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
+
+async function timeMs(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return performance.now() - began;
+}
+
+const atOnce = 200;
+
+function signedEvents(key: SecretKey, count: number, draft: Pick<NostrEvent, "kind" | "tags">): NostrEvent[] {
+  const created_at = Math.floor(Date.now() / 1000);
+  return Array.from({ length: count }, (_, index) =>
+    signEvent(key, { ...draft, created_at, content: `${index} ${"lorem ipsum ".repeat(20)}` }, randomBytes),
+  );
+}
+
+/** Also tells how many signatures a second the server could check: what bounds ingest. */
+export async function measureSignatures(forMs: number, workers: number): Promise<Measured> {
+  const events = signedEvents(SecretKey.generate(randomBytes), atOnce, { kind: 1, tags: [] });
+  const engine = await chooseEngine();
+  const packed = packSignatures(events);
+  const oneCore = await ratePerSecond(forMs, () => verifyPacked(engine, packed).length);
+  const pool = await createVerifierPool({ workers });
+  try {
+    await Promise.all(events.map((event) => pool.verify(event)));
+    const value = await ratePerSecond(forMs, async () => {
+      await Promise.all(events.map((event) => pool.verify(event)));
+      return events.length;
+    });
+    const limit = { what: `${engine.name} on ${workers} core${workers > 1 ? "s" : ""}`, value: oneCore * workers };
+    return { what: "signatures checked", value, unit: "per second", limit };
+  } finally {
+    await pool.close();
+  }
+}
+
+async function syncsPerSecond(folder: string, forMs: number): Promise<number> {
+  const file = await open(join(folder, "sync"), "w");
+  const page = randomBytes(4096);
+  try {
+    return await ratePerSecond(forMs, async () => {
+      await file.write(page);
+      await file.datasync();
+      return 1;
+    });
+  } finally {
+    await file.close();
+  }
+}
+
+export async function measureStore(folder: string, forMs: number): Promise<Measured[]> {
+  const syncs = await syncsPerSecond(folder, forMs);
+  const store = await openLmdbStore(join(folder, "store"));
+  try {
+    let row = 0;
+    const commits = await ratePerSecond(forMs, async () => {
+      await store.transact(async (tx) => tx.setRow("meta", `bench-${row++ % 100}`, row));
+      return 1;
+    });
+    const key = SecretKey.generate(randomBytes);
+    const events = signedEvents(key, atOnce * 10, { kind: 1, tags: [] }) as unknown as VerifiedEvent[];
+    let next = 0;
+    const began = performance.now();
+    let lastedMs = 0;
+    while (next < events.length && lastedMs < forMs) {
+      const batch = events.slice(next, next + atOnce);
+      await Promise.all(batch.map((event) => store.transact((tx) => tx.put(event))));
+      next += batch.length;
+      lastedMs = performance.now() - began;
+    }
+    const stored = (next * 1000) / lastedMs;
+    const limit = { what: "fdatasync of 4 KiB", value: syncs };
+    return [
+      { what: "commits one after the other", value: commits, unit: "per second", limit },
+      { what: `events stored, ${atOnce} at once`, value: stored, unit: "per second" },
+    ];
+  } finally {
+    await store.close();
+  }
+}
 
 export interface TemporaryServer {
   /** `127.0.0.1:port` */
