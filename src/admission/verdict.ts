@@ -20,7 +20,7 @@ export type Source =
   | { readonly type: "import" }
   | { readonly type: "own" };
 
-export type RuleName =
+type RuleName =
   | "ban"
   | "event-blacklist"
   | "auth-event"
@@ -104,13 +104,13 @@ interface Accepted extends Decided {
 }
 
 /** Kept and served. */
-export interface StoreVerdict extends Accepted {
+interface StoreVerdict extends Accepted {
   readonly action: "store";
   readonly withdrawn?: readonly Withdrawn[];
 }
 
 /** Kept, not served, until its git data is here. `changes` contains the entry. */
-export interface HoldVerdict extends Accepted {
+interface HoldVerdict extends Accepted {
   readonly action: "hold";
   readonly message: string;
   readonly entry: WaitingEntry;
@@ -119,14 +119,14 @@ export interface HoldVerdict extends Accepted {
 }
 
 /** Stored and served like `store`; the repository it announced is leaving. */
-export interface LeaveVerdict extends Accepted {
+interface LeaveVerdict extends Accepted {
   readonly action: "leave";
   readonly name: RepositoryName;
   readonly withdrawn?: readonly Withdrawn[];
 }
 
 /** Not stored: it only ends a wait. */
-export interface LapseVerdict extends Accepted {
+interface LapseVerdict extends Accepted {
   readonly action: "lapse";
   readonly name: RepositoryName;
   readonly lapsed: EventId;
@@ -141,7 +141,7 @@ export interface KnownVerdict extends Accepted {
 }
 
 /** Passed on to live subscribers, not kept (ephemeral kinds). */
-export interface RelayVerdict extends Accepted {
+interface RelayVerdict extends Accepted {
   readonly action: "relay";
 }
 

@@ -52,7 +52,7 @@ export function endOfWait(
   };
 }
 
-export interface Withdrawal {
+interface Withdrawal {
   readonly changes: readonly Change[];
   readonly repositories: readonly RepositoryChange[];
   readonly withdrawn: readonly Withdrawn[];

@@ -2,7 +2,7 @@
 
 import type { Clock } from "./clock.js";
 
-export interface Repeated {
+interface Repeated {
   /** Resolves when the turn under way, if any, has ended. */
   close(): Promise<void>;
 }

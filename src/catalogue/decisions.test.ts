@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
-import { createMemoryStore } from "../store/memory/create.js";
+import { createMemoryStore } from "../store/memory/memory-store.js";
 import { DecisionLog, type DecisionRecord, decisionsOn, recordCount } from "./decisions.js";
 
 const idOf = (number: number): EventId => number.toString(16).padStart(64, "0") as EventId;

@@ -33,7 +33,7 @@ export interface DecisionRecord {
   readonly repositories: readonly string[];
 }
 
-export const maxDecisions = 100_000;
+const maxDecisions = 100_000;
 /** Of one event, the hold and the release say it all. */
 const maxRecordsShown = 10;
 const pagePrefix = "p:";
@@ -123,7 +123,7 @@ const writeAfterMs = 1_000;
 /** Only while the store cannot write: then the newest are not noted. */
 const maxWaitingRecords = 10_000;
 
-export interface DecisionLogParts {
+interface DecisionLogParts {
   readonly store: Pick<Store, "transact">;
   readonly clock: Clock;
   /** They stay noted and are tried again. */

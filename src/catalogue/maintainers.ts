@@ -15,7 +15,7 @@ export const maxMaintainers = 100;
 export const maxMaintainerDepth = 10;
 
 /** All announcements by an author for an identifier that count: the served one and the waiting one. */
-export type AnnouncementsOf = (author: Pubkey, identifier: string) => Promise<readonly NostrEvent[]>;
+type AnnouncementsOf = (author: Pubkey, identifier: string) => Promise<readonly NostrEvent[]>;
 
 /** Names of the tags this file reads. */
 export const maintainerTags: readonly string[] = ["M", "m", "o", "maintainers"];

@@ -22,7 +22,7 @@ export interface LeftRepository {
   readonly until: number;
 }
 
-export const rememberedKey = (id: EventId): string => `id:${id}`;
+const rememberedKey = (id: EventId): string => `id:${id}`;
 const leftKey = (name: RepositoryName): string => `left:${repositoryKey(name)}`;
 
 export async function rememberedId(

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import type { Pubkey } from "../nostr/ids.js";
-import { createMemoryStore } from "../store/memory/create.js";
+import { createMemoryStore } from "../store/memory/memory-store.js";
 import { catalogueRows, newRepositoryRow, repositoryKey, setCatalogueRow } from "./repositories.js";
 
 const owner = (index: number): Pubkey => (index % 7).toString(16).repeat(64) as Pubkey;

@@ -59,7 +59,7 @@ export interface StateStamp {
   readonly id: EventId;
 }
 
-export interface PartialState {
+interface PartialState {
   readonly state: EventId;
   /** Refs the governing state names whose objects are not here. */
   readonly missingRefs: readonly string[];

@@ -62,12 +62,7 @@ export async function refreshListings(tx: Transaction, name: RepositoryName, now
 }
 
 /** Keys whose announcements for the identifier list this key, longest first, at most `limit`. */
-export async function listersOf(
-  reader: TableReader,
-  identifier: string,
-  listed: Pubkey,
-  limit: number,
-): Promise<Pubkey[]> {
+async function listersOf(reader: TableReader, identifier: string, listed: Pubkey, limit: number): Promise<Pubkey[]> {
   const found: Pubkey[] = [];
   const range = { prefix: listingPrefix(identifier, listed), limit };
   for await (const [key] of reader.rows("catalogue", range)) found.push(key.slice(-64) as Pubkey);

@@ -119,7 +119,7 @@ export const contributorOf = ({ pubkey, prsIdentifier }: WaitingEntry): Reposito
   prsIdentifier === null ? undefined : { owner: pubkey, identifier: prsIdentifier };
 
 /** The event id every index key ends with. */
-export const idAtEnd = (key: string): EventId => key.slice(-64) as EventId;
+const idAtEnd = (key: string): EventId => key.slice(-64) as EventId;
 
 export const waitingEntry = (reader: TableReader, id: EventId): Promise<WaitingEntry | undefined> =>
   reader.row<WaitingEntry>("purgatory", waitingKeys.entry(id));

@@ -59,7 +59,7 @@ export interface Surroundings {
   readonly cores: number;
 }
 
-export interface Completed {
+interface Completed {
   readonly config: Config;
   readonly problems: readonly Problem[];
   readonly warnings: readonly string[];

@@ -6,7 +6,7 @@ import type { LoadedConfig } from "./load.js";
 import { allSettings, type NamedSetting, type SettingName, sections } from "./schema.js";
 import { hostPortText } from "./value-kinds.js";
 
-export const defaultWords = (setting: NamedSetting): string =>
+const defaultWords = (setting: NamedSetting): string =>
   setting.fallbackWords ??
   (setting.fallback === undefined || setting.fallback === "" ? "none" : `\`${setting.fallback}\``);
 
@@ -85,7 +85,7 @@ export function jsonSchema(): unknown {
   return z.toJSONSchema(z.strictObject(shape).meta({ title: "Holdfast settings" }), { io: "input" });
 }
 
-export interface ShownSetting {
+interface ShownSetting {
   readonly name: SettingName;
   readonly value: string | null;
   readonly origin: Origin;

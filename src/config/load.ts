@@ -236,7 +236,7 @@ function editDistance(a: string, b: string, enough: number): number {
   return row[b.length] ?? enough;
 }
 
-export type ReloadResult =
+type ReloadResult =
   | {
       readonly ok: true;
       readonly changed: readonly SettingName[];

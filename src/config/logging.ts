@@ -14,7 +14,7 @@ export interface Log {
   flush(): void;
 }
 
-export interface LogOptions {
+interface LogOptions {
   readonly level: string;
   readonly format: "text" | "json";
   /** File descriptor; 2 is standard error. */

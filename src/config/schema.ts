@@ -57,7 +57,7 @@ export interface NamedSetting extends Setting<unknown> {
   readonly flag: string;
 }
 
-export interface Section {
+interface Section {
   readonly title: string;
   readonly settings: readonly NamedSetting[];
 }

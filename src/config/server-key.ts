@@ -9,7 +9,7 @@ import { secretKeyHex } from "./value-kinds.js";
 
 export const serverKeyFile = "server.key";
 
-export type ServerKey =
+type ServerKey =
   | { readonly ok: true; readonly secretHex: string; readonly madeNow: boolean }
   | { readonly ok: false; readonly problem: Problem };
 

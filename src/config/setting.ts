@@ -74,7 +74,7 @@ type Camel<Text extends string> = Text extends `${infer First}_${infer Rest}`
   : Lowercase<Text>;
 
 /** `NGIT_SYNC_MAX_FILTERS` → `syncMaxFilters`. */
-export type PropertyName<Name extends string> = Name extends `NGIT_${infer Rest}` ? Camel<Rest> : never;
+type PropertyName<Name extends string> = Name extends `NGIT_${infer Rest}` ? Camel<Rest> : never;
 
 export type ValuesOf<Table> = {
   readonly [Name in keyof Table & string as PropertyName<Name>]: Table[Name] extends Setting<infer T> ? T : never;

@@ -227,7 +227,7 @@ function keyOf(text: string): Pubkey | undefined {
 export const publicKey = (): ValueKind<Pubkey> => kindOf("an npub or 64 hex digits", keyOf);
 
 /** Where the server's secret key comes from. */
-export type SecretKeySource =
+type SecretKeySource =
   | { readonly type: "key"; readonly secretHex: string }
   | { readonly type: "file"; readonly path: string };
 
@@ -311,7 +311,7 @@ export function networkList(): ValueKind<readonly Network[]> {
   return { ...list, schema };
 }
 
-export interface DomainOverride {
+interface DomainOverride {
   readonly host: string;
   readonly concurrent: number;
   readonly startsPerMinute: number;

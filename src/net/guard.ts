@@ -34,7 +34,7 @@ export interface GuardRefusal {
   readonly message: string;
 }
 
-export interface GuardOptions {
+interface GuardOptions {
   readonly resolve: Resolve;
   readonly reach: Reach;
 }

@@ -23,7 +23,7 @@ export interface HttpOptions {
   readonly ca?: string | Buffer;
 }
 
-export interface HttpAnswer {
+interface HttpAnswer {
   readonly ok: true;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -114,7 +114,7 @@ function readBody(
   });
 }
 
-export interface RedirectOptions {
+interface RedirectOptions {
   readonly guard: Guard;
   readonly request: (url: GuardedUrl) => Promise<HttpAnswer | DialFailure>;
   /** Asked before every hop after the first; "no" ends with `aborted`. */
@@ -122,7 +122,7 @@ export interface RedirectOptions {
   readonly maxRedirects?: number;
 }
 
-export type FollowedAnswer = HttpAnswer & { readonly url: GuardedUrl; readonly redirects: number };
+type FollowedAnswer = HttpAnswer & { readonly url: GuardedUrl; readonly redirects: number };
 
 /**
  * Follows redirects the careful way: at most `maxRedirects`, to https or to the same host, every hop through the outbound

@@ -21,7 +21,7 @@ export const naughtyDefaults: NaughtyRules = {
   maxPlaces: 10_000,
 };
 
-export interface NaughtyEntry {
+interface NaughtyEntry {
   readonly place: string;
   readonly kind: string;
   readonly untilMs: number;

@@ -17,7 +17,7 @@ export interface OpenOptions {
   readonly ca?: string | Buffer;
 }
 
-export type OpenResult = { readonly ok: true; readonly socket: WebSocket } | DialFailure;
+type OpenResult = { readonly ok: true; readonly socket: WebSocket } | DialFailure;
 
 /**
  * The socket is handed over paused and starts to deliver one turn of the event loop later: attach listeners before

@@ -24,7 +24,7 @@ export interface NostrEvent {
 /** An event whose signature was checked. Only `verify/` makes one; only this reaches the store. */
 export type VerifiedEvent = Brand<NostrEvent, "Verified">;
 
-export interface UnsignedEvent {
+interface UnsignedEvent {
   readonly pubkey: Pubkey;
   readonly created_at: number;
   readonly kind: number;
@@ -65,7 +65,7 @@ function isTagList(value: unknown): value is string[][] {
 // Counting also joins the pieces the text was made of, which then die young; left alone, both would be kept for long.
 const isTooLarge = (raw: string): boolean => Buffer.byteLength(raw) > maxEventBytes;
 
-export type ParsedEvent = { readonly ok: true; readonly event: NostrEvent } | Refusal;
+type ParsedEvent = { readonly ok: true; readonly event: NostrEvent } | Refusal;
 
 /** Checks the shape and the id of a decoded JSON value. Unknown keys are dropped: they are not part of the event. */
 export function parseEvent(value: unknown): ParsedEvent {

@@ -21,7 +21,7 @@ export interface Filter {
   readonly search?: string;
 }
 
-export type ParsedFilter = { readonly ok: true; readonly filter: Filter } | Refusal;
+type ParsedFilter = { readonly ok: true; readonly filter: Filter } | Refusal;
 
 function listOf<T>(value: unknown, check: (item: unknown) => item is T): T[] | undefined {
   if (!Array.isArray(value) || !value.every(check)) return undefined;
@@ -181,7 +181,7 @@ const maxWordCharacters = 64;
 const maxTextCharacters = 4_000;
 
 /** Words of this many characters or more also match as the beginning of a longer word when they end the search. */
-export const searchStemCharacters = 4;
+const searchStemCharacters = 4;
 
 type Searchable = Pick<NostrEvent, "kind" | "tags" | "content">;
 

@@ -8,16 +8,16 @@ import { type EventId, isEventId, isPubkey, type Pubkey } from "./ids.js";
 import { SecretKey } from "./keys.js";
 
 /** NIP-19's advice; longer names are refused. */
-export const maxNameChars = 5000;
+const maxNameChars = 5000;
 
-export interface EventPointer {
+interface EventPointer {
   readonly id: EventId;
   readonly relays: readonly string[];
   readonly author: Pubkey | undefined;
   readonly kind: number | undefined;
 }
 
-export interface AddressPointer {
+interface AddressPointer {
   readonly address: Address;
   readonly relays: readonly string[];
 }

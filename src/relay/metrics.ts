@@ -8,7 +8,7 @@ import type { RefusalCode } from "../nostr/refusals.js";
 import type { ClientVerb, RelayVerb } from "./messages.js";
 
 /** Who is connected, as the gauges ask it. */
-export interface ConnectionCounts {
+interface ConnectionCounts {
   readonly connections: number;
   readonly uniqueIps: number;
   countWith(connections: number): number;

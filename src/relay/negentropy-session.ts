@@ -4,7 +4,7 @@
 import type { TimedIds } from "../store/port.js";
 
 /** The answering side of the negentropy protocol over a fixed set of records. */
-export interface NegentropyResponder {
+interface NegentropyResponder {
   reconcile(
     message: Uint8Array,
   ): { readonly ok: true; readonly message: Uint8Array } | { readonly ok: false; readonly error: string };

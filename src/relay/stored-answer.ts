@@ -9,7 +9,7 @@ import type { RelayLimits } from "./limits.js";
 const namesThings = (filter: Filter): boolean =>
   filter.ids !== undefined || ["e", "a", "d"].some((name) => filter.tags?.has(name) === true);
 
-export function limitOf(filter: Filter, limits: RelayLimits): number {
+function limitOf(filter: Filter, limits: RelayLimits): number {
   const fallback = namesThings(filter) ? limits.maxLimit : limits.defaultLimit;
   return Math.min(filter.limit ?? fallback, limits.maxLimit);
 }

@@ -15,7 +15,7 @@ import { StoredAnswer } from "./stored-answer.js";
 /** How long looking through stored events may hold the event loop at a time. */
 const sliceMs = 10;
 
-export interface SubscriptionParts {
+interface SubscriptionParts {
   readonly store: Store;
   readonly live: Live;
   readonly outbox: Outbox;

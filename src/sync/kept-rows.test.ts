@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
-import { createMemoryStore } from "../store/memory/create.js";
+import { createMemoryStore } from "../store/memory/memory-store.js";
 import type { RememberedId } from "./core/messages.js";
 import { id, key } from "./core/testing/driver.js";
 import { KeptRows } from "./kept-rows.js";

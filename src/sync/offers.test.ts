@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import type { IntakeAnswer } from "../intake/intake.js";
 import { refuse } from "../nostr/refusals.js";
-import { createMemoryStore } from "../store/memory/create.js";
+import { createMemoryStore } from "../store/memory/memory-store.js";
 import type { Offer } from "./core/budgets.js";
 import { event } from "./core/testing/driver.js";
 import { Offers } from "./offers.js";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressOfRepository, announcement, keyOf, makeEvent, World } from "../admission/testing/world.js";
 import { systemClock } from "../base/clock.js";
-import { createMemoryStore } from "../store/memory/create.js";
+import { createMemoryStore } from "../store/memory/memory-store.js";
 import { Driver } from "./core/testing/driver.js";
 import { WaitingAnnouncements } from "./own-server.js";
 

@@ -32,7 +32,7 @@ import { Purgatory } from "../../src/purgatory/purgatory.js";
 import type { Released } from "../../src/purgatory/store-released.js";
 import type { Expiry } from "../../src/purgatory/sweep.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
-import { createMemoryStore } from "../../src/store/memory/create.js";
+import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { Store } from "../../src/store/port.js";
 import { survivable } from "../../src/survivable-errors.js";
 import { buildAdmin } from "../../src/wiring/admin.js";

@@ -15,7 +15,7 @@ import { RecordBudget } from "../../src/relay/negentropy-session.js";
 import { Outbox } from "../../src/relay/outbox.js";
 import { Session } from "../../src/relay/session.js";
 import { Visitors } from "../../src/relay/visitors.js";
-import { createMemoryStore } from "../../src/store/memory/create.js";
+import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { Store } from "../../src/store/port.js";
 import { acceptAll, negentropy } from "./relay-server.js";
 

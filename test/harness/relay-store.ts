@@ -1,7 +1,7 @@
 // The real memory store with a place to hold a query: a test can stop it before a page and see how far it was read.
 
 import type { Clock } from "../../src/base/clock.js";
-import { createMemoryStore } from "../../src/store/memory/create.js";
+import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { QueryOptions, Reader, Store } from "../../src/store/port.js";
 
 export interface WatchedStore extends Store {

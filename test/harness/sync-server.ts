@@ -7,7 +7,7 @@ import type { WaitingEntry } from "../../src/catalogue/waiting.js";
 import { type NostrEvent, tagValue, type VerifiedEvent } from "../../src/nostr/event.js";
 import type { Filter } from "../../src/nostr/filter.js";
 import { npubOf } from "../../src/nostr/nip19.js";
-import { createMemoryStore } from "../../src/store/memory/create.js";
+import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { Store } from "../../src/store/port.js";
 import type { SyncStatus } from "../../src/sync/status.js";
 import { sign, type TestKey } from "./relay-events.js";

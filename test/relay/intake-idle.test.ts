@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { systemClock } from "../../src/base/clock.js";
 import { createIntake } from "../../src/intake/intake.js";
 import { createVerifierPool } from "../../src/nostr/verify/pool.js";
-import { createMemoryStore } from "../../src/store/memory/create.js";
+import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import { keyOf, sign } from "../harness/relay-events.js";
 import { acceptAll } from "../harness/relay-server.js";
 

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
-import { createMemoryStore } from "../../src/store/memory/create.js";
+import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import { fuzzStore } from "../../src/store/testing/fuzz.js";
 
 const seed = Number(process.env.HOLDFAST_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { systemClock } from "../../src/base/clock.js";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
 import type { NostrEvent, VerifiedEvent } from "../../src/nostr/event.js";
-import { createMemoryStore } from "../../src/store/memory/create.js";
+import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { Input } from "../../src/sync/core/messages.js";
 import { announcing, coordinate, Driver, event, only } from "../../src/sync/core/testing/driver.js";
 import { untilDone } from "../../src/sync/engine.js";

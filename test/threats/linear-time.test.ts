@@ -34,7 +34,7 @@ import { parseNaddr, parseNevent, parseNote, parseNpub } from "../../src/nostr/n
 import { announcementOf, pullRequestOf, stateOf } from "../../src/nostr/nip34.js";
 import { eventNamed, keyNamed, placeNamedBy, repositoryNamedBy } from "../../src/operator/naming.js";
 import { deletionTargets } from "../../src/store/engine/deletions.js";
-import { termsOf } from "../../src/store/engine/terms.js";
+import { termsOf } from "../../src/store/engine/row.js";
 import { meaningOf, meaningOfNegErr } from "../../src/sync/core/closed-reasons.js";
 import { listedRelay } from "../../src/sync/core/wanted.js";
 import { parseRelayMessage } from "../../src/sync/relay-client.js";

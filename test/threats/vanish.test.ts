@@ -9,7 +9,7 @@ import { judgeVanish } from "../../src/admission/deletion.js";
 import { client, keyOf, makeEvent, oid, startSeconds, World } from "../../src/admission/testing/world.js";
 import type { Filter } from "../../src/nostr/filter.js";
 import { openLmdbStore } from "../../src/store/lmdb/open.js";
-import { createMemoryStore } from "../../src/store/memory/create.js";
+import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { Reader, Store } from "../../src/store/port.js";
 import { eventOf, pubkeyOf } from "../../src/store/testing/events.js";
 import { heldHere, mebibyte } from "../harness/held-memory.js";

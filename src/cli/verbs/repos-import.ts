@@ -14,7 +14,7 @@ import type { RelayUrl } from "../../net/url.js";
 import { type NostrEvent, parseEvent } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
 import { relayNamed } from "../../operator/naming.js";
-import { createMemoryStore } from "../../store/memory/create.js";
+import { createMemoryStore } from "../../store/memory/memory-store.js";
 import type { Store } from "../../store/port.js";
 import { OneOffFailure, pagesOf } from "../../sync/conversation.js";
 import { type Abilities, CommandFailure } from "../abilities.js";

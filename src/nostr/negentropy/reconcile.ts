@@ -18,8 +18,8 @@ import {
   WireWriter,
 } from "./wire.js";
 
-export const defaultFrameBytes = 500_000;
-export const minFrameBytes = 4096;
+const defaultFrameBytes = 500_000;
+const minFrameBytes = 4096;
 
 // Room for what closes a message: a skip, and the fingerprint of the rest.
 const closingBytes = 200;
@@ -36,7 +36,7 @@ export interface Step {
   readonly need: readonly EventId[];
 }
 
-export interface WireError {
+interface WireError {
   readonly ok: false;
   /** One sentence for NEG-ERR or the log. */
   readonly error: string;
@@ -48,7 +48,7 @@ const ended = wrong("the message ends in the middle of a range");
 export type Role = "client" | "server";
 
 /** The first message of a client: everything it has, in at most 16 ranges. */
-export function openingMessage(records: NegentropyRecords): Uint8Array {
+function openingMessage(records: NegentropyRecords): Uint8Array {
   const writer = new WireWriter();
   writer.byte(protocolVersion);
   writeRange(writer, records, 0, records.length, lastBound);
@@ -210,14 +210,14 @@ class Answer {
   }
 }
 
-export interface NegentropyServerOptions {
+interface NegentropyServerOptions {
   /** Longest answer, in bytes before hex. */
   readonly frameBytes?: number;
   /** Longest message taken: about 50,000 fingerprints, or 100 ms of work. Clients in use send at most 500 kB. */
   readonly maxMessageBytes?: number;
 }
 
-export type ServerAnswer = { readonly ok: true; readonly message: Uint8Array } | WireError;
+type ServerAnswer = { readonly ok: true; readonly message: Uint8Array } | WireError;
 
 /** The answering side: stateless between messages but for its records. */
 export class NegentropyServer {
@@ -240,7 +240,7 @@ export class NegentropyServer {
   }
 }
 
-export interface NegentropyClientOptions {
+interface NegentropyClientOptions {
   /** Longest message we send, in bytes before hex. */
   readonly frameBytes?: number;
   /** Ids the peer may say it has and we lack; more is an error. */
@@ -249,7 +249,7 @@ export interface NegentropyClientOptions {
   readonly maxIdleRounds?: number;
 }
 
-export type ClientStep =
+type ClientStep =
   | {
       readonly ok: true;
       /** Ids only we have, learned in this step. */

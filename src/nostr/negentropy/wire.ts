@@ -76,7 +76,7 @@ export class WireReader {
 }
 
 /** A place in the output to go back to. */
-export interface WireMark {
+interface WireMark {
   readonly length: number;
   readonly time: number;
 }

@@ -15,7 +15,7 @@ export interface SchnorrEngine {
   verifySchnorr(signature: Uint8Array, message: Uint8Array, pubkey: Uint8Array): boolean;
 }
 
-export type NativeEngine =
+type NativeEngine =
   | { readonly ok: true; readonly engine: SchnorrEngine }
   | { readonly ok: false; readonly why: string };
 

@@ -17,7 +17,7 @@ import type { GitRepository } from "../../git/repository.js";
 import { Git } from "../../git/run.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Oid } from "../../nostr/ids.js";
-import { createMemoryStore } from "../../store/memory/create.js";
+import { createMemoryStore } from "../../store/memory/memory-store.js";
 import { Purgatory, type PurgatoryObserver } from "../purgatory.js";
 import { defaultPurgatorySettings, type PurgatorySettings } from "../settings.js";
 import type { Released } from "../store-released.js";

@@ -5,10 +5,10 @@ import { LoopTurns } from "../../base/loop-turns.js";
 import type { EventId } from "../../nostr/ids.js";
 import type { Sequence } from "../port.js";
 import type { Backend, DiskRow, Layers } from "./backend.js";
-import { PageMemories, type PageMemory } from "./page-memory.js";
+import { PageMemories, type PageMemory } from "./backend.js";
+import type { MergedStreams } from "./candidates.js";
+import { VanishingAuthors } from "./deletions.js";
 import { Row } from "./row.js";
-import type { MergedStreams } from "./streams.js";
-import { VanishingAuthors } from "./vanishing.js";
 
 export type AnyRow = Row | DiskRow;
 

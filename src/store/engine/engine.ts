@@ -15,20 +15,20 @@ import type {
   Transaction,
 } from "../port.js";
 import type { Backend, Layers } from "./backend.js";
+import { MergedStreams } from "./candidates.js";
 import { Content } from "./content.js";
 import { collectTimedIds } from "./counting.js";
 import { Feed } from "./feed.js";
+import { Slice } from "./query.js";
 import { Reading, UnmarkedAuthors } from "./reading.js";
-import { Slice } from "./slices.js";
-import { MergedStreams } from "./streams.js";
-import { expiring } from "./terms.js";
+import { expiring } from "./row.js";
 import { Writer } from "./writer.js";
 
-export const defaultMaxQueuedWorks = 20_000;
+const defaultMaxQueuedWorks = 20_000;
 const sweptATime = 500;
 const dayMs = 86_400_000;
 
-export interface EngineOptions {
+interface EngineOptions {
   readonly clock: Clock;
   readonly maxQueuedWorks?: number | undefined;
 }

@@ -10,7 +10,7 @@ const pageBytes = 1 << 20;
 /** For readers of whom there may be thousands at once. */
 const smallPageBytes = 256 * 1024;
 
-export interface FeedParts {
+interface FeedParts {
   readonly content: Content;
   readonly position: () => Sequence;
   readonly isClosed: () => boolean;

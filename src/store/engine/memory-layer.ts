@@ -3,9 +3,7 @@
 
 import type { EventId } from "../../nostr/ids.js";
 import type { Sequence } from "../port.js";
-import { compareEntries, type Entry } from "./order.js";
-import { expirationEntry, type Row } from "./row.js";
-import { expiring } from "./terms.js";
+import { compareEntries, type Entry, expirationEntry, expiring, type Row } from "./row.js";
 
 /** First index whose entry is answered before `entry` or is it: lists run from the oldest to the newest. */
 function lowerBound(list: readonly Entry[], entry: Entry): number {

@@ -1,18 +1,15 @@
 // Queries: each filter has a cursor with its own limit; the cursors are merged, each event comes once. A query works
 // in short slices and lets others in between (performance.md, P2): nobody waits for somebody else's big answer.
 
+import type { Clock } from "../../base/clock.js";
+import type { LoopTurns } from "../../base/loop-turns.js";
 import type { NostrEvent } from "../../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing, searchMatcher } from "../../nostr/filter.js";
 import type { BeforePage, Sequence, StoredRow } from "../port.js";
-import type { DiskRow } from "./backend.js";
+import type { DiskRow, PageMemory } from "./backend.js";
+import { firstChunkOf, MergedStreams, type Plan, planOf, type Stream } from "./candidates.js";
 import type { AnyRow, Content } from "./content.js";
-import { compareEntries, type Entry } from "./order.js";
-import type { PageMemory } from "./page-memory.js";
-import { type Plan, planOf } from "./plan.js";
-import { Row } from "./row.js";
-import type { Slice } from "./slices.js";
-import { firstChunkOf, MergedStreams, type Stream } from "./streams.js";
-import { severalIdentifiers } from "./terms.js";
+import { compareEntries, type Entry, Row, severalIdentifiers } from "./row.js";
 
 export const defaultPageRows = 200;
 /** A page ends early here: who takes it slowly would hold 200 MiB of large events otherwise (threats row 25). */
@@ -180,7 +177,7 @@ class FilterCursor {
   }
 }
 
-export interface QueryBounds {
+interface QueryBounds {
   readonly limit: number;
   readonly pageRows: number;
   readonly passingRows: boolean;
@@ -241,4 +238,34 @@ function nextRow(cursors: readonly FilterCursor[], slice: Slice): AnyRow | "late
   if (!best) return undefined;
   for (const cursor of cursors) if (cursor.head?.seq === best.seq) cursor.take();
   return best;
+}
+
+const sliceMs = 3;
+const lookBetween = 16;
+
+/**
+ * Says when a long computation should let others run: however many run, each turn of the event loop resumes one of them,
+ * so that a small question waits for one slice and not for all of them.
+ */
+export class Slice {
+  #startedMs: number;
+  #steps = 0;
+
+  constructor(
+    readonly clock: Clock,
+    readonly turns: LoopTurns,
+  ) {
+    this.#startedMs = clock.monotonicMs();
+  }
+
+  isOver(): boolean {
+    if (++this.#steps % lookBetween !== 0) return false;
+    return this.clock.monotonicMs() - this.#startedMs > sliceMs;
+  }
+
+  async rest(signal?: AbortSignal): Promise<void> {
+    await this.turns.rest();
+    signal?.throwIfAborted();
+    this.#startedMs = this.clock.monotonicMs();
+  }
 }

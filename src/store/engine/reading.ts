@@ -18,8 +18,7 @@ import {
 import type { AnyRow, Content } from "./content.js";
 import { countMatches } from "./counting.js";
 import { type DeletionMark, deletionCovering } from "./deletions.js";
-import { defaultPageRows, isExpired, queryPages, type Sight } from "./query.js";
-import { Slice } from "./slices.js";
+import { defaultPageRows, isExpired, queryPages, type Sight, Slice } from "./query.js";
 import { type PendingTables, tableText, tableTexts } from "./tables.js";
 
 export abstract class Reading implements Reader {

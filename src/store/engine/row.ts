@@ -1,11 +1,18 @@
 // A stored event in memory, with the two numbers that say which readers see it: the change that stored it and, once
 // it is removed, the change that removed it. A reader at position P sees what was stored up to P and not removed by P.
 
-import { addressOf, addressText, expirationOf, type VerifiedEvent } from "../../nostr/event.js";
-import type { EventId } from "../../nostr/ids.js";
+import {
+  addressOf,
+  addressText,
+  expirationOf,
+  isAddressable,
+  type NostrEvent,
+  tagValues,
+  type VerifiedEvent,
+} from "../../nostr/event.js";
+import { searchableWords, searchStem } from "../../nostr/filter.js";
+import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { Sequence, StoredRow } from "../port.js";
-import { type Entry, idHighOf, idLowOf, maxTime } from "./order.js";
-import { termsOf } from "./terms.js";
 
 const notRemoved = Number.POSITIVE_INFINITY;
 
@@ -76,3 +83,74 @@ export const expirationEntry = (row: Row): Entry | undefined =>
   row.expiration === undefined
     ? undefined
     : { time: row.expiration, idHigh: row.idHigh, idLow: row.idLow, seq: row.seq };
+
+/**
+ * The one order of answers (NIP-01): newest first, lower id first within a second. Index entries carry the first 64
+ * bits of the id, as two numbers; two events of one second that agree in all of them are ordered by arrival.
+ */
+export interface Entry {
+  readonly time: number;
+  readonly idHigh: number;
+  readonly idLow: number;
+  readonly seq: number;
+}
+
+/** Negative when `a` is answered before `b`; zero only for the same stored event. */
+export function compareEntries(a: Entry, b: Entry): number {
+  return b.time - a.time || a.idHigh - b.idHigh || a.idLow - b.idLow || a.seq - b.seq;
+}
+
+export const idHighOf = (id: string): number => Number.parseInt(id.slice(0, 8), 16);
+export const idLowOf = (id: string): number => Number.parseInt(id.slice(8, 16), 16);
+
+/** A view that sees writes no commit has confirmed yet: the transaction's. */
+export const pendingView = Number.MAX_SAFE_INTEGER;
+
+/** Times beyond this (nine million years) all count as this one. */
+export const maxTime = 2 ** 48 - 1;
+
+/**
+ * Index terms: every event is listed under some names, each list in NIP-01 order. A term is a string whose first
+ * character is its type; backends may hash it, because candidates are matched again.
+ */
+export const everything = "*";
+/** Events that expire, ordered by that time instead of their creation. */
+export const expiring = "x";
+/** Addressable events with several `d` tags: the first is their address, but all of them match `#d`. */
+export const severalIdentifiers = "!";
+export const ofKind = (kind: number): string => `k${kind}`;
+export const ofAuthor = (pubkey: Pubkey): string => `p${pubkey}`;
+export const ofAuthorAndKind = (pubkey: Pubkey, kind: number): string => `q${pubkey}${kind}`;
+export const ofTag = (letter: string, value: string): string => `#${letter}${value}`;
+/** Those of one kind under a tag: a pull request among a hundred thousand comments costs what is found. */
+export const ofTagAndKind = (letter: string, value: string, kind: number): string => `&${letter}${kind}:${value}`;
+/** How a tag that `ofTag` or `ofTagAndKind` made a term of begins in an event's JSON text. */
+export const tagText = (term: string): string =>
+  `["${term[1]}",${JSON.stringify(term.slice(term[0] === "&" ? term.indexOf(":") + 1 : 2))}`;
+
+/**
+ * What clients ask for by kind under a repository's address: patches, pull requests, issues and their status. Listed by
+ * tag and kind too. Each kind or letter more costs every such event an entry.
+ */
+export const kindsUnderAddress: ReadonlySet<number> = new Set([1617, 1618, 1619, 1621, 1630, 1631, 1632, 1633]);
+export const isListedByTagAndKind = (letter: string, kind: number): boolean =>
+  letter === "a" && kindsUnderAddress.has(kind);
+export const ofWord = (word: string): string => `w${searchStem(word)}`;
+
+/** NIP-01: relays index tags of one letter. */
+export const isIndexedTag = (name: string): boolean => name.length === 1 && /[A-Za-z]/.test(name);
+
+/** A term may come twice (a tag that is repeated, words that begin alike): listing an event again changes nothing. */
+export function termsOf(event: NostrEvent): string[] {
+  const terms = [everything, ofKind(event.kind), ofAuthor(event.pubkey), ofAuthorAndKind(event.pubkey, event.kind)];
+  for (const tag of event.tags) {
+    const name = tag[0];
+    const value = tag[1];
+    if (name === undefined || value === undefined || !isIndexedTag(name)) continue;
+    terms.push(ofTag(name, value));
+    if (isListedByTagAndKind(name, event.kind)) terms.push(ofTagAndKind(name, value, event.kind));
+  }
+  if (isAddressable(event.kind) && tagValues(event, "d").length > 1) terms.push(severalIdentifiers);
+  for (const word of searchableWords(event)) terms.push(ofWord(word));
+  return terms;
+}

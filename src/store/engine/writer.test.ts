@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../../base/testing/manual-clock.js";
-import { MemoryBackend } from "../memory/memory-backend.js";
+import { MemoryBackend } from "../memory/memory-store.js";
 import { StoreFullError } from "../port.js";
 import { eventOf } from "../testing/events.js";
 import type { Change } from "./backend.js";

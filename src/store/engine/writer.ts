@@ -13,12 +13,11 @@ import {
   StoreFullError,
   type Transaction,
 } from "../port.js";
-import { Batch } from "./batch.js";
 import type { Content } from "./content.js";
 import type { UnmarkedAuthors } from "./reading.js";
-import { EngineTransaction } from "./transaction.js";
+import { Batch, EngineTransaction } from "./transaction.js";
 
-export interface WriterParts {
+interface WriterParts {
   readonly content: Content;
   readonly clock: Clock;
   readonly unmarkedAuthors: UnmarkedAuthors;

@@ -4,6 +4,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { EventId } from "../../nostr/ids.js";
+import type { PageMemory } from "../engine/backend.js";
 import {
   type Backend,
   type Change,
@@ -15,17 +16,21 @@ import {
   type LogRecord,
 } from "../engine/backend.js";
 import { MemoryLayer } from "../engine/memory-layer.js";
-import type { Entry } from "../engine/order.js";
-import type { PageMemory } from "../engine/page-memory.js";
+import type { Entry } from "../engine/row.js";
 import { Row } from "../engine/row.js";
 import type { RowRange, Sequence } from "../port.js";
+import type { DatabaseFiles } from "./database.js";
 import { type Database, isDiskFull } from "./database.js";
-import type { DatabaseFiles } from "./files.js";
-import { forgetRemovals } from "./forgetting.js";
-import { Indexing, unindex } from "./indexing.js";
 import {
   addressKey,
+  decodeRemoval,
+  encodeRemoval,
+  encodeRow,
   entryBytes,
+  idEnd,
+  idOffset,
+  isRemoval,
+  LogRow,
   readSeq,
   seqBytes,
   seqKey,
@@ -35,11 +40,11 @@ import {
   writeSeq,
   writeTerm,
   writeTime,
-} from "./keys.js";
-import { decodeRemoval, encodeRemoval, encodeRow, idEnd, idOffset, isRemoval, LogRow } from "./record.js";
+} from "./encoding.js";
+import { forgetRemovals, Indexing, unindex } from "./indexing.js";
 import { emptyTables, metaNumber, rowsInRange, rowText, setMeta, setRowText } from "./rows.js";
 
-export interface LmdbOptions {
+interface LmdbOptions {
   readonly files: DatabaseFiles;
   readonly freeBytes: () => Promise<number>;
   /** Writes are refused when less than this is free. */

@@ -1,16 +1,18 @@
-// A durable store in a folder.
+// Opens a durable store in a folder, and brings the file of an earlier version to today's format before anything reads it.
 
 import { randomInt } from "node:crypto";
 import { statfs } from "node:fs/promises";
 import { type Clock, systemClock } from "../../base/clock.js";
 import { EngineStore } from "../engine/engine.js";
+import { type Entry, isListedByTagAndKind, kindsUnderAddress, ofKind, ofTagAndKind } from "../engine/row.js";
 import type { Store } from "../port.js";
-import { DatabaseFiles } from "./files.js";
+import type { Database } from "./database.js";
+import { DatabaseFiles } from "./database.js";
+import { entryBytes, termKeyOf, writeEntry, writeTerm } from "./encoding.js";
 import { LmdbBackend } from "./lmdb-backend.js";
-import { formatVersion, isKnownFormat, migrate } from "./migration.js";
 import { metaNumber, setMeta } from "./rows.js";
 
-export interface LmdbStoreOptions {
+interface LmdbStoreOptions {
   readonly clock?: Clock;
   readonly maxQueuedWorks?: number;
   /** Writes are refused when the disk has less than this free. */
@@ -69,4 +71,46 @@ export async function openLmdbStore(folder: string, options: LmdbStoreOptions = 
 async function freeBytesOf(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
   return bavail * bsize;
+}
+
+export const formatVersion = 2;
+/** Formats this program can bring up to date. */
+const isKnownFormat = (version: number): boolean => version >= 1 && version <= formatVersion;
+
+const rowsAStep = 500;
+const nothing = Buffer.alloc(0);
+
+/**
+ * Format 2 lists some kinds by tag and kind (engine/row.ts). Written in small transactions; until the last one sets the
+ * version, a start that was cut short begins again: entries written twice are the same entries.
+ */
+export async function migrate(database: Database, backend: LmdbBackend, seed: number): Promise<number> {
+  let rows = 0;
+  for (const kind of kindsUnderAddress) {
+    let after: Entry | undefined;
+    for (;;) {
+      const entries = backend.scan(ofKind(kind), after, 0, Number.MAX_SAFE_INTEGER, rowsAStep);
+      await database.write(() => {
+        for (const entry of entries) listByTagAndKind(database, backend, seed, kind, entry);
+      });
+      rows += entries.length;
+      after = entries.at(-1);
+      if (entries.length < rowsAStep) break;
+    }
+  }
+  await database.write(() => setMeta(database, "version", formatVersion));
+  return rows;
+}
+
+function listByTagAndKind(database: Database, backend: LmdbBackend, seed: number, kind: number, entry: Entry): void {
+  // Terms are hashed: another kind may share the list.
+  const row = backend.row(entry.seq);
+  if (row?.kind !== kind) return;
+  const key = Buffer.alloc(entryBytes);
+  for (const [name, value] of row.tags) {
+    if (name === undefined || value === undefined || !isListedByTagAndKind(name, kind)) continue;
+    writeTerm(key, termKeyOf(ofTagAndKind(name, value, kind), seed));
+    writeEntry(key, entry);
+    database.entries.put(key, nothing);
+  }
 }

@@ -24,7 +24,7 @@ export function emptyTables(database: Database): Set<EngineTable> {
   return new Set(tables.filter((table) => rowsInRange(database, table, { limit: 1 }).length === 0));
 }
 
-export type MetaKey = "events" | "forgottenUpTo" | "indexedUpTo" | "seed" | "version";
+type MetaKey = "events" | "forgottenUpTo" | "indexedUpTo" | "seed" | "version";
 
 const rowKey = (table: number, key: string): Buffer => {
   const bytes = Buffer.allocUnsafe(1 + Buffer.byteLength(key));

@@ -4,12 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { Filter } from "../../nostr/filter.js";
-import { idHighOf, idLowOf } from "../engine/order.js";
-import { ofTagAndKind } from "../engine/terms.js";
+import { idHighOf, idLowOf, ofTagAndKind } from "../engine/row.js";
 import type { Store, StoredEvent } from "../port.js";
 import { eventOf } from "../testing/events.js";
-import { DatabaseFiles } from "./files.js";
-import { entryBytes, termKeyOf, writeEntry, writeTerm } from "./keys.js";
+import { DatabaseFiles } from "./database.js";
+import { entryBytes, termKeyOf, writeEntry, writeTerm } from "./encoding.js";
 import { openLmdbStore } from "./open.js";
 import { metaNumber, setMeta } from "./rows.js";
 

@@ -56,7 +56,7 @@ test("compacting gives space back and leaves one file", async () => {
 test("a store of another format is not opened", async () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-files-"));
   try {
-    const { DatabaseFiles } = await import("./files.js");
+    const { DatabaseFiles } = await import("./database.js");
     const { setMeta } = await import("./rows.js");
     const database = new DatabaseFiles(folder).open();
     await database.write(() => setMeta(database, "version", 99));

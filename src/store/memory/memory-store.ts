@@ -1,6 +1,7 @@
-// Keeps everything in memory: rows stay in the engine's layer, this holds the log and the tables. For tests and for
-// servers that may forget.
+// A store that lives as long as the process: rows stay in the engine's layer, this holds the log and the tables. For tests
+// and for servers that may forget.
 
+import { type Clock, systemClock } from "../../base/clock.js";
 import type { EventId } from "../../nostr/ids.js";
 import {
   type Backend,
@@ -13,10 +14,11 @@ import {
   type LogRecord,
   type Removal,
 } from "../engine/backend.js";
+import { EngineStore } from "../engine/engine.js";
 import { MemoryLayer } from "../engine/memory-layer.js";
-import type { Entry } from "../engine/order.js";
+import type { Entry } from "../engine/row.js";
 import { compareUtf8, isInRange } from "../engine/tables.js";
-import type { RowRange, Sequence } from "../port.js";
+import type { RowRange, Sequence, Store } from "../port.js";
 
 class SortedTable {
   readonly rows = new Map<string, string>();
@@ -144,4 +146,15 @@ export class MemoryBackend implements Backend {
   async compact(): Promise<void> {}
 
   async close(): Promise<void> {}
+}
+
+interface MemoryStoreOptions {
+  readonly clock?: Clock;
+  readonly maxQueuedWorks?: number;
+}
+
+export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
+  const backend = new MemoryBackend();
+  const { clock = systemClock, maxQueuedWorks } = options;
+  return new EngineStore(backend, backend.layers, { clock, maxQueuedWorks });
 }
