@@ -1,6 +1,5 @@
 // The schema in words: the reference page, the example file, the JSON schema and `config show`. Pure.
 
-import { z } from "zod";
 import type { Config, Origin } from "./config.js";
 import type { LoadedConfig } from "./load.js";
 import { allSettings, type NamedSetting, type SettingName, sections } from "./schema.js";
@@ -71,18 +70,17 @@ export function exampleFile(): string {
 
 /** The JSON schema of an object of settings as they are written: every value is text. */
 export function jsonSchema(): unknown {
-  const shape = Object.fromEntries(
-    allSettings.map((setting) => {
-      const about = {
-        description: `${setting.help} ${sentence(setting.kind.words)}`,
-        ...(setting.fallback === undefined ? {} : { default: setting.fallback }),
-        ...(setting.example === undefined ? {} : { examples: [setting.example] }),
-        ...(setting.secret ? { writeOnly: true } : {}),
-      };
-      return [setting.name, z.optional(z.string().pipe(setting.schema)).meta(about)];
-    }),
-  );
-  return z.toJSONSchema(z.strictObject(shape).meta({ title: "Holdfast settings" }), { io: "input" });
+  const properties = allSettings.map(({ name, help, kind, secret }) => [
+    name,
+    { description: `${help} ${sentence(kind.words)}`, ...(secret ? { writeOnly: true } : {}), type: "string" },
+  ]);
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    properties: Object.fromEntries(properties),
+    additionalProperties: false,
+    title: "Holdfast settings",
+  };
 }
 
 interface ShownSetting {

@@ -4,6 +4,7 @@
 
 import { type Config, completeConfig, type Origin, type Problem, type Surroundings } from "./config.js";
 import { allSettings, type NamedSetting, type SettingName, type SettingValues, settingNamed } from "./schema.js";
+import { readValue } from "./value-kinds.js";
 
 export interface Sources {
   /** Flags that were given, by the flag's name without dashes, aliases included. */
@@ -53,7 +54,8 @@ export function loadConfig(sources: Sources): LoadResult {
   };
 
   const testSetting = settingNamed("NGIT_TEST");
-  const inTest = testSetting?.schema.safeParse(written(testSetting)?.text ?? "false").data === true;
+  const inTest =
+    testSetting !== undefined && readValue(testSetting.kind, written(testSetting)?.text ?? "false") === true;
   const values: Record<string, unknown> = {};
   const origins = new Map<SettingName, Origin>();
   const texts = new Map<SettingName, string>();
@@ -64,12 +66,12 @@ export function loadConfig(sources: Sources): LoadResult {
     origins.set(setting.name, found?.origin ?? "default");
     if (text === undefined) continue;
     if (found) texts.set(setting.name, text);
-    const result = setting.schema.safeParse(text);
-    if (result.success) values[setting.property] = result.data;
+    const reading = setting.kind.read(text);
+    if (reading.ok) values[setting.property] = reading.value;
     else {
-      for (const issue of result.error.issues) problems.push(badValue(setting, found, issue.message));
+      for (const fault of reading.faults) problems.push(badValue(setting, found, fault));
       // So that one bad value does not hide what is wrong with the others.
-      values[setting.property] = fallback === undefined ? undefined : setting.schema.safeParse(fallback).data;
+      values[setting.property] = fallback === undefined ? undefined : readValue(setting.kind, fallback);
     }
   }
 

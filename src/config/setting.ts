@@ -1,12 +1,15 @@
 // What one setting is. Everything said about settings (checking, flags, --help, the reference page, the example file,
 // the JSON schema, what may change while running) is read from values of this shape; nothing is said twice.
 
-import type { z } from "zod";
+/** What came of a text: a value, or a sentence about each fault in it. */
+export type Reading<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly faults: readonly string[] };
 
 /** How the text of a value is read. `words` completes the sentence "must be …". */
 export interface ValueKind<T> {
   readonly words: string;
-  readonly schema: z.ZodType<T, string>;
+  readonly read: (text: string) => Reading<T>;
   /** An empty text means something (an empty list); for other kinds it means "not set". */
   readonly acceptsEmpty?: boolean;
   /** The flag may stand alone: `--push-strict`. */
@@ -16,8 +19,7 @@ export interface ValueKind<T> {
 }
 
 export interface Setting<T> {
-  readonly kind: ValueKind<unknown>;
-  readonly schema: z.ZodType<T, string>;
+  readonly kind: ValueKind<T>;
   readonly help: string;
   /** The default, as one would write it; undefined when it is none or worked out from other settings. */
   readonly fallback: string | undefined;
@@ -51,7 +53,6 @@ export function setting<T>(kind: ValueKind<T>, about: WithoutFallback): Setting<
 export function setting<T>(kind: ValueKind<T>, about: WithFallback | WithoutFallback): Setting<T | undefined> {
   return {
     kind,
-    schema: kind.schema,
     help: about.help,
     fallback: "fallback" in about ? about.fallback : undefined,
     fallbackWords: "fallbackWords" in about ? about.fallbackWords : undefined,

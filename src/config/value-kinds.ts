@@ -4,23 +4,29 @@
 
 import { isIP, isIPv6 } from "node:net";
 import { bech32 } from "@scure/base";
-import { z } from "zod";
 import type { Brand } from "../base/brand.js";
-import type { ValueKind } from "./setting.js";
+import type { Reading, ValueKind } from "./setting.js";
 
 /** Makes a kind from a function that answers undefined for text it cannot read. */
 export function kindOf<T>(
   words: string,
   read: (text: string) => T | undefined,
-  more: Partial<Omit<ValueKind<T>, "words" | "schema">> = {},
+  more: Partial<Omit<ValueKind<T>, "words" | "read">> = {},
 ): ValueKind<T> {
-  const schema = z.string().transform((text, context): T => {
-    const value = read(text.trim());
-    if (value !== undefined) return value;
-    context.addIssue({ code: "custom", message: `must be ${words}` });
-    return z.NEVER;
-  });
-  return { words, schema, ...more };
+  return {
+    words,
+    read(text) {
+      const value = read(text.trim());
+      return value === undefined ? { ok: false, faults: [`must be ${words}`] } : { ok: true, value };
+    },
+    ...more,
+  };
+}
+
+/** The value, or undefined where the text is none of this kind. */
+export function readValue<T>(kind: ValueKind<T>, text: string): T | undefined {
+  const reading = kind.read(text);
+  return reading.ok ? reading.value : undefined;
 }
 
 interface Range {
@@ -195,21 +201,18 @@ export const relayUrl = (): ValueKind<string> =>
 export type Pubkey = Brand<string, "Pubkey">;
 
 export function listOf<T>(item: ValueKind<T>): ValueKind<readonly T[]> {
-  const schema = z.string().transform((text, context): readonly T[] => {
-    const values: T[] = [];
+  const read = (text: string): Reading<readonly T[]> => {
+    const value: T[] = [];
+    const faults: string[] = [];
     for (const part of text.split(",").map((piece) => piece.trim())) {
       if (part === "") continue;
-      const result = item.schema.safeParse(part);
-      if (result.success) values.push(result.data);
-      else
-        context.addIssue({
-          code: "custom",
-          message: `each entry must be ${item.words}; ${JSON.stringify(part)} is not`,
-        });
+      const entry = item.read(part);
+      if (entry.ok) value.push(entry.value);
+      else faults.push(`each entry must be ${item.words}; ${JSON.stringify(part)} is not`);
     }
-    return values;
-  });
-  return { words: `a comma-separated list; each entry ${item.words}`, schema, acceptsEmpty: true };
+    return faults.length > 0 ? { ok: false, faults } : { ok: true, value };
+  };
+  return { words: `a comma-separated list; each entry ${item.words}`, read, acceptsEmpty: true };
 }
 
 function bech32Hex(prefix: "npub" | "nsec", text: string): string | undefined {
@@ -299,16 +302,12 @@ const loopback = "127.0.0.0/8,::1";
 /** A list of networks in which `loopback` stands for 127.0.0.0/8 and ::1. */
 export function networkList(): ValueKind<readonly Network[]> {
   const list = listOf(network());
-  const schema = z
-    .string()
-    .transform((text) =>
-      text
-        .split(",")
-        .map((part) => (part.trim() === "loopback" ? loopback : part))
-        .join(","),
-    )
-    .pipe(list.schema);
-  return { ...list, schema };
+  const spelledOut = (text: string): string =>
+    text
+      .split(",")
+      .map((part) => (part.trim() === "loopback" ? loopback : part))
+      .join(",");
+  return { ...list, read: (text) => list.read(spelledOut(text)) };
 }
 
 interface DomainOverride {

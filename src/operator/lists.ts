@@ -146,10 +146,10 @@ export async function changeProfile(
   caller: Caller,
   { field, value }: { readonly field: ProfileField; readonly value: string },
 ): Promise<Outcome<{ readonly field: ProfileField; readonly value: string }>> {
-  const checked = value === "" ? undefined : fieldKinds[field].schema.safeParse(value);
-  if (checked && !checked.success) return refusal("bad-request", `it must be ${fieldKinds[field].words}`);
+  const checked = value === "" ? undefined : fieldKinds[field].read(value);
+  if (checked && !checked.ok) return refusal("bad-request", `it must be ${fieldKinds[field].words}`);
   await parts.store.transact(async (tx) => {
-    if (checked) tx.setRow("meta", profileKey(field), checked.data);
+    if (checked) tx.setRow("meta", profileKey(field), checked.value);
     else tx.deleteRow("meta", profileKey(field));
     await noteChange(tx, parts.clock, caller, { what: `change ${field}`, target: value.slice(0, 200) });
   });

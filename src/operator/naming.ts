@@ -9,6 +9,7 @@ import {
   type Network,
   network,
   publicKey,
+  readValue,
   type ServiceEntry,
 } from "../config/value-kinds.js";
 import { type PlacedName, underPrs } from "../git/address.js";
@@ -21,7 +22,7 @@ import { npubOf, parseNaddr, parseNevent, parseNote } from "../nostr/nip19.js";
 const withoutScheme = (text: string): string => text.trim().replace(/^nostr:/, "");
 
 export const keyNamed = (text: string): Pubkey | undefined =>
-  publicKey().schema.safeParse(withoutScheme(text)).data as Pubkey | undefined;
+  readValue(publicKey(), withoutScheme(text)) as Pubkey | undefined;
 
 /** 64 hex digits, note or nevent. */
 export function eventNamed(text: string): EventId | undefined {
@@ -56,14 +57,14 @@ export function entryNamed(text: string): ListEntry | undefined {
   const name = withoutScheme(text);
   const pointed = parseNaddr(name)?.address;
   if (pointed) return { type: "repository", pubkey: pointed.pubkey, identifier: pointed.identifier };
-  return listEntry().schema.safeParse(name).data;
+  return readValue(listEntry(), name);
 }
 
 /** A GRASP service as `host[:port]`, also taken from its URL. */
 export function serviceNamed(text: string): ServiceEntry | undefined {
   const name = text.trim();
   const place = servicePart(name)?.split("/")[0] ?? name;
-  const host = hostName().schema.safeParse(place).data;
+  const host = readValue(hostName(), place);
   return host === undefined ? undefined : { type: "service", host };
 }
 
@@ -78,7 +79,7 @@ export function relayKeyNamed(text: string): string | undefined {
   return url && servicePart(url);
 }
 
-export const networkNamed = (text: string): Network | undefined => network().schema.safeParse(text.trim()).data;
+export const networkNamed = (text: string): Network | undefined => readValue(network(), text.trim());
 
 /** `192.0.2.1`, or `10.0.0.0/8` where it is more than one address. */
 export const networkText = ({ address, prefixBits }: Network): string =>
