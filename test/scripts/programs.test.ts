@@ -65,7 +65,7 @@ describe("developers' programs", { timeout: 240_000 }, () => {
       results: object[];
     };
     assert.deepEqual([simulated.ok, simulated.results.length], [true, 1]);
-    const tested = JSON.parse((await run("scripts/test.mjs", "cli/progress", "--json")).stdout) as Record<
+    const tested = JSON.parse((await run("scripts/test.mjs", "config/secret-key", "--json")).stdout) as Record<
       string,
       unknown
     >;
