@@ -27,7 +27,7 @@ const rules = floors.flatMap((rooms, floor) =>
       severity: "error",
       from: { path: `^src/${room}/`, pathNot: "\\.test\\.ts$" },
       to: {
-        path: `^src/((main|server|run-until-signal|survivable-errors)\\.ts|(${[...forbidden, "wiring"].join("|")})/)`,
+        path: `^src/((main|server|service|offline|verb-abilities|run-until-signal|survivable-errors|start-refusal|process-metrics)\\.ts|(${[...forbidden, "wiring"].join("|")})/)`,
       },
     };
   }),

@@ -1,10 +1,10 @@
 // The entry point: this process as a terminal, and the verb its arguments name.
 
 import { runCommandLine } from "./cli/run.js";
-import { keepPrivate } from "./wiring/private-data.js";
-import { abilitiesOn } from "./wiring/verb-abilities.js";
+import { abilitiesOn } from "./verb-abilities.js";
 
-keepPrivate();
+// Nobody else on the machine reads what the server keeps (threats row 55), whatever the umask was. Git inherits it.
+process.umask(0o077);
 
 // A reader that closes the pipe early (`holdfast config show | head`) is not a fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));

@@ -16,6 +16,7 @@ import { Registry } from "prom-client";
 import { refusedForDisk } from "./admission/disk-full.js";
 import type { AdmissionPolicy } from "./admission/verdict.js";
 import type { Clock } from "./base/clock.js";
+import { ClosingOrder } from "./base/closing-order.js";
 import { repeatedly } from "./base/repeatedly.js";
 import { DecisionLog } from "./catalogue/decisions.js";
 import type { LiveConfig } from "./config/load.js";
@@ -29,27 +30,25 @@ import { DailyBytes } from "./intake/daily-bytes.js";
 import { createIntake } from "./intake/intake.js";
 import { notingParseFailures } from "./intake/parse-failures.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
+import { policyInForce } from "./operator/policy-in-force.js";
+import { RunTimeRules } from "./operator/rules.js";
 import { VerifiedCopies } from "./operator/verified.js";
+import { repositoryCounter, watchProcess } from "./process-metrics.js";
 import { countEntries, createPurgatoryMetrics } from "./purgatory/metrics.js";
 import { purgatoryObserver } from "./purgatory/observer.js";
 import { contributorRules } from "./purgatory/prs-rules.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
+import { startService } from "./service.js";
+import { closeFolders, identityOf, lockedData, startFailure } from "./start-refusal.js";
 import { Disks, type ReadDisk } from "./store/disk-space.js";
+import { openStore } from "./store/open-store.js";
 import type { Store } from "./store/port.js";
 import { survivable } from "./survivable-errors.js";
 import { type Syncing, startSyncing } from "./sync/start-syncing.js";
 import { statusSources } from "./web/status-sources.js";
 import { buildAdmin, openSocket } from "./wiring/admin.js";
-import { buildAdmission } from "./wiring/admission.js";
-import { ClosingOrder } from "./wiring/closing-order.js";
 import { dailyByteLimits, purgatorySettings } from "./wiring/limits.js";
-import { openStore } from "./wiring/open-store.js";
-import { closeFolders } from "./wiring/private-data.js";
-import { watchProcess } from "./wiring/process-metrics.js";
-import { repositoryCounter } from "./wiring/repository-count.js";
-import { startService } from "./wiring/service.js";
-import { identityOf, lockedData, startFailure } from "./wiring/start-refusal.js";
 
 export interface Server {
   readonly address: string;
@@ -114,14 +113,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("disks", () => disks.close());
     disks.measure(registry);
 
-    const admission = await buildAdmission({
-      live,
-      store,
-      secret,
-      service,
-      ...(parts.policy && { policy: parts.policy }),
-    });
-    const { rules, inForce } = admission;
+    const rules = new RunTimeRules(store);
+    await rules.refresh();
+    const { inForce, settings, policy } = policyInForce(() => live.current, rules, secret.pubkey, service);
 
     let syncing: Syncing | undefined;
     const purgatoryMetrics = createPurgatoryMetrics(registry, () => countEntries(store));
@@ -134,7 +128,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock, (entry, expiry) =>
         syncing?.expired(entry, expiry),
       ),
-      ...(config.grasp06Enable && { contributors: contributorRules(store, [service], admission.settings.lists) }),
+      ...(config.grasp06Enable && { contributors: contributorRules(store, [service], settings.lists) }),
     });
     await purgatory.resume();
     closing.add("purgatory", () => purgatory.close());
@@ -154,7 +148,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const intake = createIntake({
       store,
       verifier,
-      policy: admission.policy,
+      policy: parts.policy ?? policy,
       git: {
         follow(event, verdict) {
           syncing?.decided(verdict);
@@ -198,7 +192,6 @@ export async function startServer(parts: StartParts): Promise<Server> {
       onFault,
     });
     closing.add("hunt", () => hunt.close());
-    const { settings } = admission;
     const archive = new ArchiveReview({
       ...{ store, settings, purgatory, clock, logger, onFault },
       decided: (verdict) => syncing?.decided(verdict),
@@ -215,7 +208,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       housekeep: (address, kind, signal) => upkeep.run(address, kind, signal),
       live,
       rules,
-      adminKeys: admission.settings.adminKeys,
+      adminKeys: settings.adminKeys,
       services: [service],
       version: parts.build.version,
       askedServers: (name) =>

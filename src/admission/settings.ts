@@ -2,7 +2,8 @@
 // change on reload.
 
 import type { HourlyCounter } from "../base/budget/rates.js";
-import type { AdmissionLists, RepositoryList } from "../catalogue/bans-and-lists.js";
+import { type AdmissionLists, type RepositoryList, repositoryList } from "../catalogue/bans-and-lists.js";
+import type { Config } from "../config/config.js";
 import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/ids.js";
 
@@ -68,3 +69,33 @@ export const defaultCaps: AdmissionCaps = {
   graspListsPerIpAndHour: 60,
   graspLists: 20_000,
 };
+
+export const admissionCaps = (config: Config): AdmissionCaps => ({
+  ...defaultCaps,
+  expirySeconds: config.purgatoryExpirySecs,
+  softSeconds: config.purgatorySoftExpirySecs,
+  maxWaitSeconds: config.purgatoryMaxWaitSecs,
+  rememberSeconds: config.purgatoryRememberSecs,
+  announcementsPerKey: config.purgatoryMaxAnnouncementsPerKey,
+  announcementsPerIpAndHour: config.purgatoryAnnouncementsPerHourPerIp,
+  waitingAnnouncements: config.purgatoryMaxAnnouncements,
+  statesPerAuthorAndIdentifier: config.purgatoryMaxStatesPerRepository,
+  relatedPerRepository: config.purgatoryMaxRelatedPerRepository,
+  waitingBytes: config.purgatoryMaxBytes,
+  repositoriesPerState: config.releaseMaxRepositories,
+  deletionTargets: config.maxDeletionTargets,
+  graspListsPerIpAndHour: config.graspListsPerHourPerIp,
+  graspLists: config.maxGraspLists,
+});
+
+export const admissionLists = (config: Config): AdmissionLists => ({
+  repositoryWhitelist: repositoryList(config.repositoryWhitelist),
+  repositoryBlacklist: repositoryList(config.repositoryBlacklist),
+  eventBlacklist: repositoryList(config.eventBlacklist.map((pubkey) => ({ type: "author", pubkey }))),
+});
+
+export const archiveSettings = (config: Config): ArchiveSettings => ({
+  all: config.archiveAll,
+  whitelist: repositoryList(config.archiveWhitelist),
+  serviceHosts: new Set(config.archiveGraspServices.map((host) => host.replace(/:(?:443|80)$/, ""))),
+});

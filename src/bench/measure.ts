@@ -8,6 +8,8 @@ import { once } from "node:events";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { WebSocket } from "ws";
+import { createLiveConfig, type LiveConfig, loadConfig } from "../config/load.js";
+import { createLog, type Logger } from "../config/logging.js";
 import { createRepositoryFiles } from "../git/repository-files.js";
 import type { Git } from "../git/run.js";
 import type { NostrEvent, VerifiedEvent } from "../nostr/event.js";
@@ -122,11 +124,51 @@ export async function measureStore(folder: string, forMs: number): Promise<Measu
   }
 }
 
+/** On a free port of this machine, with its data in a given folder. */
 export interface TemporaryServer {
   /** `127.0.0.1:port` */
   readonly address: string;
   readonly domain: string;
   close(): Promise<void>;
+}
+
+const benchDomain = "bench.example";
+
+/** The settings of an operator's server, except for limits that one client alone would run into. */
+export async function startTemporary(
+  folder: string,
+  cores: number,
+  start: (parts: {
+    readonly live: LiveConfig;
+    readonly logger: Logger;
+    readonly build: { readonly version: string; readonly commit: string };
+    readonly onFault: (error: unknown) => void;
+  }) => Promise<Pick<TemporaryServer, "address" | "close">>,
+): Promise<TemporaryServer> {
+  const environment = {
+    NGIT_BIND_ADDRESS: "127.0.0.1:0",
+    NGIT_DOMAIN: benchDomain,
+    NGIT_DATA_PATH: join(folder, "data"),
+    NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: "1000000",
+    NGIT_EVENTS_PER_MINUTE_PER_IP: "1000000",
+    NGIT_RECEIVE_PER_SECOND_PER_IP_BYTES: "1GiB",
+    NGIT_EVENTS_PER_DAY_PER_AUTHOR_BYTES: "1TiB",
+    NGIT_EVENTS_PER_DAY_PER_REPOSITORY_BYTES: "1TiB",
+    NGIT_EVENTS_PER_DAY_PER_IP_BYTES: "1TiB",
+  };
+  const surroundings = { logIsTerminal: false, cores };
+  const load = () => loadConfig({ flags: {}, environment, configPath: undefined, readFile: () => "", surroundings });
+  const loaded = load();
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  const server = await start({
+    live: createLiveConfig(loaded, load),
+    logger: createLog({ level: "fatal", format: "text" }).logger,
+    build: { version: "bench", commit: "bench" },
+    onFault(error) {
+      throw error;
+    },
+  });
+  return { address: server.address, domain: benchDomain, close: () => server.close() };
 }
 
 const connections = 4;

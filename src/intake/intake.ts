@@ -42,7 +42,7 @@ export interface IntakeObserver {
   decided(event: NostrEvent, source: Source, answer: IntakeAnswer): void;
 }
 
-interface GitFollower {
+export interface GitFollower {
   /** What git must do because of a verdict that was written; true when the event is served because of it. */
   follow(event: VerifiedEvent, verdict: Verdict): Promise<boolean>;
   /** Git could not do it; the event is kept, and the next start tries again. */

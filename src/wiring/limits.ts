@@ -1,8 +1,7 @@
 // From settings as operators name them to the limits each room asks for. Nothing is decided here.
 
-import { type AdmissionCaps, type ArchiveSettings, defaultCaps } from "../admission/settings.js";
+import { admissionCaps } from "../admission/settings.js";
 import type { ByteLimits } from "../base/budget/bytes.js";
-import { type AdmissionLists, repositoryList } from "../catalogue/bans-and-lists.js";
 import type { Config } from "../config/config.js";
 import { defaultLimits, type GitHttpLimits } from "../git/http-types.js";
 import type { PackBudgets } from "../git/push-types.js";
@@ -57,36 +56,6 @@ export const dailyByteLimits = (config: Config): DailyByteLimits => ({
   perAuthor: config.eventsPerDayPerAuthorBytes,
   perRepository: config.eventsPerDayPerRepositoryBytes,
   perAddress: config.eventsPerDayPerIpBytes,
-});
-
-export const admissionCaps = (config: Config): AdmissionCaps => ({
-  ...defaultCaps,
-  expirySeconds: config.purgatoryExpirySecs,
-  softSeconds: config.purgatorySoftExpirySecs,
-  maxWaitSeconds: config.purgatoryMaxWaitSecs,
-  rememberSeconds: config.purgatoryRememberSecs,
-  announcementsPerKey: config.purgatoryMaxAnnouncementsPerKey,
-  announcementsPerIpAndHour: config.purgatoryAnnouncementsPerHourPerIp,
-  waitingAnnouncements: config.purgatoryMaxAnnouncements,
-  statesPerAuthorAndIdentifier: config.purgatoryMaxStatesPerRepository,
-  relatedPerRepository: config.purgatoryMaxRelatedPerRepository,
-  waitingBytes: config.purgatoryMaxBytes,
-  repositoriesPerState: config.releaseMaxRepositories,
-  deletionTargets: config.maxDeletionTargets,
-  graspListsPerIpAndHour: config.graspListsPerHourPerIp,
-  graspLists: config.maxGraspLists,
-});
-
-export const admissionLists = (config: Config): AdmissionLists => ({
-  repositoryWhitelist: repositoryList(config.repositoryWhitelist),
-  repositoryBlacklist: repositoryList(config.repositoryBlacklist),
-  eventBlacklist: repositoryList(config.eventBlacklist.map((pubkey) => ({ type: "author", pubkey }))),
-});
-
-export const archiveSettings = (config: Config): ArchiveSettings => ({
-  all: config.archiveAll,
-  whitelist: repositoryList(config.archiveWhitelist),
-  serviceHosts: new Set(config.archiveGraspServices.map((host) => host.replace(/:(?:443|80)$/, ""))),
 });
 
 export const purgatorySettings = (config: Config): PurgatorySettings => ({

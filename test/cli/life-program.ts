@@ -3,10 +3,10 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { systemClock } from "../../src/base/clock.js";
+import { ClosingOrder } from "../../src/base/closing-order.js";
 import { loadConfig } from "../../src/config/load.js";
 import { type LifeParts, runServer } from "../../src/run-until-signal.js";
 import type { Server } from "../../src/server.js";
-import { ClosingOrder } from "../../src/wiring/closing-order.js";
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 

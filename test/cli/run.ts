@@ -4,7 +4,7 @@
 import type { ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { runCommandLine } from "../../src/cli/run.js";
-import { abilitiesOn } from "../../src/wiring/verb-abilities.js";
+import { abilitiesOn } from "../../src/verb-abilities.js";
 
 export interface Ended {
   readonly code: number | null;

@@ -1,12 +1,14 @@
-// What keeps a server from starting and its operator can mend, in words that say how.
+// What keeps a server from starting and its operator can mend, in words that say how; and the data directory made ours:
+// locked against a second server, closed to other users of the machine.
 
-import { lockDataDirectory } from "../cli/data-directory.js";
-import type { Config } from "../config/config.js";
-import { problemText } from "../config/config.js";
-import { loadServerKey } from "../config/server-key.js";
-import { GitTooOldError } from "../git/run.js";
-import { type ServiceName, serviceName } from "../net/url.js";
-import { SecretKey } from "../nostr/keys.js";
+import { chmodSync } from "node:fs";
+import { lockDataDirectory } from "./cli/data-directory.js";
+import type { Config } from "./config/config.js";
+import { problemText } from "./config/config.js";
+import { loadServerKey } from "./config/server-key.js";
+import { GitTooOldError } from "./git/run.js";
+import { type ServiceName, serviceName } from "./net/url.js";
+import { SecretKey } from "./nostr/keys.js";
 
 /** The server cannot start for a reason its operator can mend. */
 export class StartRefusal extends Error {
@@ -20,6 +22,18 @@ export function lockedData(config: Config): () => void {
   throw new StartRefusal(
     `the data directory ${config.relayDataPath} is in use by process ${lock.holderPid}: stop it, or set NGIT_DATA_PATH to another directory`,
   );
+}
+
+/** Nobody else on the machine reads what the server keeps (threats row 55): directories that were open are closed. */
+export function closeFolders(folders: readonly string[]): void {
+  for (const folder of folders) {
+    try {
+      chmodSync(folder, 0o700);
+    } catch (error) {
+      // The server does not close a volume that belongs to another user.
+      if (!["EPERM", "EROFS", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    }
+  }
 }
 
 /** The server's key, made at the first start, and the name it goes by. */

@@ -1,14 +1,12 @@
 // What was opened is closed in reverse, each once, whatever else fails. Until then it keeps the process alive: clocks
 // do not (their timers are unreferenced), and a process that ends while something closes has not closed it.
 
-import type { Logger } from "../config/logging.js";
-
 export class ClosingOrder {
   readonly #steps: { readonly name: string; readonly close: () => Promise<void> }[] = [];
   #closed: Promise<void> | undefined;
   readonly #alive = setInterval(() => undefined, 2 ** 30);
 
-  constructor(private readonly logger: Logger) {}
+  constructor(private readonly logger: { error(fields: object, text: string): void }) {}
 
   add(name: string, close: () => Promise<void>): void {
     this.#steps.push({ name, close });

@@ -2,9 +2,9 @@
 
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
-import { openLmdbStore } from "../store/lmdb/open.js";
-import { createMemoryStore } from "../store/memory/memory-store.js";
-import type { Store } from "../store/port.js";
+import { openLmdbStore } from "./lmdb/open.js";
+import { createMemoryStore } from "./memory/memory-store.js";
+import type { Store } from "./port.js";
 
 export async function openStore(config: Config, clock: Clock, tell?: (sentence: string) => void): Promise<Store> {
   switch (config.databaseBackend) {

@@ -1,0 +1,166 @@
+// The rooms for commands that work on a server's data while it does not run: over a store the command has opened, behind
+// the same door and rules as always, without a port. What git has to do and was not done follows at the next start.
+
+import type { Clock } from "./base/clock.js";
+import { DecisionLog } from "./catalogue/decisions.js";
+import type { Operator } from "./cli/abilities.js";
+import type { Config } from "./config/config.js";
+import { loadServerKey } from "./config/server-key.js";
+import { type GitHost, openGitHost } from "./git/git-host.js";
+import type { ImportHouse } from "./import/import-repositories.js";
+import { createIntake, type GitFollower, type Intake } from "./intake/intake.js";
+import { reachOf } from "./net/address.js";
+import { serviceName } from "./net/url.js";
+import { SecretKey } from "./nostr/keys.js";
+import { createVerifierPool } from "./nostr/verify/pool.js";
+import type { AdminParts } from "./operator/context.js";
+import { runOperation } from "./operator/operations.js";
+import { type PolicyInForce, policyInForce } from "./operator/policy-in-force.js";
+import { RunTimeRules } from "./operator/rules.js";
+import { Purgatory } from "./purgatory/purgatory.js";
+import type { Store } from "./store/port.js";
+import { packBudgets, purgatorySettings } from "./wiring/limits.js";
+
+/** The operator's operations; git is started only if one needs it. */
+export async function openOperator(config: Config, store: Store, clock: Clock): Promise<Operator> {
+  const rules = new RunTimeRules(store);
+  await rules.refresh();
+  let gitHost: Promise<GitHost> | undefined;
+  let door: Promise<Door> | undefined;
+  const parts: AdminParts = {
+    store,
+    rules,
+    clock,
+    repositories: () => {
+      gitHost ??= openGitHost(config, clock, () => undefined);
+      return gitHost.then(({ repositories }) => repositories);
+    },
+    config: () => config,
+    reach: () => reachOf(config),
+    intake: async () => {
+      if (!door) {
+        const policies = policiesOf(config, rules);
+        if (!policies) return undefined;
+        door = openDoor(config, store, clock, policies.policy);
+      }
+      return (await door).intake;
+    },
+    adminKeys: () => {
+      const own = serverSecret(config);
+      return new Set(config.adminNpubs ?? (own ? [own.pubkey] : []));
+    },
+  };
+  const { signal } = new AbortController();
+  return {
+    run: (request, progress, lines) =>
+      runOperation(parts, request, {
+        caller: { who: "operator", via: "offline" },
+        progress,
+        signal,
+        ...(lines && { lines }),
+      }),
+    async close() {
+      await (await door)?.close();
+      // One that could not be opened is closed already, and the operation has said why.
+      await gitHost?.then(
+        (opened) => opened.close(),
+        () => undefined,
+      );
+    },
+  };
+}
+
+/** The rooms that take events and git data, for moving another server's data here. Undefined: no usable key or domain. */
+export async function openImport(
+  config: Config,
+  store: Store,
+  clock: Clock,
+): Promise<(ImportHouse & { close(): Promise<void> }) | undefined> {
+  const rules = new RunTimeRules(store);
+  await rules.refresh();
+  const policies = policiesOf(config, rules);
+  if (!policies) return undefined;
+  const gitHost = await openGitHost(config, clock, () => undefined);
+  const purgatory = new Purgatory({
+    store,
+    repositories: gitHost.repositories,
+    clock,
+    settings: () => purgatorySettings(policies.inForce()),
+    // The operator is there and watches.
+    diskShareUsed: async () => 0,
+    observer: {
+      released: () => undefined,
+      expired: () => undefined,
+      problem: () => undefined,
+      failed(what, error) {
+        throw new Error(`${what} failed`, { cause: error });
+      },
+    },
+  });
+  await purgatory.resume();
+  const door = await openDoor(config, store, clock, policies.movingPolicy, {
+    follow: (event, verdict) => purgatory.entered(event, verdict),
+    failed(event, error) {
+      throw new Error(`git could not follow event ${event.id}`, { cause: error });
+    },
+  });
+  return {
+    store,
+    intake: door.intake,
+    repositories: gitHost.repositories,
+    purgatory,
+    // A whole history comes as one pack: the repository's quota bounds it, not a push's.
+    budgets: { ...packBudgets(config), maxPackBytes: config.repositoryMaxBytes, maxObjects: 2 ** 31 },
+    pushWallClockMs: 6 * 60 * 60_000,
+    async close() {
+      await purgatory.close();
+      await door.close();
+      await gitHost.close();
+    },
+  };
+}
+
+interface Door {
+  readonly intake: Intake;
+  close(): Promise<void>;
+}
+
+async function openDoor(
+  config: Config,
+  store: Store,
+  clock: Clock,
+  policy: PolicyInForce["policy"],
+  git?: GitFollower,
+): Promise<Door> {
+  const verifier = await createVerifierPool({ workers: 1 });
+  const decisions = new DecisionLog({ store, clock, failed: () => undefined });
+  const intake = createIntake({
+    store,
+    verifier,
+    policy,
+    decisions,
+    clock,
+    observer: { received: () => undefined, decided: () => undefined },
+    maxFutureSeconds: config.maxFutureSecs,
+    ...(git && { git }),
+  });
+  return {
+    intake,
+    async close() {
+      await decisions.written();
+      await verifier.close();
+    },
+  };
+}
+
+/** Undefined when the server's key or domain cannot be used. */
+function policiesOf(config: Config, rules: RunTimeRules): PolicyInForce | undefined {
+  const secret = serverSecret(config);
+  const service = serviceName(config.domain);
+  return secret && service ? policyInForce(() => config, rules, secret.pubkey, service) : undefined;
+}
+
+function serverSecret(config: Config): SecretKey | undefined {
+  const key = loadServerKey(config);
+  return key.ok ? SecretKey.fromHex(key.secretHex) : undefined;
+}

@@ -1,0 +1,94 @@
+// Metrics of the process as a whole: version, age, engine, Node's own numbers, how many repositories are served, and what
+// waits for its turn. Every queue is bounded; its length shows how near to its bound it is.
+
+import { collectDefaultMetrics, Gauge, type Registry } from "prom-client";
+import type { Clock } from "./base/clock.js";
+import { catalogueRows, isReleased } from "./catalogue/repositories.js";
+import type { Store } from "./store/port.js";
+
+export interface ProcessFacts {
+  readonly registry: Registry;
+  readonly build: { readonly version: string; readonly commit: string };
+  readonly engine: string;
+  readonly clock: Clock;
+  readonly repositories: () => Promise<number>;
+}
+
+export function watchProcess({ registry, build, engine, clock, repositories }: ProcessFacts): void {
+  const registers = [registry];
+  const startedMs = clock.monotonicMs();
+  collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: "ngit_build_info",
+    help: "Which program this is",
+    labelNames: ["version", "commit"],
+    registers,
+  }).set({ version: build.version, commit: build.commit }, 1);
+  new Gauge({
+    name: "ngit_verification_engine_info",
+    help: "What checks signatures",
+    labelNames: ["engine"],
+    registers,
+  }).set({ engine }, 1);
+  new Gauge({
+    name: "ngit_uptime_seconds",
+    help: "Time since the start",
+    registers,
+    collect() {
+      this.set((clock.monotonicMs() - startedMs) / 1_000);
+    },
+  });
+  new Gauge({
+    name: "ngit_repositories_total",
+    help: "Repositories served here",
+    registers,
+    async collect() {
+      this.set(await repositories());
+    },
+  });
+}
+
+export function measureQueues(registry: Registry, lengths: Readonly<Record<string, () => number>>): void {
+  new Gauge({
+    name: "ngit_queue_length",
+    help: "Works that wait for their turn, by queue",
+    labelNames: ["queue"],
+    registers: [registry],
+    collect() {
+      for (const [queue, length] of Object.entries(lengths)) this.set({ queue }, length());
+    },
+  });
+}
+
+const keptMs = 1_000;
+/** Counting a large catalogue takes at most this share of the time. */
+const timesAsLong = 20;
+
+/**
+ * How many repositories are served. Nothing tells of every change of the catalogue (a mirror that leaves because a list
+ * changed stores no event): it is counted when somebody asks, and again only after a while.
+ */
+export function repositoryCounter(store: Store, clock: Clock): () => Promise<number> {
+  let known = 0;
+  let counting: Promise<number> | undefined;
+  let freshUntilMs = Number.NEGATIVE_INFINITY;
+  const recount = async (): Promise<number> => {
+    const startedMs = clock.monotonicMs();
+    let count = 0;
+    for await (const row of catalogueRows(store)) if (isReleased(row)) count++;
+    const endedMs = clock.monotonicMs();
+    freshUntilMs = endedMs + Math.max(keptMs, timesAsLong * (endedMs - startedMs));
+    known = count;
+    return known;
+  };
+  return async () => {
+    if (clock.monotonicMs() < freshUntilMs) return known;
+    counting ??= recount()
+      // A store that cannot be read is told of elsewhere: numbers and pages go on with what was known.
+      .catch(() => known)
+      .finally(() => {
+        counting = undefined;
+      });
+    return counting;
+  };
+}
