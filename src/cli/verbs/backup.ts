@@ -1,14 +1,13 @@
 // The data as a whole. `holdfast backup <directory>`: a verified copy of everything, taken while the server runs or while
 // it does not. `holdfast restore <backup>`: a backup becomes the data of a server, which then starts as if nothing had
-// happened. `holdfast compact`: the event database without its holes.
+// happened. `holdfast compact`: the event database without its holes. The rooms are loaded by the work, not by the help.
 
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { type Checking, checkContents, checkFiles } from "../../backup/check.js";
-import { BackupRefusal, bytesIn, hasServerKey, type Manifest, readManifest } from "../../backup/files.js";
-import { restoreBackup } from "../../backup/restore.js";
-import { chosenBackup, keepNewest, type Taken, takeBackup } from "../../backup/take.js";
+import type { Checking } from "../../backup/check.js";
+import type { Manifest } from "../../backup/files.js";
+import type { Taken } from "../../backup/take.js";
 import { sizeText } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
 import { serverKeyFile } from "../../config/server-key.js";
@@ -60,6 +59,7 @@ async function expectingRefusals<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
+    const { BackupRefusal } = await import("../../backup/files.js");
     if (error instanceof BackupRefusal) throw new CommandFailure(error.message);
     throw error;
   }
@@ -76,9 +76,17 @@ async function checking<T>(abilities: Abilities, work: (checking: Checking) => P
   }
 }
 
-async function verify(abilities: Abilities, folder: string): Promise<Answer> {
-  const chosen = await chosenBackup(folder);
-  const manifest = await readManifest(chosen);
+/** The backup that is meant: the named one, or the newest in a folder of backups. */
+async function openBackup(named: string): Promise<{ readonly folder: string; readonly manifest: Manifest }> {
+  const { chosenBackup } = await import("../../backup/take.js");
+  const { readManifest } = await import("../../backup/files.js");
+  const folder = await chosenBackup(named);
+  return { folder, manifest: await readManifest(folder) };
+}
+
+async function verify(abilities: Abilities, named: string): Promise<Answer> {
+  const { folder: chosen, manifest } = await openBackup(named);
+  const { checkContents, checkFiles } = await import("../../backup/check.js");
   const problems = await checking(abilities, async (parts) => {
     const damaged = await checkFiles(chosen, manifest, parts);
     if (damaged.length > 0) return damaged;
@@ -90,30 +98,42 @@ async function verify(abilities: Abilities, folder: string): Promise<Answer> {
     const lines = problems.map((problem) => `  ${lineText(problem)}`).join("\n");
     throw new CommandFailure(`${chosen} is not sound:\n${lines}`, 1, { backup: chosen, problems });
   }
+  const facts = await factsOf(manifest);
+  return { json: { backup: chosen, ...facts }, text: `${lineText(chosen)} is sound: ${summary(facts)}` };
+}
+
+interface Facts {
+  readonly takenAt: string;
+  readonly domain: string;
+  readonly events: number;
+  readonly repositories: number;
+  readonly files: number;
+  readonly bytes: number;
+  readonly serverKey: boolean;
+}
+
+async function factsOf(manifest: Manifest): Promise<Facts> {
+  const { bytesIn, hasServerKey } = await import("../../backup/files.js");
   return {
-    json: { backup: chosen, ...factsOf(manifest) },
-    text: `${lineText(chosen)} is sound: ${summary(manifest)}`,
+    takenAt: manifest.takenAt,
+    domain: manifest.domain,
+    events: manifest.events,
+    repositories: manifest.repositories.length,
+    files: manifest.files.length,
+    bytes: bytesIn(manifest.files),
+    serverKey: hasServerKey(manifest),
   };
 }
 
-const factsOf = (manifest: Manifest) => ({
-  takenAt: manifest.takenAt,
-  domain: manifest.domain,
-  events: manifest.events,
-  repositories: manifest.repositories.length,
-  files: manifest.files.length,
-  bytes: bytesIn(manifest.files),
-  serverKey: hasServerKey(manifest),
-});
-
-const summary = (manifest: Manifest): string =>
-  `${manifest.events} events, ${manifest.repositories.length} repositories, ${sizeText(bytesIn(manifest.files))}${hasServerKey(manifest) ? "" : ", without the server's key"}`;
+const summary = ({ events, repositories, bytes, serverKey }: Facts): string =>
+  `${events} events, ${repositories} repositories, ${sizeText(bytes)}${serverKey ? "" : ", without the server's key"}`;
 
 async function take(abilities: Abilities, command: Command, collection: string): Promise<Answer> {
   const { config } = settingsOf(command, abilities);
   const lock = lockDataDirectory(collection);
   if (!lock.ok) throw new CommandFailure(`process ${lock.holderPid} is writing a backup to ${collection}`);
   try {
+    const { keepNewest, takeBackup } = await import("../../backup/take.js");
     const { taken, heldMs } = await checking(abilities, (parts) =>
       withSnapshot(abilities, config, parts, async (snapshot) => ({
         heldMs: snapshot.heldMs,
@@ -130,18 +150,20 @@ async function take(abilities: Abilities, command: Command, collection: string):
     );
     const keep = command.getOptionValue("keep") as number | undefined;
     const removed = keep === undefined ? [] : await keepNewest(collection, keep);
-    return takenAnswer(taken, heldMs, removed);
+    return await takenAnswer(taken, heldMs, removed);
   } finally {
     lock.release();
   }
 }
 
-function takenAnswer({ folder, manifest, sharedBytes }: Taken, heldMs: number, removed: readonly string[]): Answer {
+async function takenAnswer(taken: Taken, heldMs: number, removed: readonly string[]): Promise<Answer> {
+  const { folder, manifest, sharedBytes } = taken;
+  const facts = await factsOf(manifest);
   const shared = sharedBytes > 0 ? ` (${sizeText(sharedBytes)} shared with the backup before)` : "";
   return {
-    json: { backup: folder, ...factsOf(manifest), sharedBytes, heldMs, removed },
+    json: { backup: folder, ...facts, sharedBytes, heldMs, removed },
     text: [
-      `${lineText(folder)}: ${summary(manifest)}${shared}, verified`,
+      `${lineText(folder)}: ${summary(facts)}${shared}, verified`,
       ...removed.map((name) => `removed ${lineText(name)}`),
     ].join("\n"),
   };
@@ -186,10 +208,7 @@ export const restore: Verb = (program, abilities) => {
     if (config.databaseBackend === "memory") {
       throw new CommandFailure("the memory backend keeps nothing on disk: set NGIT_DATABASE_BACKEND to lmdb");
     }
-    const { folder, manifest } = await expectingRefusals(async () => {
-      const chosen = await chosenBackup(resolve(command.args[0] ?? ""));
-      return { folder: chosen, manifest: await readManifest(chosen) };
-    });
+    const { folder, manifest } = await expectingRefusals(() => openBackup(resolve(command.args[0] ?? "")));
     const lock = lockDataDirectory(config.relayDataPath);
     if (!lock.ok) {
       throw new CommandFailure(
@@ -197,6 +216,7 @@ export const restore: Verb = (program, abilities) => {
       );
     }
     try {
+      const { restoreBackup } = await import("../../backup/restore.js");
       await expectingRefusals(() =>
         checking(abilities, (parts) =>
           restoreBackup({
@@ -212,16 +232,15 @@ export const restore: Verb = (program, abilities) => {
     } finally {
       lock.release();
     }
+    const facts = await factsOf(manifest);
     const notes = [
       ...(manifest.domain === config.domain
         ? []
         : [`it is of ${manifest.domain}, this server is ${config.domain}: set NGIT_DOMAIN if that is not meant`]),
-      ...(hasServerKey(manifest) || config.relayOwnerNsec
-        ? []
-        : ["it has no server key: the next start makes a new one"]),
+      ...(facts.serverKey || config.relayOwnerNsec ? [] : ["it has no server key: the next start makes a new one"]),
     ];
-    const answer = { ok: true, backup: folder, ...factsOf(manifest), notes };
-    const text = [`restored ${lineText(folder)}: ${summary(manifest)}, verified`, ...notes.map(lineText)].join("\n");
+    const answer = { ok: true, backup: folder, ...facts, notes };
+    const text = [`restored ${lineText(folder)}: ${summary(facts)}, verified`, ...notes.map(lineText)].join("\n");
     await abilities.terminal.out(`${command.getOptionValue("json") ? JSON.stringify(answer) : text}\n`);
   });
   command.addHelpText(

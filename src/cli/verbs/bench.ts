@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { type Measured, measureServer, measureSignatures, measureStore, shareOfLimit } from "../../bench/measure.js";
+import type { Measured } from "../../bench/measure.js";
 import type { Abilities, Verb } from "../abilities.js";
 import { progressBar } from "../operate.js";
 import { tableText } from "../table.js";
@@ -19,9 +19,8 @@ export const bench: Verb = (program, abilities) => {
     .option("--quick", "a tenth of the time, for a first look")
     .option("--json", "answer as JSON")
     .action(async ({ folder = tmpdir(), quick, json }: { folder?: string; quick?: boolean; json?: boolean }) => {
-      const rows = await measureAll(abilities, resolve(folder), quick === true);
-      const shown = rows.map((row) => ({ ...row, shareOfLimit: shareOfLimit(row) }));
-      await abilities.terminal.out(`${json ? JSON.stringify({ ok: true, measured: shown }) : textOf(rows)}\n`);
+      const measured = await measureAll(abilities, resolve(folder), quick === true);
+      await abilities.terminal.out(`${json ? JSON.stringify({ ok: true, measured }) : textOf(measured)}\n`);
     });
   command.addHelpText(
     "after",
@@ -34,7 +33,12 @@ Examples:
   );
 };
 
-async function measureAll(abilities: Abilities, parent: string, isQuick: boolean): Promise<Measured[]> {
+interface Shown extends Measured {
+  readonly shareOfLimit: number | undefined;
+}
+
+async function measureAll(abilities: Abilities, parent: string, isQuick: boolean): Promise<Shown[]> {
+  const { measureServer, measureSignatures, measureStore, shareOfLimit } = await import("../../bench/measure.js");
   const folder = await mkdtemp(join(parent, "holdfast-bench-"));
   const bar = progressBar(abilities);
   const forMs = isQuick ? 100 : 1_000;
@@ -48,7 +52,7 @@ async function measureAll(abilities: Abilities, parent: string, isQuick: boolean
     try {
       const rounds = isQuick ? 3 : 15;
       const served = await abilities.withGit((git) => measureServer(server, git, folder, rounds, signatures.value));
-      return [signatures, ...store, ...served];
+      return [signatures, ...store, ...served].map((row) => ({ ...row, shareOfLimit: shareOfLimit(row) }));
     } finally {
       await server.close();
     }
@@ -61,17 +65,14 @@ async function measureAll(abilities: Abilities, parent: string, isQuick: boolean
 const numberText = (value: number, unit: Measured["unit"]): string =>
   unit === "ms" ? `${value.toFixed(1)} ms` : `${Math.round(value).toLocaleString("en")}/s`;
 
-const textOf = (rows: readonly Measured[]): string =>
+const textOf = (rows: readonly Shown[]): string =>
   tableText(
     ["", "measured", "limit here", "share", "the limit is"],
-    rows.map((row) => {
-      const share = shareOfLimit(row);
-      return [
-        row.what,
-        numberText(row.value, row.unit),
-        row.limit ? numberText(row.limit.value, row.unit) : "",
-        share === undefined ? "" : `${Math.round(share * 100)} %`,
-        row.limit?.what ?? "",
-      ];
-    }),
+    rows.map(({ what, value, unit, limit, shareOfLimit }) => [
+      what,
+      numberText(value, unit),
+      limit ? numberText(limit.value, unit) : "",
+      shareOfLimit === undefined ? "" : `${Math.round(shareOfLimit * 100)} %`,
+      limit?.what ?? "",
+    ]),
   );

@@ -1,4 +1,5 @@
-// `holdfast repos import <directory>`: moves another GRASP server here, and says of each repository how it stands.
+// `holdfast repos import <directory>`: moves another GRASP server here, and says of each repository how it stands. Its rooms
+// are loaded when it runs, because the other verbs of `holdfast repos` load this file.
 
 import { createReadStream } from "node:fs";
 import { mkdtemp, rm, stat } from "node:fs/promises";
@@ -7,16 +8,14 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import type { Config } from "../../config/config.js";
-import { type Imported, importRepositories } from "../../import/import-repositories.js";
+import type { Imported } from "../../import/import-repositories.js";
 import type { EventSource, Rank } from "../../import/take-events.js";
 import { systemResolver } from "../../net/resolve.js";
 import type { RelayUrl } from "../../net/url.js";
 import { type NostrEvent, parseEvent } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
 import { relayNamed } from "../../operator/naming.js";
-import { createMemoryStore } from "../../store/memory/memory-store.js";
 import type { Store } from "../../store/port.js";
-import { OneOffFailure, pagesOf } from "../../sync/conversation.js";
 import { type Abilities, CommandFailure } from "../abilities.js";
 import { withOfflineStore } from "../data-directory.js";
 import { acceptSettings, settingsOf } from "../flags.js";
@@ -86,7 +85,10 @@ function fromRelay(url: RelayUrl, { clock, build }: Abilities, config: Config): 
     maxPayloadBytes: () => config.maxMessageBytes,
     userAgent: `holdfast/${build.version}`,
   };
-  return (rank) => pagesOf(url, filters[rank], dial, new AbortController().signal);
+  return async function* (rank) {
+    const { pagesOf } = await import("../../sync/conversation.js");
+    yield* pagesOf(url, filters[rank], dial, new AbortController().signal);
+  };
 }
 
 async function* pagesOfFile(path: string): AsyncGenerator<readonly NostrEvent[]> {
@@ -121,6 +123,8 @@ async function run(
   const house = await abilities.openImport(config, store);
   if (!house) throw new CommandFailure("the server's key or domain cannot be used: see `holdfast config check`");
   const bar = progressBar(abilities);
+  const { importRepositories } = await import("../../import/import-repositories.js");
+  const { OneOffFailure } = await import("../../sync/conversation.js");
   try {
     const { signal } = new AbortController();
     return await importRepositories(house, { ...options, progress: bar.report, signal });
@@ -139,6 +143,7 @@ async function inScratch<T>(
   work: (config: Config, store: Store) => Promise<T>,
 ): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-dry-run-"));
+  const { createMemoryStore } = await import("../../store/memory/memory-store.js");
   const store = createMemoryStore({ clock: abilities.clock });
   try {
     return await work({ ...config, gitDataPath: folder, databaseBackend: "memory" }, store);
