@@ -42,7 +42,7 @@ function checkout(name: string): string {
   writeFileSync(join(root, "package.json"), '{"type":"module"}');
   writeFileSync(join(root, "package-lock.json"), "{}");
   writeFileSync(join(root, "src", "a.ts"), "export const a: number = 1;\n");
-  writeFileSync(join(root, "src", "a.test.ts"), 'import { a } from "../a.js";\na;\n');
+  writeFileSync(join(root, "src", "a.test.ts"), 'import { a } from "./a.js";\na;\n');
   writeFileSync(join(root, "src", "main.ts"), "declare const console: any;\nconsole.log('{}');\n");
   const stamp = createHash("sha256").update(process.version).update("[null,null,null,null]").update("{}").digest("hex");
   writeFileSync(join(root, "node_modules", ".holdfast-installed"), stamp);
