@@ -4,11 +4,10 @@
 import { join } from "node:path";
 import { applyVerdict } from "../src/admission/apply.js";
 import { createAdmissionPolicy } from "../src/admission/policy.js";
-import { defaultCaps } from "../src/admission/settings.js";
-import { hourlyCounter } from "../src/base/budget/rates.js";
-import { emptyList, openLists } from "../src/catalogue/bans-and-lists.js";
+import { admissionSettings } from "../src/admission/settings.js";
 import { catalogueRow, setCatalogueRow, withStatus } from "../src/catalogue/repositories.js";
 import { removeWaiting, waitingAnnouncement, waitingEvent } from "../src/catalogue/waiting.js";
+import { defaultConfig } from "../src/config/testing/default-config.js";
 import { type ServiceName, serviceName } from "../src/net/url.js";
 import type { VerifiedEvent } from "../src/nostr/event.js";
 import type { Pubkey } from "../src/nostr/ids.js";
@@ -38,15 +37,8 @@ export const announcementOf = (author: number, name: string): VerifiedEvent =>
 export async function hostRepository(dataFolder: string): Promise<void> {
   const nowSeconds = Math.floor(Date.now() / 1_000);
   const policy = createAdmissionPolicy({
-    services: [serviceName(hostedDomain) as ServiceName],
-    serverKey: pubkeyOf(0),
+    ...admissionSettings(() => defaultConfig(), pubkeyOf(0), serviceName(hostedDomain) as ServiceName),
     adminKeys: () => new Set(),
-    lists: () => openLists,
-    archive: () => ({ all: false, whitelist: emptyList, serviceHosts: new Set() }),
-    grasp06: false,
-    caps: () => defaultCaps,
-    newAnnouncements: hourlyCounter(),
-    graspLists: hourlyCounter(),
   });
   const store = await openLmdbStore(join(dataFolder, "relay"));
   const event = announcementOf(1, identifier);

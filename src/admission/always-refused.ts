@@ -1,4 +1,4 @@
-// What holds for every event before its kind is looked at: bans, the event blacklist, kinds that are never taken,
+// What holds for every event before the rule of its kind: kinds the operator refuses, bans, the event blacklist, kinds that are never taken,
 // protected events, and the author's own deletions. Rule 1 of relay.md; no later rule overrides one of these.
 
 import type { AdmissionLists } from "../catalogue/bans-and-lists.js";
@@ -14,6 +14,9 @@ export async function alwaysRefused(
   { reader, source }: AdmissionContext,
   settings: AdmissionSettings,
 ): Promise<RefusedVerdict | undefined> {
+  if (settings.refusedKinds().has(event.kind)) {
+    return refused("refused-kind", "not-relayed", `events of kind ${event.kind} are not taken here`);
+  }
   const ban = await banOf(reader, event);
   if (ban === "author") return refused("ban", "author-blocked", "this key is not wanted here");
   if (ban === "event") return refused("ban", "event-blocked", "this event is not wanted here");

@@ -45,7 +45,7 @@ export async function readAnnouncementFacts(
   settings: AdmissionSettings,
 ): Promise<AnnouncementFacts> {
   const lists = settings.lists();
-  const caps = settings.caps();
+  const config = settings.config();
   const name = { owner: announcement.owner, identifier: announcement.identifier };
   const isBlocked = (other: RepositoryName): boolean => lists.repositoryBlacklist.has(other);
   const listing = serviceListing(announcement, settings.services);
@@ -62,7 +62,7 @@ export async function readAnnouncementFacts(
   const waiting = await waitingAnnouncement(reader, name);
   const canLapse = latest !== undefined || waiting !== undefined;
   const leaving: CatalogueRow | undefined = row && { ...row, status: "leaving" };
-  const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), caps);
+  const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), config);
   return {
     name,
     listing,
@@ -77,7 +77,7 @@ export async function readAnnouncementFacts(
     lapsesIfStored: canLapse ? await lapsedExceptions(reader, [change(row)], isBlocked) : [],
     lapsesIfLeaving:
       canLapse && !hostedAsIs && isReleased(row) ? await lapsedExceptions(reader, [change(leaving)], isBlocked) : [],
-    waitingOfKey: await waitingAnnouncementsOf(reader, event.pubkey, caps.announcementsPerKey),
+    waitingOfKey: await waitingAnnouncementsOf(reader, event.pubkey, config.purgatoryMaxAnnouncementsPerKey),
     waitingInAll: (await waitingTotals(reader)).waitingAnnouncements,
     hasRoom: room.ok,
     giveWay: room.ok ? room.giveWay : [],

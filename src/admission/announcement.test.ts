@@ -151,7 +151,7 @@ test("a clone path that is not the repository's is accepted, and the answer says
 });
 
 test("threats 3: odd identifiers have places of their own", async () => {
-  const world = new World({ caps: { announcementsPerKey: 100 } });
+  const world = new World({ config: { purgatoryMaxAnnouncementsPerKey: 100 } });
   const odd = [
     "..",
     ".",
@@ -232,7 +232,7 @@ test("threats 19: endless replacement does not keep a repository waiting beyond 
 });
 
 test("threats 19: a key has fifty repositories waiting, not more, and the refusal says what to do", async () => {
-  const world = new World({ caps: { announcementsPerIpAndHour: 1_000 } });
+  const world = new World({ config: { purgatoryAnnouncementsPerHourPerIp: 1_000 } });
   for (let index = 0; index < 50; index++) await world.send(announcement("alice", `r${index}`));
   const verdict = await world.send(announcement("alice", "one-more"));
   assert.equal(outcome(verdict), "too-many-waiting");
@@ -254,7 +254,7 @@ test("threats 19: an address starts a hundred new repositories an hour, whatever
 });
 
 test("threats 19: the number of waiting repositories is bounded in all", async () => {
-  const world = new World({ caps: { waitingAnnouncements: 3 } });
+  const world = new World({ config: { purgatoryMaxAnnouncements: 3 } });
   for (const name of ["a", "b", "c"]) await world.send(announcement(name, "x"));
   assert.equal(outcome(await world.send(announcement("d", "x"))), "waiting-room-full");
 });

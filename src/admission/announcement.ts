@@ -7,7 +7,7 @@ import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
 import { announcementOf } from "../nostr/nip34.js";
 import { type AnnouncementFacts, readAnnouncementFacts } from "./announcement-facts.js";
 import { listingAdvice } from "./service.js";
-import type { AdmissionCaps, AdmissionSettings } from "./settings.js";
+import type { AdmissionConfig, AdmissionSettings } from "./settings.js";
 import {
   type AdmissionContext,
   type Change,
@@ -29,7 +29,7 @@ interface AnnouncementCase {
   readonly facts: AnnouncementFacts;
   readonly source: Source;
   readonly nowSeconds: number;
-  readonly caps: AdmissionCaps;
+  readonly config: AdmissionConfig;
   readonly services: readonly ServiceName[];
 }
 
@@ -51,17 +51,17 @@ export async function judgeAnnouncement(
   if (!announcement || fault !== undefined)
     return refused("announcement", "bad-announcement", fault ?? "not an announcement");
   const { source, nowSeconds } = context;
-  const caps = settings.caps();
+  const config = settings.config();
   const facts = await readAnnouncementFacts(event, announcement, context, settings);
-  const verdict = decideAnnouncement({ event, facts, source, nowSeconds, caps, services: settings.services });
+  const verdict = decideAnnouncement({ event, facts, source, nowSeconds, config, services: settings.services });
   const isNewcomer = verdict.ok && verdict.action === "hold" && verdict.isNew && source.type === "client";
   if (
     !isNewcomer ||
-    settings.newAnnouncements.allows(source.ip, event.id, nowSeconds, caps.announcementsPerIpAndHour)
+    settings.newAnnouncements.allows(source.ip, event.id, nowSeconds, config.purgatoryAnnouncementsPerHourPerIp)
   ) {
     return verdict;
   }
-  const sentence = `more than ${caps.announcementsPerIpAndHour} new repositories an hour from this address: try again later`;
+  const sentence = `more than ${config.purgatoryAnnouncementsPerHourPerIp} new repositories an hour from this address: try again later`;
   return refused("waiting-room", "rate-limited", sentence, verdict.facts);
 }
 
@@ -122,12 +122,12 @@ export function reviewAnnouncement(context: AnnouncementCase): Verdict {
 
 /** nak sends a waiting announcement again and again; only a soft one is changed by that, and only by a client. */
 function sameAgain(context: AnnouncementCase, waiting: NonNullable<AnnouncementFacts["waiting"]>): Verdict {
-  const { facts, source, nowSeconds, caps } = context;
+  const { facts, source, nowSeconds, config } = context;
   if (waiting.phase === "waiting" || source.type !== "client") {
     return known("announcement", "waiting", purgatoryMessage, record(context));
   }
-  if (facts.waitingOfKey >= caps.announcementsPerKey) return tooMany(context);
-  const entry = { ...restarted(waiting, nowSeconds, caps), source: { type: "client" } as const };
+  if (facts.waitingOfKey >= config.purgatoryMaxAnnouncementsPerKey) return tooMany(context);
+  const entry = { ...restarted(waiting, nowSeconds, config), source: { type: "client" } as const };
   const row = facts.row ?? newRepositoryRow(facts.name, nowSeconds);
   return held("announcement", entry, false, record(context), {
     after: [{ type: "catalogue", row: withStatus(row, "waiting", nowSeconds) }],
@@ -156,11 +156,11 @@ const whereItIs = ({ facts }: AnnouncementCase): string | undefined =>
 
 /** A new repository, or a new version of a waiting one. */
 function wait(context: AnnouncementCase, archive: CatalogueRow["archive"]): Verdict {
-  const { event, facts, source, nowSeconds, caps } = context;
+  const { event, facts, source, nowSeconds, config } = context;
   const { waiting, name, row } = facts;
   if (waiting?.phase !== "waiting") {
-    if (facts.waitingOfKey >= caps.announcementsPerKey) return tooMany(context);
-    if (facts.waitingInAll >= caps.waitingAnnouncements) {
+    if (facts.waitingOfKey >= config.purgatoryMaxAnnouncementsPerKey) return tooMany(context);
+    if (facts.waitingInAll >= config.purgatoryMaxAnnouncements) {
       return refused(
         "waiting-room",
         "waiting-room-full",
@@ -175,7 +175,7 @@ function wait(context: AnnouncementCase, archive: CatalogueRow["archive"]): Verd
   // A soft coordinate that a client asks for again starts afresh; sync alone does not keep it alive.
   const revives = waiting?.phase === "soft" && source.type === "client";
   const firstWaited = waiting && !revives ? waiting.firstWaited : nowSeconds;
-  const deadline = announcementDeadline(firstWaited, nowSeconds, caps);
+  const deadline = announcementDeadline(firstWaited, nowSeconds, config);
   const entry = newEntry({
     kind: "announcement",
     event,
@@ -213,13 +213,13 @@ const tooMany = (context: AnnouncementCase): Verdict =>
   refused(
     "waiting-room",
     "too-many-waiting",
-    `this key has ${context.caps.announcementsPerKey} repositories waiting for git data: push to them first`,
+    `this key has ${context.config.purgatoryMaxAnnouncementsPerKey} repositories waiting for git data: push to them first`,
     record(context),
   );
 
 /** Neither lists us nor is mirrored: kept for its author's sake, or the end of something, or nothing to us. */
 function notHosted(context: AnnouncementCase): Verdict {
-  const { event, facts, nowSeconds, caps } = context;
+  const { event, facts, nowSeconds, config } = context;
   const { name, row, waiting, listing } = facts;
   const listsUs = listing.inClone && listing.inRelays;
   // A mirror is not here because it is listed, so being listed does not keep it either.
@@ -266,7 +266,7 @@ function notHosted(context: AnnouncementCase): Verdict {
       lapsed: waiting.id,
       changes: [
         ...endWait,
-        { type: "remember-left", name, by: event, until: nowSeconds + caps.rememberSeconds },
+        { type: "remember-left", name, by: event, until: nowSeconds + config.purgatoryRememberSecs },
         { type: "listings", name },
       ],
       repositories: gone,

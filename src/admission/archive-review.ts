@@ -39,7 +39,7 @@ export async function reviewArchived(
     facts,
     source: context.source,
     nowSeconds,
-    caps: settings.caps(),
+    config: settings.config(),
     services,
   });
   return verdict.ok && (verdict.changes?.length ?? 0) > 0 ? { event, verdict } : undefined;

@@ -27,12 +27,12 @@ export async function judgeDeletion(
   { reader, nowSeconds }: AdmissionContext,
   settings: AdmissionSettings,
 ): Promise<Verdict> {
-  const { deletionTargets } = settings.caps();
+  const { maxDeletionTargets } = settings.config();
   const ids = [...new Set(tagValues(event, "e").filter(isEventId))];
   const addresses = [...new Set(tagValues(event, "a"))].flatMap((text) => parseAddress(text) ?? []);
   const targets = ids.length + addresses.length;
-  if (targets > deletionTargets) {
-    return refused("deletion", "too-many", `a deletion may name at most ${deletionTargets} events`, { targets });
+  if (targets > maxDeletionTargets) {
+    return refused("deletion", "too-many", `a deletion may name at most ${maxDeletionTargets} events`, { targets });
   }
   const hits: Hits = { any: false, stored: new Map(), waiting: new Map() };
   for (const id of ids) await lookById(id, event, reader, nowSeconds, hits);

@@ -73,7 +73,7 @@ export async function judgeProfile(
   if (presence.waiting) {
     const entries = await waitingEntries(reader, waitingKeys.author(event.pubkey), 20);
     const repositories = entries.filter((entry) => entry.phase === "waiting").flatMap((entry) => entry.repositories);
-    if (repositories.length > 0) return holdRelated(event, repositories.slice(0, 1), context, settings.caps());
+    if (repositories.length > 0) return holdRelated(event, repositories.slice(0, 1), context, settings.config());
   }
   return judgeRelated(event, context, settings);
 }
@@ -89,16 +89,16 @@ export async function judgeGraspList(
   if (source.type === "sync") {
     return refused("grasp-list", "unrelated", "its author has nothing on this server");
   }
-  const caps = settings.caps();
+  const config = settings.config();
   if (
     source.type === "client" &&
-    !settings.graspLists.allows(source.ip, event.id, nowSeconds, caps.graspListsPerIpAndHour)
+    !settings.graspLists.allows(source.ip, event.id, nowSeconds, config.graspListsPerHourPerIp)
   ) {
     return refused("grasp-list", "rate-limited", "too many grasp lists from this address: try again in an hour");
   }
   const replaces = await reader.latest({ kind: kinds.graspList, pubkey: event.pubkey, identifier: "" });
   const inAll = () => reader.count([{ kinds: [kinds.graspList] }]);
-  if (!replaces && (await graspLists.next(nowSeconds, inAll)) > caps.graspLists) {
+  if (!replaces && (await graspLists.next(nowSeconds, inAll)) > config.maxGraspLists) {
     return refused("grasp-list", "too-many", "this server keeps no more grasp lists of strangers");
   }
   return stored("grasp-list", { author: event.pubkey, stranger: true });

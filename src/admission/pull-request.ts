@@ -24,10 +24,12 @@ export async function judgePullRequest(
   const pullRequest = pullRequestOf(event);
   if (!pullRequest) return refused("pull-request", "bad-event", "not a pull request");
   const { reader, source, nowSeconds } = context;
-  const caps = settings.caps();
+  const config = settings.config();
   const { repositoryBlacklist } = settings.lists();
-  const relation = await readRelation(event, reader, caps, (name) => repositoryBlacklist.has(name));
-  const contributor = settings.grasp06 ? await contributorRepository(event, pullRequest, reader, settings) : undefined;
+  const relation = await readRelation(event, reader, (name) => repositoryBlacklist.has(name));
+  const contributor = settings.config().grasp06Enable
+    ? await contributorRepository(event, pullRequest, reader, settings)
+    : undefined;
   const repositories = addressedRepositories(pullRequest, relation);
   const isRelated = repositories.length > 0;
   const facts = { repositories, prs: contributor?.identifier ?? null, tip: pullRequest.tip.slice(0, 64) };
@@ -48,14 +50,14 @@ export async function judgePullRequest(
   if (remembered?.reason === "expired") {
     return known("remembered", "superseded", "duplicate: its git data was looked for in vain", facts);
   }
-  const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), caps);
+  const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), config);
   if (!room.ok) return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", facts);
   const entry = newEntry({
     kind: "pull-request",
     event,
     source,
     nowSeconds,
-    deadline: { phase: "waiting", expires: nowSeconds + caps.expirySeconds },
+    deadline: { phase: "waiting", expires: nowSeconds + config.purgatoryExpirySecs },
     repositories: contributor?.wanted ? [...new Set([...repositories, ...contributor.coordinates])] : repositories,
     prsIdentifier: contributor?.wanted ? contributor.identifier : null,
     releasable: isOid(pullRequest.tip),

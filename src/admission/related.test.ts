@@ -88,7 +88,7 @@ test("deletions, profiles and grasp lists carry no relation", async () => {
 });
 
 test("what is related to a waiting repository is held with it, at most a hundred", async () => {
-  const world = new World({ caps: { relatedPerRepository: 3 } });
+  const world = new World({ config: { purgatoryMaxRelatedPerRepository: 3 } });
   await world.send(announcement("alice", "x"));
   for (let index = 0; index < 3; index++) {
     const verdict = await world.send(issue("bob", [a("alice", "x")], `${index}`));
@@ -186,7 +186,7 @@ test("profiles of authors of accepted events are kept, those of people who wait 
 });
 
 test("grasp lists: from clients always within limits, from sync for authors present; they open no door for profiles", async () => {
-  const world = new World({ caps: { graspListsPerIpAndHour: 2, graspLists: 2 } });
+  const world = new World({ config: { graspListsPerHourPerIp: 2, maxGraspLists: 2 } });
   const list = (author: string) => makeEvent(keyOf(author), kinds.graspList, [["g", "wss://grasp.example"]]);
   assert.equal(outcome(await world.send(list("eve"), sync)), "unrelated");
   assert.equal(outcome(await world.send(list("eve"))), "store");

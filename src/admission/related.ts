@@ -19,7 +19,7 @@ import type { Filter } from "../nostr/filter.js";
 import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
-import type { AdmissionCaps, AdmissionSettings } from "./settings.js";
+import type { AdmissionConfig, AdmissionSettings } from "./settings.js";
 import { type AdmissionContext, held, known, purgatoryMessage, refused, stored, type Verdict } from "./verdict.js";
 import { newEntry, roomFor } from "./waiting-capacity.js";
 
@@ -41,6 +41,8 @@ const carriesNoRelation = new Set<number>([
   kinds.vanish,
 ]);
 
+/** Tags of one event that are looked up to find what it is related to. */
+const maxRelationTargets = 1_000;
 const maxTaggersRead = 200;
 const maxRepositories = 20;
 
@@ -53,11 +55,10 @@ interface Found {
 export async function readRelation(
   event: NostrEvent,
   reader: Reader,
-  caps: AdmissionCaps,
   isBlocked: (name: RepositoryName) => boolean,
 ): Promise<Relation> {
   const found: Found = { servedVia: undefined, repositories: new Set(), waiting: new Set() };
-  const { ids, addresses } = targetsOf(event, caps.relationTargets);
+  const { ids, addresses } = targetsOf(event, maxRelationTargets);
   for (const address of addresses) await lookAtAddress(address, reader, isBlocked, found);
   for (const id of ids) {
     if (id === event.id) continue;
@@ -164,15 +165,15 @@ export async function judgeRelated(
   settings: AdmissionSettings,
 ): Promise<Verdict> {
   const { repositoryBlacklist } = settings.lists();
-  const caps = settings.caps();
-  const relation = await readRelation(event, reader, caps, (name) => repositoryBlacklist.has(name));
+  const config = settings.config();
+  const relation = await readRelation(event, reader, (name) => repositoryBlacklist.has(name));
   if (relation.servedVia !== undefined) return stored("related", { via: relation.servedVia });
   if (relation.waiting.length === 0) {
     const sentence =
       "it is not about anything here: no a, A or q tag names a repository of this server and no e, E or q tag an event of it";
     return refused("related", "unrelated", sentence, {});
   }
-  return holdRelated(event, relation.waiting, { reader, source, nowSeconds }, caps);
+  return holdRelated(event, relation.waiting, { reader, source, nowSeconds }, config);
 }
 
 /** Held with waiting repositories that still have a place for it (100 each). */
@@ -180,7 +181,7 @@ export async function holdRelated(
   event: VerifiedEvent,
   waiting: readonly string[],
   { reader, source, nowSeconds }: AdmissionContext,
-  caps: AdmissionCaps,
+  config: AdmissionConfig,
 ): Promise<Verdict> {
   if (await waitingEntry(reader, event.id)) return known("related", "waiting", purgatoryMessage, { waiting });
   const withPlace: string[] = [];
@@ -188,21 +189,21 @@ export async function holdRelated(
     const name = repositoryNamed(address);
     if (!name) continue;
     const prefix = waitingKeys.repositoryKind(name, "related");
-    const held = await waitingHints(reader, prefix, caps.relatedPerRepository);
-    if (held.length < caps.relatedPerRepository) withPlace.push(address);
+    const held = await waitingHints(reader, prefix, config.purgatoryMaxRelatedPerRepository);
+    if (held.length < config.purgatoryMaxRelatedPerRepository) withPlace.push(address);
   }
   if (withPlace.length === 0) {
-    const sentence = `${caps.relatedPerRepository} events wait with this repository already: try again when it is here`;
+    const sentence = `${config.purgatoryMaxRelatedPerRepository} events wait with this repository already: try again when it is here`;
     return refused("waiting-room", "waiting-room-full", sentence, { waiting });
   }
-  const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), caps);
+  const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), config);
   if (!room.ok) return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", { waiting });
   const entry = newEntry({
     kind: "related",
     event,
     source,
     nowSeconds,
-    deadline: { phase: "waiting", expires: nowSeconds + caps.expirySeconds },
+    deadline: { phase: "waiting", expires: nowSeconds + config.purgatoryExpirySecs },
     repositories: withPlace,
   });
   return held(

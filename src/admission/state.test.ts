@@ -76,7 +76,7 @@ test("threats 12: a stranger who announces the same identifier gets nothing of t
 });
 
 test("threats 17: when a thousand keys list the owner, a state concerns few repositories, mutual ones first, at bounded cost", async () => {
-  const world = new World({ caps: { announcementsPerIpAndHour: 10_000 } });
+  const world = new World({ config: { purgatoryAnnouncementsPerHourPerIp: 10_000 } });
   await world.host("alice", "x", [maintainers("bob")]);
   for (let index = 0; index < 1_100; index++) {
     await world.send(announcement(`s${index}`, "x", [maintainers("alice", "bob")]), sync);
@@ -232,7 +232,7 @@ test("ten states of an author wait for an identifier: a newer one takes the plac
 });
 
 test("threats 19: a flood of big states takes nobody's place; whoever holds most gives way", async () => {
-  const world = new World({ caps: { waitingBytes: 200_000, announcementsPerIpAndHour: 1_000 } });
+  const world = new World({ config: { purgatoryMaxBytes: 200_000, purgatoryAnnouncementsPerHourPerIp: 1_000 } });
   await world.host("alice", "x");
   const big = (author: string, identifier: string, at: number) =>
     state(

@@ -20,7 +20,7 @@ import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
 import { type EventId, isOid, isRefName } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { type RepositoryState, stateOf } from "../nostr/nip34.js";
-import type { AdmissionCaps, AdmissionSettings } from "./settings.js";
+import type { AdmissionConfig, AdmissionSettings } from "./settings.js";
 import {
   type AdmissionContext,
   type Change,
@@ -42,7 +42,7 @@ export async function judgeState(
   const state = stateOf(event);
   if (!state) return refused("state", "bad-state", "not a state");
   const facts = await readStateFacts(state, context, settings);
-  return decideState({ event, state, facts, context, caps: settings.caps() });
+  return decideState({ event, state, facts, context, config: settings.config() });
 }
 
 interface StateFacts {
@@ -65,7 +65,7 @@ async function readStateFacts(
   { reader, nowSeconds, source }: AdmissionContext,
   settings: AdmissionSettings,
 ): Promise<StateFacts> {
-  const caps = settings.caps();
+  const config = settings.config();
   const { repositoryBlacklist } = settings.lists();
   const address = { kind: kinds.state, pubkey: state.author, identifier: state.identifier };
   const latest = await reader.latest(address);
@@ -73,7 +73,7 @@ async function readStateFacts(
     storedAuthority(reader),
     state.author,
     state.identifier,
-    caps.repositoriesPerState,
+    config.releaseMaxRepositories,
     (row) => takesStates(row) && !repositoryBlacklist.has(row),
   );
   const announcements: WaitingEntry[] = [];
@@ -81,9 +81,9 @@ async function readStateFacts(
     const entry = isReleased(repository.row) ? undefined : await waitingAnnouncement(reader, repository);
     if (entry) announcements.push(entry);
   }
-  const siblings = await waitingHints(reader, waitingKeys.address(address), caps.statesPerAuthorAndIdentifier * 4);
+  const siblings = await waitingHints(reader, waitingKeys.address(address), config.purgatoryMaxStatesPerRepository * 4);
   const remembered = source.type === "sync" ? await rememberedId(reader, state.event.id, nowSeconds) : undefined;
-  const room = await roomFor(reader, state.author, Buffer.byteLength(state.event.raw), caps);
+  const room = await roomFor(reader, state.author, Buffer.byteLength(state.event.raw), config);
   return {
     newest: latest && { id: latest.event.id, created_at: latest.event.created_at },
     self: await waitingEntry(reader, state.event.id),
@@ -102,10 +102,10 @@ interface StateCase {
   readonly state: RepositoryState;
   readonly facts: StateFacts;
   readonly context: Pick<AdmissionContext, "source" | "nowSeconds">;
-  readonly caps: AdmissionCaps;
+  readonly config: AdmissionConfig;
 }
 
-function decideState({ event, state, facts, context, caps }: StateCase): Verdict {
+function decideState({ event, state, facts, context, config }: StateCase): Verdict {
   const { nowSeconds, source } = context;
   const fault = state.identifier === "" ? "the d tag lacks an identifier" : refsFault(state);
   if (fault !== undefined) return refused("state", "bad-state", fault);
@@ -126,9 +126,9 @@ function decideState({ event, state, facts, context, caps }: StateCase): Verdict
   const served = facts.repositories.some(({ row }) => isReleased(row));
   // Without refs there is nothing to wait for and nothing it may start: it neither releases nor prolongs a wait.
   if (state.refs.length === 0 && served) return stored("state", { ...record, empty: true });
-  const evicted = ownOldestThatGivesWay(event, facts, caps);
+  const evicted = ownOldestThatGivesWay(event, facts, config);
   if (evicted === "none") {
-    const count = caps.statesPerAuthorAndIdentifier;
+    const count = config.purgatoryMaxStatesPerRepository;
     return refused("waiting-room", "too-many-waiting", `${count} newer states of this repository wait already`, record);
   }
   if (!facts.hasRoom) {
@@ -139,11 +139,11 @@ function decideState({ event, state, facts, context, caps }: StateCase): Verdict
     event,
     source,
     nowSeconds,
-    deadline: { phase: "waiting", expires: nowSeconds + caps.expirySeconds },
+    deadline: { phase: "waiting", expires: nowSeconds + config.purgatoryExpirySecs },
     repositories: addresses,
     releasable: hasOnlyObjectIds(state) && state.refs.length > 0,
   });
-  const wake = state.refs.length === 0 ? { changes: [], repositories: [] } : restartWaits(facts, nowSeconds, caps);
+  const wake = state.refs.length === 0 ? { changes: [], repositories: [] } : restartWaits(facts, nowSeconds, config);
   return held(
     "state",
     entry,
@@ -164,9 +164,9 @@ function decideState({ event, state, facts, context, caps }: StateCase): Verdict
 function ownOldestThatGivesWay(
   event: VerifiedEvent,
   facts: StateFacts,
-  caps: AdmissionCaps,
+  config: AdmissionConfig,
 ): readonly EventId[] | "none" {
-  const excess = facts.siblings.length + 1 - caps.statesPerAuthorAndIdentifier;
+  const excess = facts.siblings.length + 1 - config.purgatoryMaxStatesPerRepository;
   if (excess <= 0) return [];
   const oldestFirst = [...facts.siblings].sort((a, b) => compareNewestFirst(b, a));
   const victims = oldestFirst.slice(0, excess);
@@ -177,14 +177,14 @@ function ownOldestThatGivesWay(
 function restartWaits(
   facts: StateFacts,
   nowSeconds: number,
-  caps: AdmissionCaps,
+  config: AdmissionConfig,
 ): { readonly changes: Change[]; readonly repositories: RepositoryChange[] } {
   const changes: Change[] = [];
   const repositories: RepositoryChange[] = [];
   for (const { owner, identifier, row } of facts.repositories) {
     const announcement = facts.announcements.find((entry) => entry.pubkey === owner);
     if (!announcement) continue;
-    const entry = restarted(announcement, nowSeconds, caps);
+    const entry = restarted(announcement, nowSeconds, config);
     if (entry.phase !== "waiting") continue;
     changes.push({ type: "hold", entry });
     if (row.status === "soft") {

@@ -21,6 +21,7 @@ export type Source =
   | { readonly type: "own" };
 
 type RuleName =
+  | "refused-kind"
   | "ban"
   | "event-blacklist"
   | "auth-event"

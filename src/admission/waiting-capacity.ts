@@ -15,7 +15,7 @@ import {
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { Reader } from "../store/port.js";
-import type { AdmissionCaps } from "./settings.js";
+import type { AdmissionConfig } from "./settings.js";
 import type { Source } from "./verdict.js";
 
 export type Room = { readonly ok: true; readonly giveWay: readonly EventId[] } | { readonly ok: false };
@@ -27,8 +27,8 @@ const maxEntriesAsked = 1_000;
  * The bound in bytes is shared fairly: when it is reached, whoever holds most gives way, soft entries first, then the
  * largest; a newcomer whose own share would be the largest is refused. Announcements never give way: each has a repository.
  */
-export async function roomFor(reader: Reader, pubkey: Pubkey, bytes: number, caps: AdmissionCaps): Promise<Room> {
-  let excess = (await waitingTotals(reader)).bytes + bytes - caps.waitingBytes;
+export async function roomFor(reader: Reader, pubkey: Pubkey, bytes: number, config: AdmissionConfig): Promise<Room> {
+  let excess = (await waitingTotals(reader)).bytes + bytes - config.purgatoryMaxBytes;
   if (excess <= 0) return { ok: true, giveWay: [] };
   const ownBytes = (await bytesHeldBy(reader, pubkey)) + bytes;
   const giveWay: EventId[] = [];
@@ -68,16 +68,16 @@ interface Deadline {
  * An announcement that came, was replaced, or whose clock restarts because an authorised state or a push arrived.
  * Endless replacement does not keep it alive: a day after the coordinate began to wait it goes soft.
  */
-export function announcementDeadline(firstWaited: number, nowSeconds: number, caps: AdmissionCaps): Deadline {
-  const last = firstWaited + caps.maxWaitSeconds;
-  if (last <= nowSeconds) return { phase: "soft", expires: nowSeconds + caps.softSeconds };
-  return { phase: "waiting", expires: Math.min(nowSeconds + caps.expirySeconds, last) };
+export function announcementDeadline(firstWaited: number, nowSeconds: number, config: AdmissionConfig): Deadline {
+  const last = firstWaited + config.purgatoryMaxWaitSecs;
+  if (last <= nowSeconds) return { phase: "soft", expires: nowSeconds + config.purgatorySoftExpirySecs };
+  return { phase: "waiting", expires: Math.min(nowSeconds + config.purgatoryExpirySecs, last) };
 }
 
 /** The same entry with its clock restarted; a soft one is revived for a new day, because somebody asked for it. */
-export function restarted(entry: WaitingEntry, nowSeconds: number, caps: AdmissionCaps): WaitingEntry {
+export function restarted(entry: WaitingEntry, nowSeconds: number, config: AdmissionConfig): WaitingEntry {
   const firstWaited = entry.phase === "soft" ? nowSeconds : entry.firstWaited;
-  return { ...entry, firstWaited, renewed: nowSeconds, ...announcementDeadline(firstWaited, nowSeconds, caps) };
+  return { ...entry, firstWaited, renewed: nowSeconds, ...announcementDeadline(firstWaited, nowSeconds, config) };
 }
 
 /** Without the client's address: entries live long. */

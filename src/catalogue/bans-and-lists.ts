@@ -2,6 +2,7 @@
 // and single events and keys that were banned at run time (NIP-86 `banevent`, `banpubkey`): rows of table "bans" under
 // `event:<id>` and `key:<pubkey>`. Matching only; parsing text is config's.
 
+import type { Config } from "../config/config.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { TableReader } from "../store/port.js";
 import { type RepositoryName, repositoryKey } from "./repositories.js";
@@ -49,6 +50,14 @@ export const openLists: AdmissionLists = {
   repositoryBlacklist: emptyList,
   eventBlacklist: emptyList,
 };
+
+export const listsOf = (
+  config: Pick<Config, "repositoryWhitelist" | "repositoryBlacklist" | "eventBlacklist">,
+): AdmissionLists => ({
+  repositoryWhitelist: repositoryList(config.repositoryWhitelist),
+  repositoryBlacklist: repositoryList(config.repositoryBlacklist),
+  eventBlacklist: repositoryList(config.eventBlacklist.map((pubkey) => ({ type: "author", pubkey }))),
+});
 
 export const isWhitelisted = (lists: AdmissionLists, name: RepositoryName): boolean =>
   lists.repositoryWhitelist.size === 0 || lists.repositoryWhitelist.has(name);

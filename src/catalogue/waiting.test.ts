@@ -164,7 +164,9 @@ test("placeholders of one event in several repositories are kept apart", async (
 });
 
 test("soft announcements, however many, do not hide that a key has its share waiting", async () => {
-  const world = new World({ caps: { announcementsPerKey: 5, announcementsPerIpAndHour: 1_000 } });
+  const world = new World({
+    config: { purgatoryMaxAnnouncementsPerKey: 5, purgatoryAnnouncementsPerHourPerIp: 1_000 },
+  });
   for (let n = 0; n < 60; n++) {
     const entry = newEntry({
       kind: "announcement",

@@ -2,7 +2,6 @@
 // white- and blacklists (`lists show|add|remove`), the relay's name, description and icon, and kinds of events that are
 // not taken. What is configured can only be changed in the configuration.
 
-import type { AdmissionPolicy } from "../admission/verdict.js";
 import { unixSeconds } from "../base/clock.js";
 import type { BanRow } from "../catalogue/bans-and-lists.js";
 import { identifierKey, repositoryKey } from "../catalogue/repositories.js";
@@ -10,18 +9,9 @@ import type { Config } from "../config/config.js";
 import type { ListEntry, ServiceEntry } from "../config/value-kinds.js";
 import { text, webUrl } from "../config/value-kinds.js";
 import { maxKind } from "../nostr/event.js";
-import { refuse } from "../nostr/refusals.js";
 import { type AdminParts, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
 import { entryNamed, entryText, serviceNamed } from "./naming.js";
-import {
-  kindPrefix,
-  type ListName,
-  type ListRow,
-  listNames,
-  type ProfileField,
-  profileKey,
-  type RunTimeRules,
-} from "./rules.js";
+import { kindPrefix, type ListName, type ListRow, listNames, type ProfileField, profileKey } from "./rules.js";
 
 export interface ListedEntry {
   readonly list: ListName;
@@ -177,12 +167,4 @@ export async function setKindTaken(
   });
   await parts.rules.refresh();
   return done({ refusedKinds: [...parts.rules.refusedKinds].sort((a, b) => a - b) });
-}
-
-/** Admission with the operator's refused kinds before it. */
-export function refusingKinds(policy: AdmissionPolicy, rules: Pick<RunTimeRules, "refusedKinds">): AdmissionPolicy {
-  return async (event, context) =>
-    rules.refusedKinds.has(event.kind)
-      ? { ...refuse("not-relayed", `events of kind ${event.kind} are not taken here`), rule: "refused-kind" }
-      : policy(event, context);
 }

@@ -144,7 +144,7 @@ export class Entering {
     // to each one that trusts its author.
     if (event.kind === kinds.announcement) {
       const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
-      const max = this.parts.settings().caps.repositoriesPerState;
+      const max = this.parts.settings().caps.releaseMaxRepositories;
       const authority = storedAuthority(this.parts.store);
       const trusting = await repositoriesTrusting(authority, event.pubkey, name.identifier, max, takesStates);
       return [name, ...trusting.map(({ owner, identifier }) => ({ owner, identifier }))];

@@ -94,7 +94,7 @@ export class Purgatory {
       pullRequests,
       clock,
       partialGraceSeconds: () => settings().partialGraceSeconds,
-      maxRepositoriesPerState: () => settings().caps.repositoriesPerState,
+      maxRepositoriesPerState: () => settings().caps.releaseMaxRepositories,
       mayCopyInto: async (name) => !quotaLeft(await ownersAccounts(store, name, settings(), archiveBudget)).isUsedUp,
       released: (released) => {
         for (const item of released) observer.released(item);

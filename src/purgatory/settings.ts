@@ -1,9 +1,9 @@
 // What the waiting room is told from outside. Asked for each time, because limits reload without a restart.
 
-import type { AdmissionCaps } from "../admission/settings.js";
+import type { AdmissionConfig } from "../admission/settings.js";
 
 export interface PurgatorySettings {
-  readonly caps: AdmissionCaps;
+  readonly caps: AdmissionConfig;
   readonly partialGraceSeconds: number;
   /** After a start nothing ends before this: what waits may be on its way. */
   readonly startGraceSeconds: number;

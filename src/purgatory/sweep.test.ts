@@ -297,7 +297,7 @@ test("a sweep ends all that is due, also what lies behind a thousand that must s
 });
 
 const now = 1_000;
-const times = { softSeconds: 100, rememberSeconds: 700 };
+const times = { purgatorySoftExpirySecs: 100, purgatoryRememberSecs: 700 };
 const gone: Expiry = { to: "gone", rememberUntil: undefined };
 const table: readonly (readonly [EntryKind, WaitingPhase, EntrySource["type"], Expiry])[] = [
   ["announcement", "waiting", "client", { to: "soft", expires: 1_100, dropRepository: true }],

@@ -27,6 +27,7 @@ import {
   waitingEntry,
   waitingEvent,
 } from "../catalogue/waiting.js";
+import type { Config } from "../config/config.js";
 import type { PlacedName } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
 import { expirationOf } from "../nostr/event.js";
@@ -253,12 +254,8 @@ async function softened(tx: Transaction, name: RepositoryName, now: number): Pro
 
 // ---- when a wait or a grace is over, what happens then, and what a clock that jumped does to both: pure ------------
 
-interface ExpiryTimes {
-  /** How long an announcement stays known without a repository. */
-  readonly softSeconds: number;
-  /** How long a synced state or pull request is hunted softly, and again that long its id is remembered. */
-  readonly rememberSeconds: number;
-}
+/** How long an announcement stays known without a repository; how long a synced state or pull request is hunted softly, and again that long its id is remembered. */
+type ExpiryTimes = Pick<Config, "purgatorySoftExpirySecs" | "purgatoryRememberSecs">;
 
 export type Expiry =
   /** Kept, unserved; an announcement loses its repository. */
@@ -266,7 +263,7 @@ export type Expiry =
   | { readonly to: "gone"; readonly rememberUntil: number | undefined };
 
 export function expiryOf(entry: WaitingEntry, nowSeconds: number, times: ExpiryTimes): Expiry {
-  const { softSeconds, rememberSeconds } = times;
+  const { purgatorySoftExpirySecs: softSeconds, purgatoryRememberSecs: rememberSeconds } = times;
   const gone = { to: "gone", rememberUntil: undefined } as const;
   switch (entry.kind) {
     case "related":

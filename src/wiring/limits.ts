@@ -1,6 +1,5 @@
 // From settings as operators name them to the limits each room asks for. Nothing is decided here.
 
-import { admissionCaps } from "../admission/settings.js";
 import type { ByteLimits } from "../base/budget/bytes.js";
 import type { Config } from "../config/config.js";
 import { defaultLimits, type GitHttpLimits } from "../git/http-types.js";
@@ -59,7 +58,7 @@ export const dailyByteLimits = (config: Config): DailyByteLimits => ({
 });
 
 export const purgatorySettings = (config: Config): PurgatorySettings => ({
-  caps: admissionCaps(config),
+  caps: config,
   partialGraceSeconds: config.partialStateGraceSecs,
   startGraceSeconds: config.purgatoryStartGraceSecs,
   clockJumpSeconds: config.purgatoryClockJumpSecs,

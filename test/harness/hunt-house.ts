@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Registry } from "prom-client";
 import { createAdmissionPolicy } from "../../src/admission/policy.js";
-import { admissionCaps, admissionLists, archiveSettings } from "../../src/admission/settings.js";
+import { admissionSettings } from "../../src/admission/settings.js";
 import type { Source } from "../../src/admission/verdict.js";
-import { hourlyCounter } from "../../src/base/budget/rates.js";
 import { type Clock, systemClock, unixSeconds } from "../../src/base/clock.js";
+import { listsOf } from "../../src/catalogue/bans-and-lists.js";
 import { DecisionLog } from "../../src/catalogue/decisions.js";
 import type { RepositoryName } from "../../src/catalogue/repositories.js";
 import type { LiveConfig } from "../../src/config/load.js";
@@ -120,7 +120,7 @@ export class HuntHouse {
       settings: () => purgatorySettings(live.current),
       diskShareUsed: async () => 0,
       ...(live.current.grasp06Enable && {
-        contributors: contributorRules(store, [serviceName(domain) as ServiceName], () => admissionLists(live.current)),
+        contributors: contributorRules(store, [serviceName(domain) as ServiceName], () => listsOf(live.current)),
       }),
       observer: {
         released: (released) => void this.released.push(released),
@@ -134,15 +134,8 @@ export class HuntHouse {
       store,
       verifier: this.#verifier,
       policy: createAdmissionPolicy({
-        services: [serviceName(domain) as ServiceName],
-        serverKey: keyOf("server").pubkey,
+        ...admissionSettings(() => live.current, keyOf("server").pubkey, serviceName(domain) as ServiceName),
         adminKeys: () => new Set(),
-        lists: () => admissionLists(live.current),
-        archive: () => archiveSettings(live.current),
-        grasp06: live.current.grasp06Enable,
-        caps: () => admissionCaps(live.current),
-        newAnnouncements: hourlyCounter(),
-        graspLists: hourlyCounter(),
       }),
       git: {
         follow: (event, verdict) => this.purgatory.entered(event, verdict),

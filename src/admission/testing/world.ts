@@ -2,7 +2,6 @@
 // a naive store, and the real policy with the real writing of verdicts.
 
 import { createHash } from "node:crypto";
-import { hourlyCounter } from "../../base/budget/rates.js";
 import { type AdmissionLists, emptyList, openLists } from "../../catalogue/bans-and-lists.js";
 import {
   catalogueRow,
@@ -13,7 +12,8 @@ import {
   withStatus,
 } from "../../catalogue/repositories.js";
 import { removeWaiting, waitingAnnouncement, waitingEvent } from "../../catalogue/waiting.js";
-import { serviceName } from "../../net/url.js";
+import { defaultConfig } from "../../config/testing/default-config.js";
+import { type ServiceName, serviceName } from "../../net/url.js";
 import { eventFromStoredText, eventId, type Tag, type VerifiedEvent } from "../../nostr/event.js";
 import type { Pubkey } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
@@ -21,8 +21,7 @@ import { npubOf } from "../../nostr/nip19.js";
 import { NaiveStore } from "../../store/testing/naive-store.js";
 import { applyVerdict } from "../apply.js";
 import { createAdmissionPolicy } from "../policy.js";
-import type { AdmissionSettings, ArchiveSettings } from "../settings.js";
-import { type AdmissionCaps, defaultCaps } from "../settings.js";
+import { type AdmissionConfig, type AdmissionSettings, type ArchiveRules, admissionSettings } from "../settings.js";
 import type { AdmissionPolicy, Source, Verdict } from "../verdict.js";
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -48,12 +47,12 @@ export function makeEvent(
 const service = serviceName("grasp.example");
 if (service === undefined) throw new Error("the test's service name is valid");
 
-export const noArchive: ArchiveSettings = { all: false, whitelist: emptyList, serviceHosts: new Set() };
+export const noArchive: ArchiveRules = { all: false, whitelist: emptyList, serviceHosts: new Set() };
 
 export interface WorldOptions {
   readonly lists?: Partial<AdmissionLists>;
-  readonly archive?: Partial<ArchiveSettings>;
-  readonly caps?: Partial<AdmissionCaps>;
+  readonly archive?: Partial<ArchiveRules>;
+  readonly config?: Partial<AdmissionConfig>;
   readonly grasp06?: boolean;
 }
 
@@ -69,24 +68,19 @@ export class World {
   readonly store = new NaiveStore();
   now = startSeconds;
   lists: AdmissionLists;
-  archive: ArchiveSettings;
+  archive: ArchiveRules;
   readonly policy: AdmissionPolicy;
   readonly settings: AdmissionSettings;
 
   constructor(options: WorldOptions = {}) {
     this.lists = { ...openLists, ...options.lists };
-    const caps = { ...defaultCaps, ...options.caps };
+    const config = defaultConfig({ ...options.config, grasp06Enable: options.grasp06 ?? false });
     this.archive = { ...noArchive, ...options.archive };
     this.settings = {
-      services: service === undefined ? [] : [service],
-      serverKey: keyOf("server"),
+      ...admissionSettings(() => config, keyOf("server"), service as ServiceName),
       adminKeys: () => new Set([keyOf("admin")]),
       lists: () => this.lists,
       archive: () => this.archive,
-      grasp06: options.grasp06 ?? false,
-      caps: () => caps,
-      newAnnouncements: hourlyCounter(),
-      graspLists: hourlyCounter(),
     };
     this.policy = createAdmissionPolicy(this.settings);
   }

@@ -4,12 +4,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { applyVerdict } from "../../admission/apply.js";
-import { defaultCaps } from "../../admission/settings.js";
 import { client, startSeconds, World } from "../../admission/testing/world.js";
 import type { Source, Verdict } from "../../admission/verdict.js";
 import { unixSeconds } from "../../base/clock.js";
 import { ManualClock } from "../../base/testing/manual-clock.js";
 import type { RepositoryName } from "../../catalogue/repositories.js";
+import { defaultConfig } from "../../config/testing/default-config.js";
 import { diskAddress } from "../../git/address.js";
 import { Launcher } from "../../git/launcher.js";
 import { Repositories } from "../../git/repositories.js";
@@ -28,7 +28,7 @@ export class Room {
   readonly released: Released[] = [];
   placeholdersExpired = 0;
   expired: PurgatoryObserver["expired"] = () => undefined;
-  settings: PurgatorySettings = { ...defaultPurgatorySettings, startGraceSeconds: 0, caps: defaultCaps };
+  settings: PurgatorySettings = { ...defaultPurgatorySettings, startGraceSeconds: 0, caps: defaultConfig() };
   readonly #policy = new World().policy;
 
   private constructor(
