@@ -108,8 +108,8 @@ export const wholeNumberOption = (flags: string, description: string): Option =>
 
 const collect = (value: string, earlier: readonly string[]): readonly string[] => [...earlier, value];
 
-export const acceptFilters = (command: Command): Command =>
-  command.option("--filter <json>", "a NIP-01 filter; may be given several times", collect, []);
+export const acceptFilters = (command: Command, flags: string, help: string): Command =>
+  command.option(flags, help, collect, []);
 
 /** The filters given, as JSON; what is wrong is said before anybody is asked. None means all events. */
 export const filtersOf = ({ filter }: Readonly<Record<string, unknown>>): readonly unknown[] =>

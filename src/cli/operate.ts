@@ -2,60 +2,75 @@
 // shows a progress bar meanwhile.
 
 import { existsSync } from "node:fs";
-import type { Command } from "commander";
+import { Argument, type Command, Option } from "commander";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { Lines, Outcome, Progress as Report } from "../operator/context.js";
-import type { OperationName } from "../operator/operations.js";
+import {
+  descriptionOf,
+  type OperationName,
+  type Parameter,
+  type ParametersOf,
+  parametersOf,
+} from "../operator/operations.js";
+import type { ResultOf } from "../operator/run.js";
 import { askServer } from "../operator/socket.js";
 import type { Store } from "../store/port.js";
 import { type Abilities, CommandFailure, type Operator, type Terminal } from "./abilities.js";
 import { withOfflineStore } from "./data-directory.js";
-import { acceptSettings, settingsOf } from "./flags.js";
+import { acceptFilters, acceptSettings, filtersOf, settingsOf, wholeNumberOption } from "./flags.js";
 
-export async function operate<Result>(
+export async function operate<Name extends OperationName>(
   abilities: Abilities,
   config: Config,
-  operation: OperationName,
-  parameters: object,
+  operation: Name,
+  parameters: ParametersOf<Name>,
   lines?: Lines,
-): Promise<Result> {
+): Promise<ResultOf<Name>> {
   const bar = progressBar(abilities);
   const request = { operation, parameters };
   try {
     const outcome = await askRunning(config, request, bar.report, lines);
-    return resultOf<Result>(outcome ?? (await askData(abilities, config, request, bar.report, lines)));
+    return resultOf(outcome ?? (await askData(abilities, config, request, bar.report, lines)));
   } finally {
     bar.done();
   }
 }
 
-export function resultOf<Result>(outcome: Outcome<unknown>): Result {
-  if (outcome.ok) return outcome.result as Result;
+export function resultOf<Result>(outcome: Outcome<Result>): Result {
+  if (outcome.ok) return outcome.result;
   throw new CommandFailure(outcome.message, outcome.code === "bad-request" ? 2 : 1, { code: outcome.code });
 }
 
-/** Undefined when no server listens. */
-export async function askRunning(
-  config: Config,
-  request: { readonly operation: OperationName; readonly parameters: object },
-  report: Report = () => undefined,
-  lines?: Lines,
-): Promise<Outcome<unknown> | undefined> {
-  return config.databaseBackend === "memory" ? undefined : askServer(config.relayDataPath, request, report, { lines });
+interface Request<Name extends OperationName> {
+  readonly operation: Name;
+  readonly parameters: ParametersOf<Name>;
 }
 
-async function askData(
+/** Undefined when no server listens. */
+export async function askRunning<Name extends OperationName>(
+  config: Config,
+  request: Request<Name>,
+  report: Report = () => undefined,
+  lines?: Lines,
+): Promise<Outcome<ResultOf<Name>> | undefined> {
+  if (config.databaseBackend === "memory") return undefined;
+  const outcome = await askServer(config.relayDataPath, request, report, { lines });
+  return outcome as Outcome<ResultOf<Name>> | undefined;
+}
+
+async function askData<Name extends OperationName>(
   abilities: Abilities,
   config: Config,
-  request: { readonly operation: OperationName; readonly parameters: object },
+  request: Request<Name>,
   report: Report,
   lines: Lines | undefined,
-): Promise<Outcome<unknown>> {
+): Promise<Outcome<ResultOf<Name>>> {
   mustHaveData(config);
-  return withOfflineStore(abilities, config, (store) =>
+  const outcome = await withOfflineStore(abilities, config, (store) =>
     withOperator(abilities, config, store, (operator) => operator.run(request, report, lines)),
   );
+  return outcome as Outcome<ResultOf<Name>>;
 }
 
 export async function withOperator<T>(
@@ -102,37 +117,67 @@ export function progressBar({ terminal, clock }: Pick<Abilities, "terminal" | "c
   };
 }
 
-interface OperatorVerb<Result> {
-  readonly name: string;
-  readonly description: string;
-  readonly examples: readonly string[];
-  readonly operation: OperationName;
-  readonly parameters: (args: readonly string[], options: Readonly<Record<string, unknown>>) => object;
-  readonly text: (result: Result) => string;
+interface Answering<Name extends OperationName> {
+  readonly text: (result: ResultOf<Name>, asked: ParametersOf<Name>) => string;
   /** An answer that is to end with exit code 1 all the same (fsck that found something). */
-  readonly failsOn?: (result: Result) => boolean;
+  readonly failsOn?: (result: ResultOf<Name>) => boolean;
+  /** Throws when what was typed makes no sense. */
+  readonly check?: (asked: ParametersOf<Name>) => void;
 }
 
-/**
- * The shape every operator's verb has: settings as flags, `--json`, examples, one operation, one text. Arguments and
- * options of its own are added to the command this returns.
- */
-export function operatorCommand<Result extends object>(
+/** The verb of an operation, as the table describes it: settings as flags, `--json`, examples, arguments, one text. */
+export function operatorVerb<Name extends OperationName>(
   parent: Command,
   abilities: Abilities,
-  verb: OperatorVerb<Result>,
+  operation: Name,
+  { text, failsOn, check }: Answering<Name>,
 ): Command {
-  const command = parent.command(verb.name).description(verb.description).option("--json", "answer as JSON");
-  command.addHelpText("after", `\nExamples:\n${verb.examples.map((example) => `  ${example}`).join("\n")}`);
-  return acceptSettings(command).action(async () => {
+  const { verb = "", help = "", examples = [] } = descriptionOf(operation);
+  const command = parent
+    .command(verb.split(" ").at(-1) ?? "")
+    .description(help)
+    .option("--json", "answer as JSON");
+  command.addHelpText("after", `\nExamples:\n${examples.map((example) => `  ${example}`).join("\n")}`);
+  const parametersTyped = addParameters(acceptSettings(command), operation);
+  return command.action(async () => {
     const { config } = settingsOf(command, abilities);
-    const parameters = verb.parameters(command.args, command.opts());
-    const result = await operate<Result>(abilities, config, verb.operation, parameters);
-    const isGood = !verb.failsOn?.(result);
-    const text = command.getOptionValue("json") ? JSON.stringify({ ok: isGood, ...result }) : verb.text(result);
-    await abilities.terminal.out(`${text}\n`);
+    const asked = parametersTyped();
+    check?.(asked);
+    const result = await operate(abilities, config, operation, asked);
+    const isGood = !failsOn?.(result);
+    const isJson = command.getOptionValue("json");
+    await abilities.terminal.out(
+      `${isJson ? JSON.stringify({ ok: isGood, ...(result as object) }) : text(result, asked)}\n`,
+    );
     if (!isGood) throw new CommandFailure("", 1);
   });
+}
+
+/** Lets a command take what the table says of an operation; answers what was typed once the command was called. */
+export function addParameters<Name extends OperationName>(command: Command, operation: Name): () => ParametersOf<Name> {
+  const readers = parametersOf(operation)
+    .filter(({ flags }) => flags !== undefined)
+    .map((parameter) => [parameter.name, addParameter(command, parameter)] as const);
+  return () => Object.fromEntries(readers.map(([name, read]) => [name, read()])) as ParametersOf<Name>;
+}
+
+function addParameter(command: Command, { flags = "", help = "", type, choices, standard }: Parameter): () => unknown {
+  if (!flags.startsWith("-")) {
+    const argument = new Argument(flags, help);
+    const index = command.registeredArguments.length;
+    command.addArgument(choices ? argument.choices(choices) : argument);
+    return () => command.args[index];
+  }
+  if (type === "list") {
+    acceptFilters(command, flags, help);
+    return () => filtersOf(command.opts());
+  }
+  const option = type === "number" ? wholeNumberOption(flags, help) : new Option(flags, help);
+  if (choices) option.choices(choices);
+  if (standard !== undefined) option.default(standard);
+  command.addOption(option);
+  const value = (): unknown => command.getOptionValue(option.attributeName());
+  return type === "switch" ? () => value() === true : value;
 }
 
 interface ProgressBar {

@@ -17,10 +17,7 @@ import { type Caller, done, noteChange, type Outcome, refusal } from "./context.
 import { followInGit, takeDown, type Withdrawn, withdraw } from "./hosting.js";
 import { listRow, listRowKey } from "./lists.js";
 import { eventNamed, keyNamed, networkNamed, networkText, repositoryNamedBy, repositoryText } from "./naming.js";
-import { networkPrefix } from "./rules.js";
-
-export const banTypes = ["key", "event", "repository", "ip"] as const;
-export type BanType = (typeof banTypes)[number];
+import { type BanType, networkPrefix } from "./rules.js";
 
 export interface Banned {
   readonly type: BanType;

@@ -30,9 +30,7 @@ export interface ImportTally {
   refused: Record<string, number>;
 }
 
-export const emptyTally = (): ImportTally => ({ stored: 0, waiting: 0, known: 0, refused: {} });
-
-export function noteRefused(tally: ImportTally, { code }: Refusal): void {
+function noteRefused(tally: ImportTally, { code }: Refusal): void {
   tally.refused[code] = (tally.refused[code] ?? 0) + 1;
 }
 
@@ -42,7 +40,7 @@ export async function importEvents(parts: AdminParts, values: readonly unknown[]
   if (!intake) {
     return refusal("not-possible", "the server's key or domain cannot be used: see `holdfast config check`");
   }
-  const tally = emptyTally();
+  const tally: ImportTally = { stored: 0, waiting: 0, known: 0, refused: {} };
   const submit = async (event: NostrEvent): Promise<void> => {
     const answer = await intake.submit(event, { type: "import" });
     if (!answer.ok) noteRefused(tally, answer);

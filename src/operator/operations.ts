@@ -1,180 +1,379 @@
-// Every operation an operator has, by name, with the shape of its parameters: the one table behind the command line's
-// verbs (socket and offline), relay management (NIP-86) and `/api`. Parameters come from outside and are checked here.
+// The one table of what an operator can do. Each operation is described once: its parameters, its verb with help and
+// examples, its address below /api, and whether it needs a running server. Verbs (cli/operate.ts), /api (http/api.ts),
+// the methods of relay management (nip86.ts) and the forms of the admin pages (web/admin/actions.ts) are made from it;
+// run.ts holds what carries each out. Every verb loads this file: it must stay light.
 
 import { z } from "zod";
-import { ban, bansOf, banTypes, unban } from "./bans.js";
-import type { AdminParts, OperationContext } from "./context.js";
-import { auditRows, done, type Outcome, refusal } from "./context.js";
-import { deleteEvents, exportEvents, filtersNamed, importEvents, scanEvents } from "./events.js";
-import { restoreRepository, unhostRepository } from "./hosting.js";
-import { addToList, changeProfile, removeFromList, setKindTaken, showLists } from "./lists.js";
-import { showMirror, startMirror } from "./mirror.js";
 import { keyNamed, placeNamedBy, repositoryNamedBy } from "./naming.js";
-import { askNow, dropWaiting, listWaiting } from "./purgatory.js";
-import { ignoreRelay, listRelays, reconnectRelay, syncNamedRelay, unignoreRelay } from "./relays.js";
-import { checkRepositories, housekeepRepositories, listRepositories, showRepository } from "./repositories.js";
-import { listNames, profileFields } from "./rules.js";
-import { beginSnapshot } from "./snapshot.js";
-import { explain, statusOf } from "./status.js";
-import { verifyRepository } from "./verify.js";
+import { banTypes, listNames, profileFields } from "./rules.js";
 
-interface Operation<T> {
-  readonly parameters: z.ZodType<T>;
-  run(parts: AdminParts, parameters: T, context: OperationContext): Promise<Outcome<unknown>>;
+interface Description {
+  /** What is typed after `holdfast`; absent where no verb does this and nothing else. */
+  readonly verb?: string;
+  readonly help?: string;
+  readonly examples?: readonly string[];
+  /** GET /api/<word>, or /api/<word>/<the parameter called name>; other parameters come in the query. */
+  readonly api?: { readonly word: string; readonly name?: string };
+  /** Said when no server runs. Operations without it work on the data alone. */
+  readonly needsServer?: string;
 }
 
-const operation = <T>(parameters: z.ZodType<T>, run: Operation<T>["run"]): Operation<T> => ({ parameters, run });
+const operation = <Shape extends z.ZodRawShape, const Rest extends Description>(parameters: Shape, rest: Rest) => ({
+  parameters: z.object(parameters),
+  ...rest,
+});
+
+/** How the command line takes a parameter: `<name>` and `[name]` are arguments, `--name <value>` is an option. */
+const typed = <Schema extends z.ZodType>(schema: Schema, flags: string, help: string, standard?: string): Schema =>
+  schema.meta({ flags, help, standard });
 
 const name = z.string().max(5_000);
 const reason = z.string().max(500).default("");
+const because = (help = "why, shown in the list") => typed(reason, "--reason <text>", help);
 const limit = z.number().int().min(1).max(10_000);
+const atMost = (count: number, help = `at most so many; ${count} if left out`) =>
+  typed(limit.default(count), "--limit <count>", help);
 const named = <T>(read: (text: string) => T | undefined, what: string) =>
   name.transform((text, context) => {
     const found = read(text);
     if (found === undefined) context.addIssue({ code: "custom", message: `${JSON.stringify(text)} is not ${what}` });
     return found ?? z.NEVER;
   });
-const repository = named(repositoryNamedBy, "npub/identifier or naddr");
-const place = named(placeNamedBy, "npub/identifier, naddr or prs/npub/identifier");
-const owner = named(keyNamed, "an npub or hex key");
-const status = z.enum(["waiting", "soft", "served", "archived", "leaving", "deleted"]);
+const nameOrNaddr = "npub/identifier or naddr";
+const repository = named(repositoryNamedBy, nameOrNaddr);
+const oneRepository = typed(repository, "<repository>", nameOrNaddr);
+const nameAnywhere = "npub/identifier, naddr or prs/npub/identifier";
+const oneOrAll = typed(
+  named(placeNamedBy, nameAnywhere).optional(),
+  "[repository]",
+  `${nameAnywhere}; all if left out`,
+);
+const relay = typed(name, "<relay>", "its URL");
+export const repositoryStatuses = ["waiting", "soft", "served", "archived", "leaving", "deleted"] as const;
 const list = z.enum(listNames);
+const oneList = typed(list, "<list>", "which list");
+const entry = typed(
+  name,
+  "<entry>",
+  "npub, npub/identifier or identifier (event-blacklist: npub only; archive-grasp-services: host[:port])",
+);
 const banType = z.enum(banTypes);
-const filters = z.array(z.unknown()).max(100);
-
-/** Leaves out what was not given, as exact optional properties want it. */
-function given<T extends object>(value: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
-  const entries = Object.entries(value).filter(([, one]) => one !== undefined);
-  return Object.fromEntries(entries) as { [Key in keyof T]: Exclude<T[Key], undefined> };
-}
+const oneBanType = typed(banType, "<type>", "what is named");
+const banTarget = typed(name, "<target>", "npub; event id; npub/identifier; IP address or CIDR network");
+const filters = typed(z.array(z.unknown()).max(100), "--filter <json>", "a NIP-01 filter; may be given several times");
 
 export const operations = {
-  status: operation(z.object({}), async (parts) => done(await statusOf(parts))),
-  "purgatory.list": operation(
-    z.object({ repository: repository.optional(), limit: limit.default(100) }),
-    async (parts, question) => done(await listWaiting(parts, given(question))),
-  ),
-  "purgatory.ask": operation(z.object({ repository }), (parts, asked, { caller }) =>
-    askNow(parts, caller, asked.repository),
-  ),
-  "purgatory.drop": operation(z.object({ event: name }), (parts, asked, { caller }) =>
-    dropWaiting(parts, caller, asked.event),
-  ),
-  "relays.list": operation(z.object({}), async (parts) => done(listRelays(parts))),
-  "relays.reconnect": operation(z.object({ relay: name }), (parts, asked, { caller }) =>
-    reconnectRelay(parts, caller, asked.relay),
-  ),
-  "relays.ignore": operation(z.object({ relay: name, reason }), (parts, asked, { caller }) =>
-    ignoreRelay(parts, caller, asked),
-  ),
-  "relays.unignore": operation(z.object({ relay: name }), (parts, asked, { caller }) =>
-    unignoreRelay(parts, caller, asked.relay),
-  ),
+  status: operation({}, {}),
+
   "repos.list": operation(
-    z.object({ status: status.optional(), owner: owner.optional(), limit: limit.default(1_000) }),
-    async (parts, question) => done(await listRepositories(parts, given(question))),
+    {
+      status: typed(z.enum(repositoryStatuses).optional(), "--status <status>", "only repositories in this status"),
+      owner: typed(named(keyNamed, "an npub or hex key").optional(), "--owner <npub>", "only repositories of this key"),
+      limit: atMost(1_000),
+    },
+    {
+      verb: "repos list",
+      help: "list repositories with their status and governing state",
+      examples: ["holdfast repos list", "holdfast repos list --status leaving --json"],
+      api: { word: "repos" },
+    },
   ),
-  "repos.show": operation(z.object({ repository }), (parts, asked) => showRepository(parts, asked.repository)),
-  "repos.fsck": operation(z.object({ repository: place.optional() }), (parts, asked, { progress, signal }) =>
-    checkRepositories(parts, asked.repository, progress, signal),
+  "repos.show": operation(
+    { repository: oneRepository },
+    {
+      verb: "repos show",
+      help: "show one repository: status, mark, governing state, size, and its refs beside what was signed",
+      examples: ["holdfast repos show npub1…/my-project", "holdfast repos show naddr1… --json"],
+      api: { word: "repos", name: "repository" },
+    },
+  ),
+  "repos.fsck": operation(
+    { repository: oneOrAll },
+    {
+      verb: "repos fsck",
+      help: "check objects, config, hooks, alternates, and refs against the governing state; exit 1 if unsound",
+      examples: ["holdfast repos fsck", "holdfast repos fsck npub1…/my-project --json"],
+    },
   ),
   "repos.gc": operation(
-    z.object({ repository: place.optional(), cruft: z.boolean().default(false) }),
-    (parts, asked, { caller, progress, signal }) =>
-      housekeepRepositories(parts, caller, { name: asked.repository, cruft: asked.cruft }, progress, signal),
+    {
+      repository: oneOrAll,
+      cruft: typed(z.boolean().default(false), "--cruft", "also drop garbage older than two weeks"),
+    },
+    {
+      verb: "repos gc",
+      help: "repack now instead of in the background",
+      examples: ["holdfast repos gc", "holdfast repos gc npub1…/my-project --cruft"],
+    },
   ),
-  "repos.delete": operation(z.object({ repository, reason }), (parts, asked, { caller }) =>
-    unhostRepository(parts, caller, asked.repository, asked.reason),
+  "repos.delete": operation(
+    { repository: oneRepository, reason: because("why, for the audit log") },
+    {
+      verb: "repos delete",
+      help: "stop serving a repository; its data is kept for the grace period and can be restored",
+      examples: [
+        'holdfast repos delete npub1…/my-project --reason "asked by its owner"',
+        "holdfast ban repository npub1…/my-project     to keep it out for good",
+      ],
+    },
   ),
-  "repos.restore": operation(z.object({ repository }), (parts, asked, { caller }) =>
-    restoreRepository(parts, caller, asked.repository),
+  "repos.restore": operation(
+    { repository: oneRepository },
+    {
+      verb: "repos restore",
+      help: "serve a leaving or deleted repository again while its data is kept",
+      examples: ["holdfast repos restore npub1…/my-project"],
+    },
   ),
-  why: operation(z.object({ subject: name, limit: limit.default(20) }), (parts, asked) =>
-    explain(parts, asked.subject, asked.limit),
+
+  "purgatory.list": operation(
+    {
+      repository: typed(repository.optional(), "--repository <npub/identifier>", "only what concerns this repository"),
+      limit: atMost(100),
+    },
+    {
+      verb: "purgatory list",
+      help: "list what waits, why, what is missing, where it came from and when it expires",
+      examples: [
+        "holdfast purgatory list",
+        "holdfast purgatory list --repository npub1…/my-project",
+        "holdfast purgatory list --limit 1000 --json",
+      ],
+      api: { word: "purgatory" },
+    },
   ),
-  "lists.show": operation(z.object({ list: list.optional() }), async (parts, asked) =>
-    done({ entries: showLists(parts, asked.list) }),
+  "purgatory.ask": operation(
+    { repository: typed(repository, "<npub/identifier>", "the repository") },
+    {
+      verb: "purgatory ask",
+      help: "ask the git servers of a repository again now for what is missing",
+      examples: ["holdfast purgatory ask npub1…/my-project"],
+      needsServer: "no server runs that could ask",
+    },
   ),
-  "lists.add": operation(z.object({ list, entry: name, reason }), (parts, asked, { caller }) =>
-    addToList(parts, caller, asked),
+  "purgatory.drop": operation(
+    { event: typed(name, "<event>", "event id, note or nevent") },
+    {
+      verb: "purgatory drop",
+      help: "take a waiting event out; it may come again (to keep it away: ban event)",
+      examples: ["holdfast purgatory drop nevent1…"],
+    },
   ),
-  "lists.remove": operation(z.object({ list, entry: name }), (parts, asked, { caller }) =>
-    removeFromList(parts, caller, asked),
+  why: operation(
+    {
+      subject: typed(name, "<subject>", "event id (hex, note, nevent) or repository (npub/identifier, naddr)"),
+      limit: atMost(20, "decisions about a repository, newest first; 20 if left out"),
+    },
+    {
+      verb: "why",
+      help: "tell which rule accepted, held or refused an event, or the events of a repository",
+      examples: [
+        "holdfast why nevent1…",
+        "holdfast why npub1…/my-project --limit 50",
+        "holdfast why <event id> --json",
+      ],
+      api: { word: "why", name: "subject" },
+    },
   ),
-  ban: operation(z.object({ type: banType, target: name, reason }), (parts, asked, { caller, progress }) =>
-    ban(parts, caller, asked, progress),
+
+  "relays.list": operation(
+    {},
+    {
+      verb: "relays list",
+      help: "list followed relays with state, last failure and next attempt, and those that are ignored",
+      examples: ["holdfast relays list", "holdfast relays list --json"],
+      api: { word: "relays" },
+    },
   ),
-  unban: operation(z.object({ type: banType, target: name }), (parts, asked, { caller }) =>
-    unban(parts, caller, asked),
+  "relays.reconnect": operation(
+    { relay },
+    {
+      verb: "relays reconnect",
+      help: "dial a relay now, whatever its back-off",
+      examples: ["holdfast relays reconnect wss://relay.example.com"],
+      needsServer: "no server runs that could reconnect",
+    },
   ),
-  "bans.list": operation(z.object({ type: banType.optional() }), async (parts, asked) =>
-    done({ bans: await bansOf(parts, asked.type) }),
+  "relays.ignore": operation(
+    { relay, reason: because() },
+    {
+      verb: "relays ignore",
+      help: "leave a relay alone, at once and after a restart",
+      examples: ['holdfast relays ignore wss://relay.example.com --reason "sends nothing but spam"'],
+    },
   ),
-  "events.import": operation(z.object({ events: z.array(z.unknown()).max(1_000) }), (parts, asked) =>
-    importEvents(parts, asked.events),
+  "relays.unignore": operation(
+    { relay },
+    {
+      verb: "relays unignore",
+      help: "follow a relay again",
+      examples: ["holdfast relays unignore wss://relay.example.com"],
+    },
   ),
-  "events.export": operation(z.object({ filters }), async (parts, asked, context) => {
-    const read = filtersNamed(asked.filters);
-    return read.ok ? exportEvents(parts, read.result, context) : read;
-  }),
-  "events.scan": operation(z.object({ filters }), async (parts, asked, context) => {
-    const read = filtersNamed(asked.filters);
-    return read.ok ? scanEvents(parts, read.result, context) : read;
-  }),
-  "events.delete": operation(z.object({ filters, really: z.boolean() }), async (parts, asked, context) => {
-    const read = filtersNamed(asked.filters);
-    if (!read.ok) return read;
-    const named = JSON.stringify(asked.filters).slice(0, 1_000);
-    return deleteEvents(parts, { filters: read.result, really: asked.really, named }, context);
-  }),
   "sync.relay": operation(
-    z.object({ relay: name, direction: z.enum(["up", "down", "both"]), filters }),
-    (parts, asked, context) => syncNamedRelay(parts, asked, context),
+    {
+      relay: typed(name, "<relay>", "wss://host[:port][/path]; the scheme may be left out"),
+      filters,
+      direction: typed(
+        z.enum(["up", "down", "both"]),
+        "--dir <direction>",
+        "down: fetch what we lack; up: send what it lacks",
+        "down",
+      ),
+    },
+    {
+      verb: "sync",
+      help: "compare the store with a relay once, and bring over what is missing",
+      examples: [
+        "holdfast sync wss://relay.example.com",
+        `holdfast sync relay.example.com --dir both --filter '{"kinds":[30617]}' --json`,
+      ],
+    },
   ),
-  "sync.verify": operation(z.object({ repository }), (parts, asked, context) =>
-    verifyRepository(parts, asked.repository, context),
+  "sync.verify": operation(
+    { repository: oneRepository },
+    {
+      verb: "sync verify",
+      help: "compare a repository's events with every relay it lists and its refs with every clone URL; exit 1 if any differ",
+      examples: ["holdfast sync verify npub1…/my-project", "holdfast sync verify naddr1… --json"],
+    },
   ),
-  "mirror.start": operation(
-    z.object({ target: name, relays: z.array(name).max(50), reason }),
-    (parts, asked, context) => startMirror(parts, asked, context),
+  "mirror.start": operation({ target: name, relays: z.array(name).max(50), reason }, {}),
+  "mirror.show": operation({ target: name }, {}),
+
+  "lists.show": operation(
+    { list: typed(list.optional(), "[list]", "which list") },
+    {
+      verb: "lists show",
+      help: "show the lists: what is configured and what was added at run time",
+      examples: ["holdfast lists show", "holdfast lists show repository-whitelist --json"],
+      api: { word: "lists" },
+    },
   ),
-  "mirror.show": operation(z.object({ target: name }), (parts, asked) => showMirror(parts, asked.target)),
-  "profile.change": operation(
-    z.object({ field: z.enum(profileFields), value: z.string().max(5_000) }),
-    (parts, asked, { caller }) => changeProfile(parts, caller, asked),
+  "lists.add": operation(
+    { list: oneList, entry, reason: because() },
+    {
+      verb: "lists add",
+      help: "add an entry; the first entry of the repository-whitelist closes the server to everybody else",
+      examples: [
+        'holdfast lists add repository-blacklist npub1… --reason "spam"',
+        "holdfast lists add repository-whitelist npub1…/my-project",
+        "holdfast lists add archive-grasp-services git.example.com",
+      ],
+    },
   ),
-  "kinds.set": operation(z.object({ kind: z.number(), taken: z.boolean(), reason }), (parts, asked, { caller }) =>
-    setKindTaken(parts, caller, asked),
+  "lists.remove": operation(
+    { list: oneList, entry },
+    {
+      verb: "lists remove",
+      help: "remove an entry that was added at run time",
+      examples: ["holdfast lists remove repository-blacklist npub1…"],
+    },
   ),
-  "kinds.refused": operation(z.object({}), async ({ rules }) => done({ refusedKinds: [...rules.refusedKinds] })),
-  "audit.list": operation(z.object({ limit: limit.default(100) }), async ({ store }, asked) =>
-    done({ changes: await auditRows(store, asked.limit) }),
+  "bans.list": operation(
+    { type: banType.optional() },
+    {
+      verb: "lists bans",
+      help: "show what `holdfast ban` banned",
+      examples: ["holdfast lists bans", "holdfast lists bans --json"],
+      api: { word: "bans" },
+    },
   ),
-  "backup.begin": operation(z.object({}), (parts, _, { caller, progress, signal }) =>
-    beginSnapshot(parts, caller, progress, signal),
+  ban: operation(
+    { type: oneBanType, target: banTarget, reason: because("why, shown in the list of bans") },
+    {
+      verb: "ban",
+      help: "remove what is stored of a key, event or repository and keep it out; refuse a network",
+      examples: [
+        'holdfast ban key npub1… --reason "spam"',
+        "holdfast ban event nevent1…",
+        "holdfast ban repository npub1…/my-project",
+        "holdfast ban ip 203.0.113.0/24",
+      ],
+    },
   ),
-  "admin.link": operation(z.object({}), async ({ running }) => {
-    if (!running) return refusal("not-possible", "a link is for a running server, and none runs");
-    return done({ url: `${running.publicUrl}/admin/login?token=${running.links.issue()}`, minutes: 10 });
-  }),
+  unban: operation(
+    { type: oneBanType, target: banTarget },
+    {
+      verb: "unban",
+      help: "lift a ban; what it removed is sent again by its author or brought back by `repos restore`",
+      examples: ["holdfast unban key npub1…", "holdfast unban ip 203.0.113.0/24"],
+    },
+  ),
+  "kinds.refused": operation({}, {}),
+  "kinds.set": operation({ kind: z.number(), taken: z.boolean(), reason }, {}),
+  "profile.change": operation({ field: z.enum(profileFields), value: z.string().max(5_000) }, {}),
+
+  "events.import": operation({ events: z.array(z.unknown()).max(1_000) }, {}),
+  "events.export": operation({ filters }, {}),
+  "events.scan": operation(
+    { filters },
+    {
+      verb: "events scan",
+      help: "count events by kind",
+      examples: [`holdfast events scan --filter '{"since":1700000000}'`],
+    },
+  ),
+  "events.delete": operation(
+    { filters, really: typed(z.boolean(), "--yes", "really remove them") },
+    {
+      verb: "events delete",
+      help: "remove events; without --yes only say how many",
+      examples: [`holdfast events delete --filter '{"authors":["…"]}' --yes`],
+    },
+  ),
+  "backup.begin": operation({}, {}),
+
+  "admin.link": operation(
+    {},
+    {
+      verb: "admin link",
+      help: "print a link that logs one browser in as operator, once, within ten minutes",
+      examples: ["holdfast admin link"],
+      needsServer: "a link is for a running server, and none runs",
+    },
+  ),
+  "audit.list": operation(
+    { limit: atMost(100) },
+    {
+      verb: "admin audit",
+      help: "show what operators changed, newest first",
+      examples: ["holdfast admin audit", "holdfast admin audit --limit 1000 --json"],
+      api: { word: "audit" },
+    },
+  ),
 } as const;
 
 export type OperationName = keyof typeof operations;
+/** What a caller sends. */
+export type ParametersOf<Name extends OperationName> = z.input<(typeof operations)[Name]["parameters"]>;
+/** What is left of it when it was checked. */
+export type CheckedOf<Name extends OperationName> = z.output<(typeof operations)[Name]["parameters"]>;
 
 export const isOperation = (text: string): text is OperationName => Object.hasOwn(operations, text);
 
-export async function runOperation(
-  parts: AdminParts,
-  request: { readonly operation: string; readonly parameters: unknown },
-  context: OperationContext,
-): Promise<Outcome<unknown>> {
-  if (!isOperation(request.operation)) {
-    return refusal("bad-request", `${JSON.stringify(request.operation.slice(0, 100))} is not an operation`);
-  }
-  const { parameters, run } = operations[request.operation] as Operation<unknown>;
-  const checked = parameters.safeParse(request.parameters ?? {});
-  if (checked.success) return run(parts, checked.data, context);
-  const issue = checked.error.issues[0];
-  const place = issue?.path.join(".") ?? "";
-  return refusal("bad-request", `${place === "" ? "" : `${place}: `}${issue?.message ?? "wrong parameters"}`);
+export const descriptionOf = (operation: OperationName) => operations[operation] as Description;
+
+export interface Parameter {
+  readonly name: string;
+  readonly type: "text" | "number" | "switch" | "list";
+  readonly choices?: readonly string[];
+  /** Absent: the command line does not take it. */
+  readonly flags?: string;
+  readonly help?: string;
+  /** What the command line sends when the option is left out. */
+  readonly standard?: string;
+}
+
+export const parametersOf = (operation: OperationName): Parameter[] =>
+  Object.entries(operations[operation].parameters.shape as Readonly<Record<string, z.ZodType>>).map(
+    ([parameter, schema]) => ({ name: parameter, ...typeOf(schema), ...(schema.meta() as object | undefined) }),
+  );
+
+function typeOf(schema: z.core.$ZodType): Pick<Parameter, "type" | "choices"> {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) return typeOf(schema.unwrap());
+  if (schema instanceof z.ZodEnum) return { type: "text", choices: schema.options.map(String) };
+  if (schema instanceof z.ZodNumber) return { type: "number" };
+  if (schema instanceof z.ZodBoolean) return { type: "switch" };
+  return { type: schema instanceof z.ZodArray ? "list" : "text" };
 }

@@ -31,6 +31,7 @@ import type { Reader } from "../store/port.js";
 import { type AdminParts, type AskedServer, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
 import { followInGit, withdraw } from "./hosting.js";
 import { eventNamed, repositoryText } from "./naming.js";
+import { operations } from "./operations.js";
 
 export interface WaitingLine {
   readonly id: EventId;
@@ -197,7 +198,7 @@ export async function askNow(
   name: RepositoryName,
 ): Promise<Outcome<{ readonly repository: string }>> {
   const target = repositoryText(name);
-  if (!running) return refusal("not-possible", "no server runs that could ask");
+  if (!running) return refusal("not-possible", operations["purgatory.ask"].needsServer);
   if (!running.askNow(name)) return refusal("unknown", `nothing of ${target} is looked for`);
   await store.transact((tx) => noteChange(tx, clock, caller, { what: "ask for git data", target }));
   return done({ repository: target });

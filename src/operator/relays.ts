@@ -31,6 +31,7 @@ import {
 } from "./context.js";
 import { filtersNamed } from "./events.js";
 import { relayKeyNamed, relayNamed } from "./naming.js";
+import { operations } from "./operations.js";
 import { relayPrefix } from "./rules.js";
 
 export interface IgnoredRelay {
@@ -59,7 +60,7 @@ export async function reconnectRelay(
 ): Promise<Outcome<{ readonly relay: string }>> {
   const relay = relayKeyNamed(text);
   if (!relay) return unreadable(text);
-  if (!running) return refusal("not-possible", "no server runs that could reconnect");
+  if (!running) return refusal("not-possible", operations["relays.reconnect"].needsServer);
   if (rules.ignoredRelays.has(relay)) return refusal("not-possible", `${relay} is ignored: take that back first`);
   if (!running.relays.reconnect(relay)) return refusal("unknown", `${relay} is not followed`);
   await store.transact((tx) => noteChange(tx, clock, caller, { what: "reconnect relay", target: relay }));

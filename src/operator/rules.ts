@@ -21,6 +21,9 @@ export const listNames = [
 ] as const;
 export type ListName = (typeof listNames)[number];
 
+export const banTypes = ["key", "event", "repository", "ip"] as const;
+export type BanType = (typeof banTypes)[number];
+
 export interface ListRow {
   readonly entry: ListEntry | ServiceEntry;
   readonly since: number;

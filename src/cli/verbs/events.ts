@@ -8,44 +8,31 @@ import type { Config } from "../../config/config.js";
 import { rankOf, ranks } from "../../import/take-events.js";
 import { type NostrEvent, parseEvent } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
-import { type Deleted, emptyTally, type ImportTally, noteRefused, type Scanned } from "../../operator/events.js";
+import type { Outcome } from "../../operator/context.js";
+import type { ImportTally } from "../../operator/events.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { withOfflineStore } from "../data-directory.js";
-import { acceptFilters, acceptSettings, filtersOf, settingsOf } from "../flags.js";
-import { askRunning, operate, operatorCommand, resultOf, startProgress, withOperator } from "../operate.js";
+import { acceptSettings, settingsOf } from "../flags.js";
+import { addParameters, askRunning, operate, operatorVerb, resultOf, startProgress, withOperator } from "../operate.js";
 
 export const events: Verb = (program, abilities) => {
   const parent = program.command("events").description("import, export, scan and delete events as JSONL");
   addImport(parent, abilities);
   addExport(parent, abilities);
-  acceptFilters(
-    operatorCommand<Scanned>(parent, abilities, {
-      name: "scan",
-      description: "count events by kind",
-      examples: [`holdfast events scan --filter '{"since":1700000000}'`],
-      operation: "events.scan",
-      parameters: (_, options) => ({ filters: filtersOf(options) }),
-      text: ({ events: count, bytes, byKind }) =>
-        [
-          ...Object.entries(byKind).map(([kind, number]) => `kind ${kind.padStart(5)}  ${number}`),
-          `${count} events, ${bytes} bytes`,
-        ].join("\n"),
-    }),
-  );
-  const remove: Command = operatorCommand<Deleted>(parent, abilities, {
-    name: "delete",
-    description: "remove events; without --yes only say how many",
-    examples: [`holdfast events delete --filter '{"authors":["…"]}' --yes`],
-    operation: "events.delete",
-    parameters: (_, options) => {
-      const filters = filtersOf(options);
-      if (filters.length === 0) throw new CommandFailure("say which events with --filter; '{}' means all of them", 2);
-      return { filters, really: options.yes === true };
-    },
-    text: ({ matching, deleted }) =>
-      remove.getOptionValue("yes") ? `${deleted} events deleted` : `${matching} events match; add --yes to delete them`,
+  operatorVerb(parent, abilities, "events.scan", {
+    text: ({ events: count, bytes, byKind }) =>
+      [
+        ...Object.entries(byKind).map(([kind, number]) => `kind ${kind.padStart(5)}  ${number}`),
+        `${count} events, ${bytes} bytes`,
+      ].join("\n"),
   });
-  acceptFilters(remove).option("--yes", "really remove them");
+  operatorVerb(parent, abilities, "events.delete", {
+    check({ filters }) {
+      if (filters.length === 0) throw new CommandFailure("say which events with --filter; '{}' means all of them", 2);
+    },
+    text: ({ matching, deleted }, { really }) =>
+      really ? `${deleted} events deleted` : `${matching} events match; add --yes to delete them`,
+  });
 };
 
 /** Events as they are stored, to a file or to standard output, no faster than it is read. */
@@ -58,13 +45,14 @@ function addExport(parent: Command, abilities: Abilities): void {
     "after",
     `\nExample:\n  holdfast events export --filter '{"kinds":[30617]}' --output repos.jsonl`,
   );
-  acceptFilters(acceptSettings(command))
+  const filtersTyped = addParameters(acceptSettings(command), "events.export");
+  command
     .option("--output <file>", "file to write, which must not exist; standard output if left out")
     .action(async () => {
       const { config } = settingsOf(command, abilities);
-      const parameters = { filters: filtersOf(command.opts()) };
+      const parameters = filtersTyped();
       const write = async (to: (text: string) => Promise<unknown>): Promise<number> => {
-        const { exported } = await operate<{ exported: number }>(
+        const { exported } = await operate(
           abilities,
           config,
           "events.export",
@@ -162,12 +150,14 @@ async function throughTheDoor<T>(abilities: Abilities, config: Config, work: (se
     return work(async (events) => {
       const outcome = await askRunning(config, requestOf(events));
       if (!outcome) throw new CommandFailure("the server was stopped: import the same events again when it runs");
-      return resultOf<ImportTally>(outcome);
+      return resultOf(outcome);
     });
   }
   return withOfflineStore(abilities, config, (store) =>
     withOperator(abilities, config, store, (operator) =>
-      work(async (events) => resultOf<ImportTally>(await operator.run(requestOf(events), () => undefined))),
+      work(async (events) =>
+        resultOf((await operator.run(requestOf(events), () => undefined)) as Outcome<ImportTally>),
+      ),
     ),
   );
 }
@@ -177,7 +167,7 @@ async function importLines(
   send: Send,
   sent: (count: number) => void,
 ): Promise<ImportTally> {
-  const tally = emptyTally();
+  const tally: ImportTally = { stored: 0, waiting: 0, known: 0, refused: {} };
   let batch: NostrEvent[] = [];
   let characters = 0;
   const flush = async (): Promise<void> => {
@@ -203,7 +193,7 @@ async function importLines(
   for await (const line of lines) {
     if (line.trim() === "") continue;
     const parsed = parseEvent(jsonOf(line));
-    if (!parsed.ok) noteRefused(tally, parsed);
+    if (!parsed.ok) addTo(tally, { refused: { [parsed.code]: 1 } });
     else if (standsForGit.has(parsed.event.kind)) kept.push(parsed.event);
     else await submit(parsed.event);
     if (kept.length >= maxKept) await submitKept();
@@ -213,7 +203,10 @@ async function importLines(
   return tally;
 }
 
-function addTo(tally: ImportTally, { stored, waiting, known, refused }: ImportTally): void {
+function addTo(
+  tally: ImportTally,
+  { stored = 0, waiting = 0, known = 0, refused = {} }: Readonly<Partial<ImportTally>>,
+): void {
   tally.stored += stored;
   tally.waiting += waiting;
   tally.known += known;

@@ -72,7 +72,7 @@ async function statusOf(config: Config): Promise<Status | undefined> {
     information: information?.status === 200 ? jsonOr(information.body) : null,
     metricsUrl,
     metrics: metrics?.status === 200 ? plainMetrics(metrics.body) : {},
-    counts: counts?.ok ? (counts.result as Counts) : null,
+    counts: counts?.ok ? counts.result : null,
     sync: sync?.status === 200 ? ((jsonOr(sync.body) as SyncStatus | undefined) ?? null) : null,
   };
 }

@@ -49,15 +49,14 @@ Examples:
     const { relay: relays, reason, wait, timeout, json } = command.opts();
     const target = command.args[0] ?? "";
     const report = new Report(abilities, json === true);
-    const start = (): Promise<MirrorStarted> =>
-      operate<MirrorStarted>(abilities, config, "mirror.start", { target, relays, reason });
+    const start = (): Promise<MirrorStarted> => operate(abilities, config, "mirror.start", { target, relays, reason });
     const started = await start();
     await report.started(started);
     if (started.running && wait) {
       const show = async (): Promise<readonly MirrorLine[]> => {
         const answer = await askRunning(config, { operation: "mirror.show", parameters: { target } });
         if (!answer?.ok) throw new CommandFailure(answer?.message ?? "the server has stopped");
-        return (answer.result as { repositories: readonly MirrorLine[] }).repositories;
+        return answer.result.repositories;
       };
       await follow(abilities, report, Number(timeout) * 1_000, show, start);
     }

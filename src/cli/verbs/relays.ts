@@ -2,54 +2,33 @@
 // once and brings over what either side lacks; `holdfast sync verify <repository>` compares one repository with every
 // copy it lists, and changes nothing.
 
-import { Option } from "commander";
 import type { RelayList, SyncedRelay } from "../../operator/relays.js";
 import { isSame, type Verified } from "../../operator/verified.js";
 import type { Verb } from "../abilities.js";
-import { acceptFilters, filtersOf } from "../flags.js";
-import { operatorCommand } from "../operate.js";
+import { operatorVerb } from "../operate.js";
 import { tableText, timeText } from "../table.js";
 
 export const relays: Verb = (program, abilities) => {
   const parent = program.command("relays").description("relays the server keeps in step with");
-
-  operatorCommand<RelayList>(parent, abilities, {
-    name: "list",
-    description: "list followed relays with state, last failure and next attempt, and those that are ignored",
-    examples: ["holdfast relays list", "holdfast relays list --json"],
-    operation: "relays.list",
-    parameters: () => ({}),
-    text: relaysText,
-  });
-
-  operatorCommand<{ relay: string }>(parent, abilities, {
-    name: "reconnect",
-    description: "dial a relay now, whatever its back-off",
-    examples: ["holdfast relays reconnect wss://relay.example.com"],
-    operation: "relays.reconnect",
-    parameters: ([relay]) => ({ relay }),
-    text: ({ relay }) => `${relay} is dialled now`,
-  }).argument("<relay>", "its URL");
-
-  operatorCommand<{ relay: string }>(parent, abilities, {
-    name: "ignore",
-    description: "leave a relay alone, at once and after a restart",
-    examples: ['holdfast relays ignore wss://relay.example.com --reason "sends nothing but spam"'],
-    operation: "relays.ignore",
-    parameters: ([relay], { reason }) => ({ relay, reason }),
-    text: ({ relay }) => `${relay} is left alone from now on`,
-  })
-    .argument("<relay>", "its URL")
-    .option("--reason <text>", "why, shown in the list");
-
-  operatorCommand<{ relay: string }>(parent, abilities, {
-    name: "unignore",
-    description: "follow a relay again",
-    examples: ["holdfast relays unignore wss://relay.example.com"],
-    operation: "relays.unignore",
-    parameters: ([relay]) => ({ relay }),
+  operatorVerb(parent, abilities, "relays.list", { text: relaysText });
+  operatorVerb(parent, abilities, "relays.reconnect", { text: ({ relay }) => `${relay} is dialled now` });
+  operatorVerb(parent, abilities, "relays.ignore", { text: ({ relay }) => `${relay} is left alone from now on` });
+  operatorVerb(parent, abilities, "relays.unignore", {
     text: ({ relay }) => `${relay} is followed again, if a repository here lists it`,
-  }).argument("<relay>", "its URL");
+  });
+};
+
+export const sync: Verb = (program, abilities) => {
+  const command = operatorVerb(program, abilities, "sync.relay", { text: tallyText });
+  operatorVerb(command, abilities, "sync.verify", {
+    text: verifiedText,
+    failsOn: (verified) => !isSame(verified),
+  }).addHelpText(
+    "after",
+    `
+Nothing is fetched, sent or changed. Missing here: what is there and not here, without events that wait here or were
+refused here. Missing there: what is here and not there. A copy that cannot be compared counts as a difference.`,
+  );
 };
 
 function relaysText({ relays: followed, ignored }: RelayList): string {
@@ -66,44 +45,6 @@ function relaysText({ relays: followed, ignored }: RelayList): string {
   if (rows.length + left.length === 0) return "no relay is followed";
   return tableText(["RELAY", "STATE", "HEALTH", "LAST FAILURE (UTC)", "NEXT ATTEMPT"], [...rows, ...left]);
 }
-
-export const sync: Verb = (program, abilities) => {
-  const command = operatorCommand<SyncedRelay>(program, abilities, {
-    name: "sync",
-    description: "compare the store with a relay once, and bring over what is missing",
-    examples: [
-      "holdfast sync wss://relay.example.com",
-      `holdfast sync relay.example.com --dir both --filter '{"kinds":[30617]}' --json`,
-    ],
-    operation: "sync.relay",
-    parameters: ([relay], options) => ({ relay, direction: options.dir, filters: filtersOf(options) }),
-    text: tallyText,
-  });
-  acceptFilters(command)
-    .argument("<relay>", "wss://host[:port][/path]; the scheme may be left out")
-    .addOption(
-      new Option("--dir <direction>", "down: fetch what we lack; up: send what it lacks")
-        .choices(["up", "down", "both"])
-        .default("down"),
-    );
-
-  const verify = operatorCommand<Verified>(command, abilities, {
-    name: "verify",
-    description:
-      "compare a repository's events with every relay it lists and its refs with every clone URL; exit 1 if any differ",
-    examples: ["holdfast sync verify npub1…/my-project", "holdfast sync verify naddr1… --json"],
-    operation: "sync.verify",
-    parameters: ([repository]) => ({ repository }),
-    text: verifiedText,
-    failsOn: (verified) => !isSame(verified),
-  });
-  verify.argument("<repository>", "npub/identifier or naddr").addHelpText(
-    "after",
-    `
-Nothing is fetched, sent or changed. Missing here: what is there and not here, without events that wait here or were
-refused here. Missing there: what is here and not there. A copy that cannot be compared counts as a difference.`,
-  );
-};
 
 function verifiedText({ repository, relays, gitServers }: Verified): string {
   if (relays.length + gitServers.length === 0) return `${repository} lists no other copy`;

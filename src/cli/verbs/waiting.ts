@@ -4,44 +4,20 @@
 import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
 import type { Explanation } from "../../operator/status.js";
 import type { Verb } from "../abilities.js";
-import { wholeNumberOption } from "../flags.js";
-import { operatorCommand } from "../operate.js";
+import { operatorVerb } from "../operate.js";
 import { lineText, tableText, timeText } from "../table.js";
 
 export const purgatory: Verb = (program, abilities) => {
   const parent = program.command("purgatory").description("events that wait for their git data");
-  operatorCommand<WaitingList>(parent, abilities, {
-    name: "list",
-    description: "list what waits, why, what is missing, where it came from and when it expires",
-    examples: [
-      "holdfast purgatory list",
-      "holdfast purgatory list --repository npub1…/my-project",
-      "holdfast purgatory list --limit 1000 --json",
-    ],
-    operation: "purgatory.list",
-    parameters: (_, { repository, limit }) => ({ repository, limit }),
-    text: waitingText,
-  })
-    .option("--repository <npub/identifier>", "only what concerns this repository")
-    .addOption(wholeNumberOption("--limit <count>", "at most so many; 100 if left out"));
-
-  operatorCommand<{ repository: string }>(parent, abilities, {
-    name: "ask",
-    description: "ask the git servers of a repository again now for what is missing",
-    examples: ["holdfast purgatory ask npub1…/my-project"],
-    operation: "purgatory.ask",
-    parameters: ([repository]) => ({ repository }),
+  operatorVerb(parent, abilities, "purgatory.list", { text: waitingText });
+  operatorVerb(parent, abilities, "purgatory.ask", {
     text: ({ repository }) => `the git servers of ${repository} are asked again`,
-  }).argument("<npub/identifier>", "the repository");
+  });
+  operatorVerb(parent, abilities, "purgatory.drop", { text: ({ event }) => `${event} waits no more` });
+};
 
-  operatorCommand<{ event: string }>(parent, abilities, {
-    name: "drop",
-    description: "take a waiting event out; it may come again (to keep it away: ban event)",
-    examples: ["holdfast purgatory drop nevent1…"],
-    operation: "purgatory.drop",
-    parameters: ([event]) => ({ event }),
-    text: ({ event }) => `${event} waits no more`,
-  }).argument("<event>", "event id, note or nevent");
+export const why: Verb = (program, abilities) => {
+  operatorVerb(program, abilities, "why", { text: explanationText });
 };
 
 function waitingText({ totals, waiting, more }: WaitingList): string {
@@ -67,19 +43,6 @@ function cells(line: WaitingLine): string[] {
     `${line.why}${objects}${asked}`,
   ];
 }
-
-export const why: Verb = (program, abilities) => {
-  operatorCommand<Explanation>(program, abilities, {
-    name: "why",
-    description: "tell which rule accepted, held or refused an event, or the events of a repository",
-    examples: ["holdfast why nevent1…", "holdfast why npub1…/my-project --limit 50", "holdfast why <event id> --json"],
-    operation: "why",
-    parameters: ([subject], { limit }) => ({ subject, limit }),
-    text: explanationText,
-  })
-    .argument("<subject>", "event id (hex, note, nevent) or repository (npub/identifier, naddr)")
-    .addOption(wholeNumberOption("--limit <count>", "decisions about a repository, newest first; 20 if left out"));
-};
 
 function explanationText({ subject, now, decisions }: Explanation): string {
   const lines = [subject, ...now.map((sentence) => `  now: ${sentence}`)];
