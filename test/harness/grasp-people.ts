@@ -13,8 +13,11 @@ export class Person {
   readonly npub = nip19.npubEncode(this.pubkey);
   readonly #startSeconds: number;
 
-  constructor(startSeconds = Math.floor(Date.now() / 1000) - 6_000) {
-    this.#startSeconds = startSeconds;
+  /** The first event is `ageSeconds` old, so that many can follow before they are in the future. */
+  constructor(nowSeconds = Math.floor(Date.now() / 1000), ageSeconds = 6_000) {
+    this.#startSeconds = nowSeconds - ageSeconds;
+    // An earlier story of this process had a clock of its own, which it moved ahead.
+    if (lastSecond > nowSeconds) lastSecond = 0;
   }
 
   #nextSecond(): number {

@@ -19,7 +19,7 @@ describe("waiting and expiry", () => {
   });
   after(() => story.end());
 
-  const person = (): Person => new Person(Math.floor(clock.nowMs() / 1000) - 600);
+  const person = (): Person => new Person(Math.floor(clock.nowMs() / 1000), 600);
   /** Sweeps come round on the same clock. */
   const eventually = (isSo: () => Promise<boolean> | boolean): Promise<boolean> =>
     until(async () => {

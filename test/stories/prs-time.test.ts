@@ -27,7 +27,7 @@ class TimedStory {
   }
 
   person(): Person {
-    return new Person(Math.floor(this.clock.nowMs() / 1000) - 600);
+    return new Person(Math.floor(this.clock.nowMs() / 1000), 600);
   }
 
   /** Sweeps come round on the same clock. */
