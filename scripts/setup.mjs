@@ -10,18 +10,24 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const installStamp = join(root, "node_modules", ".holdfast-installed");
+const sourceFolders = ["src", "test", "bench", "simulate"];
 /** Both compile into dist and share what the compiler remembers, so that neither repeats the other's work. */
 const builds = {
   server: {
     config: "tsconfig.server.json",
     stamp: join(root, "dist", ".holdfast-server-built"),
-    holds: (path) => path.startsWith("src/") && !/\/testing\/|\.test\.ts$/.test(path),
+    folders: ["src"],
+    holds: (path) => !/\/testing\/|\.test\.ts$/.test(path),
   },
-  all: { config: "tsconfig.json", stamp: join(root, "dist", ".holdfast-built"), holds: () => true },
+  all: {
+    config: "tsconfig.json",
+    stamp: join(root, "dist", ".holdfast-built"),
+    folders: sourceFolders,
+    holds: () => true,
+  },
 };
 const lock = join(root, ".cache", "set-up.lock");
 const lockOwner = join(lock, "pid");
-const sourceFolders = ["src", "test", "bench", "simulate"];
 const longestWaitMs = 10 * 60_000;
 
 const say = (message) => process.stderr.write(`holdfast set-up: ${message}\n`);
@@ -51,7 +57,7 @@ function packagesFingerprint() {
 }
 
 /** Names and contents of the sources: a copied or newly cloned checkout counts as what it contains. */
-function sourcesFingerprint({ config, holds }) {
+function sourcesFingerprint({ config, folders, holds }) {
   const hash = createHash("sha256");
   for (const file of new Set(["tsconfig.json", config])) hash.update(readFileSync(join(root, file)));
   const visit = (folder) => {
@@ -62,7 +68,7 @@ function sourcesFingerprint({ config, holds }) {
       else if (path.endsWith(".ts") && holds(path)) hash.update(`${path}\0`).update(readFileSync(join(root, path)));
     }
   };
-  for (const folder of sourceFolders) if (existsSync(join(root, folder))) visit(folder);
+  for (const folder of folders) if (existsSync(join(root, folder))) visit(folder);
   return hash.digest("hex");
 }
 
