@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
+import { descriptionOf, operationNames } from "../operator/operations.js";
 import type { Terminal } from "./abilities.js";
 import { progressLine, startProgress } from "./operate.js";
+import { cliPage, managementPage } from "./reference-pages.js";
 
 function terminal(showsProgress: boolean): { terminal: Terminal; written: string[] } {
   const written: string[] = [];
@@ -47,4 +49,13 @@ test("without a terminal nothing is drawn", () => {
   progress.add(10);
   progress.done();
   assert.deepEqual(written, []);
+});
+
+test("every verb of the table of operations is a command, and every address below /api is documented", async () => {
+  const [commands, management] = [await cliPage(), managementPage()];
+  for (const operation of operationNames) {
+    const { verb, api } = descriptionOf(operation);
+    if (verb !== undefined) assert.ok(commands.includes(`\n## holdfast ${verb}\n`), operation);
+    if (api) assert.ok(management.includes(`\`/api/${api.word}${api.name === undefined ? "`" : "/<"}`), operation);
+  }
 });

@@ -7,7 +7,8 @@ import { npubOf } from "../nostr/nip19.js";
 import type { Caller, Outcome } from "../operator/context.js";
 import { type Authorised, type LoginLinks, type Nip98, sessionLifeMs } from "../operator/login.js";
 import { manage } from "../operator/nip86.js";
-import type { OperationName } from "../operator/operations.js";
+import { descriptionOf, type OperationName, operationNames, parametersOf } from "../operator/operations.js";
+import type { ResultOf } from "../operator/run.js";
 import type { PublicStatus } from "../operator/status.js";
 import { bodyOf, isRead, maxBodyBytes, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
 
@@ -16,7 +17,11 @@ export interface ApiParts {
   readonly links: LoginLinks;
   /** Who a browser's session belongs to, if he is an admin still. */
   readonly sessionOwner: (session: string) => string | undefined;
-  readonly run: (operation: OperationName, parameters: object, caller: Caller) => Promise<Outcome<unknown>>;
+  readonly run: <Name extends OperationName>(
+    operation: Name,
+    parameters: object,
+    caller: Caller,
+  ) => Promise<Outcome<ResultOf<Name>>>;
   readonly publicStatus: () => Promise<PublicStatus>;
   /** `https://host/base`. */
   readonly publicUrl: string;
@@ -107,30 +112,22 @@ interface Question {
 
 const isReading = (request: RouteRequest): boolean => request.method === "GET" || request.method === "HEAD";
 
+/** The operation whose address this is, with what the path and the query say. */
 function questionOf(request: RouteRequest): Question | undefined {
   const [, , word, ...rest] = request.localPath.split("/");
   const name = decoded(rest.join("/"));
-  const chosen = (...fields: readonly string[]): Record<string, unknown> =>
-    Object.fromEntries(
-      fields.flatMap((field) => {
-        const value = request.query.get(field);
-        return value === null ? [] : [[field, field === "limit" ? Number(value) : value]];
-      }),
-    );
   if (name === undefined) return undefined;
-  if (word === "purgatory" && name === "") {
-    return { operation: "purgatory.list", parameters: chosen("repository", "limit") };
-  }
-  if (word === "repos" && name === "") {
-    return { operation: "repos.list", parameters: chosen("status", "owner", "limit") };
-  }
-  if (word === "repos") return { operation: "repos.show", parameters: { repository: name } };
-  if (word === "why" && name !== "") return { operation: "why", parameters: { subject: name, ...chosen("limit") } };
-  if (word === "bans" && name === "") return { operation: "bans.list", parameters: chosen("type") };
-  if (word === "relays" && name === "") return { operation: "relays.list", parameters: {} };
-  if (word === "lists" && name === "") return { operation: "lists.show", parameters: chosen("list") };
-  if (word === "audit" && name === "") return { operation: "audit.list", parameters: chosen("limit") };
-  return undefined;
+  const operation = operationNames.find((one) => {
+    const { api } = descriptionOf(one);
+    return api !== undefined && api.word === word && (api.name !== undefined) === (name !== "");
+  });
+  if (!operation) return undefined;
+  const inPath = descriptionOf(operation).api?.name;
+  const parameters = parametersOf(operation).flatMap(({ name: field, type }) => {
+    const value = field === inPath ? name : request.query.get(field);
+    return value === null ? [] : [[field, type === "number" ? Number(value) : value]];
+  });
+  return { operation, parameters: Object.fromEntries(parameters) };
 }
 
 function decoded(text: string): string | undefined {

@@ -1,16 +1,15 @@
-// NIP-86: relay management as a table from method to operation. `supportedmethods` lists this table, so only what
+// NIP-86: relay management as a table from method to operation (operations.ts). `supportedmethods` lists this table, so only what
 // works is listed. Beside the standard methods there are some for repositories and kinds (docs/reference/management.md
 // lists them). Parameters are positional; what they mean is checked by the operations.
 
-import type { EventId } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
-import type { Banned } from "./bans.js";
 import { done, type Outcome, refusal } from "./context.js";
-import type { ListedEntry } from "./lists.js";
 import { keyNamed } from "./naming.js";
-import type { OperationName } from "./operations.js";
+import type { OperationName, ParametersOf } from "./operations.js";
+import type { BanType, ProfileField } from "./rules.js";
+import type { ResultOf } from "./run.js";
 
-export type Run = (operation: OperationName, parameters: object) => Promise<Outcome<unknown>>;
+export type Run = <Name extends OperationName>(operation: Name, parameters: object) => Promise<Outcome<ResultOf<Name>>>;
 
 interface Method {
   readonly parameters: string;
@@ -20,63 +19,78 @@ interface Method {
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
+/** An operation of the table: the method's positional parameters by name, as texts, beside fixed ones. */
+const asks =
+  <Name extends OperationName>(
+    operation: Name,
+    names: readonly (keyof ParametersOf<Name> & string)[],
+    fixed: Partial<ParametersOf<Name>>,
+    answer: (outcome: Outcome<ResultOf<Name>>) => Outcome<unknown> = asTrue,
+  ): Method["call"] =>
+  async (parameters, run) => {
+    const positional = names.map((name, index) => [name, text(parameters[index])]);
+    return answer(await run(operation, { ...fixed, ...Object.fromEntries(positional) }));
+  };
+
 /** An operation whose own result is not part of NIP-86: the answer is `true`. */
-async function asTrue(outcome: Promise<Outcome<unknown>>): Promise<Outcome<unknown>> {
-  const answer = await outcome;
-  return answer.ok ? done(true) : answer;
-}
+const asTrue = (outcome: Outcome<unknown>): Outcome<unknown> => (outcome.ok ? done(true) : outcome);
+
+const asIs = (outcome: Outcome<unknown>): Outcome<unknown> => outcome;
 
 /** Lifting what is not there is no error in NIP-86: clients repeat themselves. */
-async function lifted(outcome: Promise<Outcome<unknown>>): Promise<Outcome<unknown>> {
-  const answer = await outcome;
-  return answer.ok || answer.code === "unknown" ? done(true) : answer;
-}
+const lifted = (outcome: Outcome<unknown>): Outcome<unknown> =>
+  outcome.ok || outcome.code === "unknown" ? done(true) : outcome;
 
-async function mapped<T>(outcome: Promise<Outcome<unknown>>, map: (result: T) => unknown): Promise<Outcome<unknown>> {
-  const answer = await outcome;
-  return answer.ok ? done(map(answer.result as T)) : answer;
-}
+const mapped =
+  <Result>(map: (result: Result) => unknown) =>
+  (outcome: Outcome<Result>): Outcome<unknown> =>
+    outcome.ok ? done(map(outcome.result)) : outcome;
 
 const hexOf = (npub: string): string => keyNamed(npub) ?? npub;
+const asked = (target: string): string => target;
+const withReason = (reason: string): object => (reason === "" ? {} : { reason });
 
-const banning = (type: Banned["type"]) => (parameters: readonly unknown[], run: Run) =>
-  asTrue(run("ban", { type, target: text(parameters[0]), reason: text(parameters[1]) }));
+const banning = (type: BanType) => asks("ban", ["target", "reason"], { type });
+const unbanning = (type: BanType) => asks("unban", ["target"], { type }, lifted);
 
-const unbanning = (type: Banned["type"]) => (parameters: readonly unknown[], run: Run) =>
-  lifted(run("unban", { type, target: text(parameters[0]) }));
-
-const listing = (type: Banned["type"], field: string, shown: (target: string) => string) => ({
+const listing = (type: BanType, field: string, shown: (target: string) => string = asked): Method => ({
   parameters: "none",
   does: `what is banned: a list of {${field}, reason}`,
-  call: (_: readonly unknown[], run: Run) =>
-    mapped<{ bans: readonly Banned[] }>(run("bans.list", { type }), ({ bans }) =>
-      bans.map(({ target, reason }) => ({ [field]: shown(target), ...(reason === "" ? {} : { reason }) })),
-    ),
+  call: asks(
+    "bans.list",
+    [],
+    { type },
+    mapped(({ bans }) => bans.map(({ target, reason }) => ({ [field]: shown(target), ...withReason(reason) }))),
+  ),
 });
 
-const changing = (field: string, what: string): Method => ({
+const changing = (field: ProfileField, what: string): Method => ({
   parameters: "text",
   does: `changes the relay's ${what} at once; an empty text brings the configured one back`,
-  call: (parameters, run) => asTrue(run("profile.change", { field, value: parameters[0] })),
+  call: async ([value], run) => asTrue(await run("profile.change", { field, value })),
 });
 
-const same = (target: string): string => target;
+const settingKind =
+  (taken: boolean): Method["call"] =>
+  async ([kind], run) =>
+    asTrue(await run("kinds.set", { kind, taken }));
 
 /** Unbans a key; on a server with a repository whitelist the key is also put on it, elsewhere that would close it. */
 async function allowKey(parameters: readonly unknown[], run: Run): Promise<Outcome<unknown>> {
   const key = keyNamed(text(parameters[0]));
   if (!key) return refusal("bad-request", "the first parameter must be a public key");
-  const unbanned = await lifted(run("unban", { type: "key", target: key }));
+  const unbanned = lifted(await run("unban", { type: "key", target: key }));
   if (!unbanned.ok) return unbanned;
   const lists = await run("lists.show", { list: "repository-whitelist" });
-  if (!lists.ok || (lists.result as { entries: readonly ListedEntry[] }).entries.length === 0) return done(true);
-  return asTrue(run("lists.add", { list: "repository-whitelist", entry: npubOf(key), reason: text(parameters[1]) }));
+  if (!lists.ok || lists.result.entries.length === 0) return done(true);
+  const entry = { list: "repository-whitelist", entry: npubOf(key), reason: text(parameters[1]) };
+  return asTrue(await run("lists.add", entry));
 }
 
 async function unallowKey(parameters: readonly unknown[], run: Run): Promise<Outcome<unknown>> {
   const key = keyNamed(text(parameters[0]));
   if (!key) return refusal("bad-request", "the first parameter must be a public key");
-  return lifted(run("lists.remove", { list: "repository-whitelist", entry: npubOf(key) }));
+  return lifted(await run("lists.remove", { list: "repository-whitelist", entry: npubOf(key) }));
 }
 
 export const methods: Readonly<Record<string, Method>> = {
@@ -105,12 +119,16 @@ export const methods: Readonly<Record<string, Method>> = {
   listallowedpubkeys: {
     parameters: "none",
     does: "keys on the repository whitelist: a list of {pubkey, reason}; empty when everybody may host",
-    call: (_, run) =>
-      mapped<{ entries: readonly ListedEntry[] }>(run("lists.show", { list: "repository-whitelist" }), ({ entries }) =>
+    call: asks(
+      "lists.show",
+      [],
+      { list: "repository-whitelist" },
+      mapped(({ entries }) =>
         entries
           .filter(({ entry }) => keyNamed(entry) !== undefined)
-          .map(({ entry, reason }) => ({ pubkey: hexOf(entry), ...(reason === "" ? {} : { reason }) })),
+          .map(({ entry, reason }) => ({ pubkey: hexOf(entry), ...withReason(reason) })),
       ),
+    ),
   },
   banevent: {
     parameters: "event id, reason",
@@ -118,7 +136,7 @@ export const methods: Readonly<Record<string, Method>> = {
     call: banning("event"),
   },
   allowevent: { parameters: "event id, reason", does: "lifts the ban of an event", call: unbanning("event") },
-  listbannedevents: listing("event", "id", (id) => id as EventId),
+  listbannedevents: listing("event", "id"),
   listeventsneedingmoderation: {
     parameters: "none",
     does: "always empty: nothing here waits for a moderator",
@@ -130,18 +148,22 @@ export const methods: Readonly<Record<string, Method>> = {
   allowkind: {
     parameters: "kind",
     does: "takes events of a kind again, if they are related to a repository",
-    call: (parameters, run) => asTrue(run("kinds.set", { kind: parameters[0], taken: true })),
+    call: settingKind(true),
   },
   disallowkind: {
     parameters: "kind",
     does: "refuses new events of a kind; stored ones stay",
-    call: (parameters, run) => asTrue(run("kinds.set", { kind: parameters[0], taken: false })),
+    call: settingKind(false),
   },
   listdisallowedkinds: {
     parameters: "none",
     does: "kinds that are refused; every other kind is taken if it is related to a repository",
-    call: (_, run) =>
-      mapped<{ refusedKinds: readonly number[] }>(run("kinds.refused", {}), ({ refusedKinds }) => refusedKinds),
+    call: asks(
+      "kinds.refused",
+      [],
+      {},
+      mapped(({ refusedKinds }) => refusedKinds),
+    ),
   },
   blockip: {
     parameters: "IP address or CIDR network, reason",
@@ -149,37 +171,35 @@ export const methods: Readonly<Record<string, Method>> = {
     call: banning("ip"),
   },
   unblockip: { parameters: "IP address or CIDR network", does: "lifts that", call: unbanning("ip") },
-  listblockedips: listing("ip", "ip", same),
-  stats: { parameters: "none", does: "counts of everything", call: (_, run) => run("status", {}) },
+  listblockedips: listing("ip", "ip"),
+  stats: { parameters: "none", does: "counts of everything", call: asks("status", [], {}, asIs) },
   listrelays: {
     parameters: "none",
     does: "the relays sync follows with state, last failure and next attempt, and those that are ignored",
-    call: (_, run) => run("relays.list", {}),
+    call: asks("relays.list", [], {}, asIs),
   },
   reconnectrelay: {
     parameters: "relay URL",
     does: "dials a followed relay now, whatever its back-off",
-    call: (parameters, run) => asTrue(run("relays.reconnect", { relay: text(parameters[0]) })),
+    call: asks("relays.reconnect", ["relay"], {}),
   },
   ignorerelay: {
     parameters: "relay URL, reason",
     does: "has sync leave a relay alone: closed at once and not dialled until that is taken back",
-    call: (parameters, run) =>
-      asTrue(run("relays.ignore", { relay: text(parameters[0]), reason: text(parameters[1]) })),
+    call: asks("relays.ignore", ["relay", "reason"], {}),
   },
   unignorerelay: {
     parameters: "relay URL",
     does: "takes that back",
-    call: (parameters, run) => lifted(run("relays.unignore", { relay: text(parameters[0]) })),
+    call: asks("relays.unignore", ["relay"], {}, lifted),
   },
   listrepositories: {
     parameters: "status (optional)",
     does: "repositories with their status, mark and governing state",
-    call: (parameters, run) =>
-      mapped<{ repositories: unknown }>(
-        run("repos.list", parameters[0] === undefined ? {} : { status: parameters[0] }),
-        ({ repositories }) => repositories,
-      ),
+    call: async ([status], run) => {
+      const outcome = await run("repos.list", status === undefined ? {} : { status });
+      return outcome.ok ? done(outcome.result.repositories) : outcome;
+    },
   },
   banrepository: {
     parameters: "npub/identifier or naddr, reason",
@@ -191,17 +211,16 @@ export const methods: Readonly<Record<string, Method>> = {
     does: "takes it off the blacklist; its data is brought back by restorerepository",
     call: unbanning("repository"),
   },
-  listbannedrepositories: listing("repository", "repository", same),
+  listbannedrepositories: listing("repository", "repository"),
   unhostrepository: {
     parameters: "npub/identifier or naddr, reason",
     does: "stops serving a repository; its data is kept for the grace period",
-    call: (parameters, run) =>
-      asTrue(run("repos.delete", { repository: text(parameters[0]), reason: text(parameters[1]) })),
+    call: asks("repos.delete", ["repository", "reason"], {}),
   },
   restorerepository: {
     parameters: "npub/identifier or naddr",
     does: "serves a leaving or deleted repository again while its data is kept",
-    call: (parameters, run) => asTrue(run("repos.restore", { repository: text(parameters[0]) })),
+    call: asks("repos.restore", ["repository"], {}),
   },
 };
 

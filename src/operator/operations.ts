@@ -350,6 +350,8 @@ export type ParametersOf<Name extends OperationName> = z.input<(typeof operation
 /** What is left of it when it was checked. */
 export type CheckedOf<Name extends OperationName> = z.output<(typeof operations)[Name]["parameters"]>;
 
+export const operationNames = Object.keys(operations) as OperationName[];
+
 export const isOperation = (text: string): text is OperationName => Object.hasOwn(operations, text);
 
 export const descriptionOf = (operation: OperationName) => operations[operation] as Description;

@@ -119,7 +119,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
           { operation, parameters },
           // What an HTTP client asked for is done to its end, even when the client goes away.
           { caller, progress: () => undefined, signal: new AbortController().signal },
-        ),
+        ) as Promise<Outcome<never>>,
     }),
     watchTraffic(watched) {
       traffic = watched;

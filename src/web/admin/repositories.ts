@@ -3,6 +3,7 @@
 
 import type { Document } from "../../http/routes.js";
 import { repositoryNamedBy } from "../../operator/naming.js";
+import { repositoryStatuses } from "../../operator/operations.js";
 import type { RepositoryDetails, RepositoryLine, RepositoryLines } from "../../operator/repositories.js";
 import { bytes, count, counted, foreign, type Html, html, shortNpub, shortOid, time } from "../html.js";
 import { repositoryPath } from "../layout.js";
@@ -19,8 +20,6 @@ import {
   whyHref,
 } from "./frame.js";
 import { decisionTable } from "./purgatory.js";
-
-export const repositoryStatuses = ["waiting", "soft", "served", "archived", "leaving", "deleted"] as const;
 
 export interface RepositoriesQuestion {
   readonly status: string;

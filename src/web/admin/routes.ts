@@ -6,15 +6,10 @@ import { type Clock, unixSeconds } from "../../base/clock.js";
 import type { LogRing } from "../../config/logging.js";
 import type { ApiParts } from "../../http/api.js";
 import { type Document, type Route, type RouteRequest, sendDocument, sendPlain } from "../../http/routes.js";
-import type { Banned } from "../../operator/bans.js";
-import type { AuditRow, Caller, Outcome } from "../../operator/context.js";
-import type { ListedEntry } from "../../operator/lists.js";
+import type { Caller, Outcome } from "../../operator/context.js";
 import { formToken } from "../../operator/login.js";
-import type { OperationName } from "../../operator/operations.js";
-import type { WaitingList } from "../../operator/purgatory.js";
-import type { RelayList } from "../../operator/relays.js";
-import type { RepositoryDetails, RepositoryLines } from "../../operator/repositories.js";
-import type { Explanation, Status } from "../../operator/status.js";
+import { type OperationName, type ParametersOf, repositoryStatuses } from "../../operator/operations.js";
+import type { ResultOf } from "../../operator/run.js";
 import { html } from "../html.js";
 import type { Site } from "../layout.js";
 import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "../page-limits.js";
@@ -35,7 +30,7 @@ import { adminPage, type View } from "./frame.js";
 import { isTrouble, LogStreams, logPage } from "./log.js";
 import { auditPage, overviewPage, relaysPage } from "./overview.js";
 import { decisionsPage, purgatoryPage } from "./purgatory.js";
-import { repositoriesPage, repositoryAdminPage, repositoryStatuses } from "./repositories.js";
+import { repositoriesPage, repositoryAdminPage } from "./repositories.js";
 
 export interface AdminPagesParts {
   readonly api: ApiParts;
@@ -52,7 +47,10 @@ export interface AdminPages {
   close(): void;
 }
 
-type Ask = <Result>(operation: OperationName, parameters: object) => Promise<Outcome<Result>>;
+type Ask = <Name extends OperationName>(
+  operation: Name,
+  parameters: ParametersOf<Name>,
+) => Promise<Outcome<ResultOf<Name>>>;
 
 export function createAdminPages(parts: AdminPagesParts): AdminPages {
   const streams = new LogStreams(parts.log, parts.clock);
@@ -132,51 +130,50 @@ async function pageOf(
   path: string,
   { query }: RouteRequest,
 ): Promise<Document> {
-  const ask: Ask = async <Result>(operation: OperationName, parameters: object) =>
-    (await parts.api.run(operation, parameters, callerOf(session))) as Outcome<Result>;
+  const ask: Ask = (operation, parameters) => parts.api.run(operation, parameters, callerOf(session));
   const asked = (name: string): string => query.get(name)?.trim() ?? "";
   switch (path) {
     case "": {
       const [status, relays, audit] = [
-        await sure<Status>(ask, "status", {}),
-        await sure<RelayList>(ask, "relays.list", {}),
-        await sure<{ changes: AuditRow[] }>(ask, "audit.list", { limit: 5 }),
+        await sure(ask, "status", {}),
+        await sure(ask, "relays.list", {}),
+        await sure(ask, "audit.list", { limit: 5 }),
       ];
       const trouble = parts.log.after().filter(isTrouble).slice(-5);
       return overviewPage(view, { status, relays, changes: audit.changes, trouble });
     }
     case "/purgatory": {
       const repository = asked("repository");
-      const list = await ask<WaitingList>("purgatory.list", repository === "" ? {} : { repository });
+      const list = await ask("purgatory.list", repository === "" ? {} : { repository });
       return list.ok ? purgatoryPage(view, list.result, { repository }) : refusedPage(view, list.message);
     }
     case "/relays":
-      return relaysPage(view, await sure<RelayList>(ask, "relays.list", {}));
+      return relaysPage(view, await sure(ask, "relays.list", {}));
     case "/repositories": {
       const [owner, word] = [asked("owner"), asked("status")];
       const status = repositoryStatuses.find((one) => one === word) ?? "";
       const question = { ...(owner !== "" && { owner }), ...(status !== "" && { status }) };
-      const lines = await ask<RepositoryLines>("repos.list", question);
+      const lines = await ask("repos.list", question);
       if (!lines.ok) return refusedPage(view, lines.message);
       const shown = { status, owner, onlyPartial: asked("show") === "partial" };
       return repositoriesPage(view, lines.result, shown, parts.ownerQuotaBytes());
     }
     case "/repository": {
-      const details = await ask<RepositoryDetails>("repos.show", { repository: asked("name") });
+      const details = await ask("repos.show", { repository: asked("name") });
       return details.ok ? repositoryAdminPage(view, details.result) : refusedPage(view, details.message);
     }
     case "/bans": {
-      const { bans } = await sure<{ bans: Banned[] }>(ask, "bans.list", {});
-      const { entries } = await sure<{ entries: ListedEntry[] }>(ask, "lists.show", {});
-      const { refusedKinds } = await sure<{ refusedKinds: number[] }>(ask, "kinds.refused", {});
+      const { bans } = await sure(ask, "bans.list", {});
+      const { entries } = await sure(ask, "lists.show", {});
+      const { refusedKinds } = await sure(ask, "kinds.refused", {});
       return bansPage(view, { bans, entries, refusedKinds });
     }
     case "/decisions": {
       const subject = asked("subject");
-      return decisionsPage(view, subject, subject === "" ? undefined : await ask<Explanation>("why", { subject }));
+      return decisionsPage(view, subject, subject === "" ? undefined : await ask("why", { subject }));
     }
     case "/audit":
-      return auditPage(view, (await sure<{ changes: AuditRow[] }>(ask, "audit.list", { limit: 200 })).changes);
+      return auditPage(view, (await sure(ask, "audit.list", { limit: 200 })).changes);
     case "/log":
       return logPage(view, parts.log.after());
     default:
@@ -185,8 +182,12 @@ async function pageOf(
 }
 
 /** Questions without parameters are always answered. */
-async function sure<Result>(ask: Ask, operation: OperationName, parameters: object): Promise<Result> {
-  const outcome = await ask<Result>(operation, parameters);
+async function sure<Name extends OperationName>(
+  ask: Ask,
+  operation: Name,
+  parameters: ParametersOf<Name>,
+): Promise<ResultOf<Name>> {
+  const outcome = await ask(operation, parameters);
   if (!outcome.ok) throw new Error(`${operation}: ${outcome.message}`);
   return outcome.result;
 }
