@@ -19,7 +19,7 @@ import { RunTimeRules } from "./operator/rules.js";
 import { runOperation } from "./operator/run.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import type { Store } from "./store/port.js";
-import { packBudgets, purgatorySettings } from "./wiring/limits.js";
+import { packBudgets } from "./wiring/limits.js";
 
 /** The operator's operations; git is started only if one needs it. */
 export async function openOperator(config: Config, store: Store, clock: Clock): Promise<Operator> {
@@ -85,7 +85,7 @@ export async function openImport(
     store,
     repositories: gitHost.repositories,
     clock,
-    settings: () => purgatorySettings(policies.inForce()),
+    config: () => policies.inForce(),
     // The operator is there and watches.
     diskShareUsed: async () => 0,
     observer: {

@@ -34,9 +34,8 @@ import { policyInForce } from "./operator/policy-in-force.js";
 import { RunTimeRules } from "./operator/rules.js";
 import { VerifiedCopies } from "./operator/verified.js";
 import { repositoryCounter, watchProcess } from "./process-metrics.js";
-import { countEntries, createPurgatoryMetrics } from "./purgatory/metrics.js";
-import { purgatoryObserver } from "./purgatory/observer.js";
-import { contributorRules } from "./purgatory/prs-rules.js";
+import { contributorRules } from "./purgatory/contributors.js";
+import { countEntries, createPurgatoryMetrics, purgatoryObserver } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
 import { startService } from "./service.js";
@@ -48,7 +47,7 @@ import { survivable } from "./survivable-errors.js";
 import { type Syncing, startSyncing } from "./sync/start-syncing.js";
 import { statusSources } from "./web/status-sources.js";
 import { buildAdmin, openSocket } from "./wiring/admin.js";
-import { dailyByteLimits, purgatorySettings } from "./wiring/limits.js";
+import { dailyByteLimits } from "./wiring/limits.js";
 
 export interface Server {
   readonly address: string;
@@ -123,12 +122,12 @@ export async function startServer(parts: StartParts): Promise<Server> {
       store,
       repositories: gitHost.repositories,
       clock,
-      settings: () => purgatorySettings(live.current),
+      config: () => live.current,
       diskShareUsed: async () => disks.fullest,
       observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock, (entry, expiry) =>
         syncing?.expired(entry, expiry),
       ),
-      ...(config.grasp06Enable && { contributors: contributorRules(store, [service], settings.lists) }),
+      ...(config.grasp06Enable && { contributorRules: contributorRules(store, [service], settings.lists) }),
     });
     await purgatory.resume();
     closing.add("purgatory", () => purgatory.close());

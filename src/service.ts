@@ -3,10 +3,8 @@
 import { randomBytes } from "node:crypto";
 import type { Registry } from "prom-client";
 import type { Clock } from "./base/clock.js";
-import type { LiveConfig } from "./config/load.js";
-import { memo } from "./config/load.js";
-import type { Logger } from "./config/logging.js";
-import { LogRing } from "./config/logging.js";
+import { type LiveConfig, memo } from "./config/load.js";
+import { type Logger, LogRing } from "./config/logging.js";
 import { parseGitPath } from "./git/address.js";
 import type { GitHost } from "./git/git-host.js";
 import { GitHttp } from "./git/http.js";
@@ -16,8 +14,7 @@ import { clientIp, isLocalPeer, trustedProxies } from "./http/client-ip.js";
 import { healthRoutes, metricsRoute } from "./http/monitoring.js";
 import { publicUrls, type RelayFacts, relayFacts, relayInformationRoute, wellKnownRoutes } from "./http/nip11.js";
 import type { Route } from "./http/routes.js";
-import type { UpgradeTarget } from "./http/server.js";
-import { createHttpServer, type HttpServer } from "./http/server.js";
+import { createHttpServer, type HttpServer, type UpgradeTarget } from "./http/server.js";
 import type { Intake } from "./intake/intake.js";
 import type { ServiceName } from "./net/url.js";
 import type { Pubkey } from "./nostr/ids.js";
@@ -26,7 +23,6 @@ import { NegentropyRecords } from "./nostr/negentropy/records.js";
 import { refuse } from "./nostr/refusals.js";
 import type { Verifier } from "./nostr/verify/pool.js";
 import { measureQueues } from "./process-metrics.js";
-import { repositoryLookUp } from "./purgatory/prs-rules.js";
 import type { Purgatory } from "./purgatory/purgatory.js";
 import type { RelayMetrics } from "./relay/metrics.js";
 import { createRelay } from "./relay/relay.js";
@@ -153,7 +149,7 @@ function gitHttp(parts: ServiceParts, ipOf: (request: Parameters<typeof clientIp
     repositories: gitHost.repositories,
     capabilities: gitHost.capabilities,
     clock,
-    lookUp: repositoryLookUp(purgatory, live.current.grasp06Enable),
+    lookUp: (npub, identifier, area) => purgatory.lookUp(npub, identifier, area),
     authority: (address, commands, { ip }) => purgatory.authority(address, commands, ip),
     begins: (address) => purgatory.pushBegins(address),
     journal: (entry) => purgatory.journal(entry),

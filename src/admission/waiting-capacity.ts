@@ -64,18 +64,20 @@ interface Deadline {
   readonly expires: number;
 }
 
+type WaitTimes = Pick<AdmissionConfig, "purgatoryExpirySecs" | "purgatoryMaxWaitSecs" | "purgatorySoftExpirySecs">;
+
 /**
  * An announcement that came, was replaced, or whose clock restarts because an authorised state or a push arrived.
  * Endless replacement does not keep it alive: a day after the coordinate began to wait it goes soft.
  */
-export function announcementDeadline(firstWaited: number, nowSeconds: number, config: AdmissionConfig): Deadline {
+export function announcementDeadline(firstWaited: number, nowSeconds: number, config: WaitTimes): Deadline {
   const last = firstWaited + config.purgatoryMaxWaitSecs;
   if (last <= nowSeconds) return { phase: "soft", expires: nowSeconds + config.purgatorySoftExpirySecs };
   return { phase: "waiting", expires: Math.min(nowSeconds + config.purgatoryExpirySecs, last) };
 }
 
 /** The same entry with its clock restarted; a soft one is revived for a new day, because somebody asked for it. */
-export function restarted(entry: WaitingEntry, nowSeconds: number, config: AdmissionConfig): WaitingEntry {
+export function restarted(entry: WaitingEntry, nowSeconds: number, config: WaitTimes): WaitingEntry {
   const firstWaited = entry.phase === "soft" ? nowSeconds : entry.firstWaited;
   return { ...entry, firstWaited, renewed: nowSeconds, ...announcementDeadline(firstWaited, nowSeconds, config) };
 }

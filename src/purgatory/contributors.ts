@@ -1,6 +1,7 @@
 // The repositories under `/prs/` (grasp.md, GRASP-06): made by a push or a hunt, gone when nothing is left in them. They
 // have no row in the catalogue: what lies in one is what its refs and its placeholders say.
 
+import { type AdmissionLists, isRepositoryBlocked } from "../catalogue/bans-and-lists.js";
 import {
   catalogueRow,
   isReleased,
@@ -17,22 +18,9 @@ import type { ServiceName } from "../net/url.js";
 import { type EventId, isPubkey, type RefName } from "../nostr/ids.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Store } from "../store/port.js";
+import type { ContributorRules, PurgatoryContext } from "./context.js";
+import type { PullRequestCopies } from "./copy-pull-requests.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
-
-/** GRASP-06 as the operator switched it on. */
-export interface ContributorRules {
-  readonly services: readonly ServiceName[];
-  /** Lists and bans: nothing is pushed there. */
-  isBlocked(name: RepositoryName): Promise<boolean>;
-}
-
-interface ContributorsParts {
-  readonly store: Store;
-  readonly repositories: Repositories;
-  readonly isBusy: (name: PlacedName) => boolean;
-  readonly pullRequests: PullRequestRefs;
-  readonly copyInto: (name: RepositoryName) => Promise<void>;
-}
 
 /** What lies under `/prs/`: no catalogue row names it. */
 export async function contributorRepositories(repositories: Repositories): Promise<PlacedName[]> {
@@ -44,7 +32,13 @@ export async function contributorRepositories(repositories: Repositories): Promi
 }
 
 export class Contributors {
-  constructor(private readonly parts: ContributorsParts) {}
+  constructor(
+    private readonly parts: PurgatoryContext & {
+      readonly isBusy: (name: PlacedName) => boolean;
+      readonly pullRequests: PullRequestRefs;
+      readonly copies: PullRequestCopies;
+    },
+  ) {}
 
   /** If nothing is left in it, its directory goes, and its bytes are its author's no more. */
   async tidy(name: RepositoryName): Promise<void> {
@@ -64,7 +58,7 @@ export class Contributors {
       for (const target of await this.#sweepOne(name)) uncopied.set(repositoryKey(target), target);
       await this.tidy(name);
     }
-    for (const name of uncopied.values()) await this.parts.copyInto(name);
+    for (const name of uncopied.values()) await this.parts.copies.copyInto(name);
     for (const name of await contributionsUnderPrs(store)) {
       if (await repositories.exists(diskAddress(underPrs(name)))) continue;
       await store.transact(async (tx) => forgetContribution(tx, name));
@@ -109,3 +103,9 @@ const isFor =
   (name: RepositoryName) =>
   ({ area, repository }: PlaceholderRow): boolean =>
     area === "prs" && repository === repositoryAddress(name);
+
+export const contributorRules = (
+  store: Store,
+  services: readonly ServiceName[],
+  lists: () => AdmissionLists,
+): ContributorRules => ({ services, isBlocked: (name) => isRepositoryBlocked(store, lists(), name) });

@@ -10,23 +10,13 @@ import {
   setCatalogueRow,
 } from "../catalogue/repositories.js";
 import { diskAddress, underPrs } from "../git/address.js";
-import type { Repositories } from "../git/repositories.js";
 import type { GitRepository } from "../git/repository.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
-import type { Store } from "../store/port.js";
+import type { PurgatoryContext } from "./context.js";
 import type { RefWriter } from "./journal.js";
 import { pullRequestRef } from "./pull-requests.js";
 import { contributorsAccounts, quotaLeft } from "./quotas.js";
-import type { PurgatorySettings } from "./settings.js";
-
-interface PullRequestCopiesParts {
-  readonly store: Store;
-  readonly repositories: Repositories;
-  readonly settings: () => PurgatorySettings;
-  readonly writer: RefWriter;
-  readonly problem: (name: RepositoryName, what: string) => void;
-}
 
 interface Lacking {
   readonly id: EventId;
@@ -36,14 +26,14 @@ interface Lacking {
 const maxPullRequestsLookedAt = 10_000;
 
 export class PullRequestCopies {
-  constructor(private readonly parts: PullRequestCopiesParts) {}
+  constructor(private readonly parts: PurgatoryContext & { readonly writer: RefWriter }) {}
 
   /** Under both locks: the commit and all it reaches, from the one to the other. */
   async copyFrom(name: RepositoryName, repository: GitRepository, source: GitRepository, tip: Oid): Promise<boolean> {
-    const { store, settings, problem } = this.parts;
+    const { store, config, observer } = this.parts;
     if ((await repository.missingObjects([tip])).size === 0) return true;
-    if (quotaLeft(await contributorsAccounts(store, name, [], settings())).isUsedUp) {
-      problem(name, "its share for pull requests is full: one was not copied into it");
+    if (quotaLeft(await contributorsAccounts(store, name, [], config())).isUsedUp) {
+      observer.problem(name, "its share for pull requests is full: one was not copied into it");
       return false;
     }
     const before = await repository.sizeBytes();

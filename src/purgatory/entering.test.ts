@@ -47,7 +47,7 @@ test("a deleted repository that is announced again in its last moment of grace k
     isBack = true;
     await room.send(announcement("alice", "back", [], room.now));
   };
-  await room.advance(room.settings.unhostGraceSeconds + days);
+  await room.advance(room.config.unhostGraceDays * 86_400 + days);
   assert.ok(isBack, "it was looked at");
   assert.ok(await catalogueRow(store, name));
   assert.equal((await room.repository(name).refs()).refs.get(main)?.oid, tip);

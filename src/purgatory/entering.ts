@@ -3,7 +3,7 @@
 
 import type { Verdict, Withdrawn } from "../admission/verdict.js";
 import { restarted } from "../admission/waiting-capacity.js";
-import { type Clock, unixSeconds } from "../base/clock.js";
+import { unixSeconds } from "../base/clock.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -17,33 +17,17 @@ import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-rep
 import { contributorOf, putWaiting, waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
-import type { ServiceName } from "../net/url.js";
 import { addressOf, type VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Store } from "../store/port.js";
+import type { PurgatoryContext } from "./context.js";
 import type { Contributors } from "./contributors.js";
 import type { PullRequestCopies } from "./copy-pull-requests.js";
 import type { Placeholders } from "./placeholders.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
 import { knownPullRequest, placesOf } from "./pull-requests.js";
 import type { Releaser } from "./release.js";
-import type { PurgatorySettings } from "./settings.js";
-
-interface EnteringParts {
-  readonly store: Store;
-  readonly repositories: Repositories;
-  readonly clock: Clock;
-  readonly settings: () => PurgatorySettings;
-  readonly placeholders: Placeholders;
-  readonly releaser: Releaser;
-  readonly copies: PullRequestCopies;
-  readonly pullRequests: PullRequestRefs;
-  readonly contributors: Contributors;
-  /** This server's names in `clone` tags; none while GRASP-06 is off. */
-  readonly services: readonly ServiceName[];
-  readonly changed: (names: readonly PlacedName[], entries: readonly { readonly id: EventId }[]) => void;
-}
 
 type Accepted = Verdict & { readonly ok: true };
 
@@ -54,11 +38,20 @@ const needsNoGit = (event: VerifiedEvent, verdict: Accepted): boolean =>
   [verdict.changes, verdict.repositories, verdict.withdrawn].every((list) => (list ?? []).length === 0);
 
 export class Entering {
-  constructor(private readonly parts: EnteringParts) {}
+  constructor(
+    private readonly parts: PurgatoryContext & {
+      readonly placeholders: Placeholders;
+      readonly releaser: Releaser;
+      readonly copies: PullRequestCopies;
+      readonly pullRequests: PullRequestRefs;
+      readonly contributors: Contributors;
+      readonly changed: (names: readonly PlacedName[], entries: readonly { readonly id: EventId }[]) => void;
+    },
+  ) {}
 
   /** Data that was pushed before its event was known joins the repository. */
   async claim(id: EventId): Promise<void> {
-    const known = await knownPullRequest(this.parts.store, id, this.parts.services);
+    const known = await knownPullRequest(this.parts.store, id, this.parts.contributorRules?.services ?? []);
     if (known) await this.parts.placeholders.claim(known);
   }
 
@@ -119,13 +112,13 @@ export class Entering {
 
   /** A hunt found data for a repository whose announcement had gone soft: it waits again, on disk. */
   async revive(name: RepositoryName): Promise<void> {
-    const { store, repositories, clock, settings } = this.parts;
+    const { store, repositories, clock, config } = this.parts;
     const now = unixSeconds(clock);
     await store.transact(async (tx) => {
       const row = await catalogueRow(tx, name);
       const entry = await waitingAnnouncement(tx, name);
       if (row?.status !== "soft" || !entry) return;
-      await putWaiting(tx, restarted(entry, now, settings().caps));
+      await putWaiting(tx, restarted(entry, now, config()));
       setCatalogueRow(tx, withStatus(row, "waiting", now));
     });
     await repositories.create(diskAddress(name));
@@ -144,7 +137,7 @@ export class Entering {
     // to each one that trusts its author.
     if (event.kind === kinds.announcement) {
       const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
-      const max = this.parts.settings().caps.releaseMaxRepositories;
+      const max = this.parts.config().releaseMaxRepositories;
       const authority = storedAuthority(this.parts.store);
       const trusting = await repositoriesTrusting(authority, event.pubkey, name.identifier, max, takesStates);
       return [name, ...trusting.map(({ owner, identifier }) => ({ owner, identifier }))];

@@ -18,6 +18,7 @@ import type { GitRepository } from "../git/repository.js";
 import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Oid, RefName } from "../nostr/ids.js";
 import type { Store, Transaction } from "../store/port.js";
+import type { PurgatoryContext } from "./context.js";
 import { endPartial } from "./partial-clock.js";
 
 export interface PromisedRefs {
@@ -88,20 +89,13 @@ export async function takeBack(
   if (before.startedClock) endPartial(tx, name, state);
 }
 
-interface RefWriterParts {
-  readonly store: Store;
-  readonly journal: Journal;
-  readonly refFsync: RefFsync;
-  readonly problem: (name: RepositoryName, what: string) => void;
-}
-
 /** Writes refs that events speak of: promised in the journal first, withheld from clients until the events are stored. */
 export class RefWriter {
-  constructor(private readonly parts: RefWriterParts) {}
+  constructor(private readonly parts: PurgatoryContext & { readonly journal: Journal; readonly refFsync: RefFsync }) {}
 
   /** Under the repository's lock. False: it could not be done; nothing that speaks of it may be stored. */
   async write(repository: GitRepository, updates: readonly RefUpdate[], head?: RefName): Promise<boolean> {
-    const { store, journal, refFsync, problem } = this.parts;
+    const { store, journal, refFsync, observer } = this.parts;
     const { address } = repository;
     if (updates.length > 0) {
       const { owner, identifier, area } = address;
@@ -113,7 +107,7 @@ export class RefWriter {
         .updateRefs(updates, { withhold: true })
         .finally(() => refFsync.add(address, promise));
       if (!result.ok) {
-        problem({ owner, identifier }, `its refs could not be written: ${result.reason}`);
+        observer.problem({ owner, identifier }, `its refs could not be written: ${result.reason}`);
         return false;
       }
     }

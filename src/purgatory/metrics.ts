@@ -1,12 +1,15 @@
-// The waiting room's numbers (purgatory.md, "Metrics and logs").
+// What the waiting room does, in the metrics and in the log (purgatory.md, "Metrics and logs").
 
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { type Clock, unixSeconds } from "../base/clock.js";
+import { type DecisionLog, releaseRecord } from "../catalogue/decisions.js";
+import { repositoryAddress } from "../catalogue/repositories.js";
 import type { EntryKind, WaitingEntry, WaitingPhase } from "../catalogue/waiting.js";
+import type { Logger } from "../config/logging.js";
 import type { TableReader } from "../store/port.js";
-import type { Released } from "./store-released.js";
-import type { Expiry } from "./sweep.js";
+import type { Expiry, PurgatoryObserver, Released } from "./context.js";
 
-export interface PurgatoryMetrics {
+interface PurgatoryMetrics {
   released(released: Released): void;
   expired(entry: WaitingEntry, expiry: Expiry): void;
   placeholdersExpired(count: number): void;
@@ -74,4 +77,35 @@ export async function countEntries(reader: TableReader): Promise<EntryCounts> {
     counts.set("placeholder:waiting", (counts.get("placeholder:waiting") ?? 0) + 1);
   }
   return counts;
+}
+
+/** The markers in square brackets are for scripts. */
+export function purgatoryObserver(
+  logger: Logger,
+  metrics: PurgatoryMetrics,
+  decisions: Pick<DecisionLog, "note">,
+  clock: Clock,
+  alsoExpired: PurgatoryObserver["expired"],
+): PurgatoryObserver {
+  return {
+    released(released) {
+      metrics.released(released);
+      const message = `released (${released.via}) after ${released.waitedSeconds} s`;
+      decisions.note(releaseRecord(released.entry, unixSeconds(clock), message));
+      logger.info({ id: released.id, kind: released.kind, via: released.via }, "released");
+    },
+    expired(entry, expiry) {
+      metrics.expired(entry, expiry);
+      alsoExpired(entry, expiry);
+      const { id, kind, repositories } = entry;
+      const text = `[PURGATORY_EXPIRED] id=${id} kind=${kind} source=${entry.source.type} to=${expiry.to}`;
+      logger.info({ id, kind, repositories }, text);
+    },
+    placeholdersExpired(count) {
+      metrics.placeholdersExpired(count);
+      logger.info({ count }, `[PURGATORY_EXPIRED] kind=placeholder count=${count}`);
+    },
+    problem: (name, what) => logger.warn({ repo: repositoryAddress(name) }, what),
+    failed: (what, error) => logger.error({ err: error }, `${what} failed`),
+  };
 }

@@ -15,35 +15,32 @@ import { bookContribution, bookContributors } from "../catalogue/used-bytes.js";
 import { type PlaceholderRow, placeholders, putPlaceholder, removePlaceholder } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
 import type { KeptAside, UnclaimedAllowance } from "../git/push-types.js";
-import type { Repositories } from "../git/repositories.js";
 import { type EventId, isOid, type Oid, type Pubkey } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
-import type { Store, Transaction } from "../store/port.js";
+import type { Transaction } from "../store/port.js";
+import type { PurgatoryContext } from "./context.js";
 import type { KnownPullRequest } from "./pull-requests.js";
-import type { PurgatorySettings } from "./settings.js";
 
 export class Placeholders {
   /** Mirrors the rows of the store: every placeholder, by repository and event. */
   readonly #held = new Map<string, PlaceholderRow>();
 
   constructor(
-    private readonly store: Store,
-    private readonly repositories: Repositories,
-    private readonly settings: () => PurgatorySettings,
+    private readonly context: PurgatoryContext,
     private readonly perHour: HourlyCounter,
     /** Nothing may be left in that repository under `/prs/`. */
     private readonly emptied: (name: RepositoryName) => Promise<void>,
   ) {}
 
   async open(): Promise<void> {
-    for await (const [, row] of this.store.rows<PlaceholderRow>("purgatory", { prefix: "g:" })) {
+    for await (const [, row] of this.context.store.rows<PlaceholderRow>("purgatory", { prefix: "g:" })) {
       this.#held.set(this.#key(row), row);
     }
   }
 
   /** Data whose push was never answered: the server was killed before the row was written. */
   async dropUnknown(name: RepositoryName): Promise<void> {
-    const repository = this.repositories.open(diskAddress(name));
+    const repository = this.context.repositories.open(diskAddress(name));
     for (const { eventId } of await repository.unclaimed()) {
       if (!this.#held.has(`main:${repositoryKey(name)}:${eventId}`)) await repository.dropUnclaimed(eventId);
     }
@@ -60,14 +57,14 @@ export class Placeholders {
 
   /** Counts these events there against the address; asking again about the same ones counts nothing. */
   allowance(ip: string, name: PlacedName, ids: readonly EventId[], nowSeconds: number): UnclaimedAllowance {
-    const { bytesEach, prsBytesEach, perIpAndHour } = this.settings().unclaimed;
+    const { unclaimedMaxBytes, unclaimedPrsMaxBytes, unclaimedPerHourPerIp } = this.context.config();
     // By place as well: one id pushed into a thousand repositories would count once.
-    if (!ids.every((id) => this.perHour.allows(ip, `${placeKey(name)} ${id}`, nowSeconds, perIpAndHour)))
+    if (!ids.every((id) => this.perHour.allows(ip, `${placeKey(name)} ${id}`, nowSeconds, unclaimedPerHourPerIp)))
       return {
         ok: false,
         reason: "too many pushes for unknown events from your address: publish the event, or wait an hour",
       };
-    const each = name.area === "prs" ? prsBytesEach : bytesEach;
+    const each = name.area === "prs" ? unclaimedPrsMaxBytes : unclaimedMaxBytes;
     const maxBytes = Math.min(each, ...ids.map((id) => each - (this.#rowOf(name, id)?.bytes ?? 0)));
     if (maxBytes > 0) return { ok: true, maxBytes };
     return { ok: false, reason: `${sizeText(each)} were pushed for that event already: publish the event first` };
@@ -88,7 +85,8 @@ export class Placeholders {
 
   /** Before the pusher hears `ok`: what cannot be written down is not kept. */
   async keptAside({ address, ip, placeholders: kept }: KeptAside): Promise<void> {
-    const { placeholderSeconds, prsPlaceholderSeconds } = this.settings();
+    const { placeholderExpirySecs, placeholderPrsExpirySecs } = this.context.config();
+    const waitSeconds = address.area === "prs" ? placeholderPrsExpirySecs : placeholderExpirySecs;
     const rows = kept.map(
       (data): PlaceholderRow => ({
         id: data.eventId,
@@ -98,16 +96,15 @@ export class Placeholders {
         ip,
         bytes: data.bytes,
         entered: Math.floor(data.sinceMs / 1000),
-        expires:
-          Math.floor(data.sinceMs / 1000) + (address.area === "prs" ? prsPlaceholderSeconds : placeholderSeconds),
+        expires: Math.floor(data.sinceMs / 1000) + waitSeconds,
       }),
     );
     try {
-      await this.store.transact(async (tx) => {
+      await this.context.store.transact(async (tx) => {
         for (const row of rows) putPlaceholder(tx, row);
       });
     } catch (error) {
-      const repository = this.repositories.open(address);
+      const repository = this.context.repositories.open(address);
       for (const row of rows) if (!this.#held.has(this.#key(row))) await repository.dropUnclaimed(row.id);
       throw error;
     }
@@ -116,21 +113,21 @@ export class Placeholders {
 
   /** After a push: whoever holds most gives way. */
   makeRoom(): Promise<void> {
-    return this.#evictAbove(this.settings().unclaimed.bytesInAll);
+    return this.#evictAbove(this.context.config().unclaimedTotalMaxBytes);
   }
 
   /** The event is here: its `c` decides what of the data stays, and whose quota that is. */
   async claim(known: KnownPullRequest): Promise<void> {
     const { event } = known;
     const pullRequest = pullRequestOf(event);
-    for (const row of await placeholders(this.store, event.id)) {
+    for (const row of await placeholders(this.context.store, event.id)) {
       const name = repositoryNamed(row.repository);
       if (!name) continue;
       const address = diskAddress(name, row.area);
       const tip = pullRequest && isFor(known, row) && isOid(pullRequest.tip) ? pullRequest.tip : undefined;
       let isKept = false;
-      if (await this.repositories.exists(address)) {
-        const repository = this.repositories.open(address);
+      if (await this.context.repositories.exists(address)) {
+        const repository = this.context.repositories.open(address);
         if (tip) isKept = await repository.claim(event.id, tip);
         else await repository.dropUnclaimed(event.id);
       }
@@ -144,7 +141,7 @@ export class Placeholders {
     const moved = [...this.#held.values()]
       .filter(({ entered }) => isOlder(entered))
       .map((row) => ({ ...row, entered: row.entered + seconds, expires: row.expires + seconds }));
-    await this.store.transact(async (tx) => {
+    await this.context.store.transact(async (tx) => {
       for (const row of moved) putPlaceholder(tx, row);
     });
     for (const row of moved) this.#held.set(this.#key(row), row);
@@ -196,7 +193,8 @@ export class Placeholders {
     const name = repositoryNamed(row.repository);
     if (name) {
       const address = diskAddress(name, row.area);
-      if (await this.repositories.exists(address)) await this.repositories.open(address).dropUnclaimed(row.id);
+      if (await this.context.repositories.exists(address))
+        await this.context.repositories.open(address).dropUnclaimed(row.id);
     }
     await this.#forget(row);
     if (name && row.area === "prs") await this.emptied(name);
@@ -204,7 +202,7 @@ export class Placeholders {
 
   async #forget(row: PlaceholderRow, also?: (tx: Transaction) => Promise<void>): Promise<void> {
     this.#held.delete(this.#key(row));
-    await this.store.transact(async (tx) => {
+    await this.context.store.transact(async (tx) => {
       removePlaceholder(tx, row);
       await also?.(tx);
     });

@@ -10,25 +10,19 @@ import {
 } from "../catalogue/repositories.js";
 import { contributorOf, type WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey, underPrs } from "../git/address.js";
-import type { Repositories } from "../git/repositories.js";
 import type { GitRepository } from "../git/repository.js";
 import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Oid } from "../nostr/ids.js";
-import type { Store } from "../store/port.js";
+import type { PurgatoryContext } from "./context.js";
 import type { PullRequestCopies } from "./copy-pull-requests.js";
 import type { RefWriter } from "./journal.js";
 import type { RepositoryPlan } from "./plan.js";
 import { type PullRequestPlan, planPullRequest, pullRequestRef, tipOf, waitingPullRequests } from "./pull-requests.js";
 
-interface PullRequestRefsParts {
-  readonly store: Store;
-  readonly repositories: Repositories;
-  readonly writer: RefWriter;
-  readonly copies: PullRequestCopies;
-}
-
 export class PullRequestRefs {
-  constructor(private readonly parts: PullRequestRefsParts) {}
+  constructor(
+    private readonly parts: PurgatoryContext & { readonly writer: RefWriter; readonly copies: PullRequestCopies },
+  ) {}
 
   readonly #open = (name: PlacedName): GitRepository => this.parts.repositories.open(diskAddress(name));
 

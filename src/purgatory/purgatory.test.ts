@@ -225,10 +225,7 @@ describe("the waiting room", () => {
   it("threats 19: unclaimed data is bounded, and whoever holds most gives way first", async () => {
     await room.send(announcement("pat", "full", [], room.now));
     const address = diskAddress(nameOf("pat", "full"));
-    room.settings = {
-      ...room.settings,
-      unclaimed: { ...room.settings.unclaimed, bytesEach: 100, perIpAndHour: 2, bytesInAll: 250 },
-    };
+    room.config = { ...room.config, unclaimedMaxBytes: 100, unclaimedPerHourPerIp: 2, unclaimedTotalMaxBytes: 250 };
     const push = (id: string, ip: string, bytes: number): Promise<void> =>
       pushedAside({
         address,
@@ -256,7 +253,7 @@ describe("the waiting room", () => {
 
   it("threat 50: many addresses of one network are one: the network that holds most gives way, not the largest of others", async () => {
     const address = diskAddress(nameOf("pat", "full"));
-    room.settings = { ...room.settings, unclaimed: { ...room.settings.unclaimed, bytesEach: 200, bytesInAll: 515 } };
+    room.config = { ...room.config, unclaimedMaxBytes: 200, unclaimedTotalMaxBytes: 515 };
     const push = async (id: string, ip: string, bytes: number): Promise<void> => {
       room.clock.advance(1_000);
       await pushedAside({
@@ -292,7 +289,7 @@ describe("the waiting room", () => {
     const command = { ref, old: undefined, new: oid("pr") as Oid };
     const address = diskAddress(name);
     const quota = async () => (await room.purgatory.authority(address, [command], "192.0.2.1")).quota?.maxBytes;
-    room.settings = { ...room.settings, quotas: { ...room.settings.quotas, pullRequestAuthorBytes: 500 } };
+    room.config = { ...room.config, prAuthorMaxBytes: 500 };
     assert.equal(await quota(), 500);
     await room.purgatory.pushed({
       address,

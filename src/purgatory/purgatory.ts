@@ -3,17 +3,24 @@
 
 import type { Verdict } from "../admission/verdict.js";
 import { hourlyCounter } from "../base/budget/rates.js";
-import type { Clock } from "../base/clock.js";
-import { type CatalogueRow, catalogueRow, type RepositoryName } from "../catalogue/repositories.js";
+import { catalogueRow, type RepositoryName } from "../catalogue/repositories.js";
 import { bookContribution } from "../catalogue/used-bytes.js";
 import type { WaitingEntry } from "../catalogue/waiting.js";
-import { type PlacedName, type RepositoryAddress, underPrs } from "../git/address.js";
+import {
+  diskAddress,
+  type Npub,
+  type PlacedName,
+  type RepositoryAddress,
+  type RepositoryArea,
+  underPrs,
+} from "../git/address.js";
+import type { FoundRepository } from "../git/http-types.js";
 import type { JournalEntry, KeptAside, PushAuthority, PushCommand, PushOutcome } from "../git/push-types.js";
-import type { Repositories } from "../git/repositories.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
-import type { Store } from "../store/port.js";
-import { type ContributorRules, Contributors } from "./contributors.js";
+import { parseNpub } from "../nostr/nip19.js";
+import type { PurgatoryContext, Released } from "./context.js";
+import { Contributors } from "./contributors.js";
 import { PullRequestCopies } from "./copy-pull-requests.js";
 import { Entering } from "./entering.js";
 import { Journal, RefFsync, RefWriter } from "./journal.js";
@@ -22,21 +29,10 @@ import { Placeholders } from "./placeholders.js";
 import { PullRequestRefs } from "./pull-request-refs.js";
 import { placesOf } from "./pull-requests.js";
 import { Pushes } from "./pushes.js";
-import { ArchiveBudget, contributorsOwnAccounts, huntLeft, ownersAccounts, quotaLeft } from "./quotas.js";
+import { ArchiveBudget, contributorsOwnAccounts, huntLeft, quotaLeft } from "./quotas.js";
 import { Releaser } from "./release.js";
 import { resume } from "./resume.js";
-import type { PurgatorySettings } from "./settings.js";
-import type { Released } from "./store-released.js";
-import { type Expiry, Sweep } from "./sweep.js";
-
-export interface PurgatoryObserver {
-  released(released: Released): void;
-  expired(entry: WaitingEntry, expiry: Expiry): void;
-  /** Data whose event never came. */
-  placeholdersExpired?(count: number): void;
-  problem(name: RepositoryName, what: string): void;
-  failed(what: string, error: unknown): void;
-}
+import { Sweep } from "./sweep.js";
 
 /** What waits around these repositories, or under these ids, may have changed: whoever follows it looks again. */
 interface WaitingChange {
@@ -44,23 +40,11 @@ interface WaitingChange {
   readonly ids: readonly EventId[];
 }
 
-interface PurgatoryParts {
-  readonly store: Store;
-  readonly repositories: Repositories;
-  readonly clock: Clock;
-  readonly settings: () => PurgatorySettings;
-  /** Share of the git disk in use, 0 to 1. */
-  readonly diskShareUsed: () => Promise<number>;
-  readonly observer: PurgatoryObserver;
-  /** GRASP-06, when it is on. */
-  readonly contributors?: ContributorRules;
-}
-
 export class Purgatory {
   readonly placeholders: Placeholders;
   /** For the hunt, which fills mirrors. */
   readonly archiveBudget: ArchiveBudget;
-  readonly #parts: PurgatoryParts;
+  readonly #context: PurgatoryContext;
   readonly #journal: Journal;
   readonly #refFsync: RefFsync;
   readonly #releaser: Releaser;
@@ -73,101 +57,55 @@ export class Purgatory {
   readonly #watchers = new Set<(change: WaitingChange) => void>();
   #mayExpire: (entry: WaitingEntry) => boolean = () => true;
 
-  constructor(parts: PurgatoryParts) {
-    const { store, repositories, clock, settings, observer } = parts;
-    this.#parts = parts;
+  constructor(context: PurgatoryContext) {
+    const { store, repositories, clock, config, observer } = context;
+    this.#context = context;
     const journal = new Journal(store);
     const refFsync = new RefFsync(repositories, journal, clock, (error) => observer.failed("syncing refs", error));
-    const archiveBudget = new ArchiveBudget(store, clock, () => settings().quotas.archiveBytes);
-    this.archiveBudget = archiveBudget;
-    const emptied = (name: RepositoryName): Promise<void> => this.#contributors.tidy(name);
-    const placeholders = new Placeholders(store, repositories, settings, hourlyCounter(), emptied);
-    const problem = (name: RepositoryName, what: string): void => observer.problem(name, what);
-    const writer = new RefWriter({ store, journal, refFsync, problem });
-    const copies = new PullRequestCopies({ store, repositories, settings, writer, problem });
-    const pullRequests = new PullRequestRefs({ store, repositories, writer, copies });
-    const releaser = new Releaser({
-      store,
-      repositories,
-      writer,
-      copies,
-      pullRequests,
-      clock,
-      partialGraceSeconds: () => settings().partialGraceSeconds,
-      maxRepositoriesPerState: () => settings().caps.releaseMaxRepositories,
-      mayCopyInto: async (name) => !quotaLeft(await ownersAccounts(store, name, settings(), archiveBudget)).isUsedUp,
-      released: (released) => {
-        for (const item of released) observer.released(item);
-        this.#changed([], released);
-      },
-      problem,
-    });
+    const archiveBudget = new ArchiveBudget(store, clock, () => config().archiveMaxBytes);
+    const placeholders = new Placeholders(context, hourlyCounter(), (name) => this.#contributors.tidy(name));
+    const writer = new RefWriter({ ...context, journal, refFsync });
+    const copies = new PullRequestCopies({ ...context, writer });
+    const pullRequests = new PullRequestRefs({ ...context, writer, copies });
+    const released = (items: readonly Released[]): void => {
+      for (const item of items) observer.released(item);
+      this.#changed([], items);
+    };
+    const releaser = new Releaser({ ...context, writer, copies, pullRequests, archiveBudget, released });
     const partials = new PartialClock({
       store,
       clock,
-      graceSeconds: () => settings().partialGraceSeconds,
+      graceSeconds: () => config().partialStateGraceSecs,
       isOver: (name) => releaser.release([name], "partial"),
       failed: (error) => observer.failed("releasing a partial state", error),
     });
-    const { diskShareUsed } = parts;
-    const pushes = new Pushes({
-      store,
-      clock,
-      settings,
-      diskShareUsed,
-      archiveBudget,
-      journal,
-      refFsync,
-      placeholders,
-      releaser,
-      partials,
-      contributors: parts.contributors,
-    });
+    const pushes = new Pushes({ ...context, archiveBudget, journal, refFsync, placeholders, releaser, partials });
     const isBusy = (name: PlacedName): boolean => pushes.isAtWork(name) || releaser.isUnfinished(name);
-    const contributors = new Contributors({
-      store,
-      repositories,
-      isBusy,
-      pullRequests,
-      copyInto: (name) => copies.copyInto(name),
-    });
-    this.#contributors = contributors;
-    this.#pullRequests = pullRequests;
-    this.#entering = new Entering({
-      store,
-      repositories,
-      clock,
-      settings,
-      placeholders,
-      releaser,
-      copies,
-      pullRequests,
-      contributors,
-      services: parts.contributors?.services ?? [],
-      changed: (names, entries) => this.#changed(names, entries),
-    });
-    this.#journal = journal;
-    this.#refFsync = refFsync;
-    this.placeholders = placeholders;
-    this.#releaser = releaser;
-    this.#partials = partials;
-    this.#pushes = pushes;
+    const contributors = new Contributors({ ...context, isBusy, pullRequests, copies });
+    const changed = this.#changed.bind(this);
+    const entering = new Entering({ ...context, placeholders, releaser, copies, pullRequests, contributors, changed });
     this.#sweep = new Sweep({
-      store,
-      repositories,
+      ...context,
       placeholders,
-      clock,
-      settings,
-      contributors: parts.contributors && contributors,
+      contributors: context.contributorRules && contributors,
       isBusy,
       mayExpire: (entry) => this.#mayExpire(entry),
       expired: (entry, expiry) => {
         observer.expired(entry, expiry);
         this.#changed(placesOf(entry), [entry]);
       },
-      dropRefs: (withdrawn, author) => this.#entering.dropRefs(withdrawn, author),
-      placeholdersExpired: (count) => observer.placeholdersExpired?.(count),
+      dropRefs: (withdrawn, author) => entering.dropRefs(withdrawn, author),
     });
+    this.placeholders = placeholders;
+    this.archiveBudget = archiveBudget;
+    this.#journal = journal;
+    this.#refFsync = refFsync;
+    this.#releaser = releaser;
+    this.#partials = partials;
+    this.#pushes = pushes;
+    this.#entering = entering;
+    this.#contributors = contributors;
+    this.#pullRequests = pullRequests;
   }
 
   /** For the hunt: called after every change of what waits. The answer stops it. */
@@ -187,16 +125,13 @@ export class Purgatory {
 
   /** Ends what a crash interrupted: promised refs, repositories that should be on disk, releases that had begun. */
   async resume(): Promise<void> {
-    const { store, repositories, observer } = this.#parts;
     await resume({
-      store,
-      repositories,
+      ...this.#context,
       journal: this.#journal,
       placeholders: this.placeholders,
       releaser: this.#releaser,
-      contributors: this.#parts.contributors && this.#contributors,
+      contributors: this.#context.contributorRules && this.#contributors,
       claim: (id) => this.#entering.claim(id),
-      failed: (what, error) => observer.failed(what, error),
     });
     await this.#partials.open();
   }
@@ -206,10 +141,22 @@ export class Purgatory {
     return this.#entering.entered(event, verdict);
   }
 
-  /** The catalogue's word on a repository, for the git server: only these are served. */
-  async lookUp(name: RepositoryName): Promise<CatalogueRow | undefined> {
-    const row = await catalogueRow(this.#parts.store, name);
-    return row && row.status !== "soft" && row.status !== "deleted" ? row : undefined;
+  /**
+   * Which repositories the git server answers for: announced ones if the catalogue knows them, under `/prs/` every
+   * well-formed path.
+   */
+  async lookUp(npub: Npub, identifier: string, area: RepositoryArea): Promise<FoundRepository | undefined> {
+    const owner = parseNpub(npub);
+    if (!owner) return undefined;
+    const name = { owner, identifier };
+    if (area === "main") {
+      const row = await catalogueRow(this.#context.store, name);
+      return row && row.status !== "soft" && row.status !== "deleted" ? { address: diskAddress(name) } : undefined;
+    }
+    // No announcement has an empty identifier: there is nothing such a pull request could be for.
+    return this.#context.contributorRules && identifier !== ""
+      ? { address: diskAddress(underPrs(name)), createOnPush: true }
+      : undefined;
   }
 
   authority(address: RepositoryAddress, commands: readonly PushCommand[], ip: string): Promise<PushAuthority> {
@@ -251,22 +198,22 @@ export class Purgatory {
 
   /** How much more a hunt may bring into a repository; `author`: of the pull request it hunts for. */
   async huntLeft(name: RepositoryName, author: Pubkey | undefined): Promise<number> {
-    const { store, settings, diskShareUsed } = this.#parts;
-    if ((await diskShareUsed()) >= settings().pushesUntilDiskShare) return 0;
-    return huntLeft(store, name, author, settings(), this.archiveBudget);
+    const { store, config, diskShareUsed } = this.#context;
+    if ((await diskShareUsed()) >= config().diskPushMaxPercent / 100) return 0;
+    return huntLeft(store, name, author, config(), this.archiveBudget);
   }
 
   /** How much more a hunt may bring for this author under `/prs/`. */
   async contributionLeft(author: Pubkey): Promise<number> {
-    const { store, settings } = this.#parts;
-    return quotaLeft(await contributorsOwnAccounts(store, author, settings())).maxBytes;
+    const { store, config } = this.#context;
+    return quotaLeft(await contributorsOwnAccounts(store, author, config())).maxBytes;
   }
 
   /** After a hunt for a `/prs/` repository; `bytes` is undefined when it was in vain. `done` ends its `pushBegins`. */
   async contributed(name: RepositoryName, bytes: number | undefined, done: () => void): Promise<void> {
     try {
       if (bytes === undefined) return;
-      await this.#parts.store.transact((tx) => bookContribution(tx, name, bytes));
+      await this.#context.store.transact((tx) => bookContribution(tx, name, bytes));
       await this.#releaser.release([underPrs(name)], "hunt");
     } finally {
       done();
@@ -284,7 +231,7 @@ export class Purgatory {
   }
 
   async sweep(): Promise<void> {
-    const { observer } = this.#parts;
+    const { observer } = this.#context;
     await this.#releaser.releaseUnfinished((error) => observer.failed("ending a release", error));
     await this.#sweep.run();
   }

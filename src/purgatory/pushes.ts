@@ -2,7 +2,8 @@
 // released after, and the clock of a state of which only a part has come (git-http.md, "Push" 3 to 7).
 
 import { restarted } from "../admission/waiting-capacity.js";
-import { type Clock, unixSeconds } from "../base/clock.js";
+import { unixSeconds } from "../base/clock.js";
+import { UseCounts } from "../base/use-counts.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -18,8 +19,8 @@ import { nostrRefEventId } from "../git/decide-push.js";
 import type { JournalEntry, PushAuthority, PushCommand, PushOutcome } from "../git/push-types.js";
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
 import type { EventId, RefName } from "../nostr/ids.js";
-import type { Store, Transaction } from "../store/port.js";
-import type { ContributorRules } from "./contributors.js";
+import type { Transaction } from "../store/port.js";
+import type { PurgatoryContext, Released } from "./context.js";
 import { type Journal, type PushedUnder, type RefFsync, takeBack } from "./journal.js";
 import { type PartialClock, startPartial } from "./partial-clock.js";
 import type { Placeholders } from "./placeholders.js";
@@ -35,23 +36,7 @@ import {
   quotaRemarks,
 } from "./quotas.js";
 import type { Releaser } from "./release.js";
-import type { PurgatorySettings } from "./settings.js";
-import { isStillHere, type Released } from "./store-released.js";
-
-interface PushesParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly settings: () => PurgatorySettings;
-  readonly diskShareUsed: () => Promise<number>;
-  readonly archiveBudget: ArchiveBudget;
-  readonly journal: Journal;
-  readonly refFsync: RefFsync;
-  readonly placeholders: Placeholders;
-  readonly releaser: Releaser;
-  readonly partials: PartialClock;
-  /** GRASP-06, when it is on. */
-  readonly contributors: ContributorRules | undefined;
-}
+import { isStillHere } from "./store-released.js";
 
 /** One journal entry, so that it can be taken back. */
 interface Promised {
@@ -64,18 +49,21 @@ const nostrIds = (refs: readonly { readonly ref: RefName }[]): EventId[] =>
 
 export class Pushes {
   readonly #promised = new Map<JournalEntry, Promised>();
-  readonly #atWork = new Map<string, number>();
+  readonly #atWork = new UseCounts();
 
-  constructor(private readonly parts: PushesParts) {}
+  constructor(
+    private readonly parts: PurgatoryContext & {
+      readonly archiveBudget: ArchiveBudget;
+      readonly journal: Journal;
+      readonly refFsync: RefFsync;
+      readonly placeholders: Placeholders;
+      readonly releaser: Releaser;
+      readonly partials: PartialClock;
+    },
+  ) {}
 
   begins(name: PlacedName): () => void {
-    const key = placeKey(name);
-    this.#atWork.set(key, (this.#atWork.get(key) ?? 0) + 1);
-    return () => {
-      const left = (this.#atWork.get(key) ?? 1) - 1;
-      if (left > 0) this.#atWork.set(key, left);
-      else this.#atWork.delete(key);
-    };
+    return this.#atWork.begin(placeKey(name));
   }
 
   isAtWork(name: PlacedName): boolean {
@@ -83,8 +71,8 @@ export class Pushes {
   }
 
   async authority(address: RepositoryAddress, commands: readonly PushCommand[], ip: string): Promise<PushAuthority> {
-    const { store, settings, clock, diskShareUsed, placeholders } = this.parts;
-    const { pushStrict, archiveReadOnly, pushesUntilDiskShare } = settings();
+    const { store, config, clock, diskShareUsed, placeholders } = this.parts;
+    const { pushStrict, archiveReadOnly, diskPushMaxPercent } = config();
     const ids = nostrIds(commands);
     const pullRequests = new Map<EventId, KnownPullRequest>();
     for (const id of ids) {
@@ -93,7 +81,7 @@ export class Pushes {
     }
     const unknown = ids.filter((id) => !pullRequests.has(id));
     const unclaimed = placeholders.allowance(ip, address, unknown, unixSeconds(clock));
-    const isFull = (await diskShareUsed()) >= pushesUntilDiskShare;
+    const isFull = (await diskShareUsed()) >= diskPushMaxPercent / 100;
     const closedReason = isFull
       ? "the server's disk is nearly full, it takes no pushes now: try again later"
       : undefined;
@@ -116,13 +104,15 @@ export class Pushes {
   }
 
   #known(id: EventId): Promise<KnownPullRequest | undefined> {
-    return knownPullRequest(this.parts.store, id, this.parts.contributors?.services ?? []);
+    return knownPullRequest(this.parts.store, id, this.parts.contributorRules?.services ?? []);
   }
 
   async #unwantedReason(name: RepositoryName): Promise<string | undefined> {
-    const { contributors } = this.parts;
-    if (!contributors) return "this server takes no contributors' pull requests";
-    return (await contributors.isBlocked(name)) ? "pull requests of this key or name are not wanted here" : undefined;
+    const { contributorRules } = this.parts;
+    if (!contributorRules) return "this server takes no contributors' pull requests";
+    return (await contributorRules.isBlocked(name))
+      ? "pull requests of this key or name are not wanted here"
+      : undefined;
   }
 
   async #accounts(
@@ -130,12 +120,12 @@ export class Pushes {
     isForPullRequests: boolean,
     events: readonly NostrEvent[],
   ): Promise<readonly Account[]> {
-    const { store, settings, archiveBudget } = this.parts;
-    if (name.area === "prs") return contributorsOwnAccounts(store, name.owner, settings());
+    const { store, config, archiveBudget } = this.parts;
+    if (name.area === "prs") return contributorsOwnAccounts(store, name.owner, config());
     const isOwners = events.length > 0 && events.every(({ pubkey }) => pubkey === name.owner);
-    if (!isForPullRequests || isOwners) return ownersAccounts(store, name, settings(), archiveBudget);
+    if (!isForPullRequests || isOwners) return ownersAccounts(store, name, config(), archiveBudget);
     const authors = [...new Set(events.map(({ pubkey }) => pubkey))].filter((author) => author !== name.owner);
-    return contributorsAccounts(store, name, authors, settings());
+    return contributorsAccounts(store, name, authors, config());
   }
 
   /** What the pusher should know of the accounts this push was booked to. */
@@ -195,7 +185,7 @@ export class Pushes {
 
   async #pushed(outcome: PushOutcome): Promise<string[]> {
     const { address, decision, updates } = outcome;
-    const { store, clock, settings, refFsync, placeholders, releaser } = this.parts;
+    const { store, clock, config, refFsync, placeholders, releaser } = this.parts;
     const name: RepositoryName = { owner: address.owner, identifier: address.identifier };
     for (const [entry, { key }] of this.#promised) {
       // Its own only: of another push that is being written there the promise must stay until its refs are.
@@ -208,7 +198,7 @@ export class Pushes {
     await store.transact(async (tx) => {
       await this.#book(tx, outcome);
       const announcement = state && (await waitingAnnouncement(tx, name));
-      const prolonged = announcement && restarted(announcement, unixSeconds(clock), settings().caps);
+      const prolonged = announcement && restarted(announcement, unixSeconds(clock), config());
       // Its day is over: the sweep makes it soft, with all that belongs to that.
       if (prolonged?.phase === "waiting") await putWaiting(tx, prolonged);
     });

@@ -11,6 +11,7 @@ import {
   setCatalogueRow,
 } from "../catalogue/repositories.js";
 import { archiveUse, bookContributors, bookOwners, recount } from "../catalogue/used-bytes.js";
+import { defaultConfig } from "../config/testing/default-config.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
 import type { Store } from "../store/port.js";
@@ -23,7 +24,6 @@ import {
   quotaLeft,
   quotaRemarks,
 } from "./quotas.js";
-import { defaultPurgatorySettings } from "./settings.js";
 
 const owner = "1".repeat(64) as Pubkey;
 const [alice, bob] = ["a".repeat(64) as Pubkey, "b".repeat(64) as Pubkey];
@@ -32,13 +32,11 @@ const [one, two] = [
   { owner, identifier: "two" },
 ];
 const limits = {
-  quotas: {
-    repositoryBytes: 1_000,
-    archiveBytes: 1_000_000,
-    ownerBytes: 1_500,
-    pullRequestRepositoryBytes: 800,
-    pullRequestAuthorBytes: 500,
-  },
+  repositoryMaxBytes: 1_000,
+  npubMaxBytes: 1_500,
+  instanceMaxBytes: undefined,
+  prRepositoryMaxBytes: 800,
+  prAuthorMaxBytes: 500,
 };
 
 const ownersQuotaLeft = async (...asked: Parameters<typeof ownersAccounts>): Promise<QuotaLeft> =>
@@ -85,7 +83,7 @@ describe("an owner's quota", () => {
     const store = await storeWith(one, two);
     await booked(store, one, 100);
     await booked(store, two, 50, alice);
-    const left = await ownersQuotaLeft(store, one, { quotas: { ...limits.quotas, instanceBytes: 200 } });
+    const left = await ownersQuotaLeft(store, one, { ...limits, instanceMaxBytes: 200 });
     assert.equal(left.maxBytes, 50);
     assert.match(left.reason, /^all repositories of this server use 150 bytes of 200 bytes: /);
   });
@@ -175,9 +173,9 @@ it("sizes are said in the unit people use", () => {
 });
 
 it("the defaults are those of the specification", () => {
-  const { quotas } = defaultPurgatorySettings;
+  const config = defaultConfig();
   assert.deepEqual(
-    [quotas.repositoryBytes, quotas.ownerBytes, quotas.pullRequestRepositoryBytes, quotas.pullRequestAuthorBytes].map(
+    [config.repositoryMaxBytes, config.npubMaxBytes, config.prRepositoryMaxBytes, config.prAuthorMaxBytes].map(
       sizeText,
     ),
     ["10 GiB", "20 GiB", "2 GiB", "1 GiB"],

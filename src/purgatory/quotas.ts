@@ -7,7 +7,7 @@ import { catalogueRow, catalogueRows, type RepositoryName } from "../catalogue/r
 import { archiveUse, contributions, contributionsUnderPrs } from "../catalogue/used-bytes.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader } from "../store/port.js";
-import type { PurgatorySettings } from "./settings.js";
+import type { PurgatoryConfig } from "./context.js";
 
 export interface QuotaLeft {
   /** Never less than a pack without objects has. */
@@ -25,7 +25,10 @@ export interface Account {
   readonly advice: string;
 }
 
-type Limits = Pick<PurgatorySettings, "quotas">;
+type Limits = Pick<
+  PurgatoryConfig,
+  "repositoryMaxBytes" | "npubMaxBytes" | "instanceMaxBytes" | "prRepositoryMaxBytes" | "prAuthorMaxBytes"
+>;
 
 /** A pack without objects, as git sends it for a tag on a commit that is here: it adds nothing. */
 const emptyPackBytes = 32;
@@ -55,7 +58,7 @@ const freeSome = "delete what is not needed and wait for housekeeping, or ask th
 export async function ownersAccounts(
   reader: TableReader,
   name: RepositoryName,
-  { quotas }: Limits,
+  limits: Limits,
   archiveBudget?: ArchiveBudget,
 ): Promise<readonly Account[]> {
   let owned = 0;
@@ -69,11 +72,11 @@ export async function ownersAccounts(
     isArchive = row.archive !== null;
   }
   return [
-    { whose: "this repository uses", used: own, limit: quotas.repositoryBytes, advice: freeSome },
+    { whose: "this repository uses", used: own, limit: limits.repositoryMaxBytes, advice: freeSome },
     isArchive && archiveBudget
       ? { whose: "all mirrors of this server use", ...(await archiveBudget.use()), advice: askOperator }
-      : { whose: "all repositories of its owner use", used: owned, limit: quotas.ownerBytes, advice: freeSome },
-    ...(await instanceAccount(reader, quotas.instanceBytes)),
+      : { whose: "all repositories of its owner use", used: owned, limit: limits.npubMaxBytes, advice: freeSome },
+    ...(await instanceAccount(reader, limits.instanceMaxBytes)),
   ];
 }
 
@@ -93,15 +96,15 @@ export async function contributorsAccounts(
   reader: TableReader,
   name: RepositoryName,
   authors: readonly Pubkey[],
-  { quotas }: Limits,
+  limits: Limits,
 ): Promise<readonly Account[]> {
   const row = await catalogueRow(reader, name);
   const used = row?.counters.pullRequestBytes ?? 0;
-  const limit = quotas.pullRequestRepositoryBytes;
+  const limit = limits.prRepositoryMaxBytes;
   return [
     { whose: "pull requests of this repository use", used, limit, advice: deleteSome },
-    ...(await Promise.all(authors.map((author) => contributorAccount(reader, author, { quotas })))),
-    ...(await instanceAccount(reader, quotas.instanceBytes)),
+    ...(await Promise.all(authors.map((author) => contributorAccount(reader, author, limits)))),
+    ...(await instanceAccount(reader, limits.instanceMaxBytes)),
   ];
 }
 
@@ -109,10 +112,10 @@ export async function contributorsAccounts(
 export const contributorsOwnAccounts = async (
   reader: TableReader,
   author: Pubkey,
-  { quotas }: Limits,
+  limits: Limits,
 ): Promise<readonly Account[]> => [
-  await contributorAccount(reader, author, { quotas }),
-  ...(await instanceAccount(reader, quotas.instanceBytes)),
+  await contributorAccount(reader, author, limits),
+  ...(await instanceAccount(reader, limits.instanceMaxBytes)),
 ];
 
 /** What a hunt may bring: the accounts are those of a push. `author`: of the pull request it is for. */
@@ -134,11 +137,11 @@ export async function huntLeft(
 const deleteSome = "close or delete old ones, or push to a server of your own";
 
 /** What one author has in other people's repositories and under `/prs/`, together. */
-async function contributorAccount(reader: TableReader, author: Pubkey, { quotas }: Limits): Promise<Account> {
+async function contributorAccount(reader: TableReader, author: Pubkey, limits: Limits): Promise<Account> {
   let used = 0;
   for await (const { bytes } of contributions(reader, author)) used += bytes;
   for (const { bytes } of await contributionsUnderPrs(reader, author)) used += bytes;
-  return { whose: "your pull requests use", used, limit: quotas.pullRequestAuthorBytes, advice: deleteSome };
+  return { whose: "your pull requests use", used, limit: limits.prAuthorMaxBytes, advice: deleteSome };
 }
 
 const countAgainMs = 60_000;

@@ -5,7 +5,7 @@
 //   4. in the background the refs are synced and the promises removed (RefFsync in journal.ts)
 // A crash between 2 and 3 leaves promises and waiting entries: the next start writes the refs again and comes to the same end.
 
-import { type Clock, unixSeconds } from "../base/clock.js";
+import { unixSeconds } from "../base/clock.js";
 import { releasedSiblings } from "../catalogue/maintainers.js";
 import {
   catalogueRow,
@@ -17,31 +17,16 @@ import {
 import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey } from "../git/address.js";
-import type { Repositories } from "../git/repositories.js";
 import type { GitRepository } from "../git/repository.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
-import type { Store } from "../store/port.js";
+import type { PurgatoryContext, Released, Via } from "./context.js";
 import type { PullRequestCopies } from "./copy-pull-requests.js";
 import type { RefWriter } from "./journal.js";
 import { type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
 import type { PullRequestPlan } from "./pull-requests.js";
-import { type Released, storeReleased, type Via } from "./store-released.js";
-
-interface ReleaserParts {
-  readonly store: Store;
-  readonly repositories: Repositories;
-  readonly writer: RefWriter;
-  readonly copies: PullRequestCopies;
-  readonly pullRequests: PullRequestRefs;
-  readonly clock: Clock;
-  readonly partialGraceSeconds: () => number;
-  readonly maxRepositoriesPerState: () => number;
-  /** Whether that many bytes more may be copied into the owner's repository (quota). */
-  readonly mayCopyInto: (name: RepositoryName) => Promise<boolean>;
-  readonly released: (released: readonly Released[]) => void;
-  readonly problem: (name: RepositoryName, what: string) => void;
-}
+import { type ArchiveBudget, ownersAccounts, quotaLeft } from "./quotas.js";
+import { storeReleased } from "./store-released.js";
 
 const maxWaitingStatesLookedAt = 200;
 const maxSiblings = 20;
@@ -50,7 +35,15 @@ export class Releaser {
   /** Where a release failed half way (a full disk, a killed git): at most the repositories there are. */
   readonly #unfinished = new Map<string, PlacedName>();
 
-  constructor(private readonly parts: ReleaserParts) {}
+  constructor(
+    private readonly parts: PurgatoryContext & {
+      readonly writer: RefWriter;
+      readonly copies: PullRequestCopies;
+      readonly pullRequests: PullRequestRefs;
+      readonly archiveBudget: ArchiveBudget;
+      readonly released: (released: readonly Released[]) => void;
+    },
+  ) {}
 
   /**
    * Releases what can be released around these repositories; resolves when it is done and stored. `asked`: pull requests
@@ -149,7 +142,7 @@ export class Releaser {
 
   /** Repositories here whose own directed set contains the author, mutually listed ones first, up to the cap. */
   private decidesIn(author: Pubkey, identifier: string): Promise<readonly RepositoryName[]> {
-    const max = this.parts.maxRepositoriesPerState();
+    const max = this.parts.config().releaseMaxRepositories;
     return repositoriesTrusting(storedAuthority(this.parts.store), author, identifier, max, takesStates);
   }
 
@@ -227,7 +220,7 @@ export class Releaser {
     return {
       reader: this.parts.store,
       nowSeconds,
-      partialGraceSeconds: this.parts.partialGraceSeconds(),
+      partialGraceSeconds: this.parts.config().partialStateGraceSecs,
       partial,
       servedPartly: new Set(),
       missingIn: (repository, state) => {
@@ -240,14 +233,22 @@ export class Releaser {
     };
   }
 
+  private async isFull(name: RepositoryName): Promise<boolean> {
+    const { store, config, archiveBudget } = this.parts;
+    return quotaLeft(await ownersAccounts(store, name, config(), archiveBudget)).isUsedUp;
+  }
+
   /** Writes one repository's refs as its plan says. False: it could not be done; nothing of it may be stored. */
   private async align(plan: RepositoryPlan, copied: Map<string, number>): Promise<boolean> {
     const { governing, repository, name } = plan;
     if (!governing) return true;
     const { alignment, copy } = governing;
     if (copy) {
-      if (!(await this.parts.mayCopyInto(name))) {
-        this.parts.problem(name, "its quota is full: objects of its maintainers' repositories were not copied");
+      if (await this.isFull(name)) {
+        this.parts.observer.problem(
+          name,
+          "its quota is full: objects of its maintainers' repositories were not copied",
+        );
         return false;
       }
       const before = await repository.sizeBytes();

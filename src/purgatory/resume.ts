@@ -10,6 +10,7 @@ import type { RefUpdate } from "../git/repository-refs.js";
 import { GitError } from "../git/run.js";
 import { type EventId, isOid } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
+import type { PurgatoryContext } from "./context.js";
 import type { Contributors } from "./contributors.js";
 import { removeRepository, wantsNoDirectory } from "./entering.js";
 import { type Journal, type PromisedRefs, takeBack } from "./journal.js";
@@ -18,19 +19,16 @@ import { placesOf } from "./pull-requests.js";
 import type { Releaser } from "./release.js";
 import { isStillHere } from "./store-released.js";
 
-interface ResumeParts {
-  readonly store: Store;
-  readonly repositories: Repositories;
-  readonly journal: Journal;
-  readonly placeholders: Placeholders;
-  readonly releaser: Releaser;
-  /** Set while GRASP-06 is on. */
-  readonly contributors: Contributors | undefined;
-  readonly claim: (id: EventId) => Promise<void>;
-  readonly failed: (what: string, error: unknown) => void;
-}
-
-export async function resume(parts: ResumeParts): Promise<void> {
+export async function resume(
+  parts: PurgatoryContext & {
+    readonly journal: Journal;
+    readonly placeholders: Placeholders;
+    readonly releaser: Releaser;
+    /** Set while GRASP-06 is on. */
+    readonly contributors: Contributors | undefined;
+    readonly claim: (id: EventId) => Promise<void>;
+  },
+): Promise<void> {
   const { store, repositories, journal, placeholders, releaser, contributors } = parts;
   await placeholders.open();
   // One repository that git cannot work with must not keep the server from starting.
@@ -40,7 +38,7 @@ export async function resume(parts: ResumeParts): Promise<void> {
       return true;
     } catch (error) {
       if (!(error instanceof GitError)) throw error;
-      parts.failed(what, error);
+      parts.observer.failed(what, error);
       return false;
     }
   };

@@ -24,19 +24,9 @@ import { compareNewestFirst } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import { stateOf } from "../nostr/nip34.js";
 import type { Reader, Transaction } from "../store/port.js";
+import type { Released, Via } from "./context.js";
 import { endPartial } from "./partial-clock.js";
 import type { RepositoryPlan } from "./plan.js";
-
-export type Via = "push" | "hunt" | "present" | "partial";
-
-export interface Released {
-  readonly id: EventId;
-  readonly kind: WaitingEntry["kind"];
-  /** As it waited. */
-  readonly entry: WaitingEntry;
-  readonly via: Via;
-  readonly waitedSeconds: number;
-}
 
 const maxRelatedReleased = 200;
 

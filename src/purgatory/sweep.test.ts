@@ -25,8 +25,9 @@ import {
 import { diskAddress } from "../git/address.js";
 import type { Tag } from "../nostr/event.js";
 import type { EventId, Oid, RefName } from "../nostr/ids.js";
+import type { Expiry } from "./context.js";
 import { countEntries } from "./metrics.js";
-import { clockJumpSeconds, type Expiry, expiryOf, isGraceOver, movedBy, takenBefore } from "./sweep.js";
+import { clockJumpSeconds, expiryOf, isGraceOver, movedBy, takenBefore } from "./sweep.js";
 import { Room } from "./testing/room.js";
 
 const minutes = 60;
@@ -174,11 +175,11 @@ test("what its author let expire (NIP-40) is removed, and git follows as if he h
   await room.advance(11 * minutes);
   assert.equal(room.store.stats.events, 2);
   assert.deepEqual(await refs(), [main]);
-  assert.ok(await room.purgatory.lookUp(name));
+  assert.ok(await room.lookUp(name));
   await room.advance(10 * minutes);
   assert.equal(room.store.stats.events, 1, "the state has no time of its own");
   assert.equal((await catalogueRow(room.store, name))?.status, "deleted");
-  assert.equal(await room.purgatory.lookUp(name), undefined);
+  assert.equal(await room.lookUp(name), undefined);
   const causes: string[] = [];
   const stop = new AbortController();
   for await (const page of room.store.feed(0, stop.signal)) {
@@ -325,7 +326,7 @@ test("jumps of the wall clock are seen in both directions, small drift is not", 
   assert.deepEqual([jump(0), jump(299_000), jump(3_600_000), jump(-3_600_000)], [0, 0, 3_600, -3_600]);
 });
 
-const graces = { unhostGraceSeconds: 500, auditSeconds: 100 };
+const graces = { unhostGraceDays: 500 / 86_400, auditEventExpirySecs: 100 };
 for (const [status, since, checkedAt, expected] of [
   ["served", 0, null, false],
   ["waiting", 0, 0, false],

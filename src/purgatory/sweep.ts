@@ -5,7 +5,7 @@ import { applyChange } from "../admission/apply.js";
 import { ownerTrusting } from "../admission/maintainer-exception.js";
 import type { Withdrawn } from "../admission/verdict.js";
 import { withdrawalOf } from "../admission/withdrawal.js";
-import { type Clock, unixSeconds } from "../base/clock.js";
+import { unixSeconds } from "../base/clock.js";
 import { rememberId } from "../catalogue/remembered.js";
 import {
   type CatalogueRow,
@@ -27,39 +27,20 @@ import {
   waitingEntry,
   waitingEvent,
 } from "../catalogue/waiting.js";
-import type { Config } from "../config/config.js";
 import type { PlacedName } from "../git/address.js";
-import type { Repositories } from "../git/repositories.js";
 import { expirationOf } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
-import type { Store, Transaction } from "../store/port.js";
+import type { Transaction } from "../store/port.js";
+import type { Expiry, PurgatoryConfig, PurgatoryContext } from "./context.js";
 import type { Contributors } from "./contributors.js";
 import { removeRepository } from "./entering.js";
 import { movePartial, partialPushes } from "./partial-clock.js";
 import type { Placeholders } from "./placeholders.js";
 import { placesOf } from "./pull-requests.js";
-import type { PurgatorySettings } from "./settings.js";
 
-interface SweepParts {
-  readonly store: Store;
-  readonly repositories: Repositories;
-  readonly placeholders: Placeholders;
-  readonly clock: Clock;
-  readonly settings: () => PurgatorySettings;
-  /** A push or fetch for it is running: it is not taken away under it. */
-  readonly isBusy: (name: PlacedName) => boolean;
-  /** Set while GRASP-06 is on: what lies under `/prs/` is kept while it is off. */
-  readonly contributors: Contributors | undefined;
-  /** False: it must not end yet, though its time is over. */
-  readonly mayExpire: (entry: WaitingEntry) => boolean;
-  readonly expired: (entry: WaitingEntry, expiry: Expiry) => void;
-  readonly placeholdersExpired: (count: number) => void;
-  /** Events by this author are gone: so are their refs. */
-  readonly dropRefs: (withdrawn: readonly Withdrawn[], author: Pubkey) => Promise<void>;
-}
-
+const secondsPerDay = 86_400;
 const maxAuditedAtOnce = 500;
 /** Work that looks at every row is done this often; nothing it ends is in a hurry. */
 const choresEverySeconds = 3_600;
@@ -69,7 +50,20 @@ export class Sweep {
   readonly #startedMs: number;
   #choresAt = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly parts: SweepParts) {
+  constructor(
+    private readonly parts: PurgatoryContext & {
+      readonly placeholders: Placeholders;
+      /** A push or fetch for it is running: it is not taken away under it. */
+      readonly isBusy: (name: PlacedName) => boolean;
+      /** Set while GRASP-06 is on: what lies under `/prs/` is kept while it is off. */
+      readonly contributors: Contributors | undefined;
+      /** False: it must not end yet, though its time is over. */
+      readonly mayExpire: (entry: WaitingEntry) => boolean;
+      readonly expired: (entry: WaitingEntry, expiry: Expiry) => void;
+      /** Events by this author are gone: so are their refs. */
+      readonly dropRefs: (withdrawn: readonly Withdrawn[], author: Pubkey) => Promise<void>;
+    },
+  ) {
     this.#seen = { wallMs: parts.clock.nowMs(), monotonicMs: parts.clock.monotonicMs() };
     this.#startedMs = this.#seen.monotonicMs;
   }
@@ -81,13 +75,13 @@ export class Sweep {
     await this.#removeExpiredEvents(now);
     // While the server was down nothing could arrive: everybody gets a chance to bring it now.
     const upSeconds = (this.parts.clock.monotonicMs() - this.#startedMs) / 1000;
-    if (upSeconds < this.parts.settings().startGraceSeconds) return;
+    if (upSeconds < this.parts.config().purgatoryStartGraceSecs) return;
     for (const phase of ["waiting", "soft"] as const) {
       for await (const entry of dueEntries(this.parts.store, phase, now)) await this.#expire(entry, now);
     }
     const placeholders = await this.parts.placeholders.expire(now, this.parts.isBusy);
-    if (placeholders > 0) this.parts.placeholdersExpired(placeholders);
-    await this.#removeAuditEvents(now - this.parts.settings().auditSeconds);
+    if (placeholders > 0) this.parts.observer.placeholdersExpired?.(placeholders);
+    await this.#removeAuditEvents(now - this.parts.config().auditEventExpirySecs);
     if (now - this.#choresAt < choresEverySeconds) return;
     this.#choresAt = now;
     await this.#removeGoneRepositories(now);
@@ -99,7 +93,7 @@ export class Sweep {
   async #followClock(): Promise<void> {
     const now = { wallMs: this.parts.clock.nowMs(), monotonicMs: this.parts.clock.monotonicMs() };
     const before = this.#seen;
-    const jump = clockJumpSeconds(before, now, this.parts.settings().clockJumpSeconds);
+    const jump = clockJumpSeconds(before, now, this.parts.config().purgatoryClockJumpSecs);
     this.#seen = now;
     if (jump === 0) return;
     const isOlder = takenBefore(jump, before, now);
@@ -123,9 +117,9 @@ export class Sweep {
   }
 
   async #expire(entry: WaitingEntry, now: number): Promise<void> {
-    const { store, settings, isBusy } = this.parts;
+    const { store, config, isBusy } = this.parts;
     if (placesOf(entry).some(isBusy) || !this.parts.mayExpire(entry)) return;
-    const expiry = asItsTagsSay(entry, expiryOf(entry, now, settings().caps), now, settings().auditSeconds);
+    const expiry = asItsTagsSay(entry, expiryOf(entry, now, config()), now, config().auditEventExpirySecs);
     // Asked again in its turn: a push may have begun while it waited for it, and must find what it was decided by.
     const dropped = await store.transact(async (tx) =>
       placesOf(entry).some(isBusy) ? undefined : applyExpiry(tx, entry, expiry, now),
@@ -187,9 +181,9 @@ export class Sweep {
 
   /** Repositories that left or were deleted, once their grace is over. */
   async #removeGoneRepositories(now: number): Promise<void> {
-    const { store, settings } = this.parts;
+    const { store, config } = this.parts;
     const over: CatalogueRow[] = [];
-    for await (const row of catalogueRows(store)) if (isGraceOver(row, now, settings())) over.push(row);
+    for await (const row of catalogueRows(store)) if (isGraceOver(row, now, config())) over.push(row);
     for (const row of over) await store.transact((tx) => forgetRepository(tx, row, now));
     await this.#deleteFromDisk(over);
   }
@@ -254,15 +248,11 @@ async function softened(tx: Transaction, name: RepositoryName, now: number): Pro
 
 // ---- when a wait or a grace is over, what happens then, and what a clock that jumped does to both: pure ------------
 
-/** How long an announcement stays known without a repository; how long a synced state or pull request is hunted softly, and again that long its id is remembered. */
-type ExpiryTimes = Pick<Config, "purgatorySoftExpirySecs" | "purgatoryRememberSecs">;
-
-export type Expiry =
-  /** Kept, unserved; an announcement loses its repository. */
-  | { readonly to: "soft"; readonly expires: number; readonly dropRepository: boolean }
-  | { readonly to: "gone"; readonly rememberUntil: number | undefined };
-
-export function expiryOf(entry: WaitingEntry, nowSeconds: number, times: ExpiryTimes): Expiry {
+export function expiryOf(
+  entry: WaitingEntry,
+  nowSeconds: number,
+  times: Pick<PurgatoryConfig, "purgatorySoftExpirySecs" | "purgatoryRememberSecs">,
+): Expiry {
   const { purgatorySoftExpirySecs: softSeconds, purgatoryRememberSecs: rememberSeconds } = times;
   const gone = { to: "gone", rememberUntil: undefined } as const;
   switch (entry.kind) {
@@ -284,11 +274,11 @@ export function expiryOf(entry: WaitingEntry, nowSeconds: number, times: ExpiryT
 export function isGraceOver(
   { status, since, checkedAt }: CatalogueRow,
   nowSeconds: number,
-  { unhostGraceSeconds, auditSeconds }: { readonly unhostGraceSeconds: number; readonly auditSeconds: number },
+  { unhostGraceDays, auditEventExpirySecs }: Pick<PurgatoryConfig, "unhostGraceDays" | "auditEventExpirySecs">,
 ): boolean {
   if (status !== "deleted" && status !== "leaving") return false;
-  if (since + unhostGraceSeconds <= nowSeconds) return true;
-  return status === "deleted" && typeof checkedAt === "number" && checkedAt + auditSeconds <= nowSeconds;
+  if (since + unhostGraceDays * secondsPerDay <= nowSeconds) return true;
+  return status === "deleted" && typeof checkedAt === "number" && checkedAt + auditEventExpirySecs <= nowSeconds;
 }
 
 /** Both clocks at one moment. */

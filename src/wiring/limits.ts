@@ -5,7 +5,6 @@ import type { Config } from "../config/config.js";
 import { defaultLimits, type GitHttpLimits } from "../git/http-types.js";
 import type { PackBudgets } from "../git/push-types.js";
 import type { DailyByteLimits } from "../intake/daily-bytes.js";
-import type { PurgatorySettings } from "../purgatory/settings.js";
 import { defaultRelayLimits, type RelayLimits } from "../relay/limits.js";
 
 /** No address gets more than a third of what there is, but each can use its other limits. */
@@ -55,34 +54,6 @@ export const dailyByteLimits = (config: Config): DailyByteLimits => ({
   perAuthor: config.eventsPerDayPerAuthorBytes,
   perRepository: config.eventsPerDayPerRepositoryBytes,
   perAddress: config.eventsPerDayPerIpBytes,
-});
-
-export const purgatorySettings = (config: Config): PurgatorySettings => ({
-  caps: config,
-  partialGraceSeconds: config.partialStateGraceSecs,
-  startGraceSeconds: config.purgatoryStartGraceSecs,
-  clockJumpSeconds: config.purgatoryClockJumpSecs,
-  placeholderSeconds: config.placeholderExpirySecs,
-  prsPlaceholderSeconds: config.placeholderPrsExpirySecs,
-  pushStrict: config.pushStrict,
-  archiveReadOnly: config.archiveReadOnly,
-  unhostGraceSeconds: config.unhostGraceDays * 86_400,
-  auditSeconds: config.auditEventExpirySecs,
-  quotas: {
-    repositoryBytes: config.repositoryMaxBytes,
-    ownerBytes: config.npubMaxBytes,
-    archiveBytes: config.archiveMaxBytes,
-    instanceBytes: config.instanceMaxBytes,
-    pullRequestRepositoryBytes: config.prRepositoryMaxBytes,
-    pullRequestAuthorBytes: config.prAuthorMaxBytes,
-  },
-  unclaimed: {
-    bytesEach: config.unclaimedMaxBytes,
-    prsBytesEach: config.unclaimedPrsMaxBytes,
-    perIpAndHour: config.unclaimedPerHourPerIp,
-    bytesInAll: config.unclaimedTotalMaxBytes,
-  },
-  pushesUntilDiskShare: config.diskPushMaxPercent / 100,
 });
 
 export const packBudgets = (config: Config): PackBudgets => ({

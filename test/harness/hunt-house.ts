@@ -28,17 +28,15 @@ import type { NostrEvent } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { createVerifierPool, type VerifierPool } from "../../src/nostr/verify/pool.js";
 import { RunTimeRules } from "../../src/operator/rules.js";
-import { contributorRules } from "../../src/purgatory/prs-rules.js";
+import type { Expiry, Released } from "../../src/purgatory/context.js";
+import { contributorRules } from "../../src/purgatory/contributors.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
-import type { Released } from "../../src/purgatory/store-released.js";
-import type { Expiry } from "../../src/purgatory/sweep.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
 import { type Service, startService } from "../../src/service.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { Store } from "../../src/store/port.js";
 import { survivable } from "../../src/survivable-errors.js";
 import { buildAdmin } from "../../src/wiring/admin.js";
-import { purgatorySettings } from "../../src/wiring/limits.js";
 import { freePort } from "./free-port.js";
 import { liveConfigOf } from "./live-config.js";
 import { keyOf, sign, type TestKey } from "./relay-events.js";
@@ -117,10 +115,10 @@ export class HuntHouse {
       store,
       repositories: this.gitHost.repositories,
       clock,
-      settings: () => purgatorySettings(live.current),
+      config: () => live.current,
       diskShareUsed: async () => 0,
       ...(live.current.grasp06Enable && {
-        contributors: contributorRules(store, [serviceName(domain) as ServiceName], () => listsOf(live.current)),
+        contributorRules: contributorRules(store, [serviceName(domain) as ServiceName], () => listsOf(live.current)),
       }),
       observer: {
         released: (released) => void this.released.push(released),

@@ -18,9 +18,8 @@ import { Git } from "../../git/run.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Oid } from "../../nostr/ids.js";
 import { createMemoryStore } from "../../store/memory/memory-store.js";
-import { Purgatory, type PurgatoryObserver } from "../purgatory.js";
-import { defaultPurgatorySettings, type PurgatorySettings } from "../settings.js";
-import type { Released } from "../store-released.js";
+import type { PurgatoryConfig, PurgatoryObserver, Released } from "../context.js";
+import { Purgatory } from "../purgatory.js";
 
 export class Room {
   readonly clock = new ManualClock(startSeconds * 1000);
@@ -28,7 +27,7 @@ export class Room {
   readonly released: Released[] = [];
   placeholdersExpired = 0;
   expired: PurgatoryObserver["expired"] = () => undefined;
-  settings: PurgatorySettings = { ...defaultPurgatorySettings, startGraceSeconds: 0, caps: defaultConfig() };
+  config: PurgatoryConfig = defaultConfig({ purgatoryStartGraceSecs: 0 });
   readonly #policy = new World().policy;
 
   private constructor(
@@ -57,7 +56,7 @@ export class Room {
       store: this.store,
       repositories: this.repositories,
       clock: this.clock,
-      settings: () => this.settings,
+      config: () => this.config,
       diskShareUsed: async () => 0,
       observer: {
         released: (item) => void this.released.push(item),
@@ -95,6 +94,12 @@ export class Room {
 
   async send(event: VerifiedEvent, source: Source = client()): Promise<boolean> {
     return this.purgatory.entered(event, await this.write(event, source));
+  }
+
+  /** As the git server asks for it. */
+  lookUp(name: RepositoryName) {
+    const { npub, identifier, area } = diskAddress(name);
+    return this.purgatory.lookUp(npub, identifier, area);
   }
 
   repository(name: RepositoryName): GitRepository {
