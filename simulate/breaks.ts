@@ -29,7 +29,7 @@ export const breaks: Readonly<Record<string, () => Break>> = {
     };
   },
   /** Relays are dialled again at once. */
-  "no-back-off": () => ({ config: { baseBackoffMs: 50, maxBackoffMs: 50 } }),
+  "no-back-off": () => ({ config: { syncBaseBackoffSecs: 0.05, syncMaxBackoffSecs: 0.05 } }),
   /** "Slow down" is heard as any other refusal. */
   "deaf-to-rate-limits": () => ({
     input: (input) => {
@@ -49,10 +49,10 @@ export const breaks: Readonly<Record<string, () => Break>> = {
   /** Verdicts of intake get lost. */
   "lost-verdicts": () => ({ input: (input) => (input.type === "verdict" ? undefined : input) }),
   /** Twice as many history subscriptions as allowed. */
-  "eight-history-subscriptions": () => ({ config: { maxHistorySubscriptions: 8 } }),
+  "eight-history-subscriptions": () => ({ config: { syncHistorySubscriptions: 8 } }),
   /** Live events are lost and no daily sync makes up for it. */
   "no-daily-no-live": () => ({
-    config: { dailyMinMs: 1e12, dailyMaxMs: 1e12 },
+    config: { syncDailyMinHours: 1e6, syncDailyMaxHours: 1e6 },
     input: (input) => (input.type === "event" && input.subscription.startsWith("l") ? undefined : input),
   }),
   /** Property 7: a refusal by one of our rules is taken for trouble of our own, as if the disk were full. */
@@ -63,10 +63,10 @@ export const breaks: Readonly<Record<string, () => Break>> = {
   /** Property 7: our trouble asks for another full sync every ten seconds. */
   "trouble-without-patience": () => ({ config: { resyncAfterTroubleMs: 10_000, maxResyncWaitMs: 10_000 } }),
   /** Property 7: the daily sync comes every hour. */
-  "daily-every-hour": () => ({ config: { dailyMinMs: 3_600_000, dailyMaxMs: 3_600_000 } }),
+  "daily-every-hour": () => ({ config: { syncDailyMinHours: 1, syncDailyMaxHours: 1 } }),
   /** Property 7: no answer is believed, and what failed is asked for again at once. */
   "retries-without-delay": () => ({
-    config: { retryDelaysMs: [20], disableNegentropy: true },
+    config: { syncRetryBaseSecs: 0.02, syncRetryMaxSecs: 0.02, syncDisableNegentropy: true },
     input: (input) =>
       input.type === "eose" && input.subscription.startsWith("h")
         ? { ...input, type: "subscriptionClosed", message: "error: no" }
@@ -99,15 +99,15 @@ export const breaks: Readonly<Record<string, () => Break>> = {
   /** Nobody hears that an author is welcome again. */
   "deaf-to-lists": () => ({ input: (input) => (input.type === "listsChanged" ? undefined : input) }),
   /** A quick reconnect asks for nothing older than the loss. */
-  "no-look-back": () => ({ config: { lookbackMs: 0, liveSinceMs: 0 } }),
+  "no-look-back": () => ({ config: { syncQuickLookbackSecs: 0, syncLiveLookbackSecs: 0 } }),
   /** Nobody notices that the process stood still. */
-  "standstill-unnoticed": () => ({ config: { stoodStillMs: 1e12, staleAfterMs: 1e12, lookbackMs: 0 } }),
+  "standstill-unnoticed": () => ({ config: { stoodStillMs: 1e12, syncStaleAfterSecs: 1e9, syncQuickLookbackSecs: 0 } }),
   /** Whoever has a place keeps it. */
   "places-for-ever": () => ({ config: { maxReplacedAtOnce: 0 } }),
   /** A maintainer's states have no room of their own. */
   "no-room-for-states": () => ({ config: { maxOwnPerAuthorPerDay: 0, dayMs: 1e12 } }),
   /** Items without a live filter are never asked for in turn. */
-  "no-rotation": () => ({ config: { rotateRootsMs: 1e12, rotateReposMs: 1e12 } }),
+  "no-rotation": () => ({ config: { syncRotateRootsHours: 1e6, syncRotateReposHours: 1e6 } }),
   /** Property 9: layer 4 is looked up only where a link has lasted for a day. */
   "layer-four-of-old-links": () => {
     const dialledMs = new Map<string, number>();

@@ -3,7 +3,7 @@
 // A full sync is seen by its first question: all announcements, whatever their time.
 
 import type { Filter } from "../src/nostr/filter.js";
-import type { SyncConfig } from "../src/sync/core/config.js";
+import { hourMs, type SyncConfig, secondMs } from "../src/sync/core/config.js";
 import type { Command, Input } from "../src/sync/core/messages.js";
 import type { Sighting } from "./sightings.js";
 
@@ -60,7 +60,8 @@ export class FullSyncWatch {
     }
     if (goesOn) return;
     const sinceMs = nowMs - fullSyncs.lastMs;
-    const reason = nowMs - fullSyncs.wholeMs >= this.config.dailyMinMs ? "other" : this.#reasonFor(seen, nowMs);
+    const reason =
+      nowMs - fullSyncs.wholeMs >= this.config.syncDailyMinHours * hourMs ? "other" : this.#reasonFor(seen, nowMs);
     if (reason === undefined) {
       const minutes = (sinceMs / minute).toFixed(1);
       this.tell.broken(`${relay} is asked for a full sync ${minutes} min after the last, for no reason`, nowMs);
@@ -80,7 +81,7 @@ export class FullSyncWatch {
   }
 
   #reasonFor({ fullSyncs }: Sighting, nowMs: number): "other" | "trouble" | undefined {
-    const { staleAfterMs } = this.config;
+    const staleAfterMs = this.config.syncStaleAfterSecs * secondMs;
     if (fullSyncs.wasDisturbed) return "other";
     // A link that was lost before all was answered and judged; a relay that was out of sight for too long.
     const wasGood = !fullSyncs.wasRefused && !fullSyncs.wasTroubled;
@@ -89,7 +90,7 @@ export class FullSyncWatch {
     if (fullSyncs.wasTroubled && waitedMs >= troubleWaitMs(this.config, fullSyncs.resyncs) - minute / 60)
       return "trouble";
     // A catch-up that failed. A sync that is due in a pause of the relay's asks its first question after it.
-    const sinceMs = nowMs - fullSyncs.lastMs + this.config.rateLimitPauseMs;
+    const sinceMs = nowMs - fullSyncs.lastMs + this.config.syncRateLimitPauseSecs * secondMs;
     return fullSyncs.wasRefused && sinceMs >= staleAfterMs ? "other" : undefined;
   }
 

@@ -93,9 +93,9 @@ export function drawHardships(chance: Chance): Hardships {
 
 /** Limits small enough for a small world to reach them. */
 export const configFor = ({ deadNames, flood, fewFilters }: Hardships): Partial<SyncConfig> => ({
-  ...(deadNames > 0 && { maxRelays: 20 }),
-  ...(flood > 0 && { maxNewPerCoordinatePerDay: 60 }),
-  ...(fewFilters && { maxLiveFilters: 10, tagsPerFilter: 4, consolidatedTagsPerFilter: 5 }),
+  ...(deadNames > 0 && { syncMaxRelays: 20 }),
+  ...(flood > 0 && { syncMaxEventsPerRepositoryPerDay: 60 }),
+  ...(fewFilters && { syncMaxFilters: 10, syncMaxTagsPerFilter: 4, syncConsolidatedTagsPerFilter: 5 }),
 });
 
 export interface Scenario {

@@ -274,7 +274,7 @@ export class Watch {
     else if (command.subscription.startsWith("l")) seen.live.set(command.subscription, command.filters.length);
     else seen.history.add(command.subscription);
     const liveFilters = [...seen.live.values()].reduce((sum, filters) => sum + filters, 0);
-    const mostFilters = this.config.maxLiveFilters + replacedFilters;
+    const mostFilters = this.config.syncMaxFilters + replacedFilters;
     if (liveFilters > mostFilters) this.broken(3, `${relay} has ${liveFilters} live filters`, nowMs);
     if (seen.history.size > 4) this.broken(3, `${relay} has ${seen.history.size} history subscriptions`, nowMs);
     if (seen.sessions.size > 1) this.broken(3, `${relay} has ${seen.sessions.size} negentropy sessions`, nowMs);

@@ -5,10 +5,11 @@
 import type { NostrEvent } from "../src/nostr/event.js";
 import type { Matcher } from "../src/nostr/filter.js";
 import type { EventId } from "../src/nostr/ids.js";
-import { type SyncConfig, syncConfig } from "../src/sync/core/config.js";
+import type { SyncConfig } from "../src/sync/core/config.js";
 import { SyncCore } from "../src/sync/core/core.js";
 import type { Command, Input, Time } from "../src/sync/core/messages.js";
 import type { CoreSnapshot } from "../src/sync/core/standing.js";
+import { syncConfig } from "../src/sync/core/testing/config.js";
 import type { Break } from "./break.js";
 import { ownHost, startWallMs } from "./events.js";
 import { KeptRows } from "./kept-rows.js";

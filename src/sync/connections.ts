@@ -10,12 +10,12 @@ import { kinds } from "../nostr/kinds.js";
 import type { Command, Input, RelayKey, RelayLimits } from "./core/messages.js";
 import { type OwnSide, Reconciliation } from "./reconciliation.js";
 import type { RelayMessage } from "./relay-client.js";
-import { type DialParts, dial, Link, type LinkTimes, lookUpLimits } from "./relay-client.js";
+import { type DialParts, dial, Link, type LinkSettings, lookUpLimits } from "./relay-client.js";
 
 interface ConnectionsParts {
   readonly clock: Clock;
   readonly dial: DialParts;
-  readonly times: () => LinkTimes;
+  readonly linkSettings: () => LinkSettings;
   readonly serverKey: SecretKey;
   readonly randomBytes: RandomBytes;
   readonly own: OwnSide;
@@ -129,7 +129,7 @@ export class Connections {
       tell({ type: "connectFailed", relay, link: number, kind: dialled.kind });
       return;
     }
-    connection.link = new Link(dialled.socket, clock, this.#parts.times(), {
+    connection.link = new Link(dialled.socket, clock, this.#parts.linkSettings(), {
       message: (message) => this.#onMessage(connection, message),
       bytes: (direction, count) => this.#parts.bytes(relay, direction, count),
       closed: (silentMs) => {

@@ -16,7 +16,7 @@ export class OneOffFailure extends Error {
 /** What is asked for at once; a larger answer is not listened to. */
 const pageEvents = 500;
 const silenceMs = 30_000;
-const times = { pingMs: 30_000, silentMs: 60_000, maxUnsentBytes: 64 * 2 ** 20 };
+const linkSettings = { syncPingIntervalSecs: 30, syncSilentLinkSecs: 60, sendMaxBytes: 64 * 2 ** 20 };
 
 export async function converse(url: RelayUrl, parts: DialParts, signal: AbortSignal): Promise<Conversation> {
   const dialled = await dial(url, parts, signal);
@@ -37,7 +37,7 @@ export class Conversation {
     readonly clock: Clock,
     socket: WebSocket,
   ) {
-    this.#link = new Link(socket, clock, times, {
+    this.#link = new Link(socket, clock, linkSettings, {
       message: (message) => this.#heard(message),
       bytes: () => undefined,
       closed: () => this.fail("the relay closed the connection"),

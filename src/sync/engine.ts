@@ -17,7 +17,7 @@ import { KeptRows } from "./kept-rows.js";
 import type { SyncMetrics } from "./metrics.js";
 import { Offers, pause } from "./offers.js";
 import { OwnFeed, ownSide, relatedTo, rootsOf, WaitingAnnouncements } from "./own-server.js";
-import type { DialParts, LinkTimes } from "./relay-client.js";
+import type { DialParts, LinkSettings } from "./relay-client.js";
 
 interface SyncEngineParts {
   /** May be changed while the engine runs: the core reads it when it needs it. */
@@ -28,7 +28,7 @@ interface SyncEngineParts {
   readonly random: Random;
   readonly serverKey: SecretKey;
   readonly dial: DialParts;
-  readonly linkTimes: () => LinkTimes;
+  readonly linkSettings: () => LinkSettings;
   /** Records of our own that one negentropy session may compare. */
   readonly maxRecords: () => number;
   /** A relay serves an event that waits here for its git data. */
@@ -63,7 +63,7 @@ export class SyncEngine {
     this.#connections = new Connections({
       clock,
       dial: parts.dial,
-      times: parts.linkTimes,
+      linkSettings: parts.linkSettings,
       serverKey: parts.serverKey,
       randomBytes,
       own: ownSide(store, clock, parts.maxRecords),

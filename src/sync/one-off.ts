@@ -8,7 +8,7 @@ import type { NostrEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
 import { type Conversation, converse, OneOffFailure, pages, request } from "./conversation.js";
-import { syncDefaults } from "./core/config.js";
+import { syncConstants } from "./core/config.js";
 import { splitTime } from "./core/paging.js";
 import { type OwnSide, type ReconcileResult, Reconciliation } from "./reconciliation.js";
 import type { DialParts } from "./relay-client.js";
@@ -102,7 +102,7 @@ class Comparison {
       }
       return undefined;
     }
-    const isTooMany = result.kind === "too-many" && this.#splitsInVain < syncDefaults.maxSplitsInVain;
+    const isTooMany = result.kind === "too-many" && this.#splitsInVain < syncConstants.maxSplitsInVain;
     const nowSeconds = Math.floor(this.conversation.clock.nowMs() / 1_000);
     const halves = isTooMany ? splitTime(filter, nowSeconds) : undefined;
     if (!halves) return `the relay does not reconcile: ${result.text}`;

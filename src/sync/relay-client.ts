@@ -4,6 +4,7 @@
 
 import type { RawData, WebSocket } from "ws";
 import type { Clock } from "../base/clock.js";
+import type { Config } from "../config/config.js";
 import type { Reach } from "../net/address.js";
 import type { DialFailure } from "../net/failure.js";
 import { type GuardRefusal, guardUrl } from "../net/guard.js";
@@ -72,12 +73,8 @@ export function connectFailure(failure: DialFailure | GuardRefusal): ConnectFail
 const answerFailure = (status: number): ConnectFailure =>
   status === 429 ? "too-many-requests" : status >= 500 ? "server-error" : "other";
 
-export interface LinkTimes {
-  readonly pingMs: number;
-  readonly silentMs: number;
-  /** A relay that takes nothing of what we send is given up when this much waits. */
-  readonly maxUnsentBytes: number;
-}
+/** A relay that takes nothing of what we send is given up when `sendMaxBytes` wait. */
+export type LinkSettings = Pick<Config, "syncPingIntervalSecs" | "syncSilentLinkSecs" | "sendMaxBytes">;
 
 interface LinkHooks {
   message(message: RelayMessage): void;
@@ -90,7 +87,7 @@ interface LinkHooks {
 export class Link {
   readonly #socket: WebSocket;
   readonly #clock: Clock;
-  readonly #times: LinkTimes;
+  readonly #settings: LinkSettings;
   readonly #hooks: LinkHooks;
   /** The last frame, or the moment at which we began to read again. */
   #heardMs: number;
@@ -100,10 +97,10 @@ export class Link {
   #ended = false;
   #cancelPing: () => void = () => undefined;
 
-  constructor(socket: WebSocket, clock: Clock, times: LinkTimes, hooks: LinkHooks) {
+  constructor(socket: WebSocket, clock: Clock, settings: LinkSettings, hooks: LinkHooks) {
     this.#socket = socket;
     this.#clock = clock;
-    this.#times = times;
+    this.#settings = settings;
     this.#hooks = hooks;
     this.#heardMs = clock.monotonicMs();
     this.#frameMs = this.#heardMs;
@@ -134,7 +131,7 @@ export class Link {
   }
 
   #endIfUnread(): void {
-    if (this.#socket.bufferedAmount > this.#times.maxUnsentBytes) this.#end();
+    if (this.#socket.bufferedAmount > this.#settings.sendMaxBytes) this.#end();
   }
 
   pause(): void {
@@ -177,7 +174,8 @@ export class Link {
 
   /** Looks again when a ping is due, or when the relay will have been silent for too long, whichever comes first. */
   #pingLater(): void {
-    const { pingMs, silentMs } = this.#times;
+    const pingMs = this.#settings.syncPingIntervalSecs * 1_000;
+    const silentMs = this.#settings.syncSilentLinkSecs * 1_000;
     const nowMs = this.#clock.monotonicMs();
     const pingDueMs = this.#pingedMs + pingMs;
     const dueMs = this.#paused ? pingDueMs : Math.min(pingDueMs, this.#heardMs + silentMs);

@@ -1,5 +1,6 @@
 // Sync as the server runs it: the engine with its settings, what purgatory reports to it, and what others may ask.
 
+import { createHash } from "node:crypto";
 import type { Registry } from "prom-client";
 import type { Verdict } from "../admission/verdict.js";
 import type { Clock } from "../base/clock.js";
@@ -11,18 +12,18 @@ import type { Logger } from "../config/logging.js";
 import type { Intake } from "../intake/intake.js";
 import { reachOf } from "../net/address.js";
 import { systemResolver } from "../net/resolve.js";
-import type { ServiceName } from "../net/url.js";
+import { normalRelayUrl, type RelayUrl, type ServiceName } from "../net/url.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { Expiry } from "../purgatory/context.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
+import { syncConstants } from "./core/config.js";
 import { SyncEngine } from "./engine.js";
 import { createSyncMetrics } from "./metrics.js";
 import { PlaceholderSearch } from "./own-server.js";
 import { type CopyStatus, copyStatus, type SyncStatus, syncStatus } from "./status.js";
-import { coreConfig, linkTimes } from "./sync-config.js";
 
 export interface SyncingParts {
   readonly live: LiveConfig;
@@ -81,9 +82,35 @@ const archiveText = (config: Config): string =>
     config.syncBootstrapRelayUrl,
   ]);
 
+/** A service on this machine speaks without TLS, as our own does there. */
+const relayOfService = (host: string): string =>
+  `${/^(?:localhost|127\.|\[::1\])/.test(host) ? "ws" : "wss"}://${host}`;
+
+/** Bootstrap relays, and the relays of services whose repositories are mirrored: new ones are announced there. */
+const alwaysFollowed = (config: Config): RelayUrl[] =>
+  [...config.syncBootstrapRelayUrl, ...config.archiveGraspServices.map(relayOfService)].flatMap(
+    (url) => normalRelayUrl(url) ?? [],
+  );
+
+/** What was refused under other rules, or by another version, is asked for again. */
+function rulesOf(config: Config, version: string): string {
+  const { repositoryWhitelist, repositoryBlacklist, eventBlacklist } = config;
+  const { archiveAll, archiveWhitelist, archiveGraspServices } = config;
+  const lists = [repositoryWhitelist, repositoryBlacklist, eventBlacklist, archiveWhitelist, archiveGraspServices];
+  return createHash("sha256")
+    .update(JSON.stringify([version, archiveAll, ...lists]))
+    .digest("hex")
+    .slice(0, 16);
+}
+
 export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   const { live, logger, clock, store, purgatory, onFault } = parts;
-  const config = { ...coreConfig(parts.inForce(), parts.services, parts.version) };
+  const inForceNow = () => {
+    const settings = parts.inForce();
+    return { ...settings, bootstrap: alwaysFollowed(settings), rules: rulesOf(settings, parts.version) };
+  };
+  // The core reads it when it needs it: what changes is written into it.
+  const config = { ...inForceNow(), ...syncConstants, ownServices: parts.services };
   const metrics = createSyncMetrics(parts.registry, () => live.current.metricsMaxRelayLabels);
   const engine = new SyncEngine({
     config,
@@ -100,7 +127,7 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
       maxPayloadBytes: () => live.current.maxMessageBytes,
       userAgent: `holdfast/${parts.version}`,
     },
-    linkTimes: () => linkTimes(live.current),
+    linkSettings: () => live.current,
     servedThere: parts.servedThere,
     maxRecords: () => live.current.negentropyMaxRecords,
     metrics,
@@ -115,8 +142,8 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
 
   let archived = archiveText(parts.inForce());
   function followSettings(isAboutLists: boolean): void {
-    const inForce = parts.inForce();
-    Object.assign(config, coreConfig(inForce, parts.services, parts.version));
+    const inForce = inForceNow();
+    Object.assign(config, inForce, syncConstants);
     if (!isAboutLists) return;
     const before = archived;
     archived = archiveText(inForce);

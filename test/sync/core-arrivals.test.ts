@@ -154,7 +154,7 @@ describe("events that arrive", () => {
   });
 
   it("a repository's budget for the day ends its events, with one warning, and its history is fetched again the next day", () => {
-    const driver = live({ maxNewPerCoordinatePerDay: 3, dailyMinMs: 1e12, dailyMaxMs: 1e12 });
+    const driver = live({ syncMaxEventsPerRepositoryPerDay: 3, syncDailyMinHours: 1e6, syncDailyMaxHours: 1e6 });
     const offered = (name: string): CommandOf<"offerToIntake"> =>
       only(arrive(driver, comment(name)), "offerToIntake")[0]!;
     const answer = (offer: CommandOf<"offerToIntake">, type: "stored" | "duplicate") =>
@@ -177,10 +177,10 @@ describe("events that arrive", () => {
   describe("a flood on one repository", () => {
     const flooded = (): { driver: Driver; offers: (arrived: NostrEvent) => number } => {
       const driver = live({
-        maxNewPerCoordinatePerDay: 2,
+        syncMaxEventsPerRepositoryPerDay: 2,
         maxOwnPerAuthorPerDay: 3,
-        dailyMinMs: 1e12,
-        dailyMaxMs: 1e12,
+        syncDailyMinHours: 1e6,
+        syncDailyMaxHours: 1e6,
       });
       const offers = (arrived: NostrEvent): number => {
         const offered = only(arrive(driver, arrived), "offerToIntake");
@@ -217,7 +217,7 @@ describe("events that arrive", () => {
     });
 
     it("lets what waited for the last places of its day go to another repository it is about", () => {
-      const driver = live({ maxNewPerCoordinatePerDay: 1, dailyMinMs: 1e12, dailyMaxMs: 1e12 });
+      const driver = live({ syncMaxEventsPerRepositoryPerDay: 1, syncDailyMinHours: 1e6, syncDailyMaxHours: 1e6 });
       const from = driver.said.length;
       driver.tell({ type: "accepted", event: announcing("bob", "other", ["wss://a.example"]), hosted: true });
       driver.advance(5000);
@@ -252,7 +252,7 @@ describe("events that arrive", () => {
   });
 
   it("a relay's budget for the day disconnects it until the day is over", () => {
-    const driver = live({ maxNewPerRelayPerDay: 2 });
+    const driver = live({ syncMaxEventsPerRelayPerDay: 2 });
     judge(driver, comment("one"), { type: "stored" });
     judge(driver, comment("two"), { type: "stored" });
     assert.equal(only(driver.said, "disconnect").length, 1);
@@ -264,7 +264,7 @@ describe("events that arrive", () => {
   });
 
   it("a relay never brings one event more than its budget, however many are on their way", () => {
-    const driver = live({ maxNewPerRelayPerDay: 2 });
+    const driver = live({ syncMaxEventsPerRelayPerDay: 2 });
     const names = ["one", "two", "three", "four", "five"];
     const offered = (): string[] => only(driver.said, "offerToIntake").map(({ event: { raw } }) => raw);
     for (const name of names) arrive(driver, comment(name));
@@ -279,7 +279,7 @@ describe("events that arrive", () => {
   });
 
   it("a relay that only had to wait for verdicts is read again", () => {
-    const driver = live({ maxNewPerRelayPerDay: 2 });
+    const driver = live({ syncMaxEventsPerRelayPerDay: 2 });
     for (const name of ["one", "two", "three"]) arrive(driver, comment(name));
     for (const name of ["one", "two", "three"]) judge(driver, comment(name), { type: "duplicate" });
     assert.equal(only(driver.said, "offerToIntake").length, 3);
@@ -287,7 +287,7 @@ describe("events that arrive", () => {
   });
 
   it("a relay whose events are mostly refused is paused for an hour; strangers' announcements do not count", () => {
-    const driver = live({ refusedWindow: 10 });
+    const driver = live({ syncRefusedSampleEvents: 10 });
     for (let n = 0; n < 20; n++) judge(driver, event(`a${n}`, 30617, [["d", `${n}`]]), refused("service-not-listed"));
     assert.deepEqual(only(driver.said, "disconnect"), []);
     for (let n = 0; n < 10; n++) judge(driver, comment(`c${n}`), refused("bad-signature"));

@@ -74,7 +74,7 @@ describe("while our own store is read for a session", () => {
 
 describe("while we do not read a relay", () => {
   it("because it brought more than intake has judged, its page does not time out", () => {
-    const driver = connected({ disableNegentropy: true, maxOffersInFlight: 1 });
+    const driver = connected({ syncDisableNegentropy: true, maxOffersInFlight: 1 });
     driver.connect(relay);
     live(driver);
     const { subscription } = subscribed(driver.said, "h").at(-1)!;
@@ -127,7 +127,7 @@ it("a process that stood still has not heard a relay's answers yet", () => {
 
 describe("pacing", () => {
   it("leaves a pause between the batches of a relay", () => {
-    const driver = connected({ batchDelayMs: 3 * second });
+    const driver = connected({ syncBatchDelayMs: 3 * second });
     driver.connect(relay);
     const from = driver.said.length;
     driver.settle(relay);
@@ -144,7 +144,7 @@ describe("pacing", () => {
   });
 
   it("asks for the next page when what came is within its share, over all relays, and nobody times out meanwhile", () => {
-    const config = { disableNegentropy: true, historyBytesPerSecond: 1000 };
+    const config = { syncDisableNegentropy: true, syncBytesPerSec: 1000 };
     const driver = new Driver(config);
     const both = announcing("ann", "tool", ["wss://a.example", "wss://b.example"]);
     driver.tell({ type: "accepted", event: both, hosted: true });
@@ -178,7 +178,7 @@ describe("pacing", () => {
   });
 
   it("does not hold back live", () => {
-    const driver = connected({ batchDelayMs: 10 * minute, historyBytesPerSecond: 1 });
+    const driver = connected({ syncBatchDelayMs: 10 * minute, syncBytesPerSec: 1 });
     driver.connect(relay);
     driver.settle(relay);
     driver.tell({ type: "accepted", event: issue("bug", "ann", "tool") });

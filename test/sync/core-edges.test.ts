@@ -19,7 +19,7 @@ const listed = ["wss://a.example"];
 
 describe("the sync core", () => {
   it("keeps a filter of states, its kind included, within the number of values a relay states", () => {
-    const driver = new Driver({ maxLiveFilters: 4, disableNegentropy: true });
+    const driver = new Driver({ syncMaxFilters: 4, syncDisableNegentropy: true });
     for (let n = 0; n < 30; n++) {
       driver.tell({ type: "accepted", event: announcing("ann", `tool${n}`, listed), hosted: true });
     }
@@ -43,7 +43,7 @@ describe("the sync core", () => {
     [1_000_000, 5_000],
   ] as const) {
     it(`asks a relay that states ${stated ?? "no limit"} for pages of ${asked}`, () => {
-      const driver = new Driver({ disableNegentropy: true });
+      const driver = new Driver({ syncDisableNegentropy: true });
       driver.tell({ type: "accepted", event: announcing("ann", "tool", listed), hosted: true });
       driver.tell({ type: "replayEnded" });
       driver.advance(5000);
@@ -53,7 +53,7 @@ describe("the sync core", () => {
   }
 
   it("asks for a long value in a filter of its own also when it catches up", () => {
-    const driver = new Driver({ disableNegentropy: true });
+    const driver = new Driver({ syncDisableNegentropy: true });
     const long = "l".repeat(300);
     for (const name of ["b", "a", long]) {
       driver.tell({ type: "accepted", event: announcing("ann", name, listed), hosted: true });

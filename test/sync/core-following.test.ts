@@ -138,7 +138,7 @@ describe("following our own relay", () => {
   }
 
   it("relays are capped: 1,000 in all; one that leaves makes room for one that was refused", () => {
-    const driver = new Driver({ maxRelays: 5 });
+    const driver = new Driver({ syncMaxRelays: 5 });
     const first = announcing("ann", "one", relayList(5));
     driver.tell({ type: "accepted", event: first, hosted: true });
     driver.tell({ type: "accepted", event: announcing("bob", "two", ["wss://late.example"]), hosted: true });
@@ -150,7 +150,7 @@ describe("following our own relay", () => {
   });
 
   it("waiting announcements dial at most 5 relays each and 200 together", () => {
-    const driver = new Driver({ maxWaitingRelays: 12 });
+    const driver = new Driver({ syncMaxRelaysForWaiting: 12 });
     for (let n = 0; n < 4; n++)
       driver.tell({ type: "waiting", event: announcing(`eve${n}`, "flood", relayList(10, n * 10)) });
     driver.advance(5000);
@@ -159,7 +159,7 @@ describe("following our own relay", () => {
   });
 
   it("at most 32 dials run at once; the next begins when one ends", () => {
-    const driver = new Driver({ maxDials: 2 });
+    const driver = new Driver({ syncConcurrentDials: 2 });
     driver.tell({ type: "accepted", event: announcing("ann", "one", relayList(4)), hosted: true });
     driver.advance(5000);
     const dialled = only(driver.said, "connect").map((command) => command.relay);
@@ -169,7 +169,7 @@ describe("following our own relay", () => {
   });
 
   it("bootstrap relays are dialled without any repository, and asked for the states of all", () => {
-    const driver = new Driver({ bootstrap: [bootstrap("wss://boot.example")], maxBootstrapIdentifiers: 2 });
+    const driver = new Driver({ bootstrap: [bootstrap("wss://boot.example")], syncMaxStateIdentifiers: 2 });
     driver.tell({ type: "accepted", event: announcing("ann", "one", ["wss://a.example"]), hosted: true });
     driver.advance(5000);
     const from = driver.said.length;

@@ -180,7 +180,7 @@ describe("history", () => {
   });
 
   it("a second that a relay cuts off without saying so is read to its end also where nothing is older", () => {
-    const driver = atFirstRequest({ disableNegentropy: true });
+    const driver = atFirstRequest({ syncDisableNegentropy: true });
     const tags = [["a", `30617:${repo.pubkey}:tool`]];
     const kinds = [1617, 1618, 1619, 1621, 1111];
     const held = Array.from({ length: 60 }, (_, n) =>
@@ -202,7 +202,7 @@ describe("history", () => {
   });
 
   it("pages go back by the oldest delivered second and end on a page that brings nothing unseen", () => {
-    const driver = atFirstRequest({ disableNegentropy: true });
+    const driver = atFirstRequest({ syncDisableNegentropy: true });
     send(driver, "one", 900);
     send(driver, "two", 800);
     eose(driver);
@@ -217,7 +217,7 @@ describe("history", () => {
   });
 
   it("a full page of one second that nothing divides is a warning and a failed batch, never a loop", () => {
-    const driver = atFirstRequest({ disableNegentropy: true, pageSize: 2 });
+    const driver = atFirstRequest({ syncDisableNegentropy: true, syncPageEvents: 2 });
     for (let pages = 0; pages < 10 && page(driver).filters[0]!.kinds?.[0] === 30617; pages++) {
       const { filters } = page(driver);
       const author = filters[0]!.authors?.[0];
@@ -252,7 +252,7 @@ describe("history", () => {
     ["more events than asked", sendThree],
   ] as const) {
     it(`${name} never confirms: the items are retried after 5, 10, 20, then every 30 s`, () => {
-      const driver = atFirstRequest({ disableNegentropy: true, pageSize: 2 });
+      const driver = atFirstRequest({ syncDisableNegentropy: true, syncPageEvents: 2 });
       const waits: number[] = [];
       for (let n = 0; n < 5; n++) {
         fail(driver);
@@ -276,7 +276,7 @@ describe("history", () => {
   }
 
   it("three failures of an item make the relay live with failures, and a success makes it live", () => {
-    const driver = atFirstRequest({ disableNegentropy: true });
+    const driver = atFirstRequest({ syncDisableNegentropy: true });
     for (let n = 0; n < 3; n++) {
       const first = subscribed(driver.said, "h")
         .filter(({ filters }) => filters[0]!.kinds?.[0] === 30617)
@@ -295,7 +295,7 @@ describe("history", () => {
   });
 
   it("a rate limit stops all requests for 65 s, keeps live, and is nobody's failure", () => {
-    const driver = atFirstRequest({ disableNegentropy: true });
+    const driver = atFirstRequest({ syncDisableNegentropy: true });
     const asked = page(driver).subscription;
     driver.from(relay, "subscriptionClosed", { subscription: asked, message: "rate-limited: slow down" });
     const from = driver.said.length;
@@ -311,7 +311,7 @@ describe("history", () => {
   });
 
   it("one refused value is found by halves and the others are confirmed", () => {
-    const driver = new Driver({ disableNegentropy: true });
+    const driver = new Driver({ syncDisableNegentropy: true });
     for (const name of ["one", "two", "bad", "four"])
       driver.tell({ type: "accepted", event: announcing("ann", name, ["wss://a.example"]), hosted: true });
     driver.advance(5000);
@@ -334,7 +334,7 @@ describe("history", () => {
   });
 
   it("at most four history subscriptions run at a time", () => {
-    const driver = new Driver({ disableNegentropy: true, tagsPerFilter: 1 });
+    const driver = new Driver({ syncDisableNegentropy: true, syncMaxTagsPerFilter: 1 });
     for (const name of ["one", "two", "three"])
       driver.tell({ type: "accepted", event: announcing("ann", name, ["wss://a.example"]), hosted: true });
     driver.advance(5000);
@@ -350,7 +350,7 @@ describe("history", () => {
   });
 
   it("auth-required is answered with the server's key and repeated", () => {
-    const driver = atFirstRequest({ disableNegentropy: true });
+    const driver = atFirstRequest({ syncDisableNegentropy: true });
     const asked = page(driver).filters;
     driver.from(relay, "authChallenge");
     assert.equal(only(driver.said, "authenticate").length, 1);

@@ -63,7 +63,7 @@ describe("live", () => {
   });
 
   it("chunks hold a hundred values, long values stand alone", () => {
-    const driver = new Driver({ disableNegentropy: true });
+    const driver = new Driver({ syncDisableNegentropy: true });
     driver.tell({ type: "accepted", event: announcing("ann", "x".repeat(300), ["wss://a.example"]), hosted: true });
     for (let n = 0; n < 150; n++)
       driver.tell({ type: "accepted", event: announcing("ann", `repo ${n}`, ["wss://a.example"]), hosted: true });
@@ -83,7 +83,7 @@ describe("live", () => {
   });
 
   it("above the budget the least recently active roots rotate, and rotation asks for them every six hours", () => {
-    const driver = new Driver({ maxLiveFilters: 8, tagsPerFilter: 2, consolidatedTagsPerFilter: 4 });
+    const driver = new Driver({ syncMaxFilters: 8, syncMaxTagsPerFilter: 2, syncConsolidatedTagsPerFilter: 4 });
     driver.makeLive(relay, repo);
     addIssues(driver, 0, 6);
     const state = driver.relay(relay)!;
@@ -97,7 +97,7 @@ describe("live", () => {
   });
 
   it("a root that comes alive again is live again", () => {
-    const driver = new Driver({ maxLiveFilters: 8, tagsPerFilter: 2, consolidatedTagsPerFilter: 4 });
+    const driver = new Driver({ syncMaxFilters: 8, syncMaxTagsPerFilter: 2, syncConsolidatedTagsPerFilter: 4 });
     driver.makeLive(relay, repo);
     addIssues(driver, 0, 6);
     const live = new Set(subscribed(driver.said, "l").at(-1)!.filters[0]!.tags!.get("e"));
@@ -121,7 +121,7 @@ describe("live", () => {
   });
 
   it("between two Holdfasts fifty thousand roots stay live", () => {
-    const driver = new Driver({ windowMs: 1 });
+    const driver = new Driver({ syncBatchWindowMs: 1 });
     const limits = {
       maxFilterValues: 5000,
       maxMessageBytes: 5 * 2 ** 20,

@@ -25,7 +25,12 @@ const hour = 60 * minute;
 
 /** Live, with more roots than there are filters for. */
 function withRotatingRoots(config: ConstructorParameters<typeof Driver>[0] = {}): Driver {
-  const driver = new Driver({ maxLiveFilters: 8, tagsPerFilter: 2, consolidatedTagsPerFilter: 4, ...config });
+  const driver = new Driver({
+    syncMaxFilters: 8,
+    syncMaxTagsPerFilter: 2,
+    syncConsolidatedTagsPerFilter: 4,
+    ...config,
+  });
   driver.makeLive(relay, repo);
   for (let n = 0; n < 8; n++) driver.tell({ type: "accepted", event: issue(`issue ${n}`, "ann", "tool") });
   const from = driver.said.length;
@@ -95,7 +100,7 @@ describe("a rotating round", () => {
   });
 
   it("that is due while the relay limits us wakes nobody in vain", () => {
-    const driver = withRotatingRoots({ rotateRootsMs: minute });
+    const driver = withRotatingRoots({ syncRotateRootsHours: 1 / 60 });
     for (let n = 0; n < 5; n++) {
       const from = driver.said.length;
       driver.advance(minute);
@@ -232,7 +237,7 @@ describe("an item's number that is used again while a job runs", () => {
 
   for (const end of ["eose", "subscriptionClosed"] as const) {
     it(`is not ${end === "eose" ? "confirmed" : "failed"} by the job of the one before`, () => {
-      const driver = new Driver({ disableNegentropy: true });
+      const driver = new Driver({ syncDisableNegentropy: true });
       driver.makeLive(relay, repo);
       const [old, later] = [issue("old", "ann", "tool"), issue("new", "ann", "tool")];
       const live = (): void => {

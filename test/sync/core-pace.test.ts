@@ -9,7 +9,7 @@ const minute = 60_000;
 
 /** So many roots that looking at all of them takes hundreds of requests. */
 function live(roots: number): Driver {
-  const driver = new Driver({ disableNegentropy: true });
+  const driver = new Driver({ syncDisableNegentropy: true });
   for (let n = 0; n < roots; n++) driver.tell({ type: "accepted", event: issue(`i${n}`, "ann", "tool") });
   driver.makeLive(relay, announcing("ann", "tool", ["wss://a.example"]));
   return driver;

@@ -39,7 +39,7 @@ const dead = Array.from({ length: 20 }, (_, n) => `dead${n}.example`);
 
 describe("places", () => {
   it("held by names that nobody can reach go to a relay that found none", () => {
-    const driver = new Driver({ maxRelays: 20 });
+    const driver = new Driver({ syncMaxRelays: 20 });
     listing(driver, "mallory", "junk", dead);
     driver.tell({ type: "replayEnded" });
     driver.advance(5000);
@@ -54,7 +54,7 @@ describe("places", () => {
   });
 
   it("are not taken back and forth", () => {
-    const driver = new Driver({ maxRelays: 20 });
+    const driver = new Driver({ syncMaxRelays: 20 });
     listing(driver, "mallory", "junk", dead);
     listing(
       driver,
@@ -70,7 +70,7 @@ describe("places", () => {
   });
 
   it("of relays that brought nothing new for a month go as well, those of others do not", () => {
-    const driver = new Driver({ maxRelays: 2 });
+    const driver = new Driver({ syncMaxRelays: 2 });
     listing(driver, "bob", "thing", ["busy.example", "quiet.example"]);
     driver.tell({ type: "replayEnded" });
     const alive = ["busy.example", "quiet.example", "new.example"];
@@ -88,7 +88,7 @@ describe("places", () => {
   });
 
   it("are shared between owners: one who has none gets one from the owner who has most", () => {
-    const driver = new Driver({ maxRelays: 10 });
+    const driver = new Driver({ syncMaxRelays: 10 });
     const greedy = Array.from({ length: 10 }, (_, n) => `r${n}.example`);
     listing(driver, "bob", "thing", greedy);
     driver.tell({ type: "replayEnded" });
@@ -110,7 +110,7 @@ describe("places", () => {
   });
 
   it("of bootstrap relays are theirs", () => {
-    const driver = new Driver({ maxRelays: 1, bootstrap: ["wss://boot.example" as never] });
+    const driver = new Driver({ syncMaxRelays: 1, bootstrap: ["wss://boot.example" as never] });
     listing(driver, "ann", "tool", ["good.example"]);
     driver.tell({ type: "replayEnded" });
     live(driver, 40 * day, [], 15 * minute);
@@ -119,7 +119,7 @@ describe("places", () => {
   });
 
   it("at one host, and of one owner, go to the useful too", () => {
-    const driver = new Driver({ maxRelaysPerHost: 1, maxRelaysPerOwner: 2 });
+    const driver = new Driver({ syncMaxRelaysPerHost: 1, syncMaxRelaysPerOwner: 2 });
     listing(driver, "ann", "tool", ["host.example/old", "gone.example"]);
     driver.tell({ type: "replayEnded" });
     driver.advance(5000);

@@ -10,7 +10,7 @@ const relay = "a.example";
 const minute = 60_000;
 
 function live(config: ConstructorParameters<typeof Driver>[0] = {}): Driver {
-  const driver = new Driver({ dailyMinMs: 1e12, dailyMaxMs: 1e12, ...config });
+  const driver = new Driver({ syncDailyMinHours: 1e6, syncDailyMaxHours: 1e6, ...config });
   driver.makeLive(relay, announcing("ann", "tool", ["wss://a.example"]));
   return driver;
 }
@@ -111,8 +111,8 @@ describe("what may be welcome now", () => {
   });
 
   it("a relay whose full sync began after the lists changed is not compared once more", () => {
-    const driver = live({ dailyMinMs: 30_000, dailyMaxMs: 30_000 });
-    Object.assign(driver.config, { dailyMinMs: 1e12, dailyMaxMs: 1e12 });
+    const driver = live({ syncDailyMinHours: 30 / 3_600, syncDailyMaxHours: 30 / 3_600 });
+    Object.assign(driver.config, { syncDailyMinHours: 1e6, syncDailyMaxHours: 1e6 });
     driver.tell({ type: "listsChanged" });
     assert.deepEqual([...compared(driver, 30 * minute)], [[relay, 1]]);
     driver.tell({ type: "listsChanged" });
@@ -131,7 +131,12 @@ describe("what may be welcome now", () => {
   });
 
   it("not all relays are asked at once", () => {
-    const driver = new Driver({ dailyMinMs: 1e12, dailyMaxMs: 1e12, maxRelaysPerOwner: 1_000, maxDials: 1_000 });
+    const driver = new Driver({
+      syncDailyMinHours: 1e6,
+      syncDailyMaxHours: 1e6,
+      syncMaxRelaysPerOwner: 1_000,
+      syncConcurrentDials: 1_000,
+    });
     const names = Array.from({ length: 120 }, (_, n) => `r${n}.example`);
     for (const [n, name] of names.entries()) {
       driver.tell({ type: "accepted", event: announcing("ann", `tool${n}`, [`wss://${name}`]), hosted: true });

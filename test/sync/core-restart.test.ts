@@ -195,7 +195,7 @@ describe("a restart", () => {
     const junk = announcing("mallory", "junk", ["wss://dead.example"]);
     const hosted = [junk, repo].map((event) => ({ type: "accepted" as const, event, hosted: true }));
     const events = [{ type: "accepted" as const, event: bug }, ...hosted];
-    const { driver, said } = restarted(stopped(), { events, config: { maxRelays: 1 } });
+    const { driver, said } = restarted(stopped(), { events, config: { syncMaxRelays: 1 } });
     assert.ok(isQuick(said));
     assert.equal(driver.relay(relay)?.inStep, true);
     assert.equal(driver.relay("dead.example"), undefined);

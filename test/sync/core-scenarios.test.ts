@@ -78,7 +78,7 @@ describe("scenarios of event sync", () => {
   });
 
   it("4: above the filter budget chunks grow, one replaced before the next, layer 1 staying open", () => {
-    const driver = new Driver({ maxLiveFilters: 11, tagsPerFilter: 2, consolidatedTagsPerFilter: 6 });
+    const driver = new Driver({ syncMaxFilters: 11, syncMaxTagsPerFilter: 2, syncConsolidatedTagsPerFilter: 6 });
     driver.makeLive("a.example", repo);
     const layerOne = subscribed(driver.said, "l")[0]!.subscription;
     let open = 0;

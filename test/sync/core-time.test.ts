@@ -100,7 +100,7 @@ describe("a process that stood still", () => {
   });
 
   it("is not suspected where relays are looked for seldom", () => {
-    const driver = new Driver({ tidyMs: 10 * minute });
+    const driver = new Driver({ syncDisconnectCheckIntervalSecs: 600 });
     driver.makeLive(relay, announcing("ann", "tool", ["wss://a.example"]));
     const from = driver.said.length;
     driver.advance(5 * hour);

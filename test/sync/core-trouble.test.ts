@@ -13,7 +13,7 @@ const hour = 60 * minute;
 type Code = Extract<Outcome, { type: "refused" }>["code"];
 
 function live(config: ConstructorParameters<typeof Driver>[0] = {}): Driver {
-  const driver = new Driver({ dailyMinMs: 1e12, dailyMaxMs: 1e12, ...config });
+  const driver = new Driver({ syncDailyMinHours: 1e6, syncDailyMaxHours: 1e6, ...config });
   driver.makeLive(relay, announcing("ann", "tool", ["wss://a.example"]));
   return driver;
 }
@@ -43,7 +43,7 @@ function fullSyncs(driver: Driver, ms: number, meets: () => void = () => undefin
 describe("our own trouble", () => {
   for (const code of ["too-many-waiting", "waiting-room-full", "rate-limited", "internal"] as const) {
     it(`a refusal for ${code} causes no sync and no pause, however many there are`, () => {
-      const driver = live({ refusedWindow: 10 });
+      const driver = live({ syncRefusedSampleEvents: 10 });
       const said = driver.said.length;
       for (let n = 0; n < 30; n++) judge(driver, comment(`c${n}`), refused(code));
       assert.deepEqual(fullSyncs(driver, 3 * hour), []);
@@ -131,7 +131,7 @@ describe("our own trouble", () => {
 
   for (const code of ["too-many-waiting", "waiting-room-full"] as const) {
     it(`what was refused for ${code} is welcome when there is room: the next sync brings it`, () => {
-      const driver = live({ dailyMinMs: hour, dailyMaxMs: hour });
+      const driver = live({ syncDailyMinHours: 1, syncDailyMaxHours: 1 });
       const state = event("state", 30618, [["d", "tool"]], { pubkey: key("ann") });
       judge(driver, state, refused(code));
       assert.equal(driver.snapshot().cold, 0);

@@ -174,7 +174,7 @@ describe("a relay that limits us", () => {
   });
 
   it("with a NOTICE in the middle of a page that then stops is asked for that page again, and no item has failed", () => {
-    const driver = connected(1, { disableNegentropy: true });
+    const driver = connected(1, { syncDisableNegentropy: true });
     answer(driver, { request: ([filter]) => (filter!.limit === 0 ? undefined : "rate-limited: later") });
     driver.advance(65_000);
     const { subscription } = subscribed(driver.said, "h").at(-1)!;
@@ -193,7 +193,7 @@ describe("a relay that limits us", () => {
 describe("a relay that takes few values at once", () => {
   for (const message of ["invalid: too many values in filter", "blocked: too many tags"]) {
     it(`and says "${message}" is asked with fewer, live and history, and is not paused`, () => {
-      const driver = connected(20, { disableNegentropy: true });
+      const driver = connected(20, { syncDisableNegentropy: true });
       answer(driver, { request: (filters) => (filters.some((filter) => valuesIn(filter) > 6) ? message : undefined) });
       assert.ok(isConfirmed(driver));
       assert.equal(driver.relay(relay)!.status, 1);
@@ -228,7 +228,7 @@ describe("a relay that takes few values at once", () => {
   });
 
   it("and says so of filters gets one filter a request", () => {
-    const driver = connected(1, { disableNegentropy: true });
+    const driver = connected(1, { syncDisableNegentropy: true });
     const request = (filters: readonly Filter[]): string | undefined =>
       filters.length > 1 ? "invalid: too many filters" : undefined;
     answer(driver, { request });
@@ -238,7 +238,7 @@ describe("a relay that takes few values at once", () => {
   });
 
   it("and says so of events gets smaller pages", () => {
-    const driver = connected(1, { disableNegentropy: true });
+    const driver = connected(1, { syncDisableNegentropy: true });
     const request = (filters: readonly Filter[]): string | undefined =>
       filters.some(({ limit = 0 }) => limit > 100) ? "invalid: limit too high" : undefined;
     answer(driver, { request });

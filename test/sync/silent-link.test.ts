@@ -8,7 +8,7 @@ import { WebSocket, WebSocketServer } from "ws";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
 import { Link } from "../../src/sync/relay-client.js";
 
-const times = { pingMs: 30_000, silentMs: 60_000, maxUnsentBytes: 1_000_000 };
+const times = { syncPingIntervalSecs: 30, syncSilentLinkSecs: 60, sendMaxBytes: 1_000_000 };
 
 async function linked(context: TestContext) {
   // Answers no ping by itself.
@@ -90,5 +90,5 @@ test("threat 36: a relay that sends pings and reads none of the answers is given
     await new Promise(setImmediate);
     most = Math.max(most, socket.bufferedAmount);
   }
-  assert.ok(most <= times.maxUnsentBytes + 2 ** 20, `${most} bytes were held`);
+  assert.ok(most <= times.sendMaxBytes + 2 ** 20, `${most} bytes were held`);
 });

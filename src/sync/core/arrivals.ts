@@ -98,7 +98,7 @@ export function roomToday({ config }: SyncState, relay: Relay, step: Step): numb
     relay.dayStartMs = nowMs;
     relay.newToday = 0;
   }
-  return config.maxNewPerRelayPerDay - relay.newToday;
+  return config.syncMaxEventsPerRelayPerDay - relay.newToday;
 }
 
 /** An event that one of our subscriptions asked for. */

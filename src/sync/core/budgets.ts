@@ -76,8 +76,8 @@ export class Budgets {
   }
 
   #perDay(account: Account): number {
-    const { maxNewPerCoordinatePerDay, maxOwnPerAuthorPerDay } = this.config;
-    return "coordinate" in account ? maxNewPerCoordinatePerDay : maxOwnPerAuthorPerDay;
+    const { syncMaxEventsPerRepositoryPerDay, maxOwnPerAuthorPerDay } = this.config;
+    return "coordinate" in account ? syncMaxEventsPerRepositoryPerDay : maxOwnPerAuthorPerDay;
   }
 
   #roomIn(account: Account, { newToday, onTheWay }: Share): number {

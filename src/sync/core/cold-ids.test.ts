@@ -58,7 +58,7 @@ describe("remembered ids", () => {
   });
 
   it("of a relay whose announcements are refused without end make room for each other, not those of others", () => {
-    const driver = new Driver({ maxCold: 100, maxColdShare: 0.1 });
+    const driver = new Driver({ rejectedColdMaxEvents: 100, maxColdShare: 0.1 });
     const remembered = (ids: readonly EventId[]): number => {
       const forgotten = new Set(only(driver.said, "forget").map((command) => command.id));
       return ids.filter((one) => !forgotten.has(one)).length;
@@ -86,7 +86,7 @@ describe("remembered ids", () => {
   });
 
   it("that were kept over a restart are held to the same bounds", () => {
-    const driver = new Driver({ maxCold: 100, maxColdShare: 0.1 });
+    const driver = new Driver({ rejectedColdMaxEvents: 100, maxColdShare: 0.1 });
     const entries = Array.from({ length: 40 }, (_, n) =>
       entry(`n${n}`, "a.example", `d${n}`, driver.wallMs + 1_000_000),
     );

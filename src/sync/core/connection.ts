@@ -1,6 +1,7 @@
 // A relay's link: when to dial, what kind of sync a new link begins with, and what its end means (spec
 // "Connections"). States shown: disconnected, connecting, syncing, live, live with failures.
 
+import { lookbackMs, secondMs } from "./config.js";
 import type { Step, SyncState } from "./core-state.js";
 import { log, tally } from "./core-state.js";
 import { cancelJobs, dropJobs } from "./history.js";
@@ -18,7 +19,7 @@ export function tryDial(state: SyncState, relay: Relay, step: Step): void {
   if (state.ignored.has(relay.key) || relay.kept?.type === "loaded") return;
   if (relay.notBeforeMs > step.now.monotonicMs || state.health.dialAtMs(relay.key, step.now) > step.now.monotonicMs)
     return;
-  if (state.dialing.size >= state.config.maxDials) {
+  if (state.dialing.size >= state.config.syncConcurrentDials) {
     relay.awaitsDial = true;
     state.dialQueue.push(relay);
     return;
@@ -40,7 +41,7 @@ export function tryDial(state: SyncState, relay: Relay, step: Step): void {
 /** A dial has ended, one way or the other: the next in the queue may begin. */
 function dialEnded(state: SyncState, relay: Relay, step: Step): void {
   state.dialing.delete(relay);
-  while (state.dialing.size < state.config.maxDials) {
+  while (state.dialing.size < state.config.syncConcurrentDials) {
     const next = state.dialQueue.shift();
     if (!next) return;
     next.awaitsDial = false;
@@ -61,22 +62,23 @@ export function onConnected(state: SyncState, relay: Relay, step: Step): void {
   const good = relay.goodMoment;
   const quick = good !== undefined && !relay.catchUpFailed && isRecent(config, good, step.now);
   log(step, "info", "connected", relay, { sync: quick ? "quick" : "full" });
-  relay.historyNotBeforeMs = nowMs + (good ? config.reconnectDelayMs : config.startupDelayMs);
+  relay.historyNotBeforeMs =
+    nowMs + (good ? config.syncReconnectDelaySecs * secondMs : config.syncStartupDelaySecs * secondMs);
   if (!quick) {
     if (good) log(step, "info", "stale-reset", relay);
     fullSync(state, relay, good ? "stale" : "first", step);
     return;
   }
-  const since = Math.max(0, Math.floor((good.wallMs - config.lookbackMs) / 1000));
+  const since = Math.max(0, Math.floor((good.wallMs - lookbackMs(config)) / 1000));
   const isMeant = (word: Word): boolean => phaseOf(word) === phases.confirmed && slotOf(word) !== slots.rotating;
   for (const layer of layerOrder) sweepOver(relay, "reconnect", since, layer, isMeant);
 }
 
 /** Short ago by both clocks: where the wall clock jumped, nobody knows what `since` would leave out. */
-function isRecent({ staleAfterMs, stoodStillMs }: SyncState["config"], good: Time, now: Time): boolean {
+function isRecent({ syncStaleAfterSecs, stoodStillMs }: SyncState["config"], good: Time, now: Time): boolean {
   const awayMs = now.monotonicMs - good.monotonicMs;
   const wallMs = now.wallMs - good.wallMs;
-  return Math.max(awayMs, wallMs) <= staleAfterMs && wallMs >= awayMs - stoodStillMs;
+  return Math.max(awayMs, wallMs) <= syncStaleAfterSecs * secondMs && wallMs >= awayMs - stoodStillMs;
 }
 
 /** `trouble`: ours, which has ended. `stale`: away for too long, or a catch-up failed. */
@@ -105,7 +107,7 @@ function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason, step: 
 export function syncAgain(state: SyncState, relay: Relay, step: Step): void {
   const nowMs = step.now.monotonicMs;
   if (relay.catchUpFailed)
-    relay.nextDailyMs = Math.min(relay.nextDailyMs, relay.lastFullMs + state.config.staleAfterMs);
+    relay.nextDailyMs = Math.min(relay.nextDailyMs, relay.lastFullMs + state.config.syncStaleAfterSecs * secondMs);
   if (resyncDueMs(relay) <= nowMs) {
     relay.resyncs += 1;
     log(step, "info", "resync", relay);

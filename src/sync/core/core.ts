@@ -5,7 +5,7 @@
 
 import { drop, forgiveLateness, holdReading, isAskedFor, listen, onArrival } from "./arrivals.js";
 import { meaningOf, meaningOfNegErr } from "./closed-reasons.js";
-import type { SyncConfig } from "./config.js";
+import { type SyncConfig, secondMs } from "./config.js";
 import { earlier, noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
 import { type Step, SyncState } from "./core-state.js";
 import { expireQueries, reviveRetries, settle, startWork } from "./history.js";
@@ -43,7 +43,7 @@ export class SyncCore {
     const state = this.#state;
     const step: Step = { now, random, out: [] };
     if (state.tidyMs === Number.POSITIVE_INFINITY) {
-      state.tidyMs = now.monotonicMs + state.config.tidyMs;
+      state.tidyMs = now.monotonicMs + state.config.syncDisconnectCheckIntervalSecs * secondMs;
       followBootstrap(state, step);
     }
     if (input.type === "rememberedLoaded" || input.type === "naughtyLoaded" || input.type === "relaysLoaded") {
@@ -233,7 +233,7 @@ export class SyncCore {
 
   #slowDown(relay: Relay, step: Step): void {
     const { health, config } = this.#state;
-    health.of(relay.key).askAgainMs = step.now.monotonicMs + config.rateLimitPauseMs;
+    health.of(relay.key).askAgainMs = step.now.monotonicMs + config.syncRateLimitPauseSecs * secondMs;
     excuseSilence(relay);
   }
 
@@ -260,7 +260,7 @@ export class SyncCore {
   /** The first input opens the window; later ones join and do not move its end, except for one that is in a hurry. */
   #openWindow(input: Input["type"], step: Step): void {
     const state = this.#state;
-    const { windowMs, waitingWindowMs } = state.config;
+    const { syncBatchWindowMs: windowMs, waitingWindowMs } = state.config;
     const isOpen = state.windowEndMs !== Number.POSITIVE_INFINITY;
     const isUrgent = input === "waiting" && state.wanted.replayEnded;
     if (!state.wanted.changed || (isOpen && !isUrgent)) return;
@@ -282,7 +282,7 @@ export class SyncCore {
       resume(state, step);
     }
     if (state.tidyMs <= nowMs) {
-      state.tidyMs = nowMs + state.config.tidyMs;
+      state.tidyMs = nowMs + state.config.syncDisconnectCheckIntervalSecs * secondMs;
       everyMinute(state, step);
     }
     if (state.nextDueMs > nowMs) return;
@@ -306,7 +306,7 @@ export class SyncCore {
   #pump(relay: Relay, step: Step): void {
     const state = this.#state;
     const nowMs = step.now.monotonicMs;
-    if (relay.status === "connecting" && nowMs >= relay.dialedMs + state.config.dialTimeoutMs * 1.5) {
+    if (relay.status === "connecting" && nowMs >= relay.dialedMs + state.config.syncDialTimeoutSecs * secondMs * 1.5) {
       // The shell should have said so itself.
       step.out.push({ type: "disconnect", relay: relay.key, link: relay.link });
       onConnectFailed(state, relay, "timeout", step);

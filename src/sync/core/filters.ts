@@ -69,7 +69,9 @@ export function filterOf(layer: Layer, tag: string | undefined, values: readonly
 export const valueBytes = (value: string): number => Buffer.byteLength(value) + 3;
 
 export const isLong = (config: SyncConfig, value: string | undefined): boolean =>
-  value !== undefined && value.length * 3 > config.longValueBytes && Buffer.byteLength(value) > config.longValueBytes;
+  value !== undefined &&
+  value.length * 3 > config.syncMaxSharedValueBytes &&
+  Buffer.byteLength(value) > config.syncMaxSharedValueBytes;
 
 /** Filters into requests: as many together as the relay takes and a frame holds. */
 export function requestsOf(
@@ -80,7 +82,7 @@ export function requestsOf(
 ): Filter[][] {
   const perRequest = Math.max(
     1,
-    Math.min(relay.limits.maxFilters ?? config.maxFiltersPerRequest, config.maxFiltersPerRequest),
+    Math.min(relay.limits.maxFilters ?? config.syncMaxFiltersPerReq, config.syncMaxFiltersPerReq),
   );
   const room = frameBytes(config, relay, relay.consolidated);
   const together = Math.max(1, Math.min(perRequest, Math.floor(room / (bytesEach + overheadBytes / 2))));
@@ -93,9 +95,9 @@ export function requestsOf(
 const overheadBytes = 400;
 
 export function frameBytes(config: SyncConfig, { limits }: Relay, consolidated: boolean): number {
-  if (limits.maxMessageBytes === undefined) return config.maxFrameBytes;
+  if (limits.maxMessageBytes === undefined) return config.syncMaxFrameBytes;
   const stated = Math.max(2000, Math.floor(limits.maxMessageBytes * 0.9));
-  return consolidated ? stated : Math.min(stated, config.maxFrameBytes);
+  return consolidated ? stated : Math.min(stated, config.syncMaxFrameBytes);
 }
 
 interface ChunkCapacity {
@@ -116,23 +118,23 @@ export function liveCapacity(config: SyncConfig, relay: Relay): LiveCapacity {
   const { maxSubscriptions } = relay.limits;
   const maxFilterValues = valuesStated(relay);
   const most = relay.consolidated
-    ? Math.max(config.consolidatedTagsPerFilter, maxFilterValues ?? 0)
-    : config.tagsPerFilter;
+    ? Math.max(config.syncConsolidatedTagsPerFilter, maxFilterValues ?? 0)
+    : config.syncMaxTagsPerFilter;
   // History and one replacement need subscriptions too.
   const subscriptions =
     maxSubscriptions === undefined
       ? Number.POSITIVE_INFINITY
-      : Math.max(4, maxSubscriptions - config.maxHistorySubscriptions - 1);
+      : Math.max(4, maxSubscriptions - config.syncHistorySubscriptions - 1);
   return {
     values: Math.max(1, Math.min(most, maxFilterValues ?? most)),
     bytes: frameBytes(config, relay, relay.consolidated) - overheadBytes,
-    filters: Math.min(config.maxLiveFilters, subscriptions * 3),
+    filters: Math.min(config.syncMaxFilters, subscriptions * 3),
     subscriptions,
   };
 }
 
 export function historyCapacity(config: SyncConfig, relay: Relay): ChunkCapacity {
   const stated = valuesStated(relay);
-  const values = stated === undefined ? config.tagsPerFilter : Math.min(stated, config.maxHistoryTagsPerFilter);
+  const values = stated === undefined ? config.syncMaxTagsPerFilter : Math.min(stated, config.maxHistoryTagsPerFilter);
   return { values: Math.max(1, values), bytes: frameBytes(config, relay, false) - overheadBytes };
 }

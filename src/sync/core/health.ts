@@ -1,7 +1,7 @@
 // When a relay may be dialled and asked: back-off, dead, rate-limited, naughty (spec "Health"). Kept by key, so that
 // a relay that leaves targets and comes back does not escape its back-off.
 
-import type { SyncConfig } from "./config.js";
+import { hourMs, type SyncConfig, secondMs } from "./config.js";
 import type { ConnectFailure, NaughtyKind, Random, RelayKey, Time } from "./messages.js";
 
 class Health {
@@ -64,18 +64,21 @@ export class HealthBook {
     if (health.failures === 0) health.firstFailureMs = time.monotonicMs;
     health.failures += 1;
     health.backoffs += 1;
-    const died = !health.dead && time.monotonicMs - health.firstFailureMs >= config.deadAfterMs;
+    const died = !health.dead && time.monotonicMs - health.firstFailureMs >= config.syncDeadAfterHours * hourMs;
     if (died) health.dead = true;
-    const backoff = Math.min(config.baseBackoffMs * 2 ** Math.min(health.backoffs - 1, 30), config.maxBackoffMs);
+    const backoff = Math.min(
+      config.syncBaseBackoffSecs * secondMs * 2 ** Math.min(health.backoffs - 1, 30),
+      config.syncMaxBackoffSecs * secondMs,
+    );
     const jitter = config.jitterLow + random() * (config.jitterHigh - config.jitterLow);
-    const waitMs = (health.dead ? config.deadRetryMs : backoff) * jitter;
+    const waitMs = (health.dead ? config.syncDeadRetryHours * hourMs : backoff) * jitter;
     health.nextDialMs = time.monotonicMs + waitMs;
     return { waitMs, died };
   }
 
   /** A link that lasted starts the count anew. */
   linkEnded(relay: RelayKey, lastedMs: number): void {
-    if (lastedMs >= this.config.steadyLinkMs) this.reset(relay);
+    if (lastedMs >= this.config.syncStableLinkSecs * secondMs) this.reset(relay);
   }
 
   /** Live with its catch-up done. */
@@ -120,10 +123,10 @@ export class HealthBook {
     if (found === "dns-not-found" && this.#noteDns(relay, host, time)) return undefined;
     if (health.lastingCount === 0) health.lastingSinceMs = time.monotonicMs;
     health.lastingCount += 1;
-    if (health.lastingCount < config.naughtyFailures) return undefined;
-    if (time.monotonicMs - health.lastingSinceMs < config.naughtyOverMs) return undefined;
+    if (health.lastingCount < config.naughtyAfterFailures) return undefined;
+    if (time.monotonicMs - health.lastingSinceMs < config.naughtyAfterSecs * secondMs) return undefined;
     health.naughtyKind = found;
-    health.naughtyUntilWallMs = time.wallMs + config.naughtyForMs;
+    health.naughtyUntilWallMs = time.wallMs + config.naughtyListExpirationHours * hourMs;
     health.lastingCount = 0;
     return found;
   }
@@ -153,7 +156,7 @@ export class HealthBook {
 
   /** Never longer than it may last, should the wall clock have gone back. */
   #naughtyForMs({ naughtyUntilWallMs }: Health, time: Time): number {
-    return Math.min(naughtyUntilWallMs - time.wallMs, this.config.naughtyForMs);
+    return Math.min(naughtyUntilWallMs - time.wallMs, this.config.naughtyListExpirationHours * hourMs);
   }
 
   /** `linkMs`: how long it has been connected; undefined when it is not. */
@@ -162,7 +165,7 @@ export class HealthBook {
     if (!health) return 1;
     if (health.askAgainMs > time.monotonicMs) return 4;
     if (health.dead && linkMs === undefined) return 3;
-    return health.failures > 0 && (linkMs ?? 0) < this.config.steadyLinkMs ? 2 : 1;
+    return health.failures > 0 && (linkMs ?? 0) < this.config.syncStableLinkSecs * secondMs ? 2 : 1;
   }
 
   /** Dead or naughty. */

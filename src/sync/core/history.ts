@@ -3,6 +3,7 @@
 // the end of a job for its items: confirmed only when everything was answered, fresh again after a delay otherwise.
 // Never stuck: every query has a time-out.
 
+import { retryDelayMs } from "./config.js";
 import { log, type Step, type SyncState } from "./core-state.js";
 import { tagsOf, valuesOf } from "./filters.js";
 import { isSyncing, makeFresh, nextLayer, setPhase, takeAction, takeGroup } from "./item-state.js";
@@ -53,7 +54,7 @@ function addJob(state: SyncState, relay: Relay, step: Step, parts: JobParts): tr
     sides: undefined,
     ...parts,
   });
-  relay.nextJobMs = step.now.monotonicMs + state.config.batchDelayMs;
+  relay.nextJobMs = step.now.monotonicMs + state.config.syncBatchDelayMs;
   return true;
 }
 
@@ -101,7 +102,7 @@ function startDirect(state: SyncState, relay: Relay, step: Step): boolean {
 /** Forms the next job, in the order of the spec. False when there is nothing, or it must wait for what runs. */
 function startJob(state: SyncState, relay: Relay, step: Step): boolean {
   if (startDirect(state, relay, step) || startSweep(state, relay, "reconnect", step)) return true;
-  const reconciles = !state.config.disableNegentropy && relay.noNegentropyUntilMs <= step.now.monotonicMs;
+  const reconciles = !state.config.syncDisableNegentropy && relay.noNegentropyUntilMs <= step.now.monotonicMs;
   const method = reconciles ? "negentropy" : "req";
   // A negentropy session has the relay for itself.
   const mayStart = !reconciles || relay.jobs.length === 0;
@@ -157,7 +158,7 @@ export function startWork(state: SyncState, relay: Relay, step: Step): void {
   if (nowMs < Math.max(relay.historyNotBeforeMs, state.pacedUntilMs)) return;
   for (;;) {
     const exclusive = relay.jobs.some((job) => job.method === "negentropy");
-    const slotsLeft = (exclusive ? 1 : state.config.maxHistorySubscriptions) - relay.bySub.size;
+    const slotsLeft = (exclusive ? 1 : state.config.syncHistorySubscriptions) - relay.bySub.size;
     if (slotsLeft <= 0 || nowMs < pacedUntilMs(state, relay)) return;
     const asked = nextQueued(relay);
     if (asked) sendQuery(state, relay, asked, step);
@@ -197,7 +198,7 @@ export function expireQueries(state: SyncState, relay: Relay, step: Step): void 
 
 function leave({ config }: SyncState, relay: Relay, job: Job, step: Step): void {
   relay.jobs = relay.jobs.filter((other) => other !== job);
-  relay.nextJobMs = step.now.monotonicMs + config.batchDelayMs;
+  relay.nextJobMs = step.now.monotonicMs + config.syncBatchDelayMs;
   const { sweep } = job;
   if (!sweep) return;
   sweep.running -= 1;
@@ -252,10 +253,7 @@ function failJob(state: SyncState, relay: Relay, job: Job, reason: string, step:
     if (!job.barred.has(item)) retried.push(item);
   }
   if (retried.length === 0) return;
-  const delayMs =
-    reason === "unpageable"
-      ? config.unpageableRetryMs
-      : config.retryDelaysMs[Math.min(worst, config.retryDelaysMs.length) - 1]!;
+  const delayMs = reason === "unpageable" ? config.unpageableRetryMs : retryDelayMs(config, worst - 1);
   relay.retries.push({ dueMs: step.now.monotonicMs + delayMs, items: retried });
 }
 

@@ -3,15 +3,15 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import fc from "fast-check";
-import { syncConfig } from "./config.js";
 import { type Step, SyncState } from "./core-state.js";
 import { nextLayer, setPhase, takeAction } from "./item-state.js";
 import { phaseOf, phases } from "./job.js";
 import type { Relay } from "./relay.js";
 import { applyWindow } from "./targets.js";
+import { syncConfig } from "./testing/config.js";
 import { announcing, issue } from "./testing/driver.js";
 
-const config = syncConfig({ ownServices: [], tagsPerFilter: 3 });
+const config = syncConfig({ syncMaxTagsPerFilter: 3 });
 const step: Step = { now: { wallMs: 0, monotonicMs: 0 }, random: () => 0.5, out: [] };
 const relays = ["wss://a.example", "wss://b.example"];
 

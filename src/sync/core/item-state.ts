@@ -26,7 +26,7 @@ import type { Relay, Turn } from "./relay.js";
 function count(state: SyncState, relay: Relay, item: Item, word: number, by: 1 | -1): void {
   if (phaseOf(word) === phases.confirmed) relay.confirmedItems += by;
   else if (phaseOf(word) === phases.barred) relay.barredItems += by;
-  else if (failuresOf(word) >= state.config.failuresUntilNoted) relay.failedItems += by;
+  else if (failuresOf(word) >= state.config.syncItemMaxFailures) relay.failedItems += by;
   if (slotOf(word) === slots.rotating) turnOf(relay, layerOf(item)).items += by;
 }
 

@@ -5,6 +5,7 @@
 
 import type { Filter } from "../../nostr/filter.js";
 import type { Meaning } from "./closed-reasons.js";
+import { lookbackMs, retryDelayMs, secondMs } from "./config.js";
 import { log, type Step, type SyncState } from "./core-state.js";
 import { filterOf, liveCapacity, requestsOf, tagsOf, valueBytes, valuesOf } from "./filters.js";
 import { setSlot } from "./item-state.js";
@@ -35,7 +36,7 @@ function requestsFor(state: SyncState, relay: Relay, chunk: Chunk, step: Step): 
   const bounds =
     relay.liveMode === "limit-0"
       ? { limit: 0 }
-      : { since: Math.floor((step.now.wallMs - state.config.liveSinceMs) / 1000) };
+      : { since: Math.floor((step.now.wallMs - state.config.syncLiveLookbackSecs * secondMs) / 1000) };
   const tags = tagsOf(chunk.layer, chunk.items);
   const filters =
     tags.length === 0
@@ -63,7 +64,7 @@ function send(state: SyncState, relay: Relay, chunk: Chunk, requests: readonly F
 
 function catchUp(state: SyncState, relay: Relay, chunk: Chunk): void {
   if (chunk.lostAtWallMs === undefined) return;
-  const since = Math.floor((chunk.lostAtWallMs - state.config.lookbackMs) / 1000);
+  const since = Math.floor((chunk.lostAtWallMs - lookbackMs(state.config)) / 1000);
   chunk.lostAtWallMs = undefined;
   const items = chunk.items.filter((item) => phaseOf(relay.items.get(item)) === phases.confirmed);
   if (items.length > 0) relay.sweeps.push(new Sweep("reconnect", since, chunk.layer, items));
@@ -107,8 +108,8 @@ function leaveToRotation(state: SyncState, relay: Relay, chunk: Chunk): void {
 
 /** When an answer is overdue. A relay that never says EOSE is believed to listen after some tries. */
 export const answerDueMs = (state: SyncState, { deafSinceMs }: Relay, chunk: Chunk): number =>
-  deafSinceMs === undefined && chunk.unanswered.length > 0 && chunk.refusals < state.config.failuresUntilNoted
-    ? chunk.openedMs + state.config.silenceMs
+  deafSinceMs === undefined && chunk.unanswered.length > 0 && chunk.refusals < state.config.syncItemMaxFailures
+    ? chunk.openedMs + state.config.syncHistorySilenceSecs * secondMs
     : Number.POSITIVE_INFINITY;
 
 /** The chunk is not open any more; what comes meanwhile is caught up when it is. */
@@ -122,8 +123,7 @@ function closeChunk(relay: Relay, chunk: Chunk, step: Step): void {
 
 /** Tried again after a while that grows. */
 export function delay(state: SyncState, chunk: Chunk, step: Step): void {
-  const { retryDelaysMs } = state.config;
-  chunk.retryAtMs = step.now.monotonicMs + retryDelaysMs[Math.min(chunk.refusals, retryDelaysMs.length - 1)]!;
+  chunk.retryAtMs = step.now.monotonicMs + retryDelayMs(state.config, chunk.refusals);
   chunk.refusals += 1;
 }
 

@@ -9,6 +9,7 @@ import { gitDataKinds, kinds } from "../../nostr/kinds.js";
 import { idTag, offer, oneOfferLess, roomToday } from "./arrivals.js";
 import type { Account } from "./budgets.js";
 import type { ColdId } from "./cold-ids.js";
+import { secondMs } from "./config.js";
 import { disconnect, resyncLater } from "./connection.js";
 import { log, type Step, type SyncState, tally } from "./core-state.js";
 import { makeFresh } from "./item-state.js";
@@ -138,11 +139,11 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
   if (isOurs(outcome)) return;
   relay.judged += 1;
   if (outcome.type === "refused" && !isExpectedRefusal(event)) relay.refused += 1;
-  if (relay.judged < config.refusedWindow) return;
-  const share = relay.refused / relay.judged;
+  if (relay.judged < config.syncRefusedSampleEvents) return;
+  const isMostlyRefused = relay.refused * 100 > relay.judged * config.syncRefusedMaxPercent;
   relay.judged = 0;
   relay.refused = 0;
-  if (share > config.refusedShare) pause(state, relay, "mostly-refused", config.refusedPauseMs, step);
+  if (isMostlyRefused) pause(state, relay, "mostly-refused", config.syncRefusedPauseSecs * secondMs, step);
 }
 
 /** For the summaries; what live should have brought is also counted as a gap. */

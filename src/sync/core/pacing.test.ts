@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { syncConfig } from "./config.js";
 import { nextDailyMs } from "./pacing.js";
+import { syncConfig } from "./testing/config.js";
 import { announcing, Driver, only } from "./testing/driver.js";
 
 const minute = 60_000;
@@ -10,7 +10,7 @@ const names = Array.from({ length: 40 }, (_, n) => `r${n}.example`);
 
 /** Forty relays, linked at the same moment, that have answered nothing yet. */
 function connected(config: ConstructorParameters<typeof Driver>[0] = {}): Driver {
-  const driver = new Driver({ maxDials: 100, ...config });
+  const driver = new Driver({ syncConcurrentDials: 100, ...config });
   for (let n = 0; n < 4; n++) {
     const urls = names.slice(n * 10, n * 10 + 10).map((name) => `wss://${name}`);
     driver.tell({ type: "accepted", event: announcing("ann", `tool ${n}`, urls), hosted: true });
@@ -56,7 +56,7 @@ describe("full syncs", () => {
   });
 
   it("do not hold up what is new at a relay that has none", () => {
-    const driver = connected({ maxFullSyncs: 1 });
+    const driver = connected({ syncMaxFullSyncs: 1 });
     for (let round = 0; round < 40; round++) for (const name of names.slice(0, 39)) driver.settle(name);
     assert.ok(driver.relay(names[0]!)!.inStep);
     const from = driver.said.length;
@@ -78,7 +78,7 @@ describe("the daily sync", () => {
     ["07:00", { from: 8, to: 10 }, 24 * hour, "a day later rather than twice in a morning"],
   ] as const) {
     it(`is due ${what}`, () => {
-      const config = syncConfig({ ownServices: [], ...(quietHours && { quietHours }) });
+      const config = syncConfig({ ...(quietHours && { syncQuietHours: quietHours }) });
       const step = { now: { wallMs: at(now), monotonicMs: 1000 }, random: () => 0.5 };
       assert.equal(nextDailyMs({ config }, step) - 1000, due);
     });

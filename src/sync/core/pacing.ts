@@ -2,6 +2,7 @@
 // because hundreds that begin at once would have us read our own store for all of them together; requests to one relay
 // in turns; bytes of history over all relays. Live is open before and beside it.
 
+import { hourMs, secondMs } from "./config.js";
 import type { Step, SyncState } from "./core-state.js";
 import type { Relay } from "./relay.js";
 
@@ -9,7 +10,7 @@ import type { Relay } from "./relay.js";
 export function hasTurn(state: SyncState, relay: Relay, step: Step): boolean {
   const { fullSyncs, fullSyncQueue, config } = state;
   if (!relay.isInFullSync || fullSyncs.has(relay)) return true;
-  if (fullSyncs.size >= config.maxFullSyncs) {
+  if (fullSyncs.size >= config.syncMaxFullSyncs) {
     fullSyncQueue.add(relay);
     return false;
   }
@@ -44,11 +45,10 @@ export function passTurnsOn(state: SyncState, nowMs: number): void {
 
 /** The next request waits until what history brought is within its share: nobody's clock runs meanwhile. */
 export function noteDownload(state: SyncState, bytes: number, nowMs: number): void {
-  const tookMs = (bytes * 1000) / state.config.historyBytesPerSecond;
+  const tookMs = (bytes * secondMs) / (state.config.syncBytesPerSec ?? Number.POSITIVE_INFINITY);
   state.pacedUntilMs = Math.max(state.pacedUntilMs, nowMs) + tookMs;
 }
 
-const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 /** When the next daily sync is due: 23–25 h from now, or before that in the quiet hours, if there are any. */
@@ -56,13 +56,15 @@ export function nextDailyMs(
   { config }: Pick<SyncState, "config">,
   { now, random }: Pick<Step, "now" | "random">,
 ): number {
-  const waitMs = config.dailyMinMs + random() * (config.dailyMaxMs - config.dailyMinMs);
-  const { quietHours } = config;
+  const waitMs =
+    config.syncDailyMinHours * hourMs +
+    random() * (config.syncDailyMaxHours * hourMs - config.syncDailyMinHours * hourMs);
+  const { syncQuietHours: quietHours } = config;
   if (!quietHours) return now.monotonicMs + waitMs;
   const lengthMs = ((quietHours.to - quietHours.from + 24) % 24 || 24) * hourMs;
   const sinceQuietMs = (((now.wallMs + waitMs - quietHours.from * hourMs) % dayMs) + dayMs) % dayMs;
   const movedMs = waitMs - sinceQuietMs + random() * lengthMs;
-  const stays = sinceQuietMs < lengthMs || movedMs < config.dailyMinMs / 4;
+  const stays = sinceQuietMs < lengthMs || movedMs < (config.syncDailyMinHours * hourMs) / 4;
   return now.monotonicMs + (stays ? waitMs : movedMs);
 }
 

@@ -4,6 +4,7 @@
 
 import type { EventId } from "../../nostr/ids.js";
 import type { Meaning } from "./closed-reasons.js";
+import { hourMs } from "./config.js";
 import { log, type Step, type SyncState, tally } from "./core-state.js";
 import { textOf } from "./filters.js";
 import type { Asked, Job, Query, Slice } from "./job.js";
@@ -197,9 +198,9 @@ function lessTime(state: SyncState, relay: Relay, query: Query, step: Step): Que
 /** Three in a row, and the relay is not asked this way for a day. */
 function countFailure(state: SyncState, relay: Relay, job: Job, step: Step): void {
   relay.negentropyFailures += 1;
-  if (relay.negentropyFailures >= state.config.negentropyFailuresBeforeGivingUp) {
+  if (relay.negentropyFailures >= state.config.syncNegentropyMaxFailures) {
     relay.negentropyFailures = 0;
-    relay.noNegentropyUntilMs = step.now.monotonicMs + state.config.noNegentropyMs;
+    relay.noNegentropyUntilMs = step.now.monotonicMs + state.config.syncNegentropyRetryHours * hourMs;
   }
   if (relay.warnedNegentropy) return;
   relay.warnedNegentropy = true;

@@ -5,6 +5,7 @@
 import type { NostrEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
+import { secondMs } from "./config.js";
 import { log, type Step, type SyncState, tally } from "./core-state.js";
 import { authorKinds, filterOf, historyCapacity } from "./filters.js";
 import {
@@ -38,7 +39,7 @@ function filterFor(job: Job, query: Query, slice: Slice, limit: number | undefin
 }
 
 export const pageLimit = (state: SyncState, relay: Relay): number =>
-  Math.min(relay.limits.maxLimit ?? state.config.pageSize, state.config.maxPageSize);
+  Math.min(relay.limits.maxLimit ?? state.config.syncPageEvents, state.config.maxPageSize);
 
 function begin(state: SyncState, relay: Relay, asked: Asked, next: Query["state"], step: Step): string {
   const { query } = asked;
@@ -60,7 +61,7 @@ export function sendQuery(state: SyncState, relay: Relay, asked: Asked, step: St
   const of = { relay: relay.key, link: relay.link };
   const limit = pageLimit(state, relay);
   if (query.toFetch.length > 0) {
-    const most = Math.min(state.config.idsPerFetch, limit, historyCapacity(state.config, relay).values);
+    const most = Math.min(state.config.syncFetchIds, limit, historyCapacity(state.config, relay).values);
     const ids = query.toFetch.slice(0, most);
     query.sentIds = ids;
     query.asked = new Set(ids);
@@ -121,7 +122,7 @@ export function onQueryEvent(
   let tooMany = false;
   if (query.state === "fetching") {
     query.delivered += 1;
-    tooMany = query.delivered > state.config.idsPerFetch * 2 + 10;
+    tooMany = query.delivered > state.config.syncFetchIds * 2 + 10;
     inside = query.asked.delete(event.id);
   } else {
     inside = page !== undefined && matches && isInSlice(page.slice, event);
@@ -194,12 +195,18 @@ export function queryDeadlineMs({ config }: SyncState, { deafSinceMs }: Relay, q
   if (deafSinceMs !== undefined) return Number.POSITIVE_INFINITY;
   switch (query.state) {
     case "reconciling":
-      return Math.min(query.heardMs + config.negentropySilenceMs, query.sentMs + config.negentropyTimeoutMs);
+      return Math.min(
+        query.heardMs + config.syncNegentropySilenceSecs * secondMs,
+        query.sentMs + config.negentropyTimeoutMs,
+      );
     case "fetching":
     case "paging":
-      return Math.min(query.heardMs + config.silenceMs, query.sentMs + config.pageTimeoutMs);
+      return Math.min(
+        query.heardMs + config.syncHistorySilenceSecs * secondMs,
+        query.sentMs + config.syncPageTotalSecs * secondMs,
+      );
     case "auth":
-      return query.heardMs + config.silenceMs;
+      return query.heardMs + config.syncHistorySilenceSecs * secondMs;
     default:
       return Number.POSITIVE_INFINITY;
   }

@@ -8,7 +8,7 @@ import type { EventId, Pubkey } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { RefusalCode } from "../../nostr/refusals.js";
 import { type ColdId, ColdIds } from "./cold-ids.js";
-import type { SyncConfig } from "./config.js";
+import { type SyncConfig, secondMs } from "./config.js";
 import type { Command, Outcome, RelayKey, RememberedId, Time } from "./messages.js";
 
 const isListed = (kind: number): boolean => kind === kinds.announcement || kind === kinds.state;
@@ -59,7 +59,7 @@ export class Remembered {
       identifier: tagValue(event, "d") ?? "",
       reason,
       relay,
-      untilWallMs: time.wallMs + this.config.coldMs,
+      untilWallMs: time.wallMs + this.config.rejectedColdIndexExpirySecs * secondMs,
     };
     out.push({ type: "remember", entry });
     this.#keepCold(entry, out);
@@ -72,7 +72,7 @@ export class Remembered {
 
   /** One relay has its share; when all are too many, whoever has most makes room. */
   #keepCold(entry: RememberedId, out: Command[]): void {
-    const { maxCold, maxColdShare } = this.config;
+    const { rejectedColdMaxEvents: maxCold, maxColdShare } = this.config;
     this.cold.add(entry);
     if (this.cold.countOf(entry.relay) > maxCold * maxColdShare) this.#forget(this.cold.oldestOf(entry.relay)!, out);
     if (this.cold.size <= maxCold) return;
@@ -91,7 +91,12 @@ export class Remembered {
   #keepHot(event: NostrEvent, relay: RelayKey, time: Time): void {
     if (this.#hot.has(event.id)) return;
     const references = referencesOf(event);
-    this.#hot.set(event.id, { event, relay, untilMs: time.monotonicMs + this.config.hotMs, references });
+    this.#hot.set(event.id, {
+      event,
+      relay,
+      untilMs: time.monotonicMs + this.config.rejectedHotCacheDurationSecs * secondMs,
+      references,
+    });
     this.#hotBytes += event.raw.length;
     for (const reference of references) {
       const same = this.#hotBy.get(reference);
@@ -99,7 +104,7 @@ export class Remembered {
       else this.#hotBy.set(reference, new Set([event.id]));
     }
     for (const id of this.#hot.keys()) {
-      if (this.#hot.size <= this.config.maxHot && this.#hotBytes <= this.config.maxHotBytes) break;
+      if (this.#hot.size <= this.config.rejectedHotMaxEvents && this.#hotBytes <= this.config.maxHotBytes) break;
       this.#cool(id);
     }
   }

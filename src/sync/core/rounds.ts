@@ -4,6 +4,7 @@
 
 import type { Pubkey } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
+import { hourMs, lookbackMs, secondMs } from "./config.js";
 import type { Step, SyncState } from "./core-state.js";
 import { sweepOver, turnOf } from "./item-state.js";
 import {
@@ -55,12 +56,12 @@ function beginDeletions(state: SyncState, relay: Relay, step: Step): void {
     deletions.all = [...all];
     deletions.passWallMs = step.now.wallMs;
   }
-  const fromMs = (deletions.sinceWallMs ?? step.now.wallMs - config.dailyMaxMs) - config.lookbackMs;
+  const fromMs = (deletions.sinceWallMs ?? step.now.wallMs - config.syncDailyMaxHours * hourMs) - lookbackMs(config);
   const authors = deletions.all.slice(deletions.at, deletions.at + config.deletionAuthorsPerRound);
-  for (let from = 0; from < authors.length; from += config.tagsPerFilter) {
+  for (let from = 0; from < authors.length; from += config.syncMaxTagsPerFilter) {
     deletions.ready.push({
       ids: [],
-      authors: authors.slice(from, from + config.tagsPerFilter),
+      authors: authors.slice(from, from + config.syncMaxTagsPerFilter),
       failures: 0,
       kinds: deletionKinds,
       since: Math.max(0, Math.floor(fromMs / 1000)),
@@ -108,9 +109,10 @@ function takeOfRound(state: SyncState, relay: Relay, step: Step): Related | unde
   const ready = four.ready.shift();
   if (ready) return ready;
   const nowMs = step.now.monotonicMs;
-  if (four.request !== undefined && nowMs - four.requestedMs < state.config.silenceMs) return undefined;
+  if (four.request !== undefined && nowMs - four.requestedMs < state.config.syncHistorySilenceSecs * secondMs)
+    return undefined;
   if (four.request === undefined && four.after === undefined) {
-    const perFilter = state.config.tagsPerFilter;
+    const perFilter = state.config.syncMaxTagsPerFilter;
     const coordinates: string[] = [];
     while (coordinates.length < perFilter && four.repos.length > 0) {
       const repo = state.wanted.repo(four.repos.pop()!);
@@ -141,7 +143,10 @@ function endRound({ config }: SyncState, relay: Relay, four: LayerFour, step: St
   relay.authors = four.authors;
   if (four.about === "authors") return;
   // From its beginning: a round at a slow relay takes hours, and the next must not come later for it.
-  relay.fourDueMs = four.begunMs + config.dailyMinMs + step.random() * (config.dailyMaxMs - config.dailyMinMs);
+  relay.fourDueMs =
+    four.begunMs +
+    config.syncDailyMinHours * hourMs +
+    step.random() * (config.syncDailyMaxHours * hourMs - config.syncDailyMinHours * hourMs);
 }
 
 export function onRelated(state: SyncState, relay: Relay, input: Extract<Input, { type: "related" }>): void {
@@ -153,7 +158,7 @@ export function onRelated(state: SyncState, relay: Relay, input: Extract<Input, 
     if (four.authors.size < state.config.maxAuthors) four.authors.add(state.sharedAuthor(author));
   }
   if (four.about === "authors") return;
-  const size = state.config.tagsPerFilter;
+  const size = state.config.syncMaxTagsPerFilter;
   for (let from = 0; from < input.ids.length; from += size) {
     four.ready.push({ ids: input.ids.slice(from, from + size), authors: [], failures: 0 });
   }
@@ -171,13 +176,13 @@ export function putBack(relay: Relay, related: Related): void {
 /** A few times; then it is left to the next round, which begins where this one did. */
 export function tryRelatedAgain(state: SyncState, relay: Relay, related: Related): void {
   related.failures += 1;
-  if (related.failures <= state.config.failuresUntilNoted) putBack(relay, related);
+  if (related.failures <= state.config.syncItemMaxFailures) putBack(relay, related);
   else if (related.since !== undefined) relay.deletions.failed = true;
 }
 
 /** When layer 4 or the deletions want to be looked at; what is under way is looked at with every answer. */
 export function relatedDueMs({ config }: SyncState, { layerFour, deletions, fourDueMs }: Relay): number {
-  if (layerFour?.request !== undefined) return layerFour.requestedMs + config.silenceMs;
+  if (layerFour?.request !== undefined) return layerFour.requestedMs + config.syncHistorySilenceSecs * secondMs;
   const isRunning = layerFour !== undefined || deletions.startedWallMs !== undefined;
   return isRunning ? Number.POSITIVE_INFINITY : Math.min(fourDueMs, deletions.dueMs);
 }
@@ -190,9 +195,9 @@ const never = Number.POSITIVE_INFINITY;
  * its link, is asked again from where the round began.
  */
 export function rotate(state: SyncState, relay: Relay, step: Step): void {
-  const { rotateRootsMs, rotateReposMs } = state.config;
-  takeTurn(state, relay, relay.turns.roots, rotateRootsMs, [layers.roots], step);
-  takeTurn(state, relay, relay.turns.repos, rotateReposMs, [layers.states, layers.repositories], step);
+  const { syncRotateRootsHours, syncRotateReposHours } = state.config;
+  takeTurn(state, relay, relay.turns.roots, syncRotateRootsHours * hourMs, [layers.roots], step);
+  takeTurn(state, relay, relay.turns.repos, syncRotateReposHours * hourMs, [layers.states, layers.repositories], step);
 }
 
 function takeTurn(
@@ -229,7 +234,7 @@ function beginTurn(
   step: Step,
 ): void {
   const { monotonicMs, wallMs } = step.now;
-  const fromMs = (turn.sinceWallMs === 0 ? wallMs - 2 * everyMs : turn.sinceWallMs) - state.config.lookbackMs;
+  const fromMs = (turn.sinceWallMs === 0 ? wallMs - 2 * everyMs : turn.sinceWallMs) - lookbackMs(state.config);
   const since = Math.floor(fromMs / 1000);
   turn.round = { since, beganMs: monotonicMs, beganWallMs: wallMs, failed: [], againMs: 0 };
   const isMeant = (word: Word): boolean => slotOf(word) === slots.rotating;

@@ -2,6 +2,7 @@
 // repository was last compared with it and nothing was missing here, what of that is kept over a restart, and the view
 // for gauges, the status page and the simulator. It must never say more than is known.
 
+import { hourMs, secondMs } from "./config.js";
 import type { Step, SyncState } from "./core-state.js";
 import { textOf } from "./filters.js";
 import type { HealthStatus } from "./health.js";
@@ -177,7 +178,7 @@ export function adopt(state: SyncState, relay: Relay, step: Step): void {
 
 /** A due time that a clock gone wrong put too far away comes as late as it may. */
 function toMonotonic({ config }: SyncState, dueWallMs: number, { now }: Step): number {
-  return now.monotonicMs + Math.min(dueWallMs - now.wallMs, config.dailyMaxMs);
+  return now.monotonicMs + Math.min(dueWallMs - now.wallMs, config.syncDailyMaxHours * hourMs);
 }
 
 /** Our own history has been told and applied: relays that wait for that are dialled, as known or as new. */
@@ -291,7 +292,7 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
       connected,
       status: state.health.status(relay.key, now, linkMs),
       // A link that has lasted says more than what was before it.
-      failures: (linkMs ?? 0) >= state.config.steadyLinkMs ? 0 : state.health.of(relay.key).failures,
+      failures: (linkMs ?? 0) >= state.config.syncStableLinkSecs * secondMs ? 0 : state.health.of(relay.key).failures,
       lastFailure: state.health.of(relay.key).lastFailure,
       ignored: state.ignored.has(relay.key),
       inStep,

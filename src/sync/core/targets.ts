@@ -24,7 +24,7 @@ function addRelay(state: SyncState, listed: ListedRelay, bootstrap: boolean, ste
   if (atHost) atHost.add(ix);
   else state.byHost.set(listed.host, new Set([ix]));
   // Dials of a start are spread; a relay that appears later is dialled at once.
-  if (!state.started) relay.notBeforeMs += step.random() * state.config.startupJitterMs;
+  if (!state.started) relay.notBeforeMs += step.random() * state.config.syncStartupJitterMs;
   addItem(state, relay, announcementsItem);
   adopt(state, relay, step);
   return relay;
@@ -51,12 +51,12 @@ function capAgainst(
   const { config } = state;
   const known = state.relays.get(listed.key);
   const owners = state.byOwner.get(repo.owner);
-  if (!(known && owners?.has(known.ix)) && (owners?.size ?? 0) >= config.maxRelaysPerOwner) return "owner";
+  if (!(known && owners?.has(known.ix)) && (owners?.size ?? 0) >= config.syncMaxRelaysPerOwner) return "owner";
   const addsWaitingOnly = repo.level === "state-only" && !(known && (known.bootstrap || hasRepos(known)));
-  if (addsWaitingOnly && state.waitingOnlyRelays >= config.maxWaitingRelays) return "waiting";
+  if (addsWaitingOnly && state.waitingOnlyRelays >= config.syncMaxRelaysForWaiting) return "waiting";
   if (known) return undefined;
-  if ((state.byHost.get(listed.host)?.size ?? 0) >= config.maxRelaysPerHost) return "host";
-  return state.relays.size >= config.maxRelays ? "all" : undefined;
+  if ((state.byHost.get(listed.host)?.size ?? 0) >= config.syncMaxRelaysPerHost) return "host";
+  return state.relays.size >= config.syncMaxRelays ? "all" : undefined;
 }
 
 /** The relay for a listing, or nothing when a cap stands against it. */
@@ -208,7 +208,7 @@ function takeAllStates(state: SyncState, relay: Relay): void {
 /** Named one by one up to a thousand, then all states; back only well below, so that it does not swing. */
 function nameStatesOrTakeAll(state: SyncState): void {
   const repos = state.wanted.repos.size;
-  const max = state.config.maxBootstrapIdentifiers;
+  const max = state.config.syncMaxStateIdentifiers;
   const named = state.bootstrapNamesStates ? repos <= max : repos < max * 0.8;
   if (named === state.bootstrapNamesStates) return;
   state.bootstrapNamesStates = named;
@@ -248,9 +248,9 @@ export function placeTheRefused(state: SyncState, step: Step): void {
 
 /** When full repos leave, relays may be left with waiting ones only, and these have a cap of their own. */
 function keepWaitingWithinCap(state: SyncState): void {
-  if (state.waitingOnlyRelays <= state.config.maxWaitingRelays) return;
+  if (state.waitingOnlyRelays <= state.config.syncMaxRelaysForWaiting) return;
   for (const relay of state.relays.values()) {
-    if (state.waitingOnlyRelays <= state.config.maxWaitingRelays) return;
+    if (state.waitingOnlyRelays <= state.config.syncMaxRelaysForWaiting) return;
     if (!isWaitingOnly(relay)) continue;
     for (const repo of state.wanted.repos.values()) {
       if (!repo.placed.has(relay.ix)) continue;
@@ -326,7 +326,7 @@ function makeRoomFor(state: SyncState, repo: Repo, listed: ListedRelay, leaving:
 /** A relay that only the owner with most relays lists, if that owner has more than its share and the claimant less. */
 function oneTooMany(state: SyncState, claimant: string): Relay | undefined {
   const owners = state.byOwner.size + (state.byOwner.has(claimant) ? 0 : 1);
-  const share = Math.max(1, Math.floor(state.config.maxRelays / owners));
+  const share = Math.max(1, Math.floor(state.config.syncMaxRelays / owners));
   if ((state.byOwner.get(claimant)?.size ?? 0) >= share) return undefined;
   let most: ReadonlyMap<number, number> | undefined;
   for (const [owner, relays] of state.byOwner) {

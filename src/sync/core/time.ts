@@ -2,6 +2,7 @@
 // minute, and what follows when time passed without us (spec "Truth about oneself", Time).
 
 import type { Account } from "./budgets.js";
+import { secondMs } from "./config.js";
 import { disconnect, resyncDueMs } from "./connection.js";
 import { log, type Step, type SyncState } from "./core-state.js";
 import { workDueMs } from "./history.js";
@@ -67,7 +68,7 @@ const soon = (dueMs: number, nowMs: number): number => (dueMs > nowMs ? dueMs : 
 function whenConnected(state: SyncState, relay: Relay, nowMs: number): number {
   const { config } = state;
   let due = Math.min(relay.nextDailyMs, resyncDueMs(relay), relay.turns.roots.dueMs, relay.turns.repos.dueMs);
-  if (relay.catchUpFailed) due = Math.min(due, relay.lastFullMs + config.staleAfterMs);
+  if (relay.catchUpFailed) due = Math.min(due, relay.lastFullMs + config.syncStaleAfterSecs * secondMs);
   for (const job of relay.jobs)
     for (const query of job.queries) due = Math.min(due, queryDeadlineMs(state, relay, query));
   for (const retry of relay.retries) due = Math.min(due, retry.dueMs);
@@ -91,7 +92,7 @@ export function dueMsOf(state: SyncState, relay: Relay, now: Time): number {
     case "connected":
       return whenConnected(state, relay, nowMs);
     case "connecting":
-      return relay.dialedMs + state.config.dialTimeoutMs * 1.5;
+      return relay.dialedMs + state.config.syncDialTimeoutSecs * secondMs * 1.5;
     case "disconnected": {
       if (state.ignored.has(relay.key) || relay.kept?.type === "loaded") return never;
       if (!hasTargets(relay) || relay.awaitsDial || (relay.wssUrl ?? relay.wsUrl) === undefined) return never;
@@ -111,7 +112,7 @@ export function noticeGap(state: SyncState, step: Step): void {
   state.lastStep = step.now;
   if (!last) return;
   const { config, health } = state;
-  const limitMs = Math.max(config.stoodStillMs, config.tidyMs * 1.5);
+  const limitMs = Math.max(config.stoodStillMs, config.syncDisconnectCheckIntervalSecs * secondMs * 1.5);
   const passedMs = step.now.monotonicMs - last.monotonicMs;
   const wallPassedMs = step.now.wallMs - last.wallMs;
   if (Math.max(passedMs, wallPassedMs) <= limitMs && wallPassedMs >= passedMs - limitMs) return;
@@ -121,7 +122,7 @@ export function noticeGap(state: SyncState, step: Step): void {
     for (const turn of Object.values(relay.turns)) turn.sinceWallMs = Math.min(turn.sinceWallMs, step.now.wallMs);
     if (relay.status === "disconnected") continue;
     disconnect(state, relay, step, last);
-    relay.notBeforeMs = step.now.monotonicMs + step.random() * config.startupJitterMs;
+    relay.notBeforeMs = step.now.monotonicMs + step.random() * config.syncStartupJitterMs;
     state.touched.add(relay);
   }
 }

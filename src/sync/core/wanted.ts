@@ -132,7 +132,7 @@ export class Wanted {
     const known = this.repos.get(coordinate);
     // A waiting version never takes a served repository down a level; purgatory does not hold such versions.
     if (known && known.level === "full" && level === "state-only") return undefined;
-    const max = level === "full" ? this.config.maxRelaysPerRepo : this.config.maxRelaysPerWaitingRepo;
+    const max = level === "full" ? this.config.syncMaxRelaysPerRepository : this.config.syncMaxRelaysPerWaiting;
     const listed = relaysOf(announcement, this.config.ownServices, max);
     if (known) {
       Object.assign(known, { level, listed, announcementId: event.id });

@@ -4,10 +4,11 @@
 import type { RelayUrl } from "../../../net/url.js";
 import type { NostrEvent } from "../../../nostr/event.js";
 import type { EventId, Pubkey } from "../../../nostr/ids.js";
-import { type SyncConfig, syncConfig } from "../config.js";
+import type { SyncConfig } from "../config.js";
 import { SyncCore } from "../core.js";
 import type { Command, Input, RelayLimits } from "../messages.js";
 import type { CoreSnapshot, RelaySnapshot } from "../standing.js";
+import { syncConfig } from "./config.js";
 
 export type CommandOf<Type extends Command["type"]> = Extract<Command, { type: Type }>;
 
@@ -69,7 +70,7 @@ export class Driver {
   readonly #links = new Map<string, number>();
 
   constructor(config: Partial<SyncConfig> = {}) {
-    this.config = syncConfig({ ownServices: ["us.example"], startupJitterMs: 0, ...config });
+    this.config = syncConfig({ ownServices: ["us.example"], syncStartupJitterMs: 0, ...config });
     this.core = new SyncCore(this.config);
   }
 
