@@ -7,8 +7,10 @@ import type { Operator } from "./cli/abilities.js";
 import type { Config } from "./config/config.js";
 import { loadServerKey } from "./config/server-key.js";
 import { type GitHost, openGitHost } from "./git/git-host.js";
+import type { Repositories } from "./git/repositories.js";
 import type { ImportHouse } from "./import/import-repositories.js";
-import { createIntake, type GitFollower, type Intake } from "./intake/intake.js";
+import { CarryOut } from "./intake/carry-out.js";
+import { createIntake, type Intake } from "./intake/intake.js";
 import { reachOf } from "./net/address.js";
 import { serviceName } from "./net/url.js";
 import { SecretKey } from "./nostr/keys.js";
@@ -26,6 +28,7 @@ export async function openOperator(config: Config, store: Store, clock: Clock): 
   const rules = new RunTimeRules(store);
   await rules.refresh();
   let gitHost: Promise<GitHost> | undefined;
+  let consequences: Promise<CarryOut> | undefined;
   let door: Promise<Door> | undefined;
   const parts: AdminParts = {
     store,
@@ -34,6 +37,12 @@ export async function openOperator(config: Config, store: Store, clock: Clock): 
     repositories: () => {
       gitHost ??= openGitHost(config, clock, () => undefined);
       return gitHost.then(({ repositories }) => repositories);
+    },
+    carryOut: () => {
+      consequences ??= parts
+        .repositories()
+        .then((repositories) => new CarryOut(purgatoryAtRest(rules.over(config), store, repositories, clock)));
+      return consequences;
     },
     config: () => config,
     reach: () => reachOf(config),
@@ -61,6 +70,11 @@ export async function openOperator(config: Config, store: Store, clock: Clock): 
       }),
     async close() {
       await (await door)?.close();
+      // Refs that were promised are on disk before git is closed.
+      await consequences?.then(
+        ({ purgatory }) => purgatory.close(),
+        () => undefined,
+      );
       // One that could not be opened is closed already, and the operation has said why.
       await gitHost?.then(
         (opened) => opened.close(),
@@ -81,29 +95,9 @@ export async function openImport(
   const policies = policiesOf(config, rules);
   if (!policies) return undefined;
   const gitHost = await openGitHost(config, clock, () => undefined);
-  const purgatory = new Purgatory({
-    store,
-    repositories: gitHost.repositories,
-    clock,
-    config: () => policies.inForce(),
-    // The operator is there and watches.
-    diskShareUsed: async () => 0,
-    observer: {
-      released: () => undefined,
-      expired: () => undefined,
-      problem: () => undefined,
-      failed(what, error) {
-        throw new Error(`${what} failed`, { cause: error });
-      },
-    },
-  });
+  const purgatory = purgatoryAtRest(policies.inForce(), store, gitHost.repositories, clock);
   await purgatory.resume();
-  const door = await openDoor(config, store, clock, policies.movingPolicy, {
-    follow: (event, verdict) => purgatory.entered(event, verdict),
-    failed(event, error) {
-      throw new Error(`git could not follow event ${event.id}`, { cause: error });
-    },
-  });
+  const door = await openDoor(config, store, clock, policies.movingPolicy, new CarryOut(purgatory));
   return {
     store,
     intake: door.intake,
@@ -120,6 +114,26 @@ export async function openImport(
   };
 }
 
+/** Where events and git data wait, while no server runs. */
+function purgatoryAtRest(config: Config, store: Store, repositories: Repositories, clock: Clock): Purgatory {
+  return new Purgatory({
+    store,
+    repositories,
+    clock,
+    config: () => config,
+    // The operator is there and watches.
+    diskShareUsed: async () => 0,
+    observer: {
+      released: () => undefined,
+      expired: () => undefined,
+      problem: () => undefined,
+      failed(what, error) {
+        throw new Error(`${what} failed`, { cause: error });
+      },
+    },
+  });
+}
+
 interface Door {
   readonly intake: Intake;
   close(): Promise<void>;
@@ -130,7 +144,7 @@ async function openDoor(
   store: Store,
   clock: Clock,
   policy: PolicyInForce["policy"],
-  git?: GitFollower,
+  carryOut?: CarryOut,
 ): Promise<Door> {
   const verifier = await createVerifierPool({ workers: 1 });
   const decisions = new DecisionLog({ store, clock, failed: () => undefined });
@@ -142,7 +156,10 @@ async function openDoor(
     clock,
     observer: { received: () => undefined, decided: () => undefined },
     maxFutureSeconds: config.maxFutureSecs,
-    ...(git && { git }),
+    ...(carryOut && { carryOut }),
+    gitFailed(event, error) {
+      throw new Error(`git could not follow event ${event.id}`, { cause: error });
+    },
   });
   return {
     intake,

@@ -26,9 +26,11 @@ import { createGitMetrics } from "./git/metrics.js";
 import { startHousekeeping } from "./git/start-housekeeping.js";
 import { startHunting } from "./hunt/start-hunting.js";
 import { ArchiveReview } from "./intake/archive-review.js";
+import { CarryOut } from "./intake/carry-out.js";
 import { DailyBytes } from "./intake/daily-bytes.js";
 import { createIntake } from "./intake/intake.js";
 import { notingParseFailures } from "./intake/parse-failures.js";
+import { Sweep } from "./intake/sweep.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { policyInForce } from "./operator/policy-in-force.js";
 import { RunTimeRules } from "./operator/rules.js";
@@ -124,17 +126,17 @@ export async function startServer(parts: StartParts): Promise<Server> {
       clock,
       config: () => live.current,
       diskShareUsed: async () => disks.fullest,
-      observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock, (entry, expiry) =>
-        syncing?.expired(entry, expiry),
-      ),
+      observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock),
       ...(config.grasp06Enable && { contributorRules: contributorRules(store, [service], settings.lists) }),
     });
+    const carryOut = new CarryOut(purgatory);
+    const sweep = new Sweep(carryOut);
     await purgatory.resume();
     closing.add("purgatory", () => purgatory.close());
     const sweeping = repeatedly(
       clock,
       () => live.current.purgatorySweepIntervalMs,
-      () => purgatory.sweep(),
+      () => sweep.run(),
       onFault,
     );
     closing.add("sweeping", () => sweeping.close());
@@ -148,13 +150,8 @@ export async function startServer(parts: StartParts): Promise<Server> {
       store,
       verifier,
       policy: parts.policy ?? policy,
-      git: {
-        follow(event, verdict) {
-          syncing?.decided(verdict);
-          return purgatory.entered(event, verdict);
-        },
-        failed: (event, error) => logger.error({ err: error, id: event.id }, "git could not follow an accepted event"),
-      },
+      carryOut,
+      gitFailed: (event, error) => logger.error({ err: error, id: event.id }, "git could not follow an accepted event"),
       ...(parts.policy ? {} : { decisions }),
       refusedAtOnce: (event) =>
         refusedForDisk(
@@ -191,11 +188,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       onFault,
     });
     closing.add("hunt", () => hunt.close());
-    const archive = new ArchiveReview({
-      ...{ store, settings, purgatory, clock, logger, onFault },
-      decided: (verdict) => syncing?.decided(verdict),
-      reviewed: (event, hosted) => syncing?.reviewed(event, hosted),
-    });
+    const archive = new ArchiveReview({ store, settings, carryOut, clock, logger, onFault });
     closing.add("archive review", () => archive.close());
     const stopReviewing = live.onChange(() => archive.start());
     closing.add("archive settings", async () => stopReviewing());
@@ -216,7 +209,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       damaged: (name) => hunt.repair.damaged(name),
       askNow: (name) => hunt.hunting.askNow(name),
       relays: { status: () => syncing?.status().relays ?? [], reconnect: (key) => syncing?.reconnect(key) ?? false },
-      ...{ store, gitHost, purgatory, verifier, intake, clock, decisions },
+      ...{ store, gitHost, carryOut, verifier, intake, clock, decisions },
     });
     const started = await startService({
       live,

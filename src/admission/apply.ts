@@ -9,17 +9,21 @@ import type { VerifiedEvent } from "../nostr/event.js";
 import type { PutResult, Transaction } from "../store/port.js";
 import type { Change, Verdict } from "./verdict.js";
 
-/** The result of putting the event when the verdict stores it; undefined when it does not. */
+/**
+ * The result of putting the event when the verdict stores it; undefined when it does not. `isReview`: the event is known
+ * here and was judged again, so that rows follow even if the store has it.
+ */
 export async function applyVerdict(
   tx: Transaction,
   event: VerifiedEvent,
   verdict: Verdict,
   nowSeconds: number,
+  isReview = false,
 ): Promise<PutResult | undefined> {
   if (!verdict.ok || verdict.action === "relay" || verdict.action === "known") return undefined;
   const stores = verdict.action === "store" || verdict.action === "leave";
   const put = stores ? await tx.put(event) : undefined;
-  if (put && !put.stored) return put;
+  if (put && !put.stored && !isReview) return put;
   // Somebody sent it again: what was remembered against it is over.
   forgetId(tx, event.id);
   for (const change of verdict.changes ?? []) await applyChange(tx, change, nowSeconds);

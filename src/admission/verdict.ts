@@ -85,6 +85,7 @@ export interface StoredReference {
 export interface Withdrawn {
   readonly id: EventId;
   readonly kind: number;
+  readonly author: Pubkey;
   /** Repositories it belongs to: its own for an announcement, those it tags for a pull request. */
   readonly identifier: string;
   readonly repositories: readonly string[];

@@ -13,7 +13,7 @@ import {
   repositoryAddress,
   repositoryKey,
 } from "../catalogue/repositories.js";
-import type { AuthorityChange } from "../catalogue/trusting-repositories.js";
+import { type AuthorityChange, repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { type WaitingEntry, waitingEvent } from "../catalogue/waiting.js";
 import type { NostrEvent } from "../nostr/event.js";
 import { addressOf, addressText } from "../nostr/event.js";
@@ -52,7 +52,7 @@ export function endOfWait(
   };
 }
 
-interface Withdrawal {
+export interface Withdrawal {
   readonly changes: readonly Change[];
   readonly repositories: readonly RepositoryChange[];
   readonly withdrawn: readonly Withdrawn[];
@@ -77,6 +77,8 @@ export function inShort({ id, pubkey, kind, created_at, sig, tags }: NostrEvent)
   return { id, pubkey, kind, created_at, sig, tags: kept, content: "", raw: "" };
 }
 
+/** Of one state. */
+const maxGoverned = 100;
 /** Each costs some look-ups. */
 const repositoriesATurn = 50;
 
@@ -95,6 +97,7 @@ export async function withdrawalOf(
   const changes: Change[] = [];
   const repositories: RepositoryChange[] = [];
   const affected = new Map<string, Affected>();
+  const ungoverned = new Map<string, CatalogueRow>();
 
   for (const entry of waiting) {
     if (entry.kind !== "announcement") {
@@ -108,12 +111,27 @@ export async function withdrawalOf(
     repositories.push(...ending.repositories);
     affected.set(repositoryKey(name), { name, row: isReleased(row) || row?.status === "leaving" ? row : undefined });
   }
+  for (const state of stored) {
+    if (state.kind !== kinds.state) continue;
+    // A state that is gone governs nothing; the mark stays (git-http.md, "Push" 3).
+    const identifier = addressOf(state)?.identifier ?? "";
+    const isGoverned = (row: CatalogueRow): boolean => row.governing === state.id;
+    const governed = await repositoriesTrusting(
+      storedAuthority(reader),
+      state.pubkey,
+      identifier,
+      maxGoverned,
+      isGoverned,
+    );
+    for (const { row } of governed) ungoverned.set(repositoryKey(row), { ...row, governing: null, partial: null });
+  }
+  for (const row of ungoverned.values()) changes.push({ type: "catalogue", row });
   const gone = new Set([...waiting.map((entry) => entry.id), ...stored.map((event) => event.id)]);
   const announcements = stored.filter((one) => one.kind === kinds.announcement);
   for (const [index, event] of announcements.entries()) {
     if (index % repositoriesATurn === repositoriesATurn - 1) await nextTurn();
     const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
-    const row = await catalogueRow(reader, name);
+    const row = ungoverned.get(repositoryKey(name)) ?? (await catalogueRow(reader, name));
     // A waiting row belongs to the newer announcement that waits, not to the stored one.
     const ends = isReleased(row) || row?.status === "leaving";
     const next = row && ends ? deletedRow(row, event, nowSeconds) : row;
@@ -138,6 +156,7 @@ export async function withdrawalOf(
 const withdrawnOf = (event: NostrEvent): Withdrawn => ({
   id: event.id,
   kind: event.kind,
+  author: event.pubkey,
   identifier: addressOf(event)?.identifier ?? "",
   repositories: ownRepositories(event),
 });

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { newRepositoryRow, type RepositoryName, setCatalogueRow } from "../catalogue/repositories.js";
+import { Room } from "../intake/testing/room.js";
 import type { Pubkey, RefName } from "../nostr/ids.js";
-import { Room } from "../purgatory/testing/room.js";
 import { diskAddress } from "./address.js";
 import { type HousekeepingReport, HousekeepingScheduler, housekeepingRecord } from "./housekeeping-scheduler.js";
 

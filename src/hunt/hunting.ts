@@ -37,7 +37,7 @@ interface HuntingParts extends RunFetchParts {
     | "contributionLeft"
     | "contributed"
     | "releasePartial"
-    | "watch"
+    | "bell"
     | "expireOnlyIf"
   >;
   readonly clock: Clock;
@@ -87,7 +87,7 @@ export class Hunting {
     }
     purgatory.expireOnlyIf((entry) => this.#mayExpire(entry));
     this.#stops.push(
-      purgatory.watch(({ names, ids }) => {
+      purgatory.bell.listen(({ names, ids }) => {
         for (const name of names) this.#changed(name);
         for (const id of ids) for (const name of this.#followed.withItem(id)) this.#rechecks.add(name);
       }),

@@ -12,8 +12,8 @@ import {
   World,
 } from "../admission/testing/world.js";
 import { putWaiting, removeWaiting, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
+import { Room } from "../intake/testing/room.js";
 import type { Oid } from "../nostr/ids.js";
-import { Room } from "../purgatory/testing/room.js";
 import type { TableReader } from "../store/port.js";
 import { PullRequestReader, wantsOf } from "./wants.js";
 

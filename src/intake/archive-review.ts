@@ -2,27 +2,21 @@
 // longer to be mirrored leaves, what is again comes back. Judged by admission, written here, then git and sync follow
 // as they do for any verdict.
 
-import { applyChange } from "../admission/apply.js";
+import { applyVerdict } from "../admission/apply.js";
 import { isUnderReview, type Review, reviewArchived } from "../admission/archive-review.js";
 import type { AdmissionSettings } from "../admission/settings.js";
-import type { Verdict } from "../admission/verdict.js";
 import { decisionRecord } from "../admission/verdict.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { putDecisions } from "../catalogue/decisions.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, repositoryAddress } from "../catalogue/repositories.js";
-import { removeWaiting } from "../catalogue/waiting.js";
 import type { Logger } from "../config/logging.js";
-import type { NostrEvent } from "../nostr/event.js";
-import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
+import type { CarryOut } from "./carry-out.js";
 
 export interface ArchiveReviewParts {
   readonly store: Store;
   readonly settings: AdmissionSettings;
-  readonly purgatory: Purgatory;
-  /** Sync follows a verdict like any other; `hosted`: a stored announcement became hosted, or is hosted no more. */
-  readonly decided: (verdict: Verdict) => void;
-  readonly reviewed: (event: NostrEvent, hosted: boolean) => void;
+  readonly carryOut: CarryOut;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onFault: (error: unknown) => void;
@@ -67,7 +61,7 @@ export class ArchiveReview {
   }
 
   async #review(row: CatalogueRow): Promise<void> {
-    const { store, settings, purgatory, decided, reviewed, clock, logger } = this.#parts;
+    const { store, settings, carryOut, clock, logger } = this.#parts;
     const now = unixSeconds(clock);
     // Most stay as they are: that is found out without a place in the writer's queue.
     if (!(await reviewArchived(store, row, settings, now))) return;
@@ -76,11 +70,7 @@ export class ArchiveReview {
       const found = current && isUnderReview(current) ? await reviewArchived(tx, current, settings, now) : undefined;
       if (!found) return undefined;
       const { event, verdict } = found;
-      if (verdict.action === "store") {
-        await tx.put(event);
-        await removeWaiting(tx, event.id);
-      }
-      for (const change of verdict.changes ?? []) await applyChange(tx, change, now);
+      await applyVerdict(tx, event, verdict, now, true);
       await putDecisions(tx, [decisionRecord(event, { type: "own" }, verdict, now)]);
       return found;
     });
@@ -90,9 +80,8 @@ export class ArchiveReview {
       { repository: repositoryAddress(row), rule: verdict.rule, outcome: verdict.action },
       "archive reviewed",
     );
-    decided(verdict);
-    if (verdict.action === "store" || verdict.action === "leave") reviewed(event, verdict.action === "store");
-    await purgatory.entered(event, verdict);
+    const isHostedAnew = verdict.action === "store" || verdict.action === "leave";
+    await carryOut.follow(event, verdict, isHostedAnew ? { event, hosted: verdict.action === "store" } : undefined);
   }
 
   async close(): Promise<void> {

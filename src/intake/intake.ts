@@ -17,6 +17,7 @@ import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/even
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/pool.js";
 import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Transaction } from "../store/port.js";
+import type { CarryOut } from "./carry-out.js";
 import type { DailyBytes } from "./daily-bytes.js";
 
 export type IntakeAnswer =
@@ -42,19 +43,14 @@ export interface IntakeObserver {
   decided(event: NostrEvent, source: Source, answer: IntakeAnswer): void;
 }
 
-export interface GitFollower {
-  /** What git must do because of a verdict that was written; true when the event is served because of it. */
-  follow(event: VerifiedEvent, verdict: Verdict): Promise<boolean>;
-  /** Git could not do it; the event is kept, and the next start tries again. */
-  failed(event: NostrEvent, error: unknown): void;
-}
-
 interface IntakeParts {
   readonly store: Store;
   readonly verifier: Verifier;
   readonly policy: AdmissionPolicy;
   /** Absent where there is no git host (an import into a store at rest). */
-  readonly git?: GitFollower;
+  readonly carryOut?: Pick<CarryOut, "follow">;
+  /** Git could not follow; the event is kept, and the next start tries again. */
+  readonly gitFailed?: (event: NostrEvent, error: unknown) => void;
   /** Where each verdict is noted for `why`. */
   readonly decisions?: Pick<DecisionLog, "note">;
   readonly clock: Clock;
@@ -111,12 +107,12 @@ export function createIntake(parts: IntakeParts): Intake {
     if (!verdict.ok || !answer.ok) return answer;
     if (verdict.action === "relay") for (const listener of ephemeralListeners) listener(verified);
     const wasWritten = answer.outcome === "stored" || (verdict.action !== "store" && verdict.action !== "leave");
-    if (!wasWritten || !parts.git) return answer;
+    if (!wasWritten || !parts.carryOut) return answer;
     try {
-      const isServed = await parts.git.follow(verified, verdict);
+      const isServed = await parts.carryOut.follow(verified, verdict);
       return isServed ? { ok: true, outcome: "stored", message: "" } : answer;
     } catch (error) {
-      parts.git.failed(verified, error);
+      parts.gitFailed?.(verified, error);
       return refuse("internal", "it was kept, but git could not follow: try again later");
     }
   }

@@ -14,7 +14,7 @@ import { npubOf } from "../nostr/nip19.js";
 import type { TableReader } from "../store/port.js";
 import type { AdminParts, Progress } from "./context.js";
 import { type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
-import { followInGit, takeDown, type Withdrawn, withdraw } from "./hosting.js";
+import { followInGit, type TakenAway, takeAway, takeDown } from "./hosting.js";
 import { listRow, listRowKey } from "./lists.js";
 import { eventNamed, keyNamed, networkNamed, networkText, repositoryNamedBy, repositoryText } from "./naming.js";
 import { type BanType, networkPrefix } from "./rules.js";
@@ -95,13 +95,13 @@ async function banKey(
   let removed = 0;
   // From here on none comes in: each step takes away the newest that are left.
   for (;;) {
-    const step = await store.transact(async (tx): Promise<{ withdrawn: Withdrawn; count: number }> => {
+    const step = await store.transact(async (tx): Promise<{ withdrawn: TakenAway; count: number }> => {
       const stored = [];
       for await (const page of tx.query([{ authors: [key], limit: eventsPerStep }])) {
         stored.push(...page.map((row) => row.event));
       }
       const waiting = await waitingEntries(tx, waitingKeys.author(key), eventsPerStep);
-      const withdrawn = await withdraw(parts, tx, { stored, waiting }, "ban");
+      const withdrawn = await takeAway(parts, tx, { stored, waiting }, "ban");
       return { withdrawn, count: stored.length + waiting.length };
     });
     await followInGit(parts, step.withdrawn);
@@ -124,7 +124,7 @@ async function banEvent(parts: AdminParts, caller: Caller, id: EventId, reason: 
     const stored = await tx.event(id);
     const waiting = await waitingEntry(tx, id);
     const going = { stored: stored ? [stored.event] : [], waiting: waiting ? [waiting] : [] };
-    const end = await withdraw(parts, tx, going, "ban");
+    const end = await takeAway(parts, tx, going, "ban");
     return { end, count: going.stored.length + going.waiting.length };
   });
   await parts.rules.refresh();

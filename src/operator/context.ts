@@ -8,6 +8,7 @@ import type { PlacedName, RepositoryAddress } from "../git/address.js";
 import type { HousekeepingKind } from "../git/housekeeping.js";
 import type { HousekeepingReport } from "../git/housekeeping-scheduler.js";
 import type { Repositories } from "../git/repositories.js";
+import type { CarryOut } from "../intake/carry-out.js";
 import type { Intake } from "../intake/intake.js";
 import type { Reach } from "../net/address.js";
 import type { Pubkey } from "../nostr/ids.js";
@@ -43,8 +44,6 @@ export interface FollowedRelays {
 
 export interface RunningParts {
   facts(): RunningFacts;
-  /** Its directory was removed: what is remembered of it elsewhere goes. */
-  repositoryGone(name: RepositoryName): Promise<void>;
   askedServers(name: RepositoryName): readonly AskedServer[];
   /** Decision records that were made and not yet written are written. */
   decisionsWritten(): Promise<void>;
@@ -68,6 +67,8 @@ export interface AdminParts {
   readonly store: Store;
   /** Git is started when first needed. */
   readonly repositories: () => Promise<Repositories>;
+  /** The one way for what follows from a decision. */
+  readonly carryOut: () => Promise<CarryOut>;
   readonly clock: Clock;
   readonly rules: RunTimeRules;
   /** As configured, without the rules laid over. */

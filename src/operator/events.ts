@@ -6,7 +6,7 @@ import { type Filter, parseFilter } from "../nostr/filter.js";
 import type { Refusal } from "../nostr/refusals.js";
 import type { AdminParts, OperationContext } from "./context.js";
 import { done, noteChange, type Outcome, refusal } from "./context.js";
-import { followInGit, withdraw } from "./hosting.js";
+import { followInGit, takeAway } from "./hosting.js";
 
 const pageRows = 200;
 
@@ -120,7 +120,7 @@ export async function deleteEvents(
     const withdrawn = await store.transact(async (tx) => {
       const found = await Promise.all(page.map(({ id }) => tx.event(id)));
       const stored = found.flatMap((row) => (row ? [row.event] : []));
-      return withdraw(parts, tx, { stored, waiting: [] }, "operator");
+      return takeAway(parts, tx, { stored, waiting: [] }, "operator");
     });
     await followInGit(parts, withdrawn);
     deleted += withdrawn.events.length;

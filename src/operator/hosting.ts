@@ -1,11 +1,9 @@
 // `repos delete` and `repos restore`. Deleting un-hosts: the URL is 404 and the announcement is not served from that
 // moment; the data stays for the grace period (NGIT_UNHOST_GRACE_DAYS). The removed announcement and older ones do not
 // bring it back when somebody replays them; a newer one by its owner does (to keep it out: ban the repository).
-// `withdraw` is also what bans, `events delete` and `purgatory drop` take events away with.
+// `takeAway` is also what bans, `events delete` and `purgatory drop` take events away with.
 
-import { applyChange } from "../admission/apply.js";
-import type { RepositoryChange } from "../admission/verdict.js";
-import { withdrawalOf } from "../admission/withdrawal.js";
+import type { Withdrawal } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
 import { type BanRow, bannedAuthorKey, bannedEventKey, repositoryList } from "../catalogue/bans-and-lists.js";
 import { forgetLeft, rememberLeft } from "../catalogue/remembered.js";
@@ -17,15 +15,13 @@ import {
   setCatalogueRow,
   withStatus,
 } from "../catalogue/repositories.js";
-import { refreshListings, repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
+import { refreshListings } from "../catalogue/trusting-repositories.js";
 import { type WaitingEntry, waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
-import type { Repositories } from "../git/repositories.js";
+import { withdraw } from "../intake/carry-out.js";
 import { addressOf, eventFromStoredText, type VerifiedEvent } from "../nostr/event.js";
-import type { EventId, RefName } from "../nostr/ids.js";
+import type { EventId } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
-import { repositoriesTagged } from "../nostr/nip34.js";
-import { removeRepository } from "../purgatory/entering.js";
 import type { RemovalCause, Transaction } from "../store/port.js";
 import { type AdminParts, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
 import { repositoryText } from "./naming.js";
@@ -68,13 +64,13 @@ export async function takeDown(
   row: CatalogueRow,
   cause: RemovalCause,
   reason: string,
-): Promise<Withdrawn> {
+): Promise<TakenAway> {
   const now = unixSeconds(parts.clock);
   const { owner, identifier } = row;
   const stored = await tx.latest({ kind: kinds.announcement, pubkey: owner, identifier });
   const waiting = await waitingAnnouncement(tx, row);
   const going = { stored: stored ? [stored.event] : [], waiting: waiting ? [waiting] : [] };
-  const withdrawn = await withdraw(parts, tx, going, cause);
+  const withdrawn = await takeAway(parts, tx, going, cause);
   for (const { id, created_at } of [...going.stored, ...going.waiting]) {
     tx.setRow<BanRow>("bans", bannedEventKey(id), { since: now, reason: reason || "its repository was un-hosted" });
     const until = now + parts.config().unhostGraceDays * secondsPerDay;
@@ -147,28 +143,24 @@ interface PutAside {
 const asidePrefix = "unhosted:";
 const asideKey = (name: RepositoryName): string => `${asidePrefix}${repositoryKey(name)}`;
 
-export interface Withdrawn {
+/** What the operator took away, and what follows from it. */
+export interface TakenAway extends Withdrawal {
   readonly events: readonly VerifiedEvent[];
-  readonly repositories: readonly RepositoryChange[];
+  readonly ended: readonly WaitingEntry[];
 }
 
 /** Removes stored and waiting events and writes everything that follows; git follows with `followInGit`. */
-export async function withdraw(
+export async function takeAway(
   parts: AdminParts,
   tx: Transaction,
   going: { readonly stored: readonly VerifiedEvent[]; readonly waiting: readonly WaitingEntry[] },
   cause: RemovalCause,
-): Promise<Withdrawn> {
+): Promise<TakenAway> {
   const now = unixSeconds(parts.clock);
   const blacklist = repositoryList(parts.rules.over(parts.config()).repositoryBlacklist);
-  const end = await withdrawalOf(tx, going.stored, going.waiting, "expired", now, (name) => blacklist.has(name));
-  for (const event of going.stored) {
-    await tx.remove(event.id, cause);
-    if (event.kind === kinds.announcement) putAside(tx, event, now);
-    if (event.kind === kinds.state) await endGoverning(tx, event);
-  }
-  for (const change of end.changes) await applyChange(tx, change, now);
-  return { events: going.stored, repositories: end.repositories };
+  const withdrawal = await withdraw(tx, { ...going, cause }, now, (name) => blacklist.has(name));
+  for (const event of going.stored) if (event.kind === kinds.announcement) putAside(tx, event, now);
+  return { ...withdrawal, events: going.stored, ended: going.waiting };
 }
 
 function putAside(tx: Transaction, event: VerifiedEvent, at: number): void {
@@ -176,49 +168,12 @@ function putAside(tx: Transaction, event: VerifiedEvent, at: number): void {
   tx.setRow<PutAside>("meta", asideKey(name), { raw: event.raw, id: event.id, at });
 }
 
-/** A state that is gone governs nothing; the mark stays (git-http.md, "Push" 3). */
-async function endGoverning(tx: Transaction, state: VerifiedEvent): Promise<void> {
-  const identifier = addressOf(state)?.identifier ?? "";
-  const governed = await repositoriesTrusting(
-    storedAuthority(tx),
-    state.pubkey,
-    identifier,
-    maxGoverned,
-    (row) => row.governing === state.id,
-  );
-  for (const { row } of governed) setCatalogueRow(tx, { ...row, governing: null, partial: null });
-}
-
-const maxGoverned = 100;
-
-/** Directories of repositories that never had data go; so do the refs of pull requests. */
-export async function followInGit(parts: AdminParts, { events, repositories: changes }: Withdrawn): Promise<void> {
-  const removed = changes.filter(({ to }) => to === "remove");
-  const pullRequests = events.filter(({ kind }) => kind === kinds.pullRequest || kind === kinds.pullRequestUpdate);
-  if (removed.length === 0 && pullRequests.length === 0) return;
-  const repositories = await parts.repositories();
-  for (const { name } of removed) {
-    if (await removeRepository(parts.store, repositories, name)) await parts.running?.repositoryGone(name);
-  }
-  for (const event of pullRequests) {
-    for (const { pubkey: owner, identifier } of repositoriesTagged(event)) {
-      const name = { owner, identifier };
-      const address = diskAddress(name);
-      if (!(await catalogueRow(parts.store, name)) || !(await repositories.exists(address))) continue;
-      await repositories.open(address).updateRefs([{ ref: `refs/nostr/${event.id}` as RefName, to: undefined }]);
-    }
-    await dropContribution(repositories, event);
-  }
-}
-
-/** What GRASP-06 holds of it; its bytes are unbooked by the next sweep. */
-async function dropContribution(repositories: Repositories, event: VerifiedEvent): Promise<void> {
-  for (const identifier of new Set(repositoriesTagged(event).map((tagged) => tagged.identifier))) {
-    const address = diskAddress({ owner: event.pubkey, identifier }, "prs");
-    if (!(await repositories.exists(address))) continue;
-    await repositories.open(address).updateRefs([{ ref: `refs/nostr/${event.id}` as RefName, to: undefined }]);
-    await repositories.removeIfEmpty(address);
-  }
+/** While no server runs, git is started only where something of it goes. */
+export async function followInGit(parts: AdminParts, taken: TakenAway): Promise<void> {
+  const isInGit =
+    taken.repositories.some(({ to }) => to === "remove") ||
+    taken.withdrawn.some(({ kind }) => kind === kinds.pullRequest || kind === kinds.pullRequestUpdate);
+  if (isInGit || parts.running) await (await parts.carryOut()).followWithdrawal(taken, taken.ended);
 }
 
 /** Rows whose repository is gone for good, or came back by itself. */

@@ -29,7 +29,7 @@ import { wantedRefs } from "../purgatory/plan.js";
 import { placesOf, tipOf } from "../purgatory/pull-requests.js";
 import type { Reader } from "../store/port.js";
 import { type AdminParts, type AskedServer, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
-import { followInGit, withdraw } from "./hosting.js";
+import { followInGit, takeAway } from "./hosting.js";
 import { eventNamed, repositoryText } from "./naming.js";
 import { operations } from "./operations.js";
 
@@ -215,7 +215,7 @@ export async function dropWaiting(
     const entry = await waitingEntry(tx, id);
     if (!entry) return undefined;
     await noteChange(tx, parts.clock, caller, { what: "drop waiting event", target: id });
-    return withdraw(parts, tx, { stored: [], waiting: [entry] }, "operator");
+    return takeAway(parts, tx, { stored: [], waiting: [entry] }, "operator");
   });
   if (!withdrawn) return refusal("unknown", `no event ${id} waits`);
   await followInGit(parts, withdrawn);

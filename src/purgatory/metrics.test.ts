@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { Registry } from "prom-client";
 import { announcement, nameOf } from "../admission/testing/world.js";
 import { waitingAnnouncement } from "../catalogue/waiting.js";
+import { Room } from "../intake/testing/room.js";
 import { countEntries, createPurgatoryMetrics } from "./metrics.js";
-import { Room } from "./testing/room.js";
 
 test("an announcement that goes soft and then for good is counted as expired once", async (context) => {
   const room = await Room.open();

@@ -85,7 +85,6 @@ export function purgatoryObserver(
   metrics: PurgatoryMetrics,
   decisions: Pick<DecisionLog, "note">,
   clock: Clock,
-  alsoExpired: PurgatoryObserver["expired"],
 ): PurgatoryObserver {
   return {
     released(released) {
@@ -96,7 +95,6 @@ export function purgatoryObserver(
     },
     expired(entry, expiry) {
       metrics.expired(entry, expiry);
-      alsoExpired(entry, expiry);
       const { id, kind, repositories } = entry;
       const text = `[PURGATORY_EXPIRED] id=${id} kind=${kind} source=${entry.source.type} to=${expiry.to}`;
       logger.info({ id, kind, repositories }, text);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressOfRepository, announcement, keyOf, makeEvent, nameOf, oid, state } from "../admission/testing/world.js";
-import { Room } from "./testing/room.js";
+import { Room } from "../intake/testing/room.js";
 
 test("however many pull requests wait for a repository, one whose commit is here is released when it comes", async (context) => {
   const room = await Room.open();

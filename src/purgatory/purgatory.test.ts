@@ -6,9 +6,9 @@ import { catalogueRow } from "../catalogue/repositories.js";
 import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { PushOutcome } from "../git/push-types.js";
+import { Room } from "../intake/testing/room.js";
 import type { EventId, Oid, RefName } from "../nostr/ids.js";
 import { partialPush } from "./partial-clock.js";
-import { Room } from "./testing/room.js";
 
 const main = "refs/heads/main" as RefName;
 const minutes = 60;

@@ -1,11 +1,12 @@
 // The waiting room as one thing: what main builds, what intake and the git server call.
-// Owns no rule: admission decides who may wait, release.ts what is released, sweep.ts what ends.
+// Owns no rule: admission decides who may wait, release.ts what is released, intake/sweep.ts what ends.
 
-import type { Verdict } from "../admission/verdict.js";
+import { restarted } from "../admission/waiting-capacity.js";
 import { hourlyCounter } from "../base/budget/rates.js";
-import { catalogueRow, type RepositoryName } from "../catalogue/repositories.js";
+import { unixSeconds } from "../base/clock.js";
+import { catalogueRow, type RepositoryName, setCatalogueRow, withStatus } from "../catalogue/repositories.js";
 import { bookContribution } from "../catalogue/used-bytes.js";
-import type { WaitingEntry } from "../catalogue/waiting.js";
+import { putWaiting, type WaitingEntry, waitingAnnouncement } from "../catalogue/waiting.js";
 import {
   diskAddress,
   type Npub,
@@ -16,60 +17,54 @@ import {
 } from "../git/address.js";
 import type { FoundRepository } from "../git/http-types.js";
 import type { JournalEntry, KeptAside, PushAuthority, PushCommand, PushOutcome } from "../git/push-types.js";
-import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { parseNpub } from "../nostr/nip19.js";
+import { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";
 import { Contributors } from "./contributors.js";
 import { PullRequestCopies } from "./copy-pull-requests.js";
-import { Entering } from "./entering.js";
 import { Journal, RefFsync, RefWriter } from "./journal.js";
 import { PartialClock } from "./partial-clock.js";
 import { Placeholders } from "./placeholders.js";
 import { PullRequestRefs } from "./pull-request-refs.js";
-import { placesOf } from "./pull-requests.js";
+import { knownPullRequest } from "./pull-requests.js";
 import { Pushes } from "./pushes.js";
 import { ArchiveBudget, contributorsOwnAccounts, huntLeft, quotaLeft } from "./quotas.js";
 import { Releaser } from "./release.js";
 import { resume } from "./resume.js";
-import { Sweep } from "./sweep.js";
-
-/** What waits around these repositories, or under these ids, may have changed: whoever follows it looks again. */
-interface WaitingChange {
-  readonly names: readonly PlacedName[];
-  readonly ids: readonly EventId[];
-}
 
 export class Purgatory {
   readonly placeholders: Placeholders;
   /** For the hunt, which fills mirrors. */
   readonly archiveBudget: ArchiveBudget;
-  readonly #context: PurgatoryContext;
+  readonly context: PurgatoryContext;
+  readonly bell = new Bell();
   readonly #journal: Journal;
   readonly #refFsync: RefFsync;
-  readonly #releaser: Releaser;
+  /** What follows from a decision uses these (intake/carry-out.ts). */
+  readonly releaser: Releaser;
+  readonly pullRequests: PullRequestRefs;
+  readonly contributors: Contributors;
+  readonly copies: PullRequestCopies;
+  /** A push or fetch for it is running, or its release is not done: nothing of it is taken away. */
+  readonly isBusy: (name: PlacedName) => boolean;
   readonly #partials: PartialClock;
   readonly #pushes: Pushes;
-  readonly #sweep: Sweep;
-  readonly #entering: Entering;
-  readonly #contributors: Contributors;
-  readonly #pullRequests: PullRequestRefs;
-  readonly #watchers = new Set<(change: WaitingChange) => void>();
   #mayExpire: (entry: WaitingEntry) => boolean = () => true;
 
   constructor(context: PurgatoryContext) {
     const { store, repositories, clock, config, observer } = context;
-    this.#context = context;
+    this.context = context;
     const journal = new Journal(store);
     const refFsync = new RefFsync(repositories, journal, clock, (error) => observer.failed("syncing refs", error));
     const archiveBudget = new ArchiveBudget(store, clock, () => config().archiveMaxBytes);
-    const placeholders = new Placeholders(context, hourlyCounter(), (name) => this.#contributors.tidy(name));
+    const placeholders = new Placeholders(context, hourlyCounter(), (name) => this.contributors.tidy(name));
     const writer = new RefWriter({ ...context, journal, refFsync });
     const copies = new PullRequestCopies({ ...context, writer });
     const pullRequests = new PullRequestRefs({ ...context, writer, copies });
     const released = (items: readonly Released[]): void => {
       for (const item of items) observer.released(item);
-      this.#changed([], items);
+      this.bell.ring({ ids: items.map(({ id }) => id) });
     };
     const releaser = new Releaser({ ...context, writer, copies, pullRequests, archiveBudget, released });
     const partials = new PartialClock({
@@ -82,36 +77,17 @@ export class Purgatory {
     const pushes = new Pushes({ ...context, archiveBudget, journal, refFsync, placeholders, releaser, partials });
     const isBusy = (name: PlacedName): boolean => pushes.isAtWork(name) || releaser.isUnfinished(name);
     const contributors = new Contributors({ ...context, isBusy, pullRequests, copies });
-    const changed = this.#changed.bind(this);
-    const entering = new Entering({ ...context, placeholders, releaser, copies, pullRequests, contributors, changed });
-    this.#sweep = new Sweep({
-      ...context,
-      placeholders,
-      contributors: context.contributorRules && contributors,
-      isBusy,
-      mayExpire: (entry) => this.#mayExpire(entry),
-      expired: (entry, expiry) => {
-        observer.expired(entry, expiry);
-        this.#changed(placesOf(entry), [entry]);
-      },
-      dropRefs: (withdrawn, author) => entering.dropRefs(withdrawn, author),
-    });
     this.placeholders = placeholders;
     this.archiveBudget = archiveBudget;
     this.#journal = journal;
     this.#refFsync = refFsync;
-    this.#releaser = releaser;
+    this.releaser = releaser;
     this.#partials = partials;
     this.#pushes = pushes;
-    this.#entering = entering;
-    this.#contributors = contributors;
-    this.#pullRequests = pullRequests;
-  }
-
-  /** For the hunt: called after every change of what waits. The answer stops it. */
-  watch(listener: (change: WaitingChange) => void): () => void {
-    this.#watchers.add(listener);
-    return () => this.#watchers.delete(listener);
+    this.copies = copies;
+    this.isBusy = isBusy;
+    this.contributors = contributors;
+    this.pullRequests = pullRequests;
   }
 
   /** After a start nothing that waited before it expires until it was hunted once: the hunt says when that is. */
@@ -119,26 +95,28 @@ export class Purgatory {
     this.#mayExpire = mayExpire;
   }
 
-  #changed(names: readonly PlacedName[], entries: readonly { readonly id: EventId }[]): void {
-    for (const watcher of this.#watchers) watcher({ names, ids: entries.map(({ id }) => id) });
+  mayExpire(entry: WaitingEntry): boolean {
+    return this.#mayExpire(entry);
   }
 
   /** Ends what a crash interrupted: promised refs, repositories that should be on disk, releases that had begun. */
   async resume(): Promise<void> {
     await resume({
-      ...this.#context,
+      ...this.context,
       journal: this.#journal,
       placeholders: this.placeholders,
-      releaser: this.#releaser,
-      contributors: this.#context.contributorRules && this.#contributors,
-      claim: (id) => this.#entering.claim(id),
+      releaser: this.releaser,
+      contributors: this.context.contributorRules && this.contributors,
+      claim: (id) => this.claim(id),
     });
     await this.#partials.open();
   }
 
-  /** After a verdict was written: makes git follow. Answers whether the event is served now. */
-  entered(event: VerifiedEvent, verdict: Verdict): Promise<boolean> {
-    return this.#entering.entered(event, verdict);
+  /** Data that was pushed before its event was known joins the repository. */
+  async claim(id: EventId): Promise<void> {
+    const { store, contributorRules } = this.context;
+    const known = await knownPullRequest(store, id, contributorRules?.services ?? []);
+    if (known) await this.placeholders.claim(known);
   }
 
   /**
@@ -150,11 +128,11 @@ export class Purgatory {
     if (!owner) return undefined;
     const name = { owner, identifier };
     if (area === "main") {
-      const row = await catalogueRow(this.#context.store, name);
+      const row = await catalogueRow(this.context.store, name);
       return row && row.status !== "soft" && row.status !== "deleted" ? { address: diskAddress(name) } : undefined;
     }
     // No announcement has an empty identifier: there is nothing such a pull request could be for.
-    return this.#context.contributorRules && identifier !== ""
+    return this.context.contributorRules && identifier !== ""
       ? { address: diskAddress(underPrs(name)), createOnPush: true }
       : undefined;
   }
@@ -182,30 +160,30 @@ export class Purgatory {
 
   async pushed(outcome: PushOutcome): Promise<string[]> {
     const lines = await this.#pushes.pushed(outcome);
-    this.#changed([outcome.address], []);
+    this.bell.ring({ names: [outcome.address] });
     return lines;
   }
 
   /** After a hunt brought objects into a repository, or found its refs adrift. */
   fetched(name: RepositoryName, pullRequest?: EventId): Promise<readonly Released[]> {
-    return this.#releaser.release([name], "hunt", undefined, pullRequest === undefined ? [] : [pullRequest]);
+    return this.releaser.release([name], "hunt", undefined, pullRequest === undefined ? [] : [pullRequest]);
   }
 
   /** Served pull requests whose commit is there and whose ref is not. */
   restorePullRequests(name: RepositoryName, tips: ReadonlyMap<EventId, Oid>): Promise<void> {
-    return this.#pullRequests.restore(name, tips);
+    return this.pullRequests.restore(name, tips);
   }
 
   /** How much more a hunt may bring into a repository; `author`: of the pull request it hunts for. */
   async huntLeft(name: RepositoryName, author: Pubkey | undefined): Promise<number> {
-    const { store, config, diskShareUsed } = this.#context;
+    const { store, config, diskShareUsed } = this.context;
     if ((await diskShareUsed()) >= config().diskPushMaxPercent / 100) return 0;
     return huntLeft(store, name, author, config(), this.archiveBudget);
   }
 
   /** How much more a hunt may bring for this author under `/prs/`. */
   async contributionLeft(author: Pubkey): Promise<number> {
-    const { store, config } = this.#context;
+    const { store, config } = this.context;
     return quotaLeft(await contributorsOwnAccounts(store, author, config())).maxBytes;
   }
 
@@ -213,27 +191,37 @@ export class Purgatory {
   async contributed(name: RepositoryName, bytes: number | undefined, done: () => void): Promise<void> {
     try {
       if (bytes === undefined) return;
-      await this.#context.store.transact((tx) => bookContribution(tx, name, bytes));
-      await this.#releaser.release([underPrs(name)], "hunt");
+      await this.context.store.transact((tx) => bookContribution(tx, name, bytes));
+      await this.releaser.release([underPrs(name)], "hunt");
     } finally {
       done();
-      await this.#contributors.tidy(name);
+      await this.contributors.tidy(name);
     }
   }
 
   /** These soft states of it may be released with what is here: the rest is on no server that could be asked. */
   releasePartial(name: RepositoryName, states: ReadonlySet<EventId>): Promise<readonly Released[]> {
-    return this.#releaser.release([name], "partial", states);
+    return this.releaser.release([name], "partial", states);
   }
 
-  revive(name: RepositoryName): Promise<void> {
-    return this.#entering.revive(name);
+  /** A hunt found data for a repository whose announcement had gone soft: it waits again, on disk. */
+  async revive(name: RepositoryName): Promise<void> {
+    const { store, repositories, clock, config } = this.context;
+    const now = unixSeconds(clock);
+    await store.transact(async (tx) => {
+      const row = await catalogueRow(tx, name);
+      const entry = await waitingAnnouncement(tx, name);
+      if (row?.status !== "soft" || !entry) return;
+      await putWaiting(tx, restarted(entry, now, config()));
+      setCatalogueRow(tx, withStatus(row, "waiting", now));
+    });
+    await repositories.create(diskAddress(name));
   }
 
-  async sweep(): Promise<void> {
-    const { observer } = this.#context;
-    await this.#releaser.releaseUnfinished((error) => observer.failed("ending a release", error));
-    await this.#sweep.run();
+  /** Releases that could not be ended are tried again. */
+  releaseUnfinished(): Promise<void> {
+    const { observer } = this.context;
+    return this.releaser.releaseUnfinished((error) => observer.failed("ending a release", error));
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,13 @@
 // After a crash or a power cut: promised refs are written again, oldest promise first; repositories that should be on disk
 // are made; releases that had begun are ended.
 
-import { catalogueRows, type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  catalogueRows,
+  type RepositoryName,
+  repositoryKey,
+} from "../catalogue/repositories.js";
 import { waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
@@ -12,7 +18,6 @@ import { type EventId, isOid } from "../nostr/ids.js";
 import type { Store } from "../store/port.js";
 import type { PurgatoryContext } from "./context.js";
 import type { Contributors } from "./contributors.js";
-import { removeRepository, wantsNoDirectory } from "./entering.js";
 import { type Journal, type PromisedRefs, takeBack } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
 import { placesOf } from "./pull-requests.js";
@@ -106,4 +111,16 @@ async function replayPromises(
   await journal.kept(kept, async (tx) => {
     for (const promised of never) await takeBack(tx, promised, promised.push ?? {});
   });
+}
+
+/** Soft ones have no directory, except where one was served once (deleted, announced again): that data is kept. */
+const wantsNoDirectory = (row: CatalogueRow | undefined): boolean =>
+  row === undefined || (row.status === "soft" && row.governing === null);
+
+/**
+ * A repository's directory goes only while the catalogue wants none. Rows change in the store first and directories after
+ * them: whoever announces it again in between must find it. False: the repository is wanted again, and stays.
+ */
+export function removeRepository(store: Store, repositories: Repositories, name: RepositoryName): Promise<boolean> {
+  return repositories.delete(diskAddress(name), async () => wantsNoDirectory(await catalogueRow(store, name)));
 }

@@ -2,7 +2,7 @@
 // history, announcements that wait in purgatory, placeholders whose event is not here; and our own store as sync asks
 // it: records for negentropy, what counts as held, roots of a repository, and what belongs to it (layer 4).
 
-import type { Verdict } from "../admission/verdict.js";
+import type { Change } from "../admission/verdict.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { rememberedId } from "../catalogue/remembered.js";
 import { catalogueRow } from "../catalogue/repositories.js";
@@ -208,20 +208,14 @@ export class WaitingAnnouncements {
     for await (const [, entry] of this.store.rows<WaitingEntry>("purgatory", { prefix: "e:" })) this.#note(entry);
   }
 
-  /** A verdict was written. */
-  decided(verdict: Verdict): void {
-    if (!verdict.ok) return;
+  /** Rows were written. */
+  decided(changes: readonly Change[]): void {
     const ended: EventId[] = [];
-    for (const change of verdict.changes ?? []) {
+    for (const change of changes) {
       if (change.type === "hold") this.#note(change.entry);
       else if (change.type === "unhold" && change.cause !== "replaced") ended.push(change.id);
     }
     for (const id of ended) this.#gone(this.#coordinates.get(id));
-  }
-
-  /** Finally, not merely soft: soft ones are still wanted. */
-  expired(entry: WaitingEntry): void {
-    if (entry.kind === "announcement") this.#gone(addressText(addressOfEntry(entry)));
   }
 
   /** The feed comes later than verdicts: what waits is still wanted when it tells of an earlier version's end. */
@@ -231,9 +225,12 @@ export class WaitingAnnouncements {
     if (waiting) this.#note(waiting);
   }
 
-  /** Finds what was released, evicted or removed meanwhile. */
-  async recheck(): Promise<void> {
-    for (const [coordinate, entry] of [...this.#byCoordinate]) {
+  /** What waits under these ids may have ended: by a release, or by the operator. */
+  async recheck(ids: readonly EventId[]): Promise<void> {
+    for (const id of ids) {
+      const coordinate = this.#coordinates.get(id);
+      const entry = coordinate === undefined ? undefined : this.#byCoordinate.get(coordinate);
+      if (coordinate === undefined || !entry) continue;
       if (await waitingEntry(this.store, entry.id)) continue;
       if (this.#byCoordinate.get(coordinate) !== entry) continue;
       // Released: the feed has said so.

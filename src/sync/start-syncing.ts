@@ -2,10 +2,9 @@
 
 import { createHash } from "node:crypto";
 import type { Registry } from "prom-client";
-import type { Verdict } from "../admission/verdict.js";
 import type { Clock } from "../base/clock.js";
 import { repeatedly } from "../base/repeatedly.js";
-import type { PlaceholderRow, WaitingEntry } from "../catalogue/waiting.js";
+import type { PlaceholderRow } from "../catalogue/waiting.js";
 import type { Config } from "../config/config.js";
 import type { LiveConfig } from "../config/load.js";
 import type { Logger } from "../config/logging.js";
@@ -13,10 +12,8 @@ import type { Intake } from "../intake/intake.js";
 import { reachOf } from "../net/address.js";
 import { systemResolver } from "../net/resolve.js";
 import { normalRelayUrl, type RelayUrl, type ServiceName } from "../net/url.js";
-import type { NostrEvent } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import type { SecretKey } from "../nostr/keys.js";
-import type { Expiry } from "../purgatory/context.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
 import { syncConstants } from "./core/config.js";
@@ -46,11 +43,6 @@ export interface SyncingParts {
 }
 
 export interface Syncing {
-  /** A verdict was written: announcements that wait, or wait no more, are followed. */
-  decided(verdict: Verdict): void;
-  expired(entry: WaitingEntry, expiry: Expiry): void;
-  /** A stored announcement became hosted, or is hosted no more, without being stored anew. */
-  reviewed(event: NostrEvent, hosted: boolean): void;
   /** The operator's rules changed at run time: what was refused may be welcome, relays are left alone or not. */
   rulesChanged(ignoredRelays: ReadonlySet<string>): void;
   /** False: it is not followed, or left alone. */
@@ -71,7 +63,6 @@ const lists = new Set([
   "NGIT_SYNC_BOOTSTRAP_RELAY_URL",
 ]);
 const lookForPlaceholdersMs = 5_000;
-const recheckWaitingMs = 60_000;
 
 /** What is mirrored, and who is followed whatever they hold. */
 const archiveText = (config: Config): string =>
@@ -137,6 +128,11 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   const { waiting } = engine;
   const search = new PlaceholderSearch(clock, (ids, coordinate) => engine.tell({ type: "wantIds", ids, coordinate }));
   engine.tell({ type: "ignoredRelays", relays: parts.ignoredRelays });
+  const stopHearing = purgatory.bell.listen(({ changes, ids, reviewed }) => {
+    waiting.decided(changes);
+    if (reviewed) engine.tell({ type: "accepted", ...reviewed });
+    void waiting.recheck(ids).catch(onFault);
+  });
   await waiting.open();
   engine.start();
 
@@ -152,7 +148,6 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   const stopListening = live.onChange((_changed, names) => followSettings(names.some((name) => lists.has(name))));
   const everyMs = (ms: number) => () => (live.current.test ? Math.min(ms, 500) : ms);
   const looking = repeatedly(clock, everyMs(lookForPlaceholdersMs), lookForPlaceholders, onFault);
-  const rechecking = repeatedly(clock, everyMs(recheckWaitingMs), () => waiting.recheck(), onFault);
 
   async function lookForPlaceholders(): Promise<void> {
     if (purgatory.placeholders.count === 0) return search.look([]);
@@ -162,11 +157,6 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
   }
 
   return {
-    decided: (verdict) => waiting.decided(verdict),
-    expired(entry, expiry) {
-      if (expiry.to === "gone") waiting.expired(entry);
-    },
-    reviewed: (event, hosted) => engine.tell({ type: "accepted", event, hosted }),
     rulesChanged(ignoredRelays) {
       engine.tell({ type: "ignoredRelays", relays: ignoredRelays });
       followSettings(true);
@@ -181,8 +171,8 @@ export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
     copiesOf: (coordinate) => engine.copiesOf(coordinate).map(copyStatus),
     async close() {
       stopListening();
+      stopHearing();
       await looking.close();
-      await rechecking.close();
       await engine.close();
     },
   };

@@ -8,6 +8,7 @@ import type { Logger } from "../config/logging.js";
 import type { GitHost } from "../git/git-host.js";
 import type { ApiParts } from "../http/api.js";
 import { publicUrls } from "../http/nip11.js";
+import type { CarryOut } from "../intake/carry-out.js";
 import type { Intake } from "../intake/intake.js";
 import { reachOf } from "../net/address.js";
 import type { ServiceName } from "../net/url.js";
@@ -20,7 +21,6 @@ import type { RunTimeRules } from "../operator/rules.js";
 import { runOperation } from "../operator/run.js";
 import { type AdminSocket, openAdminSocket } from "../operator/socket.js";
 import { publicStatus } from "../operator/status.js";
-import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
 
 export interface AdminRooms {
@@ -31,7 +31,7 @@ export interface AdminRooms {
   readonly version: string;
   readonly store: Store;
   readonly gitHost: GitHost;
-  readonly purgatory: Purgatory;
+  readonly carryOut: CarryOut;
   readonly verifier: Verifier;
   readonly clock: Clock;
   /** What other git servers answered when its data was hunted. */
@@ -61,7 +61,7 @@ export interface Admin {
 }
 
 export function buildAdmin(rooms: AdminRooms): Admin {
-  const { live, rules, adminKeys, store, gitHost, purgatory, clock, verifier } = rooms;
+  const { live, rules, adminKeys, store, gitHost, carryOut, clock, verifier } = rooms;
   const startedMs = clock.monotonicMs();
   let traffic: Traffic = () => ({ connections: 0, subscriptions: 0 });
   const links = new LoginLinks(clock, randomBytes);
@@ -74,7 +74,6 @@ export function buildAdmin(rooms: AdminRooms): Admin {
       gitVersion: gitHost.git.version,
       ...traffic(),
     }),
-    repositoryGone: (name) => purgatory.placeholders.repositoryGone(name),
     askedServers: rooms.askedServers,
     decisionsWritten: () => rooms.decisions.written(),
     verified: rooms.verified,
@@ -89,6 +88,7 @@ export function buildAdmin(rooms: AdminRooms): Admin {
   const parts = {
     store,
     repositories: async () => gitHost.repositories,
+    carryOut: async () => carryOut,
     clock,
     rules,
     config: () => live.current,

@@ -4,6 +4,7 @@ import { PushResponder } from "../../src/git/http-push.js";
 import { QuarantineDirectory } from "../../src/git/quarantine.js";
 import { Repositories } from "../../src/git/repositories.js";
 import { GitRepository } from "../../src/git/repository.js";
+import { CarryOut } from "../../src/intake/carry-out.js";
 import { Journal } from "../../src/purgatory/journal.js";
 import { Placeholders } from "../../src/purgatory/placeholders.js";
 import { PullRequestRefs } from "../../src/purgatory/pull-request-refs.js";
@@ -49,7 +50,7 @@ export const methodPoints: Readonly<Record<string, MethodPoint>> = {
   "a commit of the store is done": after(EngineStore.prototype, "transact"),
   "a repository is about to be made": before(Repositories.prototype, "create"),
   "a repository is made": after(Repositories.prototype, "create"),
-  "a state is held, git has not followed": before(Purgatory.prototype, "entered"),
+  "a state is held, git has not followed": before(CarryOut.prototype, "follow"),
   "a quarantine is open": after(GitRepository.prototype, "quarantine"),
   "refs are about to be locked": before(GitRepository.prototype, "updateRefs"),
   "refs are locked, nothing is journaled": before(Purgatory.prototype, "journal"),

@@ -21,7 +21,9 @@ import { createGitMetrics } from "../../src/git/metrics.js";
 import type { GitRepository } from "../../src/git/repository.js";
 import type { HuntConfig } from "../../src/hunt/core/config.js";
 import { type HuntingRoom, startHunting } from "../../src/hunt/start-hunting.js";
+import { CarryOut } from "../../src/intake/carry-out.js";
 import { createIntake, type Intake, type IntakeAnswer } from "../../src/intake/intake.js";
+import { Sweep } from "../../src/intake/sweep.js";
 import type { Resolve } from "../../src/net/resolve.js";
 import { type ServiceName, serviceName } from "../../src/net/url.js";
 import type { NostrEvent } from "../../src/nostr/event.js";
@@ -82,10 +84,16 @@ export class HuntHouse {
 
   gitHost!: GitHost;
   purgatory!: Purgatory;
+  carryOut!: CarryOut;
+  #sweep!: Sweep;
   intake!: Intake;
   room!: HuntingRoom;
   #service: Service | undefined;
   #verifier!: VerifierPool;
+
+  sweep(): Promise<void> {
+    return this.#sweep.run();
+  }
 
   static async start(wish: HouseWish = {}): Promise<HuntHouse> {
     const domain = wish.listensAt ?? wish.from?.domain ?? "grasp.example";
@@ -127,6 +135,8 @@ export class HuntHouse {
         failed: (_what, error) => void this.faults.push(error),
       },
     });
+    this.carryOut = new CarryOut(this.purgatory);
+    this.#sweep = new Sweep(this.carryOut);
     await this.purgatory.resume();
     this.intake = createIntake({
       store,
@@ -135,10 +145,8 @@ export class HuntHouse {
         ...admissionSettings(() => live.current, keyOf("server").pubkey, serviceName(domain) as ServiceName),
         adminKeys: () => new Set(),
       }),
-      git: {
-        follow: (event, verdict) => this.purgatory.entered(event, verdict),
-        failed: (_event, error) => void this.faults.push(error),
-      },
+      carryOut: this.carryOut,
+      gitFailed: (_event, error) => void this.faults.push(error),
       clock,
       observer: { received: () => undefined, decided: () => undefined },
       maxFutureSeconds: 900,
@@ -197,7 +205,7 @@ export class HuntHouse {
         damaged: async () => undefined,
         askNow: () => false,
         relays: { status: () => [], reconnect: () => false },
-        ...{ store, gitHost, purgatory, verifier: this.#verifier, intake, clock },
+        ...{ store, gitHost, carryOut: this.carryOut, verifier: this.#verifier, intake, clock },
         decisions: new DecisionLog({ store, clock, failed: (error) => void this.faults.push(error) }),
       }),
       syncStatus: () => undefined,

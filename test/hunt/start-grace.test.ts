@@ -20,13 +20,13 @@ test("with no grace set, what waited before a restart may expire as soon as it w
   const house = await HuntHouse.start({ from: before, environment });
   context.after(() => house.close());
   const isWaiting = async (): Promise<boolean> => (await waitingEntry(house.store, state.id)) !== undefined;
-  await house.purgatory.sweep();
+  await house.sweep();
   assert.equal(await isWaiting(), true, "it was not hunted yet");
   await until(
     "it expired",
     async () => {
       clock.advance(20_000);
-      await house.purgatory.sweep();
+      await house.sweep();
       return !(await isWaiting());
     },
     30_000,

@@ -229,7 +229,7 @@ test("timeline D: data that never comes: tried with growing pauses, gone soft at
   assert.deepEqual(known?.missing, [{ event: state.id, soft: false, ids: [lacking] }]);
   assert.equal(known?.servers[0]?.answer, "ok");
   assert.equal(known?.servers[0]?.refused, 1);
-  await house.purgatory.sweep();
+  await house.sweep();
   await house.room.hunting.caughtUp();
   assert.equal((await waitingEntry(house.store, state.id))?.phase, "soft");
   assert.equal(await house.gitHost.repositories.exists(house.repository(house.name(owner, "demo")).address), false);
@@ -305,7 +305,7 @@ test("a hunt goes on after a restart in the middle, and what waited before it do
   remote.behaviour = { type: "none" };
   await remote.publish("demo", work.path, { "refs/heads/main": tip });
   const again = await startAgain();
-  await again.purgatory.sweep();
+  await again.sweep();
   assert.equal((await waitingEntry(again.store, state.id))?.phase, "waiting", "not before it was hunted once");
   clock.advance(1_000);
   await until("the state is served", () => again.isServed(state));
@@ -327,7 +327,7 @@ test("a soft state of which a part is on no server is released as partial, and c
   const next = await house.state(owner, "demo", { "refs/heads/dev": main, "refs/heads/lost": lost });
   await house.room.hunting.caughtUp();
   await advance(house, clock, 1_860);
-  await house.purgatory.sweep();
+  await house.sweep();
   await house.room.hunting.caughtUp();
   assert.equal(await house.isServed(next), false);
   await advance(house, clock, 3_600);

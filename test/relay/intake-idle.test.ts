@@ -23,15 +23,15 @@ test("intake is idle only when git has followed the last event", async (t) => {
     store,
     verifier,
     policy: acceptAll,
-    git: {
+    carryOut: {
       follow: () => {
         follow();
         return new Promise((resolve) => {
           end = () => resolve(true);
         });
       },
-      failed: (_event, error) => assert.fail(String(error)),
     },
+    gitFailed: (_event, error) => assert.fail(String(error)),
     clock: systemClock,
     observer: { received: () => undefined, decided: () => order.push("decided") },
     maxFutureSeconds: 900,

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { announcement, keyOf, makeEvent, nameOf, state } from "../../src/admission/testing/world.js";
 import { diskAddress } from "../../src/git/address.js";
+import { Room } from "../../src/intake/testing/room.js";
 import type { EventId, Oid, RefName } from "../../src/nostr/ids.js";
-import { Room } from "../../src/purgatory/testing/room.js";
 
 const main = "refs/heads/main" as RefName;
 

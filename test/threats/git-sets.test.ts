@@ -13,8 +13,8 @@ import {
   state,
 } from "../../src/admission/testing/world.js";
 import { diskAddress } from "../../src/git/address.js";
+import { Room } from "../../src/intake/testing/room.js";
 import type { Oid, RefName } from "../../src/nostr/ids.js";
-import { Room } from "../../src/purgatory/testing/room.js";
 
 const main = "refs/heads/main" as RefName;
 const owners = Array.from({ length: 20 }, (_none, index) => `owner ${index}`);

@@ -25,8 +25,8 @@ import {
 import { diskAddress } from "../git/address.js";
 import type { Tag } from "../nostr/event.js";
 import type { EventId, Oid, RefName } from "../nostr/ids.js";
-import type { Expiry } from "./context.js";
-import { countEntries } from "./metrics.js";
+import type { Expiry } from "../purgatory/context.js";
+import { countEntries } from "../purgatory/metrics.js";
 import { clockJumpSeconds, expiryOf, isGraceOver, movedBy, takenBefore } from "./sweep.js";
 import { Room } from "./testing/room.js";
 
@@ -87,7 +87,7 @@ test("a push at the end of a repository's day leaves entry, catalogue and disk o
     packBytes: 0,
     ip: "192.0.2.1",
   });
-  await room.purgatory.sweep();
+  await room.sweep();
   assert.equal((await waitingAnnouncement(room.store, name))?.phase, "soft");
   assert.equal((await catalogueRow(room.store, name))?.status, "soft");
   assert.equal(await room.repositories.exists(diskAddress(name)), false);
@@ -115,7 +115,7 @@ test("nothing ends under a push that began while the end waited for the store", 
   assert.deepEqual(await here(), ["waiting", "waiting", true]);
   room.purgatory.expireOnlyIf(() => true);
   for (const end of ends) end();
-  await room.purgatory.sweep();
+  await room.sweep();
   assert.deepEqual(await here(), ["soft", undefined, false]);
 });
 

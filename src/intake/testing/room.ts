@@ -17,9 +17,11 @@ import type { GitRepository } from "../../git/repository.js";
 import { Git } from "../../git/run.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Oid } from "../../nostr/ids.js";
+import type { PurgatoryConfig, PurgatoryObserver, Released } from "../../purgatory/context.js";
+import { Purgatory } from "../../purgatory/purgatory.js";
 import { createMemoryStore } from "../../store/memory/memory-store.js";
-import type { PurgatoryConfig, PurgatoryObserver, Released } from "../context.js";
-import { Purgatory } from "../purgatory.js";
+import { CarryOut } from "../carry-out.js";
+import { Sweep } from "../sweep.js";
 
 export class Room {
   readonly clock = new ManualClock(startSeconds * 1000);
@@ -29,6 +31,9 @@ export class Room {
   expired: PurgatoryObserver["expired"] = () => undefined;
   config: PurgatoryConfig = defaultConfig({ purgatoryStartGraceSecs: 0 });
   readonly #policy = new World().policy;
+
+  carryOut!: CarryOut;
+  #sweep!: Sweep;
 
   private constructor(
     readonly folder: string,
@@ -70,6 +75,12 @@ export class Room {
         },
       },
     });
+    this.carryOut = new CarryOut(this.purgatory);
+    this.#sweep = new Sweep(this.carryOut);
+  }
+
+  sweep(): Promise<void> {
+    return this.#sweep.run();
   }
 
   async close(): Promise<void> {
@@ -93,7 +104,7 @@ export class Room {
   }
 
   async send(event: VerifiedEvent, source: Source = client()): Promise<boolean> {
-    return this.purgatory.entered(event, await this.write(event, source));
+    return this.carryOut.follow(event, await this.write(event, source));
   }
 
   /** As the git server asks for it. */
@@ -122,6 +133,6 @@ export class Room {
 
   async advance(seconds: number): Promise<void> {
     this.clock.advance(seconds * 1000);
-    await this.purgatory.sweep();
+    await this.sweep();
   }
 }

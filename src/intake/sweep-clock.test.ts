@@ -25,10 +25,10 @@ test("a clock that jumps in the middle of a sweep ends no wait", async (context)
     room.clock.jumpWall(hourMs);
     return sweepExpired.apply(room.store, args);
   });
-  await room.purgatory.sweep();
+  await room.sweep();
   context.mock.restoreAll();
   assert.equal(await phaseOf("early"), "waiting");
-  await room.purgatory.sweep();
+  await room.sweep();
   assert.equal(await phaseOf("early"), "waiting");
   await room.advance(31 * 60);
   assert.equal(await phaseOf("early"), "soft", "its half hour is over by the time that passed");
@@ -45,7 +45,7 @@ for (const [where, jumpMs] of [
     room.clock.jumpWall(jumpMs);
     room.clock.advance(10_000);
     await enter("after");
-    await room.purgatory.sweep();
+    await room.sweep();
     await room.advance(29 * 60);
     assert.deepEqual([await phaseOf("before"), await phaseOf("after")], ["waiting", "waiting"]);
     await room.advance(2 * 60);
@@ -57,11 +57,11 @@ test("a wait that is renewed after the clock went back, and before that was noti
   const { room, enter, phaseOf } = await waiting(context);
   await enter("renewed");
   room.clock.jumpWall(hourMs);
-  await room.purgatory.sweep();
+  await room.sweep();
   room.clock.advance(10_000);
   room.clock.jumpWall(-hourMs);
   await room.send(state("alice", "renewed", [["refs/heads/main", oid("far")]], room.now));
-  await room.purgatory.sweep();
+  await room.sweep();
   assert.equal(await phaseOf("renewed"), "waiting");
   await room.advance(29 * 60);
   assert.equal(await phaseOf("renewed"), "waiting");

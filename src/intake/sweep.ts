@@ -1,10 +1,8 @@
 // Ends what has waited too long (purgatory.md, "Waiting room": expiry). The decisions are pure functions
 // at the end of the file.
 
-import { applyChange } from "../admission/apply.js";
 import { ownerTrusting } from "../admission/maintainer-exception.js";
-import type { Withdrawn } from "../admission/verdict.js";
-import { withdrawalOf } from "../admission/withdrawal.js";
+import type { Withdrawal } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
 import { rememberId } from "../catalogue/remembered.js";
 import {
@@ -19,26 +17,16 @@ import {
   withStatus,
 } from "../catalogue/repositories.js";
 import { refreshListings, storedAuthority } from "../catalogue/trusting-repositories.js";
-import {
-  contributorOf,
-  dueEntries,
-  putWaiting,
-  type WaitingEntry,
-  waitingEntry,
-  waitingEvent,
-} from "../catalogue/waiting.js";
-import type { PlacedName } from "../git/address.js";
+import { dueEntries, putWaiting, type WaitingEntry, waitingEntry, waitingEvent } from "../catalogue/waiting.js";
 import { expirationOf } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
-import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
+import type { Expiry, PurgatoryConfig, PurgatoryContext } from "../purgatory/context.js";
+import { movePartial, partialPushes } from "../purgatory/partial-clock.js";
+import { placesOf } from "../purgatory/pull-requests.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Transaction } from "../store/port.js";
-import type { Expiry, PurgatoryConfig, PurgatoryContext } from "./context.js";
-import type { Contributors } from "./contributors.js";
-import { removeRepository } from "./entering.js";
-import { movePartial, partialPushes } from "./partial-clock.js";
-import type { Placeholders } from "./placeholders.js";
-import { placesOf } from "./pull-requests.js";
+import { type CarryOut, withdraw } from "./carry-out.js";
 
 const secondsPerDay = 86_400;
 const maxAuditedAtOnce = 500;
@@ -46,29 +34,22 @@ const maxAuditedAtOnce = 500;
 const choresEverySeconds = 3_600;
 
 export class Sweep {
+  readonly #purgatory: Purgatory;
+  private readonly parts: PurgatoryContext;
   #seen: ClockLook;
   readonly #startedMs: number;
   #choresAt = Number.NEGATIVE_INFINITY;
 
-  constructor(
-    private readonly parts: PurgatoryContext & {
-      readonly placeholders: Placeholders;
-      /** A push or fetch for it is running: it is not taken away under it. */
-      readonly isBusy: (name: PlacedName) => boolean;
-      /** Set while GRASP-06 is on: what lies under `/prs/` is kept while it is off. */
-      readonly contributors: Contributors | undefined;
-      /** False: it must not end yet, though its time is over. */
-      readonly mayExpire: (entry: WaitingEntry) => boolean;
-      readonly expired: (entry: WaitingEntry, expiry: Expiry) => void;
-      /** Events by this author are gone: so are their refs. */
-      readonly dropRefs: (withdrawn: readonly Withdrawn[], author: Pubkey) => Promise<void>;
-    },
-  ) {
-    this.#seen = { wallMs: parts.clock.nowMs(), monotonicMs: parts.clock.monotonicMs() };
+  constructor(private readonly carryOut: CarryOut) {
+    this.#purgatory = carryOut.purgatory;
+    this.parts = carryOut.purgatory.context;
+    const { clock } = this.parts;
+    this.#seen = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
     this.#startedMs = this.#seen.monotonicMs;
   }
 
   async run(): Promise<void> {
+    await this.#purgatory.releaseUnfinished();
     await this.#followClock();
     // One moment for the whole turn: a clock that jumps during it is followed by the next.
     const now = Math.floor(this.#seen.wallMs / 1000);
@@ -79,13 +60,14 @@ export class Sweep {
     for (const phase of ["waiting", "soft"] as const) {
       for await (const entry of dueEntries(this.parts.store, phase, now)) await this.#expire(entry, now);
     }
-    const placeholders = await this.parts.placeholders.expire(now, this.parts.isBusy);
+    const placeholders = await this.#purgatory.placeholders.expire(now, this.#purgatory.isBusy);
     if (placeholders > 0) this.parts.observer.placeholdersExpired?.(placeholders);
     await this.#removeAuditEvents(now - this.parts.config().auditEventExpirySecs);
     if (now - this.#choresAt < choresEverySeconds) return;
     this.#choresAt = now;
     await this.#removeGoneRepositories(now);
-    await this.parts.contributors?.sweep();
+    // What lies under `/prs/` is kept while GRASP-06 is off.
+    if (this.parts.contributorRules) await this.#purgatory.contributors.sweep();
     await this.#forgetRemembered(now);
   }
 
@@ -101,7 +83,7 @@ export class Sweep {
     this.#choresAt = Number.NEGATIVE_INFINITY;
     // What was decided by the old clock and is being written is among the rows after this.
     await store.transact(async () => undefined);
-    await this.parts.placeholders.shift(jump, isOlder);
+    await this.#purgatory.placeholders.shift(jump, isOlder);
     const partials = await partialPushes(store);
     await store.transact(async (tx) => {
       for (const push of partials) if (isOlder(push.since)) movePartial(tx, push, jump);
@@ -117,36 +99,26 @@ export class Sweep {
   }
 
   async #expire(entry: WaitingEntry, now: number): Promise<void> {
-    const { store, config, isBusy } = this.parts;
-    if (placesOf(entry).some(isBusy) || !this.parts.mayExpire(entry)) return;
+    const { store, config, observer } = this.parts;
+    const { isBusy } = this.#purgatory;
+    if (placesOf(entry).some(isBusy) || !this.#purgatory.mayExpire(entry)) return;
     const expiry = asItsTagsSay(entry, expiryOf(entry, now, config()), now, config().auditEventExpirySecs);
     // Asked again in its turn: a push may have begun while it waited for it, and must find what it was decided by.
-    const dropped = await store.transact(async (tx) =>
+    const end = await store.transact(async (tx) =>
       placesOf(entry).some(isBusy) ? undefined : applyExpiry(tx, entry, expiry, now),
     );
-    if (dropped === undefined) return;
-    this.parts.expired(entry, expiry);
-    await this.#deleteFromDisk(dropped);
-    const contributor = contributorOf(entry);
-    if (contributor && expiry.to === "gone") await this.parts.contributors?.tidy(contributor);
-  }
-
-  async #deleteFromDisk(names: readonly RepositoryName[]): Promise<void> {
-    for (const name of names) {
-      const { store, repositories, placeholders } = this.parts;
-      if (await removeRepository(store, repositories, name)) await placeholders.repositoryGone(name);
-    }
+    if (!end) return;
+    observer.expired(entry, expiry);
+    await this.carryOut.followWithdrawal(end, [entry]);
   }
 
   /** Served events whose own time is over (NIP-40) go, with what git holds of them, as if their authors deleted them. */
   async #removeExpiredEvents(now: number): Promise<void> {
-    const gone: { readonly author: Pubkey; readonly withdrawn: readonly Withdrawn[] }[] = [];
+    const gone: Withdrawal[] = [];
     await this.parts.store.sweepExpired(now, async (tx, event) => {
-      const { changes, withdrawn } = await withdrawalOf(tx, [event], [], "expired", now, () => false);
-      for (const change of changes) await applyChange(tx, change, now);
-      if (withdrawn.length > 0) gone.push({ author: event.pubkey, withdrawn });
+      gone.push(await withdraw(tx, { stored: [event], waiting: [], cause: undefined }, now));
     });
-    for (const { author, withdrawn } of gone) await this.parts.dropRefs(withdrawn, author);
+    for (const withdrawal of gone) await this.carryOut.followWithdrawal(withdrawal);
   }
 
   /** Events of the public compliance tool, and their repositories, are not kept. */
@@ -155,15 +127,14 @@ export class Sweep {
     const filter: Filter = { tags: new Map([["t", [complianceTag]]]), until: untilSeconds };
     for await (const page of store.query([filter], { limit: maxAuditedAtOnce })) {
       for (const { event } of page) {
-        const gone = await store.transact(async (tx) => {
-          const end = await withdrawalOf(tx, [event], [], "expired", unixSeconds(clock), () => false);
-          await tx.remove(event.id, "operator");
-          for (const change of end.changes) await applyChange(tx, change, unixSeconds(clock));
-          const names = end.repositories.map(({ name }) => name);
-          for (const name of names) tx.deleteRow("catalogue", repositoryKey(name));
-          return names;
+        const end = await store.transact(async (tx) => {
+          const going = { stored: [event], waiting: [], cause: "operator" as const };
+          const withdrawal = await withdraw(tx, going, unixSeconds(clock));
+          const removed = withdrawal.repositories.map(({ name }) => ({ name, to: "remove" as const }));
+          for (const { name } of removed) tx.deleteRow("catalogue", repositoryKey(name));
+          return { ...withdrawal, repositories: removed };
         });
-        await this.#deleteFromDisk(gone);
+        await this.carryOut.followWithdrawal(end);
       }
     }
   }
@@ -185,7 +156,7 @@ export class Sweep {
     const over: CatalogueRow[] = [];
     for await (const row of catalogueRows(store)) if (isGraceOver(row, now, config())) over.push(row);
     for (const row of over) await store.transact((tx) => forgetRepository(tx, row, now));
-    await this.#deleteFromDisk(over);
+    await this.carryOut.changeDirectories(over.map((name) => ({ name, to: "remove" })));
   }
 }
 
@@ -201,27 +172,27 @@ function asItsTagsSay(entry: WaitingEntry, expiry: Expiry, now: number, auditSec
   return { ...expiry, expires: Math.min(expiry.expires, entry.created_at + auditSeconds) };
 }
 
-/** Repositories whose directories go; undefined when the entry was gone or prolonged meanwhile. */
+/** Undefined when the entry was gone or prolonged meanwhile. */
 async function applyExpiry(
   tx: Transaction,
   entry: WaitingEntry,
   expiry: Expiry,
   now: number,
-): Promise<readonly RepositoryName[] | undefined> {
+): Promise<Withdrawal | undefined> {
   const current = await waitingEntry(tx, entry.id);
   if (!current || current.expires !== entry.expires || current.phase !== entry.phase) return undefined;
   if (expiry.to === "soft") {
     await putWaiting(tx, { ...current, phase: "soft", expires: expiry.expires, renewed: now });
-    return expiry.dropRepository ? softened(tx, { owner: entry.pubkey, identifier: entry.identifier }, now) : [];
+    const name = { owner: entry.pubkey, identifier: entry.identifier };
+    const dropped = expiry.dropRepository ? await softened(tx, name, now) : [];
+    return { changes: [], withdrawn: [], repositories: dropped.map((one) => ({ name: one, to: "remove" })) };
   }
   if (expiry.rememberUntil !== undefined) {
     const { pubkey, eventKind: kind, source } = entry;
     const relay = source.type === "sync" ? source.relay : null;
     rememberId(tx, entry.id, { pubkey, kind, reason: "expired", relay, until: expiry.rememberUntil });
   }
-  const end = await withdrawalOf(tx, [], [current], "expired", now, () => false);
-  for (const change of end.changes) await applyChange(tx, change, now);
-  return end.repositories.filter(({ to }) => to === "remove").map(({ name }) => name);
+  return withdraw(tx, { stored: [], waiting: [current], cause: undefined }, now);
 }
 
 /** With its row goes the announcement that left us: only as somebody's maintainer may its author have one here. */

@@ -1,0 +1,155 @@
+// What follows from a decision, whoever made it: an event that was judged, an operator, the end of a wait, a review of the
+// archive. This is the only place where a decision becomes rows, refs and notices:
+//   1. `applyVerdict` and `withdraw`, in the transaction of the decision: events and rows
+//   2. `follow` and `followWithdrawal`, after its commit: directories, then refs (each under its repository's lock and
+//      promised in the journal), then releases
+//   3. the bell rings: sync and the hunt look again
+// Decides nothing itself: admission did.
+
+import { applyChange } from "../admission/apply.js";
+import type { Change, RepositoryChange, Verdict, Withdrawn } from "../admission/verdict.js";
+import { type Withdrawal, withdrawalOf } from "../admission/withdrawal.js";
+import { catalogueRow, type RepositoryName, repositoryNamed, takesStates } from "../catalogue/repositories.js";
+import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
+import { contributorOf, type WaitingEntry } from "../catalogue/waiting.js";
+import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
+import { addressOf, type VerifiedEvent } from "../nostr/event.js";
+import type { EventId } from "../nostr/ids.js";
+import { kinds } from "../nostr/kinds.js";
+import type { Notice } from "../purgatory/bell.js";
+import { placesOf } from "../purgatory/pull-requests.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
+import { removeRepository } from "../purgatory/resume.js";
+import type { RemovalCause, Transaction } from "../store/port.js";
+
+type Accepted = Verdict & { readonly ok: true };
+
+/** What goes, and why the store says it went. Undefined: the store has removed the events itself. */
+export interface Going {
+  readonly stored: readonly VerifiedEvent[];
+  readonly waiting: readonly WaitingEntry[];
+  readonly cause: RemovalCause | undefined;
+}
+
+/** Most events are talk about a repository: they are stored, and nothing else follows. */
+const needsNoGit = (event: VerifiedEvent, verdict: Accepted): boolean =>
+  verdict.action === "store" &&
+  event.kind !== kinds.announcement &&
+  [verdict.changes, verdict.repositories, verdict.withdrawn].every((list) => (list ?? []).length === 0);
+
+const unheldIds = (changes: readonly Change[]): EventId[] =>
+  changes.flatMap((change) => (change.type === "unhold" ? [change.id] : []));
+
+/** Stored and waiting events go, and everything that leaned on them. */
+export async function withdraw(
+  tx: Transaction,
+  { stored, waiting, cause }: Going,
+  nowSeconds: number,
+  isBlocked: (name: RepositoryName) => boolean = () => false,
+): Promise<Withdrawal> {
+  const withdrawal = await withdrawalOf(tx, stored, waiting, "expired", nowSeconds, isBlocked);
+  if (cause) for (const event of stored) await tx.remove(event.id, cause);
+  for (const change of withdrawal.changes) await applyChange(tx, change, nowSeconds);
+  return withdrawal;
+}
+
+export class CarryOut {
+  constructor(readonly purgatory: Purgatory) {}
+
+  /** After a verdict was written: git follows. Answers whether the event is served now. */
+  async follow(event: VerifiedEvent, verdict: Verdict, reviewed?: Notice["reviewed"]): Promise<boolean> {
+    if (!verdict.ok || (needsNoGit(event, verdict) && !reviewed)) return false;
+    const concerned = await this.#concernedBy(event, verdict);
+    try {
+      return await this.#inGit(event, verdict, concerned);
+    } finally {
+      const changes = verdict.changes ?? [];
+      const held = changes.flatMap((change) => (change.type === "hold" ? [change.entry] : []));
+      const changed = (verdict.repositories ?? []).map(({ name }) => name);
+      const names = [...changed, ...concerned, ...held.flatMap(placesOf)];
+      this.purgatory.bell.ring({ names, ids: unheldIds(changes), changes, ...(reviewed && { reviewed }) });
+    }
+  }
+
+  /** After `withdraw` was committed. `ended`: what waited and does no more. */
+  async followWithdrawal(withdrawal: Withdrawal, ended: readonly WaitingEntry[] = []): Promise<void> {
+    const { changes, repositories, withdrawn } = withdrawal;
+    try {
+      await this.changeDirectories(repositories);
+      await this.#dropRefs(withdrawn);
+      for (const contributor of ended.flatMap((entry) => contributorOf(entry) ?? []))
+        await this.purgatory.contributors.tidy(contributor);
+    } finally {
+      const names = [...repositories.map(({ name }) => name), ...ended.flatMap(placesOf)];
+      const ids = new Set([...unheldIds(changes), ...ended.map(({ id }) => id)]);
+      if (names.length + ids.size + changes.length > 0) this.purgatory.bell.ring({ names, ids: [...ids], changes });
+    }
+  }
+
+  async changeDirectories(changes: readonly RepositoryChange[]): Promise<void> {
+    const { store, repositories } = this.purgatory.context;
+    for (const { name, to } of changes) {
+      if (to === "create" || to === "return") await repositories.create(diskAddress(name));
+      if (to !== "remove") continue;
+      if (await removeRepository(store, repositories, name)) await this.purgatory.placeholders.repositoryGone(name);
+    }
+  }
+
+  async #inGit(event: VerifiedEvent, verdict: Accepted, names: readonly PlacedName[]): Promise<boolean> {
+    const { purgatory } = this;
+    const { repositories } = purgatory.context;
+    await this.changeDirectories(verdict.repositories ?? []);
+    if (verdict.action === "store" || verdict.action === "leave") await this.#dropRefs(verdict.withdrawn ?? []);
+    if (verdict.action === "known" && event.kind === kinds.announcement) await this.#ensureOnDisk(event);
+    if (names.length === 0) return false;
+    const release = async (): Promise<boolean> => {
+      if (verdict.action === "hold" && verdict.entry.kind === "pull-request") await purgatory.claim(event.id);
+      const released = await purgatory.releaser.release(names, "present", undefined, [event.id]);
+      return released.some(({ id }) => id === event.id);
+    };
+    const contributor = verdict.action === "hold" ? contributorOf(verdict.entry) : undefined;
+    const isServed = contributor
+      ? // Between claim and release its data hangs on nothing.
+        await repositories.whileUsed(diskAddress(underPrs(contributor)), release)
+      : await release();
+    if (contributor) await purgatory.contributors.tidy(contributor);
+    for (const { name, to } of verdict.repositories ?? []) if (to === "return") await purgatory.copies.copyInto(name);
+    return isServed;
+  }
+
+  /** Refs of pull requests whose events are gone. */
+  async #dropRefs(withdrawn: readonly Withdrawn[]): Promise<void> {
+    const { pullRequests, contributors } = this.purgatory;
+    for (const { id, kind, author, repositories } of withdrawn) {
+      if (kind !== kinds.pullRequest && kind !== kinds.pullRequestUpdate) continue;
+      for (const name of repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
+        const own = { owner: author, identifier: name.identifier };
+        await pullRequests.drop([id], name);
+        await pullRequests.drop([id], underPrs(own));
+        await contributors.tidy(own);
+      }
+    }
+  }
+
+  /** The first time git may have failed after the event was written; whoever sends it again may rely on the OK. */
+  async #ensureOnDisk(event: VerifiedEvent): Promise<void> {
+    const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
+    const row = await catalogueRow(this.purgatory.context.store, name);
+    if (row?.status === "waiting") await this.purgatory.context.repositories.create(diskAddress(name));
+  }
+
+  async #concernedBy(event: VerifiedEvent, verdict: Accepted): Promise<PlacedName[]> {
+    if (verdict.action !== "hold" && verdict.action !== "store") return [];
+    // A new version of an announcement may add a maintainer whose state is here already: to its own repository, and
+    // to each one that trusts its author.
+    if (event.kind === kinds.announcement) {
+      const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
+      const max = this.purgatory.context.config().releaseMaxRepositories;
+      const authority = storedAuthority(this.purgatory.context.store);
+      const trusting = await repositoriesTrusting(authority, event.pubkey, name.identifier, max, takesStates);
+      return [name, ...trusting.map(({ owner, identifier }) => ({ owner, identifier }))];
+    }
+    if (verdict.action === "store") return [];
+    return placesOf(verdict.entry);
+  }
+}

@@ -1,0 +1,31 @@
+// One bell for everybody who follows what waits and what is hosted: sync, the hunt. It rings after every change, once the
+// change is stored and git has followed.
+
+import type { Change } from "../admission/verdict.js";
+import type { PlacedName } from "../git/address.js";
+import type { NostrEvent } from "../nostr/event.js";
+import type { EventId } from "../nostr/ids.js";
+
+export interface Notice {
+  /** What waits around these repositories, or under these ids, may have changed. */
+  readonly names: readonly PlacedName[];
+  readonly ids: readonly EventId[];
+  /** The rows that were written. */
+  readonly changes: readonly Change[];
+  /** A stored announcement became hosted, or is hosted no more, without being stored anew. */
+  readonly reviewed?: { readonly event: NostrEvent; readonly hosted: boolean };
+}
+
+export class Bell {
+  readonly #listeners = new Set<(notice: Notice) => void>();
+
+  /** The answer stops it. */
+  listen(listener: (notice: Notice) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  ring(notice: Partial<Notice>): void {
+    for (const listener of this.#listeners) listener({ names: [], ids: [], changes: [], ...notice });
+  }
+}
