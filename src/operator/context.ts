@@ -75,9 +75,9 @@ export interface AdminParts {
   readonly config: () => Config;
   /** The one door for events. Offline it is opened when first needed; undefined when the key or domain is unusable. */
   readonly intake: () => Promise<Intake | undefined>;
-  /** How far addresses may be dialled that the operator did not name himself. */
+  /** How far addresses may be dialled that the operator did not name. */
   readonly reach: () => Reach;
-  /** May not be banned: an operator would lock himself out. */
+  /** May not be banned: an operator would be locked out. */
   readonly adminKeys: () => ReadonlySet<Pubkey>;
   /** Absent offline. */
   readonly running?: RunningParts;

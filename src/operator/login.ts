@@ -59,7 +59,7 @@ export class LoginLinks {
     return endsMs > this.#clock.monotonicMs() ? this.open("operator") : undefined;
   }
 
-  /** A session for somebody who proved who he is. */
+  /** A session for somebody whose identity is proven. */
   open(who: string): string {
     const endsMs = this.#clock.monotonicMs() + sessionLifeMs;
     return this.#add(this.#sessions, { endsMs, who, notice: undefined }, maxSessions);

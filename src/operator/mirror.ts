@@ -11,6 +11,7 @@ import type { Filter } from "../nostr/filter.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNaddr } from "../nostr/nip19.js";
+import { type Refusal, type RefusalCode, refusalText } from "../nostr/refusals.js";
 import type { AdminParts, OperationContext } from "./context.js";
 import { done, type Outcome, refusal } from "./context.js";
 import { addToList } from "./lists.js";
@@ -52,6 +53,8 @@ export type MirrorStanding = "there" | "partial" | "waiting" | "no-state" | "fai
 export interface MirrorLine {
   readonly repository: string;
   readonly standing: MirrorStanding;
+  /** Its announcement was refused. */
+  readonly code?: RefusalCode;
   readonly reason: string;
 }
 
@@ -80,14 +83,14 @@ export async function startMirror(
   const { list, entry } = entryOf(target);
   const added = await addToList(parts, context.caller, { list, entry, reason: asked.reason });
   if (!added.ok) return added;
-  const refusals = new Map<string, string>();
+  const refusals = new Map<string, Refusal>();
   const answers: AskedRelay[] = [];
   for (const { url, reach } of relays.result) {
     answers.push(await pull(parts, target, url, reach, refusals, context));
   }
   const lines = await linesOf(parts, target);
   const known = new Set(lines.map(({ repository }) => repository));
-  const refused = [...refusals].filter(([repository]) => !known.has(repository));
+  const unknown = [...refusals].filter(([repository]) => !known.has(repository));
   return done({
     list,
     entry,
@@ -96,7 +99,14 @@ export async function startMirror(
     relays: answers,
     repositories: [
       ...lines,
-      ...refused.map(([repository, reason]): MirrorLine => ({ repository, standing: "failed", reason })),
+      ...unknown.map(
+        ([repository, refused]): MirrorLine => ({
+          repository,
+          standing: "failed",
+          code: refused.code,
+          reason: refusalText(refused),
+        }),
+      ),
     ],
   });
 }
@@ -176,12 +186,12 @@ async function pull(
   target: MirrorTarget,
   relay: RelayUrl,
   reach: Reach,
-  refusals: Map<string, string>,
+  refusals: Map<string, Refusal>,
   context: OperationContext,
 ): Promise<AskedRelay> {
   // A service's relay holds announcements of others too: that those are refused is as it should be.
-  const refused = (name: RepositoryName, reason: string): void => {
-    if (target.type !== "service") refusals.set(repositoryText(name), reason);
+  const refused = (name: RepositoryName, refusal: Refusal): void => {
+    if (target.type !== "service") refusals.set(repositoryText(name), refusal);
   };
   const request = { relay, direction: "down", forMirror: true, reach, refused } as const;
   const announcements = await syncWithRelay(parts, { ...request, filters: [announcementFilter(target)] }, context);

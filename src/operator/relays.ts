@@ -13,7 +13,7 @@ import type { NostrEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
 import { announcementOf } from "../nostr/nip34.js";
-import { refusalText } from "../nostr/refusals.js";
+import type { Refusal } from "../nostr/refusals.js";
 import { OneOffFailure } from "../sync/conversation.js";
 import { type OneOffSide, type OneOffTally, syncOnce } from "../sync/one-off.js";
 import { ownSide } from "../sync/own-server.js";
@@ -107,10 +107,10 @@ interface RelaySync {
   readonly direction: "up" | "down" | "both";
   /** A mirror is set up: what was refused before is welcome now, and a relay without negentropy will do. */
   readonly forMirror?: boolean;
-  /** How far it may be dialled: what the operator named himself may be anywhere. */
+  /** How far it may be dialled: what the operator named may be anywhere. */
   readonly reach: Reach;
   /** Told of each announcement that was refused. */
-  readonly refused?: (name: RepositoryName, reason: string) => void;
+  readonly refused?: (name: RepositoryName, refusal: Refusal) => void;
 }
 
 export type SyncedRelay = OneOffTally & { readonly relay: string };
@@ -169,8 +169,7 @@ function sideOf(parts: AdminParts, intake: Intake, { relay, refused, forMirror }
       const answer = await intake.submit(event, { type: "sync", relay, phase: "direct" });
       if (answer.ok) return answer.outcome === "stored" || answer.outcome === "held" ? "stored" : "known";
       const announcement = announcementOf(event);
-      if (announcement)
-        refused?.({ owner: announcement.owner, identifier: announcement.identifier }, refusalText(answer));
+      if (announcement) refused?.({ owner: announcement.owner, identifier: announcement.identifier }, answer);
       return answer.code;
     },
   };

@@ -2,6 +2,7 @@
 // each repository is, until all are there, nothing more happens, or nobody waits.
 
 import { setTimeout as delay } from "node:timers/promises";
+import { refusalPrefixes } from "../../nostr/refusals.js";
 import type { MirrorLine, MirrorStanding, MirrorStarted } from "../../operator/mirror.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { acceptSettings, settingsOf, wholeNumberOption } from "../flags.js";
@@ -99,7 +100,7 @@ class Report {
   }
 
   get hasTooMany(): boolean {
-    return [...this.#known.values()].some(({ reason }) => reason.startsWith("rate-limited"));
+    return [...this.#known.values()].some(({ code }) => code && refusalPrefixes[code] === "rate-limited");
   }
 
   async #say(fields: object, text: string): Promise<void> {

@@ -27,8 +27,8 @@ export function logPage(view: View, lines: readonly RecentLine[]): Document {
   });
 }
 
-// /admin/log/stream: lines of the log as server-sent events, for somebody who is logged in and as long as he is. Few at
-// a time; a reader who takes nothing is cut, so that the log never piles up behind him.
+// /admin/log/stream: lines of the log as server-sent events, while the browser is logged in. Few at a time; a reader that
+// takes nothing is cut, so that the log never piles up behind it.
 
 const maxStreams = 20;
 const maxHeldBytes = 256 * 1024;

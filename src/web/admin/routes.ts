@@ -1,5 +1,5 @@
-// Everything below /admin: who is not logged in gets the login page, whatever he asks for; who is gets the page, or
-// what his form asks for is done through the one table of operations and he is sent back to where he was.
+// Everything below /admin. A browser that is not logged in gets the login page, whatever it asks for. A browser that is
+// gets the page; a form's action is done by the one table of operations, and the browser returns to the page it came from.
 
 import type { ServerResponse } from "node:http";
 import { type Clock, unixSeconds } from "../../base/clock.js";
