@@ -1,24 +1,16 @@
-// Operator's verbs: each runs one operation, over the admin socket when a server runs, else by opening the data, and
-// shows a progress bar meanwhile.
+// Runs one of the operator's operations for a verb: over the admin socket when a server runs, else by opening the data,
+// with a progress bar meanwhile. Of the table of operations only types are used, so that `holdfast status` need not load it.
 
 import { existsSync } from "node:fs";
-import { Argument, type Command, Option } from "commander";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { Lines, Outcome, Progress as Report } from "../operator/context.js";
-import {
-  descriptionOf,
-  type OperationName,
-  type Parameter,
-  type ParametersOf,
-  parametersOf,
-} from "../operator/operations.js";
+import type { OperationName, ParametersOf } from "../operator/operations.js";
 import type { ResultOf } from "../operator/run.js";
 import { askServer } from "../operator/socket.js";
 import type { Store } from "../store/port.js";
 import { type Abilities, CommandFailure, type Operator, type Terminal } from "./abilities.js";
 import { withOfflineStore } from "./data-directory.js";
-import { acceptFilters, acceptSettings, filtersOf, settingsOf, wholeNumberOption } from "./flags.js";
 
 export async function operate<Name extends OperationName>(
   abilities: Abilities,
@@ -115,69 +107,6 @@ export function progressBar({ terminal, clock }: Pick<Abilities, "terminal" | "c
     },
     done: () => bar?.done(),
   };
-}
-
-interface Answering<Name extends OperationName> {
-  readonly text: (result: ResultOf<Name>, asked: ParametersOf<Name>) => string;
-  /** An answer that is to end with exit code 1 all the same (fsck that found something). */
-  readonly failsOn?: (result: ResultOf<Name>) => boolean;
-  /** Throws when what was typed makes no sense. */
-  readonly check?: (asked: ParametersOf<Name>) => void;
-}
-
-/** The verb of an operation, as the table describes it: settings as flags, `--json`, examples, arguments, one text. */
-export function operatorVerb<Name extends OperationName>(
-  parent: Command,
-  abilities: Abilities,
-  operation: Name,
-  { text, failsOn, check }: Answering<Name>,
-): Command {
-  const { verb = "", help = "", examples = [] } = descriptionOf(operation);
-  const command = parent
-    .command(verb.split(" ").at(-1) ?? "")
-    .description(help)
-    .option("--json", "answer as JSON");
-  command.addHelpText("after", `\nExamples:\n${examples.map((example) => `  ${example}`).join("\n")}`);
-  const parametersTyped = addParameters(acceptSettings(command), operation);
-  return command.action(async () => {
-    const { config } = settingsOf(command, abilities);
-    const asked = parametersTyped();
-    check?.(asked);
-    const result = await operate(abilities, config, operation, asked);
-    const isGood = !failsOn?.(result);
-    const isJson = command.getOptionValue("json");
-    await abilities.terminal.out(
-      `${isJson ? JSON.stringify({ ok: isGood, ...(result as object) }) : text(result, asked)}\n`,
-    );
-    if (!isGood) throw new CommandFailure("", 1);
-  });
-}
-
-/** Lets a command take what the table says of an operation; answers what was typed once the command was called. */
-export function addParameters<Name extends OperationName>(command: Command, operation: Name): () => ParametersOf<Name> {
-  const readers = parametersOf(operation)
-    .filter(({ flags }) => flags !== undefined)
-    .map((parameter) => [parameter.name, addParameter(command, parameter)] as const);
-  return () => Object.fromEntries(readers.map(([name, read]) => [name, read()])) as ParametersOf<Name>;
-}
-
-function addParameter(command: Command, { flags = "", help = "", type, choices, standard }: Parameter): () => unknown {
-  if (!flags.startsWith("-")) {
-    const argument = new Argument(flags, help);
-    const index = command.registeredArguments.length;
-    command.addArgument(choices ? argument.choices(choices) : argument);
-    return () => command.args[index];
-  }
-  if (type === "list") {
-    acceptFilters(command, flags, help);
-    return () => filtersOf(command.opts());
-  }
-  const option = type === "number" ? wholeNumberOption(flags, help) : new Option(flags, help);
-  if (choices) option.choices(choices);
-  if (standard !== undefined) option.default(standard);
-  command.addOption(option);
-  const value = (): unknown => command.getOptionValue(option.attributeName());
-  return type === "switch" ? () => value() === true : value;
 }
 
 interface ProgressBar {

@@ -1,5 +1,5 @@
 // The one table of what an operator can do. Each operation is described once: its parameters, its verb with help and
-// examples, its address below /api, and whether it needs a running server. Verbs (cli/operate.ts), /api (http/api.ts),
+// examples, its address below /api, and whether it needs a running server. Verbs (cli/operator-verb.ts), /api (http/api.ts),
 // the methods of relay management (nip86.ts) and the forms of the admin pages (web/admin/actions.ts) are made from it;
 // run.ts holds what carries each out. Every verb loads this file: it must stay light.
 

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -24,6 +24,19 @@ function asProcess(args: readonly string[], environment: Readonly<Record<string,
   const env = cleanEnvironment(environment);
   const stdio = ["ignore", "pipe", "pipe"] as const;
   return endOf(spawn(join(installed, "bin/holdfast"), args, { env, stdio: [...stdio] }));
+}
+
+/** The packages and the rooms of `src` that a verb's process loaded, as V8 tells when it counts coverage. */
+async function loadedBy(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<string[]> {
+  const coverage = mkdtempSync(join(folder, "coverage-"));
+  const ended = await asProcess(args, { ...environment, NODE_V8_COVERAGE: coverage });
+  assert.equal(ended.code, 0, ended.stderr);
+  const files = readdirSync(coverage).map((name) => readFileSync(join(coverage, name), "utf8"));
+  const urls = files.flatMap((text) =>
+    (JSON.parse(text) as { result: { url: string }[] }).result.map(({ url }) => url),
+  );
+  const places = urls.map((url) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)\/|\/dist\/src\/([^/]+)\//.exec(url));
+  return [...new Set(places.flatMap((found) => found?.[1] ?? found?.[2] ?? []))].sort();
 }
 
 /** What a verb could leave behind in the process it ran in. */
@@ -88,6 +101,16 @@ describe("a verb in a test's process and in its own", { timeout: 240_000 }, () =
     const backup = await asProcess(["backup", join(folder, "backups"), "--json"], server.environment);
     assert.equal(backup.code, 0, backup.stderr);
     assert.equal((JSON.parse(backup.stdout) as { events: number }).events, 2);
+  });
+
+  test("a verb loads only what it works with, so that it starts at once", async () => {
+    assert.deepEqual(await loadedBy(["version"], {}), ["base", "cli", "commander"]);
+    const status = ["@scure/base", "base", "cli", "commander", "config", "nostr", "operator"];
+    assert.deepEqual(await loadedBy(["status"], server.environment), status);
+    const help = await loadedBy(["--help"], {});
+    for (const late of ["backup", "bench", "sync", "store", "lmdb", "pino", "prom-client", "ws"]) {
+      assert.ok(!help.includes(late), late);
+    }
   });
 
   test("verbs that open the data themselves say the same", async () => {

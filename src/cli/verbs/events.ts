@@ -13,7 +13,8 @@ import type { ImportTally } from "../../operator/events.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { withOfflineStore } from "../data-directory.js";
 import { acceptSettings, settingsOf } from "../flags.js";
-import { addParameters, askRunning, operate, operatorVerb, resultOf, startProgress, withOperator } from "../operate.js";
+import { askRunning, operate, resultOf, startProgress, withOperator } from "../operate.js";
+import { addParameters, operatorVerb } from "../operator-verb.js";
 
 export const events: Verb = (program, abilities) => {
   const parent = program.command("events").description("import, export, scan and delete events as JSONL");

@@ -5,7 +5,7 @@
 import type { RelayList, SyncedRelay } from "../../operator/relays.js";
 import { isSame, type Verified } from "../../operator/verified.js";
 import type { Verb } from "../abilities.js";
-import { operatorVerb } from "../operate.js";
+import { operatorVerb } from "../operator-verb.js";
 import { tableText, timeText } from "../table.js";
 
 export const relays: Verb = (program, abilities) => {

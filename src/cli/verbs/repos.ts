@@ -4,7 +4,7 @@ import { sizeText } from "../../base/text.js";
 import { differenceText } from "../../operator/naming.js";
 import type { CheckResult, RepositoryDetails, RepositoryLines } from "../../operator/repositories.js";
 import type { Verb } from "../abilities.js";
-import { operatorVerb } from "../operate.js";
+import { operatorVerb } from "../operator-verb.js";
 import { lineText, pairsText, tableText, timeText } from "../table.js";
 import { addImport } from "./repos-import.js";
 

@@ -3,7 +3,7 @@
 
 import type { ListedEntry } from "../../operator/lists.js";
 import type { Verb } from "../abilities.js";
-import { operatorVerb } from "../operate.js";
+import { operatorVerb } from "../operator-verb.js";
 import { tableText, timeText } from "../table.js";
 
 export const lists: Verb = (program, abilities) => {

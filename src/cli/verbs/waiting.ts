@@ -4,7 +4,7 @@
 import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
 import type { Explanation } from "../../operator/status.js";
 import type { Verb } from "../abilities.js";
-import { operatorVerb } from "../operate.js";
+import { operatorVerb } from "../operator-verb.js";
 import { lineText, tableText, timeText } from "../table.js";
 
 export const purgatory: Verb = (program, abilities) => {
