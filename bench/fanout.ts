@@ -108,7 +108,7 @@ const crowds: readonly Crowd[] = [
 async function deliveries(crowd: Crowd): Promise<BenchRow> {
   const { connections, subscriptionsEach, eventsInAll, eventsACommit } = crowd;
   // No pings: the other end counts frames of one size.
-  const server = await startRelay({ limits: { connectionsPerIp: 10_000, pingMs: 3_600_000 } });
+  const server = await startRelay({ limits: { maxConnectionsPerIp: 10_000, pingIntervalSecs: 3_600 } });
   const key = keyOf("bench");
   const events = Array.from({ length: eventsInAll }, (_, number) =>
     sign(key, { content: String(number).padStart(8, "0").padEnd(300, "x"), created_at: 1_700_000_000 }),

@@ -24,13 +24,14 @@ import { refuse } from "./nostr/refusals.js";
 import type { Verifier } from "./nostr/verify/pool.js";
 import { measureQueues } from "./process-metrics.js";
 import type { Purgatory } from "./purgatory/purgatory.js";
+import { relayLimits } from "./relay/limits.js";
 import type { RelayMetrics } from "./relay/metrics.js";
 import { createRelay } from "./relay/relay.js";
 import type { Store } from "./store/port.js";
 import { createPages } from "./web/pages.js";
 import type { StatusSources } from "./web/status-page.js";
 import type { Admin } from "./wiring/admin.js";
-import { gitHttpLimits, packBudgets, relayLimits } from "./wiring/limits.js";
+import { gitHttpLimits, packBudgets } from "./wiring/limits.js";
 
 export interface ServiceParts {
   readonly live: LiveConfig;

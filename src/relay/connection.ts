@@ -1,4 +1,5 @@
-// What the verbs of one connection share: the parts of the relay, the way out, and who is on the other side.
+// What the verbs of one connection share: the parts of the relay, the way out, who is on the other side, how many queries
+// run at a time, and the records that reconciliations (NIP-77) may hold.
 
 import { ByteBudget, type HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
@@ -6,12 +7,10 @@ import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { Verifier } from "../nostr/verify/pool.js";
-import { type Store, StoreClosedError } from "../store/port.js";
-import type { Gate } from "./gate.js";
+import { type Store, StoreClosedError, type TimedIds } from "../store/port.js";
 import type { RelayLimits } from "./limits.js";
 import type { Live } from "./live.js";
 import type { RelayMetrics } from "./metrics.js";
-import type { NegentropyFactory, RecordBudget } from "./negentropy-session.js";
 import type { Outbox } from "./outbox.js";
 import type { Visit } from "./visitors.js";
 
@@ -59,7 +58,7 @@ export interface Place {
 }
 
 export interface Connection extends Place {
-  readonly queries: Gate;
+  readonly queries: ConcurrencyLimit;
   /** Aborts when the connection ends. */
   readonly closed: AbortSignal;
   readonly isClosing: boolean;
@@ -74,4 +73,77 @@ export function failureOf(error: unknown, onFault: (error: unknown) => void): Re
   if (error instanceof StoreClosedError) return refuse("shutting-down", "the server is shutting down: try again later");
   onFault(error);
   return refuse("internal", "the server failed at this: it was logged");
+}
+
+/** Lets a few through at a time; the rest wait in order. What waits is bounded by whoever asks (open subscriptions). */
+export class ConcurrencyLimit {
+  #free: number;
+  #waiting: (() => void)[] = [];
+
+  constructor(width: number) {
+    this.#free = width;
+  }
+
+  async pass<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    }
+  }
+}
+
+// One NIP-77 reconciliation as the relay sees it. The arithmetic is in nostr/negentropy; the records it holds are counted
+// against a budget that all connections share.
+/** The answering side of the negentropy protocol over a fixed set of records. */
+interface NegentropyResponder {
+  reconcile(
+    message: Uint8Array,
+  ): { readonly ok: true; readonly message: Uint8Array } | { readonly ok: false; readonly error: string };
+}
+
+export type NegentropyFactory = (items: TimedIds, frameLimitBytes: number) => NegentropyResponder;
+
+/** Records held by open reconciliations of all connections. */
+export class RecordBudget {
+  #held = 0;
+
+  take(records: number, max: number): boolean {
+    if (this.#held + records > max) return false;
+    this.#held += records;
+    return true;
+  }
+
+  give(records: number): void {
+    this.#held -= records;
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+}
+
+export class NegentropySession {
+  readonly #responder: NegentropyResponder;
+  readonly records: number;
+  #usedAtMs: number;
+
+  constructor(items: TimedIds, frameLimitBytes: number, create: NegentropyFactory, nowMs: number) {
+    this.records = items.length;
+    this.#responder = create(items, frameLimitBytes);
+    this.#usedAtMs = nowMs;
+  }
+
+  reconcile(message: Uint8Array, nowMs: number): ReturnType<NegentropyResponder["reconcile"]> {
+    this.#usedAtMs = nowMs;
+    return this.#responder.reconcile(message);
+  }
+
+  idleMs(nowMs: number): number {
+    return nowMs - this.#usedAtMs;
+  }
 }

@@ -117,8 +117,8 @@ export function parseClientMessage(text: string, limits: RelayLimits): ClientMes
 
 function parseQuestion(verb: "REQ" | "COUNT", subscription: string, rest: unknown[], limits: RelayLimits) {
   if (rest.length === 0) return bad(verb, subscription, refuse("bad-filter", "at least one filter is needed"));
-  if (rest.length > limits.maxFilters) {
-    return bad(verb, subscription, refuse("bad-filter", `at most ${limits.maxFilters} filters are allowed`));
+  if (rest.length > limits.maxFiltersPerReq) {
+    return bad(verb, subscription, refuse("bad-filter", `at most ${limits.maxFiltersPerReq} filters are allowed`));
   }
   const filters: Filter[] = [];
   for (const value of rest) {

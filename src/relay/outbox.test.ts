@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ByteBudget } from "../base/budget/bytes.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
-import { FlushTurn } from "./flush-turn.js";
-import { eventFrame, Outbox } from "./outbox.js";
+import { eventFrame, FlushTurn, Outbox } from "./outbox.js";
 
 const budget = new ByteBudget(() => ({ inAll: 2 ** 30, perAddress: 2 ** 30 }));
 

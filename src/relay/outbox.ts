@@ -5,7 +5,6 @@
 
 import type { HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
-import type { FlushTurn } from "./flush-turn.js";
 import { encodeRelayMessage, type RelayMessage, type RelayVerb } from "./messages.js";
 import { SharedText } from "./shared-text.js";
 
@@ -333,4 +332,27 @@ function writeHeader(slab: Buffer, at: number, payloadBytes: number): number {
     slab.writeUInt32BE(payloadBytes, at + 6);
   }
   return at + headerBytes(payloadBytes);
+}
+
+interface Flushable {
+  flush(): void;
+}
+
+/**
+ * When outboxes hand their frames to the sockets: all of them together, once a turn of the event loop. One event for a
+ * thousand sockets is one wake-up, not a thousand with Node's own work between each two.
+ */
+export class FlushTurn {
+  #waiting: Flushable[] = [];
+
+  /** Flushes `one` at the end of this turn. Each outbox asks once a turn: what waits is bounded by the connections. */
+  add(one: Flushable): void {
+    if (this.#waiting.push(one) === 1) setImmediate(this.#run);
+  }
+
+  readonly #run = (): void => {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const one of waiting) one.flush();
+  };
 }

@@ -2,9 +2,8 @@
 
 import type { Filter } from "../nostr/filter.js";
 import { refuse } from "../nostr/refusals.js";
-import { type Connection, noLongerWanted } from "./connection.js";
+import { type Connection, NegentropySession, noLongerWanted } from "./connection.js";
 import { negErrorBy } from "./messages.js";
-import { NegentropySession } from "./negentropy-session.js";
 
 /** An open reconciliation; `session` comes when its records are read. */
 interface Open {
@@ -24,22 +23,25 @@ export class Reconciling {
     const { outbox, parts, queries, records } = this.#connection;
     const limits = parts.limits();
     this.end(id);
-    if (this.#open.size >= limits.maxReconciliations) {
-      const refusal = refuse("too-many", `at most ${limits.maxReconciliations} reconciliations may be open`);
+    if (this.#open.size >= limits.negentropyMaxSessionsPerConnection) {
+      const refusal = refuse(
+        "too-many",
+        `at most ${limits.negentropyMaxSessionsPerConnection} reconciliations may be open`,
+      );
       return outbox.send(negErrorBy(id, refusal));
     }
-    const cap = limits.maxReconciliationRecords;
+    const cap = limits.negentropyMaxRecords;
     const open: Open = { stop: new AbortController() };
     this.#open.set(id, open);
     try {
       const items = await queries.pass(() => parts.store.timedIds(filter, cap, open.stop.signal));
       if (this.#open.get(id) !== open) return;
       if (!items) return this.#fail(id, refuse("too-many", `this filter matches more than ${cap} records: narrow it`));
-      if (!records.take(items.length, limits.maxReconciliationRecordsInAll)) {
+      if (!records.take(items.length, limits.negentropyTotalMaxRecords)) {
         return this.#fail(id, refuse("too-many", "too many reconciliations are under way: try again later"));
       }
       const nowMs = parts.clock.monotonicMs();
-      open.session = new NegentropySession(items, limits.reconciliationFrameBytes, parts.negentropy, nowMs);
+      open.session = new NegentropySession(items, limits.negentropyMaxFrameBytes, parts.negentropy, nowMs);
     } catch (error) {
       if (this.#open.get(id) === open) this.#fail(id, this.#connection.failed(error));
       return;
@@ -70,9 +72,9 @@ export class Reconciling {
   /** Ends those whose peer has not spoken for too long. */
   tick(nowMs: number): void {
     const { outbox, parts } = this.#connection;
-    const { reconciliationIdleMs } = parts.limits();
+    const idleMs = parts.limits().negentropyIdleSecs * 1_000;
     for (const [id, { session }] of this.#open) {
-      if (!session || session.idleMs(nowMs) < reconciliationIdleMs) continue;
+      if (!session || session.idleMs(nowMs) < idleMs) continue;
       this.end(id);
       outbox.send({ type: "NEG-ERR", subscription: id, text: "closed: nothing was heard for too long" });
     }

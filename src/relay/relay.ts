@@ -5,10 +5,9 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { type Refusal, refuse } from "../nostr/refusals.js";
-import { type RelayParts, relayBudgets } from "./connection.js";
-import { FlushTurn } from "./flush-turn.js";
+import { RecordBudget, type RelayParts, relayBudgets } from "./connection.js";
 import { Live } from "./live.js";
-import { RecordBudget } from "./negentropy-session.js";
+import { FlushTurn } from "./outbox.js";
 import { type Room, SocketSession } from "./socket-session.js";
 import { Visitors } from "./visitors.js";
 

@@ -4,22 +4,22 @@
 import { isUtf8 } from "node:buffer";
 import type { HeldBytes } from "../base/budget/bytes.js";
 import { perMinute, TokenBucket } from "../base/budget/rates.js";
+import type { Filter } from "../nostr/filter.js";
 import { frameFault } from "../nostr/frame-shape.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { Authenticating } from "./authenticating.js";
 import {
+  ConcurrencyLimit,
   type Connection,
   failureOf,
   noLongerWanted,
   type Place,
+  type RecordBudget,
   type RelayBudgets,
   type RelayParts,
 } from "./connection.js";
-import { count } from "./counting.js";
-import { Gate } from "./gate.js";
 import type { Live } from "./live.js";
-import { type BadMessage, type ClientMessage, noticeOf, parseClientMessage } from "./messages.js";
-import type { RecordBudget } from "./negentropy-session.js";
+import { type BadMessage, type ClientMessage, closedBy, noticeOf, parseClientMessage } from "./messages.js";
 import type { Outbox } from "./outbox.js";
 import { Publishing } from "./publishing.js";
 import { Reconciling } from "./reconciling.js";
@@ -45,7 +45,7 @@ export class Session implements Connection {
   readonly #place: SessionPlace;
   // Most connections are idle, or listen and do nothing else: what only some need is made when it is needed.
   #end: AbortController | undefined;
-  #queries: Gate | undefined;
+  #queries: ConcurrencyLimit | undefined;
   #auth: Authenticating | undefined;
   #publishing: Publishing | undefined;
   #subscribing: Subscribing | undefined;
@@ -69,8 +69,8 @@ export class Session implements Connection {
     this.outbox = place.outbox;
   }
 
-  get queries(): Gate {
-    this.#queries ??= new Gate(this.parts.limits().maxParallelQueries);
+  get queries(): ConcurrencyLimit {
+    this.#queries ??= new ConcurrencyLimit(this.parts.limits().maxParallelQueries);
     return this.#queries;
   }
 
@@ -94,7 +94,7 @@ export class Session implements Connection {
     return (
       this.#inFlight < limits.maxInFlight &&
       this.#inFlightBytes < limits.maxInFlightBytes &&
-      this.outbox.heldBytes < limits.pauseAtBytes
+      this.outbox.heldBytes < limits.sendPauseBytes
     );
   }
 
@@ -225,3 +225,14 @@ const badFrame = (message: string): BadMessage => ({
   verb: undefined,
   answer: noticeOf(refuse("bad-message", message)),
 });
+
+/** COUNT (NIP-45): exact, over what is stored now. */
+async function count(connection: Connection, id: string, filters: readonly Filter[]): Promise<void> {
+  const { outbox, parts, queries, closed } = connection;
+  try {
+    const number = await queries.pass(() => parts.store.count(filters, { signal: closed }));
+    outbox.send({ type: "COUNT", subscription: id, count: number });
+  } catch (error) {
+    if (!closed.aborted) outbox.send(closedBy(id, connection.failed(error)));
+  }
+}

@@ -6,11 +6,10 @@ import type { RawData, WebSocket } from "ws";
 import type { GivesWay, HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import { refuse } from "../nostr/refusals.js";
-import type { RelayBudgets, RelayParts } from "./connection.js";
-import type { FlushTurn } from "./flush-turn.js";
+import type { RecordBudget, RelayBudgets, RelayParts } from "./connection.js";
 import type { Live } from "./live.js";
 import { noticeOf, type RelayVerb } from "./messages.js";
-import type { RecordBudget } from "./negentropy-session.js";
+import type { FlushTurn } from "./outbox.js";
 import { type ByteSink, Outbox, type OutboxParts } from "./outbox.js";
 import { Session, type SessionPlace } from "./session.js";
 import type { Visit } from "./visitors.js";
@@ -139,7 +138,7 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink, Gives
   }
 
   maxHeldBytes(): number {
-    return this.parts.limits().closeAtBytes;
+    return this.parts.limits().sendMaxBytes;
   }
 
   onOverflow(): void {
@@ -171,7 +170,7 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink, Gives
 
   tick(nowMs: number): void {
     const limits = this.parts.limits();
-    if (this.outbox.stalledMs() >= limits.stalledMs) {
+    if (this.outbox.stalledMs() >= limits.sendStallSecs * 1_000) {
       this.terminate();
       return;
     }
@@ -182,7 +181,7 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink, Gives
       this.terminate();
       return;
     }
-    if (nowMs - this.#pingedAtMs < limits.pingMs) return;
+    if (nowMs - this.#pingedAtMs < limits.pingIntervalSecs * 1_000) return;
     // A paused socket cannot bring its pong.
     if (!this.#heard && !this.#webSocket.isPaused) {
       this.terminate();

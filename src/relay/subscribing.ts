@@ -71,14 +71,20 @@ export class Subscribing {
 
   /** Takes the bytes, if it may. */
   #mayOpen(filters: number, values: number, bytes: number, limits: RelayLimits): Refusal | undefined {
-    if (this.#open.size >= limits.maxSubscriptions) {
-      return refuse("too-many", `at most ${limits.maxSubscriptions} subscriptions may be open on a connection`);
+    if (this.#open.size >= limits.maxSubscriptionsPerConnection) {
+      return refuse(
+        "too-many",
+        `at most ${limits.maxSubscriptionsPerConnection} subscriptions may be open on a connection`,
+      );
     }
     if (this.#filters + filters > limits.maxLiveFilters) {
       return refuse("too-many", `the open subscriptions may have ${limits.maxLiveFilters} filters in all`);
     }
-    if (this.#values + values > limits.maxLiveValues) {
-      return refuse("too-many", `the open subscriptions may have ${limits.maxLiveValues} filter values in all`);
+    if (this.#values + values > limits.maxLiveValuesPerConnection) {
+      return refuse(
+        "too-many",
+        `the open subscriptions may have ${limits.maxLiveValuesPerConnection} filter values in all`,
+      );
     }
     if (this.#held.add(bytes)) return undefined;
     return refuse("too-many", "the open subscriptions of this address, or of all, have no room for more: close some");

@@ -97,11 +97,11 @@ export class Visitors {
   }
 
   mayEnter(ip: string): { readonly ok: true } | Refusal {
-    const { maxConnections, connectionsPerIp } = this.#limits();
+    const { maxConnections, maxConnectionsPerIp } = this.#limits();
     if (this.#connections >= maxConnections)
       return refuse("too-many", "the server has all the connections it can hold");
-    if ((this.#byGroup.get(ipGroup(ip))?.connections ?? 0) >= connectionsPerIp) {
-      return refuse("rate-limited", `at most ${connectionsPerIp} connections are allowed from one address`);
+    if ((this.#byGroup.get(ipGroup(ip))?.connections ?? 0) >= maxConnectionsPerIp) {
+      return refuse("rate-limited", `at most ${maxConnectionsPerIp} connections are allowed from one address`);
     }
     return { ok: true };
   }
@@ -111,13 +111,13 @@ export class Visitors {
     let visitor = this.#byGroup.get(group);
     if (!visitor) {
       if (this.#byGroup.size >= maxVisitors) this.#forget((other) => other.connections === 0);
-      const { eventsPerMinutePerIp, badFramesPerMinutePerIp, bytesPerSecondPerIp } = this.#limits();
+      const { eventsPerMinutePerIp, badFramesPerMinutePerIp, receivePerSecondPerIpBytes } = this.#limits();
       const nowMs = this.#clock.monotonicMs();
       visitor = {
         connections: 0,
         events: new TokenBucket(perMinute(eventsPerMinutePerIp), nowMs),
         badFrames: new TokenBucket(perMinute(badFramesPerMinutePerIp), nowMs),
-        bytes: new TokenBucket(perSecond(bytesPerSecondPerIp), nowMs),
+        bytes: new TokenBucket(perSecond(receivePerSecondPerIpBytes), nowMs),
         answers: new LoopTurns(),
       };
       this.#byGroup.set(group, visitor);
@@ -140,7 +140,7 @@ export class Visitors {
   }
 
   arrived(visitor: Visitor, bytes: number): number {
-    return visitor.bytes.spend(perSecond(this.#limits().bytesPerSecondPerIp), this.#clock.monotonicMs(), bytes);
+    return visitor.bytes.spend(perSecond(this.#limits().receivePerSecondPerIpBytes), this.#clock.monotonicMs(), bytes);
   }
 
   leave(visitor: Visitor): void {
@@ -151,8 +151,8 @@ export class Visitors {
   /** Forgets who left and has nothing to be remembered for. */
   sweep(): void {
     const nowMs = this.#clock.monotonicMs();
-    const { eventsPerMinutePerIp, badFramesPerMinutePerIp, bytesPerSecondPerIp } = this.#limits();
-    const bytes = perSecond(bytesPerSecondPerIp);
+    const { eventsPerMinutePerIp, badFramesPerMinutePerIp, receivePerSecondPerIpBytes } = this.#limits();
+    const bytes = perSecond(receivePerSecondPerIpBytes);
     const events = perMinute(eventsPerMinutePerIp);
     const badFrames = perMinute(badFramesPerMinutePerIp);
     this.#forget(

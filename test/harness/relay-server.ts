@@ -5,6 +5,7 @@ import type { TestContext } from "node:test";
 import { Registry } from "prom-client";
 import type { AdmissionPolicy } from "../../src/admission/verdict.js";
 import { type Clock, systemClock } from "../../src/base/clock.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { trustedProxies } from "../../src/http/client-ip.js";
 import { relayInformationRoute } from "../../src/http/nip11.js";
 import type { Route } from "../../src/http/routes.js";
@@ -15,9 +16,9 @@ import { isEphemeral } from "../../src/nostr/event.js";
 import { NegentropyServer } from "../../src/nostr/negentropy/reconcile.js";
 import { NegentropyRecords } from "../../src/nostr/negentropy/records.js";
 import { createVerifierPool } from "../../src/nostr/verify/pool.js";
-import { defaultRelayLimits, type RelayLimits } from "../../src/relay/limits.js";
+import type { NegentropyFactory } from "../../src/relay/connection.js";
+import { type RelayLimits, relayLimits } from "../../src/relay/limits.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
-import type { NegentropyFactory } from "../../src/relay/negentropy-session.js";
 import { createRelay, type Relay } from "../../src/relay/relay.js";
 import { testFacts } from "./relay-facts.js";
 import { type WatchedStore, watchedStore } from "./relay-store.js";
@@ -56,7 +57,7 @@ export interface TestRelay {
 /** With a test's context it is closed when the test ends, however it ends. */
 export async function startRelay(wish: TestRelayWish = {}, context?: TestContext): Promise<TestRelay> {
   const clock = wish.clock ?? systemClock;
-  const limits = { ...defaultRelayLimits, ...wish.limits };
+  const limits = { ...relayLimits(defaultConfig()), ...wish.limits };
   const store = watchedStore(clock);
   const registry = new Registry();
   const metrics = createRelayMetrics(registry, () => wish.abuseThreshold ?? 10);
@@ -69,7 +70,7 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
     clock,
     policy: wish.policy ?? acceptAll,
     observer: metrics.intakeObserver,
-    maxFutureSeconds: limits.maxFutureSeconds,
+    maxFutureSeconds: limits.maxFutureSecs,
   });
   const relay = createRelay({
     store,

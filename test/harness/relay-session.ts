@@ -5,14 +5,12 @@ import { Registry } from "prom-client";
 import { systemClock } from "../../src/base/clock.js";
 import { createIntake } from "../../src/intake/intake.js";
 import { createVerifierPool } from "../../src/nostr/verify/pool.js";
-import { relayBudgets } from "../../src/relay/connection.js";
-import { FlushTurn } from "../../src/relay/flush-turn.js";
+import { RecordBudget, relayBudgets } from "../../src/relay/connection.js";
 import type { RelayLimits } from "../../src/relay/limits.js";
 import { Live } from "../../src/relay/live.js";
 import type { RelayVerb } from "../../src/relay/messages.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
-import { RecordBudget } from "../../src/relay/negentropy-session.js";
-import { Outbox } from "../../src/relay/outbox.js";
+import { FlushTurn, Outbox } from "../../src/relay/outbox.js";
 import { Session } from "../../src/relay/session.js";
 import { Visitors } from "../../src/relay/visitors.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
@@ -50,7 +48,7 @@ export async function startSession(
     policy: acceptAll,
     clock: systemClock,
     observer: metrics.intakeObserver,
-    maxFutureSeconds: limits.maxFutureSeconds,
+    maxFutureSeconds: limits.maxFutureSecs,
   });
   const budgets = relayBudgets(() => limits);
   let last = "";
@@ -65,7 +63,7 @@ export async function startSession(
     held: budgets.outgoing.open("192.0.2.1"),
     turn: new FlushTurn(),
     clock: systemClock,
-    maxHeldBytes: () => limits.closeAtBytes,
+    maxHeldBytes: () => limits.sendMaxBytes,
     onOverflow: () => assert.fail("the outbox overflowed"),
     onSent: (verb) => sent.set(verb, (sent.get(verb) ?? 0) + 1),
     onTaken: () => undefined,

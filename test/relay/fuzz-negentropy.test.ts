@@ -4,9 +4,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { NegentropyClient, NegentropyServer } from "../../src/nostr/negentropy/reconcile.js";
 import { NegentropyRecords } from "../../src/nostr/negentropy/records.js";
-import { defaultRelayLimits } from "../../src/relay/limits.js";
+import { relayLimits } from "../../src/relay/limits.js";
 import type { TimedIds } from "../../src/store/port.js";
 import { eventOf } from "../../src/store/testing/events.js";
 import { Random } from "../../src/store/testing/random.js";
@@ -16,7 +17,7 @@ import { startSession, type TestSession } from "../harness/relay-session.js";
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 1_000_000);
 const badMessages = runs(20_000);
 const frameBytes = 5_000;
-const limits = { ...defaultRelayLimits, reconciliationFrameBytes: frameBytes };
+const limits = { ...relayLimits(defaultConfig()), negentropyMaxFrameBytes: frameBytes };
 const shared = 24;
 const onlyHere = 8;
 const onlyThere = 8;
@@ -98,7 +99,7 @@ test(`threat 26: random and damaged negentropy messages to one session, each ans
   const good = goodMessages(timedIds(there), timedIds(here));
   const random = new Random(seed);
   const opening = good[0]?.toString("hex");
-  const seats = Array.from({ length: limits.maxReconciliations }, (_, seat) => `n${seat}`);
+  const seats = Array.from({ length: limits.negentropyMaxSessionsPerConnection }, (_, seat) => `n${seat}`);
   let asked = 0;
   let bad = 0;
   while (bad < badMessages) {

@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { defaultRelayLimits } from "../../src/relay/limits.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
+import { relayLimits } from "../../src/relay/limits.js";
 import { runs } from "../fuzz/runs.js";
 import { RelayClient } from "../harness/relay-client.js";
 import { keyOf, sign } from "../harness/relay-events.js";
@@ -26,12 +27,12 @@ function randomOf(start: number): () => number {
 }
 
 const limits = {
-  ...defaultRelayLimits,
+  ...relayLimits(defaultConfig()),
   eventsPerMinutePerConnection: 1e9,
   eventsPerMinutePerIp: 1e9,
   badFramesPerMinutePerConnection: 1e9,
   badFramesPerMinutePerIp: 1e9,
-  maxSubscriptions: 20,
+  maxSubscriptionsPerConnection: 20,
 };
 const good = sign(keyOf("fuzz"), { tags: [["e", "x"]], content: "good" });
 

@@ -34,7 +34,7 @@ describe("threat 26", { timeout: 300_000 }, () => {
   });
 
   test("a filter with more records than the cap gets NEG-ERR blocked with the cap; so does the common budget", async (t) => {
-    const limits = { maxReconciliationRecords: 5, maxReconciliationRecordsInAll: 8 };
+    const limits = { negentropyMaxRecords: 5, negentropyTotalMaxRecords: 8 };
     const server = await startRelay({ limits }, t);
     const client = await RelayClient.connect(server.url);
     for (let index = 0; index < 6; index++) {

@@ -85,7 +85,7 @@ describe("threat 25", { timeout: 300_000 }, () => {
   });
 
   test("a client that lets 32 MiB of live events pile up is closed at once", async (t) => {
-    const server = await startRelay({ limits: { closeAtBytes: 4 * 1024 * 1024 } }, t);
+    const server = await startRelay({ limits: { sendMaxBytes: 4 * 1024 * 1024 } }, t);
     const socket = await rawSocket(t, server);
     socket.pause();
     socket.write(frameOf('["REQ","s",{"limit":0}]'));
@@ -146,7 +146,7 @@ describe("threat 25", { timeout: 300_000 }, () => {
   });
 
   test("a client that sends and never reads is not read for ever", async (t) => {
-    const server = await startRelay({ limits: { pauseAtBytes: 64 * 1024 } }, t);
+    const server = await startRelay({ limits: { sendPauseBytes: 64 * 1024 } }, t);
     const socket = await rawSocket(t, server);
     socket.pause();
     let accepted = 0;

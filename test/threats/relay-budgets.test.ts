@@ -6,9 +6,10 @@ import { connect, type Socket } from "node:net";
 import { describe, type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import type { NostrEvent, VerifiedEvent } from "../../src/nostr/event.js";
 import { type Filter, parseFilter } from "../../src/nostr/filter.js";
-import { defaultRelayLimits } from "../../src/relay/limits.js";
+import { relayLimits } from "../../src/relay/limits.js";
 import { SubscriptionIndex } from "../../src/relay/subscription-index.js";
 import { heldHere, mebibyte } from "../harness/held-memory.js";
 import { leastCpuMs, loopBoundMs } from "../harness/loop-hold.js";
@@ -190,7 +191,7 @@ describe("threats 35, 36, 38 and 48", { timeout: 300_000 }, () => {
     assert.ok(taken < 128 * mebibyte, "the server went on reading");
     assert.ok(grown < 48, `${grown} MiB are held`);
     await isServed(server);
-    clock.advance(defaultRelayLimits.stalledMs + 1_000);
+    clock.advance(defaultConfig().sendStallSecs * 1_000 + 1_000);
     await until(() => server.relay.connections === 0);
   });
 
@@ -244,7 +245,7 @@ describe("threats 35, 36, 38 and 48", { timeout: 300_000 }, () => {
   });
 
   test("threat 38: a large event to thousands of unread subscriptions is held once, and who reads gets it", async (t) => {
-    const server = await startRelay({ limits: { connectionsPerIp: 1_000 } }, t);
+    const server = await startRelay({ limits: { maxConnectionsPerIp: 1_000 } }, t);
     const reader = await RelayClient.connect(server.url, { headers: { "X-Forwarded-For": "198.51.100.7" } });
     await reader.ask("mine", { kinds: [1], limit: 0 });
     const slow = await Promise.all(Array.from({ length: 60 }, (_, index) => rawSocket(t, server, `192.0.2.${index}`)));
@@ -336,7 +337,7 @@ describe("threats 35, 36, 38 and 48", { timeout: 300_000 }, () => {
 
   test("threat 36: an address that sends without end is read at its share of bytes a second, and goes on when its time has come", async (t) => {
     const clock = new ManualClock();
-    const limits = { ...defaultRelayLimits, bytesPerSecondPerIp: mebibyte };
+    const limits = { ...relayLimits(defaultConfig()), receivePerSecondPerIpBytes: mebibyte };
     const server = await startRelay({ clock, limits }, t);
     const socket = await rawSocket(t, server);
     socket.resume();

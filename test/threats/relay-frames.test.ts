@@ -5,8 +5,9 @@ import { once } from "node:events";
 import { describe, test } from "node:test";
 import { assertLinear, uglyShapes } from "../../src/base/testing/linear-time.js";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { parseFilter } from "../../src/nostr/filter.js";
-import { defaultRelayLimits } from "../../src/relay/limits.js";
+import { relayLimits } from "../../src/relay/limits.js";
 import { parseClientMessage } from "../../src/relay/messages.js";
 import { parseRelayFrame } from "../../src/sync/relay-client.js";
 import { leastCpuMs, loopBoundMs } from "../harness/loop-hold.js";
@@ -34,7 +35,11 @@ const uglyFrames: [name: string, text: string][] = [
 
 describe("threats 32 and 37", { timeout: 300_000 }, () => {
   test("threat 37: no frame holds the event loop, however deep it is, however many keys and values it has", async () => {
-    const limits = { ...defaultRelayLimits, badFramesPerMinutePerConnection: 1e9, badFramesPerMinutePerIp: 1e9 };
+    const limits = {
+      ...relayLimits(defaultConfig()),
+      badFramesPerMinutePerConnection: 1e9,
+      badFramesPerMinutePerIp: 1e9,
+    };
     const started = await startSession(limits);
     const boundMs = loopBoundMs();
     for (const [name, text] of uglyFrames) {
@@ -90,7 +95,7 @@ describe("threats 32 and 37", { timeout: 300_000 }, () => {
   });
 
   test("threat 32: messages and filters are read in linear time", () => {
-    const limits = { ...defaultRelayLimits, maxFilterValues: 1e9 };
+    const limits = { ...relayLimits(defaultConfig()), maxFilterValues: 1e9 };
     const large = { maxChars: 2 ** 16 };
     const read = (frame: string) => parseClientMessage(frame, limits);
     for (const [name, shape] of uglyShapes) {

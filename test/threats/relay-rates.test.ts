@@ -14,7 +14,7 @@ const hex = (index: number): string => index.toString(16).padStart(64, "0");
 describe("threats 39, 40 and 50", { timeout: 120_000 }, () => {
   test("threat 39: deletions count by their targets and large events by their tags; an address of many counts once", async (t) => {
     const clock = new ManualClock();
-    const server = await startRelay({ clock, limits: { pingMs: 1e9 } }, t);
+    const server = await startRelay({ clock, limits: { pingIntervalSecs: 1e6 } }, t);
     const from = (ip: string) => RelayClient.connect(server.url, { headers: { "X-Forwarded-For": ip } });
     const client = await from("2001:db8::1");
     let serial = 0;
