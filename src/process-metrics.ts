@@ -1,20 +1,16 @@
 // Metrics of the process as a whole: version, age, engine, Node's own numbers, how many repositories are served, and what
 // waits for its turn. Every queue is bounded; its length shows how near to its bound it is.
 
-import { collectDefaultMetrics, Gauge, type Registry } from "prom-client";
-import type { Clock } from "./base/clock.js";
+import { collectDefaultMetrics, Gauge } from "prom-client";
 import { catalogueRows, isReleased } from "./catalogue/repositories.js";
-import type { Store } from "./store/port.js";
+import type { Context } from "./context.js";
 
-export interface ProcessFacts {
-  readonly registry: Registry;
-  readonly build: { readonly version: string; readonly commit: string };
-  readonly engine: string;
-  readonly clock: Clock;
-  readonly repositories: () => Promise<number>;
-}
-
-export function watchProcess({ registry, build, engine, clock, repositories }: ProcessFacts): void {
+export function watchProcess(
+  { registry, clock, version }: Context,
+  commit: string,
+  engine: string,
+  repositories: () => Promise<number>,
+): void {
   const registers = [registry];
   const startedMs = clock.monotonicMs();
   collectDefaultMetrics({ register: registry });
@@ -23,7 +19,7 @@ export function watchProcess({ registry, build, engine, clock, repositories }: P
     help: "Which program this is",
     labelNames: ["version", "commit"],
     registers,
-  }).set({ version: build.version, commit: build.commit }, 1);
+  }).set({ version, commit }, 1);
   new Gauge({
     name: "ngit_verification_engine_info",
     help: "What checks signatures",
@@ -48,7 +44,7 @@ export function watchProcess({ registry, build, engine, clock, repositories }: P
   });
 }
 
-export function measureQueues(registry: Registry, lengths: Readonly<Record<string, () => number>>): void {
+export function measureQueues({ registry }: Context, lengths: Readonly<Record<string, () => number>>): void {
   new Gauge({
     name: "ngit_queue_length",
     help: "Works that wait for their turn, by queue",
@@ -68,7 +64,7 @@ const timesAsLong = 20;
  * How many repositories are served. Nothing tells of every change of the catalogue (a mirror that leaves because a list
  * changed stores no event): it is counted when somebody asks, and again only after a while.
  */
-export function repositoryCounter(store: Store, clock: Clock): () => Promise<number> {
+export function repositoryCounter({ store, clock }: Context): () => Promise<number> {
   let known = 0;
   let counting: Promise<number> | undefined;
   let freshUntilMs = Number.NEGATIVE_INFINITY;

@@ -21,6 +21,7 @@ import { repeatedly } from "./base/repeatedly.js";
 import { DecisionLog } from "./catalogue/decisions.js";
 import type { LiveConfig } from "./config/load.js";
 import type { Logger, LogRing } from "./config/logging.js";
+import type { Context } from "./context.js";
 import { openGitHost } from "./git/git-host.js";
 import { createGitMetrics } from "./git/metrics.js";
 import { startHousekeeping } from "./git/start-housekeeping.js";
@@ -34,13 +35,14 @@ import { Sweep } from "./intake/sweep.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { policyInForce } from "./operator/policy-in-force.js";
 import { RunTimeRules } from "./operator/rules.js";
+import { openSocket, operatorOf } from "./operator/running.js";
 import { VerifiedCopies } from "./operator/verified.js";
 import { repositoryCounter, watchProcess } from "./process-metrics.js";
 import { contributorRules } from "./purgatory/contributors.js";
 import { countEntries, createPurgatoryMetrics, purgatoryObserver } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
-import { startService } from "./service.js";
+import { type Service, startService } from "./service.js";
 import { closeFolders, identityOf, lockedData, startFailure } from "./start-refusal.js";
 import { Disks, type ReadDisk } from "./store/disk-space.js";
 import { openStore } from "./store/open-store.js";
@@ -48,7 +50,6 @@ import type { Store } from "./store/port.js";
 import { survivable } from "./survivable-errors.js";
 import { type Syncing, startSyncing } from "./sync/start-syncing.js";
 import { statusSources } from "./web/status-sources.js";
-import { buildAdmin, openSocket } from "./wiring/admin.js";
 import { dailyByteLimits } from "./wiring/limits.js";
 
 export interface Server {
@@ -90,11 +91,17 @@ export async function startServer(parts: StartParts): Promise<Server> {
       const release = lockedData(config);
       closing.add("lock", async () => release());
     }
-    const { secret, service } = identityOf(config);
+    const { secret, service: name } = identityOf(config);
 
-    const registry = new Registry();
     const store = parts.store ?? (await openStore(config, clock, (sentence) => logger.info(sentence)));
     if (!parts.store) closing.add("store", () => store.close());
+    const registry = new Registry();
+    const context: Context = {
+      ...{ live, clock, logger, registry, store, onFault },
+      services: [name],
+      serverKey: secret.pubkey,
+      version: parts.build.version,
+    };
 
     const decisions = new DecisionLog({
       store,
@@ -116,9 +123,11 @@ export async function startServer(parts: StartParts): Promise<Server> {
 
     const rules = new RunTimeRules(store);
     await rules.refresh();
-    const { inForce, settings, policy } = policyInForce(() => live.current, rules, secret.pubkey, service);
+    const { inForce, settings, policy } = policyInForce(() => live.current, rules, secret.pubkey, name);
 
+    // Built last, and asked before that by what is built first.
     let syncing: Syncing | undefined;
+    let port: Service | undefined;
     const purgatoryMetrics = createPurgatoryMetrics(registry, () => countEntries(store));
     const purgatory = new Purgatory({
       store,
@@ -127,7 +136,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       config: () => live.current,
       diskShareUsed: async () => disks.fullest,
       observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock),
-      ...(config.grasp06Enable && { contributorRules: contributorRules(store, [service], settings.lists) }),
+      ...(config.grasp06Enable && { contributorRules: contributorRules(store, [name], settings.lists) }),
     });
     const carryOut = new CarryOut(purgatory);
     const sweep = new Sweep(carryOut);
@@ -168,101 +177,53 @@ export async function startServer(parts: StartParts): Promise<Server> {
     });
     closing.add("intake", () => intake.idle());
 
-    const repositoryCount = repositoryCounter(store, clock);
-    watchProcess({
-      registry,
-      build: parts.build,
-      engine: verifier.engine,
-      clock,
-      repositories: repositoryCount,
-    });
-    const hunt = await startHunting({
-      live,
-      logger,
-      clock,
-      store,
-      gitHost,
-      purgatory,
-      services: [service],
-      registry,
-      onFault,
-    });
+    const repositoryCount = repositoryCounter(context);
+    watchProcess(context, parts.build.commit, verifier.engine, repositoryCount);
+    const hunt = await startHunting(context, { gitHost, purgatory });
     closing.add("hunt", () => hunt.close());
-    const archive = new ArchiveReview({ store, settings, carryOut, clock, logger, onFault });
+    const archive = new ArchiveReview(context, { settings, carryOut });
     closing.add("archive review", () => archive.close());
     const stopReviewing = live.onChange(() => archive.start());
     closing.add("archive settings", async () => stopReviewing());
-    const upkeep = await startHousekeeping({ live, logger, clock, store, gitHost, disks, registry });
-    closing.add("housekeeping", () => upkeep.close());
+    const housekeeping = await startHousekeeping(context, gitHost, disks);
+    closing.add("housekeeping", () => housekeeping.close());
     const verifiedCopies = new VerifiedCopies();
-    const admin = buildAdmin({
+    const operator = operatorOf(context, {
+      ...{ rules, adminKeys: settings.adminKeys, gitHost, carryOut, verifier, decisions, intake, repositoryCount },
       verified: (name, verified) => verifiedCopies.note(name, verified),
-      housekeep: (address, kind, signal) => upkeep.run(address, kind, signal),
-      live,
-      rules,
-      adminKeys: settings.adminKeys,
-      services: [service],
-      version: parts.build.version,
+      housekeep: (address, kind, signal) => housekeeping.run(address, kind, signal),
       askedServers: (name) =>
         hunt.hunting.askedServers(name).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })),
       isFetching: (name) => hunt.hunting.isAtWork(name),
       damaged: (name) => hunt.repair.damaged(name),
       askNow: (name) => hunt.hunting.askNow(name),
       relays: { status: () => syncing?.status().relays ?? [], reconnect: (key) => syncing?.reconnect(key) ?? false },
-      ...{ store, gitHost, carryOut, verifier, intake, clock, decisions },
+      traffic: () => port?.traffic,
     });
-    const started = await startService({
-      live,
-      admin,
-      logger,
-      clock,
-      version: parts.build.version,
-      services: [service],
-      serverKey: secret.pubkey,
-      store,
-      verifier,
-      intake,
-      gitHost,
-      isDiskFit: () => disks.fullest * 100 < live.current.diskEventsMaxPercent,
-      purgatory,
-      registry,
-      relayMetrics,
-      gitMetrics,
-      repositoryCount,
-      ...(parts.recentLog && { recentLog: parts.recentLog }),
-      syncStatus: () => syncing?.status(),
-      status: statusSources({
-        hunting: hunt.hunting,
-        sync: () => syncing,
-        verified: verifiedCopies,
-        services: [service],
-        clock,
-      }),
-      onFault: parts.onRequestFault ?? ((error) => logger.error({ err: error }, "a request failed: this is a bug")),
-    });
-    closing.add("service", () => started.close());
-    admin.watchTraffic(() => started.traffic);
+    const onRequestFault =
+      parts.onRequestFault ?? ((error) => logger.error({ err: error }, "a request failed: this is a bug"));
+    const service = await startService(
+      { ...context, onFault: onRequestFault },
+      {
+        ...{ operator, verifier, intake, gitHost, purgatory, relayMetrics, gitMetrics, repositoryCount },
+        isDiskFit: () => disks.fullest * 100 < live.current.diskEventsMaxPercent,
+        ...(parts.recentLog && { recentLog: parts.recentLog }),
+        syncStatus: () => syncing?.status(),
+        status: statusSources(context, { hunting: hunt.hunting, sync: () => syncing, verified: verifiedCopies }),
+      },
+    );
+    port = service;
+    closing.add("service", () => service.close());
     if (config.databaseBackend !== "memory") {
-      const socket = await openSocket(admin, config.relayDataPath, logger);
+      const socket = await openSocket(operator, config.relayDataPath, logger);
       closing.add("admin socket", () => socket.close());
     }
     const ignoredRelays = (): ReadonlySet<string> => new Set(rules.ignoredRelays.keys());
     if (!parts.policy) {
-      syncing = await startSyncing({
-        live,
-        inForce,
-        logger,
-        clock,
-        version: parts.build.version,
-        services: [service],
-        serverKey: secret,
-        store,
-        intake,
-        purgatory,
-        registry,
+      syncing = await startSyncing(context, {
+        ...{ inForce, intake, purgatory, serverSecret: secret },
         ignoredRelays: ignoredRelays(),
         servedThere: (id, relay) => hunt.hunting.servedBy(id, relay),
-        onFault,
       });
     }
     const stopTelling = rules.onRefresh(() => {
@@ -274,7 +235,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       await syncing?.close();
     });
     archive.start();
-    return { address: started.address, close: () => closing.close() };
+    return { address: service.address, close: () => closing.close() };
   } catch (error) {
     await closing.close();
     throw startFailure(error, config);

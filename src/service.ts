@@ -1,54 +1,45 @@
 // Opens the port: the relay and the git host behind one HTTP server, and /metrics on its own address if asked for.
 
 import { randomBytes } from "node:crypto";
-import type { Registry } from "prom-client";
 import type { Clock } from "./base/clock.js";
+import { publicUrls } from "./config/config.js";
 import { type LiveConfig, memo } from "./config/load.js";
-import { type Logger, LogRing } from "./config/logging.js";
+import { LogRing } from "./config/logging.js";
+import type { Context } from "./context.js";
 import { parseGitPath } from "./git/address.js";
 import type { GitHost } from "./git/git-host.js";
 import { GitHttp } from "./git/http.js";
 import type { GitMetrics } from "./git/metrics.js";
-import { type ApiParts, apiRoutes, blockedRoute, isAdmin, managementRoute, syncStatusRoute } from "./http/api.js";
+import { apiRoutes, blockedRoute, isAdmin, managementRoute, syncStatusRoute } from "./http/api.js";
 import { clientIp, isLocalPeer, trustedProxies } from "./http/client-ip.js";
 import { healthRoutes, metricsRoute } from "./http/monitoring.js";
-import { publicUrls, type RelayFacts, relayFacts, relayInformationRoute, wellKnownRoutes } from "./http/nip11.js";
+import { type RelayFacts, relayFacts, relayInformationRoute, wellKnownRoutes } from "./http/nip11.js";
 import type { Route } from "./http/routes.js";
 import { createHttpServer, type HttpServer, type UpgradeTarget } from "./http/server.js";
 import type { Intake } from "./intake/intake.js";
-import type { ServiceName } from "./net/url.js";
-import type { Pubkey } from "./nostr/ids.js";
 import { NegentropyServer } from "./nostr/negentropy/reconcile.js";
 import { NegentropyRecords } from "./nostr/negentropy/records.js";
 import { refuse } from "./nostr/refusals.js";
 import type { Verifier } from "./nostr/verify/pool.js";
+import type { RunTimeRules } from "./operator/rules.js";
+import type { RunningOperator } from "./operator/running.js";
 import { measureQueues } from "./process-metrics.js";
 import type { Purgatory } from "./purgatory/purgatory.js";
 import { relayLimits } from "./relay/limits.js";
 import type { RelayMetrics } from "./relay/metrics.js";
 import { createRelay } from "./relay/relay.js";
-import type { Store } from "./store/port.js";
 import { createPages } from "./web/pages.js";
 import type { StatusSources } from "./web/status-page.js";
-import type { Admin } from "./wiring/admin.js";
 import { gitHttpLimits, packBudgets } from "./wiring/limits.js";
 
-export interface ServiceParts {
-  readonly live: LiveConfig;
-  readonly admin: Admin;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly version: string;
-  readonly services: readonly ServiceName[];
-  readonly serverKey: Pubkey;
-  readonly store: Store;
+interface UsedRooms {
+  readonly operator: RunningOperator;
   readonly verifier: Verifier;
   readonly intake: Intake;
   readonly gitHost: GitHost;
   /** Events are taken. */
   readonly isDiskFit: () => boolean;
   readonly purgatory: Purgatory;
-  readonly registry: Registry;
   readonly relayMetrics: RelayMetrics;
   readonly gitMetrics: GitMetrics;
   readonly repositoryCount: () => number | Promise<number>;
@@ -56,8 +47,6 @@ export interface ServiceParts {
   readonly status?: StatusSources;
   readonly syncStatus: () => unknown;
   readonly recentLog?: LogRing;
-  /** A request or message that failed: it was answered, the server goes on. */
-  readonly onFault: (error: unknown) => void;
 }
 
 export interface Service {
@@ -69,40 +58,41 @@ export interface Service {
 
 const closeWithinMs = 3_000;
 
-export async function startService(parts: ServiceParts): Promise<Service> {
-  const { live, clock, onFault } = parts;
+/** `context.onFault`: a request or message failed; it was answered, the server goes on. */
+export async function startService(context: Context, rooms: UsedRooms): Promise<Service> {
+  const { live, clock, store, onFault } = context;
+  const { operator } = rooms;
   const config = live.current;
   const proxies = memo(
     () => live.current,
     (now) => trustedProxies(now.trustedProxies.map(({ address, prefixBits }) => `${address}/${prefixBits}`)).list,
   );
   const basePath = config.domain.includes("/") ? config.domain.slice(config.domain.indexOf("/")) : "";
-  const git = gitHttp(parts, (request) => clientIp(request, proxies()));
-  measureQueues(parts.registry, {
-    store: () => parts.store.stats.queuedWorks,
+  const git = gitHttp(context, rooms, (request) => clientIp(request, proxies()));
+  measureQueues(context, {
+    store: () => store.stats.queuedWorks,
     fetches: () => git.queued.fetches,
     pushes: () => git.queued.pushes,
   });
   const relay = createRelay({
-    store: parts.store,
-    intake: parts.intake,
-    verifier: parts.verifier,
+    store,
+    intake: rooms.intake,
+    verifier: rooms.verifier,
     negentropy: (items, frameBytes) => new NegentropyServer(new NegentropyRecords(items), { frameBytes }),
     clock,
     limits: () => relayLimits(live.current),
-    serviceNames: parts.services,
-    metrics: parts.relayMetrics,
+    serviceNames: context.services,
+    metrics: rooms.relayMetrics,
     newChallenge: () => randomBytes(16).toString("hex"),
     onFault,
   });
-  const { rules } = parts.admin.parts;
-  const facts = () => relayFacts(rules.over(live.current), rules.keepsOut, parts.serverKey, parts.version);
+  const { rules, api } = operator;
+  const facts = () => relayFacts(rules.over(live.current), rules.keepsOut, context.serverKey, context.version);
   const common = { basePath, trustedProxies: proxies, clock, onFault };
-  const api = parts.admin.api(parts.repositoryCount);
-  const pages = createPages({
-    ...parts,
+  const pages = createPages(context, {
+    ...rooms,
     api,
-    recentLog: parts.recentLog ?? new LogRing((raw) => raw),
+    recentLog: rooms.recentLog ?? new LogRing((raw) => raw),
     basePath,
     relayFacts: facts,
   });
@@ -110,12 +100,12 @@ export async function startService(parts: ServiceParts): Promise<Service> {
     ...common,
     // The git room ends its requests itself, after NGIT_GIT_TOTAL_SECS; node must not be earlier.
     requestTimeoutMs: () => Math.max(live.current.gitTotalSecs, 3_600) * 1_000 + 60_000,
-    routes: [...routes(parts, git, api, facts), ...pages.routes],
-    webSocket: unlessBlocked(relay, parts.admin),
+    routes: [...routes(context, rooms, git, facts), ...pages.routes],
+    webSocket: unlessBlocked(relay, rules),
   });
   const listening = await http.listen(config.bindAddress);
   const stopDropping = rules.onRefresh(() => http.endConnections((ip) => rules.isBlocked(ip)));
-  const metricsServer = await ownMetricsServer(parts, common);
+  const metricsServer = await ownMetricsServer(context, common);
   return {
     address: `${listening.address}:${listening.port}`,
     get traffic() {
@@ -135,15 +125,18 @@ export async function startService(parts: ServiceParts): Promise<Service> {
 }
 
 /** A blocked network gets no session. */
-const unlessBlocked = (relay: UpgradeTarget, { parts }: Admin): UpgradeTarget => ({
+const unlessBlocked = (relay: UpgradeTarget, rules: RunTimeRules): UpgradeTarget => ({
   accept: (request, socket, head, ip) =>
-    parts.rules.isBlocked(ip)
+    rules.isBlocked(ip)
       ? refuse("not-allowed", "this address is not wanted here")
       : relay.accept(request, socket, head, ip),
 });
 
-function gitHttp(parts: ServiceParts, ipOf: (request: Parameters<typeof clientIp>[0]) => string): GitHttp {
-  const { live, logger, clock, gitHost, purgatory, gitMetrics } = parts;
+function gitHttp(
+  { live, logger, clock }: Context,
+  { gitHost, purgatory, gitMetrics }: UsedRooms,
+  ipOf: (request: Parameters<typeof clientIp>[0]) => string,
+): GitHttp {
   const current = () => live.current;
   const [budgets, limits] = [memo(current, packBudgets), memo(current, gitHttpLimits)];
   return new GitHttp({
@@ -176,8 +169,10 @@ function gitHttp(parts: ServiceParts, ipOf: (request: Parameters<typeof clientIp
   });
 }
 
-function routes(parts: ServiceParts, git: GitHttp, api: ApiParts, facts: () => RelayFacts): Route[] {
-  const { live, admin, store, gitHost, registry, serverKey, onFault } = parts;
+function routes(context: Context, rooms: UsedRooms, git: GitHttp, facts: () => RelayFacts): Route[] {
+  const { live, clock, store, registry, serverKey, onFault } = context;
+  const { operator, gitHost } = rooms;
+  const { api, rules } = operator;
   const urls = publicUrls(live.current);
   const gitRoute: Route = {
     matches: (request) => {
@@ -188,18 +183,18 @@ function routes(parts: ServiceParts, git: GitHttp, api: ApiParts, facts: () => R
       await git.handle(request.message, response, request.localPath, request.query);
     },
   };
-  const keeping = keepingOf(live, parts.clock);
+  const keeping = keepingOf(live, clock);
   const checks = [
     { name: "store", isReady: () => store.isWritable() },
     { name: "git", isReady: () => gitHost.git.version !== "" },
-    { name: "disk", isReady: parts.isDiskFit },
+    { name: "disk", isReady: rooms.isDiskFit },
   ];
   return [
-    blockedRoute((ip) => admin.parts.rules.isBlocked(ip)),
+    blockedRoute((ip) => rules.isBlocked(ip)),
     gitRoute,
     managementRoute(api),
     // This machine's own verbs may ask, as with /metrics.
-    syncStatusRoute(parts.syncStatus, async (request) => isLocalPeer(request.message) || isAdmin(api, request)),
+    syncStatusRoute(rooms.syncStatus, async (request) => isLocalPeer(request.message) || isAdmin(api, request)),
     ...apiRoutes(api),
     relayInformationRoute(facts, () => relayLimits(live.current)),
     ...healthRoutes(checks, keeping, onFault),
@@ -218,7 +213,7 @@ function metricsAccess(live: LiveConfig): { isPublic: boolean; token?: string } 
 const keepingOf = (live: LiveConfig, clock: Clock) => ({ clock, keptMs: () => live.current.healthAnswerMs });
 
 async function ownMetricsServer(
-  { live, registry }: ServiceParts,
+  { live, registry }: Context,
   common: Pick<Parameters<typeof createHttpServer>[0], "basePath" | "trustedProxies" | "clock" | "onFault">,
 ): Promise<HttpServer | undefined> {
   const address = live.current.metricsBindAddress;

@@ -153,3 +153,9 @@ function ordered(small: SettingName, least: number, large: SettingName, most: nu
   if (least <= most) return [];
   return [problem(small, `is ${least} and so more than ${large} (${most})`, `Lower ${small} or raise ${large}`)];
 }
+
+/** `https://host/base`; plain http for a server that is only on this machine. */
+export function publicUrls(config: Config): { readonly http: string; readonly relay: string } {
+  const isLocal = /^(?:localhost|127\.|\[::1\])/.test(config.domain);
+  return { http: `http${isLocal ? "" : "s"}://${config.domain}`, relay: `ws${isLocal ? "" : "s"}://${config.domain}` };
+}

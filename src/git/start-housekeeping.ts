@@ -3,23 +3,17 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
 import { repositoryAddress } from "../catalogue/repositories.js";
-import type { LiveConfig } from "../config/load.js";
 import type { Logger } from "../config/logging.js";
+import type { Context } from "../context.js";
 import type { Disks } from "../store/disk-space.js";
-import type { Store } from "../store/port.js";
 import type { GitHost } from "./git-host.js";
 import { type HousekeepingReport, HousekeepingScheduler } from "./housekeeping-scheduler.js";
 
-export async function startHousekeeping(parts: {
-  readonly live: LiveConfig;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly store: Store;
-  readonly gitHost: GitHost;
-  readonly disks: Disks;
-  readonly registry: Registry;
-}): Promise<HousekeepingScheduler> {
-  const { live, logger, clock, store, gitHost, disks, registry } = parts;
+export async function startHousekeeping(
+  { live, logger, clock, store, registry }: Context,
+  gitHost: GitHost,
+  disks: Disks,
+): Promise<HousekeepingScheduler> {
   const metrics = createHousekeepingMetrics(registry, clock, () => scheduler.queued);
   const scheduler = new HousekeepingScheduler({
     store,

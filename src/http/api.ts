@@ -2,31 +2,13 @@
 // NIP-98 token or the session of a browser; strangers get 401 with nothing in it, and counts (threats row 31).
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Clock } from "../base/clock.js";
 import { npubOf } from "../nostr/nip19.js";
-import type { Caller, Outcome } from "../operator/context.js";
-import { type Authorised, type LoginLinks, type Nip98, sessionLifeMs } from "../operator/login.js";
+import type { Caller } from "../operator/context.js";
+import { type Authorised, sessionLifeMs } from "../operator/login.js";
 import { manage } from "../operator/nip86.js";
 import { descriptionOf, type OperationName, operationNames, parametersOf } from "../operator/operations.js";
-import type { ResultOf } from "../operator/run.js";
-import type { PublicStatus } from "../operator/status.js";
+import type { OperatorApi } from "../operator/running.js";
 import { bodyOf, isRead, maxBodyBytes, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
-
-export interface ApiParts {
-  readonly nip98: Nip98;
-  readonly links: LoginLinks;
-  /** Who a browser's session belongs to, if he is an admin still. */
-  readonly sessionOwner: (session: string) => string | undefined;
-  readonly run: <Name extends OperationName>(
-    operation: Name,
-    parameters: object,
-    caller: Caller,
-  ) => Promise<Outcome<ResultOf<Name>>>;
-  readonly publicStatus: () => Promise<PublicStatus>;
-  /** `https://host/base`. */
-  readonly publicUrl: string;
-  readonly clock: Clock;
-}
 
 const managementType = "application/nostr+json+rpc";
 const json = "application/json; charset=utf-8";
@@ -42,7 +24,7 @@ export function blockedRoute(isBlocked: (ip: string) => boolean): Route {
   };
 }
 
-export function managementRoute(parts: ApiParts): Route {
+export function managementRoute(parts: OperatorApi): Route {
   return {
     matches: (request) =>
       request.method === "POST" &&
@@ -64,7 +46,7 @@ export function managementRoute(parts: ApiParts): Route {
   };
 }
 
-export function apiRoutes(parts: ApiParts): Route[] {
+export function apiRoutes(parts: OperatorApi): Route[] {
   return [
     {
       matches: (request) => isRead(request, "/api/status"),
@@ -140,7 +122,7 @@ function decoded(text: string): string | undefined {
 
 const statusOf = { "bad-request": 400, unknown: 404, "not-possible": 409 } as const;
 
-async function answer(parts: ApiParts, response: ServerResponse, caller: Caller, question: Question): Promise<void> {
+async function answer(parts: OperatorApi, response: ServerResponse, caller: Caller, question: Question): Promise<void> {
   const outcome = await parts.run(question.operation, question.parameters, caller);
   if (outcome.ok) sendPrivate(response, 200, json, outcome.result);
   else sendPrivate(response, statusOf[outcome.code], json, { error: outcome.message, code: outcome.code });
@@ -157,11 +139,11 @@ function refuseStranger(response: ServerResponse, reason: string): void {
 }
 
 /** Whether a request comes from an admin of this server. */
-export const isAdmin = async (parts: ApiParts, request: RouteRequest): Promise<boolean> =>
+export const isAdmin = async (parts: OperatorApi, request: RouteRequest): Promise<boolean> =>
   (await callerOf(parts, request)).ok;
 
 async function callerOf(
-  parts: ApiParts,
+  parts: OperatorApi,
   request: RouteRequest,
 ): Promise<{ readonly ok: true; readonly caller: Caller } | { readonly ok: false; readonly reason: string }> {
   const session = isReading(request) ? sessionOf(request.message) : undefined;
@@ -174,7 +156,7 @@ async function callerOf(
 }
 
 export function tokenOf(
-  parts: Pick<ApiParts, "nip98">,
+  parts: Pick<OperatorApi, "nip98">,
   request: RouteRequest,
   body: Buffer,
   needsPayload: boolean,

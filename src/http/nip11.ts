@@ -155,12 +155,6 @@ export function relayFacts(config: Config, keepsOut: boolean, serverKey: Pubkey,
   };
 }
 
-/** `https://host/base`; plain http for a server that is only on this machine. */
-export function publicUrls(config: Config): { readonly http: string; readonly relay: string } {
-  const isLocal = /^(?:localhost|127\.|\[::1\])/.test(config.domain);
-  return { http: `http${isLocal ? "" : "s"}://${config.domain}`, relay: `ws${isLocal ? "" : "s"}://${config.domain}` };
-}
-
 /** Pages may be indexed; machine addresses cost work and say nothing to a reader. */
 const robots = ["User-agent: *", "Disallow: /api/", "Disallow: /admin", "Disallow: /metrics", "Disallow: /*.git/", ""];
 

@@ -1,10 +1,7 @@
 // The hunt for missing git data and the repair of what is here, from settings as operators name them.
 
-import type { Registry } from "prom-client";
-import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
-import type { LiveConfig } from "../config/load.js";
-import type { Logger } from "../config/logging.js";
+import type { Context } from "../context.js";
 import type { GitHost } from "../git/git-host.js";
 import { reachOf } from "../net/address.js";
 import { guardWith } from "../net/guard.js";
@@ -12,23 +9,15 @@ import { naughtyDefaults } from "../net/naughty.js";
 import { type Resolve, systemResolver } from "../net/resolve.js";
 import type { ServiceName } from "../net/url.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import type { Store } from "../store/port.js";
 import { type HuntConfig, huntDefaults } from "./core/config.js";
 import { PlainHosts } from "./fetch-server.js";
 import { Hunting } from "./hunting.js";
 import { createHuntMetrics } from "./metrics.js";
 import { Repair } from "./repair.js";
 
-export interface HuntingRoomParts {
-  readonly live: LiveConfig;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly store: Store;
+interface UsedRooms {
   readonly gitHost: Pick<GitHost, "git" | "launcher" | "repositories">;
   readonly purgatory: Purgatory;
-  readonly services: readonly ServiceName[];
-  readonly registry: Registry;
-  readonly onFault: (error: unknown) => void;
   /** Instead of the system's; for tests. */
   readonly resolve?: Resolve;
   /** Instead of what the settings say; for tests. */
@@ -41,11 +30,12 @@ export interface HuntingRoom {
   close(): Promise<void>;
 }
 
-export async function startHunting(parts: HuntingRoomParts): Promise<HuntingRoom> {
-  const { live, logger, clock, store, gitHost, purgatory, registry, onFault } = parts;
-  const { repositories, git, launcher } = gitHost;
+export async function startHunting(context: Context, parts: UsedRooms): Promise<HuntingRoom> {
+  const { live, logger, clock, store, services, registry, onFault } = context;
+  const { purgatory } = parts;
+  const { repositories, git, launcher } = parts.gitHost;
   const fromSettings = (): HuntConfig => {
-    const settings = huntConfig(live.current, parts.services);
+    const settings = huntConfig(live.current, services);
     return parts.huntConfig?.(settings) ?? settings;
   };
   const config = fromSettings();

@@ -6,31 +6,26 @@ import { applyVerdict } from "../admission/apply.js";
 import { isUnderReview, type Review, reviewArchived } from "../admission/archive-review.js";
 import type { AdmissionSettings } from "../admission/settings.js";
 import { decisionRecord } from "../admission/verdict.js";
-import { type Clock, unixSeconds } from "../base/clock.js";
+import { unixSeconds } from "../base/clock.js";
 import { putDecisions } from "../catalogue/decisions.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, repositoryAddress } from "../catalogue/repositories.js";
-import type { Logger } from "../config/logging.js";
-import type { Store } from "../store/port.js";
+import type { Context } from "../context.js";
 import type { CarryOut } from "./carry-out.js";
 
-export interface ArchiveReviewParts {
-  readonly store: Store;
+interface UsedRooms {
   readonly settings: AdmissionSettings;
   readonly carryOut: CarryOut;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly onFault: (error: unknown) => void;
 }
 
 export class ArchiveReview {
-  readonly #parts: ArchiveReviewParts;
   #running: Promise<void> | undefined;
   #again = false;
   #closed = false;
 
-  constructor(parts: ArchiveReviewParts) {
-    this.#parts = parts;
-  }
+  constructor(
+    private readonly context: Context,
+    private readonly rooms: UsedRooms,
+  ) {}
 
   /** Begins a round; one that is asked for meanwhile follows it. */
   start(): void {
@@ -41,7 +36,7 @@ export class ArchiveReview {
     if (this.#closed) return;
     this.#running = this.#round()
       .catch((error) => {
-        if (!this.#closed) this.#parts.onFault(error);
+        if (!this.#closed) this.context.onFault(error);
       })
       .finally(() => {
         this.#running = undefined;
@@ -53,7 +48,7 @@ export class ArchiveReview {
 
   async #round(): Promise<void> {
     const rows: CatalogueRow[] = [];
-    for await (const row of catalogueRows(this.#parts.store)) if (isUnderReview(row)) rows.push(row);
+    for await (const row of catalogueRows(this.context.store)) if (isUnderReview(row)) rows.push(row);
     for (const row of rows) {
       if (this.#closed) return;
       await this.#review(row);
@@ -61,7 +56,8 @@ export class ArchiveReview {
   }
 
   async #review(row: CatalogueRow): Promise<void> {
-    const { store, settings, carryOut, clock, logger } = this.#parts;
+    const { store, clock, logger } = this.context;
+    const { settings, carryOut } = this.rooms;
     const now = unixSeconds(clock);
     // Most stay as they are: that is found out without a place in the writer's queue.
     if (!(await reviewArchived(store, row, settings, now))) return;

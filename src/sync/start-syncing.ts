@@ -1,45 +1,34 @@
 // Sync as the server runs it: the engine with its settings, what purgatory reports to it, and what others may ask.
 
 import { createHash } from "node:crypto";
-import type { Registry } from "prom-client";
-import type { Clock } from "../base/clock.js";
 import { repeatedly } from "../base/repeatedly.js";
 import type { PlaceholderRow } from "../catalogue/waiting.js";
 import type { Config } from "../config/config.js";
-import type { LiveConfig } from "../config/load.js";
-import type { Logger } from "../config/logging.js";
+import type { Context } from "../context.js";
 import type { Intake } from "../intake/intake.js";
 import { reachOf } from "../net/address.js";
 import { systemResolver } from "../net/resolve.js";
-import { normalRelayUrl, type RelayUrl, type ServiceName } from "../net/url.js";
+import { normalRelayUrl, type RelayUrl } from "../net/url.js";
 import type { EventId } from "../nostr/ids.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import type { Store } from "../store/port.js";
 import { syncConstants } from "./core/config.js";
 import { SyncEngine } from "./engine.js";
 import { createSyncMetrics } from "./metrics.js";
 import { PlaceholderSearch } from "./own-server.js";
 import { type CopyStatus, copyStatus, type SyncStatus, syncStatus } from "./status.js";
 
-export interface SyncingParts {
-  readonly live: LiveConfig;
+interface UsedRooms {
   /** The settings with the operator's run-time lists in them. */
   readonly inForce: () => Config;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly version: string;
-  readonly services: readonly ServiceName[];
-  readonly serverKey: SecretKey;
-  readonly store: Store;
+  /** Relays may ask who we are (NIP-42). */
+  readonly serverSecret: SecretKey;
   readonly intake: Intake;
   readonly purgatory: Purgatory;
-  readonly registry: Registry;
   /** Left alone from the start. */
   readonly ignoredRelays: ReadonlySet<string>;
   /** A relay, by its name as a service, serves an event that waits here for its git data. */
   readonly servedThere: (id: EventId, relay: string) => void;
-  readonly onFault: (error: unknown) => void;
 }
 
 export interface Syncing {
@@ -94,29 +83,30 @@ function rulesOf(config: Config, version: string): string {
     .slice(0, 16);
 }
 
-export async function startSyncing(parts: SyncingParts): Promise<Syncing> {
-  const { live, logger, clock, store, purgatory, onFault } = parts;
+export async function startSyncing(context: Context, parts: UsedRooms): Promise<Syncing> {
+  const { live, logger, clock, store, services, version, registry, onFault } = context;
+  const { purgatory } = parts;
   const inForceNow = () => {
     const settings = parts.inForce();
-    return { ...settings, bootstrap: alwaysFollowed(settings), rules: rulesOf(settings, parts.version) };
+    return { ...settings, bootstrap: alwaysFollowed(settings), rules: rulesOf(settings, version) };
   };
   // The core reads it when it needs it: what changes is written into it.
-  const config = { ...inForceNow(), ...syncConstants, ownServices: parts.services };
-  const metrics = createSyncMetrics(parts.registry, () => live.current.metricsMaxRelayLabels);
+  const config = { ...inForceNow(), ...syncConstants, ownServices: services };
+  const metrics = createSyncMetrics(registry, () => live.current.metricsMaxRelayLabels);
   const engine = new SyncEngine({
     config,
     store,
     intake: parts.intake,
     clock,
     random: Math.random,
-    serverKey: parts.serverKey,
+    serverKey: parts.serverSecret,
     dial: {
       clock,
       resolve: systemResolver(clock),
       reach: () => reachOf(live.current),
       dialTimeoutMs: () => live.current.syncDialTimeoutSecs * 1_000,
       maxPayloadBytes: () => live.current.maxMessageBytes,
-      userAgent: `holdfast/${parts.version}`,
+      userAgent: `holdfast/${version}`,
     },
     linkSettings: () => live.current,
     servedThere: parts.servedThere,

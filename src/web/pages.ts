@@ -1,17 +1,16 @@
 // All pages, wired: landing, repositories, status, files they need, and a page for every other address. The last
 // routes of the table, because the last of them answers any browser.
 
-import type { Clock } from "../base/clock.js";
 import { repeatedly } from "../base/repeatedly.js";
 import { waitingTotals } from "../catalogue/waiting.js";
-import type { LiveConfig } from "../config/load.js";
-import type { Logger, LogRing } from "../config/logging.js";
+import { publicUrls } from "../config/config.js";
+import type { LogRing } from "../config/logging.js";
+import type { Context } from "../context.js";
 import { Browser } from "../git/browse.js";
 import type { GitHost } from "../git/git-host.js";
-import type { ApiParts } from "../http/api.js";
 import type { RelayFacts } from "../http/nip11.js";
-import { publicUrls } from "../http/nip11.js";
 import { isRead, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
+import type { OperatorApi } from "../operator/running.js";
 import type { Store } from "../store/port.js";
 import { createAdminPages } from "./admin/routes.js";
 import { assetRoutes } from "./assets.js";
@@ -23,22 +22,17 @@ import { repositoryRoutes } from "./repository-routes.js";
 import { nothingFollowed, RelayHistory, type StatusSources, sampleEveryMs, statusPage } from "./status-page.js";
 import { KnownRoots } from "./threads.js";
 
-export interface PagesParts {
-  readonly live: LiveConfig;
-  readonly clock: Clock;
+interface UsedRooms {
+  /** "" or `/base`. */
   readonly basePath: string;
-  readonly version: string;
-  readonly store: Store;
   readonly gitHost: GitHost;
   readonly repositoryCount: () => number | Promise<number>;
   /** What NIP-11 says: the landing page says the same. */
   readonly relayFacts: () => RelayFacts;
   readonly status?: StatusSources;
-  readonly api: ApiParts;
+  readonly api: OperatorApi;
   /** The last lines of the log. */
   readonly recentLog: LogRing;
-  readonly logger: Logger;
-  readonly onFault: (error: unknown) => void;
 }
 
 export interface Pages {
@@ -50,8 +44,9 @@ export interface Pages {
 
 const shownActivity = 15;
 
-export function createPages(parts: PagesParts): Pages {
-  const { live, clock, store, gitHost, basePath, version, logger, onFault, status = nothingFollowed } = parts;
+export function createPages(context: Context, parts: UsedRooms): Pages {
+  const { live, clock, store, version, logger, onFault } = context;
+  const { gitHost, basePath, status = nothingFollowed } = parts;
   const rates = new VisitorRates(clock);
   const history = new RelayHistory();
   const startedSeconds = Math.floor(clock.nowMs() / 1000);
@@ -94,7 +89,7 @@ export function createPages(parts: PagesParts): Pages {
         : sendDocument(request, response, tryLaterPage(site(), 429, retryAfterSeconds)),
   });
   const landing = landingRoute(async (words, _request, signal) => ({
-    ...(await landingFacts(parts, site())),
+    ...(await landingFacts(context, parts, site())),
     activity: words === undefined ? await activity() : [],
     ...(words !== undefined && { search: { words, found: await searchRepositories(store, words, signal) } }),
   }));
@@ -152,7 +147,8 @@ export function createPages(parts: PagesParts): Pages {
 const wantsPage = ({ message }: RouteRequest): boolean => (message.headers.accept ?? "").includes("text/html");
 
 async function landingFacts(
-  { relayFacts, repositoryCount, store, live }: PagesParts,
+  { store, live }: Context,
+  { relayFacts, repositoryCount }: UsedRooms,
   site: Site,
 ): Promise<Omit<LandingFacts, "activity">> {
   const facts = relayFacts();

@@ -1,7 +1,7 @@
 // What public pages may say of sync and hunt (threats.md row 31).
 
-import type { Clock } from "../base/clock.js";
 import { repositoryAddress } from "../catalogue/repositories.js";
+import type { Context } from "../context.js";
 import type { Hunting } from "../hunt/hunting.js";
 import { pathBelowService, type ServiceName, servicePart } from "../net/url.js";
 import type { Announcement } from "../nostr/nip34.js";
@@ -15,16 +15,15 @@ const maxPeers = 20;
 /** Every reader of a repository's page asks; looking at all relays for each of them would be dear. */
 const keptMs = 1_000;
 
-export interface StatusRooms {
+interface UsedRooms {
   readonly hunting: Hunting;
+  /** Nothing yet while the server starts. */
   readonly sync: () => Pick<Syncing, "status" | "copiesOf"> | undefined;
   readonly verified: VerifiedCopies;
-  readonly services: readonly ServiceName[];
-  readonly clock: Clock;
 }
 
-export const statusSources = (rooms: StatusRooms): StatusSources => {
-  const { hunting, sync, services, clock } = rooms;
+export const statusSources = ({ services, clock }: Context, rooms: UsedRooms): StatusSources => {
+  const { hunting, sync } = rooms;
   let kept: { readonly untilMs: number; readonly byKey: ReadonlyMap<string, RelayStatus> } | undefined;
   const followed = (): ReadonlyMap<string, RelayStatus> => {
     const nowMs = clock.monotonicMs();

@@ -14,6 +14,7 @@ import { DecisionLog } from "../../src/catalogue/decisions.js";
 import type { RepositoryName } from "../../src/catalogue/repositories.js";
 import type { LiveConfig } from "../../src/config/load.js";
 import { createLog, type Logger } from "../../src/config/logging.js";
+import type { Context } from "../../src/context.js";
 import { diskAddress, type PlacedName } from "../../src/git/address.js";
 import { type GitHost, openGitHost } from "../../src/git/git-host.js";
 import { keepHouse } from "../../src/git/housekeeping-scheduler.js";
@@ -30,6 +31,7 @@ import type { NostrEvent } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { createVerifierPool, type VerifierPool } from "../../src/nostr/verify/pool.js";
 import { RunTimeRules } from "../../src/operator/rules.js";
+import { operatorOf } from "../../src/operator/running.js";
 import type { Expiry, Released } from "../../src/purgatory/context.js";
 import { contributorRules } from "../../src/purgatory/contributors.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
@@ -38,7 +40,6 @@ import { type Service, startService } from "../../src/service.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { Store } from "../../src/store/port.js";
 import { survivable } from "../../src/survivable-errors.js";
-import { buildAdmin } from "../../src/wiring/admin.js";
 import { freePort } from "./free-port.js";
 import { liveConfigOf } from "./live-config.js";
 import { keyOf, sign, type TestKey } from "./relay-events.js";
@@ -151,16 +152,9 @@ export class HuntHouse {
       observer: { received: () => undefined, decided: () => undefined },
       maxFutureSeconds: 900,
     });
-    this.room = await startHunting({
-      live,
-      logger: this.#logger(),
-      clock,
-      store,
+    this.room = await startHunting(this.#context(survivable(this.#logger(), (error) => void this.faults.push(error))), {
       gitHost: this.gitHost,
       purgatory: this.purgatory,
-      services: [serviceName(domain) as ServiceName],
-      registry: this.registry,
-      onFault: survivable(this.#logger(), (error) => void this.faults.push(error)),
       ...(wish.hunt ? { huntConfig: wish.hunt } : {}),
       ...(wish.resolve ? { resolve: wish.resolve } : {}),
     });
@@ -168,33 +162,34 @@ export class HuntHouse {
     if (wish.listensAt !== undefined) this.#service = await this.#serve();
   }
 
-  #serve(): Promise<Service> {
-    const { live, clock, store, intake, gitHost, purgatory, registry } = this;
-    return startService({
-      live,
+  #context(onFault: (error: unknown) => void): Context {
+    const { live, clock, store, registry } = this;
+    return {
+      ...{ live, clock, store, registry, onFault },
       logger: this.#logger(),
-      clock,
-      version: "0",
       services: [serviceName(this.domain) as ServiceName],
       serverKey: keyOf("server").pubkey,
-      store,
-      verifier: this.#verifier,
-      intake,
-      gitHost,
+      version: "0",
+    };
+  }
+
+  #serve(): Promise<Service> {
+    const { live, clock, store, intake, gitHost, purgatory, registry } = this;
+    const context = this.#context((error) => void this.faults.push(error));
+    const common = { gitHost, purgatory, intake, verifier: this.#verifier, repositoryCount: () => 0 };
+    return startService(context, {
+      ...common,
       isDiskFit: () => true,
-      purgatory,
-      registry,
       relayMetrics: createRelayMetrics(registry, () => 10),
       gitMetrics: createGitMetrics(registry, () => 10),
-      repositoryCount: () => 0,
-      admin: buildAdmin({
-        live,
+      operator: operatorOf(context, {
+        ...common,
         rules: new RunTimeRules(store),
         adminKeys: () => new Set(),
-        services: [serviceName(this.domain) as ServiceName],
-        version: "0",
+        traffic: () => undefined,
         askedServers: () => [],
         verified: () => undefined,
+        isFetching: () => false,
         housekeep: (address, kind, signal) =>
           keepHouse(
             { store, clock, repositories: gitHost.repositories, config: () => live.current },
@@ -205,11 +200,10 @@ export class HuntHouse {
         damaged: async () => undefined,
         askNow: () => false,
         relays: { status: () => [], reconnect: () => false },
-        ...{ store, gitHost, carryOut: this.carryOut, verifier: this.#verifier, intake, clock },
+        carryOut: this.carryOut,
         decisions: new DecisionLog({ store, clock, failed: (error) => void this.faults.push(error) }),
       }),
       syncStatus: () => undefined,
-      onFault: (error) => void this.faults.push(error),
     });
   }
 

@@ -2,16 +2,17 @@
 // made by the browser's extension), and a form only when it was made for that session and sent by our own page.
 
 import type { ServerResponse } from "node:http";
-import { type ApiParts, sessionOf, setSessionCookie, tokenOf } from "../../http/api.js";
+import { sessionOf, setSessionCookie, tokenOf } from "../../http/api.js";
 import { bodyOf, type Document, type RouteRequest, sendDocument, sendPlain } from "../../http/routes.js";
 import { npubOf } from "../../nostr/nip19.js";
 import { isFormToken, type LoginLinks } from "../../operator/login.js";
+import type { OperatorApi } from "../../operator/running.js";
 import { type Html, html } from "../html.js";
 import { copyLine, pageDocument, type Site } from "../layout.js";
 import type { Fields } from "./actions.js";
 import { adminFooter, privately } from "./frame.js";
 
-export type AccessParts = Pick<ApiParts, "nip98" | "links" | "sessionOwner" | "publicUrl" | "clock">;
+export type AccessParts = Pick<OperatorApi, "nip98" | "links" | "sessionOwner" | "publicUrl" | "clock">;
 
 export interface Session {
   readonly token: string;

@@ -4,12 +4,12 @@
 import type { ServerResponse } from "node:http";
 import { type Clock, unixSeconds } from "../../base/clock.js";
 import type { LogRing } from "../../config/logging.js";
-import type { ApiParts } from "../../http/api.js";
 import { type Document, type Route, type RouteRequest, sendDocument, sendPlain } from "../../http/routes.js";
 import type { Caller, Outcome } from "../../operator/context.js";
 import { formToken } from "../../operator/login.js";
 import { type OperationName, type ParametersOf, repositoryStatuses } from "../../operator/operations.js";
 import type { ResultOf } from "../../operator/run.js";
+import type { OperatorApi } from "../../operator/running.js";
 import { html } from "../html.js";
 import type { Site } from "../layout.js";
 import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "../page-limits.js";
@@ -33,7 +33,7 @@ import { decisionsPage, purgatoryPage } from "./purgatory.js";
 import { repositoriesPage, repositoryAdminPage } from "./repositories.js";
 
 export interface AdminPagesParts {
-  readonly api: ApiParts;
+  readonly api: OperatorApi;
   readonly site: () => Site;
   readonly clock: Clock;
   readonly log: LogRing;

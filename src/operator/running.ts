@@ -1,0 +1,133 @@
+// The operator's operations over a running server's rooms, for the HTTP routes and the admin socket.
+
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../base/clock.js";
+import type { DecisionLog } from "../catalogue/decisions.js";
+import { publicUrls } from "../config/config.js";
+import type { Logger } from "../config/logging.js";
+import type { Context } from "../context.js";
+import type { GitHost } from "../git/git-host.js";
+import type { CarryOut } from "../intake/carry-out.js";
+import type { Intake } from "../intake/intake.js";
+import { reachOf } from "../net/address.js";
+import type { Pubkey } from "../nostr/ids.js";
+import { parseNpub } from "../nostr/nip19.js";
+import type { Verifier } from "../nostr/verify/pool.js";
+import type { AdminParts, Caller, OperationContext, Outcome, RunningParts } from "./context.js";
+import { LoginLinks, Nip98 } from "./login.js";
+import type { OperationName } from "./operations.js";
+import type { RunTimeRules } from "./rules.js";
+import { type ResultOf, runOperation } from "./run.js";
+import { type AdminSocket, openAdminSocket } from "./socket.js";
+import { type PublicStatus, publicStatus } from "./status.js";
+
+/** What the HTTP routes and the admin pages are given. */
+export interface OperatorApi {
+  readonly nip98: Nip98;
+  readonly links: LoginLinks;
+  /** The npub a browser's session belongs to, while its key is an admin's. */
+  readonly sessionOwner: (session: string) => string | undefined;
+  readonly run: <Name extends OperationName>(
+    operation: Name,
+    parameters: object,
+    caller: Caller,
+  ) => Promise<Outcome<ResultOf<Name>>>;
+  readonly publicStatus: () => Promise<PublicStatus>;
+  /** `https://host/base`. */
+  readonly publicUrl: string;
+  readonly clock: Clock;
+}
+
+export interface RunningOperator {
+  readonly rules: RunTimeRules;
+  readonly api: OperatorApi;
+  run(
+    request: { readonly operation: string; readonly parameters: unknown },
+    context: OperationContext,
+  ): Promise<Outcome<unknown>>;
+}
+
+type AskedOfOtherRooms = "askedServers" | "verified" | "isFetching" | "askNow" | "relays" | "damaged" | "housekeep";
+
+export function operatorOf(
+  { live, clock, store, services, version }: Context,
+  rooms: {
+    readonly rules: RunTimeRules;
+    readonly adminKeys: () => ReadonlySet<Pubkey>;
+    readonly gitHost: GitHost;
+    readonly carryOut: CarryOut;
+    readonly verifier: Verifier;
+    readonly decisions: DecisionLog;
+    readonly intake: Intake;
+    readonly repositoryCount: () => number | Promise<number>;
+    /** Nothing yet while the port is not open. */
+    readonly traffic: () => { readonly connections: number; readonly subscriptions: number } | undefined;
+  } & Pick<RunningParts, AskedOfOtherRooms>,
+): RunningOperator {
+  const { rules, adminKeys, gitHost, carryOut, verifier, decisions, intake, repositoryCount, traffic } = rooms;
+  const { askedServers, verified, isFetching, askNow, relays, damaged, housekeep } = rooms;
+  const startedMs = clock.monotonicMs();
+  const links = new LoginLinks(clock, randomBytes);
+  const publicUrl = publicUrls(live.current).http;
+  const running: RunningParts = {
+    facts: () => ({
+      version,
+      uptimeSeconds: Math.floor((clock.monotonicMs() - startedMs) / 1000),
+      verification: verifier.engine,
+      gitVersion: gitHost.git.version,
+      ...(traffic() ?? { connections: 0, subscriptions: 0 }),
+    }),
+    decisionsWritten: () => decisions.written(),
+    ...{ askedServers, verified, isFetching, askNow, relays, damaged, housekeep, links, publicUrl },
+  };
+  const parts: AdminParts = {
+    store,
+    repositories: async () => gitHost.repositories,
+    carryOut: async () => carryOut,
+    clock,
+    rules,
+    config: () => live.current,
+    intake: async () => intake,
+    reach: () => reachOf(live.current),
+    adminKeys,
+    running,
+  };
+  return {
+    rules,
+    run: (request, context) => runOperation(parts, request, context),
+    api: {
+      nip98: new Nip98({ services, adminKeys, verifier, clock }),
+      links,
+      sessionOwner(session) {
+        const who = links.whoOf(session);
+        const key = who === undefined ? undefined : parseNpub(who);
+        // A key that is no admin's any more opens nothing, however young its session.
+        return key && !adminKeys().has(key) ? undefined : who;
+      },
+      clock,
+      publicUrl,
+      publicStatus: async () => publicStatus(parts, running.facts(), await repositoryCount()),
+      run: (operation, parameters, caller) =>
+        runOperation(
+          parts,
+          { operation, parameters },
+          // What an HTTP client asked for is done to its end, even when the client goes away.
+          { caller, progress: () => undefined, signal: new AbortController().signal },
+        ) as Promise<Outcome<never>>,
+    },
+  };
+}
+
+/** A server without its socket still serves: the operator is told in the log. */
+export async function openSocket(operator: RunningOperator, directory: string, logger: Logger): Promise<AdminSocket> {
+  try {
+    return await openAdminSocket({
+      directory,
+      run: (request, context) => operator.run(request, { ...context, caller: { who: "operator", via: "socket" } }),
+      onFault: (error) => logger.error({ err: error }, "an operator's request failed"),
+    });
+  } catch (error) {
+    logger.warn({ err: error, directory }, "the admin socket cannot be opened: verbs need the server to be stopped");
+    return { close: async () => undefined };
+  }
+}
