@@ -13,10 +13,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
 import { systemClock } from "../src/base/clock.js";
+import { defaultConfig } from "../src/config/testing/default-config.js";
 import { asNpub, type Npub, RepositoryAddress } from "../src/git/address.js";
 import { askCapabilities } from "../src/git/advertisement.js";
 import { GitHttp } from "../src/git/http.js";
-import { defaultBudgets, defaultLimits } from "../src/git/http-types.js";
 import { Launcher } from "../src/git/launcher.js";
 import type { CandidateState, PushAuthority } from "../src/git/push-types.js";
 import { Repositories } from "../src/git/repositories.js";
@@ -85,8 +85,15 @@ class Bench {
       journal: async () => true,
       released: async () => [],
       ipOf: () => "bench",
-      budgets: defaultBudgets,
-      limits: { ...defaultLimits(2), fetches: wide, pushes: wide },
+      config: () =>
+        defaultConfig({
+          gitPackConcurrent: wide.total,
+          gitPackConcurrentPerRepository: wide.perRepository,
+          gitPackConcurrentPerIp: wide.perIp,
+          gitPackQueue: wide.maxQueued,
+          gitPackCacheBytes: 2 * 2 ** 30,
+        }),
+      pushTurns: wide,
       cacheDirectory: join(folder, "answers"),
     });
     const server = createServer((request, response) => {

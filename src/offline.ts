@@ -21,7 +21,6 @@ import { RunTimeRules } from "./operator/rules.js";
 import { runOperation } from "./operator/run.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import type { Store } from "./store/port.js";
-import { packBudgets } from "./wiring/limits.js";
 
 /** The operator's operations; git is started only if one needs it. */
 export async function openOperator(config: Config, store: Store, clock: Clock): Promise<Operator> {
@@ -104,7 +103,7 @@ export async function openImport(
     repositories: gitHost.repositories,
     purgatory,
     // A whole history comes as one pack: the repository's quota bounds it, not a push's.
-    budgets: { ...packBudgets(config), maxPackBytes: config.repositoryMaxBytes, maxObjects: 2 ** 31 },
+    budgets: { ...config, pushMaxBytes: config.repositoryMaxBytes, pushMaxObjects: 2 ** 31 },
     pushWallClockMs: 6 * 60 * 60_000,
     async close() {
       await purgatory.close();

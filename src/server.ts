@@ -50,7 +50,6 @@ import type { Store } from "./store/port.js";
 import { survivable } from "./survivable-errors.js";
 import { type Syncing, startSyncing } from "./sync/start-syncing.js";
 import { statusSources } from "./web/status-sources.js";
-import { dailyByteLimits } from "./wiring/limits.js";
 
 export interface Server {
   readonly address: string;
@@ -168,7 +167,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
           { git: disks.shareUsed("git"), relay: disks.shareUsed("relay") },
           live.current.diskEventsMaxPercent,
         ),
-      dailyBytes: new DailyBytes(clock, () => dailyByteLimits(live.current)),
+      dailyBytes: new DailyBytes(clock, () => live.current),
       clock,
       observer: notingParseFailures(relayMetrics.intakeObserver, logger),
       get maxFutureSeconds() {

@@ -30,7 +30,6 @@ import type { RelayMetrics } from "./relay/metrics.js";
 import { createRelay } from "./relay/relay.js";
 import { createPages } from "./web/pages.js";
 import type { StatusSources } from "./web/status-page.js";
-import { gitHttpLimits, packBudgets } from "./wiring/limits.js";
 
 interface UsedRooms {
   readonly operator: RunningOperator;
@@ -137,8 +136,6 @@ function gitHttp(
   { gitHost, purgatory, gitMetrics }: UsedRooms,
   ipOf: (request: Parameters<typeof clientIp>[0]) => string,
 ): GitHttp {
-  const current = () => live.current;
-  const [budgets, limits] = [memo(current, packBudgets), memo(current, gitHttpLimits)];
   return new GitHttp({
     repositories: gitHost.repositories,
     capabilities: gitHost.capabilities,
@@ -151,12 +148,7 @@ function gitHttp(
     abandoned: (entry) => purgatory.abandoned(entry),
     released: (outcome) => purgatory.pushed(outcome),
     ipOf,
-    get budgets() {
-      return budgets();
-    },
-    get limits() {
-      return limits();
-    },
+    config: () => live.current,
     cacheDirectory: `${gitHost.launcher.scratchDirectory}/answers`,
     observe(done) {
       gitMetrics.observe(done);

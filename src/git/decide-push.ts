@@ -4,8 +4,7 @@
 // on the authority of that moment and with completeness known.
 
 import { compareNewestFirst } from "../nostr/event.js";
-import type { RefName } from "../nostr/ids.js";
-import { type EventId, isEventId, type Oid } from "../nostr/ids.js";
+import { type EventId, isEventId, type Oid, type RefName } from "../nostr/ids.js";
 import type {
   CandidateState,
   CommandVerdict,
@@ -310,12 +309,12 @@ export function packBudgetsFor(
   budgets: PackBudgets,
 ): PackBudgets & { readonly why: string } {
   const onlyPlaceholders = verdicts.every((verdict) => !verdict.ok || verdict.effect !== "move");
-  const limits = [{ maxBytes: budgets.maxPackBytes, reason: "" }];
+  const limits = [{ maxBytes: budgets.pushMaxBytes, reason: "" }];
   if (authority.quota) limits.push(authority.quota);
   if (onlyPlaceholders && authority.unclaimed.ok) {
     const reason = "data for an event this server does not know yet: publish the event first";
     limits.push({ maxBytes: authority.unclaimed.maxBytes, reason });
   }
   const tightest = limits.reduce((a, b) => (b.maxBytes < a.maxBytes ? b : a));
-  return { ...budgets, maxPackBytes: Math.max(0, tightest.maxBytes), why: tightest.reason };
+  return { ...budgets, pushMaxBytes: Math.max(0, tightest.maxBytes), why: tightest.reason };
 }

@@ -8,7 +8,14 @@ import { Turns } from "../base/budget/turns.js";
 import type { Clock } from "../base/clock.js";
 import { refuseAll, resultOf } from "./decide-push.js";
 import { BodyBrokenError, type BodyReader } from "./http-body.js";
-import { busy, type FoundRepository, type GitHttpOptions, refuse, type UntimedOperation } from "./http-types.js";
+import {
+  busy,
+  type FoundRepository,
+  type GitHttpOptions,
+  refuse,
+  type UntimedOperation,
+  usualPushTurns,
+} from "./http-types.js";
 import { encodeBand, encodePkt, flushPkt } from "./pkt-line.js";
 import { type PushCapabilities, PushHeadParser } from "./push-commands.js";
 import type { CommandVerdict, PushHooks, PushRefusalCode, PushResult } from "./push-types.js";
@@ -20,7 +27,7 @@ export class PushEndpoint {
   readonly #limiter: Turns;
 
   constructor(readonly options: GitHttpOptions) {
-    this.#limiter = new Turns(() => options.limits.pushes);
+    this.#limiter = new Turns(() => options.pushTurns ?? usualPushTurns);
   }
 
   /** Pushes that wait for their turn. */
@@ -36,7 +43,7 @@ export class PushEndpoint {
     signal: AbortSignal,
   ): Promise<UntimedOperation> {
     const ip = this.options.ipOf(request);
-    const parser = new PushHeadParser(this.options.limits.pushHead);
+    const parser = new PushHeadParser(this.options.config());
     response.setHeader("Content-Type", "application/x-git-receive-pack-result");
     for (;;) {
       const chunk = await body.next();
@@ -57,7 +64,12 @@ export class PushEndpoint {
   }
 
   #responder(response: ServerResponse, capabilities: PushCapabilities): PushResponder {
-    return new PushResponder(response, capabilities, this.options.clock, this.options.limits.progressMs);
+    return new PushResponder(
+      response,
+      capabilities,
+      this.options.clock,
+      this.options.config().gitProgressIntervalSecs * 1_000,
+    );
   }
 
   async #runPush(
@@ -72,7 +84,8 @@ export class PushEndpoint {
       readonly signal: AbortSignal;
     },
   ): Promise<UntimedOperation> {
-    const { repositories, budgets, limits } = this.options;
+    const { repositories } = this.options;
+    const config = this.options.config();
     const faulted = (fault: unknown): PushResult => {
       if (fault instanceof BodyBrokenError || push.signal.aborted) throw fault;
       // An HTTP error here would make git print "Everything up-to-date".
@@ -87,7 +100,7 @@ export class PushEndpoint {
         commands: push.commands,
         atomic: push.capabilities.atomic,
         ip: push.ip,
-        budgets,
+        budgets: config,
         first: push.first,
         next: async () => {
           const chunk = await body.next();
@@ -96,11 +109,11 @@ export class PushEndpoint {
           return chunk;
         },
         turn: (trusted) => this.#limiter.acquire({ repository: found.address.key, ip: push.ip, trusted }, push.signal),
-        wallClockMs: limits.totalMs,
+        wallClockMs: config.gitTotalSecs * 1_000,
         signal: push.signal,
       }).catch(faulted);
       responder.stop();
-      if (result === "busy") return { ...busy(responder.response, limits.retryAfterSeconds), operation: "push" };
+      if (result === "busy") return { ...busy(responder.response), operation: "push" };
       if (!(await body.drain())) this.#cutSoon(responder.response);
       const bytesOut = await responder.end(result);
       return {

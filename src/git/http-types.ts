@@ -5,9 +5,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ByteLimits } from "../base/budget/bytes.js";
 import type { TurnLimits } from "../base/budget/turns.js";
 import type { Clock } from "../base/clock.js";
+import type { Config } from "../config/config.js";
 import type { Npub, RepositoryAddress, RepositoryArea } from "./address.js";
 import type { Capabilities } from "./advertisement.js";
-import { defaultHeadLimits, type PushHeadLimits } from "./push-commands.js";
 import type { PackBudgets, PushHooks, PushRefusalCode } from "./push-types.js";
 import type { Repositories } from "./repositories.js";
 
@@ -30,47 +30,34 @@ export interface GitOperation {
   readonly fault?: unknown;
 }
 
-export interface GitHttpLimits {
-  readonly idleMs: number;
-  readonly totalMs: number;
-  readonly maxUploadRequestBytes: number;
-  /** `want`, `have` and `shallow` lines together. */
-  readonly maxUploadLines: number;
-  readonly pushHead: PushHeadLimits;
-  /** Between signs of life while a push is processed. */
-  readonly progressMs: number;
-  readonly fetches: TurnLimits;
-  readonly pushes: TurnLimits;
-  /** Unfinished fetch requests, in memory. */
-  readonly uploadBodies: ByteLimits;
-  /** How long a client that holds a place others wait for may take for one chunk. */
-  readonly crowdedMs: number;
-  readonly maxSharedBytes: number;
-  readonly retryAfterSeconds: number;
-}
+export type GitHttpConfig = PackBudgets &
+  Pick<
+    Config,
+    | "gitFetchRequestMaxBytes"
+    | "gitIdleSecs"
+    | "gitPackCacheBytes"
+    | "gitPackConcurrent"
+    | "gitPackConcurrentPerIp"
+    | "gitPackConcurrentPerRepository"
+    | "gitPackQueue"
+    | "gitProgressIntervalSecs"
+    | "gitTotalSecs"
+    | "pushMaxCommandBytes"
+    | "pushMaxCommands"
+  >;
 
-export const defaultBudgets: PackBudgets = {
-  maxPackBytes: 2 * 2 ** 30,
-  maxObjects: 5_000_000,
-  maxObjectBytes: 100 * 2 ** 20,
-  gitMemoryBytes: 512 * 2 ** 20,
+/** `want`, `have` and `shallow` lines of one fetch together. */
+export const maxUploadLines = 65_536;
+/** One address never takes a repository's last places, strangers' data never the server's. */
+export const usualPushTurns: TurnLimits = {
+  total: 32,
+  perRepository: 8,
+  perIp: 6,
+  maxQueued: 32,
+  keptForOthers: 4,
+  keptForTrusted: 8,
 };
-
-export const defaultLimits = (cores: number): GitHttpLimits => ({
-  idleMs: 60_000,
-  totalMs: 60 * 60_000,
-  maxUploadRequestBytes: 4 * 2 ** 20,
-  maxUploadLines: 65_536,
-  pushHead: defaultHeadLimits,
-  progressMs: 5_000,
-  fetches: { total: Math.max(2, cores), perRepository: Math.max(2, cores), perIp: Math.max(2, cores), maxQueued: 64 },
-  // One address never takes a repository's last places, strangers' data never the server's.
-  pushes: { total: 32, perRepository: 8, perIp: 6, maxQueued: 32, keptForOthers: 4, keptForTrusted: 8 },
-  uploadBodies: { inAll: 64 * 2 ** 20, perAddress: 16 * 2 ** 20 },
-  crowdedMs: 5_000,
-  maxSharedBytes: 2 * 2 ** 30,
-  retryAfterSeconds: 5,
-});
+const retryAfterSeconds = 5;
 
 export interface GitHttpOptions extends PushHooks {
   readonly repositories: Repositories;
@@ -83,9 +70,12 @@ export interface GitHttpOptions extends PushHooks {
     area: RepositoryArea,
   ) => FoundRepository | undefined | Promise<FoundRepository | undefined>;
   readonly ipOf: (request: IncomingMessage) => string;
-  /** Both are read anew for each request: they may change while the server runs. */
-  readonly budgets: PackBudgets;
-  readonly limits: GitHttpLimits;
+  /** Read anew for each request: settings may change while the server runs. */
+  readonly config: () => GitHttpConfig;
+  /** Instead of the usual ones; for tests and benchmarks. */
+  readonly pushTurns?: TurnLimits;
+  readonly uploadBodies?: ByteLimits;
+  readonly crowdedMs?: number;
   /** For shared fetch answers; made when needed, removed by close. */
   readonly cacheDirectory: string;
   readonly observe?: (operation: GitOperation) => void;
@@ -120,7 +110,7 @@ export function notAllowed(response: ServerResponse, allow: string): UntimedOper
   return refuse(response, 405, "this method is not served here", "bad-request");
 }
 
-export function busy(response: ServerResponse, retryAfterSeconds: number): UntimedOperation {
+export function busy(response: ServerResponse): UntimedOperation {
   response.setHeader("Retry-After", retryAfterSeconds);
   return refuse(response, 503, "too many requests at once: try again in a moment", "busy");
 }

@@ -3,9 +3,9 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { ipGroup } from "../base/budget/address-group.js";
-import { ByteBudget } from "../base/budget/bytes.js";
+import { ByteBudget, type ByteLimits } from "../base/budget/bytes.js";
 import { perMinute, Rates } from "../base/budget/rates.js";
-import { Turns } from "../base/budget/turns.js";
+import { type TurnLimits, Turns } from "../base/budget/turns.js";
 import { type GitPath, parseGitPath } from "./address.js";
 import { Advertiser, type GitService, LsRefsAnswers, type ProtocolVersion } from "./advertisement.js";
 import { FetchCache } from "./fetch-cache.js";
@@ -14,6 +14,7 @@ import { PushEndpoint } from "./http-push.js";
 import {
   busy,
   type FoundRepository,
+  type GitHttpConfig,
   type GitHttpOptions,
   noCache,
   notAllowed,
@@ -25,6 +26,22 @@ import { planUpload, runUpload, type UploadParts } from "./upload.js";
 
 const isService = (text: string | null): text is GitService =>
   text === "git-upload-pack" || text === "git-receive-pack";
+
+/** How long a client that holds a place others wait for may take for one chunk. */
+const usualCrowdedMs = 5_000;
+
+/** Unfinished fetch requests, in memory: one address may send one of the largest size at a time, or many usual ones. */
+const uploadBodiesFor = ({ gitFetchRequestMaxBytes: most }: GitHttpConfig): ByteLimits => ({
+  inAll: 4 * most,
+  perAddress: most + 2 ** 20,
+});
+
+const fetchTurns = (config: GitHttpConfig): TurnLimits => ({
+  total: config.gitPackConcurrent,
+  perRepository: config.gitPackConcurrentPerRepository,
+  perIp: config.gitPackConcurrentPerIp,
+  maxQueued: config.gitPackQueue,
+});
 
 /** Anything but exactly this is dropped: it would end up in git's environment (threats.md row 13). */
 function protocolVersion(header: string | string[] | undefined): ProtocolVersion {
@@ -43,12 +60,13 @@ export class GitHttp {
   constructor(readonly options: GitHttpOptions) {
     this.#advertiser = new Advertiser(options.capabilities);
     this.#pushes = new PushEndpoint(options);
-    this.#bodies = new ByteBudget(() => options.limits.uploadBodies);
-    this.#bodyBytes = new Rates(() => perMinute(4 * options.limits.uploadBodies.perAddress));
+    const uploadBodies = (): ByteLimits => options.uploadBodies ?? uploadBodiesFor(options.config());
+    this.#bodies = new ByteBudget(uploadBodies);
+    this.#bodyBytes = new Rates(() => perMinute(4 * uploadBodies().perAddress));
     this.#upload = {
-      limits: () => options.limits,
-      limiter: new Turns(() => options.limits.fetches),
-      answers: new FetchCache(options.cacheDirectory, () => options.limits.maxSharedBytes, options.clock),
+      config: options.config,
+      limiter: new Turns(() => fetchTurns(options.config())),
+      answers: new FetchCache(options.cacheDirectory, () => options.config().gitPackCacheBytes, options.clock),
       lsRefs: new LsRefsAnswers(),
     };
   }
@@ -109,9 +127,10 @@ export class GitHttp {
     const aborter = new AbortController();
     const gone = (): void => aborter.abort();
     response.once("close", gone);
-    const cancelTotal = this.options.clock.after(this.options.limits.totalMs, () => response.destroy());
+    const { gitTotalSecs, gitIdleSecs } = this.options.config();
+    const cancelTotal = this.options.clock.after(gitTotalSecs * 1_000, () => response.destroy());
     try {
-      const body = new BodyReader(request, this.options.clock, this.options.limits.idleMs);
+      const body = new BodyReader(request, this.options.clock, gitIdleSecs * 1_000);
       if (rest === "git-upload-pack") return await this.#fetch(request, response, body, found, aborter.signal);
       return await this.#pushes.serve(request, response, body, found, aborter.signal);
     } finally {
@@ -153,18 +172,19 @@ export class GitHttp {
     found: FoundRepository,
     signal: AbortSignal,
   ): Promise<UntimedOperation> {
-    const { clock, limits } = this.options;
+    const { clock, crowdedMs = usualCrowdedMs } = this.options;
+    const { gitFetchRequestMaxBytes, gitIdleSecs } = this.options.config();
     const ip = this.options.ipOf(request);
     const turnAway = (): UntimedOperation => {
       response.setHeader("Connection", "close");
-      return { ...busy(response, limits.retryAfterSeconds), operation: "fetch", bytesIn: body.bytes };
+      return { ...busy(response), operation: "fetch", bytesIn: body.bytes };
     };
     // Requests to fetch are small. Whoever sends megabytes of them again and again is not read.
     if (this.#bodyBytes.waitMs(ipGroup(ip), clock.monotonicMs()) > 0) return turnAway();
     const held = this.#bodies.open(ip);
     let bytes: Buffer;
     try {
-      bytes = await body.all(limits.maxUploadRequestBytes, held);
+      bytes = await body.all(gitFetchRequestMaxBytes, held);
     } catch (error) {
       if (!(error instanceof BodyTooLargeError || error instanceof BodyCrowdedError)) throw error;
       held.close();
@@ -189,9 +209,9 @@ export class GitHttp {
     }
     if (!repository) throw new Error("a fetch was planned without a repository");
     const { limiter } = this.#upload;
-    const giveWay = { afterMs: limits.crowdedMs, isAskedFor: () => limiter.queued > 0 };
+    const giveWay = { afterMs: crowdedMs, isAskedFor: () => limiter.queued > 0 };
     const send = (chunk: Buffer, holdsPlace = false): Promise<boolean> =>
-      writeChunk(response, chunk, clock, limits.idleMs, holdsPlace ? giveWay : undefined);
+      writeChunk(response, chunk, clock, gitIdleSecs * 1_000, holdsPlace ? giveWay : undefined);
     const result = await runUpload(repository, bytes, version, this.options.ipOf(request), this.#upload, send, signal);
     const common = { operation: plan.operation, bytesIn: body.bytes } as const;
     switch (result.status) {
@@ -203,7 +223,7 @@ export class GitHttp {
         return { ...common, status: "aborted", bytesOut: result.bytes };
       case "busy":
         if (signal.aborted) return { ...common, status: "aborted", bytesOut: 0 };
-        return { ...busy(response, limits.retryAfterSeconds), ...common };
+        return { ...busy(response), ...common };
       case "failed":
         return { ...refuse(response, 500, "git could not answer", "error"), ...common, fault: result.stderr };
     }

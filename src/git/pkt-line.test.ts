@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { defaultConfig } from "../config/testing/default-config.js";
 import { encodeBand, encodePkt, flushPkt, maxPktBytes, PktError, readAllPkts, readPkt } from "./pkt-line.js";
-import { defaultHeadLimits, PushHeadParser } from "./push-commands.js";
+import { PushHeadParser } from "./push-commands.js";
 
 describe("pkt-lines", () => {
   it("come back as they were written", () => {
@@ -56,7 +57,7 @@ describe("the head of a push", () => {
 
   it("is read however it is cut into chunks, and the pack's bytes are left", () => {
     for (let size = 1; size <= good.length; size += 3) {
-      const parser = new PushHeadParser(defaultHeadLimits);
+      const parser = new PushHeadParser(defaultConfig());
       let at = 0;
       let result = parser.push(good.subarray(0, size));
       while (result.status === "more") {
@@ -80,7 +81,7 @@ describe("the head of a push", () => {
       fc.property(fc.nat(good.length - 5), fc.nat(255), (at, value) => {
         const bytes = Buffer.from(good);
         bytes[at] = value;
-        const result = new PushHeadParser(defaultHeadLimits).push(bytes);
+        const result = new PushHeadParser(defaultConfig()).push(bytes);
         if (result.status !== "ready") return;
         for (const { ref } of result.head.commands) assert.match(ref, /^refs\/[^\x00-\x20\x7f~^:?*[\\]+$/);
       }),
@@ -89,7 +90,7 @@ describe("the head of a push", () => {
   });
 
   it("stops reading after 1 MiB", () => {
-    const parser = new PushHeadParser(defaultHeadLimits);
+    const parser = new PushHeadParser(defaultConfig());
     const chunk = line(`shallow ${"c".repeat(40)}`);
     const block = Buffer.concat(Array.from({ length: 1000 }, () => chunk));
     let result = parser.push(block);

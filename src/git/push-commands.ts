@@ -4,17 +4,10 @@
 
 import { GatheredBytes } from "../base/gathered-bytes.js";
 import { sizeText } from "../base/text.js";
+import type { Config } from "../config/config.js";
 import { isOid, isRefName, type Oid } from "../nostr/ids.js";
 import { PktError, readPkt } from "./pkt-line.js";
 import type { PushCommand } from "./push-types.js";
-
-export interface PushHeadLimits {
-  readonly maxCommands: number;
-  /** Of all lines before the pack. */
-  readonly maxBytes: number;
-}
-
-export const defaultHeadLimits: PushHeadLimits = { maxCommands: 4_096, maxBytes: 1 << 20 };
 
 export interface PushCapabilities {
   readonly reportStatus: boolean;
@@ -71,7 +64,8 @@ export class PushHeadParser {
   readonly #commands: PushCommand[] = [];
   readonly #refs = new Set<string>();
 
-  constructor(readonly limits: PushHeadLimits) {}
+  /** All lines before the pack together have at most `pushMaxCommandBytes`. */
+  constructor(readonly limits: Pick<Config, "pushMaxCommands" | "pushMaxCommandBytes">) {}
 
   push(chunk: Buffer): PushHeadResult {
     // A client that sends single bytes must not make us copy for each what came before it.
@@ -100,7 +94,7 @@ export class PushHeadParser {
     const bytes = this.#gathered.all;
     for (;;) {
       const read = readPkt(bytes, this.#at);
-      const { maxBytes } = this.limits;
+      const { pushMaxCommandBytes: maxBytes } = this.limits;
       if (this.#consumed + this.#at > maxBytes) {
         const reason = `the list of refs is over ${sizeText(maxBytes)}: push fewer refs at a time`;
         return this.#refuse(reason, "too-many-commands");
@@ -138,7 +132,7 @@ export class PushHeadParser {
     const command = parseCommand(line);
     if (!command) return this.#refuse("a command must be two object ids and a legal ref name");
     if (this.#refs.has(command.ref)) return this.#refuse("a push must name each ref once");
-    const { maxCommands } = this.limits;
+    const { pushMaxCommands: maxCommands } = this.limits;
     if (this.#commands.length >= maxCommands) {
       return this.#refuse(`a push may move at most ${maxCommands} refs: push fewer at a time`, "too-many-commands");
     }

@@ -1,6 +1,7 @@
 // Everything that flows in a push: its commands, what the rest of the server says about them (PushAuthority), what is
 // decided, and what was written. No behaviour, no Nostr policy.
 
+import type { Config } from "../config/config.js";
 import type { EventId, Oid, RefName } from "../nostr/ids.js";
 import type { RepositoryAddress } from "./address.js";
 import type { UnclaimedData } from "./quarantine.js";
@@ -129,13 +130,8 @@ export interface JournalEntry {
   readonly updates: readonly RefUpdate[];
 }
 
-export interface PackBudgets {
-  readonly maxPackBytes: number;
-  readonly maxObjects: number;
-  readonly maxObjectBytes: number;
-  /** What git may use for data while it checks the pack; a little more for each object. */
-  readonly gitMemoryBytes: number;
-}
+/** What one pack may be, and what git may use for data while it checks it (a little more for each object). */
+export type PackBudgets = Pick<Config, "pushMaxBytes" | "pushMaxObjects" | "maxObjectBytes" | "gitMemoryBytes">;
 
 export type Refused = {
   readonly ok: false;

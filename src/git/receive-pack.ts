@@ -56,19 +56,19 @@ export async function receivePack(
     return refused("bad-objects", "what follows the commands is not a pack");
   }
   const objects = head.readUInt32BE(8);
-  if (objects > budgets.maxObjects) {
+  if (objects > budgets.pushMaxObjects) {
     return refused(
       "too-many-objects",
-      `the push has ${objects} objects, at most ${budgets.maxObjects} are taken at once`,
+      `the push has ${objects} objects, at most ${budgets.pushMaxObjects} are taken at once`,
     );
   }
   const tooLarge = refused(
     "too-large",
-    `a push may have ${sizeText(budgets.maxPackBytes)} at most: push in smaller steps`,
+    `a push may have ${sizeText(budgets.pushMaxBytes)} at most: push in smaller steps`,
   );
 
   const job = await quarantine.git.start(
-    ["index-pack", "--stdin", "--fix-thin", `--strict=${toleratedFaults}`, `--max-input-size=${budgets.maxPackBytes}`],
+    ["index-pack", "--stdin", "--fix-thin", `--strict=${toleratedFaults}`, `--max-input-size=${budgets.pushMaxBytes}`],
     {
       directory: quarantine.repositoryDirectory,
       env: quarantine.writingEnvironment,
@@ -97,14 +97,14 @@ export async function receivePack(
     for (let chunk = await source.next(); chunk; chunk = await source.next()) {
       await write(chunk);
       // git has said no: the caller drains the rest and reports.
-      if (gone || quarantine.packBytes > budgets.maxPackBytes) break;
+      if (gone || quarantine.packBytes > budgets.pushMaxBytes) break;
     }
   } catch (error) {
     job.end();
     await job.exit;
     throw error;
   }
-  if (quarantine.packBytes > budgets.maxPackBytes) {
+  if (quarantine.packBytes > budgets.pushMaxBytes) {
     job.end();
     await job.exit;
     return tooLarge;

@@ -4,10 +4,11 @@
 
 import { createHash } from "node:crypto";
 import type { Turns } from "../base/budget/turns.js";
+import type { Config } from "../config/config.js";
 import { isLsRefs, type LsRefsAnswers, type ProtocolVersion, v2Command } from "./advertisement.js";
 import type { Send, SendResult } from "./cache-entry.js";
 import type { AnswerOrigin, FetchCache } from "./fetch-cache.js";
-import type { GitHttpLimits } from "./http-types.js";
+import { maxUploadLines } from "./http-types.js";
 import { encodePkt, lineOf, listPkts, type Pkt, PktError } from "./pkt-line.js";
 import { alternatePath } from "./quarantine.js";
 import { emptyTable, type RefTable } from "./ref-tables.js";
@@ -15,7 +16,7 @@ import type { GitRepository } from "./repository.js";
 import type { GitEnvironment } from "./run.js";
 
 export interface UploadParts {
-  readonly limits: () => Pick<GitHttpLimits, "maxUploadLines" | "totalMs">;
+  readonly config: () => Pick<Config, "gitTotalSecs">;
   readonly limiter: Turns;
   readonly answers: FetchCache;
   readonly lsRefs: LsRefsAnswers;
@@ -38,9 +39,8 @@ export async function planUpload(
   body: Buffer,
   version: ProtocolVersion,
   repository: GitRepository | undefined,
-  { limits, lsRefs }: UploadParts,
+  { lsRefs }: UploadParts,
 ): Promise<UploadPlan> {
-  const { maxUploadLines } = limits();
   try {
     if (version === 2 && isLsRefs(body)) {
       const table = repository ? await repository.fetchableRefs() : emptyTable;
@@ -48,22 +48,17 @@ export async function planUpload(
       if (answer) return { type: "answer", operation: "ls-refs", body: answer };
       return { type: "bad-request", reason: "this ls-refs request is not well formed" };
     }
-    return planFetch(listPkts(body, maxUploadLines), version, repository, maxUploadLines);
+    return planFetch(listPkts(body, maxUploadLines), version, repository);
   } catch (error) {
     if (error instanceof PktError) return { type: "bad-request", reason: error.message };
     throw error;
   }
 }
 
-function planFetch(
-  pkts: readonly Pkt[],
-  version: ProtocolVersion,
-  repository: GitRepository | undefined,
-  maxLines: number,
-): UploadPlan {
+function planFetch(pkts: readonly Pkt[], version: ProtocolVersion, repository: GitRepository | undefined): UploadPlan {
   if (pkts.every(({ type }) => type === "flush")) return { type: "answer", operation: "probe", body: Buffer.alloc(0) };
-  if (pkts.length > maxLines) {
-    const answer = remoteError(`upload-pack: more than ${maxLines} want and have lines`);
+  if (pkts.length > maxUploadLines) {
+    const answer = remoteError(`upload-pack: more than ${maxUploadLines} want and have lines`);
     return { type: "answer", operation: "fetch", body: answer };
   }
   if (version === 2 && v2Command(pkts) !== "fetch") {
@@ -86,9 +81,9 @@ function planFetch(
 const packsOf = async (repository: GitRepository): Promise<number> => (await repository.packFacts()).bytes;
 
 /** The ids a fetch asks for. */
-function wantsOf(body: Buffer, maxLines: number): Set<string> {
+function wantsOf(body: Buffer): Set<string> {
   const wants = new Set<string>();
-  for (const pkt of listPkts(body, maxLines)) {
+  for (const pkt of listPkts(body, maxUploadLines)) {
     const id = pkt.type === "data" ? /^want ([0-9a-f]{40})/.exec(lineOf(pkt.payload))?.[1] : undefined;
     if (id) wants.add(id);
   }
@@ -108,13 +103,13 @@ export async function runUpload(
   body: Buffer,
   version: ProtocolVersion,
   ip: string,
-  { limits, limiter, answers }: UploadParts,
+  { config, limiter, answers }: UploadParts,
   send: Send,
   signal: AbortSignal,
 ): Promise<SendResult> {
   const isContributors = repository.address.area === "prs";
   const table = isContributors ? await repository.fetchableRefs() : await repository.refs();
-  const unclaimed = isContributors ? await repository.unclaimedObjects(wantsOf(body, limits().maxUploadLines)) : [];
+  const unclaimed = isContributors ? await repository.unclaimedObjects(wantsOf(body)) : [];
   const digest = createHash("sha256").update(body).digest("hex");
   const key = `${repository.address.key} ${table.generation} ${version} ${digest}`;
   const source: AnswerOrigin = {
@@ -130,7 +125,7 @@ export async function runUpload(
       try {
         const job = await repository.context.git.start(["upload-pack", "--stateless-rpc", repository.directory], {
           env: { ...(version === 0 ? {} : { GIT_PROTOCOL: `version=${version}` }), ...alternates(unclaimed) },
-          limits: { wallClockMs: limits().totalMs },
+          limits: { wallClockMs: config().gitTotalSecs * 1_000 },
           signal: ending,
           stdin: true,
           ...(file === undefined ? {} : { stdoutFile: file }),

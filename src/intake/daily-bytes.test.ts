@@ -12,7 +12,11 @@ const kilobyte = (author: string, ...repositories: string[]): VerifiedEvent =>
     raw: "x".repeat(1024),
   }) as unknown as VerifiedEvent;
 
-const limits = { perAuthor: 3 * 1024, perRepository: 5 * 1024, perAddress: 8 * 1024 };
+const limits = {
+  eventsPerDayPerAuthorBytes: 3 * 1024,
+  eventsPerDayPerRepositoryBytes: 5 * 1024,
+  eventsPerDayPerIpBytes: 8 * 1024,
+};
 const repository = "30617:owner:repo";
 
 test("bytes a day are counted for the author, the repository and the address, and the refusal says which and when", () => {

@@ -5,15 +5,15 @@ import { ipGroup } from "../base/budget/address-group.js";
 import { perDay, Rates } from "../base/budget/rates.js";
 import type { Clock } from "../base/clock.js";
 import { sizeText } from "../base/text.js";
+import type { Config } from "../config/config.js";
 import { tagValues, type VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 
-export interface DailyByteLimits {
-  readonly perAuthor: number;
-  readonly perRepository: number;
-  readonly perAddress: number;
-}
+type DailyByteLimits = Pick<
+  Config,
+  "eventsPerDayPerAuthorBytes" | "eventsPerDayPerRepositoryBytes" | "eventsPerDayPerIpBytes"
+>;
 
 type Owner = "author" | "repository" | "address";
 
@@ -34,9 +34,9 @@ export class DailyBytes {
 
   constructor(clock: Clock, limits: () => DailyByteLimits) {
     this.#clock = clock;
-    this.#authors = new Rates(() => perDay(limits().perAuthor));
-    this.#repositories = new Rates(() => perDay(limits().perRepository));
-    this.#addresses = new Rates(() => perDay(limits().perAddress));
+    this.#authors = new Rates(() => perDay(limits().eventsPerDayPerAuthorBytes));
+    this.#repositories = new Rates(() => perDay(limits().eventsPerDayPerRepositoryBytes));
+    this.#addresses = new Rates(() => perDay(limits().eventsPerDayPerIpBytes));
   }
 
   /** Takes the event's bytes from everybody they count for. `giveBack` when it was not kept after all. */

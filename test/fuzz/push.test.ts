@@ -9,8 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { encodePkt, PktError, readAllPkts } from "../../src/git/pkt-line.js";
-import { defaultHeadLimits, PushHeadParser, type PushHeadResult } from "../../src/git/push-commands.js";
+import { PushHeadParser, type PushHeadResult } from "../../src/git/push-commands.js";
 import { isRefName, maxRefNameBytes } from "../../src/nostr/ids.js";
 import { clientEnvironment as environment } from "../harness/git-server.js";
 import { parameters, spiced } from "./runs.js";
@@ -57,7 +58,7 @@ function whatGitExecutes(bytes: Buffer): string[] {
 
 /** In pieces, as a network brings them; the result does not depend on where they are cut. */
 function parse(bytes: Buffer, cut: number): PushHeadResult {
-  const parser = new PushHeadParser(defaultHeadLimits);
+  const parser = new PushHeadParser(defaultConfig());
   for (let at = 0; at < bytes.length; at += cut) {
     const result = parser.push(bytes.subarray(at, at + cut));
     if (result.status !== "more") return result;

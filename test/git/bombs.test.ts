@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { deflateSync } from "node:zlib";
-import { defaultBudgets, defaultLimits } from "../../src/git/http-types.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { GitServer, npub } from "../harness/git-server.js";
 import { heldHere } from "../harness/held-memory.js";
 import { until } from "../harness/server.js";
@@ -64,8 +64,13 @@ describe("bombs", () => {
   let url: string;
   before(async () => {
     server = await GitServer.start({
-      budgets: { ...defaultBudgets, maxPackBytes: 8 << 20, maxObjects: 1000 },
-      limits: { ...defaultLimits(2), idleMs: 400 },
+      config: () =>
+        defaultConfig({
+          gitFetchRequestMaxBytes: 4 << 20,
+          gitIdleSecs: 0.4,
+          pushMaxBytes: 8 << 20,
+          pushMaxObjects: 1000,
+        }),
     });
     url = await server.create("bomb");
   });

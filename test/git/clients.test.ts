@@ -10,8 +10,8 @@ import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import git from "isomorphic-git";
 import http from "isomorphic-git/http/node";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { RepositoryAddress } from "../../src/git/address.js";
-import { defaultLimits } from "../../src/git/http-types.js";
 import type { Oid, RefName } from "../../src/nostr/ids.js";
 import { GitServer, hexId, npub, owner } from "../harness/git-server.js";
 import { until } from "../harness/server.js";
@@ -20,12 +20,15 @@ const author = { name: "A", email: "a@example.com" };
 
 describe("clients", () => {
   let server: GitServer;
-  const limits = {
-    ...defaultLimits(2),
-    fetches: { total: 1, perRepository: 1, perIp: 1, maxQueued: 2 },
-  };
+  const usual = defaultConfig({
+    gitPackConcurrent: 1,
+    gitPackConcurrentPerRepository: 1,
+    gitPackConcurrentPerIp: 1,
+    gitPackQueue: 2,
+  });
+  let config = usual;
   before(async () => {
-    server = await GitServer.start({ limits });
+    server = await GitServer.start({ config: () => config });
   });
   after(() => server.stop());
 
@@ -80,7 +83,7 @@ describe("clients", () => {
     await server.mustGit(work, "push", "-q", url, "main");
     const pkt = (text: string): string => (text.length + 4).toString(16).padStart(4, "0") + text;
     // Without room to keep answers git waits for its reader: clients that do not read hold their places.
-    limits.maxSharedBytes = 0;
+    config = { ...usual, gitPackCacheBytes: 0 };
     const stuck = Array.from({ length: 3 }, (_, i) => {
       const aborter = new AbortController();
       const body = `${pkt(`want ${tip} side-band-64k agent=${i}\n`)}0000${pkt("done\n")}`;
@@ -98,7 +101,7 @@ describe("clients", () => {
     assert.equal((await fetch(`${url}/info/refs?service=git-upload-pack`)).status, 200);
     assert.ok(performance.now() - begun < 20_000);
     for (const { aborter } of stuck) aborter.abort();
-    limits.maxSharedBytes = defaultLimits(2).maxSharedBytes;
+    config = usual;
     assert.ok(await until(() => server.launcher.jobsInFlight === 0, 120_000), "git goes on");
   });
 

@@ -7,7 +7,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { defaultLimits } from "../../src/git/http-types.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { GitServer, runProgram } from "../harness/git-server.js";
 
 describe("while git checks the objects of a push", () => {
@@ -29,7 +29,7 @@ esac
 `;
     await writeFile(join(folder, "git"), script, { mode: 0o755 });
     process.env.PATH = `${folder}:${path}`;
-    server = await GitServer.start({ limits: { ...defaultLimits(2), progressMs: 50 } });
+    server = await GitServer.start({ config: () => defaultConfig({ gitProgressIntervalSecs: 0.05 }) });
     process.env.PATH = path;
   });
 

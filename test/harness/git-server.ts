@@ -9,16 +9,11 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { asNpub, type Npub, RepositoryAddress } from "../../src/git/address.js";
 import { askCapabilities } from "../../src/git/advertisement.js";
 import { GitHttp } from "../../src/git/http.js";
-import {
-  defaultBudgets,
-  defaultLimits,
-  type FoundRepository,
-  type GitHttpOptions,
-  type GitOperation,
-} from "../../src/git/http-types.js";
+import type { FoundRepository, GitHttpOptions, GitOperation } from "../../src/git/http-types.js";
 import { Launcher } from "../../src/git/launcher.js";
 import type {
   CandidateState,
@@ -129,8 +124,8 @@ export class GitServer {
         return it().releaseMessages;
       },
       ipOf: (request) => request.socket.remoteAddress ?? "",
-      budgets: defaultBudgets,
-      limits: defaultLimits(4),
+      config: () => defaultConfig({ gitPackConcurrent: 4, gitFetchRequestMaxBytes: 4 << 20 }),
+      uploadBodies: { inAll: 64 << 20, perAddress: 16 << 20 },
       cacheDirectory: join(folder, "answers"),
       observe: (operation) => void it().operations.push(operation),
       ...overrides,

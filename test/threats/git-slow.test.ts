@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { type ClientRequest, request as httpRequest } from "node:http";
 import { after, afterEach, before, describe, it } from "node:test";
 import { gzipSync } from "node:zlib";
-import { defaultLimits } from "../../src/git/http-types.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import type { Oid } from "../../src/nostr/ids.js";
 import { GitServer, hexId } from "../harness/git-server.js";
 import { pkt } from "../harness/raw-http.js";
@@ -29,13 +29,10 @@ describe("threats 41 to 43: slow clients", { timeout: 180_000 }, () => {
   before(async () => {
     // Nobody is ended for standing still in this test: places and bytes alone must do.
     server = await GitServer.start({
-      limits: {
-        ...defaultLimits(2),
-        idleMs: hour,
-        maxSharedBytes: 0,
-        uploadBodies: { inAll: 8 << 20, perAddress: 2 << 20 },
-        crowdedMs: 200,
-      },
+      config: () =>
+        defaultConfig({ gitFetchRequestMaxBytes: 4 << 20, gitIdleSecs: hour / 1_000, gitPackCacheBytes: 0 }),
+      uploadBodies: { inAll: 8 << 20, perAddress: 2 << 20 },
+      crowdedMs: 200,
     });
   });
   after(() => server.stop());

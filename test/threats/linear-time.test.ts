@@ -10,19 +10,19 @@ import { systemClock } from "../../src/base/clock.js";
 import { assertLinear, uglyShapes } from "../../src/base/testing/linear-time.js";
 import { withoutTrailing } from "../../src/base/text.js";
 import { escapeControls } from "../../src/config/logging.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { parseGitPath } from "../../src/git/address.js";
 import { parseLsRefs } from "../../src/git/advertisement.js";
 import { readAdvertisement, readLsRefs } from "../../src/git/fetch-advertised.js";
 import { reasonIn } from "../../src/git/fetch-remote.js";
 import { encodePkt, listPkts } from "../../src/git/pkt-line.js";
-import { defaultHeadLimits, PushHeadParser } from "../../src/git/push-commands.js";
+import { PushHeadParser } from "../../src/git/push-commands.js";
 import { explain } from "../../src/git/receive-pack.js";
 import { sessionOf } from "../../src/http/api.js";
 import { clientIp, isLocalPeer, loopbackCidrs, trustedProxies } from "../../src/http/client-ip.js";
 import { metricsRoute } from "../../src/http/monitoring.js";
 import { wantsRelayInformation } from "../../src/http/nip11.js";
-import type { RouteRequest } from "../../src/http/routes.js";
-import { isKnownTag } from "../../src/http/routes.js";
+import { isKnownTag, type RouteRequest } from "../../src/http/routes.js";
 import { handshakeFault } from "../../src/http/server.js";
 import { normalCloneUrl, normalRelayUrl, serviceName, servicePart } from "../../src/net/url.js";
 import { type NostrEvent, parseAddress, parseEvent, type Tag } from "../../src/nostr/event.js";
@@ -179,7 +179,7 @@ const ofTexts: Readonly<Record<string, (text: string) => unknown>> = {
   "what git says": (text) => [reasonIn(text), explain(`fatal: ${text}`)],
   "a question for refs": (text) =>
     parseLsRefs([...listPkts(encodePkt(packet(`ref-prefix ${text}`)), 10), { type: "flush" }]),
-  "commands of a push": (text) => new PushHeadParser(defaultHeadLimits).push(encodePkt(packet(text))),
+  "commands of a push": (text) => new PushHeadParser(defaultConfig()).push(encodePkt(packet(text))),
 };
 
 /** Each is given a number of things instead of a length of text. */
