@@ -22,7 +22,7 @@ import type { Guard, GuardedUrl } from "../net/guard.js";
 import { followRedirects, type HttpOptions, httpRequest } from "../net/http.js";
 import type { CloneUrl } from "../net/url.js";
 import type { Oid } from "../nostr/ids.js";
-import type { FetchLimits } from "./core/config.js";
+import type { HuntConfig } from "./core/config.js";
 import { FetchPlan, spellingsToTry } from "./core/fetch-plan.js";
 import type { FetchFailureCode, FetchResult } from "./core/messages.js";
 
@@ -31,8 +31,7 @@ export interface ServerFetchParts {
   readonly clock: Clock;
   readonly guard: Guard;
   readonly plainHosts: PlainHosts;
-  readonly limits: FetchLimits;
-  readonly maxRequests: number;
+  readonly config: HuntConfig;
   readonly scratchRoot: string;
   /** Every git process that fetched, for the metrics. */
   readonly fetched: (bytes: number, seconds: number) => void;
@@ -63,12 +62,12 @@ export async function fetchFromServer(parts: ServerFetchParts, fetch: ServerFetc
     if (granted) connections++;
     return granted;
   };
-  const { limits } = parts;
+  const { config } = parts;
   const found = await lookUp(fetch.url, {
     ...parts,
-    totalMs: Math.min(60_000, limits.totalMs),
-    idleMs: limits.slowForMs,
-    maxRedirects: limits.maxRedirects,
+    totalMs: Math.min(60_000, config.gitHuntTotalSecs * 1_000),
+    idleMs: config.gitHuntSlowSecs * 1_000,
+    maxRedirects: config.gitHuntMaxRedirects,
     mayConnect,
     signal: fetch.signal,
   });
@@ -76,8 +75,8 @@ export async function fetchFromServer(parts: ServerFetchParts, fetch: ServerFetc
   const ids = fetch.ids.filter((id) => id.length === sha1Digits);
   // Nothing is there at all: asking for ids one by one would only spend connections.
   if (found.advertised.size === 0) return { arrived: [], refused: ids, bytes: 0 };
-  const requests = parts.maxRequests - connections;
-  const plan = new FetchPlan(ids, found.advertised, { requests, unadvertised: limits.maxUnadvertised });
+  const requests = config.gitHuntMaxRequests - connections;
+  const plan = new FetchPlan(ids, found.advertised, { requests, unadvertised: config.gitHuntMaxUnadvertised });
   return await followPlan(parts, fetch, found, plan, mayConnect);
 }
 
@@ -88,6 +87,7 @@ async function followPlan(
   plan: FetchPlan,
   mayConnect: (host: string) => Promise<boolean>,
 ): Promise<ServerFetchResult> {
+  const { config } = parts;
   let bytes = 0;
   let failure: FetchFailureCode | undefined;
   for (let ids = plan.next(); ids && failure === undefined; ids = failure === undefined ? plan.next() : undefined) {
@@ -95,7 +95,14 @@ async function followPlan(
       plan.report("failed");
       break;
     }
-    const limits: RemoteFetchLimits = { ...parts.limits, maxBytes: Math.max(0, fetch.maxBytes - bytes) };
+    const limits: RemoteFetchLimits = {
+      totalMs: config.gitHuntTotalSecs * 1_000,
+      minBytesPerSecond: config.gitHuntMinBytesPerSecond,
+      slowForMs: config.gitHuntSlowSecs * 1_000,
+      maxObjects: config.gitHuntMaxObjects,
+      gitMemoryBytes: config.gitMemoryBytes,
+      maxBytes: Math.max(0, fetch.maxBytes - bytes),
+    };
     const startedMs = parts.clock.monotonicMs();
     const { repository, trustRefs, signal } = fetch;
     const result = await fetchFromRemote({ ...parts, repository, trustRefs, signal, url: found.url, ids, limits });

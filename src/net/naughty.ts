@@ -2,24 +2,17 @@
 // for a while. Pure: time is an argument; the caller keeps entries over restarts. event-sync.md "Health", Naughty.
 // Never fed with temporary failures: callers pass only the kinds they mean to count.
 
-export interface NaughtyRules {
-  /** NGIT_NAUGHTY_LIST_EXPIRATION_HOURS. */
-  readonly banMs: number;
-  readonly failures: number;
-  readonly spanMs: number;
-  /** DNS failures of other places within this time say that it is our resolver. */
-  readonly ownResolverMs: number;
-  /** Places remembered; the oldest make room. */
-  readonly maxPlaces: number;
+/** Settings of these names. */
+interface NaughtyRules {
+  /** For how long it is left alone. */
+  readonly naughtyListExpirationHours: number;
+  /** So many failures over at least so long make it naughty. */
+  readonly naughtyAfterFailures: number;
+  readonly naughtyAfterSecs: number;
 }
 
-export const naughtyDefaults: NaughtyRules = {
-  banMs: 12 * 3_600_000,
-  failures: 3,
-  spanMs: 10 * 60_000,
-  ownResolverMs: 60_000,
-  maxPlaces: 10_000,
-};
+/** DNS failures of other places within this time say that it is our resolver. */
+const ownResolverMs = 60_000;
 
 interface NaughtyEntry {
   readonly place: string;
@@ -38,7 +31,11 @@ export class NaughtyPlaces {
   readonly #records = new Map<string, History>();
   #dnsFailures: { place: string; atMs: number }[] = [];
 
-  constructor(rules: NaughtyRules = naughtyDefaults) {
+  /** `maxPlaces` are remembered; the oldest make room. */
+  constructor(
+    rules: NaughtyRules,
+    private readonly maxPlaces = 10_000,
+  ) {
     this.#rules = rules;
   }
 
@@ -59,11 +56,15 @@ export class NaughtyPlaces {
     if (record?.kind !== kind) record = { kind, failedAtMs: [], untilMs: undefined };
     record.failedAtMs.push(nowMs);
     // The first failure and the latest ones decide; a list of all would grow with every retry.
-    if (record.failedAtMs.length > this.#rules.failures) record.failedAtMs.splice(1, 1);
+    if (record.failedAtMs.length > this.#rules.naughtyAfterFailures) record.failedAtMs.splice(1, 1);
     this.#remember(place, record);
     const first = record.failedAtMs[0] ?? nowMs;
-    if (record.failedAtMs.length < this.#rules.failures || nowMs - first < this.#rules.spanMs) return undefined;
-    record.untilMs = nowMs + this.#rules.banMs;
+    if (
+      record.failedAtMs.length < this.#rules.naughtyAfterFailures ||
+      nowMs - first < this.#rules.naughtyAfterSecs * 1_000
+    )
+      return undefined;
+    record.untilMs = nowMs + this.#rules.naughtyListExpirationHours * 3_600_000;
     return { place, kind, untilMs: record.untilMs };
   }
 
@@ -94,17 +95,17 @@ export class NaughtyPlaces {
   #remember(place: string, record: History): void {
     this.#records.delete(place);
     this.#records.set(place, record);
-    if (this.#records.size <= this.#rules.maxPlaces) return;
+    if (this.#records.size <= this.maxPlaces) return;
     const oldest = this.#records.keys().next().value;
     if (oldest !== undefined) this.#records.delete(oldest);
   }
 
   /** Also takes back what others were charged with in this minute: they suffered from the same resolver. */
   #isOurResolver(place: string, nowMs: number): boolean {
-    const since = nowMs - this.#rules.ownResolverMs;
+    const since = nowMs - ownResolverMs;
     this.#dnsFailures = this.#dnsFailures.filter((past) => past.atMs > since);
     const others = this.#dnsFailures.filter((past) => past.place !== place);
-    if (this.#dnsFailures.length < this.#rules.maxPlaces) this.#dnsFailures.push({ place, atMs: nowMs });
+    if (this.#dnsFailures.length < this.maxPlaces) this.#dnsFailures.push({ place, atMs: nowMs });
     for (const other of others) {
       const record = this.#records.get(other.place);
       if (record?.untilMs !== undefined || record?.kind !== "dns-missing") continue;

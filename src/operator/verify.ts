@@ -149,10 +149,9 @@ const maxTold = 20;
 /** What an announcement lists, in order, without ourselves; http and https only. */
 const gitServersOf = (clone: readonly string[], ours: readonly ServiceName[], max: number): CloneUrl[] =>
   selectUrls([{ isOwners: true, clone }], ours, {
-    perAnnouncement: max,
-    perHost: max,
-    perRepository: max,
-    perPullRequest: 0,
+    gitHuntMaxUrlsPerAnnouncement: max,
+    gitHuntMaxUrlsPerHost: max,
+    gitHuntMaxUrlsPerRepository: max,
   }).map(({ url }) => url);
 
 async function verifyGitServer(

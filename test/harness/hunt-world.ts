@@ -37,7 +37,9 @@ export async function huntWorld(context: TestContext, wish: HouseWish = {}, serv
 /** Attempts follow each other at once, and no throttle holds them. */
 export const impatient = (config: HuntConfig): HuntConfig => ({
   ...config,
-  syncDelayMs: 10,
-  backoffMs: [100],
-  domain: { concurrent: 5, rate: 1_000 },
+  gitHuntSyncDelayMs: 10,
+  gitHuntBaseBackoffSecs: 0.1,
+  gitHuntMaxBackoffSecs: 0.1,
+  gitDomainConcurrent: 5,
+  gitDomainRate: 1_000,
 });

@@ -2,8 +2,9 @@
 // The core is woken only when it asked to be. One seed is one run; the seed is in every failure's message.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type DomainLimits, huntDefaults } from "../../src/hunt/core/config.js";
+import { type DomainLimits, domainLimits } from "../../src/hunt/core/config.js";
 import { DueTimes } from "../../src/hunt/core/core-state.js";
+import { huntConfig } from "../../src/hunt/core/testing/config.js";
 import { DrivenCore, type Fetch, oid } from "../../src/hunt/core/testing/driven-core.js";
 import type { EventId, Oid } from "../../src/nostr/ids.js";
 
@@ -47,8 +48,13 @@ class World {
     this.limits = new Map(
       this.domains.map((name) => [name, { concurrent: 1 + this.#int(5), rate: 1 + this.#int(30) }] as const),
     );
-    const lane = { fresh: 1 + this.#int(8), total: 8 + this.#int(8), maxBytes: 1 };
-    this.driver = new DrivenCore({ overrides: this.limits, lanes: { repository: lane, "pull-request": lane } });
+    const lane = { fresh: 1 + this.#int(8), total: 8 + this.#int(8) };
+    const overrides = [...this.limits].map(([host, { concurrent, rate }]) => ({
+      host,
+      concurrent,
+      startsPerMinute: rate,
+    }));
+    this.driver = new DrivenCore({ gitDomainOverrides: overrides, lanes: { repository: lane, "pull-request": lane } });
     this.driver.onFetch = (fetch) => this.#onFetch(fetch);
   }
 
@@ -201,7 +207,7 @@ class World {
 
   #connected(fetch: number, domain: string): void {
     const { nowMs } = this.driver;
-    const { concurrent, rate } = this.limits.get(domain) ?? huntDefaults.domain;
+    const { concurrent, rate } = this.limits.get(domain) ?? domainLimits(huntConfig(), domain);
     const starts = this.#starts.get(domain) ?? [];
     starts.push(nowMs);
     this.#starts.set(domain, starts);
@@ -257,8 +263,9 @@ test("every due repository is attempted: with room at its domain never later tha
 
 test("a repository with twenty dead URLs at a domain delays the others there by one round at most", () => {
   const driver = new DrivenCore({
-    domain: { concurrent: 1, rate: 1_000 },
-    urls: { ...huntDefaults.urls, perHost: 20 },
+    gitDomainConcurrent: 1,
+    gitDomainRate: 1_000,
+    gitHuntMaxUrlsPerHost: 20,
   });
   driver.announce("greedy", ...Array.from({ length: 20 }, (_, index) => `https://a.test/dead${index}`));
   driver.waiting("greedy", { id: "s", ids: [oid(1)] });

@@ -18,7 +18,8 @@ const owner = keyOf("hostile owner");
 
 const shortFetches = (config: HuntConfig): HuntConfig => ({
   ...impatient(config),
-  fetch: { ...config.fetch, totalMs: 5_000, slowForMs: 1_000 },
+  gitHuntTotalSecs: 5,
+  gitHuntSlowSecs: 1,
 });
 
 async function world(context: TestContext, wish: HouseWish = {}) {
@@ -108,7 +109,7 @@ test("a pack with a tree that holds .git is refused, however often it is sent", 
 test("a pack above the limit of bytes is given up", async (context) => {
   const small = (config: HuntConfig): HuntConfig => ({
     ...shortFetches(config),
-    lanes: { ...config.lanes, repository: { ...config.lanes.repository, maxBytes: 100_000 } },
+    gitHuntMaxBytes: 100_000,
   });
   const setting = await world(context, { hunt: small });
   const { house, work, remote } = setting;
@@ -122,7 +123,7 @@ test("a pack above the limit of bytes is given up", async (context) => {
 test("a pack above the limit of objects is given up", async (context) => {
   const few = (config: HuntConfig): HuntConfig => ({
     ...shortFetches(config),
-    fetch: { ...shortFetches(config).fetch, maxObjects: 2 },
+    gitHuntMaxObjects: 2,
   });
   const setting = await world(context, { hunt: few });
   const { house, work, remote } = setting;

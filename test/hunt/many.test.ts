@@ -40,10 +40,12 @@ const most = (timesMs: readonly number[], withinMs: number): number =>
 test("200 repositories that wait at one domain are asked for in turn, within the throttle the server can see", async (context) => {
   const throttled = (config: HuntConfig): HuntConfig => ({
     ...config,
-    syncDelayMs: 600_000,
-    backoffMs: [300_000],
+    gitHuntSyncDelayMs: 600_000,
+    gitHuntBaseBackoffSecs: 300,
+    gitHuntMaxBackoffSecs: 300,
     windowMs,
-    domain: { concurrent: 5, rate },
+    gitDomainConcurrent: 5,
+    gitDomainRate: rate,
   });
   const { clock, run, stop } = stoppedClock();
   context.after(stop);
@@ -94,8 +96,8 @@ test("200 repositories that wait at one domain are asked for in turn, within the
 test("every metric of the hunt is fed, and domains beyond a hundred share one label", async (context) => {
   const wide = (config: HuntConfig): HuntConfig => ({
     ...config,
-    syncDelayMs: 10,
-    urls: { ...config.urls, perAnnouncement: 20 },
+    gitHuntSyncDelayMs: 10,
+    gitHuntMaxUrlsPerAnnouncement: 20,
   });
   const house = await HuntHouse.start({
     hunt: wide,

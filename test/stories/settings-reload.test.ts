@@ -7,8 +7,8 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
-import { huntDefaults } from "../../src/hunt/core/config.js";
 import { Domains } from "../../src/hunt/core/domains.js";
+import { huntConfig } from "../../src/hunt/core/testing/config.js";
 import { until as untilHunted } from "../harness/hunt-house.js";
 import { huntWorld } from "../harness/hunt-world.js";
 import { keyOf, sign } from "../harness/relay-events.js";
@@ -108,10 +108,10 @@ test("a hunt follows its settings when they change", async (context) => {
 });
 
 test("a host that is known already gets new limits too", () => {
-  const config = { ...huntDefaults, domain: { concurrent: 1, rate: 1 } };
+  const config = huntConfig({ gitDomainConcurrent: 1, gitDomainRate: 1 });
   const { throttle } = new Domains(config, () => undefined).get("git.example", 0);
   throttle.start(0);
   assert.equal(throttle.hasCapacity(0), false);
-  config.domain = { concurrent: 2, rate: 2 };
+  Object.assign(config, { gitDomainConcurrent: 2, gitDomainRate: 2 });
   assert.equal(throttle.hasCapacity(0), true);
 });

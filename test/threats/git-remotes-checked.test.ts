@@ -72,7 +72,7 @@ test("threat 44: what a fetch brings besides the ids it was for stays in quarant
 test("threat 49: refs without end from a server that showed us few end the attempt, and git holds no more than it may", async (context) => {
   const small = (config: HuntConfig): HuntConfig => ({
     ...impatient(config),
-    fetch: { ...config.fetch, gitMemoryBytes: 64 << 20 },
+    gitMemoryBytes: 64 << 20,
   });
   const { house, work, remote } = await huntWorld(context, { hunt: small });
   const name = house.name(owner, "demo");

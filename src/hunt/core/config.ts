@@ -1,8 +1,32 @@
-// The hunt's numbers, with the specification's defaults (purgatory.md "Hunting", configuration.md).
+// What the hunt obeys: the operator's settings (purgatory.md "Hunting", configuration.md), and numbers nobody sets. They
+// may change while the hunt runs: they are read when they are needed.
 
-import { type NaughtyRules, naughtyDefaults } from "../../net/naughty.js";
+import type { Config } from "../../config/config.js";
 import type { ServiceName } from "../../net/url.js";
 import type { JobKind } from "./messages.js";
+
+type HuntSettings = Pick<
+  Config,
+  | Extract<keyof Config, `gitHunt${string}` | `gitDomain${string}` | `naughty${string}`>
+  | "metricsMaxDomainLabels"
+  | "gitMemoryBytes"
+>;
+
+interface LaneLimits {
+  /** Fetches younger than `gitHuntOverlapSecs`, and fetches in all: slow servers must not take the places of quick ones. */
+  readonly fresh: number;
+  readonly total: number;
+}
+
+const lanes: Readonly<Record<JobKind, LaneLimits>> = {
+  repository: { fresh: 16, total: 64 },
+  "pull-request": { fresh: 4, total: 16 },
+};
+
+/** `windowMs`: in which a domain's connections are counted. */
+export const huntConstants = { windowMs: 60_000, lanes };
+
+export type HuntConfig = HuntSettings & Readonly<typeof huntConstants> & { readonly ours: readonly ServiceName[] };
 
 export interface DomainLimits {
   /** Fetches in flight. */
@@ -11,85 +35,13 @@ export interface DomainLimits {
   readonly rate: number;
 }
 
-export interface UrlLimits {
-  readonly perAnnouncement: number;
-  readonly perHost: number;
-  readonly perRepository: number;
-  readonly perPullRequest: number;
+export function domainLimits(config: HuntConfig, domain: string): DomainLimits {
+  const override = config.gitDomainOverrides.findLast(({ host }) => host === domain);
+  return override
+    ? { concurrent: override.concurrent, rate: override.startsPerMinute }
+    : { concurrent: config.gitDomainConcurrent, rate: config.gitDomainRate };
 }
-
-interface LaneLimits {
-  /** Fetches younger than `slowFetchMs`, and fetches in all: slow servers must not take the places of quick ones. */
-  readonly fresh: number;
-  readonly total: number;
-  readonly maxBytes: number;
-}
-
-/** What ends one `git fetch`, whatever the server does. */
-export interface FetchLimits {
-  readonly totalMs: number;
-  /** Slower than this for `slowForMs` ends it. */
-  readonly minBytesPerSecond: number;
-  readonly slowForMs: number;
-  readonly maxObjects: number;
-  /** What each git process may use: a server may advertise hundreds of megabytes of refs. */
-  readonly gitMemoryBytes: number;
-  /** Ids asked for although the server does not advertise them. */
-  readonly maxUnadvertised: number;
-  readonly maxRedirects: number;
-}
-
-export interface HuntConfig {
-  readonly directDelayMs: number;
-  readonly syncDelayMs: number;
-  /** After the first, second, … incomplete attempt; the last one repeats. */
-  readonly backoffMs: readonly number[];
-  readonly revisitMs: number;
-  readonly slowFetchMs: number;
-  readonly windowMs: number;
-  readonly domain: DomainLimits;
-  readonly overrides: ReadonlyMap<string, DomainLimits>;
-  readonly urls: UrlLimits;
-  /** Connections of one fetch, look-ups and redirects included. */
-  readonly maxRequests: number;
-  readonly fetch: FetchLimits;
-  readonly lanes: Readonly<Record<JobKind, LaneLimits>>;
-  readonly maxDomainLabels: number;
-  readonly ours: readonly ServiceName[];
-  readonly naughty: NaughtyRules;
-}
-
-export const huntDefaults: HuntConfig = {
-  directDelayMs: 180_000,
-  syncDelayMs: 500,
-  backoffMs: [20_000, 40_000, 80_000, 120_000],
-  revisitMs: 3_600_000,
-  slowFetchMs: 30_000,
-  windowMs: 60_000,
-  domain: { concurrent: 5, rate: 30 },
-  overrides: new Map(),
-  urls: { perAnnouncement: 5, perHost: 3, perRepository: 20, perPullRequest: 3 },
-  maxRequests: 12,
-  fetch: {
-    totalMs: 600_000,
-    minBytesPerSecond: 1_000,
-    slowForMs: 30_000,
-    maxObjects: 5_000_000,
-    gitMemoryBytes: 512 * 1024 ** 2,
-    maxUnadvertised: 8,
-    maxRedirects: 3,
-  },
-  lanes: {
-    repository: { fresh: 16, total: 64, maxBytes: 2 * 1024 ** 3 },
-    "pull-request": { fresh: 4, total: 16, maxBytes: 200 * 1024 ** 2 },
-  },
-  maxDomainLabels: 100,
-  ours: [],
-  naughty: naughtyDefaults,
-};
 
 /** 20 s, 40 s, 80 s, then 120 s each. `attempts` counts the incomplete ones so far, from 1. */
-export function backoffMs(config: Pick<HuntConfig, "backoffMs">, attempts: number): number {
-  const last = config.backoffMs.length - 1;
-  return config.backoffMs[Math.min(Math.max(attempts, 1) - 1, last)] ?? 0;
-}
+export const backoffMs = (config: HuntConfig, attempts: number): number =>
+  Math.min(config.gitHuntBaseBackoffSecs * 2 ** (Math.max(attempts, 1) - 1), config.gitHuntMaxBackoffSecs) * 1_000;

@@ -170,7 +170,7 @@ test("an attempt that reaches the server within the half second has kept the pro
 });
 
 test("what evidence asks for counts in the domain's throttle and waits its turn", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 30 });
   driver.announce("busy", "https://b.test/0");
   driver.announce("r", "https://b.test/1");
   driver.waiting("busy", { id: other, ids: [oid(9)] });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EventId } from "../../nostr/ids.js";
-import { huntDefaults } from "./config.js";
+import { huntConstants } from "./config.js";
 import { DrivenCore, oid } from "./testing/driven-core.js";
 
 const second = 1_000;
@@ -19,7 +19,7 @@ const startsOf = (driver: DrivenCore, job: string): number[] =>
 // The fifteen cases of the seed, in its order.
 
 test("next URL: throttled domains are skipped", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 30 });
   driver.announce("busy", "https://a.test/1");
   driver.announce("r", "https://a.test/2", "https://b.test/2");
   driver.waiting("busy", { id: "s", ids: [oid(1)] });
@@ -96,7 +96,7 @@ test("a repository: several URLs are tried until it is complete, then it leaves 
 });
 
 test("a repository: throttled domains are queued when it stays incomplete, and served when they free up", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 30 });
   driver.announce("busy", "https://a.test/1");
   driver.announce("r", "https://a.test/2", "https://b.test/2");
   driver.waiting("busy", { id: "s", ids: [oid(1)] });
@@ -194,7 +194,7 @@ test("throttle: at most thirty connections in any minute, and the freed window a
 });
 
 test("throttle: round-robin, one URL a turn", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 1_000 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 1_000 });
   driver.announce("busy", "https://a.test/busy");
   driver.waiting("busy", { id: "s", ids: [oid(9)] });
   driver.advance(500);
@@ -209,7 +209,7 @@ test("throttle: round-robin, one URL a turn", () => {
 });
 
 test("throttle: a repository that was busy elsewhere when its turn came is served when it is free again", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 30 });
   for (const name of ["a", "b"]) {
     driver.announce(name, `https://${name}.test/busy`);
     driver.waiting(name, { id: "s", ids: [oid(1)] });
@@ -227,7 +227,7 @@ test("throttle: a repository that was busy elsewhere when its turn came is serve
 });
 
 test("throttle: a repository that needs nothing any more leaves the domain's queue", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 30 });
   for (const name of ["a", "b", "c"]) {
     driver.announce(name, `https://a.test/${name}`);
     driver.waiting(name, { id: "s", ids: [oid(1)] });
@@ -333,7 +333,7 @@ test("pull requests with slow servers leave the repositories' places alone", () 
 });
 
 test("at a busy domain repositories and pull requests take turns", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 1_000 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 1_000 });
   driver.announce("busy", "https://a.test/busy");
   driver.waiting("busy", { id: "s", ids: [oid(9)] });
   driver.advance(500);
@@ -503,7 +503,7 @@ test("the same list of URLs again wakes nothing", () => {
 });
 
 test("when every server was asked, the throttled one last, and something is missing still, that is told once", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 30 });
   driver.announce("busy", "https://a.test/1");
   driver.announce("r", "https://a.test/2", "https://b.test/2");
   driver.waiting("busy", { id: "s", ids: [oid(1)] });
@@ -525,7 +525,7 @@ test("an announcement alone is not hunted", () => {
 });
 
 test("every connection counts: a fetch asks for each, waits for the rate window, and has twelve at most", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 5, rate: 12 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 5, gitDomainRate: 12 });
   driver.announce("r", "https://a.test/1");
   driver.announce("q", "https://a.test/2");
   driver.waiting("r", { id: "s", ids: [oid(1)] });
@@ -546,7 +546,7 @@ test("every connection counts: a fetch asks for each, waits for the rate window,
 });
 
 test("a running fetch that waits for the rate window is served before new ones", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 5, rate: 1 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 5, gitDomainRate: 1 });
   driver.announce("r", "https://a.test/1");
   driver.announce("q", "https://a.test/2");
   driver.waiting("r", { id: "s", ids: [oid(1)] });
@@ -562,7 +562,7 @@ test("a running fetch that waits for the rate window is served before new ones",
 });
 
 test("a redirected fetch gives up its place, waits for one at the new domain and takes turns with the queue there", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 30 });
   driver.announce("r", "https://a.test/1");
   driver.announce("q", "https://b.test/1");
   for (const name of ["r", "q"]) driver.waiting(name, { id: "s", ids: [oid(1)] });
@@ -591,7 +591,7 @@ test("a redirected fetch gives up its place, waits for one at the new domain and
 });
 
 test("two domains whose fetches are redirected to each other do not lock", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 30 });
   driver.announce("r", "https://a.test/1");
   driver.announce("q", "https://b.test/1");
   for (const name of ["r", "q"]) driver.waiting(name, { id: "s", ids: [oid(1)] });
@@ -605,7 +605,7 @@ test("two domains whose fetches are redirected to each other do not lock", () =>
 });
 
 test("a fetch that ends while it waits for a connection leaves no trace", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 30 });
   driver.announce("r", "https://a.test/1");
   driver.announce("q", "https://b.test/1");
   driver.announce("p", "https://b.test/2");
@@ -621,7 +621,7 @@ test("a fetch that ends while it waits for a connection leaves no trace", () => 
 });
 
 test("overrides give a domain limits of its own", () => {
-  const driver = new DrivenCore({ overrides: new Map([["big.test", { concurrent: 10, rate: 60 }]]) });
+  const driver = new DrivenCore({ gitDomainOverrides: [{ host: "big.test", concurrent: 10, startsPerMinute: 60 }] });
   for (let index = 0; index < 20; index++) {
     driver.announce(`r${index}`, `https://big.test/${index}`);
     driver.waiting(`r${index}`, { id: "s", ids: [oid(index)] });
@@ -706,7 +706,7 @@ for (const failure of ["timeout", "dns-temporary", "http-status", "not-git", "fe
 }
 
 test("the first round ends when everything that waited at the start was hunted once, domain queues included", () => {
-  const driver = new DrivenCore({ domain: { concurrent: 1, rate: 30 } });
+  const driver = new DrivenCore({ gitDomainConcurrent: 1, gitDomainRate: 30 });
   driver.announce("r", "https://a.test/1");
   driver.announce("q", "https://a.test/2");
   driver.announce("soft", "https://b.test/1");
@@ -729,7 +729,7 @@ test("a first round with nothing to do ends at once", () => {
 });
 
 test("gauges go up and come down again, and domains beyond the hundredth share a label", () => {
-  const driver = new DrivenCore({ maxDomainLabels: 2 });
+  const driver = new DrivenCore({ metricsMaxDomainLabels: 2 });
   for (let index = 0; index < 4; index++) {
     driver.announce(`r${index}`, `https://h${index}.test/x`);
     driver.waiting(`r${index}`, { id: "s", ids: [oid(1)] });
@@ -782,7 +782,7 @@ test("servers that drip bytes take at most the slow places; a fresh fetch still 
     driver.waiting(`evil${index}`, { id: "s", ids: [oid(1)] });
   }
   driver.advance(500);
-  assert.equal(driver.running.size, huntDefaults.lanes.repository.fresh);
+  assert.equal(driver.running.size, huntConstants.lanes.repository.fresh);
   driver.advance(90 * second);
   assert.equal(driver.running.size, 40);
   driver.announce("r", "https://a.test/1");

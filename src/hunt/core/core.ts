@@ -66,7 +66,7 @@ export class HuntCore {
         this.#change(input.repository, (job) => job.remove(input.id, nowMs));
         break;
       case "announcements": {
-        const urls = selectUrls(input.announcements, this.#config.ours, this.#config.urls);
+        const urls = selectUrls(input.announcements, this.#config.ours, this.#config);
         const job = this.#jobFor(input.repository, "repository");
         job.setUrls(urls, nowMs);
         this.#heed(job, job.itemIds);
@@ -135,12 +135,12 @@ export class HuntCore {
       const origins = this.#evidence.of(id);
       if (origins && job.promise(id, origins)) isDue = true;
     }
-    const atMs = this.#state.nowMs + this.#config.syncDelayMs;
+    const atMs = this.#state.nowMs + this.#config.gitHuntSyncDelayMs;
     if (isDue) this.#state.due.add(atMs, { type: "promised", key: job.key });
   }
 
   #putPullRequest({ event, tip, clone, source, soft }: Extract<HuntInput, { type: "pull-request" }>): void {
-    const urls = selectPullRequestUrls(clone, this.#config.ours, this.#config.urls);
+    const urls = selectPullRequestUrls(clone, this.#config.ours, this.#config);
     if (urls.length === 0) {
       this.#removePullRequest(event);
       return;

@@ -1,7 +1,7 @@
 // The domains we talk to: throttle, queue and metric label of each, and how many fetches run at once over all of them.
 // Forgets idle domains. purgatory.md "Hunting", Domain queue and Throttle.
 
-import type { DomainLimits, HuntConfig } from "./config.js";
+import { type DomainLimits, domainLimits, type HuntConfig } from "./config.js";
 import type { Emit, FetchId, GaugeName, JobKind } from "./messages.js";
 
 export interface Domain {
@@ -48,7 +48,7 @@ export class Domains {
     const known = this.#domains.get(name);
     if (known) return known;
     if (this.#domains.size >= this.#sweepAt) this.#sweep(nowMs);
-    const limits = () => this.#config.overrides.get(name) ?? this.#config.domain;
+    const limits = () => domainLimits(this.#config, name);
     const domain: Domain = {
       name,
       label: this.#labelOf(name),
@@ -83,7 +83,7 @@ export class Domains {
   /** Strangers choose domain names: a label for each would let them fill the metrics' memory. */
   #labelOf(name: string): string {
     if (this.#labels.has(name)) return name;
-    if (this.#labels.size >= this.#config.maxDomainLabels) return "other";
+    if (this.#labels.size >= this.#config.metricsMaxDomainLabels) return "other";
     this.#labels.add(name);
     return name;
   }

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { type CloneUrl, type ServiceName, serviceName } from "../../net/url.js";
 import type { Oid } from "../../nostr/ids.js";
-import { huntDefaults } from "./config.js";
 import { FetchPlan, selectPullRequestUrls, selectUrls, spellingsToTry } from "./fetch-plan.js";
+import { huntConfig } from "./testing/config.js";
 import { oid } from "./testing/driven-core.js";
 
 const ids = (from: number, to: number): Oid[] => Array.from({ length: to - from }, (_, index) => oid(from + index));
@@ -97,7 +97,7 @@ test("using the planner out of turn is a bug", () => {
 });
 
 const ours = [serviceName("us.test"), serviceName("shared.test/grasp"), serviceName("us.test:8080")] as ServiceName[];
-const urlLimits = huntDefaults.urls;
+const urlLimits = huntConfig();
 const owners = (...clone: string[]) => ({ isOwners: true, clone });
 const others = (...clone: string[]) => ({ isOwners: false, clone });
 const urls = (...announcements: { isOwners: boolean; clone: string[] }[]): string[] =>

@@ -1,9 +1,9 @@
 // What to ask, and where: the URLs worth asking for a repository or a pull request, and for one server the ids in which
 // order within how many requests. Pure; the shell consults it between requests. purgatory.md "Hunting".
 
+import type { Config } from "../../config/config.js";
 import { type CloneUrl, normalCloneUrl, type ServiceName, servicePart } from "../../net/url.js";
 import type { Oid } from "../../nostr/ids.js";
-import type { UrlLimits } from "./config.js";
 import type { HuntAnnouncement } from "./messages.js";
 
 interface FetchPlanLimits {
@@ -84,23 +84,25 @@ export interface HuntUrl {
 export function selectUrls(
   announcements: readonly HuntAnnouncement[],
   ours: readonly ServiceName[],
-  limits: UrlLimits,
+  limits: Pick<Config, "gitHuntMaxUrlsPerHost" | "gitHuntMaxUrlsPerRepository" | "gitHuntMaxUrlsPerAnnouncement">,
 ): HuntUrl[] {
   const ownersFirst = [
     ...announcements.filter((announcement) => announcement.isOwners),
     ...announcements.filter((announcement) => !announcement.isOwners),
   ];
-  const candidates = ownersFirst.flatMap(({ clone }) => usable(clone, ours).slice(0, limits.perAnnouncement));
-  return limited(candidates, limits.perHost, limits.perRepository);
+  const candidates = ownersFirst.flatMap(({ clone }) =>
+    usable(clone, ours).slice(0, limits.gitHuntMaxUrlsPerAnnouncement),
+  );
+  return limited(candidates, limits.gitHuntMaxUrlsPerHost, limits.gitHuntMaxUrlsPerRepository);
 }
 
 /** A pull request's own clone URLs: for its commit only. */
 export function selectPullRequestUrls(
   clone: readonly string[],
   ours: readonly ServiceName[],
-  limits: UrlLimits,
+  limits: Pick<Config, "gitHuntMaxUrlsPerHost" | "gitHuntMaxUrlsPerPr">,
 ): HuntUrl[] {
-  return limited(usable(clone, ours), limits.perHost, limits.perPullRequest);
+  return limited(usable(clone, ours), limits.gitHuntMaxUrlsPerHost, limits.gitHuntMaxUrlsPerPr);
 }
 
 /** Host without port of a URL that was accepted above; also for hosts that redirects name. */

@@ -30,7 +30,7 @@ export class FetchScheduler {
     this.#state = state;
     this.#onLeft = onLeft;
     this.#domains = new Domains(state.config, state.emit);
-    this.#naughty = new NaughtyPlaces(state.config.naughty);
+    this.#naughty = new NaughtyPlaces(state.config);
     this.lanes = new Lanes(state.config.lanes);
   }
 
@@ -125,11 +125,11 @@ export class FetchScheduler {
     this.lanes.start(job.kind);
     this.#fetches.set(id, fetch);
     job.running.set(id, fetch);
-    due.add(nowMs + config.slowFetchMs, { type: "slow", fetch: id });
+    due.add(nowMs + config.gitHuntOverlapSecs * 1_000, { type: "slow", fetch: id });
     this.#domains.report(domain);
     const { kind, key } = job;
     const { url } = target;
-    const { maxBytes } = config.lanes[kind];
+    const maxBytes = kind === "repository" ? config.gitHuntMaxBytes : config.gitHuntPrMaxBytes;
     const tooFewBytes = job.tooFewBytesFor(url, ids);
     emit({ type: "fetch", fetch: id, kind, job: key, url, ids, maxBytes, tooFewBytes, path });
   }
@@ -148,7 +148,7 @@ export class FetchScheduler {
     const deny = (reason: DenialReason): void => emit({ type: "connection-denied", fetch: id, reason });
     const fetch = this.#fetches.get(id);
     if (!fetch) deny("unknown-fetch");
-    else if (fetch.connections >= config.maxRequests) deny("budget");
+    else if (fetch.connections >= config.gitHuntMaxRequests) deny("budget");
     else if (this.#naughty.isNaughty(name, nowMs)) deny("naughty");
     else if (fetch.wants === undefined) {
       fetch.wants = name;

@@ -91,13 +91,15 @@ export class HuntJob {
     if (!isNew || item.ids.length === 0) return false;
     if (soft) {
       // Known from before a restart, or found by repair: one look soon, then hourly.
-      this.wantAt(nowMs + this.config.syncDelayMs);
+      this.wantAt(nowMs + this.config.gitHuntSyncDelayMs);
       return false;
     }
     const freshStart = item.kind === "state" || this.kind === "pull-request";
     // A stranger's pull request must not speed up, or reset, what the repository does for itself.
     if (freshStart || !wasQueued) {
-      this.wantAt(nowMs + (item.source === "client" ? this.config.directDelayMs : this.config.syncDelayMs));
+      this.wantAt(
+        nowMs + (item.source === "client" ? this.config.gitHuntDirectDelayMs : this.config.gitHuntSyncDelayMs),
+      );
     }
     if (freshStart) {
       this.attempts = 0;
@@ -123,7 +125,7 @@ export class HuntJob {
       if (item.soft && item.missing.size > 0 && item.missing.size < before) wakesSoft = true;
     }
     this.#restIfLeft(wasQueued, nowMs);
-    if (wakesSoft) this.wantAt(nowMs + this.config.syncDelayMs);
+    if (wakesSoft) this.wantAt(nowMs + this.config.gitHuntSyncDelayMs);
     return found.size;
   }
 
@@ -132,7 +134,7 @@ export class HuntJob {
     const gained = urls.some((target) => !known.has(target.url));
     this.urls = urls;
     // Hard entries are due within two minutes anyway; soft ones would wait an hour for a server that is new.
-    if (gained && this.lacksAnything && !this.isQueued) this.wantAt(nowMs + this.config.syncDelayMs);
+    if (gained && this.lacksAnything && !this.isQueued) this.wantAt(nowMs + this.config.gitHuntSyncDelayMs);
   }
 
   get itemIds(): Iterable<string> {
@@ -176,7 +178,7 @@ export class HuntJob {
     this.attempt = undefined;
     this.#lastEndMs = nowMs;
     if (this.isQueued) this.wantAt(nowMs + backoffMs(this.config, ++this.attempts));
-    else if (this.lacksAnything) this.wantAt(nowMs + this.config.revisitMs);
+    else if (this.lacksAnything) this.wantAt(nowMs + this.config.gitHuntIntervalSecs * 1_000);
     else this.rest();
   }
 
@@ -230,6 +232,6 @@ export class HuntJob {
   #restIfLeft(wasQueued: boolean, nowMs: number): void {
     if (!wasQueued || this.isQueued) return;
     this.rest();
-    if (this.lacksAnything) this.dueMs = (this.#lastEndMs ?? nowMs) + this.config.revisitMs;
+    if (this.lacksAnything) this.dueMs = (this.#lastEndMs ?? nowMs) + this.config.gitHuntIntervalSecs * 1_000;
   }
 }

@@ -1,9 +1,10 @@
 // A hunt core with a hand on its clock: keeps time, sends the ticks it asks for and only those, and notes every command.
 
 import type { Oid } from "../../../nostr/ids.js";
-import { type HuntConfig, huntDefaults } from "../config.js";
+import type { HuntConfig } from "../config.js";
 import { HuntCore } from "../core.js";
 import type { FetchId, FetchResult, HuntCommand, HuntInput, WaitingItem } from "../messages.js";
+import { huntConfig } from "./config.js";
 
 export type Fetch = Extract<HuntCommand, { type: "fetch" }> & { readonly atMs: number };
 
@@ -22,7 +23,7 @@ export class DrivenCore {
   #isTelling = false;
 
   constructor(config: Partial<HuntConfig> = {}) {
-    this.core = new HuntCore({ ...huntDefaults, ...config });
+    this.core = new HuntCore(huntConfig(config));
   }
 
   get wakeAtMs(): number | undefined {
