@@ -217,7 +217,7 @@ export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 1
     const now = performance.now();
     if (now > end) return false;
     await new Promise((resolve) => setImmediate(resolve));
-    const pauseMs = Math.min(nextLookMs.most, Math.max(nextLookMs.least, 2 * (now - begun)));
+    const pauseMs = Math.min(nextLookMs.most, Math.max(nextLookMs.least, 5 * (now - begun)));
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }
