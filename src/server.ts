@@ -13,6 +13,7 @@
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
+import { DailyBytes } from "./admission/daily-bytes.js";
 import { refusedForDisk } from "./admission/disk-full.js";
 import type { AdmissionPolicy } from "./admission/verdict.js";
 import type { Clock } from "./base/clock.js";
@@ -28,7 +29,6 @@ import { startHousekeeping } from "./git/start-housekeeping.js";
 import { startHunting } from "./hunt/start-hunting.js";
 import { ArchiveReview } from "./intake/archive-review.js";
 import { CarryOut } from "./intake/carry-out.js";
-import { DailyBytes } from "./intake/daily-bytes.js";
 import { createIntake } from "./intake/intake.js";
 import { notingParseFailures } from "./intake/parse-failures.js";
 import { Sweep } from "./intake/sweep.js";

@@ -1,13 +1,12 @@
-// What holds for every event before the rule of its kind: kinds the operator refuses, bans, the event blacklist, kinds that are never taken,
-// protected events, and the author's own deletions. Rule 1 of relay.md; no later rule overrides one of these.
+// What holds for every event before the rule of its kind: kinds the operator refuses, bans, the event blacklist, AUTH
+// events and protected events, and the author's own deletions. Rule 1 of relay.md; no later rule overrides one of these.
 
-import type { AdmissionLists } from "../catalogue/bans-and-lists.js";
-import { banOf } from "../catalogue/bans-and-lists.js";
-import { addressOf, isProtected, type VerifiedEvent } from "../nostr/event.js";
+import { type AdmissionLists, banOf } from "../catalogue/bans-and-lists.js";
+import { addressOf, type VerifiedEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
+import { refusedFromElsewhere } from "./at-the-door.js";
 import type { AdmissionSettings } from "./settings.js";
-import type { AdmissionContext, RefusedVerdict, Source } from "./verdict.js";
-import { refused } from "./verdict.js";
+import { type AdmissionContext, type RefusedVerdict, refused } from "./verdict.js";
 
 export async function alwaysRefused(
   event: VerifiedEvent,
@@ -23,13 +22,9 @@ export async function alwaysRefused(
   if (isOnEventBlacklist(event, settings.lists())) {
     return refused("event-blacklist", "author-blocked", "this key is not wanted here");
   }
-  if (event.kind === kinds.auth) {
-    return refused("auth-event", "not-relayed", "authentication events (22242) belong into an AUTH message");
-  }
-  if (isProtected(event)) {
-    const problem = protectedRefusal(event, source, settings);
-    if (problem) return problem;
-  }
+  // A client's were judged at the door.
+  const bearer = source.type === "client" ? undefined : refusedFromElsewhere(event, source, settings.serverKey);
+  if (bearer) return bearer;
   const deletion = await reader.deletionOf(event);
   if (deletion === undefined) return undefined;
   const request = await reader.event(deletion);
@@ -45,18 +40,4 @@ function isOnEventBlacklist(event: VerifiedEvent, { eventBlacklist }: AdmissionL
   if (eventBlacklist.hasKey(event.pubkey)) return true;
   const address = addressOf(event);
   return address !== undefined && eventBlacklist.has({ owner: address.pubkey, identifier: address.identifier });
-}
-
-/** NIP-70: taken only from its own author, who proved on this connection to be that author. */
-function protectedRefusal(
-  event: VerifiedEvent,
-  source: Source,
-  settings: AdmissionSettings,
-): RefusedVerdict | undefined {
-  if (source.type === "own" && event.pubkey === settings.serverKey) return undefined;
-  if (source.type !== "client") {
-    return refused("protected", "not-allowed", "a protected event is taken only from its author");
-  }
-  if (source.authenticated.has(event.pubkey)) return undefined;
-  return refused("protected", "auth-required", "this event is protected: its author must authenticate to publish it");
 }

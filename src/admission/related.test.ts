@@ -156,7 +156,7 @@ test("protected events are taken only from their authenticated author", async ()
   await world.host("alice", "x");
   const event = issue("bob", [a("alice", "x"), ["-"]]);
   assert.equal(outcome(await world.ask(event)), "auth-required");
-  assert.equal(outcome(await world.ask(event, client("192.0.2.1", keyOf("carol")))), "auth-required");
+  assert.equal(outcome(await world.ask(event, client("192.0.2.1", keyOf("carol")))), "not-allowed");
   assert.equal(outcome(await world.ask(event, sync)), "not-allowed");
   assert.equal(outcome(await world.ask(event, client("192.0.2.1", keyOf("bob")))), "store");
 });

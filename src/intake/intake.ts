@@ -4,6 +4,8 @@
 // There is no second path into the store.
 
 import { applyVerdict } from "../admission/apply.js";
+import { expired, refusedForTime, refusedFromClient } from "../admission/at-the-door.js";
+import type { DailyBytes } from "../admission/daily-bytes.js";
 import {
   type AdmissionPolicy,
   decisionRecord,
@@ -13,12 +15,11 @@ import {
 } from "../admission/verdict.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
-import { expirationOf, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
+import type { NostrEvent, VerifiedEvent } from "../nostr/event.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/pool.js";
 import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Transaction } from "../store/port.js";
 import type { CarryOut } from "./carry-out.js";
-import type { DailyBytes } from "./daily-bytes.js";
 
 export type IntakeAnswer =
   | {
@@ -73,13 +74,10 @@ export function createIntake(parts: IntakeParts): Intake {
 
   async function judge(event: NostrEvent, source: Source): Promise<IntakeAnswer> {
     const nowSeconds = unixSeconds(clock);
-    if (event.created_at > nowSeconds + parts.maxFutureSeconds) {
-      return refuse("from-the-future", "created_at is too far in the future: check your clock");
-    }
-    const expiration = expirationOf(event);
-    if (expiration !== undefined && expiration <= nowSeconds) {
-      return refuse("expired", "the event's expiration time has passed");
-    }
+    const early =
+      (source.type === "client" && refusedFromClient(event, source)) ||
+      refusedForTime(event, nowSeconds, parts.maxFutureSeconds);
+    if (early) return early;
     // A duplicate costs a look-up, a signature fifty times that. Only the very copy that was verified is known: one with
     // another signature is judged like any other (threats row 21).
     const held = await store.event(event.id);
@@ -137,7 +135,7 @@ export function createIntake(parts: IntakeParts): Intake {
       case "deleted":
         return { verdict, answer: refuse("deleted", "its author has asked for this event to be deleted") };
       case "expired":
-        return { verdict, answer: refuse("expired", "the event's expiration time has passed") };
+        return { verdict, answer: expired };
     }
   }
 

@@ -1,8 +1,9 @@
-// EVENT: rate, shape, size, who may bring it, then the one door (intake). Every EVENT gets an OK with the id it was
-// sent with. AUTH events and other people's protected events (NIP-70) end here. Never writes by itself.
+// EVENT: rate, shape, size, then the one door (intake). Every EVENT gets an OK with the id it was sent with. A client that
+// has to authenticate first is asked to. Never writes by itself.
 
+import { refusedForSize } from "../admission/at-the-door.js";
 import { perMinute, TokenBucket } from "../base/budget/rates.js";
-import { isProtected, type NostrEvent, parseEvent } from "../nostr/event.js";
+import { type NostrEvent, parseEvent } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
 import type { Authenticating } from "./authenticating.js";
@@ -31,17 +32,13 @@ export class Publishing {
       parts.metrics.refusedAtTheDoor(kindOf(value), event.code);
       return this.#answerRefusal(value, event);
     }
-    const refusal = this.#mayBring(event);
-    if (refusal) {
-      parts.metrics.refusedAtTheDoor(event.kind, refusal.code);
-      return this.#answerRefusal(value, refusal);
-    }
     const { authenticated } = this.#auth;
     let text: string;
     let accepted = false;
     try {
       const answer = await parts.intake.submit(event, { type: "client", ip, authenticated });
       accepted = answer.ok;
+      if (!answer.ok && answer.code === "auth-required") this.#auth.ask();
       text = answer.ok ? answer.message : refusalText(answer);
     } catch (error) {
       text = refusalText(this.#connection.failed(error));
@@ -64,25 +61,7 @@ export class Publishing {
       return refuse("rate-limited", `this event counts as ${cost}: slow down and send it again in a few minutes`);
     }
     if (!parsed.ok) return parsed;
-    if (isLongerThan(limits.maxEventBytes, parsed.event.raw)) {
-      return refuse("too-large", `an event may have at most ${limits.maxEventBytes} bytes`);
-    }
-    if (parsed.event.tags.length > limits.maxEventTags) {
-      return refuse("too-large", `an event may have at most ${limits.maxEventTags} tags`);
-    }
-    return parsed.event;
-  }
-
-  #mayBring(event: NostrEvent): Refusal | undefined {
-    if (event.kind === kinds.auth) {
-      return refuse("not-relayed", "authentication events are for the AUTH message and are never stored");
-    }
-    if (!isProtected(event) || this.#auth.authenticated.has(event.pubkey)) return undefined;
-    if (this.#auth.authenticated.size > 0) {
-      return refuse("not-allowed", "only its own author may publish a protected event");
-    }
-    this.#auth.ask();
-    return refuse("auth-required", "this event is protected: authenticate as its author and send it again");
+    return refusedForSize(parsed.event, limits) ?? parsed.event;
   }
 
   #answerRefusal(value: unknown, refusal: Refusal): void {
@@ -108,10 +87,6 @@ function costOf({ kind, tags, raw }: NostrEvent): number {
   for (const [name] of tags) if (name === "e" || name === "a") targets++;
   return Math.max(1 + size, targets);
 }
-
-/** A character is one to three bytes of UTF-8: most texts need no counting. */
-const isLongerThan = (bytes: number, text: string): boolean =>
-  text.length > bytes || (text.length * 3 > bytes && Buffer.byteLength(text) > bytes);
 
 function kindOf(value: unknown): number | undefined {
   const kind = (value as { kind?: unknown } | null | undefined)?.kind;

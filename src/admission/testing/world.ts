@@ -20,6 +20,7 @@ import { kinds } from "../../nostr/kinds.js";
 import { npubOf } from "../../nostr/nip19.js";
 import { NaiveStore } from "../../store/testing/naive-store.js";
 import { applyVerdict } from "../apply.js";
+import { refusedFromClient } from "../at-the-door.js";
 import { createAdmissionPolicy } from "../policy.js";
 import { type AdmissionConfig, type AdmissionSettings, type ArchiveRules, admissionSettings } from "../settings.js";
 import type { AdmissionPolicy, Source, Verdict } from "../verdict.js";
@@ -85,9 +86,10 @@ export class World {
     this.policy = createAdmissionPolicy(this.settings);
   }
 
-  /** Only asks. */
-  ask(event: VerifiedEvent, source: Source = client()): Promise<Verdict> {
-    return this.policy(event, { reader: this.store, source, nowSeconds: this.now });
+  /** Only asks, as intake does: at the door, then the policy. */
+  async ask(event: VerifiedEvent, source: Source = client()): Promise<Verdict> {
+    const refusal = source.type === "client" ? refusedFromClient(event, source) : undefined;
+    return refusal ?? this.policy(event, { reader: this.store, source, nowSeconds: this.now });
   }
 
   /** Asks and writes what follows. */
