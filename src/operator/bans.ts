@@ -5,15 +5,13 @@
 
 import { unixSeconds } from "../base/clock.js";
 import { type BanRow, bannedAuthorKey, bannedEventKey } from "../catalogue/bans-and-lists.js";
-import type { RepositoryName } from "../catalogue/repositories.js";
-import { catalogueRow } from "../catalogue/repositories.js";
+import { catalogueRow, type RepositoryName } from "../catalogue/repositories.js";
 import { waitingEntries, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import type { ListEntry } from "../config/value-kinds.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { TableReader } from "../store/port.js";
-import type { AdminParts, Progress } from "./context.js";
-import { type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
+import { type AdminParts, type Caller, done, noteChange, type Outcome, type Progress, refusal } from "./context.js";
 import { followInGit, type TakenAway, takeAway, takeDown } from "./hosting.js";
 import { listRow, listRowKey } from "./lists.js";
 import { eventNamed, keyNamed, networkNamed, networkText, repositoryNamedBy, repositoryText } from "./naming.js";

@@ -108,6 +108,12 @@ export const done = <T>(result: T): Outcome<T> => ({ ok: true, result });
 
 export const refusal = (code: AdminRefusal["code"], message: string): AdminRefusal => ({ ok: false, code, message });
 
+/** There is no door for events. */
+export const keyUnusable = refusal(
+  "not-possible",
+  "the server's key or domain cannot be used: see `holdfast config check`",
+);
+
 // Table "audit": who changed what, and when. Written in the transaction of the change itself. Keys are numbers that
 // only grow; the newest `maxAuditRows` are kept.
 

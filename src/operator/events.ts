@@ -4,8 +4,15 @@
 import { type NostrEvent, parseEvent } from "../nostr/event.js";
 import { type Filter, parseFilter } from "../nostr/filter.js";
 import type { Refusal } from "../nostr/refusals.js";
-import type { AdminParts, OperationContext } from "./context.js";
-import { done, noteChange, type Outcome, refusal } from "./context.js";
+import {
+  type AdminParts,
+  done,
+  keyUnusable,
+  noteChange,
+  type OperationContext,
+  type Outcome,
+  refusal,
+} from "./context.js";
 import { followInGit, takeAway } from "./hosting.js";
 
 const pageRows = 200;
@@ -37,9 +44,7 @@ function noteRefused(tally: ImportTally, { code }: Refusal): void {
 /** One request's worth, all at once, so that they share commits. */
 export async function importEvents(parts: AdminParts, values: readonly unknown[]): Promise<Outcome<ImportTally>> {
   const intake = await parts.intake();
-  if (!intake) {
-    return refusal("not-possible", "the server's key or domain cannot be used: see `holdfast config check`");
-  }
+  if (!intake) return keyUnusable;
   const tally: ImportTally = { stored: 0, waiting: 0, known: 0, refused: {} };
   const submit = async (event: NostrEvent): Promise<void> => {
     const answer = await intake.submit(event, { type: "import" });

@@ -2,8 +2,7 @@
 // it announced, and tells how far each repository is. Fetching git data is the hunt's; following is sync's.
 
 import { cloneUrlsOnHosts } from "../admission/service.js";
-import type { RepositoryName } from "../catalogue/repositories.js";
-import { type CatalogueRow, catalogueRow, catalogueRows } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow, catalogueRows, type RepositoryName } from "../catalogue/repositories.js";
 import { waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import type { Reach } from "../net/address.js";
 import { type RelayUrl, servicePart } from "../net/url.js";
@@ -12,8 +11,7 @@ import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNaddr } from "../nostr/nip19.js";
 import { type Refusal, type RefusalCode, refusalText } from "../nostr/refusals.js";
-import type { AdminParts, OperationContext } from "./context.js";
-import { done, type Outcome, refusal } from "./context.js";
+import { type AdminParts, done, type OperationContext, type Outcome, refusal } from "./context.js";
 import { addToList } from "./lists.js";
 import { keyNamed, relayNamed, repositoryNamedBy, repositoryText, serviceNamed } from "./naming.js";
 import { syncWithRelay } from "./relays.js";

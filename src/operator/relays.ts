@@ -24,6 +24,7 @@ import {
   type AdminParts,
   type Caller,
   done,
+  keyUnusable,
   noteChange,
   type OperationContext,
   type Outcome,
@@ -121,9 +122,7 @@ export async function syncWithRelay(
   { progress, signal }: OperationContext,
 ): Promise<Outcome<SyncedRelay>> {
   const intake = await parts.intake();
-  if (!intake) {
-    return refusal("not-possible", "the server's key or domain cannot be used: see `holdfast config check`");
-  }
+  if (!intake) return keyUnusable;
   try {
     const tally = await syncOnce({
       url: request.relay,

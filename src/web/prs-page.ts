@@ -4,8 +4,7 @@
 
 import { catalogueRow, isReleased, type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
 import { diskAddress, parseGitPath, underPrs } from "../git/address.js";
-import type { Route, RouteRequest } from "../http/routes.js";
-import { type Document, sendDocument } from "../http/routes.js";
+import { type Document, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";

@@ -18,8 +18,14 @@ import {
   threadUrl,
 } from "./layout.js";
 import { renderMarkdown } from "./markdown.js";
-import type { ComparedRef, OverallStanding, Standing } from "./repository-facts.js";
-import { isOpen, type RepositoryFacts, shownOf } from "./repository-facts.js";
+import {
+  type ComparedRef,
+  isOpen,
+  type OverallStanding,
+  type RepositoryFacts,
+  type Standing,
+  shownOf,
+} from "./repository-facts.js";
 import type { PeerStatus } from "./status-page.js";
 import { personLink, statusKinds, type Thread } from "./threads.js";
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RelayStatus } from "./status-page.js";
-import { RelayHistory, samplesKept, sparkline } from "./status-page.js";
+import { RelayHistory, type RelayStatus, samplesKept, sparkline } from "./status-page.js";
 
 const relay = (url: string, isConnected: boolean, health: RelayStatus["health"] = "healthy"): RelayStatus => ({
   url,

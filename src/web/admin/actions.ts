@@ -8,7 +8,7 @@ import { bytes, counted } from "../html.js";
 export type Fields = Readonly<Record<string, string>>;
 
 /** What is said when it was done. */
-const sentences: { readonly [Name in OperationName]?: (result: ResultOf<Name>) => string } = {
+const sentences = {
   "purgatory.ask": ({ repository }) => `The git servers of ${repository} are asked again.`,
   "purgatory.drop": ({ event }) => `Event ${event} waits no more.`,
   "relays.reconnect": ({ relay }) => `${relay} is dialled now.`,
@@ -36,17 +36,20 @@ const sentences: { readonly [Name in OperationName]?: (result: ResultOf<Name>) =
   "lists.remove": ({ entry }) => `${entry} is off the list.`,
   "kinds.set": ({ refusedKinds }) =>
     `Kinds that are not taken: ${refusedKinds.length === 0 ? "none" : refusedKinds.join(", ")}.`,
-};
+} satisfies { readonly [Name in OperationName]?: (result: ResultOf<Name>) => string };
+
+/** What a form may ask for. */
+export type FormOperation = keyof typeof sentences;
 
 export interface Action {
-  readonly operation: OperationName;
+  readonly operation: FormOperation;
   readonly parameters: (fields: Fields) => object;
   readonly said: (result: unknown) => string;
 }
 
 export function actionNamed(name: string): Action | undefined {
   if (!Object.hasOwn(sentences, name)) return undefined;
-  const operation = name as OperationName;
+  const operation = name as FormOperation;
   return {
     operation,
     said: sentences[operation] as (result: unknown) => string,

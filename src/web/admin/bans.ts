@@ -5,7 +5,7 @@ import type { Banned } from "../../operator/bans.js";
 import type { ListedEntry } from "../../operator/lists.js";
 import type { ListName } from "../../operator/rules.js";
 import { foreign, type Html, html, time } from "../html.js";
-import { actionForm, adminPage, choiceField, textField, type View } from "./frame.js";
+import { actionForm, adminPage, choiceField, reasonCell, textField, type View } from "./frame.js";
 
 export interface BansFacts {
   readonly bans: readonly Banned[];
@@ -61,9 +61,6 @@ ${actionForm(view, {
 })}</section>`,
   });
 }
-
-const reasonCell = (reason: string): Html =>
-  html`<td data-label="Reason"><span>${reason === "" ? html`<span class="quiet">none</span>` : foreign(reason, 200)}</span></td>`;
 
 const banTable = (
   view: View,

@@ -3,8 +3,9 @@
 
 import type { Document } from "../../http/routes.js";
 import type { Notice } from "../../operator/login.js";
-import { type Html, type HtmlValue, html, shortNpub } from "../html.js";
+import { foreign, type Html, type HtmlValue, html, shortNpub } from "../html.js";
 import { pageDocument, type Site } from "../layout.js";
+import type { FormOperation } from "./actions.js";
 
 export const tabs = [
   ["", "Overview"],
@@ -74,7 +75,7 @@ export const hidden = (name: string, value: string): Html =>
   html`<input type="hidden" name="${name}" value="${value}">`;
 
 export interface ActionForm {
-  readonly operation: string;
+  readonly operation: FormOperation;
   readonly label: string;
   readonly fields?: Readonly<Record<string, string>>;
   /** Fields to fill in. */
@@ -134,3 +135,6 @@ export function repositoryLabel(repository: string): Html {
   const identifier = repository.slice(slash + 1);
   return html`<span title="${repository}"><b><bdi>${identifier.length > 60 ? `${identifier.slice(0, 60)}…` : identifier}</bdi></b> <span class="quiet small mono">${shortNpub(repository.slice(0, slash))}</span></span>`;
 }
+
+export const reasonCell = (reason: string): Html =>
+  html`<td data-label="Reason"><span>${reason === "" ? html`<span class="quiet">none</span>` : foreign(reason, 200)}</span></td>`;

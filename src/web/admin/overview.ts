@@ -7,7 +7,7 @@ import type { IgnoredRelay, RelayList } from "../../operator/relays.js";
 import type { Status } from "../../operator/status.js";
 import type { RelayStatus } from "../../sync/status.js";
 import { bytes, count, counted, foreign, type Html, html, shortNpub, time } from "../html.js";
-import { actionForm, adminPage, foldedForm, textField, type View } from "./frame.js";
+import { actionForm, adminPage, foldedForm, reasonCell, textField, type View } from "./frame.js";
 import { logLines } from "./log.js";
 
 export interface OverviewFacts {
@@ -92,7 +92,7 @@ const auditTable = (
 ): Html => html`<table class="stack"><thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">Target</th><th scope="col">Reason</th></tr></thead>
 <tbody>${rows.map(
   ({ at, who, via, what, target, reason }) => html`<tr><th scope="row">${time(at)}</th>
-<td data-label="Who"><span>${shortened(who)} <span class="quiet small">${via}</span></span></td><td data-label="What"><span>${what}</span></td><td data-label="Target"><span>${shortened(target)}</span></td><td data-label="Reason"><span>${reason === "" ? html`<span class="quiet">none</span>` : foreign(reason, 200)}</span></td></tr>`,
+<td data-label="Who"><span>${shortened(who)} <span class="quiet small">${via}</span></span></td><td data-label="What"><span>${what}</span></td><td data-label="Target"><span>${shortened(target)}</span></td>${reasonCell(reason)}</tr>`,
 )}</tbody></table>`;
 
 export function auditPage(view: View, rows: readonly AuditRow[]): Document {
@@ -164,6 +164,6 @@ const ignoredTable = (
 ): Html => html`<table class="stack"><thead><tr><th scope="col">Relay</th><th scope="col">Since</th><th scope="col">Reason</th><th scope="col">Take back</th></tr></thead>
 <tbody>${ignored.map(
   ({ relay, since, reason }) => html`<tr><th scope="row">${foreign(relay, 120)}</th>
-<td data-label="Since">${time(since)}</td><td data-label="Reason"><span>${reason === "" ? html`<span class="quiet">none</span>` : foreign(reason, 200)}</span></td>
+<td data-label="Since">${time(since)}</td>${reasonCell(reason)}
 <td data-label="Take back">${actionForm(view, { operation: "relays.unignore", label: "Follow again", about: relay, fields: { relay } })}</td></tr>`,
 )}</tbody></table>`;
