@@ -38,9 +38,12 @@ export async function openOperator(config: Config, store: Store, clock: Clock): 
       return gitHost.then(({ repositories }) => repositories);
     },
     carryOut: () => {
-      consequences ??= parts
-        .repositories()
-        .then((repositories) => new CarryOut(purgatoryAtRest(rules.over(config), store, repositories, clock)));
+      consequences ??= parts.repositories().then(async (repositories) => {
+        const purgatory = purgatoryAtRest(rules.over(config), store, repositories, clock);
+        // What a crash left promised comes first, as at a start.
+        await purgatory.resume();
+        return new CarryOut(purgatory);
+      });
       return consequences;
     },
     config: () => config,

@@ -86,6 +86,17 @@ export class CarryOut {
     }
   }
 
+  /** A repository whose data was kept is served again: what waited for it is released, and sync and hunt hear of it. */
+  async followReturn(name: RepositoryName): Promise<void> {
+    const { releaser, copies, bell } = this.purgatory;
+    try {
+      await releaser.release([name], "present");
+      await copies.copyInto(name);
+    } finally {
+      bell.ring({ names: [name] });
+    }
+  }
+
   async changeDirectories(changes: readonly RepositoryChange[]): Promise<void> {
     const { store, repositories } = this.purgatory.context;
     for (const { name, to } of changes) {

@@ -118,6 +118,8 @@ export async function restoreRepository(
     return done({ repository: repositoryText(name), status, note });
   });
   await parts.rules.refresh();
+  // Without a running server the next start does it.
+  if (answer.ok && parts.running) await (await parts.carryOut()).followReturn(name);
   return answer;
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Registry } from "prom-client";
 import { createAdmissionPolicy } from "../../src/admission/policy.js";
-import { admissionSettings } from "../../src/admission/settings.js";
+import { type AdmissionSettings, admissionSettings } from "../../src/admission/settings.js";
 import type { Source } from "../../src/admission/verdict.js";
 import { type Clock, systemClock, unixSeconds } from "../../src/base/clock.js";
 import { listsOf } from "../../src/catalogue/bans-and-lists.js";
@@ -31,7 +31,7 @@ import type { NostrEvent } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { createVerifierPool, type VerifierPool } from "../../src/nostr/verify/pool.js";
 import { RunTimeRules } from "../../src/operator/rules.js";
-import { operatorOf } from "../../src/operator/running.js";
+import { operatorOf, type RunningOperator } from "../../src/operator/running.js";
 import type { Expiry, Released } from "../../src/purgatory/context.js";
 import { contributorRules } from "../../src/purgatory/contributors.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
@@ -89,6 +89,9 @@ export class HuntHouse {
   #sweep!: Sweep;
   intake!: Intake;
   room!: HuntingRoom;
+  admissionSettings!: AdmissionSettings;
+  decisions!: DecisionLog;
+  operator!: RunningOperator;
   #service: Service | undefined;
   #verifier!: VerifierPool;
 
@@ -139,30 +142,34 @@ export class HuntHouse {
     this.carryOut = new CarryOut(this.purgatory);
     this.#sweep = new Sweep(this.carryOut);
     await this.purgatory.resume();
+    this.admissionSettings = {
+      ...admissionSettings(() => live.current, keyOf("server").pubkey, serviceName(domain) as ServiceName),
+      adminKeys: () => new Set(),
+    };
+    this.decisions = new DecisionLog({ store, clock, failed: (error) => void this.faults.push(error) });
     this.intake = createIntake({
       store,
+      decisions: this.decisions,
       verifier: this.#verifier,
-      policy: createAdmissionPolicy({
-        ...admissionSettings(() => live.current, keyOf("server").pubkey, serviceName(domain) as ServiceName),
-        adminKeys: () => new Set(),
-      }),
+      policy: createAdmissionPolicy(this.admissionSettings),
       carryOut: this.carryOut,
       gitFailed: (_event, error) => void this.faults.push(error),
       clock,
       observer: { received: () => undefined, decided: () => undefined },
       maxFutureSeconds: 900,
     });
-    this.room = await startHunting(this.#context(survivable(this.#logger(), (error) => void this.faults.push(error))), {
+    this.room = await startHunting(this.context(survivable(this.#logger(), (error) => void this.faults.push(error))), {
       gitHost: this.gitHost,
       purgatory: this.purgatory,
       ...(wish.hunt ? { huntConfig: wish.hunt } : {}),
       ...(wish.resolve ? { resolve: wish.resolve } : {}),
     });
     await this.room.hunting.caughtUp();
+    this.operator = this.#operator();
     if (wish.listensAt !== undefined) this.#service = await this.#serve();
   }
 
-  #context(onFault: (error: unknown) => void): Context {
+  context(onFault: (error: unknown) => void): Context {
     const { live, clock, store, registry } = this;
     return {
       ...{ live, clock, store, registry, onFault },
@@ -173,36 +180,42 @@ export class HuntHouse {
     };
   }
 
-  #serve(): Promise<Service> {
-    const { live, clock, store, intake, gitHost, purgatory, registry } = this;
-    const context = this.#context((error) => void this.faults.push(error));
-    const common = { gitHost, purgatory, intake, verifier: this.#verifier, repositoryCount: () => 0 };
-    return startService(context, {
+  #operator(): RunningOperator {
+    const { live, clock, store, intake, gitHost } = this;
+    const context = this.context((error) => void this.faults.push(error));
+    const common = { gitHost, intake, verifier: this.#verifier, repositoryCount: () => 0 };
+    return operatorOf(context, {
       ...common,
+      rules: new RunTimeRules(store),
+      adminKeys: () => new Set(),
+      traffic: () => undefined,
+      askedServers: () => [],
+      verified: () => undefined,
+      isFetching: () => false,
+      housekeep: (address, kind, signal) =>
+        keepHouse(
+          { store, clock, repositories: gitHost.repositories, config: () => live.current },
+          address,
+          kind,
+          signal,
+        ),
+      damaged: async () => undefined,
+      askNow: () => false,
+      relays: { status: () => [], reconnect: () => false },
+      carryOut: this.carryOut,
+      decisions: this.decisions,
+    });
+  }
+
+  #serve(): Promise<Service> {
+    const { intake, gitHost, purgatory, registry } = this;
+    const context = this.context((error) => void this.faults.push(error));
+    return startService(context, {
+      ...{ gitHost, purgatory, intake, verifier: this.#verifier, repositoryCount: () => 0 },
       isDiskFit: () => true,
       relayMetrics: createRelayMetrics(registry, () => 10),
       gitMetrics: createGitMetrics(registry, () => 10),
-      operator: operatorOf(context, {
-        ...common,
-        rules: new RunTimeRules(store),
-        adminKeys: () => new Set(),
-        traffic: () => undefined,
-        askedServers: () => [],
-        verified: () => undefined,
-        isFetching: () => false,
-        housekeep: (address, kind, signal) =>
-          keepHouse(
-            { store, clock, repositories: gitHost.repositories, config: () => live.current },
-            address,
-            kind,
-            signal,
-          ),
-        damaged: async () => undefined,
-        askNow: () => false,
-        relays: { status: () => [], reconnect: () => false },
-        carryOut: this.carryOut,
-        decisions: new DecisionLog({ store, clock, failed: (error) => void this.faults.push(error) }),
-      }),
+      operator: this.operator,
       syncStatus: () => undefined,
     });
   }
