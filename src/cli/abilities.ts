@@ -63,7 +63,7 @@ export interface Abilities {
   >;
 }
 
-/** Adds one verb to the program. A new verb is a file with such a function and a line in verbs.ts. */
+/** Adds one verb to the program. A new verb is such a function and a line in run.ts. */
 export type Verb = (program: import("commander").Command, abilities: Abilities) => void;
 
 /** An expected end of a command that did not do what it was asked: 1 failed, 2 called wrongly. */
