@@ -2,8 +2,7 @@
 // once, a few are looked at side by side, and never the same one twice at once.
 
 import type { Clock } from "../base/clock.js";
-import type { RepositoryName } from "../catalogue/repositories.js";
-import { catalogueRows, takesStates } from "../catalogue/repositories.js";
+import { catalogueRows, type RepositoryName, takesStates } from "../catalogue/repositories.js";
 import { contributorOf, waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import { type PlacedName, placeKey, underPrs } from "../git/address.js";
 import { parseAddress } from "../nostr/event.js";

@@ -1,16 +1,14 @@
 // The sockets of sync: carries out what the core says about links and tells it what they say. At most one connection
 // a relay; every input carries the number of its link, so that what an old socket still says is not mistaken.
 
-import type { Clock } from "../base/clock.js";
-import { unixSeconds } from "../base/clock.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
 import { parseEvent } from "../nostr/event.js";
 import { filterJson } from "../nostr/filter.js";
 import { type RandomBytes, type SecretKey, signEvent } from "../nostr/keys.js";
 import { kinds } from "../nostr/kinds.js";
 import type { Command, Input, RelayKey, RelayLimits } from "./core/messages.js";
 import { type OwnSide, Reconciliation } from "./reconciliation.js";
-import type { RelayMessage } from "./relay-client.js";
-import { type DialParts, dial, Link, type LinkSettings, lookUpLimits } from "./relay-client.js";
+import { type DialParts, dial, Link, type LinkSettings, lookUpLimits, type RelayMessage } from "./relay-client.js";
 
 interface ConnectionsParts {
   readonly clock: Clock;

@@ -283,10 +283,9 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
 
 const otherRelays = "other";
 
-/** `bytes`: what went over each relay's links. */
 /**
  * Which relays have a label of their own in the metrics: the busiest, up to a limit; the quietest share `other`, so
- * that strangers' announcements cannot make labels without end.
+ * that strangers' announcements cannot make labels without end. `bytes`: what went over each relay's links.
  */
 export function relayLabels(
   relays: Iterable<string>,

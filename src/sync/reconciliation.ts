@@ -1,8 +1,7 @@
 // One negentropy session with a peer, against our own store (event-sync.md "History" 1). What counts as held but is
 // not stored is subtracted afterwards, because it must not show in our side of the exchange.
 
-import type { Filter } from "../nostr/filter.js";
-import { filterJson } from "../nostr/filter.js";
+import { type Filter, filterJson } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
 import { NegentropyClient } from "../nostr/negentropy/reconcile.js";
 import type { NegentropyRecords } from "../nostr/negentropy/records.js";

@@ -4,8 +4,7 @@
 // Bounds: a job for each waiting entry's repository at most (purgatory caps these), in each queue once, 20 URLs a job.
 
 import type { HuntConfig } from "./config.js";
-import type { CoreState } from "./core-state.js";
-import { DueTimes, Evidence, FirstRound } from "./core-state.js";
+import { type CoreState, DueTimes, Evidence, FirstRound } from "./core-state.js";
 import { domainOf, selectPullRequestUrls, selectUrls } from "./fetch-plan.js";
 import { FetchScheduler } from "./fetch-scheduler.js";
 import { HuntJob } from "./job.js";

@@ -4,11 +4,11 @@
 
 import { type NostrEvent, tagValue } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
-import type { Account, Offer } from "./budgets.js";
+import type { Offer } from "./budgets.js";
 import { type Step, type SyncState, tally } from "./core-state.js";
 import { authorKinds } from "./filters.js";
 import { allStatesItem, announcementsItem, type Job, repositoryItem, rootItem, stateItem } from "./job.js";
-import type { Arrival, RelayKey } from "./messages.js";
+import type { Account, Arrival, RelayKey } from "./messages.js";
 import type { Relay } from "./relay.js";
 
 const addressTag = /^[aAq]$/;

@@ -6,8 +6,6 @@
 import type { SyncConfig } from "./config.js";
 import type { Account, Command } from "./messages.js";
 
-export type { Account } from "./messages.js";
-
 export type Offer = Extract<Command, { type: "offerToIntake" }>;
 
 interface Share {

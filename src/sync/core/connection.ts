@@ -2,8 +2,7 @@
 // "Connections"). States shown: disconnected, connecting, syncing, live, live with failures.
 
 import { lookbackMs, secondMs } from "./config.js";
-import type { Step, SyncState } from "./core-state.js";
-import { log, tally } from "./core-state.js";
+import { log, type Step, type SyncState, tally } from "./core-state.js";
 import { cancelJobs, dropJobs } from "./history.js";
 import { allFresh, isSyncing, layerOrder, sweepOver } from "./item-state.js";
 import { phaseOf, phases, slotOf, slots, type Word } from "./job.js";

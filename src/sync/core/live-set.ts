@@ -2,8 +2,7 @@
 // fill the last chunk that has room; above the budget chunks grow; when that is not enough, the least recently
 // active roots, and last repos, are left to rotating history.
 
-import type { Step, SyncState } from "./core-state.js";
-import { log } from "./core-state.js";
+import { log, type Step, type SyncState } from "./core-state.js";
 import { filtersPerChunk, isLong, type LiveCapacity, liveCapacity, textOf, valueBytes } from "./filters.js";
 import { setSlot } from "./item-state.js";
 import { type Item, indexOf, type Layer, layerOf, layers, slotOf, slots } from "./job.js";

@@ -7,7 +7,6 @@ import { type Address, addressText, type NostrEvent, parseAddress, tagValue } fr
 import type { EventId } from "../../nostr/ids.js";
 import { gitDataKinds, kinds } from "../../nostr/kinds.js";
 import { idTag, offer, oneOfferLess, roomToday } from "./arrivals.js";
-import type { Account } from "./budgets.js";
 import type { ColdId } from "./cold-ids.js";
 import { secondMs } from "./config.js";
 import { disconnect, resyncLater } from "./connection.js";
@@ -15,7 +14,7 @@ import { log, type Step, type SyncState, tally } from "./core-state.js";
 import { makeFresh } from "./item-state.js";
 import { announcementsItem, rootItem } from "./job.js";
 import { reconsider } from "./live-set.js";
-import type { EventSource, Input, RelayKey } from "./messages.js";
+import type { Account, EventSource, Input, RelayKey } from "./messages.js";
 import type { Relay } from "./relay.js";
 import { byLists, isOurs, isTrouble } from "./remembered.js";
 import { followBootstrap } from "./targets.js";

@@ -212,7 +212,6 @@ export function queryDeadlineMs({ config }: SyncState, { deafSinceMs }: Relay, q
   }
 }
 
-/** Those to ask for now. */
 /**
  * Single ids to fetch: those somebody here needs now, and those a relay claimed to have (negentropy) and did not
  * deliver. Kept over failed requests and lost links, asked for again a few times, then given up. These are to be asked

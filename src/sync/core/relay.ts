@@ -2,8 +2,17 @@
 
 import type { RelayUrl } from "../../net/url.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
-import type { Asked, Job, Owed, Related, Sweep } from "./job.js";
-import { type Item, type Layer, slots, type Word } from "./job.js";
+import {
+  type Asked,
+  type Item,
+  type Job,
+  type Layer,
+  type Owed,
+  type Related,
+  type Sweep,
+  slots,
+  type Word,
+} from "./job.js";
 import type { Arrival, KeptRelay, RelayKey, RelayLimits, Sides, Time } from "./messages.js";
 
 /** The last comparison of a repository with a relay after which nothing was missing here. */

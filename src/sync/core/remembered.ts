@@ -11,6 +11,32 @@ import { type ColdId, ColdIds } from "./cold-ids.js";
 import { type SyncConfig, secondMs } from "./config.js";
 import type { Command, Outcome, RelayKey, RememberedId, Time } from "./messages.js";
 
+/** What the event refers to is not here yet, or not yet such that it is allowed. */
+const notYet: ReadonlySet<RefusalCode> = new Set([
+  "unrelated",
+  "no-announcement",
+  "not-a-maintainer",
+  "service-not-listed",
+]);
+export const byLists: ReadonlySet<RefusalCode> = new Set([
+  "author-blocked",
+  "repository-blocked",
+  "event-blocked",
+  "not-whitelisted",
+]);
+const forGood: ReadonlySet<RefusalCode> = new Set(["deleted", "vanished", "expired"]);
+
+/** Our own server could not take it: it is lost until it is fetched again. */
+const trouble = new Set<RefusalCode>(["disk-full", "store-failed", "shutting-down", "busy"]);
+/** Our own rules have no room for it now, or it was kept and git failed: no reason to do anything. */
+const forNow = new Set<RefusalCode>(["too-many-waiting", "waiting-room-full", "rate-limited", "too-many", "internal"]);
+
+export const isTrouble = (outcome: Outcome): boolean => outcome.type === "refused" && trouble.has(outcome.code);
+
+/** Says nothing about the event, nor about the relay that sent it. */
+export const isOurs = (outcome: Outcome): boolean =>
+  isTrouble(outcome) || (outcome.type === "refused" && forNow.has(outcome.code));
+
 const isListed = (kind: number): boolean => kind === kinds.announcement || kind === kinds.state;
 const maxReferences = 50;
 
@@ -173,32 +199,3 @@ export class Remembered {
   }
   #tidyColdMs = 0;
 }
-
-/** What it refers to is not here yet, or not yet such that it is allowed. */
-/**
- * What each refusal means for sync: whether the event may become welcome, and whether it says anything about the relay.
- */
-const notYet: ReadonlySet<RefusalCode> = new Set([
-  "unrelated",
-  "no-announcement",
-  "not-a-maintainer",
-  "service-not-listed",
-]);
-export const byLists: ReadonlySet<RefusalCode> = new Set([
-  "author-blocked",
-  "repository-blocked",
-  "event-blocked",
-  "not-whitelisted",
-]);
-const forGood: ReadonlySet<RefusalCode> = new Set(["deleted", "vanished", "expired"]);
-
-/** Our own server could not take it: it is lost until it is fetched again. */
-const trouble = new Set<RefusalCode>(["disk-full", "store-failed", "shutting-down", "busy"]);
-/** Our own rules have no room for it now, or it was kept and git failed: no reason to do anything. */
-const forNow = new Set<RefusalCode>(["too-many-waiting", "waiting-room-full", "rate-limited", "too-many", "internal"]);
-
-export const isTrouble = (outcome: Outcome): boolean => outcome.type === "refused" && trouble.has(outcome.code);
-
-/** Says nothing about the event, nor about the relay that sent it. */
-export const isOurs = (outcome: Outcome): boolean =>
-  isTrouble(outcome) || (outcome.type === "refused" && forNow.has(outcome.code));

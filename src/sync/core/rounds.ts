@@ -23,64 +23,6 @@ import {
 import type { Input } from "./messages.js";
 import { LayerFour, type Relay, type Round, type Turn } from "./relay.js";
 
-const deletionKinds: readonly number[] = [kinds.deletion, kinds.vanish];
-
-/**
- * Deletions: a deleted comment names an event that no live filter of ours asks for. At most a thousand authors a round,
- * the next ones an hour later, each asked from where the last pass over all of them began. Answers the next group of
- * authors; begins a round that is due, and ends one that is answered.
- */
-function takeDeletions(state: SyncState, relay: Relay, step: Step): Related | undefined {
-  const { deletions } = relay;
-  if (deletions.startedWallMs === undefined) {
-    if (deletions.dueMs > step.now.monotonicMs || !relay.authors) return undefined;
-    beginDeletions(state, relay, step);
-  }
-  const ready = deletions.ready.shift();
-  if (!ready && !relay.jobs.some((job) => job.related?.since !== undefined)) endDeletions(state, relay, step);
-  return ready;
-}
-
-function beginDeletions(state: SyncState, relay: Relay, step: Step): void {
-  const { config, wanted } = state;
-  const { deletions } = relay;
-  deletions.startedWallMs = step.now.wallMs;
-  deletions.failed = false;
-  if (deletions.at === 0) {
-    // Owners of repositories that came since the authors were looked up belong to them.
-    const all = new Set<Pubkey>(relay.authors);
-    for (const item of relay.items.keys()) {
-      const owner = layerOf(item) === layers.repositories ? wanted.repo(indexOf(item))?.owner : undefined;
-      if (owner !== undefined) all.add(owner);
-    }
-    deletions.all = [...all];
-    deletions.passWallMs = step.now.wallMs;
-  }
-  const fromMs = (deletions.sinceWallMs ?? step.now.wallMs - config.syncDailyMaxHours * hourMs) - lookbackMs(config);
-  const authors = deletions.all.slice(deletions.at, deletions.at + config.deletionAuthorsPerRound);
-  for (let from = 0; from < authors.length; from += config.syncMaxTagsPerFilter) {
-    deletions.ready.push({
-      ids: [],
-      authors: authors.slice(from, from + config.syncMaxTagsPerFilter),
-      failures: 0,
-      kinds: deletionKinds,
-      since: Math.max(0, Math.floor(fromMs / 1000)),
-    });
-  }
-}
-
-/** A round that failed is repeated an hour later; only success moves on. */
-function endDeletions({ config }: SyncState, relay: Relay, step: Step): void {
-  const { deletions } = relay;
-  deletions.startedWallMs = undefined;
-  deletions.dueMs = step.now.monotonicMs + config.deletionsMs;
-  if (deletions.failed) return;
-  deletions.at += config.deletionAuthorsPerRound;
-  if (deletions.at < deletions.all.length) return;
-  deletions.at = 0;
-  deletions.sinceWallMs = deletions.passWallMs;
-}
-
 /**
  * Layer 4. What is left of a round goes on with the next link. The core does not know these events; the shell looks
  * them up in the store, a hundred repositories at a time. Who wrote them is kept for the hourly look at deletions.
@@ -185,6 +127,64 @@ export function relatedDueMs({ config }: SyncState, { layerFour, deletions, four
   if (layerFour?.request !== undefined) return layerFour.requestedMs + config.syncHistorySilenceSecs * secondMs;
   const isRunning = layerFour !== undefined || deletions.startedWallMs !== undefined;
   return isRunning ? Number.POSITIVE_INFINITY : Math.min(fourDueMs, deletions.dueMs);
+}
+
+const deletionKinds: readonly number[] = [kinds.deletion, kinds.vanish];
+
+/**
+ * Deletions: a deleted comment names an event that no live filter of ours asks for. At most a thousand authors a round,
+ * the next ones an hour later, each asked from where the last pass over all of them began. Answers the next group of
+ * authors; begins a round that is due, and ends one that is answered.
+ */
+function takeDeletions(state: SyncState, relay: Relay, step: Step): Related | undefined {
+  const { deletions } = relay;
+  if (deletions.startedWallMs === undefined) {
+    if (deletions.dueMs > step.now.monotonicMs || !relay.authors) return undefined;
+    beginDeletions(state, relay, step);
+  }
+  const ready = deletions.ready.shift();
+  if (!ready && !relay.jobs.some((job) => job.related?.since !== undefined)) endDeletions(state, relay, step);
+  return ready;
+}
+
+function beginDeletions(state: SyncState, relay: Relay, step: Step): void {
+  const { config, wanted } = state;
+  const { deletions } = relay;
+  deletions.startedWallMs = step.now.wallMs;
+  deletions.failed = false;
+  if (deletions.at === 0) {
+    // Owners of repositories that came since the authors were looked up belong to them.
+    const all = new Set<Pubkey>(relay.authors);
+    for (const item of relay.items.keys()) {
+      const owner = layerOf(item) === layers.repositories ? wanted.repo(indexOf(item))?.owner : undefined;
+      if (owner !== undefined) all.add(owner);
+    }
+    deletions.all = [...all];
+    deletions.passWallMs = step.now.wallMs;
+  }
+  const fromMs = (deletions.sinceWallMs ?? step.now.wallMs - config.syncDailyMaxHours * hourMs) - lookbackMs(config);
+  const authors = deletions.all.slice(deletions.at, deletions.at + config.deletionAuthorsPerRound);
+  for (let from = 0; from < authors.length; from += config.syncMaxTagsPerFilter) {
+    deletions.ready.push({
+      ids: [],
+      authors: authors.slice(from, from + config.syncMaxTagsPerFilter),
+      failures: 0,
+      kinds: deletionKinds,
+      since: Math.max(0, Math.floor(fromMs / 1000)),
+    });
+  }
+}
+
+/** A round that failed is repeated an hour later; only success moves on. */
+function endDeletions({ config }: SyncState, relay: Relay, step: Step): void {
+  const { deletions } = relay;
+  deletions.startedWallMs = undefined;
+  deletions.dueMs = step.now.monotonicMs + config.deletionsMs;
+  if (deletions.failed) return;
+  deletions.at += config.deletionAuthorsPerRound;
+  if (deletions.at < deletions.all.length) return;
+  deletions.at = 0;
+  deletions.sinceWallMs = deletions.passWallMs;
 }
 
 const againMs = 5 * 60 * 1000;

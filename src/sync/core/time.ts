@@ -1,7 +1,6 @@
 // What happens by time alone: when a relay must be looked at again if nothing happens before, what is done every
 // minute, and what follows when time passed without us (spec "Truth about oneself", Time).
 
-import type { Account } from "./budgets.js";
 import { secondMs } from "./config.js";
 import { disconnect, resyncDueMs } from "./connection.js";
 import { log, type Step, type SyncState } from "./core-state.js";
@@ -9,7 +8,7 @@ import { workDueMs } from "./history.js";
 import { isSyncing, makeFresh } from "./item-state.js";
 import { type Item, repositoryItem, rootItem, stateItem } from "./job.js";
 import { answerDueMs } from "./live.js";
-import type { Time } from "./messages.js";
+import type { Account, Time } from "./messages.js";
 import { compareAfterLists } from "./own-server.js";
 import { passTurnsOn } from "./pacing.js";
 import { owedDueMs, queryDeadlineMs } from "./query.js";

@@ -8,8 +8,8 @@ import { addressText, type NostrEvent } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import { kinds, rootKinds } from "../../nostr/kinds.js";
 import { type Announcement, announcementOf, repositoriesTagged } from "../../nostr/nip34.js";
-import type { Account } from "./budgets.js";
 import type { SyncConfig } from "./config.js";
+import type { Account } from "./messages.js";
 
 export type Level = "full" | "state-only";
 
