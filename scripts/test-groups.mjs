@@ -16,6 +16,7 @@ export function programsOf(root, groups) {
   const folder = join(root, ".cache", "tests", String(process.pid));
   mkdirSync(folder, { recursive: true });
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   // A process that crashes is reported by the name of its program.
   const nameOf = (file) => relative(join(root, "dist"), file).slice(0, -".test.js".length).replaceAll("/", "-");
   return groups.map((files) => {
