@@ -13,8 +13,8 @@
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
+import { refusedForDisk } from "./admission/at-the-door.js";
 import { DailyBytes } from "./admission/daily-bytes.js";
-import { refusedForDisk } from "./admission/disk-full.js";
 import type { AdmissionPolicy } from "./admission/verdict.js";
 import type { Clock } from "./base/clock.js";
 import { ClosingOrder } from "./base/closing-order.js";

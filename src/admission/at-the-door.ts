@@ -1,12 +1,13 @@
-// Rules that need only the event, its source, the clock and the settings. They are judged before the signature, which
-// costs fifty times more than all of them. Pure: facts in, refusal out. AUTH events and protected events (NIP-70) of
-// clients are judged here, those of other sources in always-refused.ts, where the decision is recorded.
+// Rules that need only the event, its source, the clock, the settings and how full the disks are. They are judged before
+// the signature, which costs fifty times more than all of them. Pure: facts in, refusal out. AUTH events and protected
+// events (NIP-70) of clients are judged here, those of other sources in always-refused.ts, where the decision is recorded.
 
 import type { Config } from "../config/config.js";
 import { expirationOf, isProtected, type NostrEvent } from "../nostr/event.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
+import type { Volume } from "../store/disk-space.js";
 import { type RefusedVerdict, refused, type Source } from "./verdict.js";
 
 /** How much of one event a client may send. */
@@ -56,4 +57,26 @@ export function refusedFromElsewhere(event: NostrEvent, source: Source, serverKe
   }
   if (!isProtected(event) || (source.type === "own" && event.pubkey === serverKey)) return undefined;
   return refused("protected", "not-allowed", "a protected event is taken only from its author");
+}
+
+/** They make room, and people must be able to take back what they said, however full it is. */
+const makesRoom: ReadonlySet<number> = new Set([kinds.deletion, kinds.vanish]);
+/** What git follows with directories and packs of its own. */
+const growsGit: ReadonlySet<number> = new Set([
+  kinds.announcement,
+  kinds.state,
+  kinds.pullRequest,
+  kinds.pullRequestUpdate,
+]);
+
+/** What a nearly full disk refuses: everything from NGIT_DISK_EVENTS_MAX_PERCENT on, except what makes room. */
+export function refusedForDisk(
+  { kind }: Pick<NostrEvent, "kind">,
+  used: Readonly<Record<Volume, number>>,
+  maxPercent: number,
+): Refusal | undefined {
+  if (makesRoom.has(kind)) return undefined;
+  const share = growsGit.has(kind) ? Math.max(used.git, used.relay) : used.relay;
+  if (share * 100 < maxPercent) return undefined;
+  return refuse("disk-full", "the server's disk is nearly full, only deletions are taken: try again later");
 }

@@ -1,5 +1,5 @@
-// Connections and event rates by address (spec/relay.md "Limits"; threats row 25). One entry a visitor: it lives while
-// he is connected, and after that until his rate has grown back, so that reconnecting wins nothing.
+// Connections and event rates by address (spec/relay.md "Limits"; threats row 25). One entry an address: it
+// lives while the address is connected, and after that until its rates have grown back, so that reconnecting wins nothing.
 
 import { ipGroup } from "../base/budget/address-group.js";
 import { perMinute, perSecond, TokenBucket } from "../base/budget/rates.js";
@@ -16,21 +16,8 @@ interface Visitor {
   readonly answers: LoopTurns;
 }
 
-export interface Visit {
-  /** Of the stored answers to the address: hundreds that begin at once would hold up everybody. */
-  readonly answers: LoopTurns;
-  /** Whether the address may send another event now. */
-  readonly maySendEvents: boolean;
-  /** Takes an event from the address's rate, as many times as it is work. */
-  takeEvent(cost: number): boolean;
-  /** Takes from how much the address may send that is not understood. */
-  takeBadFrame(cost: number): boolean;
-  /** Counts what came from the address. Answers for how long nothing more is read from it; 0: go on. */
-  arrived(bytes: number): number;
-  end(): void;
-}
-
-class Presence implements Visit {
+/** One connection of an address. There are thousands: what it does is counted with the address. */
+export class Visit {
   readonly #visitors: Visitors;
   readonly #visitor: Visitor;
   #isOver = false;
@@ -40,24 +27,33 @@ class Presence implements Visit {
     this.#visitor = visitor;
   }
 
+  /** Of the stored answers to the address: hundreds that begin at once would hold up everybody. */
   get answers(): LoopTurns {
     return this.#visitor.answers;
   }
 
+  /** Whether the address may send another event now. */
   get maySendEvents(): boolean {
-    return this.#visitors.maySendEvents(this.#visitor);
+    const { clock, limits } = this.#visitors;
+    return this.#visitor.events.waitMs(perMinute(limits().eventsPerMinutePerIp), clock.monotonicMs()) === 0;
   }
 
+  /** Takes an event from the address's rate, as many times as it is work. */
   takeEvent(cost: number): boolean {
-    return this.#visitors.takeEvent(this.#visitor, cost);
+    const { clock, limits } = this.#visitors;
+    return this.#visitor.events.take(perMinute(limits().eventsPerMinutePerIp), clock.monotonicMs(), cost);
   }
 
+  /** Takes from how much the address may send that is not understood. */
   takeBadFrame(cost: number): boolean {
-    return this.#visitors.takeBadFrame(this.#visitor, cost);
+    const { clock, limits } = this.#visitors;
+    return this.#visitor.badFrames.take(perMinute(limits().badFramesPerMinutePerIp), clock.monotonicMs(), cost);
   }
 
+  /** Counts what came from the address. Answers for how long nothing more is read from it; 0: go on. */
   arrived(bytes: number): number {
-    return this.#visitors.arrived(this.#visitor, bytes);
+    const { clock, limits } = this.#visitors;
+    return this.#visitor.bytes.spend(perSecond(limits().receivePerSecondPerIpBytes), clock.monotonicMs(), bytes);
   }
 
   end(): void {
@@ -70,15 +66,13 @@ class Presence implements Visit {
 const maxVisitors = 100_000;
 
 export class Visitors {
-  readonly #clock: Clock;
-  readonly #limits: () => RelayLimits;
   readonly #byGroup = new Map<string, Visitor>();
   #connections = 0;
 
-  constructor(clock: Clock, limits: () => RelayLimits) {
-    this.#clock = clock;
-    this.#limits = limits;
-  }
+  constructor(
+    readonly clock: Clock,
+    readonly limits: () => RelayLimits,
+  ) {}
 
   get connections(): number {
     return this.#connections;
@@ -97,7 +91,7 @@ export class Visitors {
   }
 
   mayEnter(ip: string): { readonly ok: true } | Refusal {
-    const { maxConnections, maxConnectionsPerIp } = this.#limits();
+    const { maxConnections, maxConnectionsPerIp } = this.limits();
     if (this.#connections >= maxConnections)
       return refuse("too-many", "the server has all the connections it can hold");
     if ((this.#byGroup.get(ipGroup(ip))?.connections ?? 0) >= maxConnectionsPerIp) {
@@ -111,8 +105,8 @@ export class Visitors {
     let visitor = this.#byGroup.get(group);
     if (!visitor) {
       if (this.#byGroup.size >= maxVisitors) this.#forget((other) => other.connections === 0);
-      const { eventsPerMinutePerIp, badFramesPerMinutePerIp, receivePerSecondPerIpBytes } = this.#limits();
-      const nowMs = this.#clock.monotonicMs();
+      const { eventsPerMinutePerIp, badFramesPerMinutePerIp, receivePerSecondPerIpBytes } = this.limits();
+      const nowMs = this.clock.monotonicMs();
       visitor = {
         connections: 0,
         events: new TokenBucket(perMinute(eventsPerMinutePerIp), nowMs),
@@ -124,23 +118,7 @@ export class Visitors {
     }
     visitor.connections++;
     this.#connections++;
-    return new Presence(this, visitor);
-  }
-
-  maySendEvents(visitor: Visitor): boolean {
-    return visitor.events.waitMs(perMinute(this.#limits().eventsPerMinutePerIp), this.#clock.monotonicMs()) === 0;
-  }
-
-  takeEvent(visitor: Visitor, cost: number): boolean {
-    return visitor.events.take(perMinute(this.#limits().eventsPerMinutePerIp), this.#clock.monotonicMs(), cost);
-  }
-
-  takeBadFrame(visitor: Visitor, cost: number): boolean {
-    return visitor.badFrames.take(perMinute(this.#limits().badFramesPerMinutePerIp), this.#clock.monotonicMs(), cost);
-  }
-
-  arrived(visitor: Visitor, bytes: number): number {
-    return visitor.bytes.spend(perSecond(this.#limits().receivePerSecondPerIpBytes), this.#clock.monotonicMs(), bytes);
+    return new Visit(this, visitor);
   }
 
   leave(visitor: Visitor): void {
@@ -150,8 +128,8 @@ export class Visitors {
 
   /** Forgets who left and has nothing to be remembered for. */
   sweep(): void {
-    const nowMs = this.#clock.monotonicMs();
-    const { eventsPerMinutePerIp, badFramesPerMinutePerIp, receivePerSecondPerIpBytes } = this.#limits();
+    const nowMs = this.clock.monotonicMs();
+    const { eventsPerMinutePerIp, badFramesPerMinutePerIp, receivePerSecondPerIpBytes } = this.limits();
     const bytes = perSecond(receivePerSecondPerIpBytes);
     const events = perMinute(eventsPerMinutePerIp);
     const badFrames = perMinute(badFramesPerMinutePerIp);

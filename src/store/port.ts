@@ -21,6 +21,7 @@
 import type { Address, VerifiedEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
+import type { TimedIds } from "../nostr/negentropy/records.js";
 
 /** A position in the feed: 1 is the first change ever, 0 is "before everything". */
 export type Sequence = number;
@@ -74,14 +75,6 @@ export interface QueryOptions {
   /** Waited for before each page is read, if it answers a promise. No row is held meanwhile. */
   readonly beforePage?: BeforePage;
   readonly signal?: AbortSignal;
-}
-
-/** Creation times and ids of many events, ascending (time, then id bytes): what negentropy compares. Flat, because there may be a million. */
-export interface TimedIds {
-  readonly length: number;
-  readonly times: Float64Array;
-  /** 32 bytes each. */
-  readonly ids: Uint8Array;
 }
 
 /** Named rows beside the events, written in the same transactions. Values are JSON. Keys sort by UTF-8 bytes, up to 1,000 bytes. */

@@ -13,10 +13,11 @@ import { eventId, type NostrEvent, parseEvent, type VerifiedEvent } from "../../
 import { parseFilter } from "../../src/nostr/filter.js";
 import type { Pubkey } from "../../src/nostr/ids.js";
 import { NegentropyClient, NegentropyServer } from "../../src/nostr/negentropy/reconcile.js";
+import type { TimedIds } from "../../src/nostr/negentropy/records.js";
 import { NegentropyRecords } from "../../src/nostr/negentropy/records.js";
 import { openLmdbStore } from "../../src/store/lmdb/open.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
-import type { Store, TimedIds } from "../../src/store/port.js";
+import type { Store } from "../../src/store/port.js";
 import { eventOf, pubkeyOf } from "../../src/store/testing/events.js";
 import { parameters, spiced } from "./runs.js";
 

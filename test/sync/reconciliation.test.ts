@@ -4,9 +4,10 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { reconcileStep } from "../../src/nostr/negentropy/reconcile.js";
+import type { TimedIds } from "../../src/nostr/negentropy/records.js";
 import { NegentropyRecords } from "../../src/nostr/negentropy/records.js";
 import { randomItems, timedIdsOf } from "../../src/nostr/negentropy/testing/sets.js";
-import type { Store, TimedIds } from "../../src/store/port.js";
+import type { Store } from "../../src/store/port.js";
 import { ownSide } from "../../src/sync/own-server.js";
 import { type OwnSide, type ReconcileResult, Reconciliation, type SortedIds } from "../../src/sync/reconciliation.js";
 import { PushedClock } from "../harness/sync-clock.js";

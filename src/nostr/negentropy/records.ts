@@ -6,7 +6,7 @@ import { endianness } from "node:os";
 import type { EventId } from "../ids.js";
 import { type Bound, boundAt, fingerprintBytes, idBytes } from "./wire.js";
 
-/** Creation times and ids, ascending (time, then id bytes), each once: the shape the store hands out. */
+/** Creation times and ids of many events, ascending (time, then id bytes): what negentropy compares. Flat, because there may be a million. */
 export interface TimedIds {
   readonly length: number;
   readonly times: Float64Array;

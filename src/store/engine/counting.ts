@@ -3,7 +3,8 @@
 
 import type { NostrEvent } from "../../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../../nostr/filter.js";
-import type { Sequence, TimedIds } from "../port.js";
+import type { TimedIds } from "../../nostr/negentropy/records.js";
+import type { Sequence } from "../port.js";
 import { MergedStreams, planOf, type Residual } from "./candidates.js";
 import type { Slice } from "./query.js";
 import { fullMatcher, matchable, queryPages, type Sight } from "./query.js";

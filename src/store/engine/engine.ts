@@ -4,16 +4,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../base/clock.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
-import type {
-  BeforePage,
-  FeedEntry,
-  FeedSubscription,
-  Sequence,
-  Store,
-  StoreStats,
-  TimedIds,
-  Transaction,
-} from "../port.js";
+import type { TimedIds } from "../../nostr/negentropy/records.js";
+import type { BeforePage, FeedEntry, FeedSubscription, Sequence, Store, StoreStats, Transaction } from "../port.js";
 import type { Backend, Layers } from "./backend.js";
 import { MergedStreams } from "./candidates.js";
 import { Content } from "./content.js";

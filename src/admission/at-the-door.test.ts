@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { refusedForDisk } from "./disk-full.js";
+import { refusedForDisk } from "./at-the-door.js";
 
 describe("an event while the disk fills up", () => {
   const cases: readonly [string, number, { git: number; relay: number }, boolean][] = [
