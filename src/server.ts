@@ -1,15 +1,16 @@
 // Builds each room once, in this order, and closes them in reverse:
 //   1. the data directory's lock   (not with the memory backend)
 //   2. the server's key            made at the first start
-//   3. the store
-//   4. git                         launcher, repositories
+//   3. git, and the verifier       begin while the store opens: their processes and threads take a while
+//   4. the store
 //   5. admission                   the rules for events, with what operators changed at run time
 //   6. purgatory                   ends what a crash interrupted before anything is served
-//   7. the verifier, and the door for events
+//   7. the door for events
 //   8. the hunt                    for git data that is missing; repair of what drifted; housekeeping
 //   9. the service                 relay and HTTP server; from here on the port is open
 //  10. the admin socket            (not with the memory backend)
 //  11. sync                        follows our own feed and other relays
+// Pages, the operator's API and sync are loaded when the port is open: the first answers do not wait for them.
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
@@ -48,8 +49,7 @@ import { Disks, type ReadDisk } from "./store/disk-space.js";
 import { openStore } from "./store/open-store.js";
 import type { Store } from "./store/port.js";
 import { survivable } from "./survivable-errors.js";
-import { type Syncing, startSyncing } from "./sync/start-syncing.js";
-import { statusSources } from "./web/status-sources.js";
+import type { Syncing } from "./sync/start-syncing.js";
 
 export interface Server {
   readonly address: string;
@@ -92,9 +92,18 @@ export async function startServer(parts: StartParts): Promise<Server> {
     }
     const { secret, service: name } = identityOf(config);
 
+    const registry = new Registry();
+    const gitMetrics = createGitMetrics(registry, () => live.current.metricsTopNRepos);
+    const openingGit = closing.addOpening(
+      "git",
+      openGitHost(config, clock, (stallMs) => gitMetrics.started(stallMs)),
+    );
+    const openingVerifier = closing.addOpening(
+      "verifier",
+      createVerifierPool({ workers: verifierWorkers(parts.cores) }),
+    );
     const store = parts.store ?? (await openStore(config, clock, (sentence) => logger.info(sentence)));
     if (!parts.store) closing.add("store", () => store.close());
-    const registry = new Registry();
     const context: Context = {
       ...{ live, clock, logger, registry, store, onFault },
       services: [name],
@@ -108,9 +117,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       failed: (error) => logger.warn({ err: error }, "decision records could not be written yet"),
     });
     closing.add("decisions", () => decisions.written());
-    const gitMetrics = createGitMetrics(registry, () => live.current.metricsTopNRepos);
-    const gitHost = await openGitHost(config, clock, (stallMs) => gitMetrics.started(stallMs));
-    closing.add("git", () => gitHost.close());
+    const gitHost = await openingGit;
     closeFolders(
       config.databaseBackend === "memory" ? [config.gitDataPath] : [config.relayDataPath, config.gitDataPath],
     );
@@ -149,8 +156,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     );
     closing.add("sweeping", () => sweeping.close());
 
-    const verifier = await createVerifierPool({ workers: verifierWorkers(parts.cores) });
-    closing.add("verifier", () => verifier.close());
+    const verifier = await openingVerifier;
     logger.info({ engine: verifier.engine, git: gitHost.git.version, events: store.stats.events }, "store open");
 
     const relayMetrics = createRelayMetrics(registry, () => live.current.metricsConnectionPerIpAbuseThreshold);
@@ -208,7 +214,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
         isDiskFit: () => disks.fullest * 100 < live.current.diskEventsMaxPercent,
         ...(parts.recentLog && { recentLog: parts.recentLog }),
         syncStatus: () => syncing?.status(),
-        status: statusSources(context, { hunting: hunt.hunting, sync: () => syncing, verified: verifiedCopies }),
+        status: async () => {
+          const { statusSources } = await import("./web/status-sources.js");
+          return statusSources(context, { hunting: hunt.hunting, sync: () => syncing, verified: verifiedCopies });
+        },
       },
     );
     port = service;
@@ -219,6 +228,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     }
     const ignoredRelays = (): ReadonlySet<string> => new Set(rules.ignoredRelays.keys());
     if (!parts.policy) {
+      const { startSyncing } = await import("./sync/start-syncing.js");
       syncing = await startSyncing(context, {
         ...{ inForce, intake, purgatory, serverSecret: secret },
         ignoredRelays: ignoredRelays(),

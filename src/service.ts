@@ -10,11 +10,10 @@ import { parseGitPath } from "./git/address.js";
 import type { GitHost } from "./git/git-host.js";
 import { GitHttp } from "./git/http.js";
 import type { GitMetrics } from "./git/metrics.js";
-import { apiRoutes, blockedRoute, isAdmin, managementRoute, syncStatusRoute } from "./http/api.js";
 import { clientIp, isLocalPeer, trustedProxies } from "./http/client-ip.js";
 import { healthRoutes, metricsRoute } from "./http/monitoring.js";
 import { type RelayFacts, relayFacts, relayInformationRoute, wellKnownRoutes } from "./http/nip11.js";
-import type { Route } from "./http/routes.js";
+import { type Route, type RouteRequest, sendPlain } from "./http/routes.js";
 import { createHttpServer, type HttpServer, type UpgradeTarget } from "./http/server.js";
 import type { Intake } from "./intake/intake.js";
 import { NegentropyServer } from "./nostr/negentropy/reconcile.js";
@@ -28,7 +27,6 @@ import type { Purgatory } from "./purgatory/purgatory.js";
 import { relayLimits } from "./relay/limits.js";
 import type { RelayMetrics } from "./relay/metrics.js";
 import { createRelay } from "./relay/relay.js";
-import { createPages } from "./web/pages.js";
 import type { StatusSources } from "./web/status-page.js";
 
 interface UsedRooms {
@@ -43,7 +41,7 @@ interface UsedRooms {
   readonly gitMetrics: GitMetrics;
   readonly repositoryCount: () => number | Promise<number>;
   /** What the status page says of sync and hunt; nothing when not given. */
-  readonly status?: StatusSources;
+  readonly status?: () => Promise<StatusSources>;
   readonly syncStatus: () => unknown;
   readonly recentLog?: LogRing;
 }
@@ -88,21 +86,33 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
   const { rules, api } = operator;
   const facts = () => relayFacts(rules.over(live.current), rules.keepsOut, context.serverKey, context.version);
   const common = { basePath, trustedProxies: proxies, clock, onFault };
-  const pages = createPages(context, {
-    ...rooms,
-    api,
-    recentLog: rooms.recentLog ?? new LogRing((raw) => raw),
-    basePath,
-    relayFacts: facts,
+  // Loaded once the port is open: clients of the relay and of git do not wait for them.
+  const apiRoutes = once(() => loadApi(rooms));
+  const pages = once(async () => {
+    const { createPages } = await import("./web/pages.js");
+    const status = await rooms.status?.();
+    const recentLog = rooms.recentLog ?? new LogRing((raw) => raw);
+    const { gitHost, repositoryCount } = rooms;
+    return createPages(context, {
+      ...{ api, gitHost, repositoryCount, recentLog, basePath, relayFacts: facts },
+      ...(status && { status }),
+    });
   });
   const http = createHttpServer({
     ...common,
     // The git room ends its requests itself, after NGIT_GIT_TOTAL_SECS; node must not be earlier.
     requestTimeoutMs: () => Math.max(live.current.gitTotalSecs, 3_600) * 1_000 + 60_000,
-    routes: [...routes(context, rooms, git, facts), ...pages.routes],
+    routes: [
+      ...routes(context, rooms, git, apiRoutes, facts),
+      loadedLater(
+        () => true,
+        async () => (await pages()).routes,
+      ),
+    ],
     webSocket: unlessBlocked(relay, rules),
   });
   const listening = await http.listen(config.bindAddress);
+  for (const load of [apiRoutes, pages]) load().catch(onFault);
   const stopDropping = rules.onRefresh(() => http.endConnections((ip) => rules.isBlocked(ip)));
   const metricsServer = await ownMetricsServer(context, common);
   return {
@@ -112,16 +122,44 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     },
     async close() {
       stopDropping();
-      pages.endStreams();
+      const loaded = await pages().catch(() => undefined);
+      loaded?.endStreams();
       const stopped = http.close(closeWithinMs);
       await relay.close(closeWithinMs);
       await stopped;
       await metricsServer?.close(closeWithinMs);
-      await pages.close();
+      await loaded?.close();
       await git.close();
     },
   };
 }
+
+/** Runs at its first call; later calls get the same answer. */
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined;
+  return () => {
+    answer ??= work();
+    return answer;
+  };
+}
+
+const loadedLater = (matches: Route["matches"], load: () => Promise<readonly Route[]>): Route => ({
+  matches,
+  async handle(request, response) {
+    const route = (await load()).find((one) => one.matches(request));
+    if (route) await route.handle(request, response);
+    else sendPlain(response, 404, "not found");
+  },
+});
+
+/** Before every other route: a blocked network gets nothing but this. */
+const blockedRoute = (rules: RunTimeRules): Route => ({
+  matches: (request) => rules.isBlocked(request.ip),
+  handle(_request, response) {
+    response.setHeader("Connection", "close");
+    sendPlain(response, 403, "this address is not wanted here");
+  },
+});
 
 /** A blocked network gets no session. */
 const unlessBlocked = (relay: UpgradeTarget, rules: RunTimeRules): UpgradeTarget => ({
@@ -161,10 +199,29 @@ function gitHttp(
   });
 }
 
-function routes(context: Context, rooms: UsedRooms, git: GitHttp, facts: () => RelayFacts): Route[] {
+/** Relay management (NIP-86) and `/api`. */
+async function loadApi({ operator: { api }, syncStatus }: UsedRooms): Promise<Route[]> {
+  const { apiRoutes, isAdmin, managementRoute, syncStatusRoute } = await import("./http/api.js");
+  return [
+    managementRoute(api),
+    // This machine's own verbs may ask, as with /metrics.
+    syncStatusRoute(syncStatus, async (request) => isLocalPeer(request.message) || isAdmin(api, request)),
+    ...apiRoutes(api),
+  ];
+}
+
+const isForApi = ({ method, localPath }: RouteRequest): boolean =>
+  localPath === "/api" || localPath.startsWith("/api/") || (method === "POST" && localPath === "/");
+
+function routes(
+  context: Context,
+  rooms: UsedRooms,
+  git: GitHttp,
+  apiRoutes: () => Promise<readonly Route[]>,
+  facts: () => RelayFacts,
+): Route[] {
   const { live, clock, store, registry, serverKey, onFault } = context;
   const { operator, gitHost } = rooms;
-  const { api, rules } = operator;
   const urls = publicUrls(live.current);
   const gitRoute: Route = {
     matches: (request) => {
@@ -182,12 +239,9 @@ function routes(context: Context, rooms: UsedRooms, git: GitHttp, facts: () => R
     { name: "disk", isReady: rooms.isDiskFit },
   ];
   return [
-    blockedRoute((ip) => rules.isBlocked(ip)),
+    blockedRoute(operator.rules),
     gitRoute,
-    managementRoute(api),
-    // This machine's own verbs may ask, as with /metrics.
-    syncStatusRoute(rooms.syncStatus, async (request) => isLocalPeer(request.message) || isAdmin(api, request)),
-    ...apiRoutes(api),
+    loadedLater(isForApi, apiRoutes),
     relayInformationRoute(facts, () => relayLimits(live.current)),
     ...healthRoutes(checks, keeping, onFault),
     ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined

@@ -12,6 +12,13 @@ export class ClosingOrder {
     this.#steps.push({ name, close });
   }
 
+  /** What is still opening is closed as soon as it has opened; a failure to open reaches whoever awaits the answer. */
+  addOpening<Room extends { close(): Promise<void> }>(name: string, opening: Promise<Room>): Promise<Room> {
+    const opened = opening.catch(() => undefined);
+    this.add(name, async () => (await opened)?.close());
+    return opening;
+  }
+
   /** Never throws: what would not close is logged. */
   close(): Promise<void> {
     this.#closed ??= this.#closeAll();

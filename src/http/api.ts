@@ -13,17 +13,6 @@ import { bodyOf, isRead, maxBodyBytes, type Route, type RouteRequest, sendPlain,
 const managementType = "application/nostr+json+rpc";
 const json = "application/json; charset=utf-8";
 
-/** Before every other route: a blocked network gets nothing but this. */
-export function blockedRoute(isBlocked: (ip: string) => boolean): Route {
-  return {
-    matches: (request) => isBlocked(request.ip),
-    handle(_request, response) {
-      response.setHeader("Connection", "close");
-      sendPlain(response, 403, "this address is not wanted here");
-    },
-  };
-}
-
 export function managementRoute(parts: OperatorApi): Route {
   return {
     matches: (request) =>

@@ -17,7 +17,7 @@ import type { AdminParts, Caller, OperationContext, Outcome, RunningParts } from
 import { LoginLinks, Nip98 } from "./login.js";
 import type { OperationName } from "./operations.js";
 import type { RunTimeRules } from "./rules.js";
-import { type ResultOf, runOperation } from "./run.js";
+import type { ResultOf } from "./run.js";
 import { type AdminSocket, openAdminSocket } from "./socket.js";
 import { type PublicStatus, publicStatus } from "./status.js";
 
@@ -92,9 +92,14 @@ export function operatorOf(
     adminKeys,
     running,
   };
+  // Loaded by the first request: the table of operations is large, and a start does not wait for it.
+  const run: RunningOperator["run"] = async (request, context) => {
+    const { runOperation } = await import("./run.js");
+    return runOperation(parts, request, context);
+  };
   return {
     rules,
-    run: (request, context) => runOperation(parts, request, context),
+    run,
     api: {
       nip98: new Nip98({ services, adminKeys, verifier, clock }),
       links,
@@ -108,8 +113,7 @@ export function operatorOf(
       publicUrl,
       publicStatus: async () => publicStatus(parts, running.facts(), await repositoryCount()),
       run: (operation, parameters, caller) =>
-        runOperation(
-          parts,
+        run(
           { operation, parameters },
           // What an HTTP client asked for is done to its end, even when the client goes away.
           { caller, progress: () => undefined, signal: new AbortController().signal },
