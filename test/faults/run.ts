@@ -62,7 +62,7 @@ function tableOf(results: readonly RoundResult[]): Line[] {
   return [...lines.values()].sort((a, b) => a.fault.localeCompare(b.fault));
 }
 
-const killTests = ["faults/kill", "faults/harness", "store/kill", "stories/housekeeping", "stories/prs-restart"];
+const killTests = ["faults/kill", "store/kill", "stories/housekeeping", "stories/prs-restart"];
 
 /** Their report goes to stderr: stdout is the rounds'. */
 async function areKillTestsGreen(): Promise<boolean> {
