@@ -30,7 +30,7 @@ const rules = floors.flatMap((rooms, floor) =>
       name: `${room}-imports-downwards-only`,
       severity: "error",
       from: { path: `^src/${room}/`, pathNot: "\\.test\\.ts$" },
-      to: { path: `^src/(${filesAbove(floor)}|(${[...forbidden, "wiring"].join("|")})/)` },
+      to: { path: `^src/(${filesAbove(floor)}|(${forbidden.join("|")})/)` },
     };
   }),
 );

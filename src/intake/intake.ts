@@ -15,8 +15,9 @@ import {
 } from "../admission/verdict.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
+import type { Logger } from "../config/logging.js";
 import type { NostrEvent, VerifiedEvent } from "../nostr/event.js";
-import { type Refusal, refuse } from "../nostr/refusals.js";
+import { type Refusal, type RefusalCode, refuse } from "../nostr/refusals.js";
 import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/pool.js";
 import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Transaction } from "../store/port.js";
 import type { CarryOut } from "./carry-out.js";
@@ -187,3 +188,20 @@ function failureOf(error: unknown): Refusal {
   }
   throw error;
 }
+
+const unreadable = new Set<RefusalCode>(["bad-announcement", "bad-state"]);
+
+/**
+ * A line for scripts about each announcement or state that cannot be read (purgatory.md, "Metrics and logs"). Fields are
+ * our own words and hexadecimal ids: nothing a stranger chose is in it.
+ */
+export const notingParseFailures = (observer: IntakeObserver, logger: Pick<Logger, "info">): IntakeObserver => ({
+  ...observer,
+  decided(event, source, answer) {
+    observer.decided(event, source, answer);
+    if (answer.ok || !unreadable.has(answer.code)) return;
+    const { id, kind } = event;
+    const text = `[PARSE_FAIL] id=${id} kind=${kind} source=${source.type} reason=${answer.code}`;
+    logger.info({ id, kind }, text);
+  },
+});

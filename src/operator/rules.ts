@@ -6,9 +6,14 @@
 //   meta:  profile:<field>        → text
 
 import { BlockList, isIP, isIPv6 } from "node:net";
+import { policyOfOperator, policyWithImports } from "../admission/imports.js";
+import { type AdmissionSettings, admissionSettings } from "../admission/settings.js";
+import type { AdmissionPolicy } from "../admission/verdict.js";
 import type { BanRow } from "../catalogue/bans-and-lists.js";
 import type { Config } from "../config/config.js";
 import type { ListEntry, ServiceEntry } from "../config/value-kinds.js";
+import type { ServiceName } from "../net/url.js";
+import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader } from "../store/port.js";
 import { networkNamed } from "./naming.js";
 
@@ -148,4 +153,24 @@ export class RunTimeRules {
 
 function emptyLists(): Record<ListName, ListRow[]> {
   return Object.fromEntries(listNames.map((name) => [name, []])) as unknown as Record<ListName, ListRow[]>;
+}
+
+/** The rules for events as this server has them, running or not: settings with the run-time rules over them. */
+export interface PolicyInForce {
+  readonly inForce: () => Config;
+  readonly settings: AdmissionSettings;
+  readonly policy: AdmissionPolicy;
+  /** For moving a whole server here (`repos import`): the operator's bounds, and what is nothing to us is refused. */
+  readonly movingPolicy: AdmissionPolicy;
+}
+
+export function policyInForce(
+  config: () => Config,
+  rules: RunTimeRules,
+  serverKey: Pubkey,
+  service: ServiceName,
+): PolicyInForce {
+  const inForce = (): Config => rules.over(config());
+  const settings = admissionSettings(inForce, serverKey, service, () => rules.refusedKinds);
+  return { inForce, settings, policy: policyWithImports(settings), movingPolicy: policyOfOperator(settings) };
 }

@@ -6,7 +6,7 @@ import { statfs } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { Gauge, type Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
-import { repeatedly } from "../base/repeatedly.js";
+import { repeatedly } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 
 export interface DiskReading {

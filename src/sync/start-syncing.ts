@@ -1,7 +1,7 @@
 // Sync as the server runs it: the engine with its settings, what purgatory reports to it, and what others may ask.
 
 import { createHash } from "node:crypto";
-import { repeatedly } from "../base/repeatedly.js";
+import { repeatedly } from "../base/clock.js";
 import type { PlaceholderRow } from "../catalogue/waiting.js";
 import type { Config } from "../config/config.js";
 import type { Context } from "../context.js";

@@ -1,7 +1,7 @@
 // All pages, wired: landing, repositories, status, files they need, and a page for every other address. The last
 // routes of the table, because the last of them answers any browser.
 
-import { repeatedly } from "../base/repeatedly.js";
+import { repeatedly } from "../base/clock.js";
 import { waitingTotals } from "../catalogue/waiting.js";
 import { publicUrls } from "../config/config.js";
 import type { LogRing } from "../config/logging.js";
