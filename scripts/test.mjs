@@ -91,7 +91,7 @@ if (files.length === 0) calledWrongly("No test file matches");
 // Many of them wait, for timers and for git, more than they work.
 const concurrency = 2 * availableParallelism();
 /** Files in a process; fewer when that leaves a core without work. */
-const most = { simulate: 1, src: 30, test: 5 };
+const most = { simulate: 1, src: 30, test: 3 };
 const groups = folders.flatMap((folder) => {
   const short = files.filter((path) => place(path) < 0 && path.startsWith(join(root, "dist", folder)));
   return groupsOf(short, Math.min(most[folder], Math.ceil(short.length / concurrency)));
