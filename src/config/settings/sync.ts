@@ -44,8 +44,8 @@ export const syncSettings = {
   NGIT_SYNC_QUICK_LOOKBACK_SECS: limit(seconds({ min: 1 }), "1h", "Look back this far after a quick reconnect."),
   NGIT_SYNC_LIVE_LOOKBACK_SECS: limit(
     seconds({ min: 1 }),
-    "15m",
-    "Look back this far where a relay refuses live filters with limit 0.",
+    "1h",
+    "Look back this far where a relay refuses live filters with limit 0; other servers release events late.",
   ),
   NGIT_SYNC_STALE_AFTER_SECS: limit(
     seconds({ min: 1 }),
