@@ -81,9 +81,14 @@ class Bench {
       capabilities: await askCapabilities(found),
       clock: systemClock,
       lookUp: (_npub, identifier) => ({ address: RepositoryAddress.of(owner, npub, identifier) }),
-      authority,
-      journal: async () => true,
-      released: async () => [],
+      beginPush: () => ({
+        authority,
+        promise: async () => true,
+        keepAside: async () => undefined,
+        abandon: async () => undefined,
+        release: async () => [],
+        end: () => undefined,
+      }),
       ipOf: () => "bench",
       config: () =>
         defaultConfig({

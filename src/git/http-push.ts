@@ -18,7 +18,7 @@ import {
 } from "./http-types.js";
 import { encodeBand, encodePkt, flushPkt } from "./pkt-line.js";
 import { type PushCapabilities, PushHeadParser } from "./push-commands.js";
-import type { CommandVerdict, PushHooks, PushRefusalCode, PushResult } from "./push-types.js";
+import type { CommandVerdict, PushCommand, PushRefusalCode, PushResult } from "./push-types.js";
 import { receivePush } from "./receive.js";
 
 const overBudgetGraceMs = 1_000;
@@ -77,7 +77,7 @@ export class PushEndpoint {
     body: BodyReader,
     found: FoundRepository,
     push: {
-      readonly commands: Parameters<PushHooks["authority"]>[1];
+      readonly commands: readonly PushCommand[];
       readonly capabilities: PushCapabilities;
       readonly first: Buffer;
       readonly ip: string;
@@ -93,7 +93,7 @@ export class PushEndpoint {
       return resultOf(refuseAll(push.commands, { ok: false, code: "internal", reason }), { fault });
     };
     try {
-      const result = await receivePush(repositories, this.options, {
+      const result = await receivePush(repositories, this.options.beginPush, {
         address: found.address,
         readOnlyReason: found.readOnlyReason,
         createOnPush: found.createOnPush ?? false,

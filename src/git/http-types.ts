@@ -8,7 +8,7 @@ import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { Npub, RepositoryAddress, RepositoryArea } from "./address.js";
 import type { Capabilities } from "./advertisement.js";
-import type { PackBudgets, PushHooks, PushRefusalCode } from "./push-types.js";
+import type { BeginPush, PackBudgets, PushRefusalCode } from "./push-types.js";
 import type { Repositories } from "./repositories.js";
 
 export interface FoundRepository {
@@ -59,7 +59,8 @@ export const usualPushTurns: TurnLimits = {
 };
 const retryAfterSeconds = 5;
 
-export interface GitHttpOptions extends PushHooks {
+export interface GitHttpOptions {
+  readonly beginPush: BeginPush;
   readonly repositories: Repositories;
   readonly capabilities: Capabilities;
   readonly clock: Clock;

@@ -109,7 +109,7 @@ export interface PushDecision {
   readonly moves: boolean;
 }
 
-/** What a finished push did. Handed to `released` after the refs are committed, before the report is sent. */
+/** What a push wrote. */
 export interface PushOutcome {
   readonly address: RepositoryAddress;
   readonly decision: PushDecision;
@@ -121,15 +121,6 @@ export interface PushOutcome {
   readonly ip: string;
 }
 
-export type KeptAside = Pick<PushOutcome, "address" | "ip" | "placeholders">;
-
-/** Durably recorded between prepare and commit, replayed by the caller at start. */
-export interface JournalEntry {
-  readonly address: RepositoryAddress;
-  readonly candidate: StateStamp | undefined;
-  readonly updates: readonly RefUpdate[];
-}
-
 /** What one pack may be, and what git may use for data while it checks it (a little more for each object). */
 export type PackBudgets = Pick<Config, "pushMaxBytes" | "pushMaxObjects" | "maxObjectBytes" | "gitMemoryBytes">;
 
@@ -139,28 +130,26 @@ export type Refused = {
   readonly reason: string;
 };
 
-/** The rest of the server, as seen by a push. */
-export interface PushHooks {
+/** One push, as the rest of the server sees it. Begun before its first decision. */
+export interface PushSession {
   /** Who may push what, now. Asked twice. */
-  readonly authority: (
-    address: RepositoryAddress,
-    commands: readonly PushCommand[],
-    context: { readonly ip: string },
-  ) => Promise<PushAuthority>;
-  /** A push to it is at work until the returned function is called: it must not be taken away meanwhile. */
-  readonly begins?: (address: RepositoryAddress) => () => void;
+  authority(commands: readonly PushCommand[]): Promise<PushAuthority>;
   /**
-   * Resolves when the wanted values are on disk; a throw stops the push. False: nothing was written, because what the
-   * push was decided by is gone.
+   * Between prepare and commit. Resolves when the wanted values are on disk, from where the next start writes them again; a
+   * throw stops the push. False: nothing was promised, because what the push was decided by is gone.
    */
-  readonly journal: (entry: JournalEntry) => Promise<boolean>;
+  promise(candidate: StateStamp | undefined, updates: readonly RefUpdate[]): Promise<boolean>;
   /** Data was put aside for events nobody knows yet. Resolves when that is on disk; a throw stops the push. */
-  readonly keptAside?: (kept: KeptAside) => Promise<void>;
-  /** What was journaled was not written after all. */
-  readonly abandoned?: (entry: JournalEntry) => Promise<void>;
-  /** Runs to its end before the pusher gets the report; lines for the pusher's terminal. */
-  readonly released: (outcome: PushOutcome) => Promise<readonly string[]>;
+  keepAside(placeholders: readonly UnclaimedData[]): Promise<void>;
+  /** What was promised was not written after all. */
+  abandon(): Promise<void>;
+  /** The refs are written. Runs to its end before the pusher gets the report; lines for the pusher's terminal. */
+  release(outcome: PushOutcome): Promise<readonly string[]>;
+  /** Until then the repository is not taken away. */
+  end(): void;
 }
+
+export type BeginPush = (address: RepositoryAddress, ip: string) => PushSession;
 
 export interface PushRequest {
   readonly address: RepositoryAddress;
@@ -187,6 +176,6 @@ export interface PushResult {
   readonly code: PushRefusalCode | "ok";
   readonly verdicts: readonly CommandVerdict[];
   readonly messages: readonly string[];
-  /** `released` failed after the refs were written: a fault to be logged; the push itself stands. */
+  /** The release failed after the refs were written: a fault to be logged; the push itself stands. */
   readonly fault?: unknown;
 }

@@ -17,16 +17,16 @@ import {
 } from "./decide-push.js";
 import { type ObjectType, objectTypes } from "./objects.js";
 import type {
+  BeginPush,
   CandidateState,
   CommandVerdict,
-  JournalEntry,
   PushAuthority,
   PushCommand,
   PushDecision,
-  PushHooks,
   PushOutcome,
   PushRequest,
   PushResult,
+  PushSession,
 } from "./push-types.js";
 import { type QuarantineDirectory, reachedBy, type UnclaimedData } from "./quarantine.js";
 import { receivePack } from "./receive-pack.js";
@@ -39,27 +39,26 @@ const maxRounds = 3;
 
 export async function receivePush(
   repositories: Repositories,
-  hooks: PushHooks,
+  beginPush: BeginPush,
   request: PushRequest,
 ): Promise<PushResult | "busy"> {
   const repository = repositories.open(request.address);
-  const ends = hooks.begins?.(request.address);
+  const session = beginPush(request.address, request.ip);
   try {
-    return await new Push(repositories, repository, hooks, request).run();
+    return await new Push(repositories, repository, session, request).run();
   } finally {
-    ends?.();
+    session.end();
   }
 }
 
 class Push {
   /** Commands whose objects are not good enough, found out after the pack came. */
   readonly #objectFaults = new Map<PushCommand, CommandVerdict>();
-  readonly #journaled: JournalEntry[] = [];
 
   constructor(
     readonly repositories: Repositories,
     readonly repository: GitRepository,
-    readonly hooks: PushHooks,
+    readonly session: PushSession,
     readonly request: PushRequest,
   ) {}
 
@@ -102,8 +101,8 @@ class Push {
   }
 
   async #authority(): Promise<PushAuthority> {
-    const { address, commands, ip, readOnlyReason } = this.request;
-    const authority = await this.hooks.authority(address, commands, { ip });
+    const { commands, readOnlyReason } = this.request;
+    const authority = await this.session.authority(commands);
     return readOnlyReason === undefined ? authority : { ...authority, readOnlyReason };
   }
 
@@ -190,9 +189,7 @@ class Push {
             return false;
           }
           decision = again;
-          const { candidate } = again;
-          const entry = { address: this.request.address, candidate, updates };
-          if (updates.length > 0 && !(await this.#journal(entry))) return false;
+          if (updates.length > 0 && !(await this.session.promise(again.candidate, updates))) return false;
           placeholders = await this.#keepAside(quarantine, again);
           if (updates.length > 0) await this.#moveIntoPlace(quarantine, updates);
           return true;
@@ -227,19 +224,12 @@ class Push {
   }
 
   async #keepAside(quarantine: QuarantineDirectory, decision: PushDecision): Promise<readonly UnclaimedData[]> {
-    const { address, ip } = this.request;
     const placeholders = await keepPlaceholders(this.repository, quarantine, decision);
-    if (placeholders.length > 0) await this.hooks.keptAside?.({ address, ip, placeholders });
+    if (placeholders.length > 0) await this.session.keepAside(placeholders);
     return placeholders;
   }
 
-  async #journal(entry: JournalEntry): Promise<boolean> {
-    const isPromised = await this.hooks.journal(entry);
-    if (isPromised) this.#journaled.push(entry);
-    return isPromised;
-  }
-
-  /** A promise that was not kept must not be kept at the next start either. */
+  /** If the refs were not written, their promise goes, or the next start would write them. */
   async #write(updates: readonly RefUpdate[], options: UpdateRefsOptions): Promise<RefUpdateResult> {
     let isWritten = false;
     try {
@@ -247,8 +237,7 @@ class Push {
       isWritten = result.ok;
       return result;
     } finally {
-      const journaled = this.#journaled.splice(0);
-      if (!isWritten) for (const entry of journaled) await this.hooks.abandoned?.(entry);
+      if (!isWritten) await this.session.abandon();
     }
   }
 
@@ -270,7 +259,7 @@ class Push {
   async #release(outcome: PushOutcome): Promise<PushResult> {
     const { verdicts } = outcome.decision;
     try {
-      return resultOf(verdicts, { messages: await this.hooks.released(outcome) });
+      return resultOf(verdicts, { messages: await this.session.release(outcome) });
     } catch (fault) {
       // The refs are written and journaled: saying no now would be a lie. What is left is done at the next start.
       return resultOf(verdicts, { fault, messages: ["the refs are written; their events follow later"] });

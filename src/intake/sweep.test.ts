@@ -79,7 +79,7 @@ test("a push at the end of a repository's day leaves entry, catalogue and disk o
   );
   await room.send(waiting);
   const candidate = { id: waiting.id, created_at: waiting.created_at };
-  await room.purgatory.pushed({
+  await room.pushed({
     address: diskAddress(name),
     decision: { verdicts: [], candidate, moves: true },
     updates: [{ ref: main, to: oid("far") as Oid }],
@@ -127,7 +127,7 @@ test("a push whose state or repository ended after it was decided promises nothi
   await room.send(waiting);
   const updates = [{ ref: main, to: oid("far") as Oid }];
   const promise = (candidate: typeof waiting | undefined): Promise<boolean> =>
-    room.purgatory.journal({ address, candidate, updates });
+    room.journal({ address, candidate, updates });
   const promised = async (): Promise<number> => {
     let count = 0;
     for await (const _ of room.store.rows("journal")) count++;
@@ -148,7 +148,7 @@ test("data that came before its event is counted while it waits and when it expi
   await room.send(announcement("alice", "x", [], room.now));
   const eventId = "ab".repeat(32) as EventId;
   const data = { eventId, tip: oid("tip") as Oid, bytes: 100, sinceMs: room.clock.nowMs() };
-  await room.purgatory.keptAside({ address: diskAddress(nameOf("alice", "x")), ip: "192.0.2.1", placeholders: [data] });
+  await room.keptAside({ address: diskAddress(nameOf("alice", "x")), ip: "192.0.2.1", placeholders: [data] });
   assert.equal((await countEntries(room.store)).get("placeholder:waiting"), 1);
   assert.equal(room.placeholdersExpired, 0);
   // Its repository must outlive it here, or it would take the data along.

@@ -14,7 +14,8 @@ import {
 import { bookContribution, bookContributors } from "../catalogue/used-bytes.js";
 import { type PlaceholderRow, placeholders, putPlaceholder, removePlaceholder } from "../catalogue/waiting.js";
 import { diskAddress, type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
-import type { KeptAside, UnclaimedAllowance } from "../git/push-types.js";
+import type { UnclaimedAllowance } from "../git/push-types.js";
+import type { UnclaimedData } from "../git/quarantine.js";
 import { type EventId, isOid, type Oid, type Pubkey } from "../nostr/ids.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
@@ -84,7 +85,7 @@ export class Placeholders {
   }
 
   /** Before the pusher hears `ok`: what cannot be written down is not kept. */
-  async keptAside({ address, ip, placeholders: kept }: KeptAside): Promise<void> {
+  async keptAside(address: RepositoryAddress, ip: string, kept: readonly UnclaimedData[]): Promise<void> {
     const { placeholderExpirySecs, placeholderPrsExpirySecs } = this.context.config();
     const waitSeconds = address.area === "prs" ? placeholderPrsExpirySecs : placeholderExpirySecs;
     const rows = kept.map(

@@ -117,12 +117,12 @@ describe("the waiting room", () => {
     const candidate = { id: waiting.id, created_at: waiting.created_at };
     const entry = (ref: string) => ({ address, candidate, updates: [{ ref: ref as RefName, to: tip }] });
     const given = entry("refs/heads/never");
-    await room.purgatory.journal(given);
+    await room.journal(given);
     assert.ok(await partialPush(room.store, name, waiting.id));
-    await room.purgatory.abandoned(given);
+    await room.abandoned(given);
     assert.equal((await catalogueRow(room.store, name))?.mark, null, "the mark is as before");
     assert.equal(await partialPush(room.store, name, waiting.id), undefined);
-    await room.purgatory.journal(entry(main));
+    await room.journal(entry(main));
     room.restart();
     await room.purgatory.resume();
     const { refs } = await room.repository(name).refs();
@@ -135,7 +135,7 @@ describe("the waiting room", () => {
     const { refs: before } = await room.repository(name).refs();
     const to = before.get(main)?.oid as Oid;
     const updates = [{ ref: "refs/heads/side" as RefName, to }];
-    await room.purgatory.journal({ address: diskAddress(name), candidate: undefined, updates });
+    await room.journal({ address: diskAddress(name), candidate: undefined, updates });
     room.restart();
     await room.purgatory.resume();
     assert.deepEqual([...(await room.repository(name).refs()).refs.keys()], [main]);
@@ -164,7 +164,7 @@ describe("the waiting room", () => {
     );
     await room.send(waiting);
     const candidate = { id: waiting.id, created_at: waiting.created_at };
-    assert.equal(await room.purgatory.journal({ address: diskAddress(name), candidate, updates }), true);
+    assert.equal(await room.journal({ address: diskAddress(name), candidate, updates }), true);
     room.restart();
     await room.purgatory.resume();
     const { refs } = await room.repository(name).refs();
@@ -198,12 +198,12 @@ describe("the waiting room", () => {
     await room.send(waiting);
     const candidate = { id: waiting.id, created_at: waiting.created_at, refs: new Map(), governs: false };
     const updates = [{ ref: main, to: tip }];
-    await room.purgatory.journal({ address, candidate, updates });
+    await room.journal({ address, candidate, updates });
     await room.repository(name).updateRefs(updates);
     t.mock.method(room.store, "transact", () => Promise.reject(new Error("the disk is full")), { times: 1 });
     const decision = { verdicts: [], candidate, moves: true };
     const outcome: PushOutcome = { address, decision, updates, placeholders: [], packBytes: 0, ip: "192.0.2.1" };
-    await assert.rejects(room.purgatory.pushed(outcome), /disk is full/);
+    await assert.rejects(room.pushed(outcome), /disk is full/);
     room.clock.advance(12_000);
     for (let i = 0; i < 500 && !(await room.store.has(waiting.id)); i++)
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -218,8 +218,8 @@ describe("the waiting room", () => {
 
   /** As a push tells it: first what was put aside, then that it is over. */
   async function pushedAside(outcome: PushOutcome): Promise<void> {
-    await room.purgatory.keptAside(outcome);
-    await room.purgatory.pushed(outcome);
+    await room.keptAside(outcome);
+    await room.pushed(outcome);
   }
 
   it("threats 19: unclaimed data is bounded, and whoever holds most gives way first", async () => {
@@ -288,10 +288,10 @@ describe("the waiting room", () => {
     const ref = `refs/nostr/${event.id}` as RefName;
     const command = { ref, old: undefined, new: oid("pr") as Oid };
     const address = diskAddress(name);
-    const quota = async () => (await room.purgatory.authority(address, [command], "192.0.2.1")).quota?.maxBytes;
+    const quota = async () => (await room.authority(address, [command], "192.0.2.1")).quota?.maxBytes;
     room.config = { ...room.config, prAuthorMaxBytes: 500 };
     assert.equal(await quota(), 500);
-    await room.purgatory.pushed({
+    await room.pushed({
       address,
       decision: { verdicts: [], candidate: undefined, moves: true },
       updates: [{ ref, to: oid("pr") as Oid }],

@@ -16,7 +16,7 @@ import {
   underPrs,
 } from "../git/address.js";
 import type { FoundRepository } from "../git/http-types.js";
-import type { JournalEntry, KeptAside, PushAuthority, PushCommand, PushOutcome } from "../git/push-types.js";
+import type { PushSession } from "../git/push-types.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { parseNpub } from "../nostr/nip19.js";
 import { Bell } from "./bell.js";
@@ -74,7 +74,16 @@ export class Purgatory {
       isOver: (name) => releaser.release([name], "partial"),
       failed: (error) => observer.failed("releasing a partial state", error),
     });
-    const pushes = new Pushes({ ...context, archiveBudget, journal, refFsync, placeholders, releaser, partials });
+    const pushes = new Pushes({
+      ...context,
+      archiveBudget,
+      journal,
+      refFsync,
+      placeholders,
+      releaser,
+      partials,
+      bell: this.bell,
+    });
     const isBusy = (name: PlacedName): boolean => pushes.isAtWork(name) || releaser.isUnfinished(name);
     const contributors = new Contributors({ ...context, isBusy, pullRequests, copies });
     this.placeholders = placeholders;
@@ -137,31 +146,13 @@ export class Purgatory {
       : undefined;
   }
 
-  authority(address: RepositoryAddress, commands: readonly PushCommand[], ip: string): Promise<PushAuthority> {
-    return this.#pushes.authority(address, commands, ip);
-  }
-
   /** A push or a fetch for it is at work until the returned function is called: nothing of it expires meanwhile. */
   pushBegins(name: PlacedName): () => void {
     return this.#pushes.begins(name);
   }
 
-  journal(entry: JournalEntry): Promise<boolean> {
-    return this.#pushes.journal(entry);
-  }
-
-  keptAside(kept: KeptAside): Promise<void> {
-    return this.placeholders.keptAside(kept);
-  }
-
-  abandoned(entry: JournalEntry): Promise<void> {
-    return this.#pushes.abandoned(entry);
-  }
-
-  async pushed(outcome: PushOutcome): Promise<string[]> {
-    const lines = await this.#pushes.pushed(outcome);
-    this.bell.ring({ names: [outcome.address] });
-    return lines;
+  beginPush(address: RepositoryAddress, ip: string): PushSession {
+    return this.#pushes.begin(address, ip);
   }
 
   /** After a hunt brought objects into a repository, or found its refs adrift. */

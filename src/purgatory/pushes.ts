@@ -16,10 +16,13 @@ import { bookContribution, bookContributors, bookOwners } from "../catalogue/use
 import { putWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
 import { type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
-import type { JournalEntry, PushAuthority, PushCommand, PushOutcome } from "../git/push-types.js";
+import type { PushAuthority, PushCommand, PushOutcome, PushSession } from "../git/push-types.js";
+import type { UnclaimedData } from "../git/quarantine.js";
+import type { RefUpdate } from "../git/repository-refs.js";
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
 import type { EventId, RefName } from "../nostr/ids.js";
 import type { Transaction } from "../store/port.js";
+import type { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";
 import { type Journal, type PushedUnder, type RefFsync, takeBack } from "./journal.js";
 import { type PartialClock, startPartial } from "./partial-clock.js";
@@ -47,20 +50,24 @@ interface Promised {
 const nostrIds = (refs: readonly { readonly ref: RefName }[]): EventId[] =>
   refs.flatMap(({ ref }) => nostrRefEventId(ref) ?? []);
 
+interface PushParts extends PurgatoryContext {
+  readonly archiveBudget: ArchiveBudget;
+  readonly journal: Journal;
+  readonly refFsync: RefFsync;
+  readonly placeholders: Placeholders;
+  readonly releaser: Releaser;
+  readonly partials: PartialClock;
+  readonly bell: Bell;
+}
+
 export class Pushes {
-  readonly #promised = new Map<JournalEntry, Promised>();
   readonly #atWork = new UseCounts();
 
-  constructor(
-    private readonly parts: PurgatoryContext & {
-      readonly archiveBudget: ArchiveBudget;
-      readonly journal: Journal;
-      readonly refFsync: RefFsync;
-      readonly placeholders: Placeholders;
-      readonly releaser: Releaser;
-      readonly partials: PartialClock;
-    },
-  ) {}
+  constructor(private readonly parts: PushParts) {}
+
+  begin(address: RepositoryAddress, ip: string): PurgatoryPush {
+    return new PurgatoryPush(this.parts, address, ip, this.begins(address));
+  }
 
   begins(name: PlacedName): () => void {
     return this.#atWork.begin(placeKey(name));
@@ -69,8 +76,21 @@ export class Pushes {
   isAtWork(name: PlacedName): boolean {
     return this.#atWork.has(placeKey(name));
   }
+}
 
-  async authority(address: RepositoryAddress, commands: readonly PushCommand[], ip: string): Promise<PushAuthority> {
+export class PurgatoryPush implements PushSession {
+  /** Promised, and neither released nor taken back. */
+  readonly #promised: Promised[] = [];
+
+  constructor(
+    private readonly parts: PushParts,
+    private readonly address: RepositoryAddress,
+    private readonly ip: string,
+    readonly end: () => void,
+  ) {}
+
+  async authority(commands: readonly PushCommand[]): Promise<PushAuthority> {
+    const { address, ip } = this;
     const { store, config, clock, diskShareUsed, placeholders } = this.parts;
     const { pushStrict, archiveReadOnly, diskPushMaxPercent } = config();
     const ids = nostrIds(commands);
@@ -136,15 +156,12 @@ export class Pushes {
     return quotaRemarks(await this.#accounts(address, ids.length === updates.length, events));
   }
 
-  /**
-   * Between prepare and commit: the wanted values, the mark and a partial state's clock are on disk before the refs.
-   * False: the state or the repository went after the push was decided, and nothing is promised.
-   */
-  async journal(entry: JournalEntry): Promise<boolean> {
-    const { address, candidate } = entry;
+  /** The wanted values, the mark and a partial state's clock are on disk before the refs. */
+  async promise(candidate: StateStamp | undefined, wanted: readonly RefUpdate[]): Promise<boolean> {
+    const { address } = this;
     const { owner, identifier, area } = address;
     const now = unixSeconds(this.parts.clock);
-    const updates = entry.updates.map(({ ref, to }) => ({ ref, to: to ?? null }));
+    const updates = wanted.map(({ ref, to }) => ({ ref, to: to ?? null }));
     const promised = await this.parts.store.transact(async (tx): Promise<Promised | undefined> => {
       const row = area === "prs" ? undefined : await catalogueRow(tx, address);
       if (area !== "prs" && (!takesStates(row) || row?.status === "soft")) return undefined;
@@ -153,46 +170,48 @@ export class Pushes {
       const key = this.parts.journal.promise(tx, { owner, identifier, area, updates, head: null, push });
       return { key, push };
     });
-    if (promised) this.#promised.set(entry, promised);
+    if (promised) this.#promised.push(promised);
     return promised !== undefined;
   }
 
-  /** The refs were not written after all: the next start must not write them. Git may have written some: that is made good. */
-  async abandoned(entry: JournalEntry): Promise<void> {
-    this.parts.releaser.markUnfinished([entry.address]);
-    const promised = this.#promised.get(entry);
-    this.#promised.delete(entry);
-    if (!promised) return;
-    const { journal, refFsync } = this.parts;
-    const back = (tx: Transaction): Promise<void> => takeBack(tx, entry.address, promised.push);
-    // A store that cannot write now: it is taken back as soon as it can.
-    await journal.kept([promised.key], back).catch(() => refFsync.add(entry.address, promised.key, back));
+  /** The next start must not write the refs. Git may have written some: that is made good. */
+  async abandon(): Promise<void> {
+    const { address } = this;
+    const { journal, refFsync, releaser } = this.parts;
+    for (const { key, push } of this.#promised.splice(0)) {
+      releaser.markUnfinished([address]);
+      const back = (tx: Transaction): Promise<void> => takeBack(tx, address, push);
+      // A store that cannot write now: the promise is taken back as soon as it can.
+      await journal.kept([key], back).catch(() => refFsync.add(address, key, back));
+    }
   }
 
-  /** After the refs are written, before the report is sent. The lines go to the pusher's terminal. */
-  async pushed(outcome: PushOutcome): Promise<string[]> {
+  keepAside(kept: readonly UnclaimedData[]): Promise<void> {
+    return this.parts.placeholders.keptAside(this.address, this.ip, kept);
+  }
+
+  async release(outcome: PushOutcome): Promise<string[]> {
+    const { address, parts } = this;
+    let lines: string[];
     try {
-      return await this.#pushed(outcome);
+      lines = await this.#release(outcome);
     } catch (error) {
-      this.parts.releaser.markUnfinished([outcome.address]);
+      parts.releaser.markUnfinished([address]);
       throw error;
     } finally {
       // Also when it could not be ended: of a state that was pushed only in part nothing else would come back to it.
-      const { address, decision, updates } = outcome;
-      if (decision.candidate && updates.length > 0) await this.parts.partials.watch(address, decision.candidate.id);
+      const { decision, updates } = outcome;
+      if (decision.candidate && updates.length > 0) await parts.partials.watch(address, decision.candidate.id);
     }
+    parts.bell.ring({ names: [address] });
+    return lines;
   }
 
-  async #pushed(outcome: PushOutcome): Promise<string[]> {
+  async #release(outcome: PushOutcome): Promise<string[]> {
     const { address, decision, updates } = outcome;
     const { store, clock, config, refFsync, placeholders, releaser } = this.parts;
     const name: RepositoryName = { owner: address.owner, identifier: address.identifier };
-    for (const [entry, { key }] of this.#promised) {
-      // Its own only: of another push that is being written there the promise must stay until its refs are.
-      if (entry.updates !== updates) continue;
-      refFsync.add(address, key);
-      this.#promised.delete(entry);
-    }
+    for (const { key } of this.#promised.splice(0)) refFsync.add(address, key);
     if (outcome.placeholders.length > 0) await placeholders.makeRoom();
     const state = updates.length > 0 ? decision.candidate : undefined;
     await store.transact(async (tx) => {

@@ -9,6 +9,7 @@ import { Journal } from "../../src/purgatory/journal.js";
 import { Placeholders } from "../../src/purgatory/placeholders.js";
 import { PullRequestRefs } from "../../src/purgatory/pull-request-refs.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
+import { PurgatoryPush } from "../../src/purgatory/pushes.js";
 import { Releaser } from "../../src/purgatory/release.js";
 import { EngineStore } from "../../src/store/engine/engine.js";
 import { LmdbBackend } from "../../src/store/lmdb/lmdb-backend.js";
@@ -53,10 +54,10 @@ export const methodPoints: Readonly<Record<string, MethodPoint>> = {
   "a state is held, git has not followed": before(CarryOut.prototype, "follow"),
   "a quarantine is open": after(GitRepository.prototype, "quarantine"),
   "refs are about to be locked": before(GitRepository.prototype, "updateRefs"),
-  "refs are locked, nothing is journaled": before(Purgatory.prototype, "journal"),
-  "the refs are promised, the packs are in quarantine": after(Purgatory.prototype, "journal"),
+  "refs are locked, nothing is journaled": before(PurgatoryPush.prototype, "promise"),
+  "the refs are promised, the packs are in quarantine": after(PurgatoryPush.prototype, "promise"),
   "the packs are in place, the refs are not": after(QuarantineDirectory.prototype, "migrate"),
-  "the refs are written, nothing is released": before(Purgatory.prototype, "pushed"),
+  "the refs are written, nothing is released": before(PurgatoryPush.prototype, "release"),
   "the release begins": before(Releaser.prototype, "releaseLocked"),
   "a release promised its refs": after(Journal.prototype, "promise"),
   "the siblings have objects, not refs": after(GitRepository.prototype, "copyObjectsFrom"),

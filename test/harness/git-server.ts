@@ -17,7 +17,6 @@ import type { FoundRepository, GitHttpOptions, GitOperation } from "../../src/gi
 import { Launcher } from "../../src/git/launcher.js";
 import type {
   CandidateState,
-  JournalEntry,
   NostrRefEvent,
   PushAuthority,
   PushOutcome,
@@ -25,6 +24,7 @@ import type {
   UnclaimedAllowance,
 } from "../../src/git/push-types.js";
 import { Repositories } from "../../src/git/repositories.js";
+import type { RefUpdate } from "../../src/git/repository-refs.js";
 import { Git } from "../../src/git/run.js";
 import type { EventId, Oid, Pubkey, RefName } from "../../src/nostr/ids.js";
 
@@ -87,7 +87,11 @@ export class GitServer {
   /** False: what the push was decided by is gone. */
   onJournal: () => boolean = () => true;
   readonly operations: GitOperation[] = [];
-  readonly journal: JournalEntry[] = [];
+  readonly journal: {
+    readonly address: RepositoryAddress;
+    readonly candidate: StateStamp | undefined;
+    readonly updates: readonly RefUpdate[];
+  }[] = [];
   readonly released: PushOutcome[] = [];
   releaseMessages: readonly string[] = [];
   readonly catalogue = new Map<string, FoundRepository>();
@@ -117,12 +121,18 @@ export class GitServer {
       capabilities: await askCapabilities(git),
       clock: systemClock,
       lookUp: (_npub, identifier) => it().catalogue.get(identifier),
-      authority: async () => it().#authority(),
-      journal: async (entry) => it().onJournal() && it().journal.push(entry) > 0,
-      released: async (outcome) => {
-        it().released.push(outcome);
-        return it().releaseMessages;
-      },
+      beginPush: (address) => ({
+        authority: async () => it().#authority(),
+        promise: async (candidate, updates) =>
+          it().onJournal() && it().journal.push({ address, candidate, updates }) > 0,
+        keepAside: async () => undefined,
+        abandon: async () => undefined,
+        release: async (outcome) => {
+          it().released.push(outcome);
+          return it().releaseMessages;
+        },
+        end: () => undefined,
+      }),
       ipOf: (request) => request.socket.remoteAddress ?? "",
       config: () => defaultConfig({ gitPackConcurrent: 4, gitFetchRequestMaxBytes: 4 << 20 }),
       uploadBodies: { inAll: 64 << 20, perAddress: 16 << 20 },

@@ -24,7 +24,7 @@ describe("threat 51: late writes", () => {
 
   const refNames = async (): Promise<string[]> => [...(await room.repository(name).refs()).refs.keys()];
   const promise = (id: EventId): Promise<boolean> =>
-    room.purgatory.journal({
+    room.journal({
       address: diskAddress(name),
       candidate: undefined,
       updates: [{ ref: `refs/nostr/${id}` as RefName, to: tip }],

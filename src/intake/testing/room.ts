@@ -10,10 +10,12 @@ import { unixSeconds } from "../../base/clock.js";
 import { ManualClock } from "../../base/testing/manual-clock.js";
 import type { RepositoryName } from "../../catalogue/repositories.js";
 import { defaultConfig } from "../../config/testing/default-config.js";
-import { diskAddress } from "../../git/address.js";
+import { diskAddress, type RepositoryAddress } from "../../git/address.js";
 import { Launcher } from "../../git/launcher.js";
+import type { PushAuthority, PushCommand, PushOutcome, PushSession, StateStamp } from "../../git/push-types.js";
 import { Repositories } from "../../git/repositories.js";
 import type { GitRepository } from "../../git/repository.js";
+import type { RefUpdate } from "../../git/repository-refs.js";
 import { Git } from "../../git/run.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Oid } from "../../nostr/ids.js";
@@ -111,6 +113,42 @@ export class Room {
   lookUp(name: RepositoryName) {
     const { npub, identifier, area } = diskAddress(name);
     return this.purgatory.lookUp(npub, identifier, area);
+  }
+
+  // A push in pieces, as the git server tells it.
+
+  readonly #pushes = new Map<readonly RefUpdate[], PushSession>();
+
+  #push(address: RepositoryAddress, ip = "192.0.2.1"): PushSession {
+    const push = this.purgatory.beginPush(address, ip);
+    push.end();
+    return push;
+  }
+
+  authority(address: RepositoryAddress, commands: readonly PushCommand[], ip: string): Promise<PushAuthority> {
+    return this.#push(address, ip).authority(commands);
+  }
+
+  journal({
+    address,
+    candidate,
+    updates,
+  }: Pick<PushOutcome, "address" | "updates"> & { readonly candidate: StateStamp | undefined }): Promise<boolean> {
+    const push = this.#push(address);
+    this.#pushes.set(updates, push);
+    return push.promise(candidate, updates);
+  }
+
+  abandoned({ updates }: Pick<PushOutcome, "updates">): Promise<void> | undefined {
+    return this.#pushes.get(updates)?.abandon();
+  }
+
+  keptAside({ address, ip, placeholders }: Pick<PushOutcome, "address" | "ip" | "placeholders">): Promise<void> {
+    return this.#push(address, ip).keepAside(placeholders);
+  }
+
+  pushed(outcome: PushOutcome): Promise<readonly string[]> {
+    return (this.#pushes.get(outcome.updates) ?? this.#push(outcome.address)).release(outcome);
   }
 
   repository(name: RepositoryName): GitRepository {
