@@ -87,7 +87,7 @@ export class OperatorServer {
 
   async stop(): Promise<void> {
     const child = this.#child;
-    if (!child || child.exitCode !== null) return;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise((resolve) => child.once("close", resolve));
     child.kill("SIGTERM");
     await ended;
