@@ -49,3 +49,12 @@ test("who begins late in a turn of the event loop waits for a turn of its own", 
   await nextTurn();
   assert.equal(turns.begin(200), undefined);
 });
+
+test("a turn of the event loop is late a moment after somebody asked first, and the next one is not", async () => {
+  const turns = new LoopTurns();
+  assert.equal(turns.isLate(100), false);
+  assert.equal(turns.isLate(103), false);
+  assert.equal(turns.isLate(103.5), true);
+  await nextTurn();
+  assert.equal(turns.isLate(104), false);
+});

@@ -18,13 +18,18 @@ export class LoopTurns {
   /** Who comes while this turn has lasted for a moment only goes at once (undefined); others wait for turns of their own. */
   begin(nowMs: number): Promise<void> | undefined {
     if (this.#resting.length > 0) return this.rest();
+    return this.isLate(nowMs) ? this.rest() : undefined;
+  }
+
+  /** Whether more than a moment of this turn of the loop has passed since the first asked. */
+  isLate(nowMs: number): boolean {
     if (this.#begunMs === undefined) {
       this.#begunMs = nowMs;
       setImmediate(() => {
         this.#begunMs = undefined;
       });
     }
-    return nowMs - this.#begunMs <= momentMs ? undefined : this.rest();
+    return nowMs - this.#begunMs > momentMs;
   }
 
   #resumeOne(): void {

@@ -229,7 +229,10 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink, Gives
   /** Fragments that never make a message are held by `ws`: they count, and whoever has most of them goes (row 36). */
   #arrived(bytes: number): void {
     const waitMs = this.visit.arrived(bytes);
-    if (waitMs > 0 && !this.#isHeldBack) this.#holdBack(waitMs);
+    // A socket that is always readable would be read for megabytes before the next has its turn.
+    const isTurnOver = this.visit.turns.isLate(performance.now());
+    if (!this.#isHeldBack && waitMs > 0) this.#holdBack((goOn) => this.clock.after(waitMs, goOn));
+    else if (!this.#isHeldBack && isTurnOver) this.#holdBack(setImmediate);
     this.#unfinishedBytes += bytes;
     if (this.#unfinishedBytes <= freeUnfinishedBytes) return;
     const more = this.#unfinishedBytes - this.#unfinishedHeld;
@@ -238,10 +241,10 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink, Gives
   }
 
   /** Bytes without end cost processor time, whatever they are. Whoever sends them waits, and others are served. */
-  #holdBack(forMs: number): void {
+  #holdBack(later: (goOn: () => void) => unknown): void {
     this.#isHeldBack = true;
     this.onLoad();
-    this.clock.after(forMs, () => {
+    later(() => {
       this.#isHeldBack = false;
       if (!this.#isOver) this.onLoad();
     });

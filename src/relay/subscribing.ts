@@ -40,7 +40,7 @@ export class Subscribing {
       live,
       outbox,
       limits,
-      answers: visit.answers,
+      answers: visit.turns,
     });
     this.#open.set(id, { subscription, values, filters: filters.length, bytes });
     this.#values += values;

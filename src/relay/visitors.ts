@@ -13,7 +13,7 @@ interface Visitor {
   readonly events: TokenBucket;
   readonly badFrames: TokenBucket;
   readonly bytes: TokenBucket;
-  readonly answers: LoopTurns;
+  readonly turns: LoopTurns;
 }
 
 /** One connection of an address. There are thousands: what it does is counted with the address. */
@@ -27,9 +27,9 @@ export class Visit {
     this.#visitor = visitor;
   }
 
-  /** Of the stored answers to the address: hundreds that begin at once would hold up everybody. */
-  get answers(): LoopTurns {
-    return this.#visitor.answers;
+  /** Of the event loop: what the address sends, and stored answers to it, must not hold up everybody. */
+  get turns(): LoopTurns {
+    return this.#visitor.turns;
   }
 
   /** Whether the address may send another event now. */
@@ -112,7 +112,7 @@ export class Visitors {
         events: new TokenBucket(perMinute(eventsPerMinutePerIp), nowMs),
         badFrames: new TokenBucket(perMinute(badFramesPerMinutePerIp), nowMs),
         bytes: new TokenBucket(perSecond(receivePerSecondPerIpBytes), nowMs),
-        answers: new LoopTurns(),
+        turns: new LoopTurns(),
       };
       this.#byGroup.set(group, visitor);
     }
