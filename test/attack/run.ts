@@ -111,7 +111,9 @@ function problemsOf(measured: readonly Measured[], mostBytes: number, lost: numb
   return [
     ...late.map(({ operation, p99Ms }) => `${operation}: p99 ${milliseconds(p99Ms)} of ${boundOf(operation)} ms`),
     ...failed.map(({ operation, failures }) => `${operation}: ${failures} failed`),
-    ...(mostBytes > bounds.bytes && !values["figures-told"] ? [`the server took ${mebibytes(mostBytes)} of ${mebibytes(bounds.bytes)}`] : []),
+    ...(mostBytes > bounds.bytes && !values["figures-told"]
+      ? [`the server took ${mebibytes(mostBytes)} of ${mebibytes(bounds.bytes)}`]
+      : []),
     ...(lost > 0 ? [`${lost} acknowledged events or refs are lost`] : []),
   ];
 }
