@@ -15,7 +15,7 @@ export class LoopTurns {
     });
   }
 
-  /** Who comes while this turn has lasted for a moment only goes at once (undefined); others wait for turns of their own. */
+  /** Early in a turn of the loop the caller goes at once (undefined); later it waits for a turn of its own. */
   begin(nowMs: number): Promise<void> | undefined {
     if (this.#resting.length > 0) return this.rest();
     return this.isLate(nowMs) ? this.rest() : undefined;

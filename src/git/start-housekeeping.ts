@@ -1,7 +1,8 @@
 // Housekeeping in this server: settings, metrics and log lines around git/housekeeping-scheduler.ts.
 
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Histogram, type Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
+import { gaugeOf } from "../base/gauge.js";
 import { repositoryAddress } from "../catalogue/repositories.js";
 import type { Logger } from "../config/logging.js";
 import type { Context } from "../context.js";
@@ -72,15 +73,7 @@ function createHousekeepingMetrics(registry: Registry, clock: Clock, queued: () 
     help: "Bytes of packs that are fewer since",
     registers,
   });
-  const gauge = (name: string, help: string, read: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read());
-      },
-    });
+  const gauge = (name: string, help: string, read: () => number): void => gaugeOf(registry, name, help, read);
   gauge("ngit_git_housekeeping_queue", "Repositories that changed and wait for a look", queued);
   gauge(
     "ngit_git_housekeeping_last_success_age_seconds",

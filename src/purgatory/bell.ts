@@ -1,5 +1,5 @@
-// One bell for everybody who follows what waits and what is hosted: sync, the hunt. It rings after every change, once the
-// change is stored and git has followed.
+// Sync and the hunt follow what waits and what is hosted. The bell rings for them after every change, once the change is
+// stored and git has followed.
 
 import type { Change } from "../admission/verdict.js";
 import type { PlacedName } from "../git/address.js";
@@ -19,7 +19,7 @@ export interface Notice {
 export class Bell {
   readonly #listeners = new Set<(notice: Notice) => void>();
 
-  /** The answer stops it. */
+  /** Call the answer to stop listening. */
   listen(listener: (notice: Notice) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

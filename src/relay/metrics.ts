@@ -1,7 +1,8 @@
 // The relay's numbers (spec/configuration.md): `ngit_websocket_*` and `ngit_events_*`. Labels are verbs, known kinds
 // and refusal codes; never an address, never text a stranger chose.
 
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Histogram, type Registry } from "prom-client";
+import { gaugeOf } from "../base/gauge.js";
 import type { IntakeObserver } from "../intake/intake.js";
 import { kindLabel } from "../nostr/kinds.js";
 import type { RefusalCode } from "../nostr/refusals.js";
@@ -31,15 +32,7 @@ export interface RelayMetrics {
 export function createRelayMetrics(registry: Registry, abuseThreshold: () => number): RelayMetrics {
   const registers = [registry];
   let counts: ConnectionCounts = { connections: 0, uniqueIps: 0, countWith: () => 0 };
-  const gauge = (name: string, help: string, read: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read());
-      },
-    });
+  const gauge = (name: string, help: string, read: () => number): void => gaugeOf(registry, name, help, read);
   gauge("ngit_websocket_connections_active", "Open WebSocket connections", () => counts.connections);
   gauge("ngit_websocket_unique_ips", "Addresses (IPv6: /64 networks) with an open connection", () => counts.uniqueIps);
   gauge("ngit_websocket_flagged_abusers", "Addresses with more open connections than the abuse threshold", () =>

@@ -3,6 +3,7 @@
 // words; nothing a relay wrote.
 
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { gaugeOf } from "../base/gauge.js";
 import type { Command, RelayKey } from "./core/messages.js";
 import type { CoreSnapshot, RelaySnapshot } from "./core/standing.js";
 
@@ -117,15 +118,7 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         }
       },
     });
-  const plain = (name: string, help: string, read: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read());
-      },
-    });
+  const plain = (name: string, help: string, read: () => number): void => gaugeOf(registry, name, help, read);
 
   tallied("ngit_sync_connection_attempts_total", "Dials of relays, by result", "result", attempts);
   tallied("ngit_sync_gap_events_total", "New events that live should have brought", undefined, gaps);

@@ -183,16 +183,32 @@ const vanishes = (key: TestKey, house: HuntHouse): NostrEvent =>
     ],
   });
 
+async function recordsOf({ store }: HuntHouse): Promise<number> {
+  let count = 0;
+  for await (const _ of store.rows("decisions")) count++;
+  return count;
+}
+
 async function sent({ house }: Scene, event: NostrEvent, source: Source): Promise<void> {
+  const before = await recordsOf(house);
   const answer = await house.submit(event, source);
   assert.ok(answer.ok, answer.message);
   await house.decisions.written();
-  const records: string[] = [];
-  for await (const [key] of house.store.rows("decisions")) records.push(key);
-  assert.ok(records.length > 0, "there is a decision record");
+  assert.ok((await recordsOf(house)) > before, "the decision has a record");
 }
 
 type Path = (scene: Scene, hosted: Hosted) => Promise<void>;
+
+/** A repository before and after a path was driven, and what was heard meanwhile. */
+async function driven(path: Path, by: Parameters<typeof host>[1] = {}) {
+  const scene = await shared;
+  const hosted = await host(scene, by);
+  const before = await endOf(scene, hosted);
+  const from = scene.notices.length;
+  await path(scene, hosted);
+  const heard = await settled(scene, from);
+  return { hosted, before, end: await endOf(scene, hosted), heard };
+}
 
 describe("a pull request that goes leaves no ref, whoever took it away", () => {
   const expected = { announcement: true, state: true, pullRequest: false };
@@ -210,38 +226,20 @@ describe("a pull request that goes leaves no ref, whoever took it away", () => {
   };
   for (const [name, path] of Object.entries(paths)) {
     test(name, async () => {
-      const scene = await shared;
-      const hosted = await host(scene);
-      const before = await endOf(scene, hosted);
-      const from = scene.notices.length;
-      await path(scene, hosted);
-      await settled(scene, from);
-      assert.deepEqual(await endOf(scene, hosted), {
-        ...before,
-        served: expected,
-        pullRequestRef: false,
-        underPrs: false,
-      });
+      const { before, end } = await driven(path);
+      assert.deepEqual(end, { ...before, served: expected, pullRequestRef: false, underPrs: false });
     });
   }
 
   test("a vanish, and a ban of the key", async () => {
-    const scene = await shared;
-    for (const [name, path] of Object.entries({
-      leaver: (key: TestKey) => sent(scene, vanishes(key, scene.house), fromClient),
-      banned: (key: TestKey) => operate(scene, "ban", { type: "key", target: key.pubkey }),
-    })) {
-      const key = keyOf(`contributor who is ${name}`);
-      const hosted = await host(scene, { contributor: key });
-      const before = await endOf(scene, hosted);
-      const from = scene.notices.length;
-      await path(key);
-      await settled(scene, from);
-      assert.deepEqual(
-        await endOf(scene, hosted),
-        { ...before, served: expected, pullRequestRef: false, underPrs: false },
-        name,
-      );
+    const [leaver, banned] = [keyOf("contributor who leaves"), keyOf("contributor who is banned")];
+    const ways: readonly (readonly [TestKey, Path])[] = [
+      [leaver, (scene) => sent(scene, vanishes(leaver, scene.house), fromClient)],
+      [banned, (scene) => operate(scene, "ban", { type: "key", target: banned.pubkey })],
+    ];
+    for (const [key, path] of ways) {
+      const { before, end } = await driven(path, { contributor: key });
+      assert.deepEqual(end, { ...before, served: expected, pullRequestRef: false, underPrs: false });
     }
   });
 });
@@ -255,14 +253,9 @@ describe("a state that goes governs nothing, and its refs stay", () => {
   };
   for (const [name, path] of Object.entries(paths)) {
     test(name, async () => {
-      const scene = await shared;
-      const hosted = await host(scene);
-      const before = await endOf(scene, hosted);
-      const from = scene.notices.length;
-      await path(scene, hosted);
-      await settled(scene, from);
+      const { before, end } = await driven(path);
       const served = { announcement: true, state: false, pullRequest: true };
-      assert.deepEqual(await endOf(scene, hosted), { ...before, governs: false, served });
+      assert.deepEqual(end, { ...before, governs: false, served });
     });
   }
 });
@@ -295,23 +288,12 @@ describe("a repository that is taken away is 404 from that moment, and hunt and 
     "its owner, in an import": (scene, hosted) =>
       sent(scene, deletes(owner, [["a", address(hosted)]], scene.house.now), fromImport),
     "the operator's repos delete": (scene, { identifier }) =>
-      operate(scene, "repos.delete", {
-        repository: address({ identifier } as Hosted)
-          .replace("30617:", "")
-          .replace(":", "/"),
-        reason: "",
-      }),
+      operate(scene, "repos.delete", { repository: `${owner.pubkey}/${identifier}`, reason: "" }),
     "the operator's ban": (scene, hosted) => operate(scene, "ban", { type: "event", target: hosted.announcement.id }),
   };
   for (const [name, path] of Object.entries(paths)) {
     test(name, async () => {
-      const scene = await shared;
-      const hosted = await host(scene);
-      const before = await endOf(scene, hosted);
-      const from = scene.notices.length;
-      await path(scene, hosted);
-      const heard = await settled(scene, from);
-      const end = await endOf(scene, hosted);
+      const { hosted, before, end, heard } = await driven(path);
       assert.equal(end.status, "deleted");
       assert.equal(end.served.announcement, false);
       assert.deepEqual([end.refs, end.head], [before.refs, before.head], "its data is kept for the grace period");
