@@ -2,12 +2,24 @@
 // what a server runs and checks no types, which takes a fifth of the time; tests and benchmarks compile and check all.
 // Uses nothing but Node, because it runs before anything is installed. Dozens of servers may start from one checkout
 // at the same moment: a lock lets one of them do the work while the others wait for it.
-import { spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
+/** For what a start needs only when something changed. */
+const require = createRequire(import.meta.url);
+const createHash = (name) => require("node:crypto").createHash(name);
 const root = fileURLToPath(new URL("..", import.meta.url));
 const installStamp = join(root, "node_modules", ".holdfast-installed");
 const sourceFolders = ["src", "test", "bench", "simulate"];
@@ -16,12 +28,14 @@ const builds = {
   server: {
     config: "tsconfig.server.json",
     stamp: join(root, "dist", ".holdfast-server-built"),
+    seen: join(root, "dist", ".holdfast-server-seen"),
     folders: ["src"],
     holds: (path) => !/\/testing\/|\.test\.ts$/.test(path),
   },
   all: {
     config: "tsconfig.json",
     stamp: join(root, "dist", ".holdfast-built"),
+    seen: join(root, "dist", ".holdfast-seen"),
     folders: sourceFolders,
     holds: () => true,
   },
@@ -40,7 +54,12 @@ function fail(message) {
 
 function run(command, args) {
   const maxBuffer = 64 * 2 ** 20;
-  return spawnSync(command, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8", maxBuffer });
+  return require("node:child_process").spawnSync(command, args, {
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"],
+    encoding: "utf8",
+    maxBuffer,
+  });
 }
 
 /** What decides which packages are installed, and nothing else of package.json: a new script is no reason to reinstall. */
@@ -56,19 +75,25 @@ function packagesFingerprint() {
     .digest("hex");
 }
 
-/** Names and contents of the sources: a copied or newly cloned checkout counts as what it contains. */
-function sourcesFingerprint({ config, folders, holds }) {
-  const hash = createHash("sha256");
-  for (const file of new Set(["tsconfig.json", config])) hash.update(readFileSync(join(root, file)));
+/** The files a build is made of, below the root. */
+function sourcesOf({ config, folders, holds }) {
+  const found = ["tsconfig.json", config];
   const visit = (folder) => {
     const entries = readdirSync(join(root, folder), { withFileTypes: true });
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = `${folder}/${entry.name}`;
       if (entry.isDirectory()) visit(path);
-      else if (path.endsWith(".ts") && holds(path)) hash.update(`${path}\0`).update(readFileSync(join(root, path)));
+      else if (path.endsWith(".ts") && holds(path)) found.push(path);
     }
   };
   for (const folder of folders) if (existsSync(join(root, folder))) visit(folder);
+  return [...new Set(found)];
+}
+
+/** Names and contents of the sources: a copied or newly cloned checkout counts as what it contains. */
+function sourcesFingerprint(part) {
+  const hash = createHash("sha256");
+  for (const path of sourcesOf(part)) hash.update(`${path}\0`).update(readFileSync(join(root, path)));
   return hash.digest("hex");
 }
 
@@ -78,6 +103,34 @@ const stampIs = (file, value) => existsSync(file) && readFileSync(file, "utf8") 
 const isLinked = () => lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink() === true;
 const isInstalled = () => isLinked() || stampIs(installStamp, packagesFingerprint());
 const isBuilt = (part) => stampIs(builds[part].stamp, sourcesFingerprint(builds[part]));
+
+/**
+ * What was built, and sizes and times of everything the checks above read: while these are the same, the answer is the
+ * same, and a start does not read hundreds of files. The time of a change (ctime) cannot be set by a program.
+ */
+function glanceAt({ stamp, ...part }) {
+  const inputs = ["package.json", "package-lock.json", "node_modules", "node_modules/.holdfast-installed"];
+  const lines = [...inputs, ...sourcesOf(part)].map((path) => {
+    const found = lstatSync(join(root, path), { bigint: true, throwIfNoEntry: false });
+    return `${path} ${found?.size} ${found?.mtimeNs} ${found?.ctimeNs}`;
+  });
+  return [process.version, existsSync(stamp) ? readFileSync(stamp, "utf8") : "", ...lines].join("\n");
+}
+
+function isReady(part) {
+  const glance = glanceAt(builds[part]);
+  const { seen } = builds[part];
+  if (stampIs(seen, glance)) return true;
+  if (!isInstalled() || !isBuilt(part)) return false;
+  try {
+    // Renamed into place: another start must not read half of it.
+    writeFileSync(`${seen}.${process.pid}`, glance);
+    renameSync(`${seen}.${process.pid}`, seen);
+  } catch {
+    // A checkout that cannot be written is checked in full each time.
+  }
+  return true;
+}
 
 function install() {
   if (isInstalled()) return;
@@ -180,12 +233,11 @@ export function setUp(part) {
   const major = Number(process.versions.node.split(".")[0]);
   if (major < 20) fail(`Node ${process.versions.node} is too old: install Node 20 or newer.`);
   if (!existsSync(join(root, "tsconfig.json"))) return;
-  const needsBuild = () => part !== "nothing" && !isBuilt(part);
-  if (isInstalled() && !needsBuild()) return;
+  if (part === "nothing" ? isInstalled() : isReady(part)) return;
   takeLock();
   try {
     install();
-    if (needsBuild()) build(part);
+    if (part !== "nothing" && !isBuilt(part)) build(part);
   } finally {
     releaseLock();
   }

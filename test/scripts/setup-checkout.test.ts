@@ -11,6 +11,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -95,6 +96,18 @@ test("nothing is said or done when nothing changed, and a changed source is buil
   writeFileSync(join(root, "src", "a.ts"), "export const a: number = 2;\n");
   assert.match((await setUp(root)).said, /building/);
   assert.match(readFileSync(join(root, "dist", "src", "a.js"), "utf8"), /a = 2/);
+});
+
+test("a source that changed is built again, also when its size and time are as before", async () => {
+  const root = checkout("disguised");
+  const source = join(root, "src", "a.ts");
+  await start(root);
+  await start(root);
+  const { atime, mtime } = statSync(source);
+  writeFileSync(source, "export const a: number = 7;\n");
+  utimesSync(source, atime, mtime);
+  assert.match((await start(root)).said, /building/);
+  assert.match(readFileSync(join(root, "dist", "src", "a.js"), "utf8"), /a = 7/);
 });
 
 test("the lock of a set-up that was killed does not stop the next one", async () => {
