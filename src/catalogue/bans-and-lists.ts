@@ -32,7 +32,9 @@ export function repositoryList(entries: readonly ListEntry[]): RepositoryList {
   return {
     size: entries.length,
     hasKey: (pubkey) => keys.has(pubkey),
-    has: (name) => keys.has(name.owner) || identifiers.has(name.identifier) || repositories.has(repositoryKey(name)),
+    // Lists name repositories wherever they lie.
+    has: ({ owner, identifier }) =>
+      keys.has(owner) || identifiers.has(identifier) || repositories.has(repositoryKey({ owner, identifier })),
   };
 }
 

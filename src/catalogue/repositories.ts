@@ -9,11 +9,17 @@ import type { EventId, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
 import type { TableReader, Transaction } from "../store/port.js";
 
-/** A repository: one owner and one identifier. */
+/** `main`: announced, at `/<npub>/<identifier>.git`. `prs`: what contributors push, at `/prs/<npub>/<identifier>.git` (GRASP-06). */
+export type RepositoryArea = "main" | "prs";
+
+/** A repository: one owner, one identifier and, unless it is an announced one, its area. The same name under `/prs/` is another repository. */
 export interface RepositoryName {
   readonly owner: Pubkey;
   readonly identifier: string;
+  readonly area?: RepositoryArea;
 }
+
+export const underPrs = ({ owner, identifier }: RepositoryName): RepositoryName => ({ owner, identifier, area: "prs" });
 
 // Identifiers are any text (NIP-34), keys are at most 1,000 bytes and use `:` to separate: two identifiers must never
 // share a key, and the key of one must never be the prefix of another's (threats.md row 3).
@@ -31,12 +37,13 @@ export function identifierKey(identifier: string): string {
   return `%sha256${createHash("sha256").update(identifier).digest("hex")}`;
 }
 
-/** `<owner hex>:<identifier>`: the key of a repository's catalogue row. */
-export const repositoryKey = (name: RepositoryName): string => `${name.owner}:${identifierKey(name.identifier)}`;
+/** `<owner hex>:<identifier>`, under `/prs/` behind `prs:`: equal for the same repository, in memory and in tables. */
+export const repositoryKey = ({ owner, identifier, area }: RepositoryName): string =>
+  `${area === "prs" ? "prs:" : ""}${owner}:${identifierKey(identifier)}`;
 
-/** `30617:<owner hex>:<identifier>`, as events write it. */
-export const repositoryAddress = (name: RepositoryName): string =>
-  addressText({ kind: kinds.announcement, pubkey: name.owner, identifier: name.identifier });
+/** `30617:<owner hex>:<identifier>`, as events write it; under `/prs/`, which no event announces, `prs:<owner hex>:<identifier>`. */
+export const repositoryAddress = ({ owner, identifier, area }: RepositoryName): string =>
+  area === "prs" ? `prs:${owner}:${identifier}` : addressText({ kind: kinds.announcement, pubkey: owner, identifier });
 
 export function repositoryNamed(address: string): RepositoryName | undefined {
   const parsed = parseAddress(address);

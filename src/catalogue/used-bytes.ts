@@ -20,7 +20,7 @@ interface Contribution extends RepositoryName {
 }
 
 const prefix = "prs-bytes:";
-const keyOf = (name: RepositoryName): string => `${prefix}${repositoryKey(name)}`;
+const keyOf = ({ owner, identifier }: RepositoryName): string => `${prefix}${repositoryKey({ owner, identifier })}`;
 
 export async function bookContribution(tx: Transaction, name: RepositoryName, bytes: number): Promise<void> {
   const { owner, identifier } = name;

@@ -98,7 +98,7 @@ export const waitingKeys = {
   address: (address: Address): string => `a:${address.pubkey}:${address.kind}:${identifierKey(address.identifier)}:`,
   repository: (name: RepositoryName): string => `r:${repositoryKey(name)}:`,
   repositoryKind: (name: RepositoryName, kind: EntryKind): string => `r:${repositoryKey(name)}:${kind}:`,
-  contributor: (name: RepositoryName): string => `p:${repositoryKey(name)}:`,
+  contributor: ({ owner, identifier }: RepositoryName): string => `p:${repositoryKey({ owner, identifier })}:`,
   contributors: "p:",
   tagsEvent: (id: EventId): string => `t:${id}:`,
   tagsAddress: (address: Address): string => `t:${addressKey(address)}:`,
@@ -107,8 +107,8 @@ export const waitingKeys = {
   holder: (bytes: number, pubkey: Pubkey): string => `h:${padded(bytes)}:${pubkey}`,
   held: (pubkey: Pubkey): string => `b:${pubkey}`,
   placeholdersOf: (id: EventId): string => `g:${id}:`,
-  placeholder: (id: EventId, area: PlaceholderRow["area"], name: RepositoryName): string =>
-    `g:${id}:${area}:${repositoryKey(name)}`,
+  placeholder: (id: EventId, area: PlaceholderRow["area"], { owner, identifier }: RepositoryName): string =>
+    `g:${id}:${area}:${repositoryKey({ owner, identifier })}`,
   totals: "c:all",
 } as const;
 

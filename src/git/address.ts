@@ -12,7 +12,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Brand } from "../base/brand.js";
 import { withoutTrailing } from "../base/text.js";
-import { type RepositoryName, repositoryAddress, repositoryKey } from "../catalogue/repositories.js";
+import { type RepositoryArea, type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 
@@ -22,9 +22,6 @@ export type Npub = Brand<string, "Npub">;
 const npubPattern = /^npub1[02-9ac-hj-np-z]{58}$/;
 
 export const asNpub = (text: string): Npub | undefined => (npubPattern.test(text) ? (text as Npub) : undefined);
-
-/** `main`: `/<npub>/<identifier>.git`. `prs`: `/prs/<npub>/<identifier>.git` (GRASP-06). */
-export type RepositoryArea = "main" | "prs";
 
 const verbatimPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 const hexEncodedMaxBytes = 120;
@@ -52,7 +49,7 @@ export class RepositoryAddress {
 
   /** Equal for equal repositories; also the order in which locks of several repositories are taken. */
   get key(): string {
-    return `${this.area}:${this.owner}:${this.identifier}`;
+    return repositoryKey(this);
   }
 
   /** As people write it, for logs and metrics. */
@@ -104,21 +101,7 @@ function decodeOnce(segment: string): string | undefined {
   }
 }
 
-/** A repository and where it lies; without an area, among those that are announced. Every RepositoryAddress is one. */
-export interface PlacedName extends RepositoryName {
-  readonly area?: RepositoryArea;
-}
-
-export const underPrs = ({ owner, identifier }: RepositoryName): PlacedName => ({ owner, identifier, area: "prs" });
-
-/** `30617:<owner>:<identifier>`, or `prs:…`: a place as the hunt names it. */
-export const placeText = (name: PlacedName): string =>
-  name.area === "prs" ? `prs:${name.owner}:${name.identifier}` : repositoryAddress(name);
-
-/** Equal for the same place: the same name under `/prs/` is another repository. */
-export const placeKey = (name: PlacedName): string => `${name.area ?? "main"}:${repositoryKey(name)}`;
-
-export function diskAddress(name: PlacedName, area: RepositoryArea = name.area ?? "main"): RepositoryAddress {
+export function diskAddress(name: RepositoryName, area: RepositoryArea = name.area ?? "main"): RepositoryAddress {
   const npub = asNpub(npubOf(name.owner));
   if (!npub) throw new Error("a public key has no npub");
   return RepositoryAddress.of(name.owner, npub, name.identifier, area);

@@ -5,9 +5,10 @@
 import { link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { ifPresent, isMissing } from "../base/durable-files.js";
+import type { RepositoryArea } from "../catalogue/repositories.js";
 import { isEventId, isPubkey } from "../nostr/ids.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
-import { asNpub, RepositoryAddress, type RepositoryArea } from "./address.js";
+import { asNpub, RepositoryAddress } from "./address.js";
 import { readUnclaimed } from "./quarantine.js";
 import type { RefTable, SnapshotRefs } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";

@@ -3,13 +3,13 @@
 // at again when one of them changes.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
-import { type PlacedName, placeText } from "../git/address.js";
+import { type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { Coordinate, FetchResult, HuntInput, WaitingItem } from "./core/messages.js";
 import type { Wants } from "./wants.js";
 
 export interface FollowedRepository {
-  readonly name: PlacedName;
+  readonly name: RepositoryName;
   readonly items: Map<string, WaitingItem>;
   readonly servers: AskedServers;
   announcements: string;
@@ -46,21 +46,21 @@ export class Followed {
     return this.#repositories.entries();
   }
 
-  withIdentifier(identifier: string): PlacedName[] {
+  withIdentifier(identifier: string): RepositoryName[] {
     return this.#names(this.#byIdentifier.get(identifier));
   }
 
-  withItem(id: string): PlacedName[] {
+  withItem(id: string): RepositoryName[] {
     return this.#names(this.#byItem.get(id));
   }
 
-  #names(coordinates: ReadonlySet<Coordinate> | undefined): PlacedName[] {
+  #names(coordinates: ReadonlySet<Coordinate> | undefined): RepositoryName[] {
     return [...(coordinates ?? [])].flatMap((coordinate) => this.#repositories.get(coordinate)?.name ?? []);
   }
 
   /** Answers ids of entries that are gone: other repositories may have them too. */
-  update(name: PlacedName, wants: Wants): string[] {
-    const coordinate = placeText(name);
+  update(name: RepositoryName, wants: Wants): string[] {
+    const coordinate = repositoryAddress(name);
     // Nobody announces a /prs/ repository: there is nowhere to look but at each pull request's own servers.
     const tell = name.area === "prs" ? () => undefined : this.tell;
     const known = this.#repositories.get(coordinate);
@@ -92,8 +92,8 @@ export class Followed {
   }
 
   /** Data came, or may have come. */
-  arrived(name: PlacedName): void {
-    const followed = this.#repositories.get(placeText(name));
+  arrived(name: RepositoryName): void {
+    const followed = this.#repositories.get(repositoryAddress(name));
     if (followed) followed.arrivals++;
   }
 
@@ -113,7 +113,7 @@ export class Followed {
     }
   }
 
-  #begin(coordinate: Coordinate, name: PlacedName): FollowedRepository {
+  #begin(coordinate: Coordinate, name: RepositoryName): FollowedRepository {
     const servers = this.#servers.get(coordinate) ?? new AskedServers();
     // The newest last: the first goes when there are too many.
     this.#servers.delete(coordinate);

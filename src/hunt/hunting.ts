@@ -2,10 +2,9 @@
 // operator what it knows. purgatory.md "Hunting"; the rules are in core/, fetching in run-fetch.ts and fetch-server.ts.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
-import { type RepositoryName, repositoryNamed } from "../catalogue/repositories.js";
+import { type RepositoryName, repositoryAddress, repositoryNamed } from "../catalogue/repositories.js";
 import type { WaitingEntry } from "../catalogue/waiting.js";
 import type { Logger } from "../config/logging.js";
-import { type PlacedName, placeText } from "../git/address.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { FeedEntry, Store } from "../store/port.js";
@@ -45,7 +44,7 @@ interface HuntingParts extends RunFetchParts {
   readonly metrics: HuntMetrics;
   readonly logger: Pick<Logger, "debug" | "info" | "warn">;
   /** What repair had found came, at least in part: it is worth another look. */
-  readonly repaired: (name: PlacedName) => void;
+  readonly repaired: (name: RepositoryName) => void;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -114,8 +113,8 @@ export class Hunting {
   }
 
   /** Repair found this of a repository; replaces what it found before. */
-  found(name: PlacedName, found: Found): void {
-    const key = placeText(name);
+  found(name: RepositoryName, found: Found): void {
+    const key = repositoryAddress(name);
     if (found.missing.length === 0 && found.pullRequests.length === 0) this.#found.delete(key);
     else this.#found.set(key, found);
     this.#followed.arrived(name);
@@ -136,7 +135,7 @@ export class Hunting {
   }
 
   knownOf(name: RepositoryName): HuntedRepository | undefined {
-    const address = placeText(name);
+    const address = repositoryAddress(name);
     const followed = this.#followed.get(address);
     return followed && this.#tell(address, followed);
   }
@@ -149,7 +148,7 @@ export class Hunting {
 
   /** Who was asked for its data since the start, and what came of it. */
   askedServers(name: RepositoryName): readonly AskedServer[] {
-    return this.#followed.serversOf(placeText(name))?.list() ?? [];
+    return this.#followed.serversOf(repositoryAddress(name))?.list() ?? [];
   }
 
   /** A relay serves an event that waits here: its server has the git data, by its own promise. */
@@ -159,7 +158,7 @@ export class Hunting {
 
   /** Its servers are asked again at once. False: nothing of it is missing. */
   askNow(name: RepositoryName): boolean {
-    const address = placeText(name);
+    const address = repositoryAddress(name);
     const followed = this.#followed.get(address);
     if (!followed) return false;
     for (const job of [address, ...followed.pullRequests.keys()]) this.#driver.input({ type: "ask-now", job });
@@ -170,7 +169,7 @@ export class Hunting {
     return huntedRepository(address, followed, this.#core.dueMs(address), this.#parts.clock);
   }
 
-  #changed(name: PlacedName): void {
+  #changed(name: RepositoryName): void {
     this.#rechecks.add(name);
     // Its announcement may name servers, or maintainers, for others of the same identifier.
     for (const other of this.#followed.withIdentifier(name.identifier)) this.#rechecks.add(other);
@@ -182,9 +181,9 @@ export class Hunting {
     }
   }
 
-  async #look(name: PlacedName): Promise<void> {
+  async #look(name: RepositoryName): Promise<void> {
     const { store, repositories, purgatory } = this.#parts;
-    const address = placeText(name);
+    const address = repositoryAddress(name);
     const before = this.#followed.get(address);
     const arrivals = before?.arrivals ?? 0;
     const stillMissing = before?.arrivalsSeen === arrivals ? tipsOf(before) : new Set<Oid>();
@@ -205,12 +204,12 @@ export class Hunting {
 
   async #fetch(command: FetchCommand, leave: FetchLeave): Promise<EndedFetch> {
     const { store, clock } = this.#parts;
-    const name: PlacedName | undefined =
+    const name: RepositoryName | undefined =
       command.kind === "repository"
         ? repositoryNamed(command.job)
         : await targetOf(store, this.#followed.withItem(command.job));
     if (!name) return { result: { arrived: [], refused: [], failure: "cancelled" }, release: async () => undefined };
-    const address = placeText(name);
+    const address = repositoryAddress(name);
     const trustRefs = (this.#found.get(address)?.missing ?? []).length === 0;
     const run = name.area === "prs" ? runContributorFetch : runFetch;
     const ended = await run(this.#parts, command, leave, name, trustRefs);
@@ -225,9 +224,9 @@ export class Hunting {
     };
   }
 
-  #arrived(name: PlacedName, ids: readonly Oid[]): void {
+  #arrived(name: RepositoryName, ids: readonly Oid[]): void {
     this.#followed.arrived(name);
-    const found = this.#found.get(placeText(name));
+    const found = this.#found.get(repositoryAddress(name));
     const came = new Set(ids);
     if (found) {
       const missing = found.missing.filter((id) => !came.has(id));

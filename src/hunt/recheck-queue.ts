@@ -2,9 +2,8 @@
 // once, a few are looked at side by side, and never the same one twice at once.
 
 import type { Clock } from "../base/clock.js";
-import { catalogueRows, type RepositoryName, takesStates } from "../catalogue/repositories.js";
+import { catalogueRows, type RepositoryName, repositoryKey, takesStates, underPrs } from "../catalogue/repositories.js";
 import { contributorOf, waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
-import { type PlacedName, placeKey, underPrs } from "../git/address.js";
 import { parseAddress } from "../nostr/event.js";
 import { kinds } from "../nostr/kinds.js";
 import { announcementOf } from "../nostr/nip34.js";
@@ -15,7 +14,7 @@ const firstRetryMs = 1_000;
 const maxRetryMs = 3_600_000;
 
 export class RecheckQueue {
-  readonly #line = new Map<string, PlacedName>();
+  readonly #line = new Map<string, RepositoryName>();
   readonly #looking = new Set<string>();
   /** How often each one's look failed in a row: no more than there are repositories. */
   readonly #failures = new Map<string, number>();
@@ -23,14 +22,14 @@ export class RecheckQueue {
   #whenIdle: (() => void)[] = [];
 
   constructor(
-    private readonly look: (name: PlacedName) => Promise<void>,
+    private readonly look: (name: RepositoryName) => Promise<void>,
     private readonly onFault: (error: unknown) => void,
     private readonly clock: Clock,
   ) {}
 
-  add(name: PlacedName): void {
+  add(name: RepositoryName): void {
     if (this.#closed) return;
-    this.#line.set(placeKey(name), name);
+    this.#line.set(repositoryKey(name), name);
     this.#next();
   }
 
@@ -51,7 +50,7 @@ export class RecheckQueue {
   }
 
   /** A killed git or a lack of descriptors passes; nobody else would look for an hour. */
-  #retry(key: string, name: PlacedName): void {
+  #retry(key: string, name: RepositoryName): void {
     const failures = this.#failures.get(key) ?? 0;
     this.#failures.set(key, failures + 1);
     this.clock.after(Math.min(maxRetryMs, firstRetryMs * 2 ** failures), () => this.add(name));
@@ -83,7 +82,7 @@ export class RecheckQueue {
   }
 }
 
-export async function* repositoriesToCheck(store: Store): AsyncIterable<PlacedName> {
+export async function* repositoriesToCheck(store: Store): AsyncIterable<RepositoryName> {
   for await (const row of catalogueRows(store)) {
     if (!takesStates(row)) continue;
     const { owner, identifier, partial } = row;

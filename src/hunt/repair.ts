@@ -3,10 +3,19 @@
 // Also for `repos fsck`. purgatory.md "Repair".
 
 import type { Clock } from "../base/clock.js";
-import { type CatalogueRow, catalogueRow, catalogueRows, isReleased } from "../catalogue/repositories.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  catalogueRows,
+  isReleased,
+  type RepositoryName,
+  repositoryAddress,
+  repositoryKey,
+  underPrs,
+} from "../catalogue/repositories.js";
 import { contributionAfter, contributionsUnderPrs } from "../catalogue/used-bytes.js";
 import type { Logger } from "../config/logging.js";
-import { diskAddress, type PlacedName, placeKey, placeText, underPrs } from "../git/address.js";
+import { diskAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { Repositories } from "../git/repositories.js";
 import type { GitRepository } from "../git/repository.js";
@@ -25,7 +34,7 @@ interface RepairParts {
   readonly clock: Clock;
   /** Time in which every repository is checked once. */
   readonly intervalMs: () => number;
-  readonly found: (name: PlacedName, found: Found) => void;
+  readonly found: (name: RepositoryName, found: Found) => void;
   readonly logger: Pick<Logger, "info" | "warn">;
   readonly onFault: (error: unknown) => void;
 }
@@ -90,19 +99,19 @@ export class Repair {
   }
 
   /** `repos fsck` found objects that cannot be read: all of it is fetched again, once, and the damaged packs go. */
-  async damaged(name: PlacedName): Promise<void> {
+  async damaged(name: RepositoryName): Promise<void> {
     const place = await this.#kept(name);
     if (!place) return;
     const repository = this.#parts.repositories.open(diskAddress(place));
     if (await repository.dropDamagedPacks()) return;
-    this.#damaged.add(placeKey(place));
+    this.#damaged.add(repositoryKey(place));
     const missing = [...new Set([...(await repository.refs()).refs.values()].map(({ oid }) => oid))];
     const pullRequests = place.area === "prs" ? await pullRequestsAt(this.#parts.store, repository, missing) : [];
     this.#parts.found(place, { missing, pullRequests });
   }
 
   /** Its place, if it is one whose data is kept whole: released, or under `/prs/` and there. */
-  async #kept({ owner, identifier, area }: PlacedName): Promise<PlacedName | undefined> {
+  async #kept({ owner, identifier, area }: RepositoryName): Promise<RepositoryName | undefined> {
     const { store, repositories } = this.#parts;
     const place = area === "prs" ? underPrs({ owner, identifier }) : { owner, identifier };
     const isKept =
@@ -111,7 +120,7 @@ export class Repair {
   }
 
   /** Everything about one repository, realigned and hunted as far as needed. */
-  async check(name: PlacedName): Promise<RepositoryReport | undefined> {
+  async check(name: RepositoryName): Promise<RepositoryReport | undefined> {
     const { store, repositories, logger } = this.#parts;
     const place = await this.#kept(name);
     if (!place) return undefined;
@@ -119,9 +128,10 @@ export class Repair {
     const row = place.area === "prs" ? undefined : await catalogueRow(store, place);
     const adrift = row ? await this.realign(row) : [];
     const repository = repositories.open(diskAddress(place));
-    if (this.#damaged.delete(placeKey(place))) await repository.dropDamagedPacks();
+    if (this.#damaged.delete(repositoryKey(place))) await repository.dropDamagedPacks();
     const missing = await brokenTips(repository);
-    if (missing.length > 0) logger.warn({ repo: placeText(place), tips: missing.slice(0, 20) }, "objects are missing");
+    if (missing.length > 0)
+      logger.warn({ repo: repositoryAddress(place), tips: missing.slice(0, 20) }, "objects are missing");
     const pullRequests = row
       ? await this.#placeThoseHere(row, await lostPullRequests(store, repository, row))
       : await pullRequestsAt(store, repository, missing);
@@ -163,22 +173,22 @@ export class Repair {
     const chosen = next ?? (await this.#placeAfter(undefined));
     if (!chosen) return intervalMs();
     // First: a repository that cannot be checked must not be chosen for ever.
-    await store.transact(async (tx) => tx.setRow("meta", cursorKey, placeKey(chosen)));
+    await store.transact(async (tx) => tx.setRow("meta", cursorKey, repositoryKey(chosen)));
     await this.check(chosen);
     this.#count ??= await this.#countPlaces();
     return Math.max(shortestPauseMs, intervalMs() / Math.max(1, this.#count));
   }
 
   /** In the order of their keys; reads no more than what lies between. */
-  async #placeAfter(key: string | undefined): Promise<PlacedName | undefined> {
+  async #placeAfter(key: string | undefined): Promise<RepositoryName | undefined> {
     const { store } = this.#parts;
-    const [area, rest] = key === undefined ? [] : [key.slice(0, key.indexOf(":")), key.slice(key.indexOf(":") + 1)];
-    if (area !== "prs") {
-      for await (const row of catalogueRows(store, undefined, rest)) {
+    const isUnderPrs = key?.startsWith("prs:") ?? false;
+    if (!isUnderPrs) {
+      for await (const row of catalogueRows(store, undefined, key)) {
         if (isReleased(row)) return { owner: row.owner, identifier: row.identifier };
       }
     }
-    const found = await contributionAfter(store, area === "prs" ? rest : undefined);
+    const found = await contributionAfter(store, isUnderPrs ? key?.slice("prs:".length) : undefined);
     return found && underPrs(found);
   }
 

@@ -7,10 +7,11 @@ import {
   isReleased,
   type RepositoryName,
   takesStates,
+  underPrs,
 } from "../catalogue/repositories.js";
 import { bookContributors, bookOwners } from "../catalogue/used-bytes.js";
 import { waitingEntry } from "../catalogue/waiting.js";
-import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
+import { diskAddress } from "../git/address.js";
 import { LauncherError } from "../git/launcher.js";
 import type { Repositories } from "../git/repositories.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
@@ -126,8 +127,8 @@ async function authorOf(store: Store, id: string): Promise<Pubkey | undefined> {
  * Where a pull request's objects go: a served repository it addresses, else its own under `/prs/`, else one that waits.
  * Never a soft one.
  */
-export async function targetOf(store: Store, names: readonly PlacedName[]): Promise<PlacedName | undefined> {
-  let waiting: PlacedName | undefined = names.find(({ area }) => area === "prs");
+export async function targetOf(store: Store, names: readonly RepositoryName[]): Promise<RepositoryName | undefined> {
+  let waiting: RepositoryName | undefined = names.find(({ area }) => area === "prs");
   for (const name of names) {
     if (name.area === "prs") continue;
     const row = await catalogueRow(store, name);

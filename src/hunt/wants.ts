@@ -18,7 +18,7 @@ import {
   waitingHints,
   waitingKeys,
 } from "../catalogue/waiting.js";
-import { diskAddress, type PlacedName } from "../git/address.js";
+import { diskAddress } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
 import { type EventId, isOid, type Oid } from "../nostr/ids.js";
 import { announcementOf, pullRequestOf, stateOf } from "../nostr/nip34.js";
@@ -71,7 +71,7 @@ interface WantsParts {
   readonly stillMissing: ReadonlySet<Oid>;
 }
 
-export async function wantsOf(parts: WantsParts, name: PlacedName, found: Found = nothingFound): Promise<Wants> {
+export async function wantsOf(parts: WantsParts, name: RepositoryName, found: Found = nothingFound): Promise<Wants> {
   if (name.area === "prs") return contributorWants(parts, name, found);
   const { store: reader } = parts;
   const row = await catalogueRow(reader, name);
@@ -108,7 +108,7 @@ const wantedPullRequests = (lacking: readonly Candidate[]): WantedPullRequest[] 
   );
 
 /** Pull requests that no served repository waits for: their tips are looked for at their own servers only. */
-async function contributorWants(parts: WantsParts, name: PlacedName, found: Found): Promise<Wants> {
+async function contributorWants(parts: WantsParts, name: RepositoryName, found: Found): Promise<Wants> {
   const { store: reader } = parts;
   const candidates = foundByRepair({ ...found, missing: [] });
   for (const waiting of await parts.pullRequests.under(reader, waitingKeys.contributor(name), maxEntries)) {
@@ -174,7 +174,7 @@ function foundByRepair({ missing, pullRequests }: Found): Candidate[] {
 /** What repair found is damaged below: the usual look, which trusts refs, would not see it. */
 async function missingHere(
   { repositories, stillMissing }: WantsParts,
-  name: PlacedName,
+  name: RepositoryName,
   candidates: readonly Candidate[],
   damaged: ReadonlySet<Oid>,
 ): Promise<ReadonlySet<Oid>> {

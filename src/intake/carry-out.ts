@@ -9,10 +9,16 @@
 import { applyChange } from "../admission/apply.js";
 import type { Change, RepositoryChange, Verdict, Withdrawn } from "../admission/verdict.js";
 import { type Withdrawal, withdrawalOf } from "../admission/withdrawal.js";
-import { catalogueRow, type RepositoryName, repositoryNamed, takesStates } from "../catalogue/repositories.js";
+import {
+  catalogueRow,
+  type RepositoryName,
+  repositoryNamed,
+  takesStates,
+  underPrs,
+} from "../catalogue/repositories.js";
 import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { contributorOf, type WaitingEntry } from "../catalogue/waiting.js";
-import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
+import { diskAddress } from "../git/address.js";
 import { addressOf, type VerifiedEvent } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";
@@ -106,7 +112,7 @@ export class CarryOut {
     }
   }
 
-  async #inGit(event: VerifiedEvent, verdict: Accepted, names: readonly PlacedName[]): Promise<boolean> {
+  async #inGit(event: VerifiedEvent, verdict: Accepted, names: readonly RepositoryName[]): Promise<boolean> {
     const { purgatory } = this;
     const { repositories } = purgatory.context;
     await this.changeDirectories(verdict.repositories ?? []);
@@ -149,7 +155,7 @@ export class CarryOut {
     if (row?.status === "waiting") await this.purgatory.context.repositories.create(diskAddress(name));
   }
 
-  async #concernedBy(event: VerifiedEvent, verdict: Accepted): Promise<PlacedName[]> {
+  async #concernedBy(event: VerifiedEvent, verdict: Accepted): Promise<RepositoryName[]> {
     if (verdict.action !== "hold" && verdict.action !== "store") return [];
     // A new version of an announcement may add a maintainer whose state is here already: to its own repository, and
     // to each one that trusts its author.

@@ -4,7 +4,7 @@
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import type { Config } from "../config/config.js";
-import type { PlacedName, RepositoryAddress } from "../git/address.js";
+import type { RepositoryAddress } from "../git/address.js";
 import type { HousekeepingKind } from "../git/housekeeping.js";
 import type { HousekeepingReport } from "../git/housekeeping-scheduler.js";
 import type { Repositories } from "../git/repositories.js";
@@ -55,7 +55,7 @@ export interface RunningParts {
   askNow(name: RepositoryName): boolean;
   readonly relays: FollowedRelays;
   /** Some of its objects cannot be read: they are brought back from other servers. */
-  damaged(name: PlacedName): Promise<void>;
+  damaged(name: RepositoryName): Promise<void>;
   /** In its turn among what runs in the background. */
   housekeep(address: RepositoryAddress, kind: HousekeepingKind, signal: AbortSignal): Promise<HousekeepingReport>;
   readonly links: LoginLinks;

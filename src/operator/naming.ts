@@ -1,7 +1,7 @@
 // How operators name things: keys, repositories, events, relays and networks, in every spelling people paste, and how
 // answers write them. Pure, and light enough for every verb to load.
 
-import type { RepositoryName } from "../catalogue/repositories.js";
+import { type RepositoryName, underPrs } from "../catalogue/repositories.js";
 import {
   hostName,
   type ListEntry,
@@ -12,7 +12,6 @@ import {
   readValue,
   type ServiceEntry,
 } from "../config/value-kinds.js";
-import { type PlacedName, underPrs } from "../git/address.js";
 import { normalRelayUrl, type RelayUrl, servicePart } from "../net/url.js";
 import { parseAddress } from "../nostr/event.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
@@ -46,7 +45,7 @@ export function repositoryNamedBy(text: string): RepositoryName | undefined {
 }
 
 /** The same, or `prs/npub/identifier` for one under `/prs/`. */
-export function placeNamedBy(text: string): PlacedName | undefined {
+export function placeNamedBy(text: string): RepositoryName | undefined {
   const below = /^\/?prs\/(.+)$/.exec(text.trim())?.[1];
   const found = repositoryNamedBy(below ?? text);
   return found && below !== undefined ? underPrs(found) : found;
@@ -86,7 +85,7 @@ export const networkText = ({ address, prefixBits }: Network): string =>
   prefixBits === (address.includes(":") ? 128 : 32) ? address.toLowerCase() : `${address.toLowerCase()}/${prefixBits}`;
 
 /** What `placeNamedBy` reads back; an identifier with odd characters is percent-encoded. */
-export const repositoryText = ({ owner, identifier, area }: PlacedName): string =>
+export const repositoryText = ({ owner, identifier, area }: RepositoryName): string =>
   `${area === "prs" ? "prs/" : ""}${npubOf(owner)}/${identifierText(identifier)}`;
 
 const identifierText = (identifier: string): string =>

@@ -20,7 +20,7 @@ import {
   waitingEvent,
   waitingTotals,
 } from "../catalogue/waiting.js";
-import { diskAddress, type PlacedName } from "../git/address.js";
+import { diskAddress } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
@@ -119,7 +119,11 @@ async function missingOf(parts: AdminParts, entry: WaitingEntry): Promise<readon
   return least;
 }
 
-async function missingIn(repositories: Repositories, name: PlacedName, oids: readonly Oid[]): Promise<readonly Oid[]> {
+async function missingIn(
+  repositories: Repositories,
+  name: RepositoryName,
+  oids: readonly Oid[],
+): Promise<readonly Oid[]> {
   const address = diskAddress(name);
   if (!(await repositories.exists(address))) return oids;
   return [...(await repositories.open(address).missingObjects(oids))];

@@ -11,7 +11,7 @@ import {
   type RepositoryStatus,
   repositoryKey,
 } from "../catalogue/repositories.js";
-import { diskAddress, type PlacedName } from "../git/address.js";
+import { diskAddress } from "../git/address.js";
 import { keepHouse } from "../git/housekeeping-scheduler.js";
 import type { RefTable } from "../git/ref-tables.js";
 import type { Repositories } from "../git/repositories.js";
@@ -193,24 +193,24 @@ const hasDirectory = (row: CatalogueRow): boolean => row.status !== "soft";
 async function placesFor(
   { store }: AdminParts,
   repositories: Repositories,
-  name: PlacedName | undefined,
-): Promise<(CatalogueRow | PlacedName)[] | undefined> {
+  name: RepositoryName | undefined,
+): Promise<(CatalogueRow | RepositoryName)[] | undefined> {
   if (name?.area === "prs") return (await repositories.exists(diskAddress(name))) ? [name] : undefined;
   if (name) {
     const row = await catalogueRow(store, name);
     return row && [row].filter(hasDirectory);
   }
-  const places: (CatalogueRow | PlacedName)[] = [];
+  const places: (CatalogueRow | RepositoryName)[] = [];
   for await (const row of catalogueRows(store)) if (hasDirectory(row)) places.push(row);
   return [...places, ...(await contributorRepositories(repositories))];
 }
 
-const unknown = (name: PlacedName | undefined) =>
+const unknown = (name: RepositoryName | undefined) =>
   refusal("unknown", `no repository ${name ? repositoryText(name) : ""} is known here`);
 
 export async function checkRepositories(
   parts: AdminParts,
-  name: PlacedName | undefined,
+  name: RepositoryName | undefined,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Outcome<CheckResult>> {
@@ -230,7 +230,7 @@ export async function checkRepositories(
 async function problemsOf(
   parts: AdminParts,
   repositories: Repositories,
-  place: CatalogueRow | PlacedName,
+  place: CatalogueRow | RepositoryName,
 ): Promise<string[]> {
   const address = diskAddress(place);
   if (!(await repositories.exists(address))) return ["the repository's directory is missing"];
@@ -269,7 +269,7 @@ export interface HousekeepingResult {
 export async function housekeepRepositories(
   parts: AdminParts,
   caller: Caller,
-  { name, cruft }: { readonly name: PlacedName | undefined; readonly cruft: boolean },
+  { name, cruft }: { readonly name: RepositoryName | undefined; readonly cruft: boolean },
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Outcome<HousekeepingResult>> {

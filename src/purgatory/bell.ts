@@ -2,13 +2,13 @@
 // stored and git has followed.
 
 import type { Change } from "../admission/verdict.js";
-import type { PlacedName } from "../git/address.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 
 export interface Notice {
   /** What waits around these repositories, or under these ids, may have changed. */
-  readonly names: readonly PlacedName[];
+  readonly names: readonly RepositoryName[];
   readonly ids: readonly EventId[];
   /** The rows that were written. */
   readonly changes: readonly Change[];

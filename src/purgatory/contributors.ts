@@ -8,10 +8,11 @@ import {
   type RepositoryName,
   repositoryAddress,
   repositoryKey,
+  underPrs,
 } from "../catalogue/repositories.js";
 import { contributionsUnderPrs, forgetContribution } from "../catalogue/used-bytes.js";
 import { type PlaceholderRow, placeholders, waitingEntry } from "../catalogue/waiting.js";
-import { diskAddress, type PlacedName, underPrs } from "../git/address.js";
+import { diskAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { Repositories } from "../git/repositories.js";
 import type { ServiceName } from "../net/url.js";
@@ -23,8 +24,8 @@ import type { PullRequestCopies } from "./copy-pull-requests.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
 
 /** What lies under `/prs/`: no catalogue row names it. */
-export async function contributorRepositories(repositories: Repositories): Promise<PlacedName[]> {
-  const found: PlacedName[] = [];
+export async function contributorRepositories(repositories: Repositories): Promise<RepositoryName[]> {
+  const found: RepositoryName[] = [];
   for await (const { npubOrOwner: owner, identifier, area } of repositories.list()) {
     if (area === "prs" && isPubkey(owner)) found.push(underPrs({ owner, identifier }));
   }
@@ -34,7 +35,7 @@ export async function contributorRepositories(repositories: Repositories): Promi
 export class Contributors {
   constructor(
     private readonly parts: PurgatoryContext & {
-      readonly isBusy: (name: PlacedName) => boolean;
+      readonly isBusy: (name: RepositoryName) => boolean;
       readonly pullRequests: PullRequestRefs;
       readonly copies: PullRequestCopies;
     },
@@ -100,9 +101,9 @@ export class Contributors {
 }
 
 const isFor =
-  (name: RepositoryName) =>
+  ({ owner, identifier }: RepositoryName) =>
   ({ area, repository }: PlaceholderRow): boolean =>
-    area === "prs" && repository === repositoryAddress(name);
+    area === "prs" && repository === repositoryAddress({ owner, identifier });
 
 export const contributorRules = (
   store: Store,

@@ -8,8 +8,9 @@ import {
   type RepositoryName,
   repositoryAddress,
   setCatalogueRow,
+  underPrs,
 } from "../catalogue/repositories.js";
-import { diskAddress, underPrs } from "../git/address.js";
+import { diskAddress } from "../git/address.js";
 import type { GitRepository } from "../git/repository.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";

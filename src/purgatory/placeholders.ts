@@ -13,7 +13,7 @@ import {
 } from "../catalogue/repositories.js";
 import { bookContribution, bookContributors } from "../catalogue/used-bytes.js";
 import { type PlaceholderRow, placeholders, putPlaceholder, removePlaceholder } from "../catalogue/waiting.js";
-import { diskAddress, type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
+import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import type { UnclaimedAllowance } from "../git/push-types.js";
 import type { UnclaimedData } from "../git/quarantine.js";
 import { type EventId, isOid, type Oid, type Pubkey } from "../nostr/ids.js";
@@ -43,7 +43,7 @@ export class Placeholders {
   async dropUnknown(name: RepositoryName): Promise<void> {
     const repository = this.context.repositories.open(diskAddress(name));
     for (const { eventId } of await repository.unclaimed()) {
-      if (!this.#held.has(`main:${repositoryKey(name)}:${eventId}`)) await repository.dropUnclaimed(eventId);
+      if (!this.#held.has(`${repositoryKey(name)}:${eventId}`)) await repository.dropUnclaimed(eventId);
     }
   }
 
@@ -57,10 +57,10 @@ export class Placeholders {
   }
 
   /** Counts these events there against the address; asking again about the same ones counts nothing. */
-  allowance(ip: string, name: PlacedName, ids: readonly EventId[], nowSeconds: number): UnclaimedAllowance {
+  allowance(ip: string, name: RepositoryName, ids: readonly EventId[], nowSeconds: number): UnclaimedAllowance {
     const { unclaimedMaxBytes, unclaimedPrsMaxBytes, unclaimedPerHourPerIp } = this.context.config();
     // By place as well: one id pushed into a thousand repositories would count once.
-    if (!ids.every((id) => this.perHour.allows(ip, `${placeKey(name)} ${id}`, nowSeconds, unclaimedPerHourPerIp)))
+    if (!ids.every((id) => this.perHour.allows(ip, `${repositoryKey(name)} ${id}`, nowSeconds, unclaimedPerHourPerIp)))
       return {
         ok: false,
         reason: "too many pushes for unknown events from your address: publish the event, or wait an hour",
@@ -72,7 +72,7 @@ export class Placeholders {
   }
 
   /** Of these events, those that somebody pushed data for there, and what. */
-  tipsHeld(name: PlacedName, ids: readonly EventId[]): Map<EventId, Oid> {
+  tipsHeld(name: RepositoryName, ids: readonly EventId[]): Map<EventId, Oid> {
     const held = ids.flatMap((id): [EventId, Oid][] => {
       const tip = this.#rowOf(name, id)?.tip;
       return tip === undefined ? [] : [[id, tip]];
@@ -80,8 +80,8 @@ export class Placeholders {
     return new Map(held);
   }
 
-  #rowOf(name: PlacedName, id: EventId): PlaceholderRow | undefined {
-    return this.#held.get(`${placeKey(name)}:${id}`);
+  #rowOf(name: RepositoryName, id: EventId): PlaceholderRow | undefined {
+    return this.#held.get(`${repositoryKey(name)}:${id}`);
   }
 
   /** Before the pusher hears `ok`: what cannot be written down is not kept. */
@@ -91,7 +91,7 @@ export class Placeholders {
     const rows = kept.map(
       (data): PlaceholderRow => ({
         id: data.eventId,
-        repository: repositoryAddress(address),
+        repository: repositoryAddress({ owner: address.owner, identifier: address.identifier }),
         area: address.area,
         tip: data.tip,
         ip,
@@ -148,7 +148,7 @@ export class Placeholders {
     for (const row of moved) this.#held.set(this.#key(row), row);
   }
 
-  async expire(nowSeconds: number, isBusy: (name: PlacedName) => boolean = () => false): Promise<number> {
+  async expire(nowSeconds: number, isBusy: (name: RepositoryName) => boolean = () => false): Promise<number> {
     const isDue = (row: PlaceholderRow): boolean => {
       const name = repositoryNamed(row.repository);
       return row.expires <= nowSeconds && !(name && isBusy({ ...name, area: row.area }));
@@ -168,7 +168,7 @@ export class Placeholders {
 
   #key(row: PlaceholderRow): string {
     const name = repositoryNamed(row.repository);
-    return `${row.area}:${name ? repositoryKey(name) : row.repository}:${row.id}`;
+    return `${name ? repositoryKey({ ...name, area: row.area }) : row.repository}:${row.id}`;
   }
 
   /** The address (IPv6: /64) that holds most gives way first, its oldest data before its newer. */

@@ -7,9 +7,10 @@ import {
   type RepositoryName,
   repositoryKey,
   repositoryNamed,
+  underPrs,
 } from "../catalogue/repositories.js";
 import { contributorOf, type WaitingEntry } from "../catalogue/waiting.js";
-import { diskAddress, type PlacedName, placeKey, underPrs } from "../git/address.js";
+import { diskAddress } from "../git/address.js";
 import type { GitRepository } from "../git/repository.js";
 import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Oid } from "../nostr/ids.js";
@@ -24,28 +25,28 @@ export class PullRequestRefs {
     private readonly parts: PurgatoryContext & { readonly writer: RefWriter; readonly copies: PullRequestCopies },
   ) {}
 
-  readonly #open = (name: PlacedName): GitRepository => this.parts.repositories.open(diskAddress(name));
+  readonly #open = (name: RepositoryName): GitRepository => this.parts.repositories.open(diskAddress(name));
 
   /**
    * Writes the refs of those whose commit is here, under the locks of all these repositories. `asked`: looked at however
    * many others wait there.
    */
   async place(
-    names: readonly PlacedName[],
+    names: readonly RepositoryName[],
     plans: readonly RepositoryPlan[],
     asked: readonly EventId[],
   ): Promise<PullRequestPlan[]> {
     const { store, writer, copies } = this.parts;
     const released = new Set(plans.filter((plan) => plan.governing).map((plan) => repositoryKey(plan.name)));
-    const mine = new Set(names.map(placeKey));
+    const mine = new Set(names.map(repositoryKey));
     const placed = new Map<string, PullRequestPlan>();
     for (const name of names) {
       for (const entry of await this.#withCommitHere(name, asked)) {
         if (placed.has(entry.id)) continue;
         const contributor = contributorOf(entry);
-        const prs = contributor && mine.has(placeKey(underPrs(contributor))) ? underPrs(contributor) : undefined;
+        const prs = contributor && mine.has(repositoryKey(underPrs(contributor))) ? underPrs(contributor) : undefined;
         const willBeReleased = (other: RepositoryName): boolean => released.has(repositoryKey(other));
-        const isMine = (other: RepositoryName): boolean => mine.has(placeKey(other));
+        const isMine = (other: RepositoryName): boolean => mine.has(repositoryKey(other));
         const plan = await planPullRequest(entry, store, this.#open, isMine, willBeReleased, prs && this.#open(prs));
         if (!plan) continue;
         let done = 0;
@@ -63,10 +64,10 @@ export class PullRequestRefs {
   async spread(plans: readonly PullRequestPlan[]): Promise<void> {
     const { store, repositories, writer, copies } = this.parts;
     for (const { entry, ref, tip, targets } of plans) {
-      const done = new Set(targets.map(({ name }) => placeKey(name)));
+      const done = new Set(targets.map(({ name }) => repositoryKey(name)));
       const source = targets.find(({ copyFrom }) => !copyFrom)?.repository;
       for (const name of entry.repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
-        if (!source || done.has(placeKey(name)) || !isReleased(await catalogueRow(store, name))) continue;
+        if (!source || done.has(repositoryKey(name)) || !isReleased(await catalogueRow(store, name))) continue;
         const address = diskAddress(name);
         if (!(await repositories.exists(address))) continue;
         await repositories.withLocks([address], async () => {
@@ -85,7 +86,7 @@ export class PullRequestRefs {
   }
 
   /** One question to git however many wait: most of them wait for something that is not here. */
-  async #withCommitHere(name: PlacedName, asked: readonly EventId[]): Promise<WaitingEntry[]> {
+  async #withCommitHere(name: RepositoryName, asked: readonly EventId[]): Promise<WaitingEntry[]> {
     const waiting = await waitingPullRequests(this.parts.store, name, asked);
     if (waiting.length === 0) return [];
     const types = await this.#open(name).objectTypes(waiting.flatMap((entry) => tipOf(entry) ?? []));
@@ -99,7 +100,7 @@ export class PullRequestRefs {
    * Served ones that lost their ref though their commit is here get it back. Asked for again under the lock: what was
    * deleted meanwhile has no ref.
    */
-  async restore(name: PlacedName, tips: ReadonlyMap<EventId, Oid>): Promise<void> {
+  async restore(name: RepositoryName, tips: ReadonlyMap<EventId, Oid>): Promise<void> {
     const { store, repositories, writer } = this.parts;
     await repositories.withLocks([diskAddress(name)], async () => {
       const updates: RefUpdate[] = [];
@@ -111,7 +112,7 @@ export class PullRequestRefs {
   }
 
   /** Their events are gone: so are their refs. */
-  async drop(ids: readonly EventId[], name: PlacedName): Promise<void> {
+  async drop(ids: readonly EventId[], name: RepositoryName): Promise<void> {
     const { repositories, writer } = this.parts;
     const address = diskAddress(name);
     if (!(await repositories.exists(address))) return;

@@ -2,7 +2,14 @@
 // under `/prs/` when that is where the commit is: nothing is ever copied there (grasp.md, GRASP-06).
 
 import { prsIdentifier } from "../admission/service.js";
-import { catalogueRow, isReleased, type RepositoryName, repositoryNamed } from "../catalogue/repositories.js";
+import {
+  catalogueRow,
+  isReleased,
+  type RepositoryName,
+  repositoryKey,
+  repositoryNamed,
+  underPrs,
+} from "../catalogue/repositories.js";
 import {
   contributorOf,
   type WaitingEntry,
@@ -11,7 +18,6 @@ import {
   waitingEvent,
   waitingKeys,
 } from "../catalogue/waiting.js";
-import { type PlacedName, placeKey, underPrs } from "../git/address.js";
 import type { GitRepository } from "../git/repository.js";
 import type { ServiceName } from "../net/url.js";
 import { addressText, type NostrEvent } from "../nostr/event.js";
@@ -25,7 +31,7 @@ export interface PullRequestPlan {
   readonly tip: Oid;
   /** Repositories to set the ref in, each with the one from which the objects are copied when it lacks them. */
   readonly targets: readonly {
-    readonly name: PlacedName;
+    readonly name: RepositoryName;
     readonly repository: GitRepository;
     readonly copyFrom?: GitRepository;
   }[];
@@ -60,9 +66,9 @@ export async function knownPullRequest(
 }
 
 /** Everywhere the data of a waiting entry may lie. */
-export function placesOf(entry: WaitingEntry): PlacedName[] {
+export function placesOf(entry: WaitingEntry): RepositoryName[] {
   const contributor = contributorOf(entry);
-  const named = entry.repositories.flatMap((text): PlacedName[] => {
+  const named = entry.repositories.flatMap((text): RepositoryName[] => {
     const name = repositoryNamed(text);
     return name ? [name] : [];
   });
@@ -82,7 +88,7 @@ export function tipOf(entry: WaitingEntry): Oid | undefined {
 /** Those asked for by id, then others up to a bound: a flood of strangers' must not hide the one that is pushed now. */
 export async function waitingPullRequests(
   reader: Reader,
-  name: PlacedName,
+  name: RepositoryName,
   asked: readonly EventId[] = [],
 ): Promise<WaitingEntry[]> {
   const prefix = name.area === "prs" ? waitingKeys.contributor(name) : waitingKeys.repositoryKind(name, "pull-request");
@@ -90,7 +96,7 @@ export async function waitingPullRequests(
   for (const id of asked) {
     const entry = await waitingEntry(reader, id);
     const isHere =
-      entry?.kind === "pull-request" && placesOf(entry).some((place) => placeKey(place) === placeKey(name));
+      entry?.kind === "pull-request" && placesOf(entry).some((place) => repositoryKey(place) === repositoryKey(name));
     if (isHere) found.set(id, entry);
   }
   for (const entry of await waitingEntries(reader, prefix, maxPullRequestsLookedAt)) found.set(entry.id, entry);
@@ -112,7 +118,7 @@ export async function planPullRequest(
 ): Promise<PullRequestPlan | undefined> {
   const tip = tipOf(entry);
   if (!tip) return undefined;
-  const addressed: { name: PlacedName; repository: GitRepository; has: boolean }[] = [];
+  const addressed: { name: RepositoryName; repository: GitRepository; has: boolean }[] = [];
   for (const text of entry.repositories) {
     const name = repositoryNamed(text);
     if (!name || !isMine(name)) continue;

@@ -4,17 +4,17 @@
 import { restarted } from "../admission/waiting-capacity.js";
 import { hourlyCounter } from "../base/budget/rates.js";
 import { unixSeconds } from "../base/clock.js";
-import { catalogueRow, type RepositoryName, setCatalogueRow, withStatus } from "../catalogue/repositories.js";
+import {
+  catalogueRow,
+  type RepositoryArea,
+  type RepositoryName,
+  setCatalogueRow,
+  underPrs,
+  withStatus,
+} from "../catalogue/repositories.js";
 import { bookContribution } from "../catalogue/used-bytes.js";
 import { putWaiting, type WaitingEntry, waitingAnnouncement } from "../catalogue/waiting.js";
-import {
-  diskAddress,
-  type Npub,
-  type PlacedName,
-  type RepositoryAddress,
-  type RepositoryArea,
-  underPrs,
-} from "../git/address.js";
+import { diskAddress, type Npub, type RepositoryAddress } from "../git/address.js";
 import type { FoundRepository } from "../git/http-types.js";
 import type { PushSession } from "../git/push-types.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
@@ -47,7 +47,7 @@ export class Purgatory {
   readonly contributors: Contributors;
   readonly copies: PullRequestCopies;
   /** A push or fetch for it is running, or its release is not done: nothing of it is taken away. */
-  readonly isBusy: (name: PlacedName) => boolean;
+  readonly isBusy: (name: RepositoryName) => boolean;
   readonly #partials: PartialClock;
   readonly #pushes: Pushes;
   #mayExpire: (entry: WaitingEntry) => boolean = () => true;
@@ -84,7 +84,7 @@ export class Purgatory {
       partials,
       bell: this.bell,
     });
-    const isBusy = (name: PlacedName): boolean => pushes.isAtWork(name) || releaser.isUnfinished(name);
+    const isBusy = (name: RepositoryName): boolean => pushes.isAtWork(name) || releaser.isUnfinished(name);
     const contributors = new Contributors({ ...context, isBusy, pullRequests, copies });
     this.placeholders = placeholders;
     this.archiveBudget = archiveBudget;
@@ -147,7 +147,7 @@ export class Purgatory {
   }
 
   /** A push or a fetch for it is at work until the returned function is called: nothing of it expires meanwhile. */
-  pushBegins(name: PlacedName): () => void {
+  pushBegins(name: RepositoryName): () => void {
     return this.#pushes.begins(name);
   }
 

@@ -8,13 +8,14 @@ import {
   type CatalogueRow,
   catalogueRow,
   type RepositoryName,
+  repositoryKey,
   type StateStamp,
   setCatalogueRow,
   takesStates,
 } from "../catalogue/repositories.js";
 import { bookContribution, bookContributors, bookOwners } from "../catalogue/used-bytes.js";
 import { putWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
-import { type PlacedName, placeKey, type RepositoryAddress } from "../git/address.js";
+import type { RepositoryAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { PushAuthority, PushCommand, PushOutcome, PushSession } from "../git/push-types.js";
 import type { UnclaimedData } from "../git/quarantine.js";
@@ -69,12 +70,12 @@ export class Pushes {
     return new PurgatoryPush(this.parts, address, ip, this.begins(address));
   }
 
-  begins(name: PlacedName): () => void {
-    return this.#atWork.begin(placeKey(name));
+  begins(name: RepositoryName): () => void {
+    return this.#atWork.begin(repositoryKey(name));
   }
 
-  isAtWork(name: PlacedName): boolean {
-    return this.#atWork.has(placeKey(name));
+  isAtWork(name: RepositoryName): boolean {
+    return this.#atWork.has(repositoryKey(name));
   }
 }
 
@@ -136,7 +137,7 @@ export class PurgatoryPush implements PushSession {
   }
 
   async #accounts(
-    name: PlacedName,
+    name: RepositoryName,
     isForPullRequests: boolean,
     events: readonly NostrEvent[],
   ): Promise<readonly Account[]> {
@@ -248,7 +249,7 @@ export class PurgatoryPush implements PushSession {
     }
   }
 
-  async #linesFor(name: PlacedName, released: readonly Released[], state: EventId | undefined): Promise<string[]> {
+  async #linesFor(name: RepositoryName, released: readonly Released[], state: EventId | undefined): Promise<string[]> {
     const lines: string[] = [];
     if (released.some(({ kind }) => kind === "announcement")) lines.push("the repository is served from now on");
     if (released.some(({ kind }) => kind === "state")) lines.push("the state event is served from now on");

@@ -16,7 +16,7 @@ import {
 } from "../catalogue/repositories.js";
 import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
-import { diskAddress, type PlacedName, placeKey } from "../git/address.js";
+import { diskAddress } from "../git/address.js";
 import type { GitRepository } from "../git/repository.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { PurgatoryContext, Released, Via } from "./context.js";
@@ -33,7 +33,7 @@ const maxSiblings = 20;
 
 export class Releaser {
   /** Where a release failed half way (a full disk, a killed git): at most the repositories there are. */
-  readonly #unfinished = new Map<string, PlacedName>();
+  readonly #unfinished = new Map<string, RepositoryName>();
 
   constructor(
     private readonly parts: PurgatoryContext & {
@@ -50,7 +50,7 @@ export class Releaser {
    * that are looked at however many others wait there.
    */
   async release(
-    names: readonly PlacedName[],
+    names: readonly RepositoryName[],
     via: Via,
     partial: ReadonlySet<EventId> = new Set(),
     asked: readonly EventId[] = [],
@@ -59,20 +59,20 @@ export class Releaser {
     const done = new Set<string>();
     // One after the other: a pull request may name twenty repositories, whose locks are nobody's to take together.
     for (const name of names) {
-      if (!done.has(placeKey(name))) released.push(...(await this.releaseAround(name, via, partial, asked, done)));
+      if (!done.has(repositoryKey(name))) released.push(...(await this.releaseAround(name, via, partial, asked, done)));
     }
     return released;
   }
 
   private async releaseAround(
-    name: PlacedName,
+    name: RepositoryName,
     via: Via,
     partial: ReadonlySet<EventId>,
     asked: readonly EventId[],
     done: Set<string>,
   ): Promise<readonly Released[]> {
     const concerned = await this.concerned(name);
-    for (const one of concerned) done.add(placeKey(one));
+    for (const one of concerned) done.add(repositoryKey(one));
     if (concerned.length === 0) return [];
     const addresses = concerned.map((one) => diskAddress(one));
     let served: RepositoryName[] = [];
@@ -98,12 +98,12 @@ export class Releaser {
   }
 
   /** Their refs are written, or may be, and the release could not be ended: what waits for it must not expire. */
-  markUnfinished(names: readonly PlacedName[]): void {
-    for (const name of names) this.#unfinished.set(placeKey(name), name);
+  markUnfinished(names: readonly RepositoryName[]): void {
+    for (const name of names) this.#unfinished.set(repositoryKey(name), name);
   }
 
-  isUnfinished(name: PlacedName): boolean {
-    return this.#unfinished.has(placeKey(name));
+  isUnfinished(name: RepositoryName): boolean {
+    return this.#unfinished.has(repositoryKey(name));
   }
 
   /** Refs may be written whose events still wait: tried again until it is done, not at the next start only. */
@@ -115,12 +115,12 @@ export class Releaser {
     }
   }
 
-  private open = (name: PlacedName): GitRepository => this.parts.repositories.open(diskAddress(name));
+  private open = (name: RepositoryName): GitRepository => this.parts.repositories.open(diskAddress(name));
 
   /** It, and the repositories that the authors of what waits for it decide in. */
-  private async concerned(name: PlacedName): Promise<PlacedName[]> {
+  private async concerned(name: RepositoryName): Promise<RepositoryName[]> {
     const { store } = this.parts;
-    const found = new Map([[placeKey(name), name]]);
+    const found = new Map([[repositoryKey(name), name]]);
     if (name.area !== "prs") {
       const prefix = waitingKeys.repositoryKind(name, "state");
       const authors = new Set((await waitingEntries(store, prefix, maxWaitingStatesLookedAt)).map((e) => e.pubkey));
@@ -130,10 +130,10 @@ export class Releaser {
       if (partial) authors.add(partial.event.pubkey);
       for (const author of authors) {
         for (const { owner, identifier } of await this.decidesIn(author, name.identifier))
-          found.set(placeKey({ owner, identifier }), { owner, identifier });
+          found.set(repositoryKey({ owner, identifier }), { owner, identifier });
       }
     }
-    const onDisk: PlacedName[] = [];
+    const onDisk: RepositoryName[] = [];
     for (const one of found.values()) {
       if (await this.parts.repositories.exists(diskAddress(one))) onDisk.push(one);
     }
@@ -161,14 +161,14 @@ export class Releaser {
   }
 
   private async releaseLocked(
-    concerned: readonly PlacedName[],
+    concerned: readonly RepositoryName[],
     via: Via,
     partial: ReadonlySet<EventId>,
     asked: readonly EventId[],
     served: RepositoryName[],
   ): Promise<{ readonly released: readonly Released[]; readonly placed: readonly PullRequestPlan[] }> {
     const { store, clock, repositories } = this.parts;
-    const names: PlacedName[] = [];
+    const names: RepositoryName[] = [];
     // One under /prs/ may have gone, empty, before its lock was ours.
     for (const name of concerned) {
       if (name.area !== "prs" || (await repositories.exists(diskAddress(name)))) names.push(name);
@@ -210,7 +210,7 @@ export class Releaser {
     }
   }
 
-  private publish(names: readonly PlacedName[]): void {
+  private publish(names: readonly RepositoryName[]): void {
     for (const name of names) this.open(name).publish();
   }
 

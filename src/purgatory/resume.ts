@@ -9,7 +9,7 @@ import {
   repositoryKey,
 } from "../catalogue/repositories.js";
 import { waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
-import { diskAddress, type PlacedName, placeKey } from "../git/address.js";
+import { diskAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { Repositories } from "../git/repositories.js";
 import type { RefUpdate } from "../git/repository-refs.js";
@@ -65,9 +65,9 @@ export async function resume(
     await unlessBroken("settling at start", () => releaser.release([name], "present"));
   }
   if (!contributors) return;
-  const waiting = new Map<string, PlacedName>();
+  const waiting = new Map<string, RepositoryName>();
   for await (const entry of waitingContributions(store)) {
-    for (const name of placesOf(entry)) if (name.area === "prs") waiting.set(placeKey(name), name);
+    for (const name of placesOf(entry)) if (name.area === "prs") waiting.set(repositoryKey(name), name);
   }
   for (const name of waiting.values()) await releaser.release([name], "present");
   await contributors.sweep();

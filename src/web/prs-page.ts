@@ -2,8 +2,8 @@
 // here. An empty one is a page as well, not a 404: to git it is an empty repository, and one URL must not be both.
 // Served pull requests only; what waits is not shown (threats.md row 31).
 
-import { catalogueRow, isReleased, type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
-import { diskAddress, parseGitPath, underPrs } from "../git/address.js";
+import { catalogueRow, isReleased, type RepositoryName, repositoryKey, underPrs } from "../catalogue/repositories.js";
+import { diskAddress, parseGitPath } from "../git/address.js";
 import { type Document, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { kinds } from "../nostr/kinds.js";

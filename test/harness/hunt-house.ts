@@ -15,7 +15,7 @@ import type { RepositoryName } from "../../src/catalogue/repositories.js";
 import type { LiveConfig } from "../../src/config/load.js";
 import { createLog, type Logger } from "../../src/config/logging.js";
 import type { Context } from "../../src/context.js";
-import { diskAddress, type PlacedName } from "../../src/git/address.js";
+import { diskAddress } from "../../src/git/address.js";
 import { type GitHost, openGitHost } from "../../src/git/git-host.js";
 import { keepHouse } from "../../src/git/housekeeping-scheduler.js";
 import { createGitMetrics } from "../../src/git/metrics.js";
@@ -311,11 +311,11 @@ export class HuntHouse {
     if (!answer.ok) throw new Error(answer.message);
   }
 
-  repository(name: PlacedName): GitRepository {
+  repository(name: RepositoryName): GitRepository {
     return this.gitHost.repositories.open(diskAddress(name));
   }
 
-  async refs(name: PlacedName): Promise<Record<string, string>> {
+  async refs(name: RepositoryName): Promise<Record<string, string>> {
     const { refs } = await this.repository(name).refs();
     return Object.fromEntries([...refs].map(([ref, { oid }]) => [ref, oid]));
   }
@@ -325,7 +325,7 @@ export class HuntHouse {
   }
 
   /** Nothing of a fetch is left: no quarantine, no temporary file, no scratch directory, no process. */
-  async leftovers(name: PlacedName): Promise<string[]> {
+  async leftovers(name: RepositoryName): Promise<string[]> {
     const objects = join(this.repository(name).directory, "objects");
     const found: string[] = [];
     for (const folder of [objects, join(objects, "pack")]) {

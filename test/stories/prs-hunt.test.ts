@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { underPrs } from "../../src/git/address.js";
+import { underPrs } from "../../src/catalogue/repositories.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { until } from "../harness/hunt-house.js";
 import { huntWorld } from "../harness/hunt-world.js";
