@@ -5,11 +5,10 @@
 import { type NostrEvent, tagValue } from "../../nostr/event.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { Offer } from "./budgets.js";
-import { type Step, type SyncState, tally } from "./core-state.js";
-import { authorKinds } from "./filters.js";
+import { type Relay, type Step, type SyncState, tally } from "./core-state.js";
+import { authorKinds } from "./items.js";
 import { allStatesItem, announcementsItem, type Job, repositoryItem, rootItem, stateItem } from "./job.js";
 import type { Account, Arrival, RelayKey } from "./messages.js";
-import type { Relay } from "./relay.js";
 
 const addressTag = /^[aAq]$/;
 export const idTag = /^[eEq]$/;

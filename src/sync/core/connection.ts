@@ -1,16 +1,17 @@
-// A relay's link: when to dial, what kind of sync a new link begins with, and what its end means (spec
-// "Connections"). States shown: disconnected, connecting, syncing, live, live with failures.
+// A relay's link: when to dial, what kind of sync a new link begins with, what its end means (spec "Connections"), when
+// the relay must be looked at again if nothing happens before, and what follows when time passed without us (spec "Truth
+// about oneself", Time). States shown: disconnected, connecting, syncing, live, live with failures.
 
 import { lookbackMs, secondMs } from "./config.js";
-import { log, type Step, type SyncState, tally } from "./core-state.js";
-import { cancelJobs, dropJobs } from "./history.js";
-import { allFresh, isSyncing, layerOrder, sweepOver } from "./item-state.js";
+import { hasTargets, log, type Relay, type Step, type SyncState, tally, urlOf } from "./core-state.js";
+import { cancelJobs, dropJobs, workDueMs } from "./history.js";
+import { allFresh, isSyncing, layerOrder, sweepOver } from "./items.js";
 import { phaseOf, phases, slotOf, slots, type Word } from "./job.js";
-import { liveIsWhole, liveLost } from "./live.js";
+import { answerDueMs, liveIsWhole, liveLost } from "./live.js";
 import { reconsider } from "./live-set.js";
 import type { ConnectFailure, Time } from "./messages.js";
-import { giveUpTurn, nextDailyMs } from "./pacing.js";
-import { hasTargets, type Relay, urlOf } from "./relay.js";
+import { owedDueMs, queryDeadlineMs } from "./query.js";
+import { giveUpTurn, nextDailyMs, relatedDueMs } from "./rounds.js";
 import { isInStep, keep, noteCompared } from "./standing.js";
 
 export function tryDial(state: SyncState, relay: Relay, step: Step): void {
@@ -231,4 +232,71 @@ export function disconnect(state: SyncState, relay: Relay, step: Step, heard = s
     dialEnded(state, relay, step);
     relay.status = "disconnected";
   } else onLost(state, relay, "closed-by-us", heard, step);
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+/** What is past and could not be done now is tried again soon, never in a tight circle. */
+const soon = (dueMs: number, nowMs: number): number => (dueMs > nowMs ? dueMs : nowMs + 1000);
+
+function whenConnected(state: SyncState, relay: Relay, nowMs: number): number {
+  const { config } = state;
+  let due = Math.min(relay.nextDailyMs, resyncDueMs(relay), relay.turns.roots.dueMs, relay.turns.repos.dueMs);
+  if (relay.catchUpFailed) due = Math.min(due, relay.lastFullMs + config.syncStaleAfterSecs * secondMs);
+  for (const job of relay.jobs)
+    for (const query of job.queries) due = Math.min(due, queryDeadlineMs(state, relay, query));
+  for (const retry of relay.retries) due = Math.min(due, retry.dueMs);
+  const askAgainMs = state.health.of(relay.key).askAgainMs;
+  if (askAgainMs > nowMs) return Math.min(soon(due, nowMs), askAgainMs);
+  due = Math.min(due, workDueMs(state, relay, nowMs), owedDueMs(relay, nowMs));
+  if (relay.replacement) due = Math.min(due, relay.replacement.deadlineMs);
+  // The end of a sync looks at layer 4 by itself.
+  if (!isSyncing(relay)) due = Math.min(due, relatedDueMs(state, relay));
+  for (const chunk of relay.chunks) {
+    due = Math.min(due, answerDueMs(state, relay, chunk));
+    if (chunk.retryAtMs > nowMs) due = Math.min(due, chunk.retryAtMs);
+  }
+  return soon(due, nowMs);
+}
+
+/** Everything that waits for time is listed here. */
+export function dueMsOf(state: SyncState, relay: Relay, now: Time): number {
+  const nowMs = now.monotonicMs;
+  switch (relay.status) {
+    case "connected":
+      return whenConnected(state, relay, nowMs);
+    case "connecting":
+      return relay.dialedMs + state.config.syncDialTimeoutSecs * secondMs * 1.5;
+    case "disconnected": {
+      if (state.ignored.has(relay.key) || relay.kept?.type === "loaded") return never;
+      if (!hasTargets(relay) || relay.awaitsDial || (relay.wssUrl ?? relay.wsUrl) === undefined) return never;
+      const dialMs = Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, now));
+      return soon(dialMs, nowMs);
+    }
+  }
+}
+
+/**
+ * The core is woken at least every minute; when much more lies between two steps, the process was stopped or the machine
+ * slept, and nobody knows what the links missed. A wall clock that jumped says the same: what `since` would mean is not
+ * known any more. Every link is given up as of the last step, the last moment at which anything is known of it.
+ */
+export function noticeGap(state: SyncState, step: Step): void {
+  const last = state.lastStep;
+  state.lastStep = step.now;
+  if (!last) return;
+  const { config, health } = state;
+  const limitMs = Math.max(config.stoodStillMs, config.syncDisconnectCheckIntervalSecs * secondMs * 1.5);
+  const passedMs = step.now.monotonicMs - last.monotonicMs;
+  const wallPassedMs = step.now.wallMs - last.wallMs;
+  if (Math.max(passedMs, wallPassedMs) <= limitMs && wallPassedMs >= passedMs - limitMs) return;
+  log(step, "warn", "stood-still", undefined, { forMs: Math.round(passedMs), wallMs: Math.round(wallPassedMs) });
+  health.stoodStill(passedMs);
+  for (const relay of state.relays.values()) {
+    for (const turn of Object.values(relay.turns)) turn.sinceWallMs = Math.min(turn.sinceWallMs, step.now.wallMs);
+    if (relay.status === "disconnected") continue;
+    disconnect(state, relay, step, last);
+    relay.notBeforeMs = step.now.monotonicMs + step.random() * config.syncStartupJitterMs;
+    state.touched.add(relay);
+  }
 }

@@ -6,13 +6,25 @@
 import { drop, forgiveLateness, holdReading, isAskedFor, listen, onArrival } from "./arrivals.js";
 import { meaningOf, meaningOfNegErr } from "./closed-reasons.js";
 import { type SyncConfig, secondMs } from "./config.js";
-import { earlier, noteProgress, onConnected, onConnectFailed, onLost, syncAgain, tryDial } from "./connection.js";
-import { type Step, SyncState } from "./core-state.js";
+import {
+  disconnect,
+  dueMsOf,
+  earlier,
+  noteProgress,
+  noticeGap,
+  onConnected,
+  onConnectFailed,
+  onLost,
+  syncAgain,
+  tryDial,
+} from "./connection.js";
+import { hasTargets, log, type Relay, type Step, SyncState } from "./core-state.js";
 import { expireQueries, reviveRetries, settle, startWork } from "./history.js";
+import { makeFresh } from "./items.js";
+import { type Item, repositoryItem, rootItem, stateItem } from "./job.js";
 import { liveIsOpen, onLiveAuth, onLiveClosed, onLiveEose, pumpLive, rebuildLive, reopenUnanswered } from "./live.js";
-import type { Command, Input, Random, Time } from "./messages.js";
-import { ignore, onOwnServer, onVerdict, reconnect } from "./own-server.js";
-import { noteDownload } from "./pacing.js";
+import type { Account, Command, Input, Random, Time } from "./messages.js";
+import { compareAfterLists, ignore, onOwnServer, onVerdict, reconnect } from "./own-server.js";
 import { onQueryEose, onQueryEvent } from "./query.js";
 import {
   excuseSilence,
@@ -22,11 +34,10 @@ import {
   onReconcileProgress,
   resendUnanswered,
 } from "./query-answers.js";
-import type { Relay } from "./relay.js";
-import { onRelated, rotate } from "./rounds.js";
+import { noteDownload, onRelated, passTurnsOn, rotate } from "./rounds.js";
 import { addSides, adopt, type Copy, type CoreSnapshot, copiesOf, keep, resume, snapshotOf } from "./standing.js";
-import { applyWindow, followBootstrap, giveBackPlaces } from "./targets.js";
-import { dueMsOf, everyMinute, noticeGap } from "./time.js";
+import { applyWindow, followBootstrap, forgetRelay, giveBackPlaces, makeRoom, placeTheRefused } from "./targets.js";
+import type { Repo } from "./wanted.js";
 
 type Loaded = Extract<Input, { type: "rememberedLoaded" | "naughtyLoaded" | "relaysLoaded" }>;
 type LinkInput = Extract<Input, { link: number }>;
@@ -326,5 +337,46 @@ export class SyncCore {
     }
     relay.dueMs = dueMsOf(state, relay, step.now);
     state.nextDueMs = Math.min(state.nextDueMs, relay.dueMs);
+  }
+}
+
+/** Relays without targets go, memory that is over goes, a new day gives new budgets. */
+function everyMinute(state: SyncState, step: Step): void {
+  let forgot = false;
+  for (const relay of [...state.relays.values()]) {
+    if (hasTargets(relay)) continue;
+    disconnect(state, relay, step);
+    step.out.push({ type: "dropKept", relay: relay.key });
+    log(step, "info", "relay-dropped", relay);
+    forgetRelay(state, relay);
+    forgot = true;
+  }
+  if (forgot) placeTheRefused(state, step);
+  makeRoom(state, step);
+  passTurnsOn(state, step.now.monotonicMs);
+  state.tidies += 1;
+  const { keepEveryTidies } = state.config;
+  for (const relay of state.relays.values()) {
+    if ((relay.ix + state.tidies) % keepEveryTidies === 0) keep(state, relay, step);
+  }
+  state.remembered.tidy(step.now, step.out);
+  compareAfterLists(state, step);
+  state.health.tidy((key) => state.relays.has(key), step.now);
+  for (const account of state.budgets.turnDay(step.now.monotonicMs)) fetchAgain(state, account);
+}
+
+/** The day's budget cut its history short. */
+function fetchAgain(state: SyncState, account: Account): void {
+  const items = ({ ix, roots }: Repo): Item[] =>
+    "identifier" in account ? [stateItem(ix)] : [repositoryItem(ix), ...[...roots].map(rootItem)];
+  for (const repo of state.wanted.reposOf(account)) askAgain(state, repo, items(repo));
+}
+
+function askAgain(state: SyncState, repo: Repo, items: readonly Item[]): void {
+  for (const ix of repo.placed) {
+    const relay = state.byIx[ix];
+    if (!relay) continue;
+    for (const item of items) makeFresh(state, relay, item);
+    state.touched.add(relay);
   }
 }

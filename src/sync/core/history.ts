@@ -4,9 +4,8 @@
 // Never stuck: every query has a time-out.
 
 import { retryDelayMs } from "./config.js";
-import { log, type Step, type SyncState } from "./core-state.js";
-import { tagsOf, valuesOf } from "./filters.js";
-import { isSyncing, makeFresh, nextLayer, setPhase, takeAction, takeGroup } from "./item-state.js";
+import { log, type Relay, type Step, type SyncState } from "./core-state.js";
+import { isSyncing, makeFresh, nextLayer, setPhase, tagsOf, takeAction, takeGroup, valuesOf } from "./items.js";
 import {
   type Asked,
   failuresOf,
@@ -21,7 +20,6 @@ import {
   type Related,
   type Sweep,
 } from "./job.js";
-import { hasTurn, nextTurnMs } from "./pacing.js";
 import {
   cancelQuery,
   onOwedFailed,
@@ -32,8 +30,7 @@ import {
   takeOwed,
 } from "./query.js";
 import { onQuerySilent, onReconcileFailed, silenceIn } from "./query-answers.js";
-import type { Relay } from "./relay.js";
-import { cutRounds, putBack, rotateAgainSoon, takeRelated, tryRelatedAgain } from "./rounds.js";
+import { cutRounds, hasTurn, nextTurnMs, putBack, rotateAgainSoon, takeRelated, tryRelatedAgain } from "./rounds.js";
 import { noteBatch } from "./standing.js";
 
 type JobParts = Pick<Job, "kind" | "layer" | "items" | "source" | "method" | "queries"> &

@@ -1,5 +1,5 @@
 // What is wanted of a relay, and what is on its way there: items and what is known of each, and the jobs, queries,
-// slices and pages that ask for them. Data only (item-state.ts, history.ts, query.ts, paging.ts).
+// slices and pages that ask for them. Data only (items.ts, history.ts, query.ts, paging.ts).
 
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { EventSource, Sides } from "./messages.js";
@@ -23,7 +23,7 @@ export const layerOf = (item: Item): Layer => (item & 3) as Layer;
 export const indexOf = (item: Item): number => item >>> 2;
 
 export const phases = {
-  /** Wanted, neither pending nor confirmed: what item-state.ts hands out. */
+  /** Wanted, neither pending nor confirmed: what items.ts hands out. */
   fresh: 0,
   pending: 1,
   confirmed: 2,

@@ -2,11 +2,9 @@
 // fill the last chunk that has room; above the budget chunks grow; when that is not enough, the least recently
 // active roots, and last repos, are left to rotating history.
 
-import { log, type Step, type SyncState } from "./core-state.js";
-import { filtersPerChunk, isLong, type LiveCapacity, liveCapacity, textOf, valueBytes } from "./filters.js";
-import { setSlot } from "./item-state.js";
+import { Chunk, log, type Relay, type Step, type SyncState } from "./core-state.js";
+import { filtersPerChunk, isLong, type LiveCapacity, liveCapacity, setSlot, textOf, valueBytes } from "./items.js";
 import { type Item, indexOf, type Layer, layerOf, layers, slotOf, slots } from "./job.js";
-import { Chunk, type Relay } from "./relay.js";
 
 export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chunk {
   const chunk = new Chunk(relay.nextChunk++, layer, closedToNew);

@@ -6,15 +6,13 @@
 import type { Filter } from "../../nostr/filter.js";
 import type { Meaning } from "./closed-reasons.js";
 import { lookbackMs, retryDelayMs, secondMs } from "./config.js";
-import { log, type Step, type SyncState } from "./core-state.js";
-import { filterOf, liveCapacity, requestsOf, tagsOf, valueBytes, valuesOf } from "./filters.js";
-import { setSlot } from "./item-state.js";
+import { type Chunk, log, type Relay, type Step, type SyncState } from "./core-state.js";
+import { filterOf, liveCapacity, requestsOf, setSlot, tagsOf, valueBytes, valuesOf } from "./items.js";
 import { indexOf, layers, phaseOf, phases, Sweep, slots } from "./job.js";
 import { addToChunk, mergeable, newChunk, placeItems } from "./live-set.js";
-import { noteRequest } from "./pacing.js";
 import { halves } from "./paging.js";
 import { learnLimit, learnValues } from "./query-answers.js";
-import type { Chunk, Relay } from "./relay.js";
+import { noteRequest } from "./rounds.js";
 
 function closeSub(relay: Relay, sub: string): void {
   relay.openFilters -= relay.liveSubs.get(sub)?.filters ?? 0;

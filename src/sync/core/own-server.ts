@@ -7,16 +7,14 @@ import { type Address, addressText, type NostrEvent, parseAddress, tagValue } fr
 import type { EventId } from "../../nostr/ids.js";
 import { gitDataKinds, kinds } from "../../nostr/kinds.js";
 import { idTag, offer, oneOfferLess, roomToday } from "./arrivals.js";
-import type { ColdId } from "./cold-ids.js";
 import { secondMs } from "./config.js";
 import { disconnect, resyncLater } from "./connection.js";
-import { log, type Step, type SyncState, tally } from "./core-state.js";
-import { makeFresh } from "./item-state.js";
+import { log, type Relay, type Step, type SyncState, tally } from "./core-state.js";
+import { makeFresh } from "./items.js";
 import { announcementsItem, rootItem } from "./job.js";
 import { reconsider } from "./live-set.js";
 import type { Account, EventSource, Input, RelayKey } from "./messages.js";
-import type { Relay } from "./relay.js";
-import { byLists, isOurs, isTrouble } from "./remembered.js";
+import { byLists, type ColdId, isOurs, isTrouble } from "./remembered.js";
 import { followBootstrap } from "./targets.js";
 import type { Level } from "./wanted.js";
 
@@ -232,7 +230,7 @@ function newestGone(state: SyncState, { pubkey, identifier }: Address, step: Ste
   askOthers(state, superseded);
 }
 
-/** What the lists refused is fetched at once; announcements that a ban removed are found a little later (time.ts). */
+/** What the lists refused is fetched at once; announcements that a ban removed are found a little later (core.ts). */
 export function listsChanged(state: SyncState, archive: boolean, step: Step): void {
   const { remembered } = state;
   fetchCold(state, remembered.takeRefused(byLists, step.out), step);

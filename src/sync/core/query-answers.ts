@@ -5,20 +5,19 @@
 import type { EventId } from "../../nostr/ids.js";
 import type { Meaning } from "./closed-reasons.js";
 import { hourMs } from "./config.js";
-import { log, type Step, type SyncState, tally } from "./core-state.js";
-import { textOf } from "./filters.js";
+import { log, type Relay, type Step, type SyncState, tally } from "./core-state.js";
+import { textOf } from "./items.js";
 import type { Asked, Job, Query, Slice } from "./job.js";
 import type { ReconcileFailure, RelayLimits } from "./messages.js";
 import { halves, smallestCap, splitTime } from "./paging.js";
 import { close, endSlice, pageLimit, type QueryEnd } from "./query.js";
-import type { Relay } from "./relay.js";
 
 /** Learned the hard way, kept like what NIP-11 states. */
 export function learnLimit(relay: Relay, limits: RelayLimits): void {
   relay.limits = { ...relay.limits, ...limits };
 }
 
-/** So many values were too many. The kind beside them counts as one (filters.ts). */
+/** So many values were too many. The kind beside them counts as one (items.ts). */
 export const learnValues = (relay: Relay, values: number): void =>
   learnLimit(relay, { maxFilterValues: Math.max(1, values >> 1) + 1 });
 

@@ -6,8 +6,8 @@ import type { NostrEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
 import { secondMs } from "./config.js";
-import { log, type Step, type SyncState, tally } from "./core-state.js";
-import { authorKinds, filterOf, historyCapacity } from "./filters.js";
+import { log, type Relay, type Step, type SyncState, tally } from "./core-state.js";
+import { authorKinds, filterOf, historyCapacity } from "./items.js";
 import {
   type Asked,
   type Item,
@@ -20,9 +20,8 @@ import {
   type Query,
   type Slice,
 } from "./job.js";
-import { noteRequest } from "./pacing.js";
 import { addToPage, endOfPage, isInSlice, smallestCap } from "./paging.js";
-import type { Relay } from "./relay.js";
+import { noteRequest } from "./rounds.js";
 
 /** Whether the query has ended; a failed one takes its job with it. Undefined: it goes on. */
 export type QueryEnd = "ended" | { readonly failed: string } | undefined;
@@ -151,7 +150,7 @@ function endFetch(state: SyncState, relay: Relay, job: Job, query: Query, step: 
   return undefined;
 }
 
-/** Everything it asks for has brought its share of today: the rest is for another day (time.ts), however much there is. */
+/** Everything it asks for has brought its share of today: the rest is for another day (core.ts), however much there is. */
 function isForAnotherDay({ budgets, wanted }: SyncState, { items }: Job): boolean {
   if (!budgets.isAnyOver) return false;
   const isOver = (item: Item): boolean => {

@@ -3,10 +3,9 @@
 // for gauges, the status page and the simulator. It must never say more than is known.
 
 import { hourMs, secondMs } from "./config.js";
-import type { Step, SyncState } from "./core-state.js";
-import { textOf } from "./filters.js";
+import { type Compared, type Relay, type Step, type SyncState, urlOf } from "./core-state.js";
 import type { HealthStatus } from "./health.js";
-import { isSyncing, setPhase } from "./item-state.js";
+import { isSyncing, setPhase, textOf } from "./items.js";
 import {
   allStatesItem,
   type Item,
@@ -22,7 +21,6 @@ import {
 } from "./job.js";
 import type { KeptRelay, NaughtyKind, RelayKey, Sides, Time } from "./messages.js";
 import { lacksPromised } from "./query.js";
-import { type Compared, type Relay, urlOf } from "./relay.js";
 import type { Repo } from "./wanted.js";
 
 /** A repository's copy at one relay. */

@@ -6,10 +6,9 @@
 // that gave way does not push others out for a day.
 
 import { disconnect } from "./connection.js";
-import { log, type Step, type SyncState } from "./core-state.js";
-import { addItem, removeItem } from "./item-state.js";
+import { log, Relay, type Step, type SyncState } from "./core-state.js";
+import { addItem, removeItem } from "./items.js";
 import { allStatesItem, announcementsItem, layerOf, layers, repositoryItem, rootItem, stateItem } from "./job.js";
-import { Relay } from "./relay.js";
 import { adopt } from "./standing.js";
 import { type ListedRelay, listedRelay, type Repo } from "./wanted.js";
 

@@ -3,10 +3,9 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import fc from "fast-check";
-import { type Step, SyncState } from "./core-state.js";
-import { nextLayer, setPhase, takeAction } from "./item-state.js";
+import { type Relay, type Step, SyncState } from "./core-state.js";
+import { nextLayer, setPhase, takeAction } from "./items.js";
 import { phaseOf, phases } from "./job.js";
-import type { Relay } from "./relay.js";
 import { applyWindow } from "./targets.js";
 import { syncConfig } from "./testing/config.js";
 import { announcing, issue } from "./testing/driver.js";

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { EventId } from "../../nostr/ids.js";
-import { ColdIds } from "./cold-ids.js";
 import type { RememberedId } from "./messages.js";
+import { ColdIds } from "./remembered.js";
 import { announcing, Driver, event, id, key, only } from "./testing/driver.js";
 
 const entry = (name: string, relay: string, identifier: string, untilWallMs = 1_000_000): RememberedId => ({

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { nextDailyMs } from "./pacing.js";
+import { nextDailyMs } from "./rounds.js";
 import { syncConfig } from "./testing/config.js";
 import { announcing, Driver, only } from "./testing/driver.js";
 
