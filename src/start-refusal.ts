@@ -2,7 +2,7 @@
 // locked against a second server, closed to other users of the machine.
 
 import { chmodSync } from "node:fs";
-import { lockDataDirectory } from "./cli/data-directory.js";
+import { lockDataDirectory } from "./base/data-lock.js";
 import type { Config } from "./config/config.js";
 import { problemText } from "./config/config.js";
 import { loadServerKey } from "./config/server-key.js";

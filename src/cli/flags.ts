@@ -1,9 +1,10 @@
-// Flags that several commands share: the settings (and the configuration a command was called with), whole numbers, and
-// `--filter`. What is said wrongly ends the command with exit code 2 before it does anything.
+// What several commands share: the settings as flags (and the configuration a command was called with), the answer in
+// words or as JSON, whole numbers, and `--filter`. What is said wrongly ends the command with exit code 2 before it does
+// anything.
 
 import { readFileSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type Problem, problemText } from "../config/config.js";
+import { type Config, type Problem, problemText } from "../config/config.js";
 import { flagHelp } from "../config/describe.js";
 import { type LoadedConfig, type LoadResult, loadConfig, nearest } from "../config/load.js";
 import { type NamedSetting, sections } from "../config/schema.js";
@@ -12,13 +13,18 @@ import { type Abilities, CommandFailure } from "./abilities.js";
 
 /** Accepts all settings as flags. Only `serve` lists them in its help: two hundred lines are enough once. */
 export function acceptSettings(command: Command, inHelp: "listed" | "mentioned" = "mentioned"): Command {
+  const options = inHelp === "listed" ? settingOptions("listed") : hiddenOptions();
+  accepted.set(command, options);
   command.addOption(new Option("--config <path>", "file with settings, lines of NAME=value [NGIT_CONFIG]"));
-  for (const option of inHelp === "listed" ? settingOptions("listed") : hiddenOptions()) command.addOption(option);
+  for (const option of options) command.addOption(option);
   if (inHelp === "mentioned")
     command.addHelpText("after", "\nAll settings of `holdfast serve --help` are accepted too.");
   // Unknown flags are reported together with the other faults, not one by one.
   return command.allowUnknownOption().allowExcessArguments();
 }
+
+/** The settings' flags of each command that takes them. */
+const accepted = new WeakMap<Command, readonly Option[]>();
 
 function settingOptions(inHelp: "listed" | "hidden"): Option[] {
   const options: Option[] = [];
@@ -51,13 +57,9 @@ function optionFor(setting: NamedSetting, flag: string): Option {
 /** Reads the configuration as this command was called; can be called again to reload. */
 export function settingsReader(command: Command, abilities: Abilities): () => LoadResult {
   const flags: Record<string, string> = {};
-  for (const section of sections) {
-    for (const setting of section.settings) {
-      for (const flag of [setting.flag, ...setting.aliases]) {
-        const value: unknown = command.getOptionValue(new Option(`--${flag} <value>`).attributeName());
-        if (value !== undefined) flags[flag] = String(value);
-      }
-    }
+  for (const option of accepted.get(command) ?? []) {
+    const value: unknown = command.getOptionValue(option.attributeName());
+    if (value !== undefined) flags[option.name()] = String(value);
   }
   for (const argument of command.args) {
     const unknown = /^--?([^-=][^=]*)/.exec(argument)?.[1];
@@ -72,6 +74,34 @@ export function settingsReader(command: Command, abilities: Abilities): () => Lo
       readFile: (path) => readFileSync(path, "utf8"),
       surroundings: { logIsTerminal: abilities.terminal.showsProgress, cores: abilities.cores },
     });
+}
+
+export interface Answer {
+  /** For `--json`. */
+  readonly json: object;
+  /** JSON for people's eyes too. */
+  readonly isIndented?: boolean;
+  readonly text: string;
+  /** False: the answer was given, and the command ends with exit code 1 all the same. */
+  readonly isGood?: boolean;
+}
+
+/** A command that takes the settings and answers in words or, with `--json`, as JSON. */
+export function answering(
+  command: Command,
+  abilities: Abilities,
+  work: (config: Config, loaded: LoadedConfig) => Promise<Answer>,
+): void {
+  acceptSettings(command.option("--json", "answer as JSON")).action(async () => {
+    const loaded = settingsOf(command, abilities);
+    await sayAnswer(command, abilities, await work(loaded.config, loaded));
+  });
+}
+
+export async function sayAnswer(command: Command, { terminal }: Abilities, answer: Answer): Promise<void> {
+  const { json, isIndented, text, isGood = true } = answer;
+  await terminal.out(`${command.getOptionValue("json") ? JSON.stringify(json, null, isIndented ? 2 : 0) : text}\n`);
+  if (!isGood) throw new CommandFailure("", 1);
 }
 
 /** The configuration, or the end of the command with all faults listed. Warnings go to standard error. */

@@ -3,6 +3,7 @@
 
 import { existsSync } from "node:fs";
 import type { Clock } from "../base/clock.js";
+import { lockDataDirectory } from "../base/data-lock.js";
 import type { Config } from "../config/config.js";
 import type { Lines, Outcome, Progress as Report } from "../operator/context.js";
 import type { OperationName, ParametersOf } from "../operator/operations.js";
@@ -10,7 +11,6 @@ import type { ResultOf } from "../operator/run.js";
 import { askServer } from "../operator/socket.js";
 import type { Store } from "../store/port.js";
 import { type Abilities, CommandFailure, type Operator, type Terminal } from "./abilities.js";
-import { withOfflineStore } from "./data-directory.js";
 
 export async function operate<Name extends OperationName>(
   abilities: Abilities,
@@ -63,6 +63,44 @@ async function askData<Name extends OperationName>(
     withOperator(abilities, config, store, (operator) => operator.run(request, report, lines)),
   );
   return outcome as Outcome<ResultOf<Name>>;
+}
+
+/** Opens the store for a verb that works without the server, under the data directory's lock, and closes both. */
+export async function withOfflineStore<T>(
+  abilities: Abilities,
+  config: Config,
+  work: (store: Store) => Promise<T>,
+): Promise<T> {
+  if (config.databaseBackend === "memory") {
+    throw new CommandFailure(
+      "the memory backend keeps nothing on disk, so there is nothing to work on while it does not run",
+    );
+  }
+  const inUse = (pid: number): string =>
+    `the data directory ${config.relayDataPath} is in use by process ${pid}. Stop it first, for instance with \`kill ${pid}\``;
+  return underLock(config.relayDataPath, inUse, async () => {
+    const store = await abilities.openStore(config);
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  });
+}
+
+/** Works in a directory no other process has; `inUse` says what is wrong when one has it. */
+export async function underLock<T>(
+  directory: string,
+  inUse: (pid: number) => string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const lock = lockDataDirectory(directory);
+  if (!lock.ok) throw new CommandFailure(inUse(lock.holderPid));
+  try {
+    return await work();
+  } finally {
+    lock.release();
+  }
 }
 
 export async function withOperator<T>(

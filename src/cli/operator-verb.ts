@@ -9,8 +9,8 @@ import {
   parametersOf,
 } from "../operator/operations.js";
 import type { ResultOf } from "../operator/run.js";
-import { type Abilities, CommandFailure } from "./abilities.js";
-import { acceptFilters, acceptSettings, filtersOf, settingsOf, wholeNumberOption } from "./flags.js";
+import type { Abilities } from "./abilities.js";
+import { acceptFilters, answering, filtersOf, wholeNumberOption } from "./flags.js";
 import { operate } from "./operate.js";
 
 interface Answering<Name extends OperationName> {
@@ -29,24 +29,17 @@ export function operatorVerb<Name extends OperationName>(
   { text, failsOn, check }: Answering<Name>,
 ): Command {
   const { verb = "", help = "", examples = [] } = descriptionOf(operation);
-  const command = parent
-    .command(verb.split(" ").at(-1) ?? "")
-    .description(help)
-    .option("--json", "answer as JSON");
+  const command = parent.command(verb.split(" ").at(-1) ?? "").description(help);
   command.addHelpText("after", `\nExamples:\n${examples.map((example) => `  ${example}`).join("\n")}`);
-  const parametersTyped = addParameters(acceptSettings(command), operation);
-  return command.action(async () => {
-    const { config } = settingsOf(command, abilities);
+  answering(command, abilities, async (config) => {
     const asked = parametersTyped();
     check?.(asked);
     const result = await operate(abilities, config, operation, asked);
     const isGood = !failsOn?.(result);
-    const isJson = command.getOptionValue("json");
-    await abilities.terminal.out(
-      `${isJson ? JSON.stringify({ ok: isGood, ...(result as object) }) : text(result, asked)}\n`,
-    );
-    if (!isGood) throw new CommandFailure("", 1);
+    return { json: { ok: isGood, ...(result as object) }, text: text(result, asked), isGood };
   });
+  const parametersTyped = addParameters(command, operation);
+  return command;
 }
 
 /** Lets a command take what the table says of an operation; answers what was typed once the command was called. */

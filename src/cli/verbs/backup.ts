@@ -8,6 +8,7 @@ import type { Command } from "commander";
 import type { Checking } from "../../backup/check.js";
 import type { Manifest } from "../../backup/files.js";
 import type { Taken } from "../../backup/take.js";
+import { lockFile } from "../../base/data-lock.js";
 import { sizeText } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
 import { serverKeyFile } from "../../config/server-key.js";
@@ -15,9 +16,8 @@ import type { Outcome } from "../../operator/context.js";
 import type { Snapshot } from "../../operator/snapshot.js";
 import { askServer } from "../../operator/socket.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
-import { lockDataDirectory, lockFile, withOfflineStore } from "../data-directory.js";
-import { acceptSettings, settingsOf, wholeNumberOption } from "../flags.js";
-import { mustHaveData, progressBar, withOperator } from "../operate.js";
+import { type Answer, acceptSettings, answering, sayAnswer, settingsOf, wholeNumberOption } from "../flags.js";
+import { mustHaveData, progressBar, underLock, withOfflineStore, withOperator } from "../operate.js";
 import { lineText } from "../table.js";
 
 export const backup: Verb = (program, abilities) => {
@@ -33,8 +33,7 @@ export const backup: Verb = (program, abilities) => {
     const answer = await expectingRefusals(() =>
       command.getOptionValue("verifyOnly") ? verify(abilities, folder) : take(abilities, command, folder),
     );
-    const text = command.getOptionValue("json") ? JSON.stringify({ ok: true, ...answer.json }) : answer.text;
-    await abilities.terminal.out(`${text}\n`);
+    await sayAnswer(command, abilities, answer);
   });
   command.addHelpText(
     "after",
@@ -48,11 +47,6 @@ Examples:
   holdfast backup /backup/holdfast --verify-only`,
   );
 };
-
-interface Answer {
-  readonly json: object;
-  readonly text: string;
-}
 
 /** What an operator can mend ends the command with a sentence. */
 async function expectingRefusals<T>(work: () => Promise<T>): Promise<T> {
@@ -99,7 +93,7 @@ async function verify(abilities: Abilities, named: string): Promise<Answer> {
     throw new CommandFailure(`${chosen} is not sound:\n${lines}`, 1, { backup: chosen, problems });
   }
   const facts = await factsOf(manifest);
-  return { json: { backup: chosen, ...facts }, text: `${lineText(chosen)} is sound: ${summary(facts)}` };
+  return { json: { ok: true, backup: chosen, ...facts }, text: `${lineText(chosen)} is sound: ${summary(facts)}` };
 }
 
 interface Facts {
@@ -128,11 +122,10 @@ async function factsOf(manifest: Manifest): Promise<Facts> {
 const summary = ({ events, repositories, bytes, serverKey }: Facts): string =>
   `${events} events, ${repositories} repositories, ${sizeText(bytes)}${serverKey ? "" : ", without the server's key"}`;
 
-async function take(abilities: Abilities, command: Command, collection: string): Promise<Answer> {
+function take(abilities: Abilities, command: Command, collection: string): Promise<Answer> {
   const { config } = settingsOf(command, abilities);
-  const lock = lockDataDirectory(collection);
-  if (!lock.ok) throw new CommandFailure(`process ${lock.holderPid} is writing a backup to ${collection}`);
-  try {
+  const inUse = (pid: number): string => `process ${pid} is writing a backup to ${collection}`;
+  return underLock(collection, inUse, async () => {
     const { keepNewest, takeBackup } = await import("../../backup/take.js");
     const { taken, heldMs } = await checking(abilities, (parts) =>
       withSnapshot(abilities, config, parts, async (snapshot) => ({
@@ -150,10 +143,8 @@ async function take(abilities: Abilities, command: Command, collection: string):
     );
     const keep = command.getOptionValue("keep") as number | undefined;
     const removed = keep === undefined ? [] : await keepNewest(collection, keep);
-    return await takenAnswer(taken, heldMs, removed);
-  } finally {
-    lock.release();
-  }
+    return takenAnswer(taken, heldMs, removed);
+  });
 }
 
 async function takenAnswer(taken: Taken, heldMs: number, removed: readonly string[]): Promise<Answer> {
@@ -161,7 +152,7 @@ async function takenAnswer(taken: Taken, heldMs: number, removed: readonly strin
   const facts = await factsOf(manifest);
   const shared = sharedBytes > 0 ? ` (${sizeText(sharedBytes)} shared with the backup before)` : "";
   return {
-    json: { backup: folder, ...facts, sharedBytes, heldMs, removed },
+    json: { ok: true, backup: folder, ...facts, sharedBytes, heldMs, removed },
     text: [
       `${lineText(folder)}: ${summary(facts)}${shared}, verified`,
       ...removed.map((name) => `removed ${lineText(name)}`),
@@ -201,21 +192,15 @@ async function withSnapshot<T>(
 export const restore: Verb = (program, abilities) => {
   const command = program
     .command("restore <backup>")
-    .description("put a backup into empty data directories, verified (the server must be stopped)")
-    .option("--json", "answer as JSON");
-  acceptSettings(command).action(async () => {
-    const { config } = settingsOf(command, abilities);
+    .description("put a backup into empty data directories, verified (the server must be stopped)");
+  answering(command, abilities, async (config) => {
     if (config.databaseBackend === "memory") {
       throw new CommandFailure("the memory backend keeps nothing on disk: set NGIT_DATABASE_BACKEND to lmdb");
     }
     const { folder, manifest } = await expectingRefusals(() => openBackup(resolve(command.args[0] ?? "")));
-    const lock = lockDataDirectory(config.relayDataPath);
-    if (!lock.ok) {
-      throw new CommandFailure(
-        `the data directory ${config.relayDataPath} is in use by process ${lock.holderPid}: stop it, or name another with --data-path`,
-      );
-    }
-    try {
+    const inUse = (pid: number): string =>
+      `the data directory ${config.relayDataPath} is in use by process ${pid}: stop it, or name another with --data-path`;
+    await underLock(config.relayDataPath, inUse, async () => {
       const { restoreBackup } = await import("../../backup/restore.js");
       await expectingRefusals(() =>
         checking(abilities, (parts) =>
@@ -229,9 +214,7 @@ export const restore: Verb = (program, abilities) => {
           }),
         ),
       );
-    } finally {
-      lock.release();
-    }
+    });
     const facts = await factsOf(manifest);
     const notes = [
       ...(manifest.domain === config.domain
@@ -239,9 +222,10 @@ export const restore: Verb = (program, abilities) => {
         : [`it is of ${manifest.domain}, this server is ${config.domain}: set NGIT_DOMAIN if that is not meant`]),
       ...(facts.serverKey || config.relayOwnerNsec ? [] : ["it has no server key: the next start makes a new one"]),
     ];
-    const answer = { ok: true, backup: folder, ...facts, notes };
-    const text = [`restored ${lineText(folder)}: ${summary(facts)}, verified`, ...notes.map(lineText)].join("\n");
-    await abilities.terminal.out(`${command.getOptionValue("json") ? JSON.stringify(answer) : text}\n`);
+    return {
+      json: { ok: true, backup: folder, ...facts, notes },
+      text: [`restored ${lineText(folder)}: ${summary(facts)}, verified`, ...notes.map(lineText)].join("\n"),
+    };
   });
   command.addHelpText(
     "after",
@@ -257,17 +241,17 @@ Examples:
 export const compact: Verb = (program, abilities) => {
   const command = program
     .command("compact")
-    .description("rewrite the event database without its holes (the server must be stopped)")
-    .option("--json", "answer as JSON");
-  acceptSettings(command).action(async () => {
-    const { config } = settingsOf(command, abilities);
-    const answer = await withOfflineStore(abilities, config, async (store) => {
+    .description("rewrite the event database without its holes (the server must be stopped)");
+  answering(command, abilities, (config) =>
+    withOfflineStore(abilities, config, async (store) => {
       const bytesBefore = store.stats.bytesOnDisk;
       await store.compact();
-      return { ok: true, events: store.stats.events, bytesBefore, bytesAfter: store.stats.bytesOnDisk };
-    });
-    const text = `${answer.events} events; ${answer.bytesBefore} bytes before, ${answer.bytesAfter} after`;
-    await abilities.terminal.out(`${command.getOptionValue("json") ? JSON.stringify(answer) : text}\n`);
-  });
+      const { events, bytesOnDisk: bytesAfter } = store.stats;
+      return {
+        json: { ok: true, events, bytesBefore, bytesAfter },
+        text: `${events} events; ${bytesBefore} bytes before, ${bytesAfter} after`,
+      };
+    }),
+  );
   command.addHelpText("after", "\nExample:\n  holdfast compact --data-path /var/lib/holdfast");
 };

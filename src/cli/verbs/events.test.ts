@@ -6,12 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { systemClock } from "../../base/clock.js";
+import { lockDataDirectory, lockFile } from "../../base/data-lock.js";
 import { keyFrom, signedEvent } from "../../nostr/testing/signed.js";
 import { createVerifierPool } from "../../nostr/verify/pool.js";
 import { openOperator } from "../../offline.js";
 import { openLmdbStore } from "../../store/lmdb/open.js";
 import type { Abilities } from "../abilities.js";
-import { lockDataDirectory, lockFile } from "../data-directory.js";
 import { runCommandLine } from "../run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-events-"));

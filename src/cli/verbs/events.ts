@@ -11,9 +11,8 @@ import { kinds } from "../../nostr/kinds.js";
 import type { Outcome } from "../../operator/context.js";
 import type { ImportTally } from "../../operator/events.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
-import { withOfflineStore } from "../data-directory.js";
-import { acceptSettings, settingsOf } from "../flags.js";
-import { askRunning, operate, resultOf, startProgress, withOperator } from "../operate.js";
+import { acceptSettings, answering, settingsOf } from "../flags.js";
+import { askRunning, operate, resultOf, startProgress, withOfflineStore, withOperator } from "../operate.js";
 import { addParameters, operatorVerb } from "../operator-verb.js";
 
 export const events: Verb = (program, abilities) => {
@@ -108,28 +107,24 @@ function addImport(parent: Command, abilities: Abilities): void {
   const command = parent
     .command("import")
     .description("read events, one JSON object a line, through the same door as everyone's")
-    .argument("[file]", "file to read; standard input if left out")
-    .option("--json", "answer as JSON");
+    .argument("[file]", "file to read; standard input if left out");
   command.addHelpText("after", "\nExample:\n  holdfast events import events.jsonl");
-  acceptSettings(command).action(async () => {
-    const { config } = settingsOf(command, abilities);
+  answering(command, abilities, async (config) => {
     const path = command.args[0];
     const lines = path === undefined ? abilities.terminal.lines() : linesOf(path);
     const progress = startProgress(abilities.terminal, abilities.clock, "import");
     const tally = await throughTheDoor(abilities, config, (send) => importLines(lines, send, progress.add)).finally(
       progress.done,
     );
-    await abilities.terminal.out(
-      command.getOptionValue("json") ? `${JSON.stringify({ ok: true, ...tally })}\n` : textOf(tally),
-    );
+    return { json: { ok: true, ...tally }, text: textOf(tally) };
   });
 }
 
 function textOf(tally: ImportTally): string {
   const refused = Object.values(tally.refused).reduce((sum, count) => sum + count, 0);
-  const reasons = Object.entries(tally.refused).map(([code, count]) => `  ${code} ${count}\n`);
+  const reasons = Object.entries(tally.refused).map(([code, count]) => `\n  ${code} ${count}`);
   const waiting = tally.waiting > 0 ? `, ${tally.waiting} wait for their git data` : "";
-  return `${tally.stored} stored, ${tally.known} known already, ${refused} refused${waiting}\n${reasons.join("")}`;
+  return `${tally.stored} stored, ${tally.known} known already, ${refused} refused${waiting}${reasons.join("")}`;
 }
 
 async function* linesOf(path: string): AsyncIterable<string> {

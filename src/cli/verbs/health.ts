@@ -13,24 +13,16 @@ import { type HostPort, hostPortText } from "../../config/value-kinds.js";
 import type { Status as Counts } from "../../operator/status.js";
 import type { RelayStatus, SyncStatus } from "../../sync/status.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
-import { acceptSettings, settingsOf } from "../flags.js";
+import { answering } from "../flags.js";
 import { askRunning } from "../operate.js";
 import { timeText } from "../table.js";
 
 export const status: Verb = (program, abilities) => {
-  const command = program
-    .command("status")
-    .description("ask the running server how it is")
-    .option("--json", "answer as JSON");
-  acceptSettings(command).action(async () => {
-    const { config } = settingsOf(command, abilities);
+  const command = program.command("status").description("ask the running server how it is");
+  answering(command, abilities, async (config) => {
     const answer = await statusOf(config);
-    if (!answer) {
-      throw new CommandFailure(`no server answers at ${serverUrl(config)}`, 1, { running: false });
-    }
-    const text = command.getOptionValue("json") ? JSON.stringify(answer, null, 2) : statusText(answer);
-    await abilities.terminal.out(`${text}\n`);
-    if (!answer.ready) throw new CommandFailure("", 1);
+    if (!answer) throw new CommandFailure(`no server answers at ${serverUrl(config)}`, 1, { running: false });
+    return { json: answer, isIndented: true, text: statusText(answer), isGood: answer.ready };
   });
   command.addHelpText(
     "after",
@@ -148,20 +140,12 @@ interface Finding {
 export const doctor: Verb = (program, abilities) => {
   const command = program
     .command("doctor")
-    .description("check this machine: Node, git, signature verification, port, disk, clock, DNS")
-    .option("--json", "answer as JSON");
-  acceptSettings(command).action(async () => {
-    const { config } = settingsOf(command, abilities);
+    .description("check this machine: Node, git, signature verification, port, disk, clock, DNS");
+  answering(command, abilities, async (config) => {
     const findings = await examine(config, abilities);
     const ok = findings.every((finding) => finding.result !== "bad");
-    if (command.getOptionValue("json")) await abilities.terminal.out(`${JSON.stringify({ ok, findings }, null, 2)}\n`);
-    else {
-      const lines = findings.map(
-        ({ check, result, detail }) => `${result.padEnd(4)}  ${check.padEnd(12)}  ${detail}\n`,
-      );
-      await abilities.terminal.out(lines.join(""));
-    }
-    if (!ok) throw new CommandFailure("");
+    const lines = findings.map(({ check, result, detail }) => `${result.padEnd(4)}  ${check.padEnd(12)}  ${detail}`);
+    return { json: { ok, findings }, isIndented: true, text: lines.join("\n"), isGood: ok };
   });
   command.addHelpText("after", "\nExample:\n  holdfast doctor --config /etc/holdfast.conf");
 };

@@ -17,9 +17,8 @@ import { kinds } from "../../nostr/kinds.js";
 import { relayNamed } from "../../operator/naming.js";
 import type { Store } from "../../store/port.js";
 import { type Abilities, CommandFailure } from "../abilities.js";
-import { withOfflineStore } from "../data-directory.js";
-import { acceptSettings, settingsOf } from "../flags.js";
-import { progressBar } from "../operate.js";
+import { answering } from "../flags.js";
+import { progressBar, withOfflineStore } from "../operate.js";
 import { lineText, tableText } from "../table.js";
 import { jsonOf } from "./events.js";
 
@@ -31,10 +30,8 @@ export function addImport(parent: Command, abilities: Abilities): void {
     .description("move another GRASP server's repositories here (the server must be stopped)")
     .option("--relay <url>", "where its events are: its own relay, or any that has them")
     .option("--events <file>", "its events, one JSON object a line")
-    .option("--dry-run", "only say what would come of it; writes nothing")
-    .option("--json", "answer as JSON");
-  acceptSettings(command).action(async () => {
-    const { config } = settingsOf(command, abilities);
+    .option("--dry-run", "only say what would come of it; writes nothing");
+  answering(command, abilities, async (config) => {
     const directory = resolve(command.args[0] ?? "");
     if (!(await stat(directory).catch(() => undefined))?.isDirectory()) {
       throw new CommandFailure(`${directory} is no directory: name the one that holds <npub>/<identifier>.git`);
@@ -45,8 +42,7 @@ export function addImport(parent: Command, abilities: Abilities): void {
     const imported = command.getOptionValue("dryRun")
       ? await inScratch(abilities, config, work)
       : await withOfflineStore(abilities, config, (store) => work(config, store));
-    const text = command.getOptionValue("json") ? JSON.stringify({ ok: true, ...imported }) : reportText(imported);
-    await abilities.terminal.out(`${text}\n`);
+    return { json: { ok: true, ...imported }, text: reportText(imported) };
   });
   command.addHelpText(
     "after",

@@ -3,7 +3,7 @@
 
 import { exampleFile, jsonSchema, shownSettings } from "../../config/describe.js";
 import { CommandFailure, type Verb } from "../abilities.js";
-import { acceptSettings, settingsOf, settingsReader } from "../flags.js";
+import { acceptSettings, answering, settingsOf, settingsReader } from "../flags.js";
 
 export const serve: Verb = (program, abilities) => {
   const command = program
@@ -34,15 +34,11 @@ export const config: Verb = (program, abilities) => {
   const { terminal } = abilities;
   const parent = program.command("config").description("check, show and describe the settings");
 
-  const check = parent
-    .command("check")
-    .description("find every fault in the settings")
-    .option("--json", "answer as JSON");
-  acceptSettings(check).action(async () => {
-    const { warnings } = settingsOf(check, abilities);
-    const answer = check.getOptionValue("json") ? JSON.stringify({ ok: true, warnings }) : "The configuration is fine.";
-    await terminal.out(`${answer}\n`);
-  });
+  const check = parent.command("check").description("find every fault in the settings");
+  answering(check, abilities, async (_config, { warnings }) => ({
+    json: { ok: true, warnings },
+    text: "The configuration is fine.",
+  }));
   check.addHelpText("after", "\nExample:\n  holdfast config check --config /etc/holdfast.conf");
 
   const show = parent

@@ -4,15 +4,10 @@
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../config/config.js";
-import type { Store } from "../store/port.js";
-import { type Abilities, CommandFailure } from "./abilities.js";
 
 export const lockFile = "holdfast.lock";
 
-type DataLock =
-  | { readonly ok: true; release(): void }
-  | { readonly ok: false; readonly holderPid: number; readonly path: string };
+type DataLock = { readonly ok: true; release(): void } | { readonly ok: false; readonly holderPid: number };
 
 interface Holder {
   readonly pid: number;
@@ -37,7 +32,7 @@ export function lockDataDirectory(directory: string): DataLock {
       const text = readIfThere(path);
       if (text === undefined) continue;
       const holder = parseHolder(text);
-      if (holder && isRunning(holder)) return { ok: false, holderPid: holder.pid, path };
+      if (holder && isRunning(holder)) return { ok: false, holderPid: holder.pid };
       discardStale(path, text, `${draft}.stale`);
     }
   } finally {
@@ -108,34 +103,5 @@ function readProc(path: string): string {
     return readFileSync(path, "utf8");
   } catch {
     return "";
-  }
-}
-
-/** Opens the store for a verb that works without the server, under the data directory's lock, and closes both. */
-export async function withOfflineStore<T>(
-  abilities: Abilities,
-  config: Config,
-  work: (store: Store) => Promise<T>,
-): Promise<T> {
-  if (config.databaseBackend === "memory") {
-    throw new CommandFailure(
-      "the memory backend keeps nothing on disk, so there is nothing to work on while it does not run",
-    );
-  }
-  const lock = lockDataDirectory(config.relayDataPath);
-  if (!lock.ok) {
-    throw new CommandFailure(
-      `the data directory ${config.relayDataPath} is in use by process ${lock.holderPid}. Stop it first, for instance with \`kill ${lock.holderPid}\``,
-    );
-  }
-  try {
-    const store = await abilities.openStore(config);
-    try {
-      return await work(store);
-    } finally {
-      await store.close();
-    }
-  } finally {
-    lock.release();
   }
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { lockDataDirectory } from "./data-directory.js";
+import { lockDataDirectory } from "./data-lock.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-lock-"));
 after(() => rmSync(folder, { recursive: true }));
