@@ -1,60 +1,12 @@
 // What the engine needs of a place that keeps things: look-ups in what is committed, and one atomic, durable commit
 // at a time. All reads are synchronous and leave nothing open, so that no read ever pins old pages.
 
-import type { NostrEvent } from "../../nostr/event.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
-import type { RemovalCause, RowRange, Sequence, StoredRow, TableName } from "../port.js";
-import type { MemoryLayer } from "./memory-layer.js";
-import type { Entry, Row } from "./row.js";
+import type { EventId } from "../../nostr/ids.js";
+import type { RowRange, Sequence, TableName } from "../port.js";
+import type { DiskRow, Entry, LogPage, Removal, Row } from "./row.js";
 
 /** The port's tables, and the one that holds what deletions bind (deletions.ts). */
 export type EngineTable = TableName | "deletions";
-
-export interface Removal {
-  readonly seq: Sequence;
-  readonly id: EventId;
-  readonly pubkey: Pubkey;
-  readonly kind: number;
-  readonly address: string | undefined;
-  readonly cause: RemovalCause;
-}
-
-/** A committed event read from disk: its header, and its text, parsed when somebody looks at tags or content. */
-export interface DiskRow extends StoredRow, Entry, NostrEvent {
-  readonly id: EventId;
-  readonly created_at: number;
-  readonly expiration: number | undefined;
-  /** Whether the JSON text contains these bytes. */
-  hasText(text: Buffer): boolean;
-}
-
-export type LogRecord =
-  | { readonly type: "stored"; readonly row: Row | DiskRow }
-  | { readonly type: "removed"; readonly removal: Removal };
-
-export interface LogPage {
-  readonly records: readonly LogRecord[];
-  /** There is nothing more up to here. */
-  readonly reached: Sequence;
-}
-
-/** A page of the log that is being put together. */
-export class LogPageDraft {
-  readonly records: LogRecord[] = [];
-  #bytes = 0;
-
-  constructor(
-    readonly max: number,
-    readonly maxBytes: number,
-  ) {}
-
-  /** True when the page is full. */
-  add(record: LogRecord): boolean {
-    this.records.push(record);
-    if (record.type === "stored") this.#bytes += record.row.size;
-    return this.records.length >= this.max || this.#bytes >= this.maxBytes;
-  }
-}
 
 /** Everything one commit changes. */
 export interface Change {
@@ -66,12 +18,6 @@ export interface Change {
   readonly removals: readonly Removal[];
   /** JSON text, or undefined for a deleted row. */
   readonly tables: ReadonlyMap<EngineTable, ReadonlyMap<string, string | undefined>>;
-}
-
-/** The rows in memory, newest layer first; a backend may freeze one while it indexes it. */
-export interface Layers {
-  active: MemoryLayer;
-  frozen: MemoryLayer | undefined;
 }
 
 export interface Backend {

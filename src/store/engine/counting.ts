@@ -7,8 +7,8 @@ import type { TimedIds } from "../../nostr/negentropy/records.js";
 import type { Sequence } from "../port.js";
 import { MergedStreams, planOf, type Residual } from "./candidates.js";
 import type { Slice } from "./query.js";
-import { fullMatcher, matchable, queryPages, type Sight } from "./query.js";
-import { type Entry, expiring, Row } from "./row.js";
+import { fullMatcher, queryPages, type Sight } from "./query.js";
+import { type Entry, expiring, matchable, Row } from "./row.js";
 
 /** Sequence numbers of events that have expired and are not swept yet. */
 function expiredNow({ content, nowSeconds }: Sight): ReadonlySet<Sequence> {

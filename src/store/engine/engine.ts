@@ -1,4 +1,4 @@
-// The store, whatever it keeps things in: one engine over a backend.
+// The store, whatever it keeps things in: one engine over a backend, and the feed of its changes.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../base/clock.js";
@@ -6,11 +6,10 @@ import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { TimedIds } from "../../nostr/negentropy/records.js";
 import type { BeforePage, FeedEntry, FeedSubscription, Sequence, Store, StoreStats, Transaction } from "../port.js";
-import type { Backend, Layers } from "./backend.js";
+import type { Backend } from "./backend.js";
 import { MergedStreams } from "./candidates.js";
-import { Content } from "./content.js";
+import { Content, type Layers } from "./content.js";
 import { collectTimedIds } from "./counting.js";
-import { Feed } from "./feed.js";
 import { Slice } from "./query.js";
 import { Reading, UnmarkedAuthors } from "./reading.js";
 import { expiring } from "./row.js";
@@ -48,7 +47,7 @@ export class EngineStore extends Reading implements Store {
     this.#position = backend.position;
     this.#before = backend.position;
     const position = (): Sequence => this.#position;
-    this.#feed = new Feed({ content, position, isClosed: () => this.#isClosed });
+    this.#feed = new Feed(backend, position, () => this.#isClosed);
     this.#writer = new Writer({
       content,
       clock: options.clock,
@@ -206,6 +205,101 @@ function callSafely(call: () => void): void {
   } catch (error) {
     queueMicrotask(() => {
       throw error;
+    });
+  }
+}
+
+const pageEntries = 500;
+/** A page ends early here: five hundred events may be as many megabytes (threats row 34). */
+const pageBytes = 1 << 20;
+/** For readers of whom there may be thousands at once. */
+const smallPageBytes = 256 * 1024;
+
+interface FeedReader {
+  reached: Sequence;
+  readonly signal: AbortSignal;
+  readonly beforePage: BeforePage | undefined;
+}
+
+/**
+ * Every reader of the feed reads the log at a pace of its own and waits at its end. Nothing is buffered for anybody, so a
+ * slow reader costs nothing; recent changes are still in memory and cost no disk.
+ */
+class Feed {
+  #waiting = new Set<() => void>();
+  readonly #readers = new Set<FeedReader>();
+
+  constructor(
+    readonly backend: Backend,
+    readonly position: () => Sequence,
+    readonly isClosed: () => boolean,
+  ) {}
+
+  /** There is something new, or the store closes. */
+  wake(): void {
+    const waiting = this.#waiting;
+    this.#waiting = new Set();
+    for (const go of waiting) go();
+  }
+
+  /** Everybody who reads has passed this number. */
+  get passedByAll(): Sequence {
+    const reading = [...this.#readers].filter(({ signal }) => !signal.aborted);
+    return reading.reduce((least, { reached }) => Math.min(least, reached), this.position());
+  }
+
+  subscribe(after: Sequence, signal: AbortSignal, beforePage?: BeforePage): FeedSubscription {
+    return { [Symbol.asyncIterator]: () => this.#read({ reached: after, signal, beforePage }) };
+  }
+
+  async *#read(reader: FeedReader): AsyncGenerator<readonly FeedEntry[]> {
+    this.#readers.add(reader);
+    try {
+      yield* this.#pages(reader);
+    } finally {
+      this.#readers.delete(reader);
+    }
+  }
+
+  async *#pages(reader: FeedReader): AsyncGenerator<readonly FeedEntry[]> {
+    const { signal, beforePage } = reader;
+    while (!signal.aborted && !this.isClosed()) {
+      const position = this.position();
+      if (reader.reached >= position) {
+        await this.#somethingNew(signal);
+        continue;
+      }
+      const room = beforePage?.();
+      if (room) {
+        await room;
+        if (signal.aborted || this.isClosed()) return;
+      }
+      const { records, reached: end } = this.backend.log(
+        reader.reached,
+        position,
+        pageEntries,
+        beforePage ? smallPageBytes : pageBytes,
+      );
+      const page = records.map(
+        (record): FeedEntry =>
+          record.type === "removed"
+            ? { type: "removed", ...record.removal }
+            : { seq: record.row.seq, type: "stored", event: record.row.event },
+      );
+      reader.reached = end;
+      if (page.length > 0) yield page;
+    }
+  }
+
+  #somethingNew(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const go = (): void => {
+        signal.removeEventListener("abort", go);
+        this.#waiting.delete(go);
+        resolve();
+      };
+      this.#waiting.add(go);
+      signal.addEventListener("abort", go, { once: true });
     });
   }
 }

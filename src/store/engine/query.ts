@@ -3,13 +3,21 @@
 
 import type { Clock } from "../../base/clock.js";
 import type { LoopTurns } from "../../base/loop-turns.js";
-import type { NostrEvent } from "../../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing, searchMatcher } from "../../nostr/filter.js";
 import type { BeforePage, Sequence, StoredRow } from "../port.js";
-import type { DiskRow, PageMemory } from "./backend.js";
+import type { PageMemory } from "./backend.js";
 import { firstChunkOf, MergedStreams, type Plan, planOf, type Stream } from "./candidates.js";
-import type { AnyRow, Content } from "./content.js";
-import { compareEntries, type Entry, Row, severalIdentifiers } from "./row.js";
+import type { Content } from "./content.js";
+import {
+  type AnyRow,
+  compareEntries,
+  type DiskRow,
+  type Entry,
+  isExpired,
+  matchable,
+  Row,
+  severalIdentifiers,
+} from "./row.js";
 
 export const defaultPageRows = 200;
 /** A page ends early here: who takes it slowly would hold 200 MiB of large events otherwise (threats row 25). */
@@ -22,12 +30,6 @@ export interface Sight {
   readonly upTo: Sequence;
   readonly nowSeconds: number;
 }
-
-export const isExpired = (row: AnyRow, nowSeconds: number): boolean =>
-  row.expiration !== undefined && row.expiration <= nowSeconds;
-
-/** The row as an event to match: a disk row's text is parsed only when its tags or content are looked at. */
-export const matchable = (row: AnyRow): NostrEvent => (row instanceof Row ? row.event : row);
 
 export function fullMatcher(filter: Filter): Matcher {
   const matches = matcherOf(filter);

@@ -1,5 +1,6 @@
-// A stored event in memory, with the two numbers that say which readers see it: the change that stored it and, once
-// it is removed, the change that removed it. A reader at position P sees what was stored up to P and not removed by P.
+// A stored event, in memory or read from disk, the terms it is listed under, and the log's records. In memory it has the
+// two numbers that say which readers see it: the change that stored it and, once it is removed, the change that removed
+// it. A reader at position P sees what was stored up to P and not removed by P.
 
 import {
   addressOf,
@@ -12,7 +13,7 @@ import {
 } from "../../nostr/event.js";
 import { searchableWords, searchStem } from "../../nostr/filter.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
-import type { Sequence, StoredRow } from "../port.js";
+import type { RemovalCause, Sequence, StoredRow } from "../port.js";
 
 const notRemoved = Number.POSITIVE_INFINITY;
 
@@ -75,6 +76,60 @@ export class Row implements StoredRow, Entry {
 
   restore(): void {
     this.removedAt = notRemoved;
+  }
+}
+
+/** A committed event read from disk: its header, and its text, parsed when somebody looks at tags or content. */
+export interface DiskRow extends StoredRow, Entry, NostrEvent {
+  readonly id: EventId;
+  readonly created_at: number;
+  readonly expiration: number | undefined;
+  /** Whether the JSON text contains these bytes. */
+  hasText(text: Buffer): boolean;
+}
+
+export type AnyRow = Row | DiskRow;
+
+export const isExpired = (row: AnyRow, nowSeconds: number): boolean =>
+  row.expiration !== undefined && row.expiration <= nowSeconds;
+
+/** The row as an event to match: a disk row's text is parsed only when its tags or content are looked at. */
+export const matchable = (row: AnyRow): NostrEvent => (row instanceof Row ? row.event : row);
+
+export interface Removal {
+  readonly seq: Sequence;
+  readonly id: EventId;
+  readonly pubkey: Pubkey;
+  readonly kind: number;
+  readonly address: string | undefined;
+  readonly cause: RemovalCause;
+}
+
+export type LogRecord =
+  | { readonly type: "stored"; readonly row: AnyRow }
+  | { readonly type: "removed"; readonly removal: Removal };
+
+export interface LogPage {
+  readonly records: readonly LogRecord[];
+  /** There is nothing more up to here. */
+  readonly reached: Sequence;
+}
+
+/** A page of the log that is being put together. */
+export class LogPageDraft {
+  readonly records: LogRecord[] = [];
+  #bytes = 0;
+
+  constructor(
+    readonly max: number,
+    readonly maxBytes: number,
+  ) {}
+
+  /** True when the page is full. */
+  add(record: LogRecord): boolean {
+    this.records.push(record);
+    if (record.type === "stored") this.#bytes += record.row.size;
+    return this.records.length >= this.max || this.#bytes >= this.maxBytes;
   }
 }
 

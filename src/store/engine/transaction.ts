@@ -7,24 +7,20 @@ import { addressText, compareNewestFirst, type VerifiedEvent } from "../../nostr
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import { kinds } from "../../nostr/kinds.js";
 import type { FeedEntry, PutResult, RemovalCause, Sequence, TableName, Transaction } from "../port.js";
-import type { Change, EngineTable, Removal } from "./backend.js";
+import type { Change, EngineTable } from "./backend.js";
 import { MergedStreams } from "./candidates.js";
-import type { AnyRow, Content } from "./content.js";
+import { type Content, type Vanishing, vanishingKey } from "./content.js";
 import {
   addressMarkKey,
   type DeletionMark,
   deletionTargets,
   idMarkKey,
   isDeletable,
-  type Vanishing,
   vanishedAtOnce,
-  vanishingKey,
   vanishMarkKey,
 } from "./deletions.js";
-import { isExpired, matchable } from "./query.js";
-import { Reading, type UnmarkedAuthors } from "./reading.js";
-import { ofAuthor, pendingView, Row, rowFields } from "./row.js";
-import { maxKeyBytes, PendingTables, tableText, tableTexts } from "./tables.js";
+import { maxKeyBytes, PendingTables, Reading, type UnmarkedAuthors } from "./reading.js";
+import { type AnyRow, isExpired, matchable, ofAuthor, pendingView, type Removal, Row, rowFields } from "./row.js";
 
 type Write =
   | { readonly type: "stored"; readonly row: Row }
@@ -193,13 +189,13 @@ export class EngineTransaction extends Reading implements Transaction {
     this.assertOpen();
     assertKey(key);
     // Most deletions are a precaution: looking costs a fifth of a delete that every commit would carry to the disk.
-    if (tableText(this.content.backend, this.pending, table, key) === undefined) return;
+    if (this.text(table, key) === undefined) return;
     this.batch.setRow(table, key, undefined);
   }
 
   #learnMarksOf({ pubkey }: VerifiedEvent): void {
     if (this.unmarkedAuthors.has(pubkey)) return;
-    const marks = tableTexts(this.content.backend, this.pending, "deletions", { prefix: pubkey, limit: 1 });
+    const marks = this.texts("deletions", { prefix: pubkey, limit: 1 });
     if (marks.next().done) this.unmarkedAuthors.add(pubkey);
   }
 
@@ -243,7 +239,7 @@ export class EngineTransaction extends Reading implements Transaction {
 
   #endVanishing(pubkey: Pubkey): void {
     const key = vanishingKey(pubkey);
-    if (tableText(this.content.backend, this.pending, "deletions", key) === undefined) return;
+    if (this.text("deletions", key) === undefined) return;
     this.batch.setRow("deletions", key, undefined);
   }
 

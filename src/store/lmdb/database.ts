@@ -2,7 +2,7 @@
 // the main thread never waits for the disk; a batch's promise resolves after fdatasync. And the files it is in.
 
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
-import { open as openFile, rename } from "node:fs/promises";
+import { open as openFile, rename, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Database as LmdbTable, open, type RootDatabase } from "lmdb";
@@ -147,6 +147,12 @@ export class DatabaseFiles {
 
   bytes(): number {
     return sizeOf(this.#path(this.#generation));
+  }
+
+  /** What the disk has left. */
+  async freeBytes(): Promise<number> {
+    const { bavail, bsize } = await statfs(this.#folder);
+    return bavail * bsize;
   }
 
   /** A copy without holes, opened, in place of the current file. Nothing may be written meanwhile. */

@@ -7,8 +7,7 @@
 import * as crypto from "node:crypto";
 import { eventFromStoredText, type Tag, type VerifiedEvent } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
-import type { DiskRow, Removal } from "../engine/backend.js";
-import { type Entry, maxTime, type Row } from "../engine/row.js";
+import { type DiskRow, type Entry, maxTime, type Removal, type Row } from "../engine/row.js";
 import type { Sequence } from "../port.js";
 
 export const seqBytes = 6;

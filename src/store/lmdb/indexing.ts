@@ -4,7 +4,7 @@
 // from the log again: entries written twice are the same entries.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { MemoryLayer } from "../engine/memory-layer.js";
+import type { MemoryLayer } from "../engine/content.js";
 import { type Entry, expirationEntry, expiring, Row } from "../engine/row.js";
 import type { Sequence } from "../port.js";
 import type { Database } from "./database.js";

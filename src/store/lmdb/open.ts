@@ -1,7 +1,6 @@
 // Opens a durable store in a folder, and brings the file of an earlier version to today's format before anything reads it.
 
 import { randomInt } from "node:crypto";
-import { statfs } from "node:fs/promises";
 import { type Clock, systemClock } from "../../base/clock.js";
 import { EngineStore } from "../engine/engine.js";
 import { type Entry, isListedByTagAndKind, kindsUnderAddress, ofKind, ofTagAndKind } from "../engine/row.js";
@@ -50,7 +49,7 @@ export async function openLmdbStore(folder: string, options: LmdbStoreOptions = 
     files,
     seed,
     reserveBytes,
-    freeBytes: options.freeBytes ?? (() => freeBytesOf(folder)),
+    ...(options.freeBytes && { freeBytes: options.freeBytes }),
     indexAtRows: options.indexAtRows ?? defaultIndexAtRows,
   });
   if (version !== undefined && version < formatVersion && !options.readOnly) {
@@ -66,11 +65,6 @@ export async function openLmdbStore(folder: string, options: LmdbStoreOptions = 
     store.forgetDaily();
   }
   return store;
-}
-
-async function freeBytesOf(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder);
-  return bavail * bsize;
 }
 
 export const formatVersion = 2;

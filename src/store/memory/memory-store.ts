@@ -3,21 +3,11 @@
 
 import { type Clock, systemClock } from "../../base/clock.js";
 import type { EventId } from "../../nostr/ids.js";
-import {
-  type Backend,
-  type Change,
-  type DiskRow,
-  type EngineTable,
-  type Layers,
-  type LogPage,
-  LogPageDraft,
-  type LogRecord,
-  type Removal,
-} from "../engine/backend.js";
+import type { Backend, Change, EngineTable } from "../engine/backend.js";
+import { type Layers, MemoryLayer } from "../engine/content.js";
 import { EngineStore } from "../engine/engine.js";
-import { MemoryLayer } from "../engine/memory-layer.js";
-import type { Entry } from "../engine/row.js";
-import { compareUtf8, isInRange } from "../engine/tables.js";
+import { compareUtf8, isInRange } from "../engine/reading.js";
+import { type DiskRow, type Entry, type LogPage, LogPageDraft, type LogRecord, type Removal } from "../engine/row.js";
 import type { RowRange, Sequence, Store } from "../port.js";
 
 class SortedTable {
