@@ -128,7 +128,7 @@ export function refusalsPage(): string {
 /** Relay management over HTTP: the standard's methods that work here, and ours. */
 export function managementPage(): string {
   const rows = Object.entries(methods).map(
-    ([method, { parameters, does }]) => `| \`${method}\` | ${parameters} | ${does} |`,
+    ([method, [parameters, does]]) => `| \`${method}\` | ${parameters} | ${does} |`,
   );
   return `${[
     "# Relay management (NIP-86) and `/api`",

@@ -11,7 +11,7 @@ import type { ListEntry } from "../config/value-kinds.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { TableReader } from "../store/port.js";
-import { type AdminParts, type Caller, done, noteChange, type Outcome, type Progress, refusal } from "./context.js";
+import { type AdminParts, type Caller, changeRules, done, type Outcome, type Progress, refusal } from "./context.js";
 import { followInGit, type TakenAway, takeAway, takeDown } from "./hosting.js";
 import { listRow, listRowKey } from "./lists.js";
 import { eventNamed, keyNamed, networkNamed, networkText, repositoryNamedBy, repositoryText } from "./naming.js";
@@ -84,11 +84,9 @@ async function banKey(
 ): Promise<BanResult> {
   const { store } = parts;
   const target = npubOf(key);
-  await store.transact(async (tx) => {
-    tx.setRow("bans", bannedAuthorKey(key), rowOf(parts, reason));
-    await noteChange(tx, parts.clock, caller, { what: "ban key", target, reason });
-  });
-  await parts.rules.refresh();
+  await changeRules(parts, caller, { what: "ban key", target, reason }, (tx) =>
+    tx.setRow("bans", bannedAuthorKey(key), rowOf(parts, reason)),
+  );
   const total = (await store.count([{ authors: [key] }])) + (await waitingCount(store, key));
   let removed = 0;
   // From here on none comes in: each step takes away the newest that are left.
@@ -116,16 +114,14 @@ async function waitingCount(reader: TableReader, key: Pubkey): Promise<number> {
 }
 
 async function banEvent(parts: AdminParts, caller: Caller, id: EventId, reason: string): Promise<BanResult> {
-  const withdrawn = await parts.store.transact(async (tx) => {
+  const withdrawn = await changeRules(parts, caller, { what: "ban event", target: id, reason }, async (tx) => {
     tx.setRow("bans", bannedEventKey(id), rowOf(parts, reason));
-    await noteChange(tx, parts.clock, caller, { what: "ban event", target: id, reason });
     const stored = await tx.event(id);
     const waiting = await waitingEntry(tx, id);
     const going = { stored: stored ? [stored.event] : [], waiting: waiting ? [waiting] : [] };
     const end = await takeAway(parts, tx, going, "ban");
     return { end, count: going.stored.length + going.waiting.length };
   });
-  await parts.rules.refresh();
   await followInGit(parts, withdrawn.end);
   return { target: id, removedEvents: withdrawn.count };
 }
@@ -144,13 +140,11 @@ async function banRepository(
 ): Promise<BanResult> {
   const target = repositoryText(name);
   const entry = blacklistEntry(name);
-  const withdrawn = await parts.store.transact(async (tx) => {
+  const withdrawn = await changeRules(parts, caller, { what: "ban repository", target, reason }, async (tx) => {
     tx.setRow("lists", listRowKey("repository-blacklist", entry), listRow(parts, caller, entry, reason));
-    await noteChange(tx, parts.clock, caller, { what: "ban repository", target, reason });
     const row = await catalogueRow(tx, name);
     return row && row.status !== "deleted" ? takeDown(parts, tx, row, "ban", reason) : undefined;
   });
-  await parts.rules.refresh();
   if (withdrawn) await followInGit(parts, withdrawn);
   return { target, removedEvents: withdrawn?.events.length ?? 0 };
 }
@@ -159,11 +153,10 @@ async function banNetwork(parts: AdminParts, caller: Caller, request: BanRequest
   const network = networkNamed(request.target);
   if (!network) return unreadable(request);
   const target = networkText(network);
-  await parts.store.transact(async (tx) => {
-    tx.setRow("bans", `${networkPrefix}${target}`, rowOf(parts, request.reason));
-    await noteChange(tx, parts.clock, caller, { what: "block network", target, reason: request.reason });
-  });
-  await parts.rules.refresh();
+  const { reason } = request;
+  await changeRules(parts, caller, { what: "block network", target, reason }, (tx) =>
+    tx.setRow("bans", `${networkPrefix}${target}`, rowOf(parts, reason)),
+  );
   return done({ target, removedEvents: 0 });
 }
 
@@ -175,13 +168,11 @@ export async function unban(
 ): Promise<Outcome<{ readonly target: string }>> {
   const place = placeOf(type, text);
   if (!place) return unreadable({ type, target: text });
-  const lifted = await parts.store.transact(async (tx) => {
+  const lifted = await changeRules(parts, caller, { what: `unban ${type}`, target: place.target }, async (tx) => {
     if ((await tx.row(place.table, place.key)) === undefined) return false;
     tx.deleteRow(place.table, place.key);
-    await noteChange(tx, parts.clock, caller, { what: `unban ${type}`, target: place.target });
     return true;
   });
-  await parts.rules.refresh();
   return lifted ? done({ target: place.target }) : refusal("unknown", `${place.target} is not banned`);
 }
 

@@ -149,6 +149,25 @@ export async function noteChange(
   if (last + 1 > maxAuditRows) tx.deleteRow("audit", keyOf(last + 1 - maxAuditRows));
 }
 
+/**
+ * A change of the rules: what `write` does and its audit row are one transaction, and the change is in force when this
+ * resolves. False from `write`: there was nothing to change, and nothing is noted.
+ */
+export async function changeRules<T>(
+  { store, clock, rules }: AdminParts,
+  caller: Caller,
+  change: { readonly what: string; readonly target: string; readonly reason?: string },
+  write: (tx: Transaction) => T | Promise<T>,
+): Promise<T> {
+  const answer = await store.transact(async (tx) => {
+    const written = await write(tx);
+    if (written !== false) await noteChange(tx, clock, caller, change);
+    return written;
+  });
+  await rules.refresh();
+  return answer;
+}
+
 /** Newest first. */
 export async function auditRows(reader: TableReader, limit: number): Promise<AuditRow[]> {
   const rows: AuditRow[] = [];

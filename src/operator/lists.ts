@@ -8,7 +8,7 @@ import { identifierKey, repositoryKey } from "../catalogue/repositories.js";
 import type { Config } from "../config/config.js";
 import { type ListEntry, type ServiceEntry, text, webUrl } from "../config/value-kinds.js";
 import { maxKind } from "../nostr/event.js";
-import { type AdminParts, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
+import { type AdminParts, type Caller, changeRules, done, type Outcome, refusal } from "./context.js";
 import { entryNamed, entryText, serviceNamed } from "./naming.js";
 import { kindPrefix, type ListName, type ListRow, listNames, type ProfileField, profileKey } from "./rules.js";
 
@@ -92,14 +92,13 @@ export async function addToList(
   const entry = entryFor(list, text);
   if (!entry) return refusal("bad-request", `${JSON.stringify(text)} is not ${wantedEntry(list)}`);
   const key = listRowKey(list, entry);
-  const added = await parts.store.transact(async (tx) => {
+  const target = entryText(entry);
+  const added = await changeRules(parts, caller, { what: `add to ${list}`, target, reason }, async (tx) => {
     if ((await tx.row("lists", key)) !== undefined) return false;
     tx.setRow("lists", key, listRow(parts, caller, entry, reason));
-    await noteChange(tx, parts.clock, caller, { what: `add to ${list}`, target: entryText(entry), reason });
     return true;
   });
-  await parts.rules.refresh();
-  return done({ added, entry: entryText(entry) });
+  return done({ added, entry: target });
 }
 
 export async function removeFromList(
@@ -110,20 +109,19 @@ export async function removeFromList(
   const entry = entryFor(list, text);
   if (!entry) return refusal("bad-request", `${JSON.stringify(text)} is not ${wantedEntry(list)}`);
   const key = listRowKey(list, entry);
-  const removed = await parts.store.transact(async (tx) => {
+  const target = entryText(entry);
+  const removed = await changeRules(parts, caller, { what: `remove from ${list}`, target }, async (tx) => {
     if ((await tx.row("lists", key)) === undefined) return false;
     tx.deleteRow("lists", key);
-    await noteChange(tx, parts.clock, caller, { what: `remove from ${list}`, target: entryText(entry) });
     return true;
   });
-  await parts.rules.refresh();
-  if (removed) return done({ removed, entry: entryText(entry) });
+  if (removed) return done({ removed, entry: target });
   const isConfigured = configuredEntries(parts.config(), list).some((one) => listRowKey(list, one) === key);
   return refusal(
     isConfigured ? "not-possible" : "unknown",
     isConfigured
-      ? `${entryText(entry)} is in the configuration: remove it from NGIT_${list.toUpperCase().replaceAll("-", "_")} and reload`
-      : `${entryText(entry)} is not on the ${list}`,
+      ? `${target} is in the configuration: remove it from NGIT_${list.toUpperCase().replaceAll("-", "_")} and reload`
+      : `${target} is not on the ${list}`,
   );
 }
 
@@ -137,12 +135,10 @@ export async function changeProfile(
 ): Promise<Outcome<{ readonly field: ProfileField; readonly value: string }>> {
   const checked = value === "" ? undefined : fieldKinds[field].read(value);
   if (checked && !checked.ok) return refusal("bad-request", `it must be ${fieldKinds[field].words}`);
-  await parts.store.transact(async (tx) => {
+  await changeRules(parts, caller, { what: `change ${field}`, target: value.slice(0, 200) }, (tx) => {
     if (checked) tx.setRow("meta", profileKey(field), checked.value);
     else tx.deleteRow("meta", profileKey(field));
-    await noteChange(tx, parts.clock, caller, { what: `change ${field}`, target: value.slice(0, 200) });
   });
-  await parts.rules.refresh();
   return done({ field, value: parts.rules.over(parts.config())[field] ?? "" });
 }
 
@@ -154,16 +150,10 @@ export async function setKindTaken(
   if (!Number.isInteger(kind) || kind < 0 || kind > maxKind) {
     return refusal("bad-request", `a kind is a whole number from 0 to ${maxKind}`);
   }
-  await parts.store.transact(async (tx) => {
-    const row: BanRow = { since: unixSeconds(parts.clock), reason };
+  const change = { what: taken ? "allow kind" : "disallow kind", target: String(kind), reason };
+  await changeRules(parts, caller, change, (tx) => {
     if (taken) tx.deleteRow("bans", `${kindPrefix}${kind}`);
-    else tx.setRow("bans", `${kindPrefix}${kind}`, row);
-    await noteChange(tx, parts.clock, caller, {
-      what: taken ? "allow kind" : "disallow kind",
-      target: String(kind),
-      reason,
-    });
+    else tx.setRow<BanRow>("bans", `${kindPrefix}${kind}`, { since: unixSeconds(parts.clock), reason });
   });
-  await parts.rules.refresh();
   return done({ refusedKinds: [...parts.rules.refusedKinds].sort((a, b) => a - b) });
 }

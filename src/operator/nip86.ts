@@ -1,228 +1,181 @@
-// NIP-86: relay management as a table from method to operation (operations.ts). `supportedmethods` lists this table, so only what
-// works is listed. Beside the standard methods there are some for repositories and kinds (docs/reference/management.md
-// lists them). Parameters are positional; what they mean is checked by the operations.
+// NIP-86: relay management. A method asks for one operation of the table (operations.ts), which also says what its
+// parameters are; a few methods need more than one. Beside the standard methods there are some for repositories and kinds
+// (docs/reference/management.md lists all).
 
 import { npubOf } from "../nostr/nip19.js";
 import { done, type Outcome, refusal } from "./context.js";
 import { keyNamed } from "./naming.js";
-import type { OperationName, ParametersOf } from "./operations.js";
-import type { BanType, ProfileField } from "./rules.js";
+import { type OperationName, parametersOf } from "./operations.js";
+import type { BanType } from "./rules.js";
 import type { ResultOf } from "./run.js";
 
 export type Run = <Name extends OperationName>(operation: Name, parameters: object) => Promise<Outcome<ResultOf<Name>>>;
+type Call = (parameters: readonly unknown[], run: Run) => Promise<Outcome<unknown>>;
 
-interface Method {
-  readonly parameters: string;
-  readonly does: string;
-  readonly call: (parameters: readonly unknown[], run: Run) => Promise<Outcome<unknown>>;
-}
+/** With the operation the method asks for, and the parameters it fixes: the others are positional, in their order. */
+type Method = readonly [parameters: string, does: string, operation?: OperationName, fixed?: object];
 
-const text = (value: unknown): string => (typeof value === "string" ? value : "");
-
-/** An operation of the table: the method's positional parameters by name, as texts, beside fixed ones. */
-const asks =
-  <Name extends OperationName>(
-    operation: Name,
-    names: readonly (keyof ParametersOf<Name> & string)[],
-    fixed: Partial<ParametersOf<Name>>,
-    answer: (outcome: Outcome<ResultOf<Name>>) => Outcome<unknown> = asTrue,
-  ): Method["call"] =>
-  async (parameters, run) => {
-    const positional = names.map((name, index) => [name, text(parameters[index])]);
-    return answer(await run(operation, { ...fixed, ...Object.fromEntries(positional) }));
-  };
-
-/** An operation whose own result is not part of NIP-86: the answer is `true`. */
-const asTrue = (outcome: Outcome<unknown>): Outcome<unknown> => (outcome.ok ? done(true) : outcome);
-
-const asIs = (outcome: Outcome<unknown>): Outcome<unknown> => outcome;
-
-/** Lifting what is not there is no error in NIP-86: clients repeat themselves. */
-const lifted = (outcome: Outcome<unknown>): Outcome<unknown> =>
-  outcome.ok || outcome.code === "unknown" ? done(true) : outcome;
-
-const mapped =
-  <Result>(map: (result: Result) => unknown) =>
-  (outcome: Outcome<Result>): Outcome<unknown> =>
-    outcome.ok ? done(map(outcome.result)) : outcome;
-
-const hexOf = (npub: string): string => keyNamed(npub) ?? npub;
-const asked = (target: string): string => target;
-const withReason = (reason: string): object => (reason === "" ? {} : { reason });
-
-const banning = (type: BanType) => asks("ban", ["target", "reason"], { type });
-const unbanning = (type: BanType) => asks("unban", ["target"], { type }, lifted);
-
-const listing = (type: BanType, field: string, shown: (target: string) => string = asked): Method => ({
-  parameters: "none",
-  does: `what is banned: a list of {${field}, reason}`,
-  call: asks(
-    "bans.list",
-    [],
-    { type },
-    mapped(({ bans }) => bans.map(({ target, reason }) => ({ [field]: shown(target), ...withReason(reason) }))),
-  ),
-});
-
-const changing = (field: ProfileField, what: string): Method => ({
-  parameters: "text",
-  does: `changes the relay's ${what} at once; an empty text brings the configured one back`,
-  call: async ([value], run) => asTrue(await run("profile.change", { field, value })),
-});
-
-const settingKind =
-  (taken: boolean): Method["call"] =>
-  async ([kind], run) =>
-    asTrue(await run("kinds.set", { kind, taken }));
-
-/** Unbans a key; on a server with a repository whitelist the key is also put on it, elsewhere that would close it. */
-async function allowKey(parameters: readonly unknown[], run: Run): Promise<Outcome<unknown>> {
-  const key = keyNamed(text(parameters[0]));
-  if (!key) return refusal("bad-request", "the first parameter must be a public key");
-  const unbanned = lifted(await run("unban", { type: "key", target: key }));
-  if (!unbanned.ok) return unbanned;
-  const lists = await run("lists.show", { list: "repository-whitelist" });
-  if (!lists.ok || lists.result.entries.length === 0) return done(true);
-  const entry = { list: "repository-whitelist", entry: npubOf(key), reason: text(parameters[1]) };
-  return asTrue(await run("lists.add", entry));
-}
-
-async function unallowKey(parameters: readonly unknown[], run: Run): Promise<Outcome<unknown>> {
-  const key = keyNamed(text(parameters[0]));
-  if (!key) return refusal("bad-request", "the first parameter must be a public key");
-  return lifted(await run("lists.remove", { list: "repository-whitelist", entry: npubOf(key) }));
-}
-
+/** What `supportedmethods` lists, in this order. */
 export const methods: Readonly<Record<string, Method>> = {
-  supportedmethods: {
-    parameters: "none",
-    does: "the names of all methods",
-    call: async () => done(Object.keys(methods)),
-  },
-  banpubkey: {
-    parameters: "public key, reason",
-    does: "removes all events of a key, stored and waiting, un-hosts its repositories and refuses it from now on",
-    call: banning("key"),
-  },
-  allowpubkey: {
-    parameters: "public key, reason",
-    does: "lifts the ban of a key; where a repository whitelist is in force, adds the key to it",
-    call: allowKey,
-  },
-  unbanpubkey: { parameters: "public key, reason", does: "lifts the ban of a key", call: unbanning("key") },
-  unallowpubkey: {
-    parameters: "public key, reason",
-    does: "takes a key off the repository whitelist; with its last entry gone everybody may host",
-    call: unallowKey,
-  },
-  listbannedpubkeys: listing("key", "pubkey", hexOf),
-  listallowedpubkeys: {
-    parameters: "none",
-    does: "keys on the repository whitelist: a list of {pubkey, reason}; empty when everybody may host",
-    call: asks(
-      "lists.show",
-      [],
-      { list: "repository-whitelist" },
-      mapped(({ entries }) =>
-        entries
-          .filter(({ entry }) => keyNamed(entry) !== undefined)
-          .map(({ entry, reason }) => ({ pubkey: hexOf(entry), ...withReason(reason) })),
-      ),
-    ),
-  },
-  banevent: {
-    parameters: "event id, reason",
-    does: "removes an event and refuses it from now on",
-    call: banning("event"),
-  },
-  allowevent: { parameters: "event id, reason", does: "lifts the ban of an event", call: unbanning("event") },
-  listbannedevents: listing("event", "id"),
-  listeventsneedingmoderation: {
-    parameters: "none",
-    does: "always empty: nothing here waits for a moderator",
-    call: async () => done([]),
-  },
-  changerelayname: changing("relayName", "name"),
-  changerelaydescription: changing("relayDescription", "description"),
-  changerelayicon: changing("relayIcon", "icon"),
-  allowkind: {
-    parameters: "kind",
-    does: "takes events of a kind again, if they are related to a repository",
-    call: settingKind(true),
-  },
-  disallowkind: {
-    parameters: "kind",
-    does: "refuses new events of a kind; stored ones stay",
-    call: settingKind(false),
-  },
-  listdisallowedkinds: {
-    parameters: "none",
-    does: "kinds that are refused; every other kind is taken if it is related to a repository",
-    call: asks(
-      "kinds.refused",
-      [],
-      {},
-      mapped(({ refusedKinds }) => refusedKinds),
-    ),
-  },
-  blockip: {
-    parameters: "IP address or CIDR network, reason",
-    does: "refuses connections and requests from there",
-    call: banning("ip"),
-  },
-  unblockip: { parameters: "IP address or CIDR network", does: "lifts that", call: unbanning("ip") },
-  listblockedips: listing("ip", "ip"),
-  stats: { parameters: "none", does: "counts of everything", call: asks("status", [], {}, asIs) },
-  listrelays: {
-    parameters: "none",
-    does: "the relays sync follows with state, last failure and next attempt, and those that are ignored",
-    call: asks("relays.list", [], {}, asIs),
-  },
-  reconnectrelay: {
-    parameters: "relay URL",
-    does: "dials a followed relay now, whatever its back-off",
-    call: asks("relays.reconnect", ["relay"], {}),
-  },
-  ignorerelay: {
-    parameters: "relay URL, reason",
-    does: "has sync leave a relay alone: closed at once and not dialled until that is taken back",
-    call: asks("relays.ignore", ["relay", "reason"], {}),
-  },
-  unignorerelay: {
-    parameters: "relay URL",
-    does: "takes that back",
-    call: asks("relays.unignore", ["relay"], {}, lifted),
-  },
-  listrepositories: {
-    parameters: "status (optional)",
-    does: "repositories with their status, mark and governing state",
-    call: async ([status], run) => {
-      const outcome = await run("repos.list", status === undefined ? {} : { status });
-      return outcome.ok ? done(outcome.result.repositories) : outcome;
-    },
-  },
-  banrepository: {
-    parameters: "npub/identifier or naddr, reason",
-    does: "un-hosts a repository and keeps it out",
-    call: banning("repository"),
-  },
-  unbanrepository: {
-    parameters: "npub/identifier or naddr",
-    does: "takes it off the blacklist; its data is brought back by restorerepository",
-    call: unbanning("repository"),
-  },
-  listbannedrepositories: listing("repository", "repository"),
-  unhostrepository: {
-    parameters: "npub/identifier or naddr, reason",
-    does: "stops serving a repository; its data is kept for the grace period",
-    call: asks("repos.delete", ["repository", "reason"], {}),
-  },
-  restorerepository: {
-    parameters: "npub/identifier or naddr",
-    does: "serves a leaving or deleted repository again while its data is kept",
-    call: asks("repos.restore", ["repository"], {}),
+  supportedmethods: ["none", "the names of all methods"],
+  banpubkey: [
+    "public key, reason",
+    "removes all events of a key, stored and waiting, un-hosts its repositories and refuses it from now on",
+    "ban",
+    { type: "key" },
+  ],
+  allowpubkey: [
+    "public key, reason",
+    "lifts the ban of a key; where a repository whitelist is in force, adds the key to it",
+  ],
+  unbanpubkey: ["public key, reason", "lifts the ban of a key", "unban", { type: "key" }],
+  unallowpubkey: [
+    "public key, reason",
+    "takes a key off the repository whitelist; with its last entry gone everybody may host",
+  ],
+  listbannedpubkeys: ["none", "what is banned: a list of {pubkey, reason}", "bans.list", { type: "key" }],
+  listallowedpubkeys: [
+    "none",
+    "keys on the repository whitelist: a list of {pubkey, reason}; empty when everybody may host",
+  ],
+  banevent: ["event id, reason", "removes an event and refuses it from now on", "ban", { type: "event" }],
+  allowevent: ["event id, reason", "lifts the ban of an event", "unban", { type: "event" }],
+  listbannedevents: ["none", "what is banned: a list of {id, reason}", "bans.list", { type: "event" }],
+  listeventsneedingmoderation: ["none", "always empty: nothing here waits for a moderator"],
+  changerelayname: ["text", changing("name"), "profile.change", { field: "relayName" }],
+  changerelaydescription: ["text", changing("description"), "profile.change", { field: "relayDescription" }],
+  changerelayicon: ["text", changing("icon"), "profile.change", { field: "relayIcon" }],
+  allowkind: [
+    "kind",
+    "takes events of a kind again, if they are related to a repository",
+    "kinds.set",
+    { taken: true },
+  ],
+  disallowkind: ["kind", "refuses new events of a kind; stored ones stay", "kinds.set", { taken: false }],
+  listdisallowedkinds: [
+    "none",
+    "kinds that are refused; every other kind is taken if it is related to a repository",
+    "kinds.refused",
+  ],
+  blockip: ["IP address or CIDR network, reason", "refuses connections and requests from there", "ban", { type: "ip" }],
+  unblockip: ["IP address or CIDR network", "lifts that", "unban", { type: "ip" }],
+  listblockedips: ["none", "what is banned: a list of {ip, reason}", "bans.list", { type: "ip" }],
+  stats: ["none", "counts of everything", "status"],
+  listrelays: [
+    "none",
+    "the relays sync follows with state, last failure and next attempt, and those that are ignored",
+    "relays.list",
+  ],
+  reconnectrelay: ["relay URL", "dials a followed relay now, whatever its back-off", "relays.reconnect"],
+  ignorerelay: [
+    "relay URL, reason",
+    "has sync leave a relay alone: closed at once and not dialled until that is taken back",
+    "relays.ignore",
+  ],
+  unignorerelay: ["relay URL", "takes that back", "relays.unignore"],
+  listrepositories: ["status (optional)", "repositories with their status, mark and governing state", "repos.list"],
+  banrepository: [
+    "npub/identifier or naddr, reason",
+    "un-hosts a repository and keeps it out",
+    "ban",
+    { type: "repository" },
+  ],
+  unbanrepository: [
+    "npub/identifier or naddr",
+    "takes it off the blacklist; its data is brought back by restorerepository",
+    "unban",
+    { type: "repository" },
+  ],
+  listbannedrepositories: [
+    "none",
+    "what is banned: a list of {repository, reason}",
+    "bans.list",
+    { type: "repository" },
+  ],
+  unhostrepository: [
+    "npub/identifier or naddr, reason",
+    "stops serving a repository; its data is kept for the grace period",
+    "repos.delete",
+  ],
+  restorerepository: [
+    "npub/identifier or naddr",
+    "serves a leaving or deleted repository again while its data is kept",
+    "repos.restore",
+  ],
+};
+
+function changing(what: string): string {
+  return `changes the relay's ${what} at once; an empty text brings the configured one back`;
+}
+
+/** What a method answers of an operation's result; `true` where nothing is said here. */
+const answers: { readonly [Name in OperationName]?: (result: ResultOf<Name>, fixed: object) => unknown } = {
+  status: (result) => result,
+  "relays.list": (result) => result,
+  "repos.list": ({ repositories }) => repositories,
+  "kinds.refused": ({ refusedKinds }) => refusedKinds,
+  "bans.list": ({ bans }, fixed) => {
+    const { type } = fixed as { readonly type: BanType };
+    return bans.map(({ target, reason }) => ({
+      [banFields[type]]: type === "key" ? hexOf(target) : target,
+      ...withReason(reason),
+    }));
   },
 };
+
+const banFields: Readonly<Record<BanType, string>> = { key: "pubkey", event: "id", repository: "repository", ip: "ip" };
+const hexOf = (npub: string): string => keyNamed(npub) ?? npub;
+const withReason = (reason: string): object => (reason === "" ? {} : { reason });
+
+/** Lifting what is not there is no error in NIP-86: clients repeat themselves. */
+const lifting: ReadonlySet<OperationName> = new Set<OperationName>(["unban", "relays.unignore", "lists.remove"]);
+
+async function ask(run: Run, operation: OperationName, parameters: object, fixed = {}): Promise<Outcome<unknown>> {
+  const outcome: Outcome<unknown> = await run(operation, { ...fixed, ...parameters });
+  if (!outcome.ok) return outcome.code === "unknown" && lifting.has(operation) ? done(true) : outcome;
+  const answer = answers[operation] as ((result: unknown, fixed: object) => unknown) | undefined;
+  return done(answer ? answer(outcome.result, fixed) : true);
+}
+
+function positional(operation: OperationName, fixed: object = {}, values: readonly unknown[]): object {
+  const open = parametersOf(operation).filter(({ name }) => !Object.hasOwn(fixed, name));
+  const given = open.flatMap(({ name, type, isOptional }, index): [string, unknown][] => {
+    const value = values[index];
+    if (type !== "text" || typeof value === "string") return [[name, value]];
+    // An empty text brings a configured one back: never because a client forgot it.
+    return isOptional || operation === "profile.change" ? [] : [[name, ""]];
+  });
+  return Object.fromEntries(given);
+}
+
+const methodsOfTheirOwn: Readonly<Record<string, Call>> = {
+  supportedmethods: async () => done(Object.keys(methods)),
+  listeventsneedingmoderation: async () => done([]),
+  /** On a server with a repository whitelist the key is also put on it; elsewhere that would close the server. */
+  async allowpubkey([text, reason], run) {
+    const key = keyNamed(String(text ?? ""));
+    if (!key) return noKey;
+    const unbanned = await ask(run, "unban", { type: "key", target: key });
+    if (!unbanned.ok) return unbanned;
+    const lists = await run("lists.show", { list: "repository-whitelist" });
+    if (!lists.ok || lists.result.entries.length === 0) return done(true);
+    const entry = { list: "repository-whitelist", entry: npubOf(key) };
+    return ask(run, "lists.add", { ...entry, reason: typeof reason === "string" ? reason : "" });
+  },
+  async unallowpubkey([text], run) {
+    const key = keyNamed(String(text ?? ""));
+    if (!key) return noKey;
+    return ask(run, "lists.remove", { list: "repository-whitelist", entry: npubOf(key) });
+  },
+  async listallowedpubkeys(_, run) {
+    const lists = await run("lists.show", { list: "repository-whitelist" });
+    if (!lists.ok) return lists;
+    const keys = lists.result.entries.filter(({ entry }) => keyNamed(entry) !== undefined);
+    return done(keys.map(({ entry, reason }) => ({ pubkey: hexOf(entry), ...withReason(reason) })));
+  },
+};
+
+const noKey = refusal("bad-request", "the first parameter must be a public key");
 
 export interface ManagementAnswer {
   readonly result?: unknown;
@@ -240,6 +193,9 @@ export async function manage(body: Buffer, run: Run): Promise<ManagementAnswer> 
   if (typeof method !== "string" || !Array.isArray(params)) return { error: "method and params are needed" };
   const found = Object.hasOwn(methods, method) ? methods[method] : undefined;
   if (!found) return { error: "there is no such method: supportedmethods lists them" };
-  const outcome = await found.call(params, run);
+  const [, , operation, fixed] = found;
+  const outcome = operation
+    ? await ask(run, operation, positional(operation, fixed, params), fixed)
+    : await (methodsOfTheirOwn[method] as Call)(params, run);
   return outcome.ok ? { result: outcome.result } : { error: outcome.message };
 }

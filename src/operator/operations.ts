@@ -302,7 +302,7 @@ export const operations = {
   ),
   "kinds.refused": operation({}, {}),
   "kinds.set": operation({ kind: z.number(), taken: z.boolean(), reason }, {}),
-  "profile.change": operation({ field: z.enum(profileFields), value: z.string().max(5_000) }, {}),
+  "profile.change": operation({ field: z.enum(profileFields), value: name }, {}),
 
   "events.import": operation({ events: z.array(z.unknown()).max(1_000) }, {}),
   "events.export": operation({ filters }, {}),
@@ -359,6 +359,7 @@ export const descriptionOf = (operation: OperationName) => operations[operation]
 export interface Parameter {
   readonly name: string;
   readonly type: "text" | "number" | "switch" | "list";
+  readonly isOptional: boolean;
   readonly choices?: readonly string[];
   /** Absent: the command line does not take it. */
   readonly flags?: string;
@@ -369,7 +370,12 @@ export interface Parameter {
 
 export const parametersOf = (operation: OperationName): Parameter[] =>
   Object.entries(operations[operation].parameters.shape as Readonly<Record<string, z.ZodType>>).map(
-    ([parameter, schema]) => ({ name: parameter, ...typeOf(schema), ...(schema.meta() as object | undefined) }),
+    ([parameter, schema]) => ({
+      name: parameter,
+      isOptional: schema.isOptional(),
+      ...typeOf(schema),
+      ...(schema.meta() as object | undefined),
+    }),
   );
 
 function typeOf(schema: z.core.$ZodType): Pick<Parameter, "type" | "choices"> {
