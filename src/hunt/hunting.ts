@@ -2,7 +2,7 @@
 // operator what it knows. purgatory.md "Hunting"; the rules are in core/, fetching in run-fetch.ts and fetch-server.ts.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
-import { type RepositoryName, repositoryAddress, repositoryNamed } from "../catalogue/repositories.js";
+import { type RepositoryName, repositoryNamed } from "../catalogue/repositories.js";
 import type { WaitingEntry } from "../catalogue/waiting.js";
 import type { Logger } from "../config/logging.js";
 import type { EventId, Oid } from "../nostr/ids.js";
@@ -11,18 +11,19 @@ import type { FeedEntry, Store } from "../store/port.js";
 import type { HuntConfig } from "./core/config.js";
 import { HuntCore } from "./core/core.js";
 import { originOf } from "./core/fetch-plan.js";
+import type { HuntInput } from "./core/messages.js";
 import { type EndedFetch, type FetchCommand, type FetchLeave, HuntDriver, type OtherCommand } from "./core-driver.js";
+import type { HuntMetrics } from "./metrics.js";
 import {
   type AskedServer,
-  Followed,
-  type FollowedRepository,
+  announcedIn,
   type HuntedRepository,
-  huntedRepository,
-} from "./followed.js";
-import type { HuntMetrics } from "./metrics.js";
-import { announcedIn, RecheckQueue, repositoriesToCheck } from "./recheck-queue.js";
+  MissingTable,
+  RecheckQueue,
+  repositoriesToCheck,
+} from "./missing.js";
 import { type RunFetchParts, runContributorFetch, runFetch, targetOf } from "./run-fetch.js";
-import { type Found, nothingFound, PullRequestReader, wantsOf } from "./wants.js";
+import { type Found, isNothing, PullRequestReader, wantsOf } from "./wants.js";
 
 interface HuntingParts extends RunFetchParts {
   readonly store: Store;
@@ -52,10 +53,9 @@ export class Hunting {
   readonly #parts: HuntingParts;
   readonly #core: HuntCore;
   readonly #driver: HuntDriver;
-  readonly #followed: Followed;
+  readonly #missing: MissingTable;
   readonly #rechecks: RecheckQueue;
   readonly #pullRequests = new PullRequestReader();
-  readonly #found = new Map<string, Found>();
   readonly #stops: (() => void)[] = [];
   readonly #startedSeconds: number;
   #isRoundOver = false;
@@ -73,7 +73,8 @@ export class Hunting {
       obey: (command) => this.#obey(command),
       onFault,
     });
-    this.#followed = new Followed((input) => this.#driver.input(input));
+    const tell = (input: HuntInput): void => this.#driver.input(input);
+    this.#missing = new MissingTable(tell, (job) => this.#core.dueMs(job), clock);
     this.#rechecks = new RecheckQueue((name) => this.#look(name), onFault, clock);
     this.#startedSeconds = unixSeconds(clock);
   }
@@ -88,10 +89,10 @@ export class Hunting {
     this.#stops.push(
       purgatory.bell.listen(({ names, ids }) => {
         for (const name of names) this.#changed(name);
-        for (const id of ids) for (const name of this.#followed.withItem(id)) this.#rechecks.add(name);
+        for (const id of ids) for (const name of this.#missing.withItem(id)) this.#rechecks.add(name);
       }),
       store.onCommit((entries) => this.#committed(entries)),
-      this.#parts.repositories.onChange((address) => this.#followed.arrived(address)),
+      this.#parts.repositories.onChange((address) => this.#missing.arrived(address)),
     );
     logger.info({}, "hunting for git data");
     this.#loading = this.#load().catch(this.#parts.onFault);
@@ -114,10 +115,7 @@ export class Hunting {
 
   /** Repair found this of a repository; replaces what it found before. */
   found(name: RepositoryName, found: Found): void {
-    const key = repositoryAddress(name);
-    if (found.missing.length === 0 && found.pullRequests.length === 0) this.#found.delete(key);
-    else this.#found.set(key, found);
-    this.#followed.arrived(name);
+    this.#missing.setFound(name, found);
     this.#rechecks.add(name);
   }
 
@@ -131,13 +129,11 @@ export class Hunting {
   }
 
   known(): HuntedRepository[] {
-    return [...this.#followed.all()].map(([address, followed]) => this.#tell(address, followed));
+    return this.#missing.all();
   }
 
   knownOf(name: RepositoryName): HuntedRepository | undefined {
-    const address = repositoryAddress(name);
-    const followed = this.#followed.get(address);
-    return followed && this.#tell(address, followed);
+    return this.#missing.of(name);
   }
 
   /** An attempt goes on. */
@@ -148,7 +144,7 @@ export class Hunting {
 
   /** Who was asked for its data since the start, and what came of it. */
   askedServers(name: RepositoryName): readonly AskedServer[] {
-    return this.#followed.serversOf(repositoryAddress(name))?.list() ?? [];
+    return this.#missing.serversOf(name);
   }
 
   /** A relay serves an event that waits here: its server has the git data, by its own promise. */
@@ -158,62 +154,50 @@ export class Hunting {
 
   /** Its servers are asked again at once. False: nothing of it is missing. */
   askNow(name: RepositoryName): boolean {
-    const address = repositoryAddress(name);
-    const followed = this.#followed.get(address);
-    if (!followed) return false;
-    for (const job of [address, ...followed.pullRequests.keys()]) this.#driver.input({ type: "ask-now", job });
-    return true;
-  }
-
-  #tell(address: string, followed: FollowedRepository): HuntedRepository {
-    return huntedRepository(address, followed, this.#core.dueMs(address), this.#parts.clock);
+    const jobs = this.#missing.jobsOf(name);
+    for (const job of jobs) this.#driver.input({ type: "ask-now", job });
+    return jobs.length > 0;
   }
 
   #changed(name: RepositoryName): void {
     this.#rechecks.add(name);
     // Its announcement may name servers, or maintainers, for others of the same identifier.
-    for (const other of this.#followed.withIdentifier(name.identifier)) this.#rechecks.add(other);
+    for (const other of this.#missing.withIdentifier(name.identifier)) this.#rechecks.add(other);
   }
 
   #committed(entries: readonly FeedEntry[]): void {
     for (const identifier of announcedIn(entries)) {
-      for (const name of this.#followed.withIdentifier(identifier)) this.#rechecks.add(name);
+      for (const name of this.#missing.withIdentifier(identifier)) this.#rechecks.add(name);
     }
   }
 
   async #look(name: RepositoryName): Promise<void> {
     const { store, repositories, purgatory } = this.#parts;
-    const address = repositoryAddress(name);
-    const before = this.#followed.get(address);
-    const arrivals = before?.arrivals ?? 0;
-    const stillMissing = before?.arrivalsSeen === arrivals ? tipsOf(before) : new Set<Oid>();
+    const { stillMissing, seen } = this.#missing.beginLook(name);
     const parts = { store, repositories, pullRequests: this.#pullRequests, stillMissing };
-    const wants = await wantsOf(parts, name, this.#found.get(address) ?? nothingFound);
+    const wants = await wantsOf(parts, name, this.#missing.foundIn(name));
     if (this.#closed) return;
-    if (before) before.arrivalsSeen = arrivals;
-    for (const id of this.#followed.update(name, wants)) {
-      for (const other of this.#followed.withItem(id)) this.#rechecks.add(other);
+    seen();
+    for (const id of this.#missing.update(name, wants)) {
+      for (const other of this.#missing.withItem(id)) this.#rechecks.add(other);
     }
-    const followed = this.#followed.get(address);
-    const inVain = [...(followed?.soughtInVain ?? [])].filter((id) => wants.softStates.has(id));
-    followed?.soughtInVain.clear();
-    if (inVain.length > 0) await purgatory.releasePartial(name, new Set(inVain));
+    const inVain = this.#missing.takeSoughtInVain(name);
+    if (inVain.size > 0) await purgatory.releasePartial(name, inVain);
     // What it waits for came with a fetch for another, or a moment before it: nobody else would look at it again.
     if (wants.isReady) await purgatory.fetched(name);
   }
 
   async #fetch(command: FetchCommand, leave: FetchLeave): Promise<EndedFetch> {
-    const { store, clock } = this.#parts;
+    const { store } = this.#parts;
     const name: RepositoryName | undefined =
       command.kind === "repository"
         ? repositoryNamed(command.job)
-        : await targetOf(store, this.#followed.withItem(command.job));
+        : await targetOf(store, this.#missing.withItem(command.job));
     if (!name) return { result: { arrived: [], refused: [], failure: "cancelled" }, release: async () => undefined };
-    const address = repositoryAddress(name);
-    const trustRefs = (this.#found.get(address)?.missing ?? []).length === 0;
+    const trustRefs = this.#missing.foundIn(name).missing.length === 0;
     const run = name.area === "prs" ? runContributorFetch : runFetch;
     const ended = await run(this.#parts, command, leave, name, trustRefs);
-    this.#followed.get(address)?.servers.note(command.url, ended.result, unixSeconds(clock));
+    this.#missing.asked(name, command.url, ended.result);
     if (ended.result.arrived.length === 0) return ended;
     return {
       ...ended,
@@ -225,10 +209,10 @@ export class Hunting {
   }
 
   #arrived(name: RepositoryName, ids: readonly Oid[]): void {
-    this.#followed.arrived(name);
-    const found = this.#found.get(repositoryAddress(name));
+    this.#missing.arrived(name);
+    const found = this.#missing.foundIn(name);
     const came = new Set(ids);
-    if (found) {
+    if (!isNothing(found)) {
       const missing = found.missing.filter((id) => !came.has(id));
       const pullRequests = found.pullRequests.filter(({ tip }) => !came.has(tip));
       this.found(name, { missing, pullRequests });
@@ -264,11 +248,9 @@ export class Hunting {
   }
 
   /** What is still missing of a soft state is on no server that could be asked. */
-  #lookedEverywhere(address: string): void {
-    const followed = this.#followed.get(address);
-    if (!followed || followed.softStates.size === 0) return;
-    for (const id of followed.softStates) followed.soughtInVain.add(id as EventId);
-    this.#rechecks.add(followed.name);
+  #lookedEverywhere(job: string): void {
+    const name = this.#missing.lookedEverywhere(job);
+    if (name) this.#rechecks.add(name);
   }
 
   #mayExpire(entry: WaitingEntry): boolean {
@@ -284,9 +266,6 @@ export class Hunting {
     await this.#loading;
   }
 }
-
-const tipsOf = ({ items }: FollowedRepository): Set<Oid> =>
-  new Set([...items.values()].flatMap(({ kind, ids }) => (kind === "pull-request" ? ids : [])));
 
 /**
  * Table "naughty", git's part: hosts that are plainly broken, kept over restarts. Keys begin with `git:`; relays have

@@ -26,20 +26,15 @@ import { wantedRefs } from "../purgatory/plan.js";
 import type { Reader, TableReader } from "../store/port.js";
 import type { HuntAnnouncement, WaitingItem, WaitingSource } from "./core/messages.js";
 
-interface WantedPullRequest {
-  readonly event: EventId;
-  readonly tip: Oid;
-  readonly clone: readonly string[];
-  readonly source: WaitingSource;
-  readonly soft: boolean;
+/** What something that waits here lacks. */
+export interface MissingItem extends WaitingItem {
+  /** A pull request's own servers, for its tip only. */
+  readonly clone?: readonly string[];
 }
 
 export interface Wants {
-  readonly items: readonly WaitingItem[];
+  readonly items: readonly MissingItem[];
   readonly announcements: readonly HuntAnnouncement[];
-  /** Those whose tip is missing, for their own clone URLs. */
-  readonly pullRequests: readonly WantedPullRequest[];
-  readonly softStates: ReadonlySet<EventId>;
   /** All that a state waits for is here: it is to be released, not hunted for. */
   readonly isReady: boolean;
 }
@@ -52,16 +47,11 @@ export interface Found {
 }
 
 export const nothingFound: Found = { missing: [], pullRequests: [] };
-const nothing: Wants = { items: [], announcements: [], pullRequests: [], softStates: new Set(), isReady: false };
+export const isNothing = ({ missing, pullRequests }: Found): boolean => missing.length + pullRequests.length === 0;
+const nothing: Wants = { items: [], announcements: [], isReady: false };
 
 // More than purgatory lets wait for one repository, so that a change of its caps loses nothing.
 const maxEntries = 1_000;
-
-interface Candidate {
-  readonly item: Omit<WaitingItem, "ids">;
-  readonly ids: readonly Oid[];
-  readonly clone?: readonly string[];
-}
 
 interface WantsParts {
   readonly store: Reader;
@@ -79,33 +69,20 @@ export async function wantsOf(parts: WantsParts, name: RepositoryName, found: Fo
   const candidates = [
     ...(await waitingStates(reader, row)),
     ...(await parts.pullRequests.under(reader, waitingKeys.repositoryKind(row, "pull-request"), maxEntries)).map(
-      (one) => candidateOf(one, row),
+      (one) => itemOf(one, row),
     ),
     ...(await partialState(reader, row)),
     ...foundByRepair(found),
   ];
   if (candidates.length === 0) return nothing;
   const missing = await missingHere(parts, name, candidates, new Set(found.missing));
-  const lacking = candidates
+  const items = candidates
     .map((candidate) => ({ ...candidate, ids: candidate.ids.filter((id) => missing.has(id)) }))
     .filter(({ ids }) => ids.length > 0);
-  const isReady = candidates.some(({ item, ids }) => item.kind === "state" && !ids.some((id) => missing.has(id)));
-  if (lacking.length === 0) return { ...nothing, isReady };
-  return {
-    isReady,
-    items: lacking.map(({ item, ids }) => ({ ...item, ids })),
-    announcements: await huntAnnouncements(reader, name, row),
-    pullRequests: wantedPullRequests(lacking),
-    softStates: new Set(
-      lacking.flatMap(({ item }) => (item.kind === "state" && item.soft ? [item.id as EventId] : [])),
-    ),
-  };
+  const isReady = candidates.some(({ kind, ids }) => kind === "state" && !ids.some((id) => missing.has(id)));
+  if (items.length === 0) return { ...nothing, isReady };
+  return { isReady, items, announcements: await huntAnnouncements(reader, name, row) };
 }
-
-const wantedPullRequests = (lacking: readonly Candidate[]): WantedPullRequest[] =>
-  lacking.flatMap(({ item, ids: [tip], clone }) =>
-    clone && tip ? [{ event: item.id as EventId, tip, clone, source: item.source, soft: item.soft }] : [],
-  );
 
 /** Pull requests that no served repository waits for: their tips are looked for at their own servers only. */
 async function contributorWants(parts: WantsParts, name: RepositoryName, found: Found): Promise<Wants> {
@@ -115,23 +92,18 @@ async function contributorWants(parts: WantsParts, name: RepositoryName, found: 
     const rows = await Promise.all(
       waiting.repositories.flatMap((text) => repositoryNamed(text) ?? []).map((other) => catalogueRow(reader, other)),
     );
-    if (!rows.some(isReleased)) candidates.push(candidateOf(waiting));
+    if (!rows.some(isReleased)) candidates.push(itemOf(waiting));
   }
   if (candidates.length === 0) return nothing;
   const missing = await missingHere(parts, name, candidates, new Set(found.missing));
-  const lacking = candidates.filter(({ ids }) => ids.every((id) => missing.has(id)));
-  return {
-    ...nothing,
-    items: lacking.map(({ item, ids }) => ({ ...item, ids })),
-    pullRequests: wantedPullRequests(lacking),
-  };
+  return { ...nothing, items: candidates.filter(({ ids }) => ids.every((id) => missing.has(id))) };
 }
 
 /** Whoever sends a client's state pushes next; not to a mirror, whose data comes by hunting. */
 const sourceOf = (isClients: boolean, row?: CatalogueRow): WaitingSource =>
   isClients && !row?.archive ? "client" : "sync";
 
-async function waitingStates(reader: Reader, row: CatalogueRow): Promise<Candidate[]> {
+async function waitingStates(reader: Reader, row: CatalogueRow): Promise<MissingItem[]> {
   const entries = await waitingEntries(reader, waitingKeys.repositoryKind(row, "state"), maxEntries);
   return entries.flatMap((entry) => {
     const state = entry.releasable ? stateOf(waitingEvent(entry)) : undefined;
@@ -139,18 +111,17 @@ async function waitingStates(reader: Reader, row: CatalogueRow): Promise<Candida
     const { refs, wellFormed } = wantedRefs(state);
     if (!wellFormed) return [];
     const source = sourceOf(entry.source.type === "client", row);
-    const item = { id: entry.id, kind: "state" as const, source, soft: entry.phase === "soft" };
-    return [{ item, ids: [...new Set(refs.values())] }];
+    return { id: entry.id, kind: "state", source, soft: entry.phase === "soft", ids: [...new Set(refs.values())] };
   });
 }
 
-function candidateOf({ id, phase, isClients, tip, clone }: WaitingPullRequest, row?: CatalogueRow): Candidate {
-  const item = { id, kind: "pull-request" as const, source: sourceOf(isClients, row), soft: phase === "soft" };
-  return { item, ids: tip ? [tip] : [], clone };
+function itemOf({ id, phase, isClients, tip, clone }: WaitingPullRequest, row?: CatalogueRow): MissingItem {
+  const soft = phase === "soft";
+  return { id, kind: "pull-request", source: sourceOf(isClients, row), soft, ids: tip ? [tip] : [], clone };
 }
 
 /** Refs the governing state names that were not here when it was released. */
-async function partialState(reader: Reader, { partial }: CatalogueRow): Promise<Candidate[]> {
+async function partialState(reader: Reader, { partial }: CatalogueRow): Promise<MissingItem[]> {
   if (!partial) return [];
   const stored = await reader.event(partial.state);
   const state = stored && stateOf(stored.event);
@@ -158,16 +129,20 @@ async function partialState(reader: Reader, { partial }: CatalogueRow): Promise<
   const { refs } = wantedRefs(state);
   const named = new Set<string>(partial.missingRefs);
   const ids = [...refs].flatMap(([ref, oid]) => (named.has(ref) ? [oid] : []));
-  return [{ item: { id: `partial:${partial.state}`, kind: "repair", source: "sync", soft: true }, ids }];
+  return [{ id: `partial:${partial.state}`, kind: "repair", source: "sync", soft: true, ids }];
 }
 
-function foundByRepair({ missing, pullRequests }: Found): Candidate[] {
-  const repair: Candidate = { item: { id: "repair", kind: "repair", source: "sync", soft: true }, ids: missing };
+function foundByRepair({ missing, pullRequests }: Found): MissingItem[] {
+  const soft = { source: "sync", soft: true } as const;
   return [
-    ...(missing.length > 0 ? [repair] : []),
-    ...pullRequests.map(({ event, tip, clone }): Candidate => {
-      return { item: { id: event, kind: "pull-request", source: "sync", soft: true }, ids: [tip], clone };
-    }),
+    ...(missing.length > 0 ? [{ id: "repair", kind: "repair" as const, ids: missing, ...soft }] : []),
+    ...pullRequests.map(({ event: id, tip, clone }) => ({
+      id,
+      kind: "pull-request" as const,
+      ids: [tip],
+      clone,
+      ...soft,
+    })),
   ];
 }
 
@@ -175,14 +150,14 @@ function foundByRepair({ missing, pullRequests }: Found): Candidate[] {
 async function missingHere(
   { repositories, stillMissing }: WantsParts,
   name: RepositoryName,
-  candidates: readonly Candidate[],
+  candidates: readonly MissingItem[],
   damaged: ReadonlySet<Oid>,
 ): Promise<ReadonlySet<Oid>> {
   const asked = new Set<Oid>();
   const missing = new Set<Oid>(damaged);
-  for (const { item, ids } of candidates) {
+  for (const { kind, ids } of candidates) {
     for (const id of ids) {
-      if (item.kind === "pull-request" && stillMissing.has(id)) missing.add(id);
+      if (kind === "pull-request" && stillMissing.has(id)) missing.add(id);
       else if (!damaged.has(id)) asked.add(id);
     }
   }

@@ -15,7 +15,7 @@ import { Launcher, LauncherError } from "../../src/git/launcher.js";
 import { Repositories } from "../../src/git/repositories.js";
 import { GitRepository } from "../../src/git/repository.js";
 import { Git, GitError } from "../../src/git/run.js";
-import { RecheckQueue } from "../../src/hunt/recheck-queue.js";
+import { RecheckQueue } from "../../src/hunt/missing.js";
 import { StoreFullError } from "../../src/store/port.js";
 import { survivable } from "../../src/survivable-errors.js";
 import { npub, owner } from "../harness/git-server.js";
