@@ -8,9 +8,10 @@ import { type BanRow, bannedAuthorKey, bannedEventKey } from "../catalogue/bans-
 import { catalogueRow, type RepositoryName } from "../catalogue/repositories.js";
 import { waitingEntries, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import type { ListEntry } from "../config/value-kinds.js";
+import type { VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
-import type { TableReader } from "../store/port.js";
+import type { Transaction } from "../store/port.js";
 import { type AdminParts, type Caller, changeRules, done, type Outcome, type Progress, refusal } from "./context.js";
 import { followInGit, type TakenAway, takeAway, takeDown } from "./hosting.js";
 import { listRow, listRowKey } from "./lists.js";
@@ -24,16 +25,15 @@ export interface Banned {
   readonly since: number;
 }
 
-export interface BanRequest {
-  readonly type: BanType;
-  readonly target: string;
-  readonly reason: string;
-}
-
 export interface BanResult {
   readonly target: string;
   /** Stored and waiting events that were taken away. */
   readonly removedEvents: number;
+}
+
+interface Named {
+  readonly type: BanType;
+  readonly target: string;
 }
 
 const eventsPerStep = 200;
@@ -44,166 +44,129 @@ const kinds: Readonly<Record<BanType, string>> = {
   ip: "an IP address or CIDR network",
 };
 
-const unreadable = ({ type, target }: Pick<BanRequest, "type" | "target">) =>
+const unreadable = ({ type, target }: Named) =>
   refusal("bad-request", `${JSON.stringify(target)} is not ${kinds[type]}`);
+
+/** What is banned, where its row stands, and how it is called. */
+type Banning = { readonly table: "bans" | "lists"; readonly key: string; readonly target: string } & (
+  | { readonly type: "key"; readonly pubkey: Pubkey }
+  | { readonly type: "event"; readonly id: EventId }
+  | { readonly type: "repository"; readonly name: RepositoryName }
+  | { readonly type: "ip" }
+);
+
+function banningOf({ type, target: text }: Named): Banning | undefined {
+  switch (type) {
+    case "key": {
+      const pubkey = keyNamed(text);
+      return pubkey && { type, pubkey, table: "bans", key: bannedAuthorKey(pubkey), target: npubOf(pubkey) };
+    }
+    case "event": {
+      const id = eventNamed(text);
+      return id && { type, id, table: "bans", key: bannedEventKey(id), target: id };
+    }
+    case "repository": {
+      const name = repositoryNamedBy(text);
+      if (!name) return undefined;
+      const key = listRowKey("repository-blacklist", blacklistEntry(name));
+      return { type, name, table: "lists", key, target: repositoryText(name) };
+    }
+    case "ip": {
+      const network = networkNamed(text);
+      if (!network) return undefined;
+      const target = networkText(network);
+      return { type, table: "bans", key: `${networkPrefix}${target}`, target };
+    }
+  }
+}
+
+const blacklistEntry = ({ owner, identifier }: RepositoryName): ListEntry => ({
+  type: "repository",
+  pubkey: owner,
+  identifier,
+});
 
 export async function ban(
   parts: AdminParts,
   caller: Caller,
-  request: BanRequest,
+  request: Named & { readonly reason: string },
   progress: Progress,
 ): Promise<Outcome<BanResult>> {
-  switch (request.type) {
-    case "key": {
-      const key = keyNamed(request.target);
-      if (!key) return unreadable(request);
-      if (parts.adminKeys().has(key)) return refusal("not-possible", "an admin's key cannot be banned");
-      return done(await banKey(parts, caller, key, request.reason, progress));
-    }
-    case "event": {
-      const id = eventNamed(request.target);
-      return id ? done(await banEvent(parts, caller, id, request.reason)) : unreadable(request);
-    }
-    case "repository": {
-      const name = repositoryNamedBy(request.target);
-      return name ? done(await banRepository(parts, caller, name, request.reason)) : unreadable(request);
-    }
-    case "ip":
-      return banNetwork(parts, caller, request);
+  const banning = banningOf(request);
+  if (!banning) return unreadable(request);
+  const { type, target } = banning;
+  if (type === "key" && parts.adminKeys().has(banning.pubkey)) {
+    return refusal("not-possible", "an admin's key cannot be banned");
   }
+  const { reason } = request;
+  const row =
+    type === "repository"
+      ? listRow(parts, caller, blacklistEntry(banning.name), reason)
+      : { since: unixSeconds(parts.clock), reason };
+  const what = type === "ip" ? "block network" : `ban ${type}`;
+  const taken = await changeRules(parts, caller, { what, target, reason }, (tx) => {
+    tx.setRow<BanRow>(banning.table, banning.key, row);
+    if (type === "event") return takeEvent(parts, tx, banning.id);
+    return type === "repository" ? takeRepository(parts, tx, banning.name, reason) : undefined;
+  });
+  if (type === "key") return done({ target, removedEvents: await removeAllBy(parts, banning.pubkey, progress) });
+  if (!taken) return done({ target, removedEvents: 0 });
+  await followInGit(parts, taken);
+  return done({ target, removedEvents: taken.events.length + (type === "event" ? taken.ended.length : 0) });
 }
 
-const rowOf = (parts: AdminParts, reason: string): BanRow => ({ since: unixSeconds(parts.clock), reason });
+async function takeEvent(parts: AdminParts, tx: Transaction, id: EventId): Promise<TakenAway> {
+  const stored = await tx.event(id);
+  const waiting = await waitingEntry(tx, id);
+  return takeAway(parts, tx, { stored: stored ? [stored.event] : [], waiting: waiting ? [waiting] : [] }, "ban");
+}
 
-async function banKey(
+async function takeRepository(
   parts: AdminParts,
-  caller: Caller,
-  key: Pubkey,
+  tx: Transaction,
+  name: RepositoryName,
   reason: string,
-  progress: Progress,
-): Promise<BanResult> {
+): Promise<TakenAway | undefined> {
+  const row = await catalogueRow(tx, name);
+  return row && row.status !== "deleted" ? takeDown(parts, tx, row, "ban", reason) : undefined;
+}
+
+/** Of a key that is banned already: none comes in any more, and each step takes away the newest that are left. */
+async function removeAllBy(parts: AdminParts, key: Pubkey, progress: Progress): Promise<number> {
   const { store } = parts;
-  const target = npubOf(key);
-  await changeRules(parts, caller, { what: "ban key", target, reason }, (tx) =>
-    tx.setRow("bans", bannedAuthorKey(key), rowOf(parts, reason)),
-  );
-  const total = (await store.count([{ authors: [key] }])) + (await waitingCount(store, key));
-  let removed = 0;
-  // From here on none comes in: each step takes away the newest that are left.
-  for (;;) {
-    const step = await store.transact(async (tx): Promise<{ withdrawn: TakenAway; count: number }> => {
-      const stored = [];
+  let total = await store.count([{ authors: [key] }]);
+  for await (const _ of store.rows("purgatory", { prefix: waitingKeys.author(key) })) total++;
+  for (let removed = 0; ; progress(removed, total, "removing events")) {
+    const taken = await store.transact(async (tx) => {
+      const stored: VerifiedEvent[] = [];
       for await (const page of tx.query([{ authors: [key], limit: eventsPerStep }])) {
         stored.push(...page.map((row) => row.event));
       }
       const waiting = await waitingEntries(tx, waitingKeys.author(key), eventsPerStep);
-      const withdrawn = await takeAway(parts, tx, { stored, waiting }, "ban");
-      return { withdrawn, count: stored.length + waiting.length };
+      return takeAway(parts, tx, { stored, waiting }, "ban");
     });
-    await followInGit(parts, step.withdrawn);
-    if (step.count === 0) return { target, removedEvents: removed };
-    removed += step.count;
-    progress(removed, total, "removing events");
+    await followInGit(parts, taken);
+    const count = taken.events.length + taken.ended.length;
+    if (count === 0) return removed;
+    removed += count;
   }
-}
-
-async function waitingCount(reader: TableReader, key: Pubkey): Promise<number> {
-  let count = 0;
-  for await (const _ of reader.rows("purgatory", { prefix: waitingKeys.author(key) })) count++;
-  return count;
-}
-
-async function banEvent(parts: AdminParts, caller: Caller, id: EventId, reason: string): Promise<BanResult> {
-  const withdrawn = await changeRules(parts, caller, { what: "ban event", target: id, reason }, async (tx) => {
-    tx.setRow("bans", bannedEventKey(id), rowOf(parts, reason));
-    const stored = await tx.event(id);
-    const waiting = await waitingEntry(tx, id);
-    const going = { stored: stored ? [stored.event] : [], waiting: waiting ? [waiting] : [] };
-    const end = await takeAway(parts, tx, going, "ban");
-    return { end, count: going.stored.length + going.waiting.length };
-  });
-  await followInGit(parts, withdrawn.end);
-  return { target: id, removedEvents: withdrawn.count };
-}
-
-const blacklistEntry = (name: RepositoryName): ListEntry => ({
-  type: "repository",
-  pubkey: name.owner,
-  identifier: name.identifier,
-});
-
-async function banRepository(
-  parts: AdminParts,
-  caller: Caller,
-  name: RepositoryName,
-  reason: string,
-): Promise<BanResult> {
-  const target = repositoryText(name);
-  const entry = blacklistEntry(name);
-  const withdrawn = await changeRules(parts, caller, { what: "ban repository", target, reason }, async (tx) => {
-    tx.setRow("lists", listRowKey("repository-blacklist", entry), listRow(parts, caller, entry, reason));
-    const row = await catalogueRow(tx, name);
-    return row && row.status !== "deleted" ? takeDown(parts, tx, row, "ban", reason) : undefined;
-  });
-  if (withdrawn) await followInGit(parts, withdrawn);
-  return { target, removedEvents: withdrawn?.events.length ?? 0 };
-}
-
-async function banNetwork(parts: AdminParts, caller: Caller, request: BanRequest): Promise<Outcome<BanResult>> {
-  const network = networkNamed(request.target);
-  if (!network) return unreadable(request);
-  const target = networkText(network);
-  const { reason } = request;
-  await changeRules(parts, caller, { what: "block network", target, reason }, (tx) =>
-    tx.setRow("bans", `${networkPrefix}${target}`, rowOf(parts, reason)),
-  );
-  return done({ target, removedEvents: 0 });
 }
 
 /** Lifts a ban. What was removed does not come back by itself: repositories are restored, events are sent again. */
 export async function unban(
   parts: AdminParts,
   caller: Caller,
-  { type, target: text }: Pick<BanRequest, "type" | "target">,
+  request: Named,
 ): Promise<Outcome<{ readonly target: string }>> {
-  const place = placeOf(type, text);
-  if (!place) return unreadable({ type, target: text });
-  const lifted = await changeRules(parts, caller, { what: `unban ${type}`, target: place.target }, async (tx) => {
-    if ((await tx.row(place.table, place.key)) === undefined) return false;
-    tx.deleteRow(place.table, place.key);
+  const banning = banningOf(request);
+  if (!banning) return unreadable(request);
+  const { table, key, target } = banning;
+  const lifted = await changeRules(parts, caller, { what: `unban ${request.type}`, target }, async (tx) => {
+    if ((await tx.row(table, key)) === undefined) return false;
+    tx.deleteRow(table, key);
     return true;
   });
-  return lifted ? done({ target: place.target }) : refusal("unknown", `${place.target} is not banned`);
-}
-
-function placeOf(
-  type: BanType,
-  text: string,
-): { readonly table: "bans" | "lists"; readonly key: string; readonly target: string } | undefined {
-  switch (type) {
-    case "key": {
-      const key = keyNamed(text);
-      return key && { table: "bans", key: bannedAuthorKey(key), target: npubOf(key) };
-    }
-    case "event": {
-      const id = eventNamed(text);
-      return id && { table: "bans", key: bannedEventKey(id), target: id };
-    }
-    case "repository": {
-      const name = repositoryNamedBy(text);
-      return (
-        name && {
-          table: "lists",
-          key: listRowKey("repository-blacklist", blacklistEntry(name)),
-          target: repositoryText(name),
-        }
-      );
-    }
-    case "ip": {
-      const network = networkNamed(text);
-      return network && { table: "bans", key: `${networkPrefix}${networkText(network)}`, target: networkText(network) };
-    }
-  }
+  return lifted ? done({ target }) : refusal("unknown", `${target} is not banned`);
 }
 
 export async function bansOf(parts: AdminParts, only?: BanType): Promise<Banned[]> {
