@@ -2,9 +2,9 @@
 // Written with admission's own functions; nothing of git is needed for that.
 
 import { join } from "node:path";
-import { applyVerdict } from "../src/admission/apply.js";
 import { createAdmissionPolicy } from "../src/admission/policy.js";
 import { admissionSettings } from "../src/admission/settings.js";
+import { applyVerdict } from "../src/admission/verdict.js";
 import { catalogueRow, setCatalogueRow, withStatus } from "../src/catalogue/repositories.js";
 import { removeWaiting, waitingAnnouncement, waitingEvent } from "../src/catalogue/waiting.js";
 import { defaultConfig } from "../src/config/testing/default-config.js";

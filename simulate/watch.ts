@@ -1,8 +1,7 @@
 // Properties 3, 4, 7, 9 and 10, watched on every command as the relay would see it, with its own idea of back-off.
 
-import type { NostrEvent } from "../src/nostr/event.js";
+import { kinds, type NostrEvent } from "../src/nostr/event.js";
 import type { Filter } from "../src/nostr/filter.js";
-import { kinds } from "../src/nostr/kinds.js";
 import type { SyncConfig } from "../src/sync/core/config.js";
 import type { Command, Input, Outcome } from "../src/sync/core/messages.js";
 import { lists } from "./events.js";

@@ -156,7 +156,7 @@ async function openDoor(
     decisions,
     clock,
     observer: { received: () => undefined, decided: () => undefined },
-    maxFutureSeconds: config.maxFutureSecs,
+    live: { current: config },
     ...(carryOut && { carryOut }),
     gitFailed(event, error) {
       throw new Error(`git could not follow event ${event.id}`, { cause: error });
@@ -175,7 +175,7 @@ async function openDoor(
 function policiesOf(config: Config, rules: RunTimeRules): PolicyInForce | undefined {
   const secret = serverSecret(config);
   const service = serviceName(config.domain);
-  return secret && service ? policyInForce(() => config, rules, secret.pubkey, service) : undefined;
+  return secret && service ? policyInForce({ current: config }, rules, secret.pubkey, service) : undefined;
 }
 
 function serverSecret(config: Config): SecretKey | undefined {

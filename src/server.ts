@@ -14,11 +14,9 @@
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
-import { refusedForDisk } from "./admission/at-the-door.js";
-import { DailyBytes } from "./admission/daily-bytes.js";
+import { DailyBytes } from "./admission/at-the-door.js";
 import type { AdmissionPolicy } from "./admission/verdict.js";
-import type { Clock } from "./base/clock.js";
-import { repeatedly } from "./base/clock.js";
+import { type Clock, repeatedly } from "./base/clock.js";
 import { ClosingOrder } from "./base/closing-order.js";
 import { DecisionLog } from "./catalogue/decisions.js";
 import type { LiveConfig } from "./config/load.js";
@@ -127,7 +125,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
 
     const rules = new RunTimeRules(store);
     await rules.refresh();
-    const { inForce, settings, policy } = policyInForce(() => live.current, rules, secret.pubkey, name);
+    const { inForce, settings, policy } = policyInForce(live, rules, secret.pubkey, name);
 
     // Built last, and asked before that by what is built first.
     let syncing: Syncing | undefined;
@@ -165,18 +163,11 @@ export async function startServer(parts: StartParts): Promise<Server> {
       carryOut,
       gitFailed: (event, error) => logger.error({ err: error, id: event.id }, "git could not follow an accepted event"),
       ...(parts.policy ? {} : { decisions }),
-      refusedAtOnce: (event) =>
-        refusedForDisk(
-          event,
-          { git: disks.shareUsed("git"), relay: disks.shareUsed("relay") },
-          live.current.diskEventsMaxPercent,
-        ),
-      dailyBytes: new DailyBytes(clock, () => live.current),
+      disks,
+      dailyBytes: new DailyBytes(clock, live),
       clock,
+      live,
       observer: notingParseFailures(relayMetrics.intakeObserver, logger),
-      get maxFutureSeconds() {
-        return live.current.maxFutureSecs;
-      },
     });
     closing.add("intake", () => intake.idle());
 

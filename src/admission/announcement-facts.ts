@@ -2,13 +2,11 @@
 
 import { isWhitelisted } from "../catalogue/bans-and-lists.js";
 import { type LeftRepository, leftRepository } from "../catalogue/remembered.js";
-import type { RepositoryName } from "../catalogue/repositories.js";
-import { type CatalogueRow, catalogueRow, isReleased } from "../catalogue/repositories.js";
+import { type CatalogueRow, catalogueRow, isReleased, type RepositoryName } from "../catalogue/repositories.js";
 import { type AuthorityChange, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { type WaitingEntry, waitingAnnouncement, waitingAnnouncementsOf, waitingTotals } from "../catalogue/waiting.js";
-import type { VerifiedEvent } from "../nostr/event.js";
+import { kinds, type VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import type { Announcement } from "../nostr/nip34.js";
 import { lapsedExceptions, ownerTrusting } from "./maintainer-exception.js";
 import { cloneUrlsOnHosts, httpCloneUrls, type ServiceListing, serviceListing } from "./service.js";

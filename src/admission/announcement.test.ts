@@ -3,8 +3,7 @@ import { test } from "node:test";
 import { type ListEntry, repositoryList } from "../catalogue/bans-and-lists.js";
 import { catalogueRow } from "../catalogue/repositories.js";
 import { waitingAnnouncement } from "../catalogue/waiting.js";
-import type { Tag } from "../nostr/event.js";
-import { kinds } from "../nostr/kinds.js";
+import { kinds, type Tag } from "../nostr/event.js";
 import { refusalText } from "../nostr/refusals.js";
 import {
   announcement,

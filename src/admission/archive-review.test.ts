@@ -5,9 +5,9 @@ import { test } from "node:test";
 import { type ListEntry, repositoryList } from "../catalogue/bans-and-lists.js";
 import { catalogueRow, type RepositoryStatus } from "../catalogue/repositories.js";
 import { waitingAnnouncement } from "../catalogue/waiting.js";
-import { applyChange } from "./apply.js";
 import { isUnderReview, reviewArchived } from "./archive-review.js";
 import { announcement, elsewhere, keyOf, nameOf, noArchive, sync, World } from "./testing/world.js";
+import { applyChange } from "./verdict.js";
 
 const name = nameOf("bob", "x");
 const bobs: ListEntry = { type: "author", pubkey: keyOf("bob") };

@@ -3,8 +3,7 @@
 
 import type { CatalogueRow } from "../catalogue/repositories.js";
 import { waitingAnnouncement, waitingEvent } from "../catalogue/waiting.js";
-import type { VerifiedEvent } from "../nostr/event.js";
-import { kinds } from "../nostr/kinds.js";
+import { kinds, type VerifiedEvent } from "../nostr/event.js";
 import { announcementOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import { reviewAnnouncement } from "./announcement.js";

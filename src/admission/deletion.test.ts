@@ -3,8 +3,7 @@ import { test } from "node:test";
 import { decisionsAbout, decisionsOn, putDecisions, recordCount } from "../catalogue/decisions.js";
 import { catalogueRow, setCatalogueRow } from "../catalogue/repositories.js";
 import { waitingTotals } from "../catalogue/waiting.js";
-import type { Tag } from "../nostr/event.js";
-import { kinds } from "../nostr/kinds.js";
+import { kinds, type Tag } from "../nostr/event.js";
 import {
   addressOfRepository,
   announcement,

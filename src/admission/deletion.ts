@@ -3,9 +3,8 @@
 
 import { rememberedId } from "../catalogue/remembered.js";
 import { type WaitingEntry, waitingEntries, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
-import { type Address, type NostrEvent, parseAddress, tagValues, type VerifiedEvent } from "../nostr/event.js";
+import { type Address, kinds, type NostrEvent, parseAddress, tagValues, type VerifiedEvent } from "../nostr/event.js";
 import { type EventId, isEventId } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import type { Reader } from "../store/port.js";
 import { presenceOf } from "./profiles.js";
 import { isOurRelay } from "./service.js";

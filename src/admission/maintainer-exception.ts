@@ -4,8 +4,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { maintainerSet } from "../catalogue/maintainers.js";
-import type { RepositoryName } from "../catalogue/repositories.js";
-import { isReleased } from "../catalogue/repositories.js";
+import { isReleased, type RepositoryName } from "../catalogue/repositories.js";
 import {
   type AuthorityChange,
   type AuthorityView,
@@ -13,10 +12,8 @@ import {
   repositoriesTrusting,
   storedAuthority,
 } from "../catalogue/trusting-repositories.js";
-import type { NostrEvent } from "../nostr/event.js";
-import { addressOf } from "../nostr/event.js";
+import { addressOf, kinds, type NostrEvent } from "../nostr/event.js";
 import type { Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import type { Reader } from "../store/port.js";
 import type { StoredReference } from "./verdict.js";
 

@@ -2,9 +2,8 @@
 // The newest of each is kept; the store replaces.
 
 import { waitingEntries, waitingHints, waitingKeys } from "../catalogue/waiting.js";
-import type { VerifiedEvent } from "../nostr/event.js";
+import { kinds, type VerifiedEvent } from "../nostr/event.js";
 import type { Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import type { Reader } from "../store/port.js";
 import { holdRelated, judgeRelated } from "./related.js";
 import type { AdmissionSettings } from "./settings.js";

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bannedAuthorKey, type ListEntry, repositoryList } from "../catalogue/bans-and-lists.js";
 import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
-import type { Tag, VerifiedEvent } from "../nostr/event.js";
-import { kinds } from "../nostr/kinds.js";
+import { kinds, type Tag, type VerifiedEvent } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
 import {
   addressOfRepository,

@@ -11,12 +11,12 @@ import {
   addressOf,
   addressText,
   isAddressable,
+  kinds,
   type NostrEvent,
   targetsOf,
   type VerifiedEvent,
 } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
-import { kinds } from "../nostr/kinds.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import type { AdmissionConfig, AdmissionSettings } from "./settings.js";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waitingAnnouncement } from "../catalogue/waiting.js";
-import { applyChange } from "./apply.js";
 import { announcement, elsewhere, keyOf, maintainers, nameOf, outcome, sync, World } from "./testing/world.js";
+import { applyChange } from "./verdict.js";
 import { withdrawalOf } from "./withdrawal.js";
 
 test("when a waiting announcement expires for good, exceptions that hung on it lapse and nothing is left of it", async () => {

@@ -15,9 +15,7 @@ import {
 } from "../catalogue/repositories.js";
 import { type AuthorityChange, repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { type WaitingEntry, waitingEvent } from "../catalogue/waiting.js";
-import type { NostrEvent } from "../nostr/event.js";
-import { addressOf, addressText } from "../nostr/event.js";
-import { kinds } from "../nostr/kinds.js";
+import { addressOf, addressText, kinds, type NostrEvent } from "../nostr/event.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import { lapsedExceptions } from "./maintainer-exception.js";

@@ -12,9 +12,8 @@ import { createLiveConfig, type LiveConfig, loadConfig } from "../config/load.js
 import { createLog, type Logger } from "../config/logging.js";
 import { createRepositoryFiles } from "../git/repository-files.js";
 import type { Git } from "../git/run.js";
-import type { NostrEvent, VerifiedEvent } from "../nostr/event.js";
+import { kinds, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
 import { SecretKey, signEvent } from "../nostr/keys.js";
-import { kinds } from "../nostr/kinds.js";
 import { npubOf } from "../nostr/nip19.js";
 import { chooseEngine, packSignatures, verifyPacked } from "../nostr/verify/engines.js";
 import { createVerifierPool } from "../nostr/verify/pool.js";

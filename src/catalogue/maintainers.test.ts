@@ -10,9 +10,8 @@ import {
   startSeconds,
   World,
 } from "../admission/testing/world.js";
-import type { NostrEvent, Tag } from "../nostr/event.js";
+import { kinds, type NostrEvent, type Tag } from "../nostr/event.js";
 import type { Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import {
   listedMaintainers,
   maintainerSet,

@@ -3,9 +3,8 @@
 // The set is directed: it starts at the owner and follows what members say; what others say about the owner is never
 // asked. This includes the draft role tags; they will change, and nothing outside this file reads them.
 
-import { compareNewestFirst, type NostrEvent, type Tag } from "../nostr/event.js";
+import { compareNewestFirst, kinds, type NostrEvent, type Tag } from "../nostr/event.js";
 import { isPubkey, type Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import { announcementOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import { type CatalogueRow, catalogueRow, isReleased, type RepositoryName } from "./repositories.js";

@@ -4,9 +4,8 @@
 // prefixes sort after every hex digit, so `catalogueRows` stops there.
 
 import { createHash } from "node:crypto";
-import { type Address, addressText, type NostrEvent, parseAddress, tagValues } from "../nostr/event.js";
+import { type Address, addressText, kinds, type NostrEvent, parseAddress, tagValues } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import type { TableReader, Transaction } from "../store/port.js";
 
 /** `main`: announced, at `/<npub>/<identifier>.git`. `prs`: what contributors push, at `/prs/<npub>/<identifier>.git` (GRASP-06). */

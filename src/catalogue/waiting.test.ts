@@ -13,7 +13,7 @@ import {
   World,
 } from "../admission/testing/world.js";
 import { newEntry } from "../admission/waiting-capacity.js";
-import { kinds } from "../nostr/kinds.js";
+import { kinds } from "../nostr/event.js";
 import { NaiveStore } from "../store/testing/naive-store.js";
 import { identifierKey, repositoryKey } from "./repositories.js";
 import {

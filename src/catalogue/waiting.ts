@@ -17,12 +17,12 @@ import {
   addressOf,
   eventFromStoredText,
   expirationOf,
+  kinds,
   type NostrEvent,
   targetsOf,
   type VerifiedEvent,
 } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import type { TableReader, Transaction } from "../store/port.js";
 import { addressKey, identifierKey, type RepositoryName, repositoryKey, repositoryNamed } from "./repositories.js";
 

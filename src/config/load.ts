@@ -259,33 +259,31 @@ export interface LiveConfig {
 }
 
 export function createLiveConfig(initial: LoadedConfig, load: () => LoadResult): LiveConfig {
-  let current = initial.config;
   const listeners = new Set<(config: Config, changed: readonly SettingName[]) => void>();
-  return {
-    get current() {
-      return current;
-    },
-    reload() {
+  const live = {
+    current: initial.config,
+    reload(): ReloadResult {
       const loaded = load();
       if (!loaded.ok) return { ok: false, problems: loaded.problems };
       const differing = allSettings.filter(
-        ({ property }) => JSON.stringify(current[property]) !== JSON.stringify(loaded.config[property]),
+        ({ property }) => JSON.stringify(live.current[property]) !== JSON.stringify(loaded.config[property]),
       );
       const changing = differing.filter((setting) => setting.reloadable);
       const taken = changing.map(({ property }) => [property, loaded.config[property]]);
       const changed = changing.map((setting) => setting.name);
       if (changed.length > 0) {
-        current = { ...current, ...Object.fromEntries(taken) };
-        for (const listener of listeners) listener(current, changed);
+        live.current = { ...live.current, ...Object.fromEntries(taken) };
+        for (const listener of listeners) listener(live.current, changed);
       }
       const needsRestart = differing.filter((setting) => !setting.reloadable).map((setting) => setting.name);
       return { ok: true, changed, needsRestart, warnings: loaded.warnings };
     },
-    onChange(listener) {
+    onChange(listener: (config: Config, changed: readonly SettingName[]) => void): () => void {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
   };
+  return live;
 }
 
 /** What is worked out from the settings: once for each version of them, however often it is asked for. */

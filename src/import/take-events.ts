@@ -3,8 +3,7 @@
 
 import { repositoryKey } from "../catalogue/repositories.js";
 import type { Intake } from "../intake/intake.js";
-import { addressOf, compareNewestFirst, type NostrEvent } from "../nostr/event.js";
-import { kinds } from "../nostr/kinds.js";
+import { addressOf, compareNewestFirst, kinds, type NostrEvent } from "../nostr/event.js";
 import type { Refusal } from "../nostr/refusals.js";
 
 export const ranks = ["announcements", "states", "others"] as const;

@@ -2,10 +2,9 @@
 // longer to be mirrored leaves, what is again comes back. Judged by admission, written here, then git and sync follow
 // as they do for any verdict.
 
-import { applyVerdict } from "../admission/apply.js";
 import { isUnderReview, type Review, reviewArchived } from "../admission/archive-review.js";
 import type { AdmissionSettings } from "../admission/settings.js";
-import { decisionRecord } from "../admission/verdict.js";
+import { applyVerdict, decisionRecord } from "../admission/verdict.js";
 import { unixSeconds } from "../base/clock.js";
 import { putDecisions } from "../catalogue/decisions.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, repositoryAddress } from "../catalogue/repositories.js";

@@ -6,8 +6,7 @@
 //   3. the bell rings: sync and the hunt look again
 // Decides nothing itself: admission did.
 
-import { applyChange } from "../admission/apply.js";
-import type { Change, RepositoryChange, Verdict, Withdrawn } from "../admission/verdict.js";
+import { applyChange, type Change, type RepositoryChange, type Verdict, type Withdrawn } from "../admission/verdict.js";
 import { type Withdrawal, withdrawalOf } from "../admission/withdrawal.js";
 import {
   catalogueRow,
@@ -19,9 +18,8 @@ import {
 import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { contributorOf, type WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
-import { addressOf, type VerifiedEvent } from "../nostr/event.js";
+import { addressOf, kinds, type VerifiedEvent } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import type { Notice } from "../purgatory/bell.js";
 import { placesOf } from "../purgatory/pull-requests.js";
 import type { Purgatory } from "../purgatory/purgatory.js";

@@ -3,11 +3,16 @@
 //   5. the answer, after it is durable
 // There is no second path into the store.
 
-import { applyVerdict } from "../admission/apply.js";
-import { expired, refusedForTime, refusedFromClient } from "../admission/at-the-door.js";
-import type { DailyBytes } from "../admission/daily-bytes.js";
+import {
+  type DailyBytes,
+  expired,
+  refusedForDisk,
+  refusedForTime,
+  refusedFromClient,
+} from "../admission/at-the-door.js";
 import {
   type AdmissionPolicy,
+  applyVerdict,
   decisionRecord,
   type KnownVerdict,
   type Source,
@@ -15,10 +20,12 @@ import {
 } from "../admission/verdict.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
+import type { Config } from "../config/config.js";
 import type { Logger } from "../config/logging.js";
 import type { NostrEvent, VerifiedEvent } from "../nostr/event.js";
 import { type Refusal, type RefusalCode, refuse } from "../nostr/refusals.js";
 import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/pool.js";
+import type { Disks } from "../store/disk-space.js";
 import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Transaction } from "../store/port.js";
 import type { CarryOut } from "./carry-out.js";
 
@@ -57,18 +64,18 @@ interface IntakeParts {
   readonly decisions?: Pick<DecisionLog, "note">;
   readonly clock: Clock;
   readonly observer: IntakeObserver;
-  readonly maxFutureSeconds: number;
+  readonly live: { readonly current: Pick<Config, "maxFutureSecs" | "diskEventsMaxPercent"> };
   /** What clients may have us keep in a day; absent where there are none. */
   readonly dailyBytes?: Pick<DailyBytes, "take">;
-  /** Why nothing like it is taken now, whoever sent it (a disk that is nearly full). */
-  readonly refusedAtOnce?: (event: NostrEvent) => Refusal | undefined;
+  /** Absent where nobody watches how full they are. */
+  readonly disks?: Pick<Disks, "shareUsed">;
 }
 
 const duplicate: IntakeAnswer = { ok: true, outcome: "duplicate", message: "duplicate: this event is stored already" };
 const superseded: IntakeAnswer = { ok: true, outcome: "superseded", message: "duplicate: a newer version is stored" };
 
 export function createIntake(parts: IntakeParts): Intake {
-  const { store, verifier, policy, clock, observer } = parts;
+  const { store, verifier, policy, clock, observer, live, disks } = parts;
   const ephemeralListeners = new Set<(event: VerifiedEvent) => void>();
   let underWay = 0;
   const isIdle: (() => void)[] = [];
@@ -77,14 +84,15 @@ export function createIntake(parts: IntakeParts): Intake {
     const nowSeconds = unixSeconds(clock);
     const early =
       (source.type === "client" && refusedFromClient(event, source)) ||
-      refusedForTime(event, nowSeconds, parts.maxFutureSeconds);
+      refusedForTime(event, nowSeconds, live.current.maxFutureSecs);
     if (early) return early;
     // A duplicate costs a look-up, a signature fifty times that. Only the very copy that was verified is known: one with
     // another signature is judged like any other (threats row 21).
     const held = await store.event(event.id);
     if (held?.event.sig === event.sig) return duplicate;
-    const refusal = parts.refusedAtOnce?.(event);
-    if (refusal) return refusal;
+    const used = disks && { git: disks.shareUsed("git"), relay: disks.shareUsed("relay") };
+    const full = used && refusedForDisk(event, used, live.current.diskEventsMaxPercent);
+    if (full) return full;
     const verified = await verifier.verify(event);
     if (!verified) return refuse("bad-signature", "the signature does not belong to this pubkey and id");
     if (held) return duplicate;

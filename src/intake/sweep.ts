@@ -18,9 +18,8 @@ import {
 } from "../catalogue/repositories.js";
 import { refreshListings, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { dueEntries, putWaiting, type WaitingEntry, waitingEntry, waitingEvent } from "../catalogue/waiting.js";
-import { expirationOf } from "../nostr/event.js";
+import { expirationOf, kinds } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
-import { kinds } from "../nostr/kinds.js";
 import type { Expiry, PurgatoryConfig, PurgatoryContext } from "../purgatory/context.js";
 import { movePartial, partialPushes } from "../purgatory/partial-clock.js";
 import { placesOf } from "../purgatory/pull-requests.js";

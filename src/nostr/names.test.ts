@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { kindLabel, kinds, rootKinds } from "./event.js";
 import { isEventId, isOid, isPubkey, isSignature } from "./ids.js";
-import { kindLabel, kinds, rootKinds } from "./kinds.js";
 import { refusalPrefixes, refusalText, refuse } from "./refusals.js";
 
 const notHex = [

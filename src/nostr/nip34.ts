@@ -1,9 +1,7 @@
 // NIP-34 events seen as what they mean: announcement, state, pull request. Views read tags; they judge nothing.
 
-import type { Address } from "./event.js";
-import { type NostrEvent, parseAddress, tagValue, tagValues } from "./event.js";
+import { type Address, kinds, type NostrEvent, parseAddress, tagValue, tagValues } from "./event.js";
 import { type EventId, isEventId, isPubkey, type Pubkey } from "./ids.js";
-import { kinds } from "./kinds.js";
 
 export interface Announcement {
   readonly event: NostrEvent;

@@ -6,10 +6,9 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { withoutTrailing } from "../base/text.js";
 import { pathBelowService, type ServiceName } from "../net/url.js";
-import { type NostrEvent, parseEvent, tagValue } from "../nostr/event.js";
+import { kinds, type NostrEvent, parseEvent, tagValue } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { RandomBytes } from "../nostr/keys.js";
-import { kinds } from "../nostr/kinds.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 
 export const linkLifeMs = 10 * 60_000;

@@ -6,7 +6,7 @@
 //   meta:  profile:<field>        → text
 
 import { BlockList, isIP, isIPv6 } from "node:net";
-import { policyOfOperator, policyWithImports } from "../admission/imports.js";
+import { policyOfOperator, policyWithImports } from "../admission/policy.js";
 import { type AdmissionSettings, admissionSettings } from "../admission/settings.js";
 import type { AdmissionPolicy } from "../admission/verdict.js";
 import type { BanRow } from "../catalogue/bans-and-lists.js";
@@ -165,12 +165,12 @@ export interface PolicyInForce {
 }
 
 export function policyInForce(
-  config: () => Config,
+  live: { readonly current: Config },
   rules: RunTimeRules,
   serverKey: Pubkey,
   service: ServiceName,
 ): PolicyInForce {
-  const inForce = (): Config => rules.over(config());
+  const inForce = (): Config => rules.over(live.current);
   const settings = admissionSettings(inForce, serverKey, service, () => rules.refusedKinds);
   return { inForce, settings, policy: policyWithImports(settings), movingPolicy: policyOfOperator(settings) };
 }

@@ -12,8 +12,8 @@ import {
 } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
 import type { GitRepository } from "../git/repository.js";
+import { kinds } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import type { PurgatoryContext } from "./context.js";
 import type { RefWriter } from "./journal.js";
 import { pullRequestRef } from "./pull-requests.js";

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { keyOf, makeEvent } from "../admission/testing/world.js";
 import { decidePush } from "../git/decide-push.js";
 import type { PushCommand } from "../git/push-types.js";
+import { kinds } from "../nostr/event.js";
 import type { EventId, Oid, RefName } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import type { KnownPullRequest } from "./pull-requests.js";
 import { contributorAuthority } from "./push-authority.js";
 

@@ -3,9 +3,8 @@
 
 import { unixSeconds } from "../base/clock.js";
 import { normalRelayUrl, servicePart } from "../net/url.js";
-import { type NostrEvent, parseEvent, tagValue } from "../nostr/event.js";
+import { kinds, type NostrEvent, parseEvent, tagValue } from "../nostr/event.js";
 import type { Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
 import type { Connection } from "./connection.js";
 import { noticeOf } from "./messages.js";

@@ -4,7 +4,7 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import { gaugeOf } from "../base/gauge.js";
 import type { IntakeObserver } from "../intake/intake.js";
-import { kindLabel } from "../nostr/kinds.js";
+import { kindLabel } from "../nostr/event.js";
 import type { RefusalCode } from "../nostr/refusals.js";
 import type { ClientVerb, RelayVerb } from "./messages.js";
 

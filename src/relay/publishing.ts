@@ -3,8 +3,7 @@
 
 import { refusedForSize } from "../admission/at-the-door.js";
 import { perMinute, TokenBucket } from "../base/budget/rates.js";
-import { type NostrEvent, parseEvent } from "../nostr/event.js";
-import { kinds } from "../nostr/kinds.js";
+import { kinds, type NostrEvent, parseEvent } from "../nostr/event.js";
 import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
 import type { Authenticating } from "./authenticating.js";
 import type { Connection } from "./connection.js";

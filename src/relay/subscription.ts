@@ -2,7 +2,7 @@
 // then EOSE, then what came after it: from a bounded buffer, or, if that overflowed, read again from the feed.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { LoopTurns } from "../base/loop-turns.js";
+import type { LoopTurns } from "../base/clock.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../nostr/filter.js";
 import type { Sequence, Store } from "../store/port.js";

@@ -3,8 +3,7 @@
 
 import { ipGroup } from "../base/budget/address-group.js";
 import { perMinute, perSecond, TokenBucket } from "../base/budget/rates.js";
-import type { Clock } from "../base/clock.js";
-import { LoopTurns } from "../base/loop-turns.js";
+import { type Clock, LoopTurns } from "../base/clock.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { RelayLimits } from "./limits.js";
 

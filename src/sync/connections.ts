@@ -2,10 +2,9 @@
 // a relay; every input carries the number of its link, so that what an old socket still says is not mistaken.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
-import { parseEvent } from "../nostr/event.js";
+import { kinds, parseEvent } from "../nostr/event.js";
 import { filterJson } from "../nostr/filter.js";
 import { type RandomBytes, type SecretKey, signEvent } from "../nostr/keys.js";
-import { kinds } from "../nostr/kinds.js";
 import type { Command, Input, RelayKey, RelayLimits } from "./core/messages.js";
 import { type OwnSide, Reconciliation } from "./reconciliation.js";
 import { type DialParts, dial, Link, type LinkSettings, lookUpLimits, type RelayMessage } from "./relay-client.js";

@@ -7,10 +7,17 @@ import { type Clock, unixSeconds } from "../base/clock.js";
 import { rememberedId } from "../catalogue/remembered.js";
 import { catalogueRow } from "../catalogue/repositories.js";
 import { type WaitingEntry, waitingEntry, waitingEvent, waitingKeys } from "../catalogue/waiting.js";
-import { addressText, type NostrEvent, parseAddress, tagValue } from "../nostr/event.js";
+import {
+  addressText,
+  gitDataKinds,
+  kinds,
+  type NostrEvent,
+  parseAddress,
+  rootKinds,
+  tagValue,
+} from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
-import { gitDataKinds, kinds, rootKinds } from "../nostr/kinds.js";
 import { NegentropyRecords } from "../nostr/negentropy/records.js";
 import type { FeedEntry, Store } from "../store/port.js";
 import type { Input } from "./core/messages.js";

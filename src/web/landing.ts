@@ -3,9 +3,8 @@
 
 import type { RepositoryName } from "../catalogue/repositories.js";
 import { type Document, isRead, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
-import type { NostrEvent } from "../nostr/event.js";
+import { kinds, type NostrEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import { npubOf } from "../nostr/nip19.js";
 import { announcementOf, repositoriesTagged, stateOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";

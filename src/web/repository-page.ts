@@ -3,7 +3,7 @@
 
 import { countedCommits, type Readme } from "../git/browse.js";
 import type { Document } from "../http/routes.js";
-import { kinds } from "../nostr/kinds.js";
+import { kinds } from "../nostr/event.js";
 import { bytes, count, counted, foreign, foreignLink, type Html, html, shortOid, time, webUrl } from "./html.js";
 import {
   badgePath,

@@ -156,7 +156,7 @@ export class HuntHouse {
       gitFailed: (_event, error) => void this.faults.push(error),
       clock,
       observer: { received: () => undefined, decided: () => undefined },
-      maxFutureSeconds: 900,
+      live,
     });
     this.room = await startHunting(this.context(survivable(this.#logger(), (error) => void this.faults.push(error))), {
       gitHost: this.gitHost,

@@ -70,7 +70,7 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
     clock,
     policy: wish.policy ?? acceptAll,
     observer: metrics.intakeObserver,
-    maxFutureSeconds: limits.maxFutureSecs,
+    live: { current: { ...defaultConfig(), maxFutureSecs: limits.maxFutureSecs } },
   });
   const relay = createRelay({
     store,

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { Registry } from "prom-client";
 import { systemClock } from "../../src/base/clock.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { createIntake } from "../../src/intake/intake.js";
 import { createVerifierPool } from "../../src/nostr/verify/pool.js";
 import { RecordBudget, relayBudgets } from "../../src/relay/connection.js";
@@ -48,7 +49,7 @@ export async function startSession(
     policy: acceptAll,
     clock: systemClock,
     observer: metrics.intakeObserver,
-    maxFutureSeconds: limits.maxFutureSecs,
+    live: { current: { ...defaultConfig(), maxFutureSecs: limits.maxFutureSecs } },
   });
   const budgets = relayBudgets(() => limits);
   let last = "";

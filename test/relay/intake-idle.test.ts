@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemClock } from "../../src/base/clock.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { createIntake } from "../../src/intake/intake.js";
 import { createVerifierPool } from "../../src/nostr/verify/pool.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
@@ -34,7 +35,7 @@ test("intake is idle only when git has followed the last event", async (t) => {
     gitFailed: (_event, error) => assert.fail(String(error)),
     clock: systemClock,
     observer: { received: () => undefined, decided: () => order.push("decided") },
-    maxFutureSeconds: 900,
+    live: { current: defaultConfig() },
   });
   await intake.idle();
   void intake.submit(sign(keyOf("owner"), { kind: 30617, tags: [["d", "r"]] }), { type: "own" });

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { kinds } from "../../src/nostr/event.js";
 import type { Filter } from "../../src/nostr/filter.js";
-import { kinds } from "../../src/nostr/kinds.js";
 import type { Reader, StoredRow } from "../../src/store/port.js";
 import { KnownRoots, threadsOf } from "../../src/web/threads.js";
 import { heldHere, mebibyte } from "../harness/held-memory.js";

@@ -14,16 +14,14 @@ import {
 import { removeWaiting, waitingAnnouncement, waitingEvent } from "../../catalogue/waiting.js";
 import { defaultConfig } from "../../config/testing/default-config.js";
 import { type ServiceName, serviceName } from "../../net/url.js";
-import { eventFromStoredText, eventId, type Tag, type VerifiedEvent } from "../../nostr/event.js";
+import { eventFromStoredText, eventId, kinds, type Tag, type VerifiedEvent } from "../../nostr/event.js";
 import type { Pubkey } from "../../nostr/ids.js";
-import { kinds } from "../../nostr/kinds.js";
 import { npubOf } from "../../nostr/nip19.js";
 import { NaiveStore } from "../../store/testing/naive-store.js";
-import { applyVerdict } from "../apply.js";
 import { refusedFromClient } from "../at-the-door.js";
 import { createAdmissionPolicy } from "../policy.js";
 import { type AdmissionConfig, type AdmissionSettings, type ArchiveRules, admissionSettings } from "../settings.js";
-import type { AdmissionPolicy, Source, Verdict } from "../verdict.js";
+import { type AdmissionPolicy, applyVerdict, type Source, type Verdict } from "../verdict.js";
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 

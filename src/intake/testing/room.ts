@@ -3,9 +3,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { applyVerdict } from "../../admission/apply.js";
 import { client, startSeconds, World } from "../../admission/testing/world.js";
-import type { Source, Verdict } from "../../admission/verdict.js";
+import { applyVerdict, type Source, type Verdict } from "../../admission/verdict.js";
 import { unixSeconds } from "../../base/clock.js";
 import { ManualClock } from "../../base/testing/manual-clock.js";
 import type { RepositoryName } from "../../catalogue/repositories.js";

@@ -1,9 +1,10 @@
 // Spreads verification over worker threads. What arrived within one turn of the event loop travels together, because
 // a message costs as much as half a signature. Owns its threads and a bounded queue; knows nothing of policy.
 //   verify → queue → (end of turn) → batches to the least busy threads → answers in order
+// Started as a thread, this file is the thread: packed signatures in, one byte each out, in the order they came.
 // A thread that dies is replaced when there is work again; what it held is tried once more, then fails.
 
-import { Worker } from "node:worker_threads";
+import { parentPort, Worker, workerData } from "node:worker_threads";
 import type { NostrEvent, VerifiedEvent } from "../event.js";
 import { chooseEngine, type EngineChoice, packSignatures, type SchnorrEngine, verifyPacked } from "./engines.js";
 
@@ -119,7 +120,7 @@ class ThreadPool implements VerifierPool {
     this.engine = engine.name;
     // The threads must use what the banner says, not choose again.
     this.#engineChoice = engine.name === "wasm" ? "wasm" : "native";
-    this.#workerModule = options.workerModule ?? new URL("./worker.js", import.meta.url);
+    this.#workerModule = options.workerModule ?? new URL(import.meta.url);
     this.#maxBatchEvents = options.maxBatchEvents ?? 128;
     this.#maxHeldEvents = options.maxHeldEvents ?? 20_000;
     this.#maxHeldChars = options.maxHeldChars ?? 64 * 1024 * 1024;
@@ -203,7 +204,8 @@ class ThreadPool implements VerifierPool {
   }
 
   #startWorker(seat: Seat): Worker {
-    const worker = new Worker(this.#workerModule, { workerData: { engine: this.#engineChoice } });
+    const work: ThreadWork = { verifyWith: this.#engineChoice };
+    const worker = new Worker(this.#workerModule, { workerData: work });
     let cause: unknown;
     worker.on("message", (answers: Uint8Array) => this.#answered(seat, answers));
     worker.on("error", (error) => {
@@ -244,4 +246,15 @@ class ThreadPool implements VerifierPool {
     if (this.#hasRoom()) for (const wake of this.#roomWaiters.splice(0)) wake();
     if (this.#held === 0) for (const wake of this.#emptyWaiters.splice(0)) wake();
   }
+}
+
+interface ThreadWork {
+  readonly verifyWith: EngineChoice;
+}
+
+const threadWork = workerData as Partial<ThreadWork> | undefined;
+if (parentPort && threadWork?.verifyWith) {
+  const port = parentPort;
+  const engine = await chooseEngine(threadWork.verifyWith);
+  port.on("message", (packed: Uint8Array) => port.postMessage(verifyPacked(engine, packed)));
 }

@@ -1,7 +1,7 @@
 // What is stored, as seen from a position: layers of rows in memory over the backend. All look-ups by sequence, id and
 // address go through Content, so that "removed", "hidden" and "not committed yet" are judged in one place.
 
-import { LoopTurns } from "../../base/loop-turns.js";
+import { LoopTurns } from "../../base/clock.js";
 import type { NostrEvent } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { Sequence } from "../port.js";

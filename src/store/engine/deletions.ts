@@ -9,11 +9,11 @@ import {
   addressText,
   isAddressable,
   isReplaceable,
+  kinds,
   type NostrEvent,
   parseAddress,
 } from "../../nostr/event.js";
 import { type EventId, isEventId, type Pubkey } from "../../nostr/ids.js";
-import { kinds } from "../../nostr/kinds.js";
 
 /** Targets of one request beyond this many are not looked at. */
 export const maxDeletionTargets = 1_000;

@@ -1,8 +1,7 @@
 // Queries: each filter has a cursor with its own limit; the cursors are merged, each event comes once. A query works
 // in short slices and lets others in between (performance.md, P2): nobody waits for somebody else's big answer.
 
-import type { Clock } from "../../base/clock.js";
-import type { LoopTurns } from "../../base/loop-turns.js";
+import type { Clock, LoopTurns } from "../../base/clock.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing, searchMatcher } from "../../nostr/filter.js";
 import type { BeforePage, Sequence, StoredRow } from "../port.js";
 import type { PageMemory } from "./backend.js";

@@ -2,8 +2,7 @@
 // rest goes to intake like any client's event, as far as budgets have room; when too much is on its way, the relay's
 // socket is not read. A relay's time-outs run only while we read it. What intake says: own-server.ts.
 
-import { type NostrEvent, tagValue } from "../../nostr/event.js";
-import { kinds } from "../../nostr/kinds.js";
+import { kinds, type NostrEvent, tagValue } from "../../nostr/event.js";
 import type { Offer } from "./budgets.js";
 import { type Relay, type Step, type SyncState, tally } from "./core-state.js";
 import { authorKinds } from "./items.js";

@@ -5,9 +5,9 @@
 // confirmed, and the fresh lists name those that are neither. Batches are formed when there is room to send them, so
 // chunks are full.
 
+import { kinds } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { Pubkey } from "../../nostr/ids.js";
-import { kinds } from "../../nostr/kinds.js";
 import type { SyncConfig } from "./config.js";
 import type { Relay, SyncState, Turn } from "./core-state.js";
 import {

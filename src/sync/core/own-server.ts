@@ -3,9 +3,16 @@
 // not here before, and is worth a look now, is judged again: at once where the event is at hand, else fetched by id
 // from its relay, never more at once than the relay has room for, and not all relays together.
 
-import { type Address, addressText, type NostrEvent, parseAddress, tagValue } from "../../nostr/event.js";
+import {
+  type Address,
+  addressText,
+  gitDataKinds,
+  kinds,
+  type NostrEvent,
+  parseAddress,
+  tagValue,
+} from "../../nostr/event.js";
 import type { EventId } from "../../nostr/ids.js";
-import { gitDataKinds, kinds } from "../../nostr/kinds.js";
 import { idTag, offer, oneOfferLess, roomToday } from "./arrivals.js";
 import { secondMs } from "./config.js";
 import { disconnect, resyncLater } from "./connection.js";

@@ -3,9 +3,8 @@
 // the event may become welcome, and whether it says anything about the relay. Only verified events and reasons of
 // policy are remembered.
 
-import { type NostrEvent, tagValue } from "../../nostr/event.js";
+import { kinds, type NostrEvent, tagValue } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
-import { kinds } from "../../nostr/kinds.js";
 import type { RefusalCode } from "../../nostr/refusals.js";
 import { type SyncConfig, secondMs } from "./config.js";
 import type { Command, Outcome, RelayKey, RememberedId, Time } from "./messages.js";

@@ -4,8 +4,8 @@
 // by the clock: layer 4, which answers comments and statuses, every 23–25 h whatever links do; deletions and vanish
 // requests (kinds 5 and 62), hourly by author; items without a live filter in turn, roots every 6 h, repos hourly.
 
+import { kinds } from "../../nostr/event.js";
 import type { Pubkey } from "../../nostr/ids.js";
-import { kinds } from "../../nostr/kinds.js";
 import { hourMs, lookbackMs, secondMs } from "./config.js";
 import { LayerFour, type Relay, type Round, type Step, type SyncState, type Turn } from "./core-state.js";
 import { sweepOver, turnOf } from "./items.js";

@@ -4,9 +4,8 @@
 // window is noted; a number that became free is used again only after that window was applied.
 
 import { normalRelayUrl, type RelayUrl, servicePart } from "../../net/url.js";
-import { addressText, type NostrEvent } from "../../nostr/event.js";
+import { addressText, kinds, type NostrEvent, rootKinds } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
-import { kinds, rootKinds } from "../../nostr/kinds.js";
 import { type Announcement, announcementOf, repositoriesTagged } from "../../nostr/nip34.js";
 import type { SyncConfig } from "./config.js";
 import type { Account } from "./messages.js";

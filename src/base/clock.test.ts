@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { LoopTurns } from "./loop-turns.js";
+import { LoopTurns } from "./clock.js";
 
 test("however many rest, each turn of the event loop resumes one, in the order they came", async () => {
   const turns = new LoopTurns();
