@@ -13,9 +13,8 @@ import {
   underPrs,
 } from "../catalogue/repositories.js";
 import { contributorOf, waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
-import { parseAddress } from "../nostr/event.js";
+import { kinds, parseAddress } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
-import { kinds } from "../nostr/kinds.js";
 import { announcementOf } from "../nostr/nip34.js";
 import type { FeedEntry, Store } from "../store/port.js";
 import type { Coordinate, FetchResult, HuntInput } from "./core/messages.js";

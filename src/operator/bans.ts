@@ -1,5 +1,5 @@
 // `ban` and `unban`: keys, single events, repositories and networks. What is banned goes from the store at once (cause
-// `ban`), waiting events too, and does not come back: admission refuses it (admission/always-refused.ts), the blacklist refuses
+// `ban`), waiting events too, and does not come back: admission refuses it (admission/policy.ts), the blacklist refuses
 // the repository, the port refuses the network. Rows of table "bans": key:, event:, ip:; repositories are entries of
 // the repository blacklist.
 
