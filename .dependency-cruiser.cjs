@@ -12,7 +12,8 @@ const floors = [
   ["admission"],
   ["catalogue"],
   ["store"],
-  ["config", "net", "nostr"],
+  ["net"],
+  ["config", "nostr"],
   ["base"],
 ];
 

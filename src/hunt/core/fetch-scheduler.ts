@@ -3,7 +3,7 @@
 // what lastingly fails there. purgatory.md "Hunting", Domain queue and Throttle. Decides nothing about when a job is
 // due.
 
-import { NaughtyPlaces } from "../../net/naughty.js";
+import { NaughtyList } from "../../net/health.js";
 import type { CoreState } from "./core-state.js";
 import { type Domain, Domains, isWaitedFor, Lanes } from "./domains.js";
 import type { HuntUrl } from "./fetch-plan.js";
@@ -16,7 +16,7 @@ export class FetchScheduler {
   readonly lanes: Lanes;
   readonly #state: CoreState;
   readonly #domains: Domains;
-  readonly #naughty: NaughtyPlaces;
+  readonly #naughty: NaughtyList<string>;
   readonly #fetches = new Map<FetchId, RunningFetch>();
   /** Domains whose queue may have something to start, in order. */
   readonly #waking = new Set<string>();
@@ -30,7 +30,7 @@ export class FetchScheduler {
     this.#state = state;
     this.#onLeft = onLeft;
     this.#domains = new Domains(state.config, state.emit);
-    this.#naughty = new NaughtyPlaces(state.config);
+    this.#naughty = new NaughtyList(state.config, ["dns-missing", "certificate"], "dns-missing");
     this.lanes = new Lanes(state.config.lanes);
   }
 
@@ -187,7 +187,8 @@ export class FetchScheduler {
   }
 
   restoreNaughty(place: string, kind: string, remainingMs: number): void {
-    this.#naughty.restore({ place, kind, untilMs: this.#state.nowMs + remainingMs });
+    const { nowMs } = this.#state;
+    this.#naughty.restore({ place, kind, untilMs: nowMs + remainingMs }, nowMs);
   }
 
   #serveFirstOf(names: Set<string>): boolean {
@@ -328,20 +329,23 @@ const answered: ReadonlySet<string> = new Set([
  * kinds of failure can make a git host naughty: no such name, and a bad certificate. "Not git" is a property of one
  * path, and anybody could announce three wrong paths of a big forge.
  */
-function blameServer(naughty: NaughtyPlaces, target: HuntUrl, { failure }: FetchResult, nowMs: number): HuntCommand[] {
-  if (failure === undefined || answered.has(failure)) {
-    naughty.worked(target.domain);
-    naughty.worked(target.place);
-  }
-  if (failure === undefined || failure === "cancelled" || failure === "aborted") return [];
-  const commands: HuntCommand[] = [
-    { type: "log", level: "warn", message: "fetch failed", fields: { url: target.url, code: failure } },
-  ];
-  if (failure === "dns-temporary") naughty.dnsTrouble(target.domain, nowMs);
-  if (failure !== "dns-missing" && failure !== "certificate") return commands;
+function blameServer(
+  naughty: NaughtyList<string>,
+  { url, domain, place }: HuntUrl,
+  { failure }: FetchResult,
+  nowMs: number,
+): HuntCommand[] {
+  if (failure === "cancelled" || failure === "aborted") return [];
   // A name is a host's; a certificate belongs to one port of it.
-  const place = failure === "dns-missing" ? target.domain : target.place;
-  const entry = naughty.failed(place, failure, failure === "dns-missing", nowMs);
-  if (entry) commands.push({ type: "naughty", place, kind: failure, forMs: entry.untilMs - nowMs });
+  const isOfName = failure === "dns-missing" || failure === "dns-temporary";
+  const isOfPlace = failure !== undefined && !isOfName && !answered.has(failure);
+  if (!isOfName) naughty.worked(domain);
+  if (!isOfPlace) naughty.worked(place);
+  if (failure === undefined) return [];
+  const commands: HuntCommand[] = [
+    { type: "log", level: "warn", message: "fetch failed", fields: { url, code: failure } },
+  ];
+  const ban = isOfName || isOfPlace ? naughty.failed(isOfName ? domain : place, domain, failure, nowMs) : undefined;
+  if (ban) commands.push({ type: "naughty", place: ban.place, kind: ban.kind, forMs: ban.untilMs - nowMs });
   return commands;
 }

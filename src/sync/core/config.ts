@@ -59,13 +59,7 @@ export const syncConstants = {
   stoodStillMs: 90 * secondMs,
   /** A wake-up so much too late: we were away for a while, and what relays said meanwhile waits in their sockets. */
   lateWakeMs: 30 * secondMs,
-  jitterLow: 0.8,
-  jitterHigh: 1.2,
   authTimeoutMs: 10 * secondMs,
-
-  // Health
-  sharedDnsTroubleMs: minuteMs,
-  maxHealthRecords: 5000,
 
   // Arriving events
   /** New announcements and states of one author under one identifier. */

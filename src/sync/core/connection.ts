@@ -17,7 +17,10 @@ import { isInStep, keep, noteCompared } from "./standing.js";
 export function tryDial(state: SyncState, relay: Relay, step: Step): void {
   if (relay.status !== "disconnected" || relay.awaitsDial || relay.forgotten || !hasTargets(relay)) return;
   if (state.ignored.has(relay.key) || relay.kept?.type === "loaded") return;
-  if (relay.notBeforeMs > step.now.monotonicMs || state.health.dialAtMs(relay.key, step.now) > step.now.monotonicMs)
+  if (
+    relay.notBeforeMs > step.now.monotonicMs ||
+    state.health.dialAtMs(relay.key, step.now.monotonicMs) > step.now.monotonicMs
+  )
     return;
   if (state.dialing.size >= state.config.syncConcurrentDials) {
     relay.awaitsDial = true;
@@ -26,9 +29,8 @@ export function tryDial(state: SyncState, relay: Relay, step: Step): void {
   }
   const url = urlOf(relay);
   if (url === undefined) return;
-  const health = state.health.of(relay.key);
-  if (health.naughtyKind !== undefined) {
-    health.naughtyKind = undefined;
+  const { naughty } = state.health;
+  if (naughty.untilMs(relay.key) > 0 && naughty.forgive(relay.key)) {
     step.out.push({ type: "dropNaughty", relay: relay.key });
   }
   relay.status = "connecting";
@@ -56,6 +58,7 @@ export function onConnected(state: SyncState, relay: Relay, step: Step): void {
   dialEnded(state, relay, step);
   relay.status = "connected";
   relay.connectedMs = nowMs;
+  state.health.naughty.worked(relay.key);
   relay.authPending = false;
   relay.readingPaused = false;
   tally(step, "connection_attempts", relay, "success");
@@ -181,17 +184,18 @@ export function onConnectFailed(state: SyncState, relay: Relay, kind: ConnectFai
   dialEnded(state, relay, step);
   relay.status = "disconnected";
   tally(step, "connection_attempts", relay, "failure");
-  const naughty = relay.bootstrap ? undefined : state.health.noteKind(relay.key, relay.host, kind, step.now);
-  if (naughty) {
-    const untilWallMs = state.health.of(relay.key).naughtyUntilWallMs;
-    step.out.push({ type: "saveNaughty", relay: relay.key, kind: naughty, untilWallMs });
-    log(step, "warn", "relay-naughty", relay, { kind: naughty });
+  const { wallMs, monotonicMs } = step.now;
+  const ban = relay.bootstrap ? undefined : state.health.naughty.failed(relay.key, relay.host, kind, monotonicMs);
+  if (ban) {
+    const untilWallMs = wallMs + ban.untilMs - monotonicMs;
+    step.out.push({ type: "saveNaughty", relay: relay.key, kind: ban.kind, untilWallMs });
+    log(step, "warn", "relay-naughty", relay, { kind: ban.kind });
   }
   noteFailure(state, relay, "connect-failed", kind, step);
 }
 
 function noteFailure(state: SyncState, relay: Relay, code: string, kind: string, step: Step): void {
-  const { waitMs, died } = state.health.fail(relay.key, step.now, step.random);
+  const { waitMs, died } = state.health.fail(relay.key, step.now.monotonicMs, step.random);
   state.health.of(relay.key).lastFailure = { kind, wallMs: step.now.wallMs };
   const { failures, firstFailureMs } = state.health.of(relay.key);
   log(step, "warn", code, relay, { kind, attempt: failures, waitMs: Math.round(waitMs) });
@@ -270,7 +274,7 @@ export function dueMsOf(state: SyncState, relay: Relay, now: Time): number {
     case "disconnected": {
       if (state.ignored.has(relay.key) || relay.kept?.type === "loaded") return never;
       if (!hasTargets(relay) || relay.awaitsDial || (relay.wssUrl ?? relay.wsUrl) === undefined) return never;
-      const dialMs = Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, now));
+      const dialMs = Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, nowMs));
       return soon(dialMs, nowMs);
     }
   }
@@ -291,7 +295,8 @@ export function noticeGap(state: SyncState, step: Step): void {
   const wallPassedMs = step.now.wallMs - last.wallMs;
   if (Math.max(passedMs, wallPassedMs) <= limitMs && wallPassedMs >= passedMs - limitMs) return;
   log(step, "warn", "stood-still", undefined, { forMs: Math.round(passedMs), wallMs: Math.round(wallPassedMs) });
-  health.stoodStill(passedMs);
+  // A clock that jumped did not keep anybody from answering.
+  if (passedMs > limitMs) health.stoodStill(passedMs);
   for (const relay of state.relays.values()) {
     for (const turn of Object.values(relay.turns)) turn.sinceWallMs = Math.min(turn.sinceWallMs, step.now.wallMs);
     if (relay.status === "disconnected") continue;

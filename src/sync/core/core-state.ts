@@ -2,11 +2,11 @@
 // time, random numbers, and where its commands, log lines and counts go. Data only: each part of a relay is changed by
 // the file that is named beside it.
 
+import { HostHealth, NaughtyList } from "../../net/health.js";
 import type { RelayUrl } from "../../net/url.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import { Budgets } from "./budgets.js";
 import type { SyncConfig } from "./config.js";
-import { HealthBook } from "./health.js";
 import {
   type Asked,
   type Item,
@@ -18,23 +18,25 @@ import {
   slots,
   type Word,
 } from "./job.js";
-import type {
-  Arrival,
-  Command,
-  CounterName,
-  KeptRelay,
-  Random,
-  RelayKey,
-  RelayLimits,
-  Sides,
-  Time,
+import {
+  type Arrival,
+  type Command,
+  type CounterName,
+  type KeptRelay,
+  type NaughtyKind,
+  naughtyKinds,
+  type Random,
+  type RelayKey,
+  type RelayLimits,
+  type Sides,
+  type Time,
 } from "./messages.js";
 import { Remembered } from "./remembered.js";
 import { Wanted } from "./wanted.js";
 
 export class SyncState {
   readonly wanted: Wanted;
-  readonly health: HealthBook;
+  readonly health: HostHealth<NaughtyKind>;
   readonly remembered: Remembered;
   readonly budgets: Budgets;
   readonly relays = new Map<RelayKey, Relay>();
@@ -85,7 +87,7 @@ export class SyncState {
 
   constructor(readonly config: SyncConfig) {
     this.wanted = new Wanted(config);
-    this.health = new HealthBook(config);
+    this.health = new HostHealth(config, new NaughtyList(config, naughtyKinds, "dns-not-found"));
     this.remembered = new Remembered(config);
     this.budgets = new Budgets(config);
   }

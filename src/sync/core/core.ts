@@ -97,8 +97,10 @@ export class SyncCore {
       for (const relay of relays.values()) adopt(this.#state, relay, step);
       return;
     }
-    for (const { relay, kind, untilWallMs } of input.entries) {
-      if (!relays.get(relay)?.bootstrap) health.setNaughty(relay, kind, untilWallMs);
+    const { wallMs, monotonicMs } = step.now;
+    for (const { relay: place, kind, untilWallMs } of input.entries) {
+      if (relays.get(place)?.bootstrap) continue;
+      health.restoreNaughty({ place, kind, untilMs: monotonicMs + untilWallMs - wallMs }, monotonicMs);
     }
   }
 
@@ -361,7 +363,7 @@ function everyMinute(state: SyncState, step: Step): void {
   }
   state.remembered.tidy(step.now, step.out);
   compareAfterLists(state, step);
-  state.health.tidy((key) => state.relays.has(key), step.now);
+  state.health.tidy((key) => state.relays.has(key), step.now.monotonicMs);
   for (const account of state.budgets.turnDay(step.now.monotonicMs)) fetchAgain(state, account);
 }
 

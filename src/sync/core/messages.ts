@@ -109,7 +109,9 @@ export interface KeptRelay {
   readonly inStep?: { readonly wallMs: number; readonly items: string };
 }
 
-export type NaughtyKind = "dns-not-found" | "certificate" | "not-websocket";
+/** Failures that do not pass by themselves. */
+export const naughtyKinds = ["dns-not-found", "certificate", "not-websocket"] as const;
+export type NaughtyKind = (typeof naughtyKinds)[number];
 
 interface OfLink {
   readonly relay: RelayKey;

@@ -2,9 +2,9 @@
 // repository was last compared with it and nothing was missing here, what of that is kept over a restart, and the view
 // for gauges, the status page and the simulator. It must never say more than is known.
 
+import type { HealthStatus } from "../../net/health.js";
 import { hourMs, secondMs } from "./config.js";
 import { type Compared, type Relay, type Step, type SyncState, urlOf } from "./core-state.js";
-import type { HealthStatus } from "./health.js";
 import { isSyncing, setPhase, textOf } from "./items.js";
 import {
   allStatesItem,
@@ -288,7 +288,7 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
       waitingOnly: !relay.bootstrap && relay.fullRepos === 0,
       state: stateName(relay),
       connected,
-      status: state.health.status(relay.key, now, linkMs),
+      status: state.health.status(relay.key, now.monotonicMs, linkMs),
       // A link that has lasted says more than what was before it.
       failures: (linkMs ?? 0) >= state.config.syncStableLinkSecs * secondMs ? 0 : state.health.of(relay.key).failures,
       lastFailure: state.health.of(relay.key).lastFailure,
@@ -299,7 +299,7 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
       repositories: relay.fullRepos,
       comparedRepositories: relay.compared.size,
       oldestComparedWallMs: oldestOf(relay),
-      nextDialMs: Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, now)),
+      nextDialMs: Math.max(relay.notBeforeMs, state.health.dialAtMs(relay.key, now.monotonicMs)),
       items: relay.items.size,
       confirmedItems: relay.confirmedItems,
       failedItems: relay.failedItems,
@@ -320,7 +320,7 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
     relays,
     connected: relays.filter((relay) => relay.connected).length,
     dead: relays.filter((relay) => relay.status === 3).length,
-    naughty: state.health.naughty(now),
+    naughty: naughtyByKind(state, now.monotonicMs),
     hot: state.remembered.hotSize,
     cold: state.remembered.cold.size,
     repos: state.wanted.repos.size,
@@ -329,4 +329,10 @@ export function snapshotOf(state: SyncState, now: Time): CoreSnapshot {
     unplaced: state.unplaced.size,
     waitingOnlyRelays: state.waitingOnlyRelays,
   };
+}
+
+function naughtyByKind({ health }: SyncState, nowMs: number): Record<NaughtyKind, number> {
+  const counts = { "dns-not-found": 0, certificate: 0, "not-websocket": 0 };
+  for (const { kind } of health.naughty.entries(nowMs)) counts[kind] += 1;
+  return counts;
 }

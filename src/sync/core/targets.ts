@@ -180,7 +180,7 @@ function becomeBootstrap(state: SyncState, relay: Relay): void {
   if (isWaitingOnly(relay)) state.waitingOnlyRelays -= 1;
   relay.bootstrap = true;
   // Whatever it was before: these are never left alone.
-  state.health.of(relay.key).naughtyKind = undefined;
+  state.health.naughty.forgive(relay.key);
   state.bootstrap.add(relay);
   if (!state.bootstrapNamesStates) takeAllStates(state, relay);
   else for (const repo of state.wanted.repos.values()) addItem(state, relay, stateItem(repo.ix));
@@ -262,7 +262,7 @@ function keepWaitingWithinCap(state: SyncState): void {
 /** 0: not useful, 1: hardly; undefined: useful. */
 function uselessness({ health, config }: SyncState, relay: Relay, { now }: Step): 0 | 1 | undefined {
   if (relay.bootstrap) return undefined;
-  if (relay.status !== "connected" && health.isHopeless(relay.key, now)) return 0;
+  if (relay.status !== "connected" && health.isHopeless(relay.key, now.monotonicMs)) return 0;
   return now.monotonicMs - relay.lastNewMs > config.uselessAfterMs ? 1 : undefined;
 }
 
@@ -273,7 +273,7 @@ export function makeRoom(state: SyncState, step: Step): void {
     const rank = uselessness(state, relay, step);
     if (rank !== undefined) useless[rank]!.push(relay);
   }
-  const mayClaim = ({ key }: ListedRelay): boolean => state.health.mayClaim(key, step.now);
+  const mayClaim = ({ key }: ListedRelay): boolean => state.health.mayClaim(key, step.now.monotonicMs);
   claim(state, mayClaim, new Set(useless.flat()), state.config.maxReplacedAtOnce, step);
 }
 
