@@ -1,6 +1,7 @@
 // What the core keeps between two inputs beside the jobs themselves: the moments to wake up at, which servers were seen
 // to serve what waits, and whether everything was hunted once since the start.
 
+import { Heap } from "../../base/heap.js";
 import type { EventId } from "../../nostr/ids.js";
 import type { HuntConfig } from "./config.js";
 import type { HuntJob } from "./job.js";
@@ -28,63 +29,28 @@ interface Moment<T> {
   readonly value: T;
 }
 
-interface Entry<T> extends Moment<T> {
-  readonly order: number;
-}
-
-const isBefore = <T>(a: Entry<T>, b: Entry<T>): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
-
 /**
- * A binary heap of moments; of equal ones the first added comes first. Entries are never removed early: the owner
- * checks at the moment whether it still means anything.
+ * Moments; of equal ones the first added comes first. They are never removed early: the owner checks at the moment
+ * whether it still means anything.
  */
 export class DueTimes<T> {
-  readonly #heap: Entry<T>[] = [];
+  readonly #heap = new Heap<Moment<T> & { readonly order: number }>((a, b) => a.order < b.order);
   #added = 0;
 
   get size(): number {
-    return this.#heap.length;
+    return this.#heap.size;
   }
 
   peek(): Moment<T> | undefined {
-    return this.#heap[0];
+    return this.#heap.first;
   }
 
   add(atMs: number, value: T): void {
-    const heap = this.#heap;
-    const entry = { atMs, value, order: this.#added++ };
-    let index = heap.push(entry) - 1;
-    while (index > 0) {
-      const above = (index - 1) >> 1;
-      const parent = heap[above];
-      if (!parent || isBefore(parent, entry)) break;
-      heap[index] = parent;
-      index = above;
-    }
-    heap[index] = entry;
+    this.#heap.add(atMs, { atMs, value, order: this.#added++ });
   }
 
   pop(): Moment<T> | undefined {
-    const heap = this.#heap;
-    const first = heap[0];
-    const last = heap.pop();
-    if (first && last && heap.length > 0) this.#sink(last);
-    return first;
-  }
-
-  #sink(entry: Entry<T>): void {
-    const heap = this.#heap;
-    let index = 0;
-    for (;;) {
-      const left = heap[2 * index + 1];
-      const right = heap[2 * index + 2];
-      const rightIsFirst = left && right && isBefore(right, left);
-      const child = rightIsFirst ? right : left;
-      if (!child || isBefore(entry, child)) break;
-      heap[index] = child;
-      index = 2 * index + (rightIsFirst ? 2 : 1);
-    }
-    heap[index] = entry;
+    return this.#heap.removeFirst();
   }
 }
 

@@ -2,6 +2,7 @@
 // by kind of index, not by statistics: ids, addresses, words, the tag that usually names fewest events (with the kind,
 // where such lists are kept), author with kind, author, kind, everything.
 
+import { Heap } from "../../base/heap.js";
 import { addressText, isAddressable } from "../../nostr/event.js";
 import { type Filter, searchWords } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
@@ -149,9 +150,8 @@ export class Stream {
 
 /** Merges streams; an entry that is in several comes once. */
 export class MergedStreams {
-  readonly #heap: Stream[] = [];
-  /** Time of each stream's head: most comparisons end here, in one small array instead of thousands of objects. */
-  readonly #times: number[] = [];
+  /** By time, the newest first. */
+  readonly #streams = new Heap<Stream>((a, b) => compareEntries(a.head as Entry, b.head as Entry) < 0);
   #last: Entry | undefined;
   /** The list in which the last entry was found (one of them, when there are several). */
   found: Stream | undefined;
@@ -165,66 +165,21 @@ export class MergedStreams {
   /** Opens one more list. */
   add(lists: Lists, term: string): void {
     const stream = new Stream(lists, term, this);
-    if (stream.head === undefined) return;
-    this.#rise(this.#heap.length, stream, stream.head);
+    if (stream.head !== undefined) this.#streams.add(-stream.head.time, stream);
   }
 
   next(): Entry | undefined {
     for (;;) {
-      const top = this.#heap[0];
+      const top = this.#streams.first;
       const entry = top?.head;
       if (!top || !entry) return undefined;
       top.advance();
-      if (top.head !== undefined) this.#sink(top, top.head);
-      else {
-        const moved = this.#heap.pop() as Stream;
-        this.#times.pop();
-        if (moved !== top) this.#sink(moved, moved.head as Entry);
-      }
+      if (top.head === undefined) this.#streams.removeFirst();
+      else this.#streams.replaceFirst(-top.head.time, top);
       if (this.#last && compareEntries(this.#last, entry) === 0) continue;
       this.#last = entry;
       this.found = top;
       return entry;
     }
-  }
-
-  #isBefore(time: number, head: Entry, other: number): boolean {
-    const otherTime = this.#times[other] as number;
-    return time > otherTime || (time === otherTime && compareEntries(head, this.#heap[other]?.head as Entry) < 0);
-  }
-
-  #place(index: number, stream: Stream, time: number): void {
-    this.#heap[index] = stream;
-    this.#times[index] = time;
-  }
-
-  #rise(from: number, stream: Stream, head: Entry): void {
-    let index = from;
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      if (!this.#isBefore(head.time, head, parent)) break;
-      this.#place(index, this.#heap[parent] as Stream, this.#times[parent] as number);
-      index = parent;
-    }
-    this.#place(index, stream, head.time);
-  }
-
-  /** Puts a stream in the place of the first one, and then where it belongs. */
-  #sink(stream: Stream, head: Entry): void {
-    const times = this.#times;
-    const { length } = times;
-    let index = 0;
-    for (let child = 1; child < length; child = index * 2 + 1) {
-      let time = times[child] as number;
-      if (child + 1 < length && (times[child + 1] as number) >= time) {
-        const right = this.#heap[child + 1] as Stream;
-        if (this.#isBefore(times[child + 1] as number, right.head as Entry, child)) child++;
-        time = times[child] as number;
-      }
-      if (this.#isBefore(head.time, head, child)) break;
-      this.#place(index, this.#heap[child] as Stream, time);
-      index = child;
-    }
-    this.#place(index, stream, head.time);
   }
 }
