@@ -8,6 +8,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../base/clock.js";
+import { LateWork } from "../base/late-work.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { RefusalCode } from "../nostr/refusals.js";
 import type { Store, TableReader, Transaction } from "../store/port.js";
@@ -136,24 +137,22 @@ interface DecisionLogParts {
  */
 export class DecisionLog {
   #noted: DecisionRecord[] = [];
-  #writing: Promise<void> = Promise.resolve();
-  #cancelTimer: (() => void) | undefined;
+  readonly #writing: LateWork;
 
-  constructor(readonly parts: DecisionLogParts) {}
+  constructor(private readonly parts: DecisionLogParts) {
+    this.#writing = new LateWork(parts.clock, writeAfterMs, () => this.#write());
+  }
 
   note(record: DecisionRecord): void {
     if (this.#noted.length >= maxWaitingRecords) return;
     this.#noted.push(record);
     if (this.#noted.length === pageRecords) void this.written();
-    else this.#cancelTimer ??= this.parts.clock.after(writeAfterMs, () => void this.written());
+    else this.#writing.later();
   }
 
   /** Resolves when everything noted so far was written, or could not be. */
   written(): Promise<void> {
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
-    this.#writing = this.#writing.then(() => this.#write());
-    return this.#writing;
+    return this.#writing.now();
   }
 
   async #write(): Promise<void> {

@@ -1,8 +1,9 @@
 // What sync keeps over restarts: remembered ids (table "remembered", keys `sync:<id>`), relays that are plainly broken
-// (table "naughty", keys `relay:<key>`), and how far each relay was (table "meta", keys `sync-relay:<key>`). Writes are gathered and done together: losing the last second of
-// them costs one fetch or one dial.
+// (table "naughty", keys `relay:<key>`), and how far each relay was (table "meta", keys `sync-relay:<key>`). Writes are
+// gathered and done together: losing the last second of them costs one fetch or one dial.
 
 import type { Clock } from "../base/clock.js";
+import { LateWork } from "../base/late-work.js";
 import type { EventId } from "../nostr/ids.js";
 import {
   type Store,
@@ -46,14 +47,15 @@ export async function isRememberedBySync(store: TableReader, id: EventId, nowWal
 export class KeptRows {
   /** table and key → the row to write, or undefined to delete it; the newest wish counts. */
   readonly #wishes = new Map<string, { table: TableName; key: string; value: unknown }>();
-  #cancel: (() => void) | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  readonly #writing: LateWork;
 
   constructor(
     private readonly store: Store,
-    private readonly clock: Clock,
+    clock: Clock,
     private readonly fault: (error: unknown) => void,
-  ) {}
+  ) {
+    this.#writing = new LateWork(clock, gatherMs, () => this.#write());
+  }
 
   /** In pages: a million of them at once would take a third of a gibibyte. */
   async *remembered(nowWallMs: number): AsyncIterable<readonly RememberedId[]> {
@@ -70,7 +72,7 @@ export class KeptRows {
       if (page.length > 0) yield page;
       if (read < readAtOnce) return;
       // What is over is written away before there is more of it.
-      if (this.#wishes.size >= readAtOnce) await this.#writeNext();
+      if (this.#wishes.size >= readAtOnce) await this.#writing.now();
       await new Promise<void>((go) => setImmediate(go));
     }
   }
@@ -121,25 +123,15 @@ export class KeptRows {
   }
 
   /** Writes what is gathered. */
-  async close(): Promise<void> {
-    this.#cancel?.();
-    await this.#writeNext();
+  close(): Promise<void> {
+    return this.#writing.now();
   }
 
   #wish(table: TableName, key: string, value: unknown): void {
     // Keys are at most 1,000 bytes; a relay whose address is longer is judged anew after a restart.
     if (Buffer.byteLength(key) > 900) return;
     this.#wishes.set(`${table} ${key}`, { table, key, value });
-    this.#cancel ??= this.clock.after(gatherMs, () => {
-      this.#cancel = undefined;
-      void this.#writeNext();
-    });
-  }
-
-  /** One after the other: the newest wish is written last. */
-  #writeNext(): Promise<void> {
-    this.#writing = this.#writing.then(() => this.#write());
-    return this.#writing;
+    this.#writing.later();
   }
 
   async #write(): Promise<void> {
