@@ -6,12 +6,20 @@ import type { RepositoryName } from "../catalogue/repositories.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 
+export interface AwaitedEvent {
+  readonly id: EventId;
+  /** `30617:<owner>:<identifier>`, where the data was pushed to. */
+  readonly repository: string;
+}
+
 export interface Notice {
   /** What waits around these repositories, or under these ids, may have changed. */
   readonly names: readonly RepositoryName[];
   readonly ids: readonly EventId[];
   /** The rows that were written. */
   readonly changes: readonly Change[];
+  /** Git data for these events was kept aside: the events themselves are not here. */
+  readonly awaited: readonly AwaitedEvent[];
   /** A stored announcement became hosted, or is hosted no more, without being stored anew. */
   readonly reviewed?: { readonly event: NostrEvent; readonly hosted: boolean };
 }
@@ -26,6 +34,6 @@ export class Bell {
   }
 
   ring(notice: Partial<Notice>): void {
-    for (const listener of this.#listeners) listener({ names: [], ids: [], changes: [], ...notice });
+    for (const listener of this.#listeners) listener({ names: [], ids: [], changes: [], awaited: [], ...notice });
   }
 }

@@ -47,8 +47,8 @@ export class Placeholders {
     }
   }
 
-  get count(): number {
-    return this.#held.size;
+  get rows(): Iterable<PlaceholderRow> {
+    return this.#held.values();
   }
 
   /** Event ids somebody pushed data for and nobody has sent yet. */

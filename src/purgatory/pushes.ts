@@ -8,6 +8,7 @@ import {
   type CatalogueRow,
   catalogueRow,
   type RepositoryName,
+  repositoryAddress,
   repositoryKey,
   type StateStamp,
   setCatalogueRow,
@@ -204,7 +205,16 @@ export class PurgatoryPush implements PushSession {
       const { decision, updates } = outcome;
       if (decision.candidate && updates.length > 0) await parts.partials.watch(address, decision.candidate.id);
     }
-    parts.bell.ring({ names: [address] });
+    const ids = [
+      ...parts.placeholders
+        .tipsHeld(
+          address,
+          outcome.placeholders.map(({ eventId }) => eventId),
+        )
+        .keys(),
+    ];
+    const repository = repositoryAddress({ owner: address.owner, identifier: address.identifier });
+    parts.bell.ring({ names: [address], awaited: ids.map((id) => ({ id, repository })) });
     return lines;
   }
 

@@ -7,6 +7,7 @@ import type { Logger } from "../config/logging.js";
 import type { Intake } from "../intake/intake.js";
 import type { EventId } from "../nostr/ids.js";
 import type { SecretKey } from "../nostr/keys.js";
+import type { AwaitedEvent, Notice } from "../purgatory/bell.js";
 import { type Store, StoreClosedError } from "../store/port.js";
 import { Connections } from "./connections.js";
 import type { SyncConfig } from "./core/config.js";
@@ -39,9 +40,9 @@ interface SyncEngineParts {
 }
 
 export class SyncEngine {
-  readonly waiting: WaitingAnnouncements;
   readonly #parts: SyncEngineParts;
   readonly #core: SyncCore;
+  readonly #waiting: WaitingAnnouncements;
   readonly #connections: Connections;
   readonly #offers: Offers;
   readonly #kept: KeptRows;
@@ -58,7 +59,7 @@ export class SyncEngine {
     const { store, clock, intake, metrics, logger } = parts;
     this.#parts = parts;
     this.#core = new SyncCore(parts.config);
-    this.waiting = new WaitingAnnouncements(store, (input) => this.tell(input));
+    this.#waiting = new WaitingAnnouncements(store, (input) => this.tell(input));
     this.#kept = new KeptRows(store, clock, parts.onFault);
     this.#connections = new Connections({
       clock,
@@ -87,10 +88,11 @@ export class SyncEngine {
   }
 
   /** Loads what was kept, then follows our own feed; nobody waits for it, and what is told meanwhile waits. */
-  start(): void {
+  async start(): Promise<void> {
+    await this.#waiting.open();
     const { store, clock, onFault } = this.#parts;
     const { signal } = this.#stop;
-    const heard = (input: Input): void => this.waiting.fromFeed(input);
+    const heard = (input: Input): void => this.#waiting.fromFeed(input);
     const feed = new OwnFeed(store, heard, () => this.tell({ type: "replayEnded" }));
     this.#following = this.#load()
       .catch(onFault)
@@ -99,6 +101,25 @@ export class SyncEngine {
         this.tell({ type: "tick" });
         return untilDone(() => feed.follow(signal), clock, signal, onFault);
       });
+  }
+
+  /** Purgatory's bell. What our own server accepted is told by its feed, or here where the feed has no entry for it. */
+  heard({ changes, ids, reviewed, awaited }: Notice): void {
+    this.#waiting.decided(changes);
+    if (reviewed) this.tell({ type: "accepted", ...reviewed });
+    this.askFor(awaited);
+    void this.#waiting.recheck(ids).catch(this.#parts.onFault);
+  }
+
+  /** At the relays of their repositories and at the bootstrap relays (purgatory.md "Placeholder"). */
+  askFor(awaited: Iterable<AwaitedEvent>): void {
+    const byRepository = new Map<string, EventId[]>();
+    for (const { id, repository } of awaited) {
+      const ids = byRepository.get(repository);
+      if (ids) ids.push(id);
+      else byRepository.set(repository, [id]);
+    }
+    for (const [coordinate, ids] of byRepository) this.tell({ type: "wantIds", ids, coordinate });
   }
 
   async #load(): Promise<void> {

@@ -2,7 +2,6 @@
 
 import { createHash } from "node:crypto";
 import { repeatedly } from "../base/clock.js";
-import type { PlaceholderRow } from "../catalogue/waiting.js";
 import type { Config } from "../config/config.js";
 import type { Context } from "../context.js";
 import type { Intake } from "../intake/intake.js";
@@ -15,7 +14,6 @@ import type { Purgatory } from "../purgatory/purgatory.js";
 import { syncConstants } from "./core/config.js";
 import { SyncEngine } from "./engine.js";
 import { createSyncMetrics } from "./metrics.js";
-import { PlaceholderSearch } from "./own-server.js";
 import { type CopyStatus, copyStatus, type SyncStatus, syncStatus } from "./status.js";
 
 interface UsedRooms {
@@ -51,7 +49,9 @@ const lists = new Set([
   "NGIT_ARCHIVE_GRASP_SERVICES",
   "NGIT_SYNC_BOOTSTRAP_RELAY_URL",
 ]);
-const lookForPlaceholdersMs = 5_000;
+/** Events that git data waits for are asked for again while the data is kept; after a start, when relays are followed. */
+const askAgainMs = 10 * 60_000;
+const firstAskMs = 5_000;
 
 /** What is mirrored, and who is followed whatever they hold. */
 const archiveText = (config: Config): string =>
@@ -115,16 +115,9 @@ export async function startSyncing(context: Context, parts: UsedRooms): Promise<
     logger,
     onFault,
   });
-  const { waiting } = engine;
-  const search = new PlaceholderSearch(clock, (ids, coordinate) => engine.tell({ type: "wantIds", ids, coordinate }));
   engine.tell({ type: "ignoredRelays", relays: parts.ignoredRelays });
-  const stopHearing = purgatory.bell.listen(({ changes, ids, reviewed }) => {
-    waiting.decided(changes);
-    if (reviewed) engine.tell({ type: "accepted", ...reviewed });
-    void waiting.recheck(ids).catch(onFault);
-  });
-  await waiting.open();
-  engine.start();
+  const stopHearing = purgatory.bell.listen((notice) => engine.heard(notice));
+  await engine.start();
 
   let archived = archiveText(parts.inForce());
   function followSettings(isAboutLists: boolean): void {
@@ -136,14 +129,12 @@ export async function startSyncing(context: Context, parts: UsedRooms): Promise<
     engine.tell({ type: "listsChanged", archive: archived !== before });
   }
   const stopListening = live.onChange((_changed, names) => followSettings(names.some((name) => lists.has(name))));
-  const everyMs = (ms: number) => () => (live.current.test ? Math.min(ms, 500) : ms);
-  const looking = repeatedly(clock, everyMs(lookForPlaceholdersMs), lookForPlaceholders, onFault);
+  let askMs = live.current.test ? 500 : firstAskMs;
+  const asking = repeatedly(clock, () => askMs, askForAwaited, onFault);
 
-  async function lookForPlaceholders(): Promise<void> {
-    if (purgatory.placeholders.count === 0) return search.look([]);
-    const held: PlaceholderRow[] = [];
-    for await (const [, row] of store.rows<PlaceholderRow>("purgatory", { prefix: "g:" })) held.push(row);
-    search.look(held);
+  async function askForAwaited(): Promise<void> {
+    askMs = askAgainMs;
+    engine.askFor(purgatory.placeholders.rows);
   }
 
   return {
@@ -162,7 +153,7 @@ export async function startSyncing(context: Context, parts: UsedRooms): Promise<
     async close() {
       stopListening();
       stopHearing();
-      await looking.close();
+      await asking.close();
       await engine.close();
     },
   };
