@@ -7,8 +7,8 @@ import { isMainThread, parentPort, Worker, workerData } from "node:worker_thread
 import type { NostrEvent, VerifiedEvent } from "../src/nostr/event.js";
 import { type Filter, matcherOf } from "../src/nostr/filter.js";
 import type { EventId, Pubkey } from "../src/nostr/ids.js";
+import { SubscriptionIndex } from "../src/relay/live.js";
 import { eventPrefix } from "../src/relay/messages.js";
-import { SubscriptionIndex } from "../src/relay/subscription-index.js";
 import { keyOf, sign } from "../test/harness/relay-events.js";
 import { startRelay } from "../test/harness/relay-server.js";
 import { type Benchmark, type BenchRow, perSecond } from "./rows.js";

@@ -1,7 +1,7 @@
 // Reads what the announcement rule decides on.
 
 import { isWhitelisted } from "../catalogue/bans-and-lists.js";
-import { type LeftRepository, leftRepository } from "../catalogue/remembered.js";
+import { type LeftRepository, leftRepository } from "../catalogue/decisions.js";
 import { type CatalogueRow, catalogueRow, isReleased, type RepositoryName } from "../catalogue/repositories.js";
 import { type AuthorityChange, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { type WaitingEntry, waitingAnnouncement, waitingAnnouncementsOf, waitingTotals } from "../catalogue/waiting.js";

@@ -3,8 +3,7 @@
 // nobody uses up another author's. AUTH events and protected events (NIP-70) of clients are judged here, those of other
 // sources in policy.ts, where the decision is recorded.
 
-import { ipGroup } from "../base/budget/address-group.js";
-import { perDay, Rates } from "../base/budget/rates.js";
+import { ipGroup, perDay, Rates } from "../base/budget/rates.js";
 import type { Clock } from "../base/clock.js";
 import { sizeText } from "../base/text.js";
 import type { Config } from "../config/config.js";

@@ -1,7 +1,7 @@
 // Rule 6 of relay.md: deletions (5) and requests to vanish (62). A deletion is wanted when it concerns something here, a
 // vanish request if it means this relay and its author has something here; both bind only their author's events.
 
-import { rememberedId } from "../catalogue/remembered.js";
+import { rememberedId } from "../catalogue/decisions.js";
 import { type WaitingEntry, waitingEntries, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import { type Address, kinds, type NostrEvent, parseAddress, tagValues, type VerifiedEvent } from "../nostr/event.js";
 import { type EventId, isEventId } from "../nostr/ids.js";

@@ -2,11 +2,10 @@
 // commit in `c`. What `c` says is not looked at beyond "could it be an object id" (threats.md row 1).
 
 import { isRepositoryBlocked, isWhitelisted } from "../catalogue/bans-and-lists.js";
-import { rememberedId } from "../catalogue/remembered.js";
+import { rememberedId } from "../catalogue/decisions.js";
 import { type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
 import { waitingEntry } from "../catalogue/waiting.js";
-import type { VerifiedEvent } from "../nostr/event.js";
-import { addressText } from "../nostr/event.js";
+import { addressText, type VerifiedEvent } from "../nostr/event.js";
 import { isOid } from "../nostr/ids.js";
 import { type PullRequest, pullRequestOf } from "../nostr/nip34.js";
 import type { TableReader } from "../store/port.js";

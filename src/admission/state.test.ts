@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rememberId } from "../catalogue/remembered.js";
+import { rememberId } from "../catalogue/decisions.js";
 import { catalogueRow } from "../catalogue/repositories.js";
 import { putWaiting, waitingAnnouncement, waitingEntry, waitingTotals } from "../catalogue/waiting.js";
 import type { Tag } from "../nostr/event.js";

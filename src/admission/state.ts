@@ -1,6 +1,6 @@
 // Rule 3 of relay.md: states (30618). Facts are read first, then decided.
 
-import { rememberedId } from "../catalogue/remembered.js";
+import { rememberedId } from "../catalogue/decisions.js";
 import { isReleased, repositoryAddress, takesStates, withStatus } from "../catalogue/repositories.js";
 import {
   announcersOf,

@@ -2,8 +2,7 @@
 // A verdict says everything that must happen, as data: intake writes it (`applyVerdict`), asks git for what `repositories`
 // says, and answers. Nobody has to think about rules a second time.
 
-import type { DecisionRecord, Facts } from "../catalogue/decisions.js";
-import { forgetId, forgetLeft, rememberLeft } from "../catalogue/remembered.js";
+import { type DecisionRecord, type Facts, forgetId, forgetLeft, rememberLeft } from "../catalogue/decisions.js";
 import { type CatalogueRow, type RepositoryName, repositoryKey, setCatalogueRow } from "../catalogue/repositories.js";
 import { refreshListings } from "../catalogue/trusting-repositories.js";
 import { putWaiting, removeWaiting, type WaitingEntry } from "../catalogue/waiting.js";

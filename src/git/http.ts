@@ -2,9 +2,8 @@
 // policy: which repositories there are and who may push is asked of the functions it is given.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { ipGroup } from "../base/budget/address-group.js";
 import { ByteBudget, type ByteLimits } from "../base/budget/bytes.js";
-import { perMinute, Rates } from "../base/budget/rates.js";
+import { ipGroup, perMinute, Rates } from "../base/budget/rates.js";
 import { type TurnLimits, Turns } from "../base/budget/turns.js";
 import { type GitPath, parseGitPath } from "./address.js";
 import { Advertiser, type GitService, LsRefsAnswers, type ProtocolVersion } from "./advertisement.js";

@@ -4,7 +4,7 @@
 import { ownerTrusting } from "../admission/maintainer-exception.js";
 import type { Withdrawal } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
-import { rememberId } from "../catalogue/remembered.js";
+import { rememberId } from "../catalogue/decisions.js";
 import {
   type CatalogueRow,
   catalogueRow,

@@ -6,7 +6,7 @@
 import type { Withdrawal } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
 import { type BanRow, bannedAuthorKey, bannedEventKey, repositoryList } from "../catalogue/bans-and-lists.js";
-import { forgetLeft, rememberLeft } from "../catalogue/remembered.js";
+import { forgetLeft, rememberLeft } from "../catalogue/decisions.js";
 import {
   type CatalogueRow,
   catalogueRow,

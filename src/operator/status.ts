@@ -3,8 +3,15 @@
 
 import { unixSeconds } from "../base/clock.js";
 import { type BanRow, bannedAuthorKey, bannedEventKey } from "../catalogue/bans-and-lists.js";
-import { type DecisionRecord, decisionsAbout, decisionsOn, recordCount } from "../catalogue/decisions.js";
-import { type LeftRepository, leftRepository, rememberedId } from "../catalogue/remembered.js";
+import {
+  type DecisionRecord,
+  decisionsAbout,
+  decisionsOn,
+  type LeftRepository,
+  leftRepository,
+  recordCount,
+  rememberedId,
+} from "../catalogue/decisions.js";
 import {
   type CatalogueRow,
   catalogueRow,

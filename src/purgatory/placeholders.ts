@@ -1,8 +1,7 @@
 // Data pushed to refs/nostr/<id> before its event: how much of it is taken, and what becomes of it (git-http.md,
 // "Push" 4 and budgets; purgatory.md, "Placeholder"; threats.md rows 10 and 18).
 
-import { ipGroup } from "../base/budget/address-group.js";
-import type { HourlyCounter } from "../base/budget/rates.js";
+import { type HourlyCounter, ipGroup } from "../base/budget/rates.js";
 import { sizeText } from "../base/text.js";
 import {
   catalogueRow,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { announcement, keyOf, maintainers, makeEvent, nameOf, oid, state, sync } from "../admission/testing/world.js";
-import { rememberedId } from "../catalogue/remembered.js";
+import { rememberedId } from "../catalogue/decisions.js";
 import { catalogueRow } from "../catalogue/repositories.js";
 import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";

@@ -1,7 +1,7 @@
 // What the verbs of one connection share: the parts of the relay, the way out, who is on the other side, how many queries
 // run at a time, and the records that reconciliations (NIP-77) may hold.
 
-import { ByteBudget, type HeldBytes } from "../base/budget/bytes.js";
+import type { HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
@@ -13,7 +13,7 @@ import type { RelayLimits } from "./limits.js";
 import type { Live } from "./live.js";
 import type { RelayMetrics } from "./metrics.js";
 import type { Outbox } from "./outbox.js";
-import type { Visit } from "./visitors.js";
+import type { RelayBudgets, Visit } from "./visitors.js";
 
 export interface RelayParts {
   readonly store: Store;
@@ -22,7 +22,7 @@ export interface RelayParts {
   readonly negentropy: NegentropyFactory;
   readonly clock: Clock;
   /** Read at each use: limits change on reload. */
-  readonly limits: () => RelayLimits;
+  readonly limits: RelayLimits;
   /** The names this service answers to; an AUTH event must name one of them. */
   readonly serviceNames: readonly ServiceName[];
   readonly metrics: RelayMetrics;
@@ -31,19 +31,6 @@ export interface RelayParts {
   /** An error nobody expected. The client has been answered; what becomes of the process is decided above. */
   readonly onFault: (error: unknown) => void;
 }
-
-/** What all connections together may make us hold (threats.md rows 36, 38 and 48). */
-export interface RelayBudgets {
-  readonly outgoing: ByteBudget;
-  readonly incoming: ByteBudget;
-  readonly filters: ByteBudget;
-}
-
-export const relayBudgets = (limits: () => RelayLimits): RelayBudgets => ({
-  outgoing: new ByteBudget(() => limits().outgoing),
-  incoming: new ByteBudget(() => limits().incoming),
-  filters: new ByteBudget(() => limits().filters),
-});
 
 /** What a connection is given: the relay around it, who is at the other end, the way back. */
 export interface Place {

@@ -3,12 +3,12 @@
 // takes longer than a moment goes on in the next turn of the event loop (threats.md rows 35 and 38).
 
 import type { ByteBudget } from "../base/budget/bytes.js";
-import type { VerifiedEvent } from "../nostr/event.js";
-import type { Filter } from "../nostr/filter.js";
+import type { NostrEvent, VerifiedEvent } from "../nostr/event.js";
+import { type Filter, type Matcher, matcherOf, matchesNothing } from "../nostr/filter.js";
 import type { FeedEntry, Sequence, Store } from "../store/port.js";
+import { valuesOf } from "./messages.js";
 import { eventFrame } from "./outbox.js";
 import { SharedText } from "./shared-text.js";
-import { SubscriptionIndex } from "./subscription-index.js";
 
 /** Frames kept for subscriptions of the same name; clients of one make use the same few. */
 const maxSharedFrames = 4;
@@ -166,4 +166,189 @@ function goOn(round: Round, untilMs: number): boolean {
     if (round.at < listeners.length && performance.now() >= untilMs) return false;
   }
   return true;
+}
+
+/** One owner's filters; `seenIn` is the last match it was found in, so that it is found once. */
+interface Place<Owner> {
+  readonly owner: Owner;
+  readonly filed: Filed<Owner>[];
+  seenIn: number;
+  /** Its owner has left: what is still filed of it finds nobody. */
+  isGone: boolean;
+}
+
+interface Filed<Owner> {
+  readonly place: Place<Owner>;
+  readonly filter: Filter;
+  /** The last match it was looked at for: an event may lead to it by thousands of its tags. */
+  lookedAtIn: number;
+  /** Looked at before the matcher is: most candidates that do not match fail here, at the price of one look. */
+  readonly kinds: readonly number[] | undefined;
+  /** What is left to see when the values it is filed under led here. */
+  readonly matches: Matcher;
+}
+
+const fewKinds = 8;
+const valuesATurn = 5_000;
+
+/** Filters filed under one value; `visitedIn` is the last match that came here: an event may have a tag thousands of times. */
+class Crowd<Owner> extends Set<Filed<Owner>> {
+  visitedIn = 0;
+}
+
+/** Most values have one filter: a crowd is made only for the second. */
+type Bucket<Key, Owner> = Map<Key, Filed<Owner> | Crowd<Owner>>;
+
+/** Rarely shared by two events first. Other tag names come after these, before authors. */
+const selectiveTags = ["e", "E", "q", "a", "A", "d", "r"];
+
+/**
+ * Which live subscriptions want an event (spec/relay.md "Fan-out"). Each filter is filed under the values of its most
+ * selective field only; an event looks up its own values and the few filters found there are then really matched. Work
+ * follows the subscriptions that match, not all of them.
+ */
+export class SubscriptionIndex<Owner extends object> {
+  readonly #byOwner = new Map<Owner, Place<Owner>>();
+  readonly #byId: Bucket<string, Owner> = new Map();
+  readonly #byTag = new Map<string, Bucket<string, Owner>>();
+  readonly #byAuthor: Bucket<string, Owner> = new Map();
+  readonly #byKind: Bucket<number, Owner> = new Map();
+  readonly #everything = new Crowd<Owner>();
+  #matches = 0;
+  #found: Owner[] = [];
+  readonly #leaving: Filed<Owner>[] = [];
+  #isClearing = false;
+
+  get size(): number {
+    return this.#byOwner.size;
+  }
+
+  add(owner: Owner, filters: readonly Filter[]): void {
+    this.remove(owner);
+    const place: Place<Owner> = { owner, filed: [], seenIn: 0, isGone: false };
+    this.#byOwner.set(owner, place);
+    for (const filter of filters) {
+      if (matchesNothing(filter)) continue;
+      const kinds = filter.kinds && filter.kinds.length <= fewKinds ? filter.kinds : undefined;
+      const one = { place, filter, lookedAtIn: 0, kinds, matches: matcherOf(restOf(filter), "often") };
+      place.filed.push(one);
+      this.#file(one, put);
+    }
+  }
+
+  remove(owner: Owner): void {
+    const place = this.#byOwner.get(owner);
+    if (!place) return;
+    this.#byOwner.delete(owner);
+    place.isGone = true;
+    this.#leaving.push(...place.filed);
+    if (!this.#isClearing) this.#clear();
+  }
+
+  /** A client that leaves may have hundreds of thousands of values: they are taken out a few thousand a turn. */
+  #clear(): void {
+    let values = 0;
+    while (values < valuesATurn) {
+      const one = this.#leaving.pop();
+      if (!one) break;
+      this.#file(one, take);
+      values += valuesOf(one.filter);
+    }
+    this.#isClearing = this.#leaving.length > 0;
+    if (this.#isClearing) setImmediate(() => this.#clear());
+  }
+
+  /** Each owner once, however many of its filters match. */
+  match(event: NostrEvent): Owner[] {
+    this.#matches++;
+    this.#found = [];
+    this.#visit(this.#byId.get(event.id), event);
+    if (this.#byTag.size > 0) {
+      for (const tag of event.tags) {
+        const name = tag[0];
+        const value = tag[1];
+        if (name !== undefined && value !== undefined) this.#visit(this.#byTag.get(name)?.get(value), event);
+      }
+    }
+    this.#visit(this.#byAuthor.get(event.pubkey), event);
+    this.#visit(this.#byKind.get(event.kind), event);
+    this.#visit(this.#everything, event);
+    return this.#found;
+  }
+
+  #visit(there: Filed<Owner> | Crowd<Owner> | undefined, event: NostrEvent): void {
+    if (there === undefined) return;
+    if (!(there instanceof Crowd)) this.#look(there, event);
+    else if (there.visitedIn !== this.#matches) {
+      there.visitedIn = this.#matches;
+      for (const one of there) this.#look(one, event);
+    }
+  }
+
+  #look(one: Filed<Owner>, event: NostrEvent): void {
+    const { place, kinds } = one;
+    if (place.isGone || place.seenIn === this.#matches || one.lookedAtIn === this.#matches) return;
+    if (kinds !== undefined && !kinds.includes(event.kind)) return;
+    one.lookedAtIn = this.#matches;
+    if (!one.matches(event)) return;
+    place.seenIn = this.#matches;
+    this.#found.push(place.owner);
+  }
+
+  #file(one: Filed<Owner>, change: typeof put): void {
+    const { ids, authors, kinds, tags } = one.filter;
+    if (ids) for (const id of ids) change(this.#byId, id, one);
+    else if (tags && tags.size > 0) {
+      const name = mostSelectiveTag(tags);
+      let bucket = this.#byTag.get(name);
+      if (!bucket) {
+        bucket = new Map();
+        this.#byTag.set(name, bucket);
+      }
+      for (const value of tags.get(name) ?? []) change(bucket, value, one);
+      // Names are the client's choice: an empty bucket must not stay.
+      if (bucket.size === 0) this.#byTag.delete(name);
+    } else if (authors) for (const author of authors) change(this.#byAuthor, author, one);
+    else if (kinds) for (const kind of kinds) change(this.#byKind, kind, one);
+    else if (change === put) this.#everything.add(one);
+    else this.#everything.delete(one);
+  }
+}
+
+/** The filter without the list it is filed under: whoever comes by that has seen that it fits. */
+function restOf(filter: Filter): Filter {
+  const { ids, tags, authors, kinds, ...rest } = filter;
+  const withKinds = { ...rest, ...(kinds && { kinds }) };
+  if (ids) return { ...withKinds, ...(tags && { tags }), ...(authors && { authors }) };
+  if (tags && tags.size > 0) {
+    const filed = mostSelectiveTag(tags);
+    const others = new Map([...tags].filter(([name]) => name !== filed));
+    return { ...withKinds, ...(authors && { authors }), ...(others.size > 0 && { tags: others }) };
+  }
+  return authors ? withKinds : rest;
+}
+
+function mostSelectiveTag(tags: ReadonlyMap<string, readonly string[]>): string {
+  const known = selectiveTags.find((name) => tags.has(name));
+  if (known !== undefined) return known;
+  // Few values are a narrower question than many.
+  const [first] = [...tags].sort(([, a], [, b]) => a.length - b.length);
+  return first?.[0] ?? "";
+}
+
+function put<Key, Owner>(bucket: Bucket<Key, Owner>, key: Key, one: Filed<Owner>): void {
+  const there = bucket.get(key);
+  if (there === undefined) bucket.set(key, one);
+  else if (there instanceof Crowd) there.add(one);
+  else bucket.set(key, new Crowd([there, one]));
+}
+
+function take<Key, Owner>(bucket: Bucket<Key, Owner>, key: Key, one: Filed<Owner>): void {
+  const there = bucket.get(key);
+  if (there === one) bucket.delete(key);
+  else if (there instanceof Crowd) {
+    there.delete(one);
+    // A peer renews its subscription for each new root: every value of it has two for a moment, and would keep its set.
+    if (there.size === 1) for (const last of there) bucket.set(key, last);
+  }
 }

@@ -21,7 +21,7 @@ export class Reconciling {
 
   async open(id: string, filter: Filter, message: Uint8Array): Promise<void> {
     const { outbox, parts, queries, records } = this.#connection;
-    const limits = parts.limits();
+    const limits = parts.limits;
     this.end(id);
     if (this.#open.size >= limits.negentropyMaxSessionsPerConnection) {
       const refusal = refuse(
@@ -72,7 +72,7 @@ export class Reconciling {
   /** Ends those whose peer has not spoken for too long. */
   tick(nowMs: number): void {
     const { outbox, parts } = this.#connection;
-    const idleMs = parts.limits().negentropyIdleSecs * 1_000;
+    const idleMs = parts.limits.negentropyIdleSecs * 1_000;
     for (const [id, { session }] of this.#open) {
       if (!session || session.idleMs(nowMs) < idleMs) continue;
       this.end(id);

@@ -5,11 +5,12 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { type Refusal, refuse } from "../nostr/refusals.js";
-import { RecordBudget, type RelayParts, relayBudgets } from "./connection.js";
+import { RecordBudget, type RelayParts } from "./connection.js";
+import type { RelayLimits } from "./limits.js";
 import { Live } from "./live.js";
 import { FlushTurn } from "./outbox.js";
 import { type Room, SocketSession } from "./socket-session.js";
-import { Visitors } from "./visitors.js";
+import { relayBudgets, Visitors } from "./visitors.js";
 
 export interface Relay {
   /**
@@ -25,15 +26,13 @@ export interface Relay {
 
 const sweepMs = 1_000;
 
-export function createRelay(given: RelayParts): Relay {
+export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limits: () => RelayLimits }): Relay {
   const { clock, metrics } = given;
-  // Asked for many times a frame, and made anew from all settings each time: a reload is noticed at the next sweep.
-  let currentLimits = given.limits();
-  const limits = () => currentLimits;
-  const parts: RelayParts = { ...given, limits };
-  const budgets = relayBudgets(limits);
+  // Looked at many times a frame, and made anew from all settings each time: a reload is noticed at the next sweep.
+  const parts = { ...given, limits: given.limits() };
+  const budgets = relayBudgets(parts);
   const live = new Live(parts.store, budgets.outgoing);
-  const visitors = new Visitors(clock, limits);
+  const visitors = new Visitors(clock, parts);
   const sessions = new Set<SocketSession>();
   const room: Room = {
     parts,
@@ -57,15 +56,15 @@ export function createRelay(given: RelayParts): Relay {
     // Answered through the outbox: what nobody reads must not pile up.
     autoPong: false,
     // A message of up to twice the limit is read and refused; beyond that the socket is closed with 1009.
-    maxPayload: limits().maxMessageBytes * 2,
+    maxPayload: parts.limits.maxMessageBytes * 2,
   });
   let closing = false;
   let stopSweep = clock.after(sweepMs, sweep);
 
   function sweep(): void {
     stopSweep = clock.after(sweepMs, sweep);
-    currentLimits = given.limits();
-    webSockets.options.maxPayload = limits().maxMessageBytes * 2;
+    parts.limits = given.limits();
+    webSockets.options.maxPayload = parts.limits.maxMessageBytes * 2;
     const nowMs = clock.monotonicMs();
     for (const session of sessions) session.tick(nowMs);
     visitors.sweep();

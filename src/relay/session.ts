@@ -7,7 +7,6 @@ import { perMinute, TokenBucket } from "../base/budget/rates.js";
 import type { Filter } from "../nostr/filter.js";
 import { frameFault } from "../nostr/frame-shape.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
-import { Authenticating } from "./authenticating.js";
 import {
   ConcurrencyLimit,
   type Connection,
@@ -15,16 +14,15 @@ import {
   noLongerWanted,
   type Place,
   type RecordBudget,
-  type RelayBudgets,
   type RelayParts,
 } from "./connection.js";
 import type { Live } from "./live.js";
 import { type BadMessage, type ClientMessage, closedBy, noticeOf, parseClientMessage } from "./messages.js";
 import type { Outbox } from "./outbox.js";
-import { Publishing } from "./publishing.js";
+import { Authenticating, Publishing } from "./publishing.js";
 import { Reconciling } from "./reconciling.js";
 import { Subscribing } from "./subscribing.js";
-import type { Visit } from "./visitors.js";
+import type { RelayBudgets, Visit } from "./visitors.js";
 
 export interface SessionPlace extends Place {
   /** Called whenever `wantsToRead` may have changed. */
@@ -70,7 +68,7 @@ export class Session implements Connection {
   }
 
   get queries(): ConcurrencyLimit {
-    this.#queries ??= new ConcurrencyLimit(this.parts.limits().maxParallelQueries);
+    this.#queries ??= new ConcurrencyLimit(this.parts.limits.maxParallelQueries);
     return this.#queries;
   }
 
@@ -88,7 +86,7 @@ export class Session implements Connection {
 
   /** False while more work is under way, or more is waiting to be taken, than this client may have. */
   get wantsToRead(): boolean {
-    const limits = this.parts.limits();
+    const limits = this.parts.limits;
     // While all together have much under way, each waits for its own to be done.
     if (this.#inFlightBytes > tightInFlightBytes && this.incoming.isTight) return false;
     return (
@@ -132,7 +130,7 @@ export class Session implements Connection {
   }
 
   #read(frame: Buffer, isBinary: boolean): ClientMessage | BadMessage {
-    const limits = this.parts.limits();
+    const limits = this.parts.limits;
     if (isBinary) return badFrame("messages are text frames");
     if (frame.length > limits.maxMessageBytes) return badFrame(`at most ${limits.maxMessageBytes} bytes are allowed`);
     if (!isUtf8(frame)) return badFrame("messages are UTF-8 text");
@@ -172,7 +170,7 @@ export class Session implements Connection {
   /** Refusing must not cost us more than asking costs a stranger: bad frames without end cost the connection. */
   #charge(bytes: number): void {
     const { clock, limits } = this.parts;
-    const { badFramesPerMinutePerConnection, badFrameBytes } = limits();
+    const { badFramesPerMinutePerConnection, badFrameBytes } = limits;
     const rate = perMinute(badFramesPerMinutePerConnection);
     const nowMs = clock.monotonicMs();
     const cost = Math.ceil((bytes + 1) / badFrameBytes);

@@ -6,13 +6,12 @@ import type { RawData, WebSocket } from "ws";
 import type { GivesWay, HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import { refuse } from "../nostr/refusals.js";
-import type { RecordBudget, RelayBudgets, RelayParts } from "./connection.js";
+import type { RecordBudget, RelayParts } from "./connection.js";
 import type { Live } from "./live.js";
 import { noticeOf, type RelayVerb } from "./messages.js";
-import type { FlushTurn } from "./outbox.js";
-import { type ByteSink, Outbox, type OutboxParts } from "./outbox.js";
+import { type ByteSink, type FlushTurn, Outbox, type OutboxParts } from "./outbox.js";
 import { Session, type SessionPlace } from "./session.js";
-import type { Visit } from "./visitors.js";
+import type { RelayBudgets, Visit } from "./visitors.js";
 
 /** How long a peer may take to answer our close frame. */
 const closeGraceMs = 2_000;
@@ -138,7 +137,7 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink, Gives
   }
 
   maxHeldBytes(): number {
-    return this.parts.limits().sendMaxBytes;
+    return this.parts.limits.sendMaxBytes;
   }
 
   onOverflow(): void {
@@ -169,7 +168,7 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink, Gives
   }
 
   tick(nowMs: number): void {
-    const limits = this.parts.limits();
+    const limits = this.parts.limits;
     if (this.outbox.stalledMs() >= limits.sendStallSecs * 1_000) {
       this.terminate();
       return;

@@ -29,7 +29,7 @@ export class Subscribing {
 
   async subscribe(id: string, filters: readonly Filter[]): Promise<void> {
     const { outbox, parts, live, queries, visit } = this.#connection;
-    const limits = parts.limits();
+    const limits = parts.limits;
     this.unsubscribe(id);
     const values = filters.reduce((sum, filter) => sum + valuesOf(filter), 0);
     const bytes = subscriptionBytes + filters.reduce((sum, filter) => sum + bytesOf(filter), 0);

@@ -1,11 +1,25 @@
-// Connections and event rates by address (spec/relay.md "Limits"; threats row 25). One entry an address: it
-// lives while the address is connected, and after that until its rates have grown back, so that reconnecting wins nothing.
+// What addresses may do to the relay: how much all of them may make it hold, and connections and rates by address
+// (spec/relay.md "Limits"; threats row 25). One entry an address: it lives while the address is connected, and after that
+// until its rates have grown back, so that reconnecting wins nothing.
 
-import { ipGroup } from "../base/budget/address-group.js";
-import { perMinute, perSecond, TokenBucket } from "../base/budget/rates.js";
+import { ByteBudget } from "../base/budget/bytes.js";
+import { ipGroup, perMinute, perSecond, TokenBucket } from "../base/budget/rates.js";
 import { type Clock, LoopTurns } from "../base/clock.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { RelayLimits } from "./limits.js";
+
+/** What all connections together may make us hold (threats.md rows 36, 38 and 48). */
+export interface RelayBudgets {
+  readonly outgoing: ByteBudget;
+  readonly incoming: ByteBudget;
+  readonly filters: ByteBudget;
+}
+
+export const relayBudgets = (relay: { readonly limits: RelayLimits }): RelayBudgets => ({
+  outgoing: new ByteBudget(() => relay.limits.outgoing),
+  incoming: new ByteBudget(() => relay.limits.incoming),
+  filters: new ByteBudget(() => relay.limits.filters),
+});
 
 interface Visitor {
   connections: number;
@@ -33,26 +47,26 @@ export class Visit {
 
   /** Whether the address may send another event now. */
   get maySendEvents(): boolean {
-    const { clock, limits } = this.#visitors;
-    return this.#visitor.events.waitMs(perMinute(limits().eventsPerMinutePerIp), clock.monotonicMs()) === 0;
+    const { clock, relay } = this.#visitors;
+    return this.#visitor.events.waitMs(perMinute(relay.limits.eventsPerMinutePerIp), clock.monotonicMs()) === 0;
   }
 
   /** Takes an event from the address's rate, as many times as it is work. */
   takeEvent(cost: number): boolean {
-    const { clock, limits } = this.#visitors;
-    return this.#visitor.events.take(perMinute(limits().eventsPerMinutePerIp), clock.monotonicMs(), cost);
+    const { clock, relay } = this.#visitors;
+    return this.#visitor.events.take(perMinute(relay.limits.eventsPerMinutePerIp), clock.monotonicMs(), cost);
   }
 
   /** Takes from how much the address may send that is not understood. */
   takeBadFrame(cost: number): boolean {
-    const { clock, limits } = this.#visitors;
-    return this.#visitor.badFrames.take(perMinute(limits().badFramesPerMinutePerIp), clock.monotonicMs(), cost);
+    const { clock, relay } = this.#visitors;
+    return this.#visitor.badFrames.take(perMinute(relay.limits.badFramesPerMinutePerIp), clock.monotonicMs(), cost);
   }
 
   /** Counts what came from the address. Answers for how long nothing more is read from it; 0: go on. */
   arrived(bytes: number): number {
-    const { clock, limits } = this.#visitors;
-    return this.#visitor.bytes.spend(perSecond(limits().receivePerSecondPerIpBytes), clock.monotonicMs(), bytes);
+    const { clock, relay } = this.#visitors;
+    return this.#visitor.bytes.spend(perSecond(relay.limits.receivePerSecondPerIpBytes), clock.monotonicMs(), bytes);
   }
 
   end(): void {
@@ -70,7 +84,7 @@ export class Visitors {
 
   constructor(
     readonly clock: Clock,
-    readonly limits: () => RelayLimits,
+    readonly relay: { readonly limits: RelayLimits },
   ) {}
 
   get connections(): number {
@@ -90,7 +104,7 @@ export class Visitors {
   }
 
   mayEnter(ip: string): { readonly ok: true } | Refusal {
-    const { maxConnections, maxConnectionsPerIp } = this.limits();
+    const { maxConnections, maxConnectionsPerIp } = this.relay.limits;
     if (this.#connections >= maxConnections)
       return refuse("too-many", "the server has all the connections it can hold");
     if ((this.#byGroup.get(ipGroup(ip))?.connections ?? 0) >= maxConnectionsPerIp) {
@@ -104,7 +118,7 @@ export class Visitors {
     let visitor = this.#byGroup.get(group);
     if (!visitor) {
       if (this.#byGroup.size >= maxVisitors) this.#forget((other) => other.connections === 0);
-      const { eventsPerMinutePerIp, badFramesPerMinutePerIp, receivePerSecondPerIpBytes } = this.limits();
+      const { eventsPerMinutePerIp, badFramesPerMinutePerIp, receivePerSecondPerIpBytes } = this.relay.limits;
       const nowMs = this.clock.monotonicMs();
       visitor = {
         connections: 0,
@@ -128,7 +142,7 @@ export class Visitors {
   /** Forgets who left and has nothing to be remembered for. */
   sweep(): void {
     const nowMs = this.clock.monotonicMs();
-    const { eventsPerMinutePerIp, badFramesPerMinutePerIp, receivePerSecondPerIpBytes } = this.limits();
+    const { eventsPerMinutePerIp, badFramesPerMinutePerIp, receivePerSecondPerIpBytes } = this.relay.limits;
     const bytes = perSecond(receivePerSecondPerIpBytes);
     const events = perMinute(eventsPerMinutePerIp);
     const badFrames = perMinute(badFramesPerMinutePerIp);

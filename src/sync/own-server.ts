@@ -3,7 +3,7 @@
 
 import type { Change } from "../admission/verdict.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
-import { rememberedId } from "../catalogue/remembered.js";
+import { rememberedId } from "../catalogue/decisions.js";
 import { catalogueRow } from "../catalogue/repositories.js";
 import { type WaitingEntry, waitingEntry, waitingEvent, waitingKeys } from "../catalogue/waiting.js";
 import {

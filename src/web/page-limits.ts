@@ -1,8 +1,7 @@
 // Pages that cannot be shown: a repository nobody announced (soft and deleted ones look the same), one that waits (its
 // page says only that), any other address; and what keeps readers from asking too much: rates, turns, damage.
 
-import { ipGroup } from "../base/budget/address-group.js";
-import { perMinute, Rates } from "../base/budget/rates.js";
+import { ipGroup, perMinute, Rates } from "../base/budget/rates.js";
 import { Turns } from "../base/budget/turns.js";
 import type { Clock } from "../base/clock.js";
 import { LauncherError } from "../git/launcher.js";

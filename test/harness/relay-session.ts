@@ -6,14 +6,14 @@ import { systemClock } from "../../src/base/clock.js";
 import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { createIntake } from "../../src/intake/intake.js";
 import { createVerifierPool } from "../../src/nostr/verify/pool.js";
-import { RecordBudget, relayBudgets } from "../../src/relay/connection.js";
+import { RecordBudget } from "../../src/relay/connection.js";
 import type { RelayLimits } from "../../src/relay/limits.js";
 import { Live } from "../../src/relay/live.js";
 import type { RelayVerb } from "../../src/relay/messages.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
 import { FlushTurn, Outbox } from "../../src/relay/outbox.js";
 import { Session } from "../../src/relay/session.js";
-import { Visitors } from "../../src/relay/visitors.js";
+import { relayBudgets, Visitors } from "../../src/relay/visitors.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { Store } from "../../src/store/port.js";
 import { acceptAll, negentropy } from "./relay-server.js";
@@ -51,7 +51,7 @@ export async function startSession(
     observer: metrics.intakeObserver,
     live: { current: { ...defaultConfig(), maxFutureSecs: limits.maxFutureSecs } },
   });
-  const budgets = relayBudgets(() => limits);
+  const budgets = relayBudgets({ limits });
   let last = "";
   const outbox = new Outbox({
     sink: {
@@ -78,7 +78,7 @@ export async function startSession(
       verifier,
       negentropy,
       clock: systemClock,
-      limits: () => limits,
+      limits,
       serviceNames: [],
       metrics,
       newChallenge: () => "challenge",
@@ -89,7 +89,7 @@ export async function startSession(
     budgets,
     incoming: budgets.incoming.open("192.0.2.1"),
     ip: "192.0.2.1",
-    visit: new Visitors(systemClock, () => limits).enter("192.0.2.1"),
+    visit: new Visitors(systemClock, { limits }).enter("192.0.2.1"),
     outbox,
     onLoad: () => undefined,
     giveUp: (reason) => givenUp.push(reason),

@@ -5,7 +5,7 @@ import type { IncomingMessage } from "node:http";
 import { describe, test } from "node:test";
 import { Registry } from "prom-client";
 import { serviceListing } from "../../src/admission/service.js";
-import { ipGroup } from "../../src/base/budget/address-group.js";
+import { ipGroup } from "../../src/base/budget/rates.js";
 import { systemClock } from "../../src/base/clock.js";
 import { assertLinear, uglyShapes } from "../../src/base/testing/linear-time.js";
 import { withoutTrailing } from "../../src/base/text.js";

@@ -10,7 +10,7 @@ import { defaultConfig } from "../../src/config/testing/default-config.js";
 import type { NostrEvent, VerifiedEvent } from "../../src/nostr/event.js";
 import { type Filter, parseFilter } from "../../src/nostr/filter.js";
 import { relayLimits } from "../../src/relay/limits.js";
-import { SubscriptionIndex } from "../../src/relay/subscription-index.js";
+import { SubscriptionIndex } from "../../src/relay/live.js";
 import { heldHere, mebibyte } from "../harness/held-memory.js";
 import { leastCpuMs, loopBoundMs } from "../harness/loop-hold.js";
 import { RelayClient } from "../harness/relay-client.js";

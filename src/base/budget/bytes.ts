@@ -8,7 +8,7 @@
 // When there is no room, holdings that can give way do: of the address that makes us wait for most, the largest first.
 // Who cannot give way is never taken from, and is refused when even that is not enough.
 
-import { ipGroup } from "./address-group.js";
+import { ipGroup } from "./rates.js";
 
 export interface ByteLimits {
   readonly inAll: number;

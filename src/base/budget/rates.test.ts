@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hourlyCounter, perDay, perMinute, perSecond, Rates, TokenBucket } from "./rates.js";
+import { hourlyCounter, ipGroup, perDay, perMinute, perSecond, Rates, TokenBucket } from "./rates.js";
 
 test("as much at once as a period allows, then as it grows back; what is too much takes nothing", () => {
   const rate = perMinute(60);
@@ -87,4 +87,20 @@ test("the number of addresses remembered is bounded; the quietest is forgotten",
   counter.allows("192.0.2.3", id("c"), 4, 1);
   assert.ok(!counter.allows("192.0.2.1", id("x"), 5, 1));
   assert.ok(counter.allows("192.0.2.2", id("y"), 5, 1));
+});
+
+test("an IPv4 address is its own visitor, an IPv6 address belongs to its /64, a mapped address is IPv4", () => {
+  const cases: [string, string][] = [
+    ["192.0.2.1", "192.0.2.1"],
+    ["::ffff:192.0.2.1", "192.0.2.1"],
+    ["::ffff:c000:201", "192.0.2.1"],
+    ["2001:db8:0:1::5", "2001:db8:0:1::/64"],
+    ["2001:0DB8::1:ffff:0:0:9", "2001:db8:0:1::/64"],
+    ["2001:db8:0:1:ffff:ffff:ffff:ffff", "2001:db8:0:1::/64"],
+    ["2001:db8:0:2::5", "2001:db8:0:2::/64"],
+    ["fe80::1%eth0", "fe80:0:0:0::/64"],
+    ["::1", "0:0:0:0::/64"],
+    ["unknown", "unknown"],
+  ];
+  for (const [ip, group] of cases) assert.equal(ipGroup(ip), group, ip);
 });

@@ -10,7 +10,7 @@
 // `keptForOthers`: so many places only go to addresses that have none yet. `keptForTrusted`: so many only to who is
 // `trusted`. Both are zero if not given.
 
-import { ipGroup } from "./address-group.js";
+import { ipGroup } from "./rates.js";
 
 export interface TurnLimits {
   readonly total: number;

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
 import type { NostrEvent } from "../nostr/event.js";
 import { type Filter, matcherOf, parseFilter } from "../nostr/filter.js";
-import { SubscriptionIndex } from "./subscription-index.js";
+import { SubscriptionIndex } from "./live.js";
 
 const hex = (value: number) => value.toString(16).padStart(64, "0");
 const small = fc.integer({ min: 0, max: 3 });
