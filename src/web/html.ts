@@ -88,7 +88,5 @@ export function time(seconds: number): Html {
 
 export const shortNpub = (npub: string): string => `${npub.slice(0, 12)}…${npub.slice(-6)}`;
 
-export const shortOid = (oid: string): string => oid.slice(0, 8);
-
 /** Where a person's page is, in a client for git over Nostr. */
 export const personUrl = (pubkey: Pubkey): string => `https://gitworkshop.dev/${npubOf(pubkey)}`;

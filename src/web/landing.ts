@@ -10,6 +10,7 @@ import { announcementOf, repositoriesTagged, stateOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import { bytes, count, counted, foreign, type Html, html, personUrl, shortNpub, time, webUrl } from "./html.js";
 import { clientUrl, copyLine, ngitLine, pageDocument, repositoryPath, type Site, threadUrl } from "./layout.js";
+import { linked, list, listLine, quiet, section, tag } from "./pieces.js";
 import { releasedRow } from "./repository-facts.js";
 import { ownText, type Person, peopleOf, personLink, titleOf } from "./threads.js";
 
@@ -70,51 +71,45 @@ const numbers = ({ repositories, events }: LandingFacts): Html => html`<ul class
 </ul>`;
 
 function repositoryLink(site: Site, { name, title, isHere }: RepositoryEntry): Html {
-  const url = isHere ? repositoryPath(site, name) : clientUrl(site, name);
-  const label = foreign(title, 100);
-  return url === undefined ? html`${label}` : html`<a href="${url}">${label}</a>`;
+  return linked(isHere ? repositoryPath(site, name) : clientUrl(site, name), foreign(title, 100));
 }
 
 function searchSection({ site }: LandingFacts, { words, found }: NonNullable<LandingFacts["search"]>): Html {
-  const line = (entry: RepositoryEntry): Html => html`<li><span class="title">${repositoryLink(site, entry)}</span>
-${entry.description !== "" && html`<span class="text">${foreign(entry.description, 240)}</span>`}
-<span class="meta"><span class="mono">${shortNpub(npubOf(entry.name.owner))}</span>, announced ${time(entry.created_at)}${!entry.isHere && " (elsewhere)"}</span></li>`;
+  const line = (entry: RepositoryEntry): Html =>
+    listLine(
+      repositoryLink(site, entry),
+      entry.description !== "" && html`\n<span class="text">${foreign(entry.description, 240)}</span>`,
+      html`<span class="mono">${shortNpub(npubOf(entry.name.owner))}</span>, announced ${time(entry.created_at)}${!entry.isHere && " (elsewhere)"}`,
+    );
   const said =
     found.length >= maxFound
       ? `The newest ${maxFound} repositories`
       : counted(found.length, "repository", "repositories");
   return html`<section aria-labelledby="found"><h2 id="found">${said} for “${foreign(words, 80)}”</h2>
-${found.length > 0 ? html`<ul class="list">${found.map(line)}</ul>` : html`<p class="quiet">Words are looked for in names, identifiers and descriptions; the last one may be a beginning.</p>`}
+${found.length > 0 ? list(found.map(line)) : quiet("Words are looked for in names, identifiers and descriptions; the last one may be a beginning.")}
 </section>`;
 }
 
 function activitySection({ site, activity }: LandingFacts): Html {
   const line = (item: Activity): Html => {
     const repository = repositoryLink(site, item.repository);
-    const thread =
-      item.title === undefined
-        ? undefined
-        : threadUrl(site, { id: item.id, author: item.author.pubkey, kind: item.kind });
-    const label = foreign(item.title ?? "", 140);
-    const what =
-      item.type === "announced"
-        ? html`${repository} was announced`
-        : item.type === "pushed"
-          ? html`Push to ${repository}`
-          : html`${thread === undefined ? label : html`<a href="${thread}">${label}</a>`} <span class="tag">${item.type}</span>`;
-    return html`<li><span class="title">${what}</span>
-<span class="meta">${time(item.created_at)} by ${personLink(item.author)}${item.title !== undefined && html` in ${repository}`}</span></li>`;
+    const { type, title, author, created_at } = item;
+    const below = html`${time(created_at)} by ${personLink(author)}${title !== undefined && html` in ${repository}`}`;
+    if (title === undefined) {
+      return listLine(
+        type === "pushed" ? html`Push to ${repository}` : html`${repository} was announced`,
+        undefined,
+        below,
+      );
+    }
+    const thread = linked(threadUrl(site, { ...item, author: author.pubkey }), foreign(title, 140));
+    return listLine(html`${thread} ${tag(type)}`, undefined, below);
   };
-  return html`<section aria-labelledby="activity"><h2 id="activity">Newest activity</h2>
-${activity.length > 0 ? html`<ul class="list">${activity.map(line)}</ul>` : html`<p class="quiet">Nothing yet. Yours can be the first repository.</p>`}
-</section>`;
+  return html`${section("activity", "Newest activity")`${activity.length > 0 ? list(activity.map(line)) : quiet("Nothing yet. Yours can be the first repository.")}`}`;
 }
 
-const howTo = ({
-  site,
-  repoAcceptanceCriteria,
-}: LandingFacts): Html => html`<section aria-labelledby="use"><h2 id="use">Use it</h2>
-<h3>Host a repository with ngit</h3>
+const howTo = ({ site, repoAcceptanceCriteria }: LandingFacts): Html =>
+  html`${section("use", "Use it")`<h3>Host a repository with ngit</h3>
 <p><a href="https://gitworkshop.dev/ngit">ngit</a> announces, signs and pushes. In your repository:</p>
 ${copyLine("Announce a repository with ngit", ngitLine(site))}
 <p>After that, <code>git push</code> works as ever.</p>
@@ -124,8 +119,7 @@ ${copyLine("Clone with git", `git clone ${site.httpUrl}/<npub>/<identifier>.git`
 <p>Name this server in the announcement (kind 30617), then sign a state (kind 30618) and push what it lists:</p>
 <pre tabindex="0" role="group" aria-label="Tags of an announcement"><code>["clone", "${site.httpUrl}/&lt;npub&gt;/&lt;identifier&gt;.git"]
 ["relays", "${site.relayUrl}"]</code></pre>
-<p>${repoAcceptanceCriteria}</p>
-</section>`;
+<p>${repoAcceptanceCriteria}</p>`}`;
 
 /** The operator's own words: an address of the web or of mail is a link. */
 function operatorsLink(text: string): Html {
@@ -136,10 +130,8 @@ function operatorsLink(text: string): Html {
 const budgetText = ({ event, push, object, repository, owner }: LandingFacts["budgets"]): string =>
   `${bytes(repository)} a repository, ${bytes(owner)} for all of one key; ${bytes(push)} a push, ${bytes(object)} a file, ${bytes(event)} an event`;
 
-const aboutSection = (
-  facts: LandingFacts,
-): Html => html`<section aria-labelledby="server"><h2 id="server">About this server</h2>
-<dl class="facts">
+const aboutSection = (facts: LandingFacts): Html =>
+  html`${section("server", "About this server")`<dl class="facts">
 <dt>Relay</dt><dd><code>${facts.site.relayUrl}</code></dd>
 <dt>Supports</dt><dd>${facts.supportedGrasps.join(", ")}; NIPs ${facts.supportedNips.join(", ")}</dd>
 <dt>Budgets</dt><dd>${budgetText(facts.budgets)}</dd>
@@ -148,8 +140,7 @@ ${facts.contact !== undefined && html`<dt>Contact</dt><dd>${operatorsLink(facts.
 ${facts.postingPolicy !== undefined && html`<dt>Policy</dt><dd>${operatorsLink(facts.postingPolicy)}</dd>`}
 ${facts.curation !== undefined && html`<dt>Curation</dt><dd>${facts.curation}</dd>`}
 <dt>Software</dt><dd>Holdfast ${facts.site.version}</dd>
-</dl>
-</section>`;
+</dl>`}`;
 
 /** Facts are asked for with the words of a search, if there are any. */
 export function landingRoute(

@@ -9,9 +9,10 @@ import { kinds } from "../nostr/event.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { pullRequestOf } from "../nostr/nip34.js";
-import { foreign, type Html, html, shortOid, time } from "./html.js";
+import { foreign, type Html, html, time } from "./html.js";
 import { copyLine, pageDocument, repositoryPath, type Site, threadUrl } from "./layout.js";
 import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "./page-limits.js";
+import { linked, list, listLine, oidMark, quiet, section, tag } from "./pieces.js";
 import type { RepositorySources } from "./repository-facts.js";
 import { ownText, type Person, peopleOf, personLink, readWithin, titleOf } from "./threads.js";
 
@@ -111,45 +112,30 @@ function prsPage(site: Site, facts: PrsFacts): Document {
     title: `Pull requests for ${name.identifier.slice(0, 100)} · ${site.name}`,
     main: html`<h1>Pull requests for ${foreign(name.identifier, 120)}</h1>
 <p class="lead">By ${signer && personLink(signer)}. Contributors may push their pull requests here, also for repositories this server does not host.</p>
-<section aria-labelledby="held"><h2 id="held">Held here</h2>
-${
+${section("held", "Held here")`${
   pullRequests.length === 0
-    ? html`<p class="quiet">Nothing yet: no pull request of this contributor for this name has its data on this server.</p>`
-    : html`<ul class="list">${pullRequests.map((held) => line(site, held))}</ul>${facts.isCut && html`<p class="quiet">and more</p>`}`
-}
-</section>
-${
-  facts.targets.length > 0 &&
-  html`<section aria-labelledby="for"><h2 id="for">Proposed to</h2><ul class="list">${facts.targets.map((target) => targetLine(site, target))}</ul></section>`
-}
-${
-  newest !== undefined &&
-  html`<section aria-labelledby="fetch"><h2 id="fetch">Fetch the newest</h2>
-${copyLine("Fetch a pull request with git", `git fetch ${url} refs/nostr/${newest.id}`)}
-</section>`
-}
-<section aria-labelledby="push"><h2 id="push">If this place is yours</h2>
-<p>Name it in the <code>clone</code> tag of your pull request (kind 1618), then push the commit:</p>
+    ? quiet("Nothing yet: no pull request of this contributor for this name has its data on this server.")
+    : [list(pullRequests.map((held) => line(site, held))), facts.isCut && quiet("and more")]
+}`}
+${facts.targets.length > 0 && section("for", "Proposed to")`${list(facts.targets.map((target) => targetLine(site, target)))}`}
+${newest !== undefined && section("fetch", "Fetch the newest")`${copyLine("Fetch a pull request with git", `git fetch ${url} refs/nostr/${newest.id}`)}`}
+${section(
+  "push",
+  "If this place is yours",
+)`<p>Name it in the <code>clone</code> tag of your pull request (kind 1618), then push the commit:</p>
 ${copyLine("Address for the clone tag of a pull request", url)}
-${copyLine("Push a pull request with git", `git push ${url} HEAD:refs/nostr/<event id>`)}
-</section>`,
+${copyLine("Push a pull request with git", `git push ${url} HEAD:refs/nostr/<event id>`)}`}`,
   });
 }
 
-function line(site: Site, held: HeldPullRequest): Html {
-  const { kind, tip, created_at } = held;
-  const url = threadUrl(site, held);
-  const title = foreign(held.title, 120);
-  return html`<li><span class="title">${url === undefined ? title : html`<a href="${url}">${title}</a>`}</span>${
-    kind === kinds.pullRequestUpdate && html` <span class="tag">update</span>`
-  }
-<span class="meta"><code title="${tip}">${shortOid(tip)}</code> ${time(created_at)}</span></li>`;
-}
+const line = (site: Site, held: HeldPullRequest): Html =>
+  listLine(
+    linked(threadUrl(site, held), foreign(held.title, 120)),
+    held.kind === kinds.pullRequestUpdate && html` ${tag("update")}`,
+    html`${oidMark(held.tip)} ${time(held.created_at)}`,
+  );
 
 function targetLine(site: Site, { name, owner, isHostedHere }: Target): Html {
-  const by = owner && html` by ${personLink(owner)}`;
-  const label = foreign(name.identifier, 120);
-  return isHostedHere
-    ? html`<li><a href="${repositoryPath(site, name)}">${label}</a>${by} <span class="tag">hosted here</span></li>`
-    : html`<li>${label}${by} <span class="tag">hosted elsewhere</span></li>`;
+  const place = linked(isHostedHere ? repositoryPath(site, name) : undefined, foreign(name.identifier, 120));
+  return html`<li>${place}${owner && html` by ${personLink(owner)}`} ${tag(isHostedHere ? "hosted here" : "hosted elsewhere")}</li>`;
 }

@@ -5,14 +5,15 @@ import type { Document } from "../http/routes.js";
 import type { Announcement } from "../nostr/nip34.js";
 import { count, counted, foreign, type Html, html, time } from "./html.js";
 import { pageDocument, type Site } from "./layout.js";
+import { andMore, faint, quiet, section, stackTable, tag, timeOr } from "./pieces.js";
 
 const shownRelays = 200;
 
 const healthTags: Readonly<Record<RelayStatus["health"], Html>> = {
-  healthy: html`<span class="tag good">healthy</span>`,
-  degraded: html`<span class="tag warn">degraded</span>`,
-  dead: html`<span class="tag bad">dead</span>`,
-  "rate-limited": html`<span class="tag warn">rate-limited</span>`,
+  healthy: tag("healthy", "good"),
+  degraded: tag("degraded", "warn"),
+  dead: tag("dead", "bad"),
+  "rate-limited": tag("rate-limited", "warn"),
 };
 
 export function statusPage(site: Site, facts: StatusFacts, historyOf: (url: string) => readonly Sample[]): Document {
@@ -31,23 +32,25 @@ export function statusPage(site: Site, facts: StatusFacts, historyOf: (url: stri
 <li><b>${count(relays.filter(({ isConnected }) => isConnected).length)} of ${count(relays.length)}</b> relays connected</li>
 <li><b>${count(gaps)}</b> events found late</li>
 </ul>
-<section aria-labelledby="waiting"><h2 id="waiting">Waiting for git data</h2>
-<p class="quiet">Announced or signed, but not pushed yet. What waits is shown when its data is here.</p>
+${section(
+  "waiting",
+  "Waiting for git data",
+)`<p class="quiet">Announced or signed, but not pushed yet. What waits is shown when its data is here.</p>
 <dl class="facts short">
 <dt>Repositories</dt><dd>${count(waiting.announcements)}</dd>
 <dt>Waited too long</dt><dd>${count(waiting.soft)}</dd>
 <dt>Events in all</dt><dd>${count(waiting.entries)}</dd>
 <dt>Hunting queue</dt><dd>${facts.huntingQueue === undefined ? "not hunting" : counted(facts.huntingQueue, "job", "jobs")}</dd>
-</dl></section>
-<section aria-labelledby="relays"><h2 id="relays">Relays</h2>
-<p class="quiet">Other servers that repositories here name, and how each has been in the last day. Found late: events they had that did not come at once. Compared clean: when nothing they had was missing here, for the repository whose turn was longest ago.</p>
-${relays.length === 0 ? html`<p class="quiet">No other relay is followed.</p>` : relayTable(relays, historyOf)}
-</section>
-<section aria-labelledby="versions"><h2 id="versions">Versions</h2>
-<dl class="facts short">
+</dl>`}
+${section(
+  "relays",
+  "Relays",
+)`<p class="quiet">Other servers that repositories here name, and how each has been in the last day. Found late: events they had that did not come at once. Compared clean: when nothing they had was missing here, for the repository whose turn was longest ago.</p>
+${relays.length === 0 ? quiet("No other relay is followed.") : relayTable(relays, historyOf)}`}
+${section("versions", "Versions")`<dl class="facts short">
 <dt>Holdfast</dt><dd>${versions.holdfast}</dd><dt>git</dt><dd>${versions.git}</dd><dt>Node</dt><dd>${versions.node}</dd>
 <dt>Running since</dt><dd>${time(facts.startedSeconds)}</dd>
-</dl></section>
+</dl>`}
 </div>`,
   });
 }
@@ -56,24 +59,23 @@ function relayTable(relays: readonly RelayStatus[], historyOf: (url: string) => 
   const ordered = [...relays].sort(
     (a, b) => Number(b.isConnected) - Number(a.isConnected) || a.url.localeCompare(b.url, "en"),
   );
-  const row = (
-    relay: RelayStatus,
-  ): Html => html`<tr><th scope="row">${foreign(relay.url.replace(/^wss:\/\//, ""), 100)}</th>
-<td data-label="Health"><span>${healthTags[relay.health]}${!relay.isConnected && html` <span class="quiet small">not connected</span>`}</span></td>
-<td data-label="Last event"><span>${relay.lastEvent === null ? html`<span class="quiet">none</span>` : time(relay.lastEvent)}</span></td>
-<td data-label="Found late"><span>${count(relay.gapEvents)}</span></td>
-<td data-label="Compared clean"><span>${comparedClean(relay.compared)}</span></td>
-<td data-label="Last day">${sparkline(historyOf(relay.url))}</td></tr>`;
-  return html`<table class="stack"><thead><tr><th scope="col">Relay</th><th scope="col">Health</th><th scope="col">Last event</th><th scope="col">Found late</th><th scope="col">Compared clean</th><th scope="col">Last day</th></tr></thead>
-<tbody>${ordered.slice(0, shownRelays).map(row)}</tbody></table>
-${ordered.length > shownRelays && html`<p class="quiet">and ${count(ordered.length - shownRelays)} more.</p>`}`;
+  const off = html` <span class="quiet small">not connected</span>`;
+  return html`${stackTable(ordered.slice(0, shownRelays), [
+    ["Relay", ({ url }) => foreign(url.replace(/^wss:\/\//, ""), 100)],
+    ["Health", ({ health, isConnected }) => [healthTags[health], !isConnected && off]],
+    ["Last event", ({ lastEvent }) => timeOr(lastEvent, "none")],
+    ["Found late", ({ gapEvents }) => count(gapEvents)],
+    ["Compared clean", ({ compared }) => comparedClean(compared)],
+    ["Last day", ({ url }) => sparkline(historyOf(url))],
+  ])}
+${andMore(ordered.length, shownRelays)}`;
 }
 
 function comparedClean({ repositories, clean, oldest }: RelayStatus["compared"]): Html {
-  if (repositories === 0) return html`<span class="quiet">no repository</span>`;
+  if (repositories === 0) return faint("no repository");
   const part =
     clean < repositories && html` <span class="quiet small">${count(clean)} of ${count(repositories)}</span>`;
-  return html`${oldest === null ? html`<span class="quiet">not yet</span>` : time(oldest)}${part}`;
+  return html`${timeOr(oldest, "not yet")}${part}`;
 }
 
 const heights: Readonly<Record<Sample, number>> = { up: 20, part: 13, down: 7 };

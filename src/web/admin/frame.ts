@@ -5,6 +5,7 @@ import type { Document } from "../../http/routes.js";
 import type { Notice } from "../../operator/login.js";
 import { foreign, type Html, type HtmlValue, html, shortNpub } from "../html.js";
 import { pageDocument, type Site } from "../layout.js";
+import { type Column, faint } from "../pieces.js";
 import type { FormOperation } from "./actions.js";
 
 export const tabs = [
@@ -136,5 +137,7 @@ export function repositoryLabel(repository: string): Html {
   return html`<span title="${repository}"><b><bdi>${identifier.length > 60 ? `${identifier.slice(0, 60)}…` : identifier}</bdi></b> <span class="quiet small mono">${shortNpub(repository.slice(0, slash))}</span></span>`;
 }
 
-export const reasonCell = (reason: string): Html =>
-  html`<td data-label="Reason"><span>${reason === "" ? html`<span class="quiet">none</span>` : foreign(reason, 200)}</span></td>`;
+export const reasonColumn: Column<{ readonly reason: string }> = [
+  "Reason",
+  ({ reason }) => (reason === "" ? faint("none") : foreign(reason, 200)),
+];

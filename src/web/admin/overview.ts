@@ -7,7 +7,8 @@ import type { IgnoredRelay, RelayList } from "../../operator/relays.js";
 import type { Status } from "../../operator/status.js";
 import type { RelayStatus } from "../../sync/status.js";
 import { bytes, count, counted, foreign, type Html, html, shortNpub, time } from "../html.js";
-import { actionForm, adminPage, foldedForm, reasonCell, textField, type View } from "./frame.js";
+import { faint, npubMark, quiet, section, stackTable, tag, timeOr } from "../pieces.js";
+import { actionForm, adminPage, foldedForm, reasonColumn, textField, type View } from "./frame.js";
 import { logLines } from "./log.js";
 
 export interface OverviewFacts {
@@ -34,26 +35,28 @@ export function overviewPage(view: View, { status, relays, changes, trouble }: O
 <li><b>${count(connected)} of ${count(followed.length)}</b> relays connected</li>
 <li><b>${count(server?.connections ?? 0)}</b> clients connected</li>
 </ul>
-<section aria-labelledby="looks"><h2 id="looks">Worth a look</h2>
-${worthALook(base, status, followed)}</section>
-<section aria-labelledby="server"><h2 id="server">Server</h2>
-<dl class="facts">
+${section("looks", "Worth a look")`${worthALook(base, status, followed)}`}
+${section("server", "Server")`<dl class="facts">
 <dt>Version</dt><dd>Holdfast ${server?.version ?? view.site.version}, git ${server?.gitVersion ?? "unknown"}, signatures ${server?.verification ?? "unknown"}</dd>
 <dt>Running since</dt><dd>${time(view.nowSeconds - (server?.uptimeSeconds ?? 0))}</dd>
 <dt>Database</dt><dd>${bytes(store.bytesOnDisk)}, ${counted(store.queuedWorks, "write waits", "writes wait")}</dd>
 <dt>Repositories</dt><dd>${Object.entries(repositories)
-      .filter(([, number]) => number > 0)
-      .map(([word, number]) => `${count(number)} ${word}`)
-      .join(", ")}</dd>
+  .filter(([, number]) => number > 0)
+  .map(([word, number]) => `${count(number)} ${word}`)
+  .join(", ")}</dd>
 <dt>Bans and lists</dt><dd>${counted(status.bans, "ban", "bans")}, ${counted(status.listEntries, "entry on lists", "entries on lists")}</dd>
 <dt>Subscriptions</dt><dd>${count(server?.subscriptions ?? 0)} open</dd>
-</dl></section>
-<section aria-labelledby="trouble"><h2 id="trouble">Last warnings</h2>
-${trouble.length === 0 ? html`<p class="quiet">None since the start.</p>` : html`<ol class="log short" tabindex="0" aria-label="Last warnings">${logLines(trouble)}</ol>`}
-<p class="small"><a href="${base}/log">The whole log</a></p></section>
-<section aria-labelledby="changes"><h2 id="changes">Last changes</h2>
-${changes.length === 0 ? html`<p class="quiet">Nothing was changed by an operator yet.</p>` : auditTable(changes)}
-${changes.length > 0 && html`<p class="small"><a href="${base}/audit">All changes</a></p>`}</section>
+</dl>`}
+${section(
+  "trouble",
+  "Last warnings",
+)`${trouble.length === 0 ? quiet("None since the start.") : html`<ol class="log short" tabindex="0" aria-label="Last warnings">${logLines(trouble)}</ol>`}
+<p class="small"><a href="${base}/log">The whole log</a></p>`}
+${section(
+  "changes",
+  "Last changes",
+)`${changes.length === 0 ? quiet("Nothing was changed by an operator yet.") : auditTable(changes)}
+${changes.length > 0 && html`<p class="small"><a href="${base}/audit">All changes</a></p>`}`}
 </div>`,
   });
 }
@@ -73,34 +76,35 @@ function worthALook(base: string, status: Status, followed: RelayList["relays"])
     placeholders > 0 &&
       html`<li><a href="${base}/purgatory">${counted(placeholders, "push waits", "pushes wait")} for an event</a></li>`,
   ].filter((line) => line !== false);
-  return lines.length === 0 ? html`<p class="quiet">Nothing: all is well.</p>` : html`<ul class="plain">${lines}</ul>`;
+  return lines.length === 0 ? quiet("Nothing: all is well.") : html`<ul class="plain">${lines}</ul>`;
 }
 
 // /admin/audit: who changed what, when, and by which way.
 
 const shortened = (text: string): Html =>
   /^npub1[^/]{50,}$/.test(text)
-    ? html`<span class="mono" title="${text}">${shortNpub(text)}</span>`
+    ? npubMark(text)
     : /^npub1[^/]{50,}\//.test(text)
       ? html`<span title="${text}"><span class="mono">${shortNpub(text.slice(0, 63))}</span>/${foreign(text.slice(64), 60)}</span>`
       : /^[0-9a-f]{64}$/.test(text)
         ? html`<code title="${text}">${text.slice(0, 12)}…</code>`
         : foreign(text, 80);
 
-const auditTable = (
-  rows: readonly AuditRow[],
-): Html => html`<table class="stack"><thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">Target</th><th scope="col">Reason</th></tr></thead>
-<tbody>${rows.map(
-  ({ at, who, via, what, target, reason }) => html`<tr><th scope="row">${time(at)}</th>
-<td data-label="Who"><span>${shortened(who)} <span class="quiet small">${via}</span></span></td><td data-label="What"><span>${what}</span></td><td data-label="Target"><span>${shortened(target)}</span></td>${reasonCell(reason)}</tr>`,
-)}</tbody></table>`;
+const auditTable = (rows: readonly AuditRow[]): Html =>
+  stackTable(rows, [
+    ["When", ({ at }) => time(at)],
+    ["Who", ({ who, via }) => html`${shortened(who)} <span class="quiet small">${via}</span>`],
+    ["What", ({ what }) => what],
+    ["Target", ({ target }) => shortened(target)],
+    reasonColumn,
+  ]);
 
 export function auditPage(view: View, rows: readonly AuditRow[]): Document {
   return adminPage(view, "/audit", {
     title: "Audit",
     main:
       rows.length === 0
-        ? html`<p class="quiet">Nothing was changed by an operator yet.</p>`
+        ? quiet("Nothing was changed by an operator yet.")
         : html`<p class="quiet">The newest ${rows.length}. Every change is here, whether it came from a page, the command line or relay management.</p>${auditTable(rows)}`,
   });
 }
@@ -118,38 +122,38 @@ export function relaysPage(view: View, { relays, ignored }: RelayList): Document
     everySeconds: 10,
     main: html`<p class="quiet">Relays that repositories here list, and bootstrap relays. Those in trouble come first.</p>
 <div id="relays" data-live>
-${followed.length === 0 ? html`<p class="quiet">No relay is followed.</p>` : html`<ul class="cards">${followed.slice(0, shownRelays).map((relay, index) => card(view, relay, index))}</ul>`}
+${followed.length === 0 ? quiet("No relay is followed.") : html`<ul class="cards">${followed.slice(0, shownRelays).map((relay, index) => card(view, relay, index))}</ul>`}
 ${followed.length > shownRelays && html`<p class="quiet">and ${count(followed.length - shownRelays)} more: <code>holdfast relays list</code>.</p>`}
-<section aria-labelledby="ignored"><h2 id="ignored">Left alone</h2>
-${ignored.length === 0 ? html`<p class="quiet">None.</p>` : ignoredTable(view, ignored)}</section>
+${section("ignored", "Left alone")`${ignored.length === 0 ? quiet("None.") : ignoredTable(view, ignored)}`}
 </div>
-<section aria-labelledby="leave"><h2 id="leave">Leave a relay alone</h2>
-<p>Its connection is closed at once and it is not dialled until you take that back, also after a restart.</p>
+${section(
+  "leave",
+  "Leave a relay alone",
+)`<p>Its connection is closed at once and it is not dialled until you take that back, also after a restart.</p>
 ${actionForm(view, {
   operation: "relays.ignore",
   label: "Ignore",
   className: "row",
   inputs: html`${textField("ignore-relay", "relay", "Relay", { placeholder: "wss://relay.example.com", isRequired: true })}${textField("ignore-reason", "reason", "Reason")}`,
-})}</section>`,
+})}`}`,
   });
 }
 
 const stateTag = ({ state, health }: RelayStatus): Html => {
-  if (health === "dead") return html`<span class="tag bad">dead</span>`;
-  if (health === "rate-limited") return html`<span class="tag warn">rate-limited</span>`;
-  const look = state === "live" ? "good" : state === "disconnected" ? "bad" : "warn";
-  return html`<span class="tag ${look}">${state.replaceAll("-", " ")}</span>`;
+  if (health === "dead") return tag("dead", "bad");
+  if (health === "rate-limited") return tag("rate-limited", "warn");
+  return tag(state.replaceAll("-", " "), state === "live" ? "good" : state === "disconnected" ? "bad" : "warn");
 };
 
 function card(view: View, relay: RelayStatus, index: number): Html {
   const name = relay.url ?? relay.relay;
   const { lastFailure, nextAttemptSeconds, lastInStep } = relay;
   return html`<li>
-<div class="heading-line"><h2 class="as-text">${foreign(name.replace(/^wss:\/\//, ""), 120)}</h2> ${stateTag(relay)} ${relay.bootstrap && html`<span class="tag">bootstrap</span>`} ${relay.waitingOnly && html`<span class="tag">for waiting repositories only</span>`}</div>
+<div class="heading-line"><h2 class="as-text">${foreign(name.replace(/^wss:\/\//, ""), 120)}</h2> ${stateTag(relay)} ${relay.bootstrap && tag("bootstrap")} ${relay.waitingOnly && tag("for waiting repositories only")}</div>
 <dl class="facts tight">
-<dt>In step</dt><dd>${relay.inStep ? "now" : lastInStep === null ? html`<span class="quiet">not yet</span>` : html`last ${time(lastInStep)}`}, ${count(relay.confirmedItems)} of ${count(relay.wantedItems)} items${relay.failedItems > 0 && `, ${count(relay.failedItems)} fail`}</dd>
-<dt>Last event</dt><dd>${relay.lastEvent === null ? html`<span class="quiet">none</span>` : time(relay.lastEvent)}${relay.gapEvents > 0 && `, ${count(relay.gapEvents)} found late`}</dd>
-<dt>Last error</dt><dd>${lastFailure === null ? html`<span class="quiet">none</span>` : html`${lastFailure.kind} ${time(lastFailure.at)}${relay.failures > 1 && `, ${count(relay.failures)} in a row`}`}</dd>
+<dt>In step</dt><dd>${relay.inStep ? "now" : lastInStep === null ? faint("not yet") : html`last ${time(lastInStep)}`}, ${count(relay.confirmedItems)} of ${count(relay.wantedItems)} items${relay.failedItems > 0 && `, ${count(relay.failedItems)} fail`}</dd>
+<dt>Last event</dt><dd>${timeOr(relay.lastEvent, "none")}${relay.gapEvents > 0 && `, ${count(relay.gapEvents)} found late`}</dd>
+<dt>Last error</dt><dd>${lastFailure === null ? faint("none") : html`${lastFailure.kind} ${time(lastFailure.at)}${relay.failures > 1 && `, ${count(relay.failures)} in a row`}`}</dd>
 ${nextAttemptSeconds !== null && html`<dt>Next attempt</dt><dd>${nextAttemptSeconds > 0 ? time(view.nowSeconds + nextAttemptSeconds) : "now"}</dd>`}
 </dl>
 <div class="actions">
@@ -158,12 +162,13 @@ ${foldedForm(view, "Ignore…", { operation: "relays.ignore", label: "Ignore thi
 </div></li>`;
 }
 
-const ignoredTable = (
-  view: View,
-  ignored: readonly IgnoredRelay[],
-): Html => html`<table class="stack"><thead><tr><th scope="col">Relay</th><th scope="col">Since</th><th scope="col">Reason</th><th scope="col">Take back</th></tr></thead>
-<tbody>${ignored.map(
-  ({ relay, since, reason }) => html`<tr><th scope="row">${foreign(relay, 120)}</th>
-<td data-label="Since">${time(since)}</td>${reasonCell(reason)}
-<td data-label="Take back">${actionForm(view, { operation: "relays.unignore", label: "Follow again", about: relay, fields: { relay } })}</td></tr>`,
-)}</tbody></table>`;
+const ignoredTable = (view: View, ignored: readonly IgnoredRelay[]): Html =>
+  stackTable(ignored, [
+    ["Relay", ({ relay }) => foreign(relay, 120)],
+    ["Since", ({ since }) => time(since)],
+    reasonColumn,
+    ["Take back", ({ relay }) => followAgain(view, relay), "form"],
+  ]);
+
+const followAgain = (view: View, relay: string): Html =>
+  actionForm(view, { operation: "relays.unignore", label: "Follow again", about: relay, fields: { relay } });

@@ -7,7 +7,8 @@ import { npubOf } from "../../nostr/nip19.js";
 import type { AskedServer, Outcome } from "../../operator/context.js";
 import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
 import type { Explanation } from "../../operator/status.js";
-import { bytes, count, counted, foreign, type Html, html, shortNpub, shortOid, time } from "../html.js";
+import { bytes, count, counted, foreign, type Html, html, shortNpub, time } from "../html.js";
+import { faint, npubMark, oidMark, quiet, section, stackTable, tag } from "../pieces.js";
 import {
   actionForm,
   adminPage,
@@ -43,14 +44,14 @@ function card(view: View, line: WaitingLine, index: number): Html {
   const { id, kind, phase, author, repositories, missing, asked } = line;
   const [first] = repositories;
   return html`<li>
-<div class="heading-line"><h2 class="as-text">${first === undefined ? html`No repository` : html`<a href="${repositoryHref(view, first)}">${repositoryLabel(first)}</a>`}</h2> <span class="tag">${kind}</span> ${phase === "soft" && html`<span class="tag warn">waited too long</span>`}</div>
+<div class="heading-line"><h2 class="as-text">${first === undefined ? html`No repository` : html`<a href="${repositoryHref(view, first)}">${repositoryLabel(first)}</a>`}</h2> ${tag(kind)} ${phase === "soft" && tag("waited too long", "warn")}</div>
 <p>${sentence(line.why)}</p>
 <dl class="facts tight">
-<dt>Event</dt><dd><code title="${id}">${id.slice(0, 16)}…</code>${author !== null && html` by <span class="mono" title="${author}">${shortNpub(author)}</span>`}, ${bytes(line.bytes)}</dd>
+<dt>Event</dt><dd><code title="${id}">${id.slice(0, 16)}…</code>${author !== null && html` by ${npubMark(author)}`}, ${bytes(line.bytes)}</dd>
 <dt>Came</dt><dd>${time(line.entered)} ${line.relay === null ? `from a ${line.source === "push" ? "push" : line.source}` : html`by sync from ${foreign(line.relay, 100)}`}</dd>
 <dt>Expires</dt><dd>${time(line.expires)}</dd>
-${missing !== null && missing.length > 0 && html`<dt>Missing</dt><dd>${missing.slice(0, shownObjects).map((oid) => html`<code title="${oid}">${shortOid(oid)}</code> `)}${missing.length > shownObjects && html`and ${count(missing.length - shownObjects)} more`}</dd>`}
-${missing !== null && html`<dt>Asked</dt><dd>${asked.length === 0 ? html`<span class="quiet">nobody yet</span>` : html`<ul>${asked.slice(0, shownServers).map(server)}</ul>`}</dd>`}
+${missing !== null && missing.length > 0 && html`<dt>Missing</dt><dd>${missing.slice(0, shownObjects).map((oid) => html`${oidMark(oid)} `)}${missing.length > shownObjects && html`and ${count(missing.length - shownObjects)} more`}</dd>`}
+${missing !== null && html`<dt>Asked</dt><dd>${asked.length === 0 ? faint("nobody yet") : html`<ul>${asked.slice(0, shownServers).map(server)}</ul>`}</dd>`}
 </dl>
 <div class="actions">
 ${first !== undefined && missing !== null && missing.length > 0 && actionForm(view, { operation: "purgatory.ask", label: "Ask again now", about: first, fields: { repository: first } })}
@@ -63,7 +64,7 @@ ${kind !== "placeholder" && foldedForm(view, "Ban…", { operation: "ban", label
 const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 
 const server = ({ url, at, answer }: AskedServer): Html =>
-  html`<li><span class="tag ${answer === "ok" ? "good" : "warn"}">${answer}</span> ${foreign(url, 120)} <span class="quiet small">${time(at)}</span></li>`;
+  html`<li>${tag(answer, answer === "ok" ? "good" : "warn")} ${foreign(url, 120)} <span class="quiet small">${time(at)}</span></li>`;
 
 export function decisionsPage(view: View, subject: string, outcome: Outcome<Explanation> | undefined): Document {
   return adminPage(view, "/decisions", {
@@ -74,25 +75,26 @@ ${outcome && (outcome.ok ? answer(view, outcome.result) : html`<p class="note" r
   });
 }
 
-const answer = (
-  view: View,
-  { subject, now, decisions }: Explanation,
-): Html => html`<section aria-labelledby="now"><h2 id="now">How it stands now</h2>
-<p class="quiet mono small">${foreign(subject, 400)}</p>
-<ul class="plain">${now.map((text) => html`<li>${text.slice(0, 1).toUpperCase()}${text.slice(1)}.</li>`)}</ul></section>
-<section aria-labelledby="decided"><h2 id="decided">What was decided</h2>
-${decisions.length === 0 ? html`<p class="quiet">No decision is on record.</p>` : decisionTable(view, decisions)}</section>`;
+const answer = (view: View, { subject, now, decisions }: Explanation): Html => html`${section(
+  "now",
+  "How it stands now",
+)`<p class="quiet mono small">${foreign(subject, 400)}</p>
+<ul class="plain">${now.map((text) => html`<li>${sentence(text)}</li>`)}</ul>`}
+${section("decided", "What was decided")`${decisions.length === 0 ? quiet("No decision is on record.") : decisionTable(view, decisions)}`}`;
 
-const outcomeLooks: Readonly<Record<string, string>> = { store: "good", hold: "warn", refuse: "bad" };
+const outcomeLooks: Readonly<Record<string, "good" | "warn" | "bad">> = { store: "good", hold: "warn", refuse: "bad" };
 
-export const decisionTable = (
-  view: View,
-  decisions: readonly DecisionRecord[],
-): Html => html`<table class="stack"><thead><tr><th scope="col">When</th><th scope="col">Outcome</th><th scope="col">Rule and reason</th><th scope="col">Event</th><th scope="col">From</th></tr></thead>
-<tbody>${decisions.map(
-  ({ id, pubkey, kind, at, source, relay, outcome, rule, code, message }) => html`<tr><th scope="row">${time(at)}</th>
-<td data-label="Outcome"><span><span class="tag ${outcomeLooks[outcome] ?? ""}">${outcome}</span></span></td>
-<td data-label="Rule"><span><code>${rule}</code>${code !== null && html` <span class="tag">${code}</span>`}${message !== "" && html`<br>${foreign(message, 300)}`}</span></td>
-<td data-label="Event"><span><a href="${whyHref(view, id)}"><code>${id.slice(0, 12)}…</code></a> kind ${kind}<br><span class="quiet small mono">${shortNpub(npubOf(pubkey))}</span></span></td>
-<td data-label="From"><span>${relay === null ? source : foreign(relay, 80)}</span></td></tr>`,
-)}</tbody></table>`;
+export const decisionTable = (view: View, decisions: readonly DecisionRecord[]): Html =>
+  stackTable(decisions, [
+    ["When", ({ at }) => time(at)],
+    ["Outcome", ({ outcome }) => tag(outcome, outcomeLooks[outcome])],
+    ["Rule and reason", reasonOf],
+    ["Event", (record) => eventOf(view, record)],
+    ["From", ({ relay, source }) => (relay === null ? source : foreign(relay, 80))],
+  ]);
+
+const reasonOf = ({ rule, code, message }: DecisionRecord): Html =>
+  html`<code>${rule}</code>${code !== null && html` ${tag(code)}`}${message !== "" && html`<br>${foreign(message, 300)}`}`;
+
+const eventOf = (view: View, { id, kind, pubkey }: DecisionRecord): Html =>
+  html`<a href="${whyHref(view, id)}"><code>${id.slice(0, 12)}…</code></a> kind ${kind}<br><span class="quiet small mono">${shortNpub(npubOf(pubkey))}</span>`;

@@ -5,8 +5,9 @@ import type { Document } from "../../http/routes.js";
 import { repositoryNamedBy } from "../../operator/naming.js";
 import { repositoryStatuses } from "../../operator/operations.js";
 import type { RepositoryDetails, RepositoryLine, RepositoryLines } from "../../operator/repositories.js";
-import { bytes, count, counted, foreign, type Html, html, shortNpub, shortOid, time } from "../html.js";
+import { bytes, count, counted, foreign, type Html, html, shortNpub, time } from "../html.js";
 import { repositoryPath } from "../layout.js";
+import { andMore, faint, npubMark, oidMark, quiet, section, stackTable, tag } from "../pieces.js";
 import {
   actionForm,
   adminPage,
@@ -30,17 +31,16 @@ export interface RepositoriesQuestion {
 const shownOwners = 10;
 const shownRepositories = 300;
 
-const statusLooks: Readonly<Record<RepositoryLine["status"], string>> = {
+const statusLooks = {
   waiting: "warn",
   soft: "warn",
   served: "good",
   archived: "good",
   leaving: "warn",
   deleted: "bad",
-};
+} as const;
 
-const statusTag = (status: RepositoryLine["status"]): Html =>
-  html`<span class="tag ${statusLooks[status]}">${status}</span>`;
+const statusTag = (status: RepositoryLine["status"]): Html => tag(status, statusLooks[status]);
 
 export function repositoriesPage(
   view: View,
@@ -67,24 +67,26 @@ export function repositoriesPage(
       )}${textField("owner", "owner", "Owner", { placeholder: "npub1…", value: question.owner })}`,
       "Show",
     )}
-<section aria-labelledby="all"><h2 id="all">${counted(shown.length, "repository", "repositories")}${more && " and more"}</h2>
-${shown.length > 0 && table(view, shown.slice(0, shownRepositories))}
-${shown.length > shownRepositories && html`<p class="quiet">and ${count(shown.length - shownRepositories)} more: <code>holdfast repos list</code>.</p>`}</section>
-<section aria-labelledby="owners"><h2 id="owners">Owners by use</h2>
-${ownersTable(view, repositories, ownerQuotaBytes)}</section>`,
+${section("all", [
+  counted(shown.length, "repository", "repositories"),
+  more && " and more",
+])`${shown.length > 0 && table(view, shown.slice(0, shownRepositories))}
+${shown.length > shownRepositories && html`<p class="quiet">and ${count(shown.length - shownRepositories)} more: <code>holdfast repos list</code>.</p>`}`}
+${section("owners", "Owners by use")`${ownersTable(view, repositories, ownerQuotaBytes)}`}`,
   });
 }
 
-const table = (
-  view: View,
-  lines: readonly RepositoryLine[],
-): Html => html`<table class="stack"><thead><tr><th scope="col">Repository</th><th scope="col">Status</th><th scope="col">Received</th><th scope="col">Pushes</th><th scope="col">Since</th></tr></thead>
-<tbody>${lines.map(
-  (
-    line,
-  ) => html`<tr><th scope="row"><a href="${repositoryHref(view, line.repository)}">${repositoryLabel(line.repository)}</a></th>
-<td data-label="Status"><span>${statusTag(line.status)}${line.partial !== null && html` <span class="tag warn">partial</span>`}</span></td><td data-label="Received"><span class="number">${bytes(line.receivedBytes)}</span></td><td data-label="Pushes">${count(line.pushes)}</td><td data-label="Since">${time(line.since)}</td></tr>`,
-)}</tbody></table>`;
+const table = (view: View, lines: readonly RepositoryLine[]): Html =>
+  stackTable(lines, [
+    [
+      "Repository",
+      ({ repository: name }) => html`<a href="${repositoryHref(view, name)}">${repositoryLabel(name)}</a>`,
+    ],
+    ["Status", ({ status, partial }) => [statusTag(status), partial !== null && html` ${tag("partial", "warn")}`]],
+    ["Received", ({ receivedBytes }) => html`<span class="number">${bytes(receivedBytes)}</span>`],
+    ["Pushes", ({ pushes }) => count(pushes)],
+    ["Since", ({ since }) => time(since)],
+  ]);
 
 function ownersTable(view: View, lines: readonly RepositoryLine[], quotaBytes: number): Html {
   const owners = new Map<string, { repositories: number; bytes: number }>();
@@ -94,15 +96,14 @@ function ownersTable(view: View, lines: readonly RepositoryLine[], quotaBytes: n
     owners.set(owner, { repositories: known.repositories + 1, bytes: known.bytes + receivedBytes });
   }
   const largest = [...owners].sort(([, a], [, b]) => b.bytes - a.bytes).slice(0, shownOwners);
-  if (largest.length === 0) return html`<p class="quiet">None.</p>`;
-  return html`<table class="stack"><thead><tr><th scope="col">Owner</th><th scope="col">Repositories</th><th scope="col">Received</th><th scope="col">Of the quota</th></tr></thead>
-<tbody>${largest.map(
-    ([
-      owner,
-      use,
-    ]) => html`<tr><th scope="row"><a class="mono" title="${owner}" href="${view.site.basePath}/admin/repositories?owner=${owner}">${shortNpub(owner)}</a></th>
-<td data-label="Repositories">${count(use.repositories)}</td><td data-label="Received">${bytes(use.bytes)}</td><td data-label="Of the quota">${quotaMeter(use.bytes, quotaBytes)}</td></tr>`,
-  )}</tbody></table>`;
+  if (largest.length === 0) return quiet("None.");
+  const href = `${view.site.basePath}/admin/repositories?owner=`;
+  return stackTable(largest, [
+    ["Owner", ([owner]) => html`<a class="mono" title="${owner}" href="${href}${owner}">${shortNpub(owner)}</a>`],
+    ["Repositories", ([, use]) => count(use.repositories)],
+    ["Received", ([, use]) => bytes(use.bytes)],
+    ["Of the quota", ([, use]) => quotaMeter(use.bytes, quotaBytes)],
+  ]);
 }
 
 /** Told in words beside the bar. */
@@ -121,48 +122,45 @@ export function repositoryAdminPage(view: View, details: RepositoryDetails): Doc
   const isShown = status === "served" || status === "archived" || status === "leaving";
   return adminPage(view, "/repositories", {
     title: identifier.length > 80 ? `${identifier.slice(0, 80)}…` : identifier,
-    main: html`<p>${statusTag(status)} ${partial !== null && html`<span class="tag warn">partial</span>`} ${details.isArchive && html`<span class="tag">mirror</span>`} since ${time(details.since)}${isShown && name !== undefined && html` · <a href="${repositoryPath(view.site, name)}">public page</a>`} · <a href="${view.site.basePath}/admin/purgatory?repository=${encodeURIComponent(repository)}">${counted(details.waitingEvents, "event waits", "events wait")}</a></p>
-<section aria-labelledby="facts"><h2 id="facts">Facts</h2>
-<dl class="facts">
+    main: html`<p>${statusTag(status)} ${partial !== null && tag("partial", "warn")} ${details.isArchive && tag("mirror")} since ${time(details.since)}${isShown && name !== undefined && html` · <a href="${repositoryPath(view.site, name)}">public page</a>`} · <a href="${view.site.basePath}/admin/purgatory?repository=${encodeURIComponent(repository)}">${counted(details.waitingEvents, "event waits", "events wait")}</a></p>
+${section("facts", "Facts")`<dl class="facts">
 <dt>Name</dt><dd><code>${foreign(repository, 400)}</code></dd>
 <dt>Received</dt><dd>${bytes(details.receivedBytes)} in ${counted(details.pushes, "push", "pushes")} ${quotaMeter(details.receivedBytes, quota.repositoryBytes)}</dd>
 <dt>Owner's use</dt><dd>${bytes(quota.ownerUsedBytes)} in all repositories ${quotaMeter(quota.ownerUsedBytes, quota.ownerBytes)}</dd>
-<dt>On disk</dt><dd>${disk === null ? html`<span class="quiet">no directory</span>` : html`${bytes(disk.bytes)}, ${counted(disk.refs, "ref", "refs")}, HEAD <code>${foreign(disk.head, 100)}</code>${disk.unclaimedPushes > 0 && `, ${counted(disk.unclaimedPushes, "push", "pushes")} without an event`}`}</dd>
-<dt>Governing state</dt><dd>${details.governing === null ? html`<span class="quiet">none</span>` : html`<a href="${whyHref(view, details.governing)}"><code>${details.governing.slice(0, 16)}…</code></a>${details.mark !== null && html`, signed ${time(details.mark.created_at)}`}`}</dd>
-<dt>Announcement</dt><dd>${details.announcement === null ? html`<span class="quiet">none is served</span>` : html`<a href="${whyHref(view, details.announcement)}"><code>${details.announcement.slice(0, 16)}…</code></a>`}</dd>
-<dt>Maintainers</dt><dd>${details.maintainers.slice(0, 10).map((npub) => html`<span class="mono" title="${npub}">${shortNpub(npub)}</span> `)}${details.maintainers.length > 10 && `and ${count(details.maintainers.length - 10)} more`}</dd>
-</dl></section>
+<dt>On disk</dt><dd>${disk === null ? faint("no directory") : html`${bytes(disk.bytes)}, ${counted(disk.refs, "ref", "refs")}, HEAD <code>${foreign(disk.head, 100)}</code>${disk.unclaimedPushes > 0 && `, ${counted(disk.unclaimedPushes, "push", "pushes")} without an event`}`}</dd>
+<dt>Governing state</dt><dd>${details.governing === null ? faint("none") : html`<a href="${whyHref(view, details.governing)}"><code>${details.governing.slice(0, 16)}…</code></a>${details.mark !== null && html`, signed ${time(details.mark.created_at)}`}`}</dd>
+<dt>Announcement</dt><dd>${details.announcement === null ? faint("none is served") : html`<a href="${whyHref(view, details.announcement)}"><code>${details.announcement.slice(0, 16)}…</code></a>`}</dd>
+<dt>Maintainers</dt><dd>${details.maintainers.slice(0, 10).map((npub) => html`${npubMark(npub)} `)}${details.maintainers.length > 10 && `and ${count(details.maintainers.length - 10)} more`}</dd>
+</dl>`}
 ${differenceSection(differences)}
-<section aria-labelledby="actions"><h2 id="actions">Actions</h2>
-<div class="actions">
+${section("actions", "Actions")`<div class="actions">
 ${disk !== null && actionForm(view, { operation: "repos.fsck", label: "Check (fsck)", fields: { repository } })}
 ${disk !== null && actionForm(view, { operation: "repos.gc", label: "Tidy up (gc)", fields: { repository } })}
 ${partial !== null && actionForm(view, { operation: "purgatory.ask", label: "Ask git servers now", fields: { repository } })}
 ${(status === "leaving" || status === "deleted") && actionForm(view, { operation: "repos.restore", label: "Restore", fields: { repository } })}
 ${status !== "deleted" && foldedForm(view, "Un-host…", { operation: "repos.delete", label: "Un-host this repository", fields: { repository }, inputs: html`<p class="small quiet">Its page and git URL are gone at once; the data is kept for a while and can be restored. Its owner may announce it anew.</p>${textField("unhost-reason", "reason", "Reason")}` })}
 ${foldedForm(view, "Ban…", { operation: "ban", label: "Ban this repository", fields: { type: "repository", target: repository }, inputs: html`<p class="small quiet">Un-hosts it and keeps it out until the ban is lifted.</p>${textField("ban-reason", "reason", "Reason")}` })}
-</div></section>
-<section aria-labelledby="latest"><h2 id="latest">Latest decisions</h2>
-${details.latestDecisions.length === 0 ? html`<p class="quiet">None on record.</p>` : decisionTable(view, details.latestDecisions)}
-<p class="small"><a href="${whyHref(view, repository)}">All decisions about it</a></p></section>`,
+</div>`}
+${section(
+  "latest",
+  "Latest decisions",
+)`${details.latestDecisions.length === 0 ? quiet("None on record.") : decisionTable(view, details.latestDecisions)}
+<p class="small"><a href="${whyHref(view, repository)}">All decisions about it</a></p>`}`,
   });
 }
 
 function differenceSection(differences: RepositoryDetails["differences"]): Html | undefined {
   if (differences === null) return undefined;
-  const oid = (value: string | null): Html =>
-    value === null ? html`<span class="quiet">none</span>` : html`<code title="${value}">${shortOid(value)}</code>`;
-  return html`<section aria-labelledby="refs"><h2 id="refs">Refs against what was signed</h2>
-${
-  differences.length === 0
-    ? html`<p class="quiet">All as signed.</p>`
-    : html`<table class="stack"><thead><tr><th scope="col">Ref</th><th scope="col">Signed</th><th scope="col">Held here</th><th scope="col">Known</th></tr></thead>
-<tbody>${differences
-        .slice(0, shownDifferences)
-        .map(
-          ({ ref, signed, here, recorded }) =>
-            html`<tr><th scope="row"><code>${foreign(ref, 120)}</code></th><td data-label="Signed">${oid(signed)}</td><td data-label="Held here">${oid(here)}</td><td data-label="Known"><span>${recorded ? html`<span class="tag warn">looked for</span>` : html`<span class="tag bad">unexpected</span>`}</span></td></tr>`,
-        )}</tbody></table>`
-}
-${differences.length > shownDifferences && html`<p class="quiet">and ${count(differences.length - shownDifferences)} more.</p>`}</section>`;
+  const oid = (value: string | null): Html => (value === null ? faint("none") : oidMark(value));
+  return section("refs", "Refs against what was signed")`${
+    differences.length === 0
+      ? quiet("All as signed.")
+      : stackTable(differences.slice(0, shownDifferences), [
+          ["Ref", ({ ref }) => html`<code>${foreign(ref, 120)}</code>`],
+          ["Signed", ({ signed }) => oid(signed)],
+          ["Held here", ({ here }) => oid(here)],
+          ["Known", ({ recorded }) => (recorded ? tag("looked for", "warn") : tag("unexpected", "bad"))],
+        ])
+  }
+${andMore(differences.length, shownDifferences)}`;
 }
