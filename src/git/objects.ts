@@ -1,7 +1,9 @@
 // Questions about objects, each answered by a handful of processes however many are asked about: which exist, of what
 // type, what a tag finally points at, and which have everything they reach (connectivity).
 
+import { join } from "node:path";
 import { isOid, type Oid } from "../nostr/ids.js";
+import { absentObjects } from "./pack-index.js";
 import { checkedOid, type Git, type GitEnvironment, GitError } from "./run.js";
 
 export type ObjectType = "commit" | "tree" | "blob" | "tag";
@@ -41,9 +43,12 @@ export async function peelTags(place: ObjectPlace, oids: readonly Oid[]): Promis
 }
 
 async function batchCheck(place: ObjectPlace, oids: readonly Oid[], suffix: string): Promise<[Oid, string][]> {
-  const asked = [...new Set(oids)].filter(canBeHere).map(checkedOid);
-  if (asked.length === 0) return [];
   const { git, directory, env = {} } = place;
+  const candidates = [...new Set(oids)].filter(canBeHere).map(checkedOid);
+  // With an environment the objects may be elsewhere too.
+  const absent = place.env ? undefined : await absentObjects(join(directory, "objects"), candidates);
+  const asked = candidates.filter((oid) => !absent?.has(oid));
+  if (asked.length === 0) return [];
   const input = asked.map((oid) => `${oid}${suffix}\n`).join("");
   const output = await git.mustRun(["cat-file", "--batch-check"], { directory, env, input });
   const lines = output.toString("utf8").split("\n");

@@ -9,6 +9,7 @@ import { systemClock } from "../base/clock.js";
 import type { EventId, Oid, Pubkey, RefName } from "../nostr/ids.js";
 import { asNpub, type Npub, RepositoryAddress } from "./address.js";
 import { Launcher } from "./launcher.js";
+import { absentObjects } from "./pack-index.js";
 import { Repositories } from "./repositories.js";
 import type { GitRepository } from "./repository.js";
 import { Git, GitTooOldError, isNewEnough } from "./run.js";
@@ -218,6 +219,35 @@ describe("repository", () => {
     const missing = await repository.missingObjects([...tips, absent, sha256]);
     assert.deepEqual(missing, new Set([sha256, absent, broken]));
     assert.deepEqual(await repository.missingObjects(["--all" as Oid]), new Set(["--all"]), "not an id: never here");
+  });
+
+  it("knows without a process what is not here, and asks git about whatever may be", async () => {
+    const repository = await fresh();
+    const absent = Array.from({ length: 300 }, (_, at) => at.toString(16).padStart(4, "0").repeat(10) as Oid);
+    started = 0;
+    assert.deepEqual(await repository.missingObjects(absent), new Set(absent), "in an empty repository");
+    const packed = [await commit(repository, "one"), await commit(repository, "two")];
+    for (const [at, to] of packed.entries()) await repository.updateRefs([{ ref: `${main}${at}` as RefName, to }]);
+    assert.equal(await repository.housekeep(), "done");
+    const loose = await commit(repository, "three");
+    const folders = new Set(await readdir(join(repository.directory, "objects")));
+    const surelyAbsent = absent.filter((oid) => !folders.has(oid.slice(0, 2)));
+    started = 0;
+    assert.equal((await repository.objectTypes(surelyAbsent)).size, 0);
+    assert.equal(started, 0, "neither loose nor in a pack");
+    const all = [...absent, ...packed, loose];
+    assert.deepEqual([...(await repository.objectTypes(all)).keys()], [...packed, loose]);
+
+    const packs = join(repository.directory, "objects/pack");
+    for (const index of (await readdir(packs)).filter((name) => name.endsWith(".idx"))) {
+      const bytes = await readFile(join(packs, index));
+      const [packedOne = ""] = packed;
+      for (const damage of [bytes.subarray(0, 1_100), Buffer.concat([Buffer.from("ffff", "hex"), bytes.subarray(2)])]) {
+        await rm(join(packs, index));
+        await writeFile(join(packs, index), damage);
+        assert.deepEqual(await absentObjects(join(packs, ".."), [packedOne as Oid]), new Set(), "nothing is sure");
+      }
+    }
   });
 
   it("threat 1: values that are no object ids never reach git", async () => {
