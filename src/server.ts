@@ -22,6 +22,7 @@ import { DecisionLog } from "./catalogue/decisions.js";
 import type { LiveConfig } from "./config/load.js";
 import type { Logger, LogRing } from "./config/logging.js";
 import type { Context } from "./context.js";
+import { returnFreeMemory } from "./free-memory.js";
 import { openGitHost } from "./git/git-host.js";
 import { createGitMetrics } from "./git/metrics.js";
 import { startHousekeeping } from "./git/start-housekeeping.js";
@@ -151,6 +152,8 @@ export async function startServer(parts: StartParts): Promise<Server> {
       onFault,
     );
     closing.add("sweeping", () => sweeping.close());
+    const freeMemory = returnFreeMemory(clock, onFault);
+    closing.add("free memory", () => freeMemory.close());
 
     const verifier = await openingVerifier;
     logger.info({ engine: verifier.engine, git: gitHost.git.version, events: store.stats.events }, "store open");
