@@ -5,7 +5,7 @@
 import { lookbackMs, secondMs } from "./config.js";
 import { hasTargets, log, type Relay, type Step, type SyncState, tally, urlOf } from "./core-state.js";
 import { cancelJobs, dropJobs, workDueMs } from "./history.js";
-import { allFresh, isSyncing, layerOrder, sweepOver } from "./items.js";
+import { allFresh, isSweeping, isSyncing, layerOrder, sweepOver } from "./items.js";
 import { phaseOf, phases, slotOf, slots, type Word } from "./job.js";
 import { answerDueMs, liveIsWhole, liveLost } from "./live.js";
 import { reconsider } from "./live-set.js";
@@ -140,7 +140,7 @@ export function noteProgress(state: SyncState, relay: Relay, step: Step): void {
     !relay.catchUpFailed &&
     relay.resyncMs === Number.POSITIVE_INFINITY &&
     liveIsWhole(relay) &&
-    !relay.sweeps.some((sweep) => sweep.source === "reconnect");
+    !isSweeping(relay, "reconnect", layerOrder);
   if (relay.good && !good) relay.goodMoment = step.now;
   relay.good = good;
   if (good) state.health.succeed(relay.key);
@@ -244,12 +244,11 @@ const never = Number.POSITIVE_INFINITY;
 const soon = (dueMs: number, nowMs: number): number => (dueMs > nowMs ? dueMs : nowMs + 1000);
 
 function whenConnected(state: SyncState, relay: Relay, nowMs: number): number {
-  const { config } = state;
   let due = Math.min(relay.nextDailyMs, resyncDueMs(relay), relay.turns.roots.dueMs, relay.turns.repos.dueMs);
-  if (relay.catchUpFailed) due = Math.min(due, relay.lastFullMs + config.syncStaleAfterSecs * secondMs);
   for (const job of relay.jobs)
     for (const query of job.queries) due = Math.min(due, queryDeadlineMs(state, relay, query));
   for (const retry of relay.retries) due = Math.min(due, retry.dueMs);
+  for (const { notBeforeMs } of relay.sweeps) if (notBeforeMs > nowMs) due = Math.min(due, notBeforeMs);
   const askAgainMs = state.health.of(relay.key).askAgainMs;
   if (askAgainMs > nowMs) return Math.min(soon(due, nowMs), askAgainMs);
   due = Math.min(due, workDueMs(state, relay, nowMs), owedDueMs(relay, nowMs));

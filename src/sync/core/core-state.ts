@@ -199,25 +199,15 @@ export class Deletions {
   constructor(public dueMs: number) {}
 }
 
-/** One round, until all of it was answered. */
-export interface Round {
-  /** Seconds. */
-  readonly since: number;
-  readonly beganMs: number;
-  readonly beganWallMs: number;
-  /** Not answered yet, and asked for again then. */
-  readonly failed: Item[];
-  againMs: number;
-}
-
 /** Items without a live filter, asked for in turn (rounds.ts). */
 export class Turn {
   items = 0;
-  /** When the next round begins, or the one under way goes on; never while it runs. */
+  /** When the next round begins; never while one is under way. */
   dueMs = Number.POSITIVE_INFINITY;
   /** Wall time at which the last round began that was answered completely; 0 when there was none. */
   sinceWallMs = 0;
-  round: Round | undefined;
+  /** When the round under way began. */
+  round: Time | undefined;
 }
 
 export class Relay {
@@ -275,7 +265,6 @@ export class Relay {
   // live.ts
   chunks: Chunk[] = [];
   readonly liveSubs = new Map<string, { readonly chunk: Chunk; readonly filters: number }>();
-  openFilters = 0;
   nextChunk: number = slots.firstChunk;
   /** Items wait for a merge to end before they are placed. */
   placingWaits = false;
@@ -355,6 +344,13 @@ export class Relay {
 }
 
 export const hasTargets = (relay: Relay): boolean => relay.bootstrap || relay.fullRepos + relay.waitingRepos > 0;
+
+/** Live filters that the relay holds for us. */
+export function openFilters({ liveSubs }: Relay): number {
+  let open = 0;
+  for (const { filters } of liveSubs.values()) open += filters;
+  return open;
+}
 
 /** The address to dial: as listed, wss if listed both ways. */
 export const urlOf = (relay: Relay): Relay["wssUrl"] => relay.wssUrl ?? relay.wsUrl;

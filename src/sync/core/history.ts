@@ -30,7 +30,7 @@ import {
   takeOwed,
 } from "./query.js";
 import { onQuerySilent, onReconcileFailed, silenceIn } from "./query-answers.js";
-import { cutRounds, hasTurn, nextTurnMs, putBack, rotateAgainSoon, takeRelated, tryRelatedAgain } from "./rounds.js";
+import { hasTurn, nextTurnMs, putBack, takeRelated, tryRelatedAgain } from "./rounds.js";
 import { noteBatch } from "./standing.js";
 
 type JobParts = Pick<Job, "kind" | "layer" | "items" | "source" | "method" | "queries"> &
@@ -65,13 +65,10 @@ function queriesFor(state: SyncState, layer: Job["layer"], items: readonly Item[
 
 function startSweep(state: SyncState, relay: Relay, source: Sweep["source"], step: Step): boolean {
   for (const sweep of relay.sweeps) {
-    if (sweep.source !== source) continue;
+    if (sweep.source !== source || sweep.notBeforeMs > step.now.monotonicMs) continue;
     const items = takeGroup(state, relay, sweep.items, (item) => relay.items.has(item));
-    if (items.length === 0) {
-      if (sweep.running === 0) relay.sweeps = relay.sweeps.filter((other) => other !== sweep);
-      continue;
-    }
-    sweep.running += 1;
+    if (sweep.items.length === 0) relay.sweeps = relay.sweeps.filter((other) => other !== sweep);
+    if (items.length === 0) continue;
     const { layer, since } = sweep;
     const queries = queriesFor(state, layer, items, since);
     return addJob(state, relay, step, { kind: "sweep", layer, items, source, method: "req", sweep, queries });
@@ -196,10 +193,6 @@ export function expireQueries(state: SyncState, relay: Relay, step: Step): void 
 function leave({ config }: SyncState, relay: Relay, job: Job, step: Step): void {
   relay.jobs = relay.jobs.filter((other) => other !== job);
   relay.nextJobMs = step.now.monotonicMs + config.syncBatchDelayMs;
-  const { sweep } = job;
-  if (!sweep) return;
-  sweep.running -= 1;
-  if (sweep.running + sweep.items.length === 0) relay.sweeps = relay.sweeps.filter((other) => other !== sweep);
 }
 
 /** Those a batch still speaks for: an item's number may be another's by now, which a later batch asks for. */
@@ -223,6 +216,9 @@ function endJob(state: SyncState, relay: Relay, job: Job, step: Step): void {
   log(step, "debug", "batch-confirmed", relay, { batch, layer, items: items.length, method, ended });
 }
 
+/** A part of a rotating round that failed is asked for again after this. */
+const rotateAgainMs = 5 * 60 * 1000;
+
 const failedCodes: Record<JobKind, string> = {
   batch: "batch-failed",
   sweep: "catch-up-failed",
@@ -237,7 +233,8 @@ function failJob(state: SyncState, relay: Relay, job: Job, reason: string, step:
   const { config } = state;
   log(step, "debug", failedCodes[job.kind], relay, { batch: job.id, reason });
   if (job.sweep?.source === "reconnect") relay.catchUpFailed = true;
-  if (job.sweep?.source === "rotating") rotateAgainSoon(relay, job.sweep, job.items, step.now.monotonicMs);
+  if (job.sweep?.source === "rotating")
+    relay.sweeps.push({ ...job.sweep, items: [...job.items], notBeforeMs: step.now.monotonicMs + rotateAgainMs });
   if (job.related) tryRelatedAgain(state, relay, job.related);
   onOwedFailed(state, relay, job, step);
   if (job.kind !== "batch") return;
@@ -265,9 +262,14 @@ export function reviveRetries(state: SyncState, relay: Relay, nowMs: number): vo
   relay.retries = relay.retries.filter((retry) => retry.dueMs > nowMs);
 }
 
-/** The link is gone: pending is dropped, its items are new, and not asked for the first time any more. */
+/**
+ * The link is gone: pending is dropped, its items are new, and not asked for the first time any more. A rotating round
+ * goes on with the next link.
+ */
 export function dropJobs(state: SyncState, relay: Relay): void {
-  cutRounds(relay);
+  const isRotating = (sweep: Sweep | undefined): sweep is Sweep => sweep?.source === "rotating";
+  const cut = relay.jobs.flatMap(({ sweep, items }) => (isRotating(sweep) ? { ...sweep, items: [...items] } : []));
+  relay.sweeps = [...relay.sweeps.filter(isRotating), ...cut].map((sweep) => ({ ...sweep, notBeforeMs: 0 }));
   for (const job of relay.jobs) {
     if (job.related) putBack(relay, job.related);
     putBackOwed(state, relay, job);
@@ -281,7 +283,6 @@ export function dropJobs(state: SyncState, relay: Relay): void {
   }
   relay.jobs = [];
   relay.bySub.clear();
-  relay.sweeps = [];
 }
 
 /** A full sync begins on an open link: what is under way is called off first. */

@@ -21,7 +21,7 @@ import {
   type Phase,
   phaseOf,
   phases,
-  Sweep,
+  type Sweep,
   slotOf,
   slots,
   type Word,
@@ -284,8 +284,14 @@ export function sweepOver(
 ): void {
   const items: Item[] = [];
   for (const [item, word] of relay.items) if (layerOf(item) === layer && isMeant(word)) items.push(item);
-  if (items.length > 0) relay.sweeps.push(new Sweep(source, since, layer, items));
+  if (items.length > 0) relay.sweeps.push({ source, since, layer, items, notBeforeMs: 0 });
 }
+
+/** Some of it waits to be asked for, or to be answered. */
+export const isSweeping = (relay: Relay, source: Sweep["source"], ofLayers: readonly Layer[]): boolean =>
+  [...relay.sweeps, ...relay.jobs.flatMap(({ sweep }) => sweep ?? [])].some(
+    (sweep) => sweep.source === source && ofLayers.includes(sweep.layer),
+  );
 
 export const isSyncing = (relay: Relay): boolean =>
   nextLayer(relay) !== undefined || relay.jobs.some((job) => job.kind === "batch");

@@ -160,17 +160,14 @@ export interface Asked {
   readonly query: Query;
 }
 
-/** Items whose recent past is asked for once more: quick reconnect, reopened chunks, rotation. */
-export class Sweep {
-  running = 0;
-
-  constructor(
-    readonly source: "reconnect" | "rotating",
-    readonly since: number,
-    readonly layer: Layer,
-    /** Those not asked for yet. */
-    readonly items: Item[],
-  ) {}
+/** Items whose recent past is asked for once more and was not asked for yet: quick reconnect, reopened chunks, rotation. */
+export interface Sweep {
+  readonly source: "reconnect" | "rotating";
+  /** Seconds. */
+  readonly since: number;
+  readonly layer: Layer;
+  readonly items: Item[];
+  readonly notBeforeMs: number;
 }
 
 export interface Related {

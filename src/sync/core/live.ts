@@ -6,23 +6,17 @@
 import type { Filter } from "../../nostr/filter.js";
 import type { Meaning } from "./closed-reasons.js";
 import { lookbackMs, retryDelayMs, secondMs } from "./config.js";
-import { type Chunk, log, type Relay, type Step, type SyncState } from "./core-state.js";
+import { type Chunk, log, openFilters, type Relay, type Step, type SyncState } from "./core-state.js";
 import { filterOf, liveCapacity, requestsOf, setSlot, tagsOf, valueBytes, valuesOf } from "./items.js";
-import { indexOf, layers, phaseOf, phases, Sweep, slots } from "./job.js";
+import { indexOf, layers, phaseOf, phases, slots } from "./job.js";
 import { addToChunk, mergeable, newChunk, placeItems } from "./live-set.js";
 import { halves } from "./paging.js";
 import { learnLimit, learnValues } from "./query-answers.js";
 import { noteRequest } from "./rounds.js";
 
-function closeSub(relay: Relay, sub: string): void {
-  relay.openFilters -= relay.liveSubs.get(sub)?.filters ?? 0;
-  relay.liveSubs.delete(sub);
-}
-
 export function unsubscribe(relay: Relay, subs: readonly string[], step: Step): void {
   for (const subscription of subs) {
-    if (!relay.liveSubs.has(subscription)) continue;
-    closeSub(relay, subscription);
+    if (!relay.liveSubs.delete(subscription)) continue;
     step.out.push({ type: "unsubscribe", relay: relay.key, link: relay.link, subscription });
   }
 }
@@ -50,7 +44,6 @@ function send(state: SyncState, relay: Relay, chunk: Chunk, requests: readonly F
     step.out.push({ type: "subscribe", relay: relay.key, link: relay.link, subscription, filters });
     noteRequest(state, relay, step.now.monotonicMs);
     relay.liveSubs.set(subscription, { chunk, filters: filters.length });
-    relay.openFilters += filters.length;
     chunk.subs.push(subscription);
   }
   chunk.unanswered = [...chunk.subs];
@@ -65,7 +58,7 @@ function catchUp(state: SyncState, relay: Relay, chunk: Chunk): void {
   const since = Math.floor((chunk.lostAtWallMs - lookbackMs(state.config)) / 1000);
   chunk.lostAtWallMs = undefined;
   const items = chunk.items.filter((item) => phaseOf(relay.items.get(item)) === phases.confirmed);
-  if (items.length > 0) relay.sweeps.push(new Sweep("reconnect", since, chunk.layer, items));
+  if (items.length > 0) relay.sweeps.push({ source: "reconnect", since, layer: chunk.layer, items, notBeforeMs: 0 });
 }
 
 function removeChunk(relay: Relay, chunk: Chunk): void {
@@ -156,7 +149,7 @@ export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
     const requests = requestsFor(state, relay, chunk, step);
     const filters = requests.reduce((sum, request) => sum + request.length, 0);
     const fits =
-      relay.openFilters + filters <= budget.filters && relay.liveSubs.size + requests.length <= budget.subscriptions;
+      openFilters(relay) + filters <= budget.filters && relay.liveSubs.size + requests.length <= budget.subscriptions;
     if (fits) {
       send(state, relay, chunk, requests, step);
       catchUp(state, relay, chunk);
@@ -200,7 +193,7 @@ export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meanin
   const live = relay.liveSubs.get(sub);
   if (!live) return;
   const { chunk, filters } = live;
-  closeSub(relay, sub);
+  relay.liveSubs.delete(sub);
   // An old subscription that was about to go.
   if (!chunk.subs.includes(sub)) return;
   closeChunk(relay, chunk, step);
@@ -255,7 +248,6 @@ export function onLiveAuth(relay: Relay): void {
 /** The link is gone; which items are live together stays. */
 export function liveLost(relay: Relay): void {
   relay.liveSubs.clear();
-  relay.openFilters = 0;
   relay.replacement = undefined;
   for (const chunk of relay.chunks) {
     chunk.subs = [];
@@ -272,7 +264,7 @@ export function rebuildLive(state: SyncState, relay: Relay, step: Step): void {
   const room = liveCapacity(state.config, relay);
   const fits =
     relay.chunks.every((chunk) => chunk.items.length <= room.values) &&
-    relay.openFilters <= room.filters &&
+    openFilters(relay) <= room.filters &&
     relay.liveSubs.size <= room.subscriptions;
   if (fits) return;
   finishReplacement(relay, step);

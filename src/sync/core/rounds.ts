@@ -7,21 +7,9 @@
 import { kinds } from "../../nostr/event.js";
 import type { Pubkey } from "../../nostr/ids.js";
 import { hourMs, lookbackMs, secondMs } from "./config.js";
-import { LayerFour, type Relay, type Round, type Step, type SyncState, type Turn } from "./core-state.js";
-import { sweepOver, turnOf } from "./items.js";
-import {
-  type Item,
-  indexOf,
-  type Layer,
-  layerOf,
-  layers,
-  type Related,
-  repositoryItem,
-  Sweep,
-  slotOf,
-  slots,
-  type Word,
-} from "./job.js";
+import { LayerFour, type Relay, type Step, type SyncState, type Turn } from "./core-state.js";
+import { isSweeping, sweepOver } from "./items.js";
+import { indexOf, type Layer, layerOf, layers, type Related, repositoryItem, slotOf, slots, type Word } from "./job.js";
 import type { Input } from "./messages.js";
 
 /** Whether a batch may be sent: outside a full sync always, within one when it is this relay's turn. */
@@ -264,12 +252,11 @@ function endDeletions({ config }: SyncState, relay: Relay, step: Step): void {
   deletions.sinceWallMs = deletions.passWallMs;
 }
 
-const againMs = 5 * 60 * 1000;
 const never = Number.POSITIVE_INFINITY;
 
 /**
  * A round ends when all of it was answered; only then does the next one begin later. What failed, or was cut off with
- * its link, is asked again from where the round began.
+ * its link, is asked again from where the round began (history.ts).
  */
 export function rotate(state: SyncState, relay: Relay, step: Step): void {
   const { syncRotateRootsHours, syncRotateReposHours } = state.config;
@@ -283,63 +270,20 @@ function takeTurn(
   turn: Turn,
   everyMs: number,
   ofLayers: readonly Layer[],
-  step: Step,
+  { now }: Step,
 ): void {
-  if (relay.sweeps.some((sweep) => sweep.source === "rotating" && ofLayers.includes(sweep.layer))) return;
-  const { monotonicMs: nowMs } = step.now;
-  if (turn.round?.failed.length === 0) {
-    turn.sinceWallMs = Math.min(turn.round.beganWallMs, step.now.wallMs);
-    turn.dueMs = turn.round.beganMs + everyMs;
+  if (isSweeping(relay, "rotating", ofLayers)) return;
+  if (turn.round) {
+    turn.sinceWallMs = Math.min(turn.round.wallMs, now.wallMs);
+    turn.dueMs = turn.round.monotonicMs + everyMs;
     turn.round = undefined;
   }
-  if (turn.round) turn.dueMs = turn.round.againMs;
-  else if (turn.items === 0) turn.dueMs = never;
-  else if (turn.dueMs === never) turn.dueMs = nowMs + everyMs;
-  if (turn.dueMs > nowMs) return;
-  // Until it has ended.
+  if (turn.items === 0) turn.dueMs = never;
+  else if (turn.dueMs === never) turn.dueMs = now.monotonicMs + everyMs;
+  if (turn.dueMs > now.monotonicMs) return;
   turn.dueMs = never;
-  if (turn.round) goOnWith(relay, turn.round, ofLayers);
-  else beginTurn(state, relay, turn, everyMs, ofLayers, step);
-}
-
-function beginTurn(
-  state: SyncState,
-  relay: Relay,
-  turn: Turn,
-  everyMs: number,
-  ofLayers: readonly Layer[],
-  step: Step,
-): void {
-  const { monotonicMs, wallMs } = step.now;
-  const fromMs = (turn.sinceWallMs === 0 ? wallMs - 2 * everyMs : turn.sinceWallMs) - lookbackMs(state.config);
-  const since = Math.floor(fromMs / 1000);
-  turn.round = { since, beganMs: monotonicMs, beganWallMs: wallMs, failed: [], againMs: 0 };
+  turn.round = now;
+  const fromMs = (turn.sinceWallMs === 0 ? now.wallMs - 2 * everyMs : turn.sinceWallMs) - lookbackMs(state.config);
   const isMeant = (word: Word): boolean => slotOf(word) === slots.rotating;
-  for (const layer of ofLayers) sweepOver(relay, "rotating", since, layer, isMeant);
-}
-
-function goOnWith(relay: Relay, round: Round, ofLayers: readonly Layer[]): void {
-  const failed = round.failed.splice(0);
-  for (const layer of ofLayers) {
-    const items = failed.filter((item) => layerOf(item) === layer);
-    if (items.length > 0) relay.sweeps.push(new Sweep("rotating", round.since, layer, items));
-  }
-}
-
-/** A failed part is asked for again in a while. */
-export function rotateAgainSoon(relay: Relay, sweep: Sweep, items: readonly Item[], nowMs: number): void {
-  const { round } = turnOf(relay, sweep.layer);
-  round?.failed.push(...items);
-  if (round) round.againMs = nowMs + againMs;
-}
-
-/** The link is gone, or a full sync begins: what was not answered is asked for again at once. */
-export function cutRounds(relay: Relay): void {
-  for (const { source, layer, items } of relay.sweeps) {
-    if (source === "rotating") turnOf(relay, layer).round?.failed.push(...items);
-  }
-  for (const { sweep, items } of relay.jobs) {
-    if (sweep?.source === "rotating") turnOf(relay, sweep.layer).round?.failed.push(...items);
-  }
-  for (const { round } of Object.values(relay.turns)) if (round) round.againMs = 0;
+  for (const layer of ofLayers) sweepOver(relay, "rotating", Math.floor(fromMs / 1000), layer, isMeant);
 }
