@@ -8,7 +8,16 @@ import { type Authorised, sessionLifeMs } from "../operator/login.js";
 import { manage } from "../operator/nip86.js";
 import { descriptionOf, type OperationName, operationNames, parametersOf } from "../operator/operations.js";
 import type { OperatorApi } from "../operator/running.js";
-import { bodyOf, isRead, maxBodyBytes, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
+import {
+  bodyOf,
+  isRead,
+  isReading,
+  maxBodyBytes,
+  type Route,
+  type RouteRequest,
+  sendPlain,
+  sendText,
+} from "./routes.js";
 
 const managementType = "application/nostr+json+rpc";
 const json = "application/json; charset=utf-8";
@@ -80,8 +89,6 @@ interface Question {
   readonly operation: OperationName;
   readonly parameters: object;
 }
-
-const isReading = (request: RouteRequest): boolean => request.method === "GET" || request.method === "HEAD";
 
 /** The operation whose address this is, with what the path and the query say. */
 function questionOf(request: RouteRequest): Question | undefined {

@@ -12,10 +12,10 @@ export interface RelayFacts {
   readonly description: string;
   readonly icon?: string;
   readonly banner?: string;
-  /** Hex key of the operator. */
-  readonly pubkey?: string;
-  /** Hex key of the server itself. */
-  readonly self?: string;
+  /** The operator's. */
+  readonly pubkey?: Pubkey;
+  /** The server's own. */
+  readonly self?: Pubkey;
   readonly contact?: string;
   readonly software: string;
   readonly version: string;

@@ -22,9 +22,18 @@ export interface Route {
   handle(request: RouteRequest, response: ServerResponse): void | Promise<void>;
 }
 
+export const isReading = ({ method }: RouteRequest): boolean => method === "GET" || method === "HEAD";
+
 /** GET and HEAD of one local path. */
 export const isRead = (request: RouteRequest, localPath: string): boolean =>
-  request.localPath === localPath && (request.method === "GET" || request.method === "HEAD");
+  request.localPath === localPath && isReading(request);
+
+/** Aborted when the client has its answer or is gone. */
+export function untilClosed(response: ServerResponse): AbortSignal {
+  const closed = new AbortController();
+  response.once("close", () => closed.abort());
+  return closed.signal;
+}
 
 /** Sends a whole body with its type and length; HEAD gets the headers only. */
 export function sendText(response: ServerResponse, status: number, contentType: string, body: string): void {

@@ -2,7 +2,9 @@
 // events only.
 
 import type { RepositoryName } from "../catalogue/repositories.js";
-import { type Document, isRead, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
+import type { Config } from "../config/config.js";
+import type { RelayFacts } from "../http/nip11.js";
+import { type Document, isRead, type Route, sendDocument, untilClosed } from "../http/routes.js";
 import { kinds, type NostrEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
@@ -14,39 +16,31 @@ import { linked, list, listLine, quiet, section, tag } from "./pieces.js";
 import { releasedRow } from "./repository-facts.js";
 import { ownText, type Person, peopleOf, personLink, titleOf } from "./threads.js";
 
+type Budgets = Pick<
+  Config,
+  "maxEventBytes" | "pushMaxBytes" | "maxObjectBytes" | "repositoryMaxBytes" | "npubMaxBytes"
+>;
+
 export interface LandingFacts {
   readonly site: Site;
-  readonly description: string;
+  /** What NIP-11 says: the page says the same. */
+  readonly relay: RelayFacts;
   readonly repositories: number;
   readonly events: number;
-  readonly repoAcceptanceCriteria: string;
-  readonly supportedGrasps: readonly string[];
-  readonly supportedNips: readonly number[];
-  readonly operator?: Pubkey;
-  readonly contact?: string;
-  readonly postingPolicy?: string;
-  readonly curation?: string;
-  /** Bytes. */
-  readonly budgets: {
-    readonly event: number;
-    readonly push: number;
-    readonly object: number;
-    readonly repository: number;
-    readonly owner: number;
-  };
+  readonly budgets: Budgets;
   readonly activity: readonly Activity[];
   readonly search?: { readonly words: string; readonly found: readonly RepositoryEntry[] };
 }
 
 export function landingPage(facts: LandingFacts): Document {
-  const { site, search } = facts;
+  const { site, relay, search } = facts;
   return pageDocument(site, {
     title: search ? `${search.words.slice(0, 60)} · ${site.name}` : site.name,
-    description: facts.description,
+    description: relay.description,
     current: "home",
     ...(search ? {} : { listenFor: { kinds: activityKinds } }),
     main: html`<h1>${site.name}</h1>
-<p class="lead">${facts.description}</p>
+<p class="lead">${relay.description}</p>
 <p>A GRASP server: git repositories whose owners announce and sign them over Nostr. No account is needed: to read, clone;
 to write, sign with your own key.</p>
 ${search ? undefined : html`<ul class="jump small"><li><a href="#use">How to use it</a></li><li><a href="#server">About this server</a></li></ul>`}
@@ -105,11 +99,12 @@ function activitySection({ site, activity }: LandingFacts): Html {
     const thread = linked(threadUrl(site, { ...item, author: author.pubkey }), foreign(title, 140));
     return listLine(html`${thread} ${tag(type)}`, undefined, below);
   };
-  return html`${section("activity", "Newest activity")`${activity.length > 0 ? list(activity.map(line)) : quiet("Nothing yet. Yours can be the first repository.")}`}`;
+  const nothing = quiet("Nothing yet. Yours can be the first repository.");
+  return section("activity", "Newest activity")`${activity.length > 0 ? list(activity.map(line)) : nothing}`;
 }
 
-const howTo = ({ site, repoAcceptanceCriteria }: LandingFacts): Html =>
-  html`${section("use", "Use it")`<h3>Host a repository with ngit</h3>
+const howTo = ({ site, relay }: LandingFacts): Html =>
+  section("use", "Use it")`<h3>Host a repository with ngit</h3>
 <p><a href="https://gitworkshop.dev/ngit">ngit</a> announces, signs and pushes. In your repository:</p>
 ${copyLine("Announce a repository with ngit", ngitLine(site))}
 <p>After that, <code>git push</code> works as ever.</p>
@@ -119,7 +114,7 @@ ${copyLine("Clone with git", `git clone ${site.httpUrl}/<npub>/<identifier>.git`
 <p>Name this server in the announcement (kind 30617), then sign a state (kind 30618) and push what it lists:</p>
 <pre tabindex="0" role="group" aria-label="Tags of an announcement"><code>["clone", "${site.httpUrl}/&lt;npub&gt;/&lt;identifier&gt;.git"]
 ["relays", "${site.relayUrl}"]</code></pre>
-<p>${repoAcceptanceCriteria}</p>`}`;
+<p>${relay.repoAcceptanceCriteria}</p>`;
 
 /** The operator's own words: an address of the web or of mail is a link. */
 function operatorsLink(text: string): Html {
@@ -127,36 +122,32 @@ function operatorsLink(text: string): Html {
   return url === undefined ? html`${text}` : html`<a href="${url}">${text.replace(/^mailto:/, "")}</a>`;
 }
 
-const budgetText = ({ event, push, object, repository, owner }: LandingFacts["budgets"]): string =>
-  `${bytes(repository)} a repository, ${bytes(owner)} for all of one key; ${bytes(push)} a push, ${bytes(object)} a file, ${bytes(event)} an event`;
+const budgetText = (most: Budgets): string =>
+  `${bytes(most.repositoryMaxBytes)} a repository, ${bytes(most.npubMaxBytes)} for all of one key; ${bytes(most.pushMaxBytes)} a push, ${bytes(most.maxObjectBytes)} a file, ${bytes(most.maxEventBytes)} an event`;
 
-const aboutSection = (facts: LandingFacts): Html =>
-  html`${section("server", "About this server")`<dl class="facts">
-<dt>Relay</dt><dd><code>${facts.site.relayUrl}</code></dd>
-<dt>Supports</dt><dd>${facts.supportedGrasps.join(", ")}; NIPs ${facts.supportedNips.join(", ")}</dd>
-<dt>Budgets</dt><dd>${budgetText(facts.budgets)}</dd>
-${facts.operator !== undefined && html`<dt>Operator</dt><dd><a class="mono" href="${personUrl(facts.operator)}">${shortNpub(npubOf(facts.operator))}</a></dd>`}
-${facts.contact !== undefined && html`<dt>Contact</dt><dd>${operatorsLink(facts.contact)}</dd>`}
-${facts.postingPolicy !== undefined && html`<dt>Policy</dt><dd>${operatorsLink(facts.postingPolicy)}</dd>`}
-${facts.curation !== undefined && html`<dt>Curation</dt><dd>${facts.curation}</dd>`}
-<dt>Software</dt><dd>Holdfast ${facts.site.version}</dd>
-</dl>`}`;
+const aboutSection = ({ site, relay, budgets }: LandingFacts): Html => section(
+  "server",
+  "About this server",
+)`<dl class="facts">
+<dt>Relay</dt><dd><code>${site.relayUrl}</code></dd>
+<dt>Supports</dt><dd>${relay.supportedGrasps.join(", ")}; NIPs ${relay.supportedNips.join(", ")}</dd>
+<dt>Budgets</dt><dd>${budgetText(budgets)}</dd>
+${relay.pubkey !== undefined && html`<dt>Operator</dt><dd><a class="mono" href="${personUrl(relay.pubkey)}">${shortNpub(npubOf(relay.pubkey))}</a></dd>`}
+${relay.contact !== undefined && html`<dt>Contact</dt><dd>${operatorsLink(relay.contact)}</dd>`}
+${relay.postingPolicy !== undefined && html`<dt>Policy</dt><dd>${operatorsLink(relay.postingPolicy)}</dd>`}
+${relay.curation !== undefined && html`<dt>Curation</dt><dd>${relay.curation}</dd>`}
+<dt>Software</dt><dd>Holdfast ${site.version}</dd>
+</dl>`;
 
 /** Facts are asked for with the words of a search, if there are any. */
 export function landingRoute(
-  facts: (
-    words: string | undefined,
-    request: RouteRequest,
-    signal: AbortSignal,
-  ) => LandingFacts | Promise<LandingFacts>,
+  facts: (words: string | undefined, signal: AbortSignal) => LandingFacts | Promise<LandingFacts>,
 ): Route {
   return {
     matches: (request) => isRead(request, "/"),
     async handle(request, response) {
       const words = request.query.get("q")?.trim().slice(0, maxSearchCharacters);
-      const gone = new AbortController();
-      response.once("close", () => gone.abort());
-      sendDocument(request, response, landingPage(await facts(words || undefined, request, gone.signal)));
+      sendDocument(request, response, landingPage(await facts(words || undefined, untilClosed(response))));
     },
   };
 }

@@ -6,7 +6,7 @@ import { Turns } from "../base/budget/turns.js";
 import type { Clock } from "../base/clock.js";
 import { LauncherError } from "../git/launcher.js";
 import { GitError } from "../git/run.js";
-import { type Document, type Route, sendDocument } from "../http/routes.js";
+import { type Document, type Route, sendDocument, untilClosed } from "../http/routes.js";
 import { html } from "./html.js";
 import { copyLine, ngitLine, pageDocument, type Site } from "./layout.js";
 
@@ -103,9 +103,7 @@ export function inTurns(routes: readonly Route[], site: () => Site): Route[] {
   return routes.map((route) => ({
     matches: (request) => route.matches(request),
     async handle(request, response) {
-      const gone = new AbortController();
-      response.once("close", () => gone.abort());
-      const release = await turns.acquire({ ip: request.ip }, gone.signal);
+      const release = await turns.acquire({ ip: request.ip }, untilClosed(response));
       if (!release) return sendDocument(request, response, tryLaterPage(site(), 503, retryAfterSeconds));
       try {
         await route.handle(request, response);

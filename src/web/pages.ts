@@ -9,12 +9,12 @@ import type { Context } from "../context.js";
 import { Browser } from "../git/browse.js";
 import type { GitHost } from "../git/git-host.js";
 import type { RelayFacts } from "../http/nip11.js";
-import { isRead, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
+import { isRead, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import type { OperatorApi } from "../operator/running.js";
 import type { Store } from "../store/port.js";
 import { createAdminPages } from "./admin/routes.js";
 import { assetRoutes } from "./assets.js";
-import { type Activity, type LandingFacts, landingRoute, recentActivity, searchRepositories } from "./landing.js";
+import { type Activity, landingRoute, recentActivity, searchRepositories } from "./landing.js";
 import type { Site } from "./layout.js";
 import { despiteDamage, inTurns, missingPage, retryAfterSeconds, tryLaterPage, VisitorRates } from "./page-limits.js";
 import { prsRoutes } from "./prs-page.js";
@@ -88,37 +88,33 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
         ? route.handle(request, response)
         : sendDocument(request, response, tryLaterPage(site(), 429, retryAfterSeconds)),
   });
-  const landing = landingRoute(async (words, _request, signal) => ({
-    ...(await landingFacts(context, parts, site())),
+  const landing = landingRoute(async (words, signal) => ({
+    site: site(),
+    relay: parts.relayFacts(),
+    repositories: await parts.repositoryCount(),
+    events: store.stats.events,
+    budgets: live.current,
     activity: words === undefined ? await activity() : [],
     ...(words !== undefined && { search: { words, found: await searchRepositories(store, words, signal) } }),
   }));
   const statusRoute: Route = {
     matches: (request) => isRead(request, "/status"),
     async handle(request, response) {
-      const totals = await waitingTotals(store);
       const facts = {
         relays: status.syncStatus(),
         huntingQueue: status.huntingQueue(),
-        waiting: {
-          announcements: totals.waitingAnnouncements,
-          soft: totals.softAnnouncements,
-          entries: totals.entries,
-        },
+        waiting: await waitingTotals(store),
         repositories: await parts.repositoryCount(),
         events: store.stats.events,
         startedSeconds,
         versions: { holdfast: version, git: gitHost.git.version, node: process.versions.node },
       };
-      sendDocument(
-        request,
-        response,
-        statusPage(site(), facts, (url) => history.of(url)),
-      );
+      const page = statusPage(site(), facts, (url) => history.of(url));
+      sendDocument(request, response, page);
     },
   };
   const nothing: Route = {
-    matches: (request) => (request.method === "GET" || request.method === "HEAD") && wantsPage(request),
+    matches: (request) => isReading(request) && wantsPage(request),
     handle: (request, response) => sendDocument(request, response, missingPage(site())),
   };
   const ofRepositories = [
@@ -145,34 +141,6 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
 }
 
 const wantsPage = ({ message }: RouteRequest): boolean => (message.headers.accept ?? "").includes("text/html");
-
-async function landingFacts(
-  { store, live }: Context,
-  { relayFacts, repositoryCount }: UsedRooms,
-  site: Site,
-): Promise<Omit<LandingFacts, "activity">> {
-  const facts = relayFacts();
-  return {
-    site,
-    description: facts.description,
-    repositories: await repositoryCount(),
-    events: store.stats.events,
-    repoAcceptanceCriteria: facts.repoAcceptanceCriteria,
-    supportedGrasps: facts.supportedGrasps,
-    supportedNips: facts.supportedNips,
-    ...(facts.pubkey !== undefined && { operator: facts.pubkey as NonNullable<LandingFacts["operator"]> }),
-    ...(facts.contact !== undefined && { contact: facts.contact }),
-    ...(facts.postingPolicy !== undefined && { postingPolicy: facts.postingPolicy }),
-    ...(facts.curation !== undefined && { curation: facts.curation }),
-    budgets: {
-      event: live.current.maxEventBytes,
-      push: live.current.pushMaxBytes,
-      object: live.current.maxObjectBytes,
-      repository: live.current.repositoryMaxBytes,
-      owner: live.current.npubMaxBytes,
-    },
-  };
-}
 
 /** Read once for each position of the store, however many readers there are. */
 function keptUntilChange(store: Store, read: () => Promise<Activity[]>): () => Promise<Activity[]> {

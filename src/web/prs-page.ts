@@ -4,7 +4,7 @@
 
 import { catalogueRow, isReleased, type RepositoryName, repositoryKey, underPrs } from "../catalogue/repositories.js";
 import { diskAddress, parseGitPath } from "../git/address.js";
-import { type Document, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
+import { type Document, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import { kinds } from "../nostr/event.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
@@ -52,7 +52,7 @@ export function prsRoutes(site: () => Site, sources: RepositorySources, rates: V
   };
   return [
     {
-      matches: (request) => (request.method === "GET" || request.method === "HEAD") && nameIn(request) !== undefined,
+      matches: (request) => isReading(request) && nameIn(request) !== undefined,
       async handle(request, response) {
         const name = nameIn(request);
         const page =

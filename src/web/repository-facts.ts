@@ -28,7 +28,6 @@ export interface Maintainer extends Person {
 
 export interface RepositoryFacts {
   readonly name: RepositoryName;
-  readonly npub: string;
   readonly status: CatalogueRow["status"];
   /** No push is taken for it. */
   readonly isReadOnly: boolean;
@@ -39,7 +38,6 @@ export interface RepositoryFacts {
   readonly comparison: Comparison;
   readonly partialSince: number | undefined;
   readonly headBranch: string;
-  readonly pushes: number;
   readonly storage: {
     /** Received by pushes and hunts, as budgets count it. */
     readonly usedBytes: number;
@@ -131,7 +129,6 @@ export async function lookAtRepository(
     type: "found",
     facts: {
       name,
-      npub: diskAddress(name).npub,
       status: row.status,
       isReadOnly: row.status === "leaving" || (row.status === "archived" && sources.archiveReadOnly()),
       announcement,
@@ -141,7 +138,6 @@ export async function lookAtRepository(
       comparison: comparisonOf(table, state),
       partialSince: row.partial?.since,
       headBranch: table.head,
-      pushes: row.counters.pushes,
       storage: {
         usedBytes: row.counters.bytes,
         ownerUsedBytes: await servedBytesOf(store, name.owner),

@@ -4,7 +4,7 @@
 import type { ServerResponse } from "node:http";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import { diskAddress, type GitPath, parseGitPath } from "../git/address.js";
-import { type Document, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
+import { type Document, isReading, type Route, type RouteRequest, sendDocument, untilClosed } from "../http/routes.js";
 import { parseNpub } from "../nostr/nip19.js";
 import { html } from "./html.js";
 import type { Site } from "./layout.js";
@@ -24,8 +24,6 @@ import {
   releasedRow,
 } from "./repository-facts.js";
 import { repositoryPage } from "./repository-page.js";
-
-const isReading = ({ method }: RouteRequest): boolean => method === "GET" || method === "HEAD";
 
 function nameOf(path: GitPath | undefined): RepositoryName | undefined {
   const owner = path && path.area === "main" ? parseNpub(path.npub) : undefined;
@@ -80,13 +78,8 @@ async function pageOf(
   response: ServerResponse,
 ): Promise<Document> {
   if (!rates.takePage(ip)) return tryLaterPage(site, 429, retryAfterSeconds);
-  const gone = new AbortController();
-  response.once("close", () => gone.abort());
-  const look = await lookAtRepository(sources, name, {
-    ip,
-    signal: gone.signal,
-    mayStartGit: () => rates.takeGitPage(ip),
-  });
+  const visitor = { ip, signal: untilClosed(response), mayStartGit: () => rates.takeGitPage(ip) };
+  const look = await lookAtRepository(sources, name, visitor);
   switch (look.type) {
     case "found":
       return repositoryPage(site, look.facts);

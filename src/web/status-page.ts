@@ -1,6 +1,7 @@
 // `/status`: the relays this server keeps in step with and how each was in the last day, what waits (as numbers),
 // versions. Made of facts.
 
+import type { WaitingTotals } from "../catalogue/waiting.js";
 import type { Document } from "../http/routes.js";
 import type { Announcement } from "../nostr/nip34.js";
 import { count, counted, foreign, type Html, html, time } from "./html.js";
@@ -37,8 +38,8 @@ ${section(
   "Waiting for git data",
 )`<p class="quiet">Announced or signed, but not pushed yet. What waits is shown when its data is here.</p>
 <dl class="facts short">
-<dt>Repositories</dt><dd>${count(waiting.announcements)}</dd>
-<dt>Waited too long</dt><dd>${count(waiting.soft)}</dd>
+<dt>Repositories</dt><dd>${count(waiting.waitingAnnouncements)}</dd>
+<dt>Waited too long</dt><dd>${count(waiting.softAnnouncements)}</dd>
 <dt>Events in all</dt><dd>${count(waiting.entries)}</dd>
 <dt>Hunting queue</dt><dd>${facts.huntingQueue === undefined ? "not hunting" : counted(facts.huntingQueue, "job", "jobs")}</dd>
 </dl>`}
@@ -142,7 +143,7 @@ export const nothingFollowed: StatusSources = {
 export interface StatusFacts {
   readonly relays: readonly RelayStatus[];
   readonly huntingQueue: number | undefined;
-  readonly waiting: { readonly announcements: number; readonly soft: number; readonly entries: number };
+  readonly waiting: Omit<WaitingTotals, "bytes">;
   readonly repositories: number;
   readonly events: number;
   readonly startedSeconds: number;

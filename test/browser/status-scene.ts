@@ -35,7 +35,7 @@ const relays = [
 const facts: StatusFacts = {
   relays,
   huntingQueue: 12,
-  waiting: { announcements: 4, soft: 17, entries: 63 },
+  waiting: { waitingAnnouncements: 4, softAnnouncements: 17, entries: 63 },
   repositories: 1_284,
   events: 402_118,
   startedSeconds: Math.floor(Date.now() / 1000) - 400_000,

@@ -13,6 +13,7 @@ import type { Route } from "../../src/http/routes.js";
 import { landingPage, landingRoute } from "../../src/web/landing.js";
 import { RelayClient } from "../harness/relay-client.js";
 import { keyOf } from "../harness/relay-events.js";
+import { testFacts } from "../harness/relay-facts.js";
 import { startRelay, type TestRelay } from "../harness/relay-server.js";
 
 const key = keyOf("server");
@@ -24,14 +25,23 @@ const landingFacts = {
     httpUrl: "https://relay.example.com/base",
     version: "1.0.0",
   },
-  description: "Here be 'dragons' & repositories",
-  supportedNips: [1],
-  budgets: { event: 1_048_576, push: 2 ** 30, object: 2 ** 28, repository: 2 ** 31, owner: 2 ** 33 },
+  relay: {
+    ...testFacts,
+    description: "Here be 'dragons' & repositories",
+    supportedNips: [1],
+    repoAcceptanceCriteria: "Anything <b>polite</b>.",
+    supportedGrasps: ["GRASP-01"],
+  },
+  budgets: {
+    maxEventBytes: 1_048_576,
+    pushMaxBytes: 2 ** 30,
+    maxObjectBytes: 2 ** 28,
+    repositoryMaxBytes: 2 ** 31,
+    npubMaxBytes: 2 ** 33,
+  },
   activity: [],
   repositories: 1_234,
   events: 5,
-  repoAcceptanceCriteria: "Anything <b>polite</b>.",
-  supportedGrasps: ["GRASP-01"],
 };
 
 interface Answer {
