@@ -3,7 +3,12 @@
 // says, and answers. Nobody has to think about rules a second time.
 
 import { type DecisionRecord, type Facts, forgetId, forgetLeft, rememberLeft } from "../catalogue/decisions.js";
-import { type CatalogueRow, type RepositoryName, repositoryKey, setCatalogueRow } from "../catalogue/repositories.js";
+import {
+  type CatalogueRow,
+  deleteCatalogueRow,
+  type RepositoryName,
+  setCatalogueRow,
+} from "../catalogue/repositories.js";
 import { refreshListings } from "../catalogue/trusting-repositories.js";
 import { putWaiting, removeWaiting, type WaitingEntry } from "../catalogue/waiting.js";
 import { addressOf, addressText, kinds, type VerifiedEvent } from "../nostr/event.js";
@@ -302,7 +307,7 @@ export async function applyChange(tx: Transaction, change: Change, nowSeconds: n
     case "catalogue":
       return setCatalogueRow(tx, change.row);
     case "uncatalogue":
-      return tx.deleteRow("catalogue", repositoryKey(change.name));
+      return deleteCatalogueRow(tx, change.name);
     case "listings":
       return refreshListings(tx, change.name, nowSeconds);
     case "remove":

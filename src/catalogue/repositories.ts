@@ -1,7 +1,7 @@
 // Repositories: how keys of the store's tables name them, and table "catalogue", one row per repository, the only thing
 // that says whether a repository is served (git-http.md, "Repositories on disk").
-// Beside these rows the table holds the listings index under `lister:` and `listing:` (trusting-repositories.ts); these
-// prefixes sort after every hex digit, so `catalogueRows` stops there.
+// Announced repositories come first, in the order of their keys, those under `/prs/` last; between them the table holds the
+// listings index under `lister:` and `listing:` (trusting-repositories.ts).
 
 import { createHash } from "node:crypto";
 import { type Address, addressText, kinds, type NostrEvent, parseAddress, tagValues } from "../nostr/event.js";
@@ -36,17 +36,24 @@ export function identifierKey(identifier: string): string {
   return `%sha256${createHash("sha256").update(identifier).digest("hex")}`;
 }
 
+const prsPrefix = "prs:";
+
 /** `<owner hex>:<identifier>`, under `/prs/` behind `prs:`: equal for the same repository, in memory and in tables. */
 export const repositoryKey = ({ owner, identifier, area }: RepositoryName): string =>
-  `${area === "prs" ? "prs:" : ""}${owner}:${identifierKey(identifier)}`;
+  `${area === "prs" ? prsPrefix : ""}${owner}:${identifierKey(identifier)}`;
 
 /** `30617:<owner hex>:<identifier>`, as events write it; under `/prs/`, which no event announces, `prs:<owner hex>:<identifier>`. */
 export const repositoryAddress = ({ owner, identifier, area }: RepositoryName): string =>
-  area === "prs" ? `prs:${owner}:${identifier}` : addressText({ kind: kinds.announcement, pubkey: owner, identifier });
+  area === "prs"
+    ? `${prsPrefix}${owner}:${identifier}`
+    : addressText({ kind: kinds.announcement, pubkey: owner, identifier });
 
 export function repositoryNamed(address: string): RepositoryName | undefined {
-  const parsed = parseAddress(address);
-  return parsed?.kind === kinds.announcement ? { owner: parsed.pubkey, identifier: parsed.identifier } : undefined;
+  const isUnderPrs = address.startsWith(prsPrefix);
+  const parsed = parseAddress(isUnderPrs ? `${kinds.announcement}:${address.slice(prsPrefix.length)}` : address);
+  if (parsed?.kind !== kinds.announcement) return undefined;
+  const name = { owner: parsed.pubkey, identifier: parsed.identifier };
+  return isUnderPrs ? underPrs(name) : name;
 }
 
 /** An address of any kind inside a key. */
@@ -55,7 +62,7 @@ export const addressKey = (address: Address): string =>
 
 /**
  * waiting: announced, no data yet, on disk, may be pushed to. soft: waited too long, not on disk, URL is 404.
- * served: released. archived: released, held as a mirror. leaving: its newest announcement dropped us, read-only.
+ * served: released, or under `/prs/`. archived: released, held as a mirror. leaving: its newest announcement dropped us, read-only.
  * deleted: deleted or vanished, 404, data kept for the grace period.
  */
 export type RepositoryStatus = "waiting" | "soft" | "served" | "archived" | "leaving" | "deleted";
@@ -73,10 +80,11 @@ interface PartialState {
 }
 
 export interface CatalogueRow {
-  /** `30617:<owner>:<identifier>` */
+  /** As `repositoryAddress` writes it. */
   readonly address: string;
   readonly owner: Pubkey;
   readonly identifier: string;
+  readonly area?: RepositoryArea;
   readonly status: RepositoryStatus;
   /** Second at which the status began. */
   readonly since: number;
@@ -104,7 +112,7 @@ export function newRepositoryRow(
     address: repositoryAddress(name),
     owner: name.owner,
     identifier: name.identifier,
-    status: "waiting",
+    ...(name.area === "prs" ? { area: name.area, status: "served" } : { status: "waiting" }),
     since: nowSeconds,
     mark: null,
     governing: null,
@@ -141,25 +149,58 @@ export const catalogueRow = (reader: TableReader, name: RepositoryName): Promise
 export const setCatalogueRow = (tx: Transaction, row: CatalogueRow): void =>
   tx.setRow("catalogue", repositoryKey(row), row);
 
-const firstKeyAfterRepositories = "g";
+/** Its row, or the one that a repository under `/prs/`, which nothing announces, gets with its first data. */
+export const rowForData = async (
+  reader: TableReader,
+  name: RepositoryName,
+  nowSeconds: number,
+): Promise<CatalogueRow | undefined> =>
+  (await catalogueRow(reader, name)) ?? (name.area === "prs" ? newRepositoryRow(name, nowSeconds) : undefined);
+
+export const deleteCatalogueRow = (tx: Transaction, name: RepositoryName): void =>
+  tx.deleteRow("catalogue", repositoryKey(name));
+
+/** After the keys of announced repositories, which begin with a hex digit, and before all others. */
+const firstKeyAfterAnnounced = "g";
 
 /** Between so many rows others get their turn: a hundred thousand in one go hold up everybody for half a second. */
 const rowsAtOnce = 200;
 
-/** All repositories, or those of one owner, in key order; with `after` only those behind that key. Not inside a transaction. */
-export async function* catalogueRows(reader: TableReader, owner?: Pubkey, after?: string): AsyncIterable<CatalogueRow> {
-  const prefix = owner === undefined ? {} : { prefix: `${owner}:` };
+async function* rowsIn(
+  reader: TableReader,
+  prefix: string,
+  after: string | undefined,
+  isEnd: (key: string) => boolean,
+): AsyncIterable<CatalogueRow> {
   let last = after;
   for (;;) {
-    let count = 0;
-    const range = { ...prefix, limit: rowsAtOnce, ...(last === undefined ? {} : { after: last }) };
-    for await (const [key, row] of reader.rows<CatalogueRow>("catalogue", range)) {
-      if (key >= firstKeyAfterRepositories) return;
+    const range = { prefix, limit: rowsAtOnce, ...(last === undefined ? {} : { after: last }) };
+    // Read before they are handed out: whoever walks through them may change the table.
+    const page: (readonly [string, CatalogueRow])[] = [];
+    for await (const row of reader.rows<CatalogueRow>("catalogue", range)) page.push(row);
+    for (const [key, row] of page) {
+      if (isEnd(key)) return;
       last = key;
-      count += 1;
       yield row;
     }
-    if (count < rowsAtOnce) return;
+    if (page.length < rowsAtOnce) return;
     await new Promise((resolve) => setImmediate(resolve));
   }
+}
+
+// All in key order; with `after` only those behind that key. Not inside a transaction.
+
+/** Announced repositories, or those of one owner. */
+export const catalogueRows = (reader: TableReader, owner?: Pubkey, after?: string): AsyncIterable<CatalogueRow> =>
+  rowsIn(reader, owner === undefined ? "" : `${owner}:`, after, (key) => key >= firstKeyAfterAnnounced);
+
+/** Repositories under `/prs/`, or those of one contributor. */
+export const contributedRows = (reader: TableReader, owner?: Pubkey, after?: string): AsyncIterable<CatalogueRow> =>
+  rowsIn(reader, owner === undefined ? prsPrefix : `${prsPrefix}${owner}:`, after, () => false);
+
+/** Announced repositories, then those under `/prs/`. */
+export async function* everyRow(reader: TableReader, after?: string): AsyncIterable<CatalogueRow> {
+  const isBehindAnnounced = after?.startsWith(prsPrefix) ?? false;
+  if (!isBehindAnnounced) yield* catalogueRows(reader, undefined, after);
+  yield* contributedRows(reader, undefined, isBehindAnnounced ? after : undefined);
 }

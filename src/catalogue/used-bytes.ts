@@ -1,9 +1,8 @@
 // Who the bytes on disk are booked to (git-http.md, "Budgets"): the owner for branches and tags, the contributor and the
 // repository's share for pull requests, so that strangers cannot use up what is the owner's (threats.md row 19).
 // Housekeeping counts anew what is on disk, so that an account shrinks. An owner's bytes are counters of the repository's
-// row; what contributors have is in table "meta":
-//   pull-request-bytes:<author>:<repository> → bytes in that repository
-//   prs-bytes:<owner>:<identifier>           → bytes under `/prs/`, until that repository goes
+// row, and a contributor is the owner of what lies in a `/prs/` repository; what contributors have in repositories of others
+// is in table "meta", `pull-request-bytes:<author>:<repository>`.
 
 import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
@@ -14,39 +13,6 @@ import {
   repositoryKey,
   setCatalogueRow,
 } from "./repositories.js";
-
-interface Contribution extends RepositoryName {
-  readonly bytes: number;
-}
-
-const prefix = "prs-bytes:";
-const keyOf = ({ owner, identifier }: RepositoryName): string => `${prefix}${repositoryKey({ owner, identifier })}`;
-
-export async function bookContribution(tx: Transaction, name: RepositoryName, bytes: number): Promise<void> {
-  const { owner, identifier } = name;
-  const before = (await tx.row<Contribution>("meta", keyOf(name)))?.bytes ?? 0;
-  tx.setRow<Contribution>("meta", keyOf(name), { owner, identifier, bytes: before + bytes });
-}
-
-export const forgetContribution = (tx: Transaction, name: RepositoryName): void => tx.deleteRow("meta", keyOf(name));
-
-/** All of them, or one author's. */
-export async function contributionsUnderPrs(reader: TableReader, author?: Pubkey): Promise<Contribution[]> {
-  const range = { prefix: author === undefined ? prefix : `${prefix}${author}:` };
-  const found: Contribution[] = [];
-  for await (const [, row] of reader.rows<Contribution>("meta", range)) found.push(row);
-  return found;
-}
-
-/** The first one behind this repository, in the order of their keys. */
-export async function contributionAfter(
-  reader: TableReader,
-  repositoryKey: string | undefined,
-): Promise<Contribution | undefined> {
-  const after = repositoryKey === undefined ? {} : { after: `${prefix}${repositoryKey}` };
-  for await (const [, row] of reader.rows<Contribution>("meta", { prefix, limit: 1, ...after })) return row;
-  return undefined;
-}
 
 const contributorPrefix = "pull-request-bytes:";
 

@@ -3,14 +3,13 @@
 //
 //   e:<event id>                                  → WaitingEntry: the truth; every row below is derived from it
 //   a:<pubkey>:<kind>:<identifier>:<event id>     → WaitingHint: all of an author's, or one address's
-//   r:<owner>:<identifier>:<entry kind>:<event id>→ WaitingHint: what concerns a repository
-//   p:<signer>:<identifier>:<event id>            → WaitingHint: pull requests that may lie in that /prs/ repository
+//   r:<repository>:<entry kind>:<event id>        → WaitingHint: what concerns a repository, or may lie in it under /prs/
 //   t:<event id or kind:pubkey:identifier>:<id>   → 1: which entries tag an event or address (first 100 targets)
 //   x:<phase>:<expires, 12 digits>:<event id>     → 1: what is due, in order
 //   h:<bytes, 12 digits>:<pubkey>, b:<pubkey>     → 1, number: who holds how much, the largest holder last
-//   g:<event id>:<area>:<owner>:<identifier>      → PlaceholderRow: data pushed to refs/nostr/<id> before its event
+//   g:<event id>:<repository>                     → PlaceholderRow: data pushed to refs/nostr/<id> before its event
 //   c:all                                         → WaitingTotals
-// Identifiers in keys are encoded (repositories.ts), so no key is a prefix of another identifier's.
+// Repositories and identifiers in keys are encoded (repositories.ts), so no key is a prefix of another's.
 
 import {
   type Address,
@@ -24,7 +23,14 @@ import {
 } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { TableReader, Transaction } from "../store/port.js";
-import { addressKey, identifierKey, type RepositoryName, repositoryKey, repositoryNamed } from "./repositories.js";
+import {
+  addressKey,
+  identifierKey,
+  type RepositoryName,
+  repositoryKey,
+  repositoryNamed,
+  underPrs,
+} from "./repositories.js";
 
 export type EntryKind = "announcement" | "state" | "pull-request" | "related";
 export type WaitingPhase = "waiting" | "soft";
@@ -78,9 +84,8 @@ export interface WaitingTotals {
 
 export interface PlaceholderRow {
   readonly id: EventId;
-  /** `30617:<owner>:<identifier>`; under `/prs/` the owner is the signer the path names. */
+  /** As `repositoryAddress` writes it; under `/prs/` the owner is the signer the path names. */
   readonly repository: string;
-  readonly area: "main" | "prs";
   /** What was pushed last. Rows of earlier versions lack it. */
   readonly tip?: Oid;
   readonly ip: string;
@@ -98,8 +103,6 @@ export const waitingKeys = {
   address: (address: Address): string => `a:${address.pubkey}:${address.kind}:${identifierKey(address.identifier)}:`,
   repository: (name: RepositoryName): string => `r:${repositoryKey(name)}:`,
   repositoryKind: (name: RepositoryName, kind: EntryKind): string => `r:${repositoryKey(name)}:${kind}:`,
-  contributor: ({ owner, identifier }: RepositoryName): string => `p:${repositoryKey({ owner, identifier })}:`,
-  contributors: "p:",
   tagsEvent: (id: EventId): string => `t:${id}:`,
   tagsAddress: (address: Address): string => `t:${addressKey(address)}:`,
   dueInPhase: (phase: WaitingPhase): string => `x:${phase}:`,
@@ -107,8 +110,7 @@ export const waitingKeys = {
   holder: (bytes: number, pubkey: Pubkey): string => `h:${padded(bytes)}:${pubkey}`,
   held: (pubkey: Pubkey): string => `b:${pubkey}`,
   placeholdersOf: (id: EventId): string => `g:${id}:`,
-  placeholder: (id: EventId, area: PlaceholderRow["area"], { owner, identifier }: RepositoryName): string =>
-    `g:${id}:${area}:${repositoryKey({ owner, identifier })}`,
+  placeholder: (id: EventId, name: RepositoryName): string => `g:${id}:${repositoryKey(name)}`,
   totals: "c:all",
 } as const;
 
@@ -116,7 +118,14 @@ export const emptyTotals: WaitingTotals = { entries: 0, bytes: 0, waitingAnnounc
 
 /** The `/prs/` repository a waiting pull request may lie in (GRASP-06). */
 export const contributorOf = ({ pubkey, prsIdentifier }: WaitingEntry): RepositoryName | undefined =>
-  prsIdentifier === null ? undefined : { owner: pubkey, identifier: prsIdentifier };
+  prsIdentifier === null ? undefined : underPrs({ owner: pubkey, identifier: prsIdentifier });
+
+/** Everywhere the data of a waiting entry may lie. */
+export function placesOf(entry: WaitingEntry): RepositoryName[] {
+  const contributor = contributorOf(entry);
+  const named = entry.repositories.flatMap((address) => repositoryNamed(address) ?? []);
+  return contributor ? [...named, contributor] : named;
+}
 
 /** The event id every index key ends with. */
 const idAtEnd = (key: string): EventId => key.slice(-64) as EventId;
@@ -145,11 +154,15 @@ export async function waitingHints(
   return found;
 }
 
-/** Every pull request that may lie under `/prs/`. */
-export async function* waitingContributions(reader: TableReader): AsyncIterable<WaitingEntry> {
-  for await (const [key] of reader.rows("purgatory", { prefix: waitingKeys.contributors })) {
-    const entry = await waitingEntry(reader, idAtEnd(key));
-    if (entry) yield entry;
+/** The repositories under `/prs/` in which data of a waiting pull request may lie. */
+export async function* awaitedUnderPrs(reader: TableReader): AsyncIterable<RepositoryName> {
+  let last = "";
+  for await (const [key] of reader.rows("purgatory", { prefix: "r:prs:" })) {
+    const repository = key.slice(0, -64);
+    const entry = repository === last ? undefined : await waitingEntry(reader, idAtEnd(key));
+    const name = entry && contributorOf(entry);
+    if (name) yield name;
+    last = repository;
   }
 }
 
@@ -235,14 +248,11 @@ const addressOfEntry = (entry: WaitingEntry) => ({
 
 /** Keys of the rows that follow from an entry, except totals and holders. */
 function derivedKeys(entry: WaitingEntry): { readonly hints: string[]; readonly marks: string[] } {
-  const names = entry.repositories.flatMap((address) => repositoryNamed(address) ?? []);
-  const contributor = contributorOf(entry);
   const targets = targetsOf(waitingEvent(entry), maxIndexedTargets);
   return {
     hints: [
       `${waitingKeys.address(addressOfEntry(entry))}${entry.id}`,
-      ...names.map((name) => `${waitingKeys.repositoryKind(name, entry.kind)}${entry.id}`),
-      ...(contributor ? [`${waitingKeys.contributor(contributor)}${entry.id}`] : []),
+      ...placesOf(entry).map((name) => `${waitingKeys.repositoryKind(name, entry.kind)}${entry.id}`),
     ],
     marks: [
       ...targets.ids.map((id) => `${waitingKeys.tagsEvent(id)}${entry.id}`),
@@ -309,10 +319,10 @@ export async function removeWaiting(tx: Transaction, id: EventId): Promise<Waiti
 
 export function putPlaceholder(tx: Transaction, row: PlaceholderRow): void {
   const name = repositoryNamed(row.repository);
-  if (name) tx.setRow("purgatory", waitingKeys.placeholder(row.id, row.area, name), row);
+  if (name) tx.setRow("purgatory", waitingKeys.placeholder(row.id, name), row);
 }
 
 export function removePlaceholder(tx: Transaction, row: PlaceholderRow): void {
   const name = repositoryNamed(row.repository);
-  if (name) tx.deleteRow("purgatory", waitingKeys.placeholder(row.id, row.area, name));
+  if (name) tx.deleteRow("purgatory", waitingKeys.placeholder(row.id, name));
 }

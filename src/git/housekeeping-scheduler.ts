@@ -2,11 +2,11 @@
 // while, and does what is due, one at a time over all of them. What waits is one entry a repository; nothing is
 // scanned, except once after a start (what changed before it) and the records of those that must be visited weekly.
 // close() stops what runs within moments. What was done is remembered in table "meta",
-// `housekeeping:<area>:<owner>:<identifier>`.
+// `housekeeping:<repository>`.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { KeyedLock } from "../base/keyed-lock.js";
-import { catalogueRow, catalogueRows, identifierKey } from "../catalogue/repositories.js";
+import { catalogueRow, catalogueRows } from "../catalogue/repositories.js";
 import { recount } from "../catalogue/used-bytes.js";
 import type { Store, TableReader } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
@@ -46,8 +46,7 @@ export interface HousekeepingReport {
 }
 
 const prefix = "housekeeping:";
-const rowKey = ({ area, owner, identifier }: RepositoryAddress): string =>
-  `${prefix}${area}:${owner}:${identifierKey(identifier)}`;
+const rowKey = (address: RepositoryAddress): string => `${prefix}${address.key}`;
 
 export const housekeepingRecord = (
   reader: TableReader,
@@ -58,7 +57,7 @@ async function* housekeepingRows(
   reader: TableReader,
 ): AsyncIterable<{ readonly address: RepositoryAddress; readonly record: HousekeepingRow }> {
   for await (const [, record] of reader.rows<HousekeepingRow>("meta", { prefix })) {
-    yield { address: diskAddress(record, record.area), record };
+    yield { address: diskAddress(record), record };
   }
 }
 
@@ -93,7 +92,7 @@ export async function keepHouse(
   const after = await repository.packFacts();
   if (result !== "busy" && (await repositories.exists(address))) {
     await remember(parts, address, (record) => recordAfter(record, kind, result, after, unixSeconds(clock)));
-    if (result === "done" && address.area === "main") await account(parts, address);
+    if (result === "done") await account(parts, address);
   }
   return { address, kind, result, seconds, before, after, ...(error === undefined ? {} : { error }) };
 }

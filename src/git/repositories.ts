@@ -7,6 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
 import { KeyedLock } from "../base/keyed-lock.js";
+import type { RepositoryArea } from "../catalogue/repositories.js";
 import type { RepositoryAddress } from "./address.js";
 import { InUse } from "./in-use.js";
 import { RefTables, SnapshotRefs } from "./ref-tables.js";
@@ -134,8 +135,8 @@ export class Repositories {
   }
 
   /** Directories found on disk with the identifier each one records. */
-  async *list(): AsyncGenerator<FoundDirectory> {
-    for (const area of ["main", "prs"] as const) {
+  async *list(areas: readonly RepositoryArea[] = ["main", "prs"]): AsyncGenerator<FoundDirectory> {
+    for (const area of areas) {
       const root = area === "main" ? this.#gitDataPath : join(this.#gitDataPath, "prs");
       for (const npubOrOwner of (await ifPresent(readdir(root))) ?? []) {
         if ((area === "main" && npubOrOwner === "prs") || npubOrOwner.startsWith(leftoverPrefix)) continue;

@@ -22,7 +22,7 @@ import {
   RecheckQueue,
   repositoriesToCheck,
 } from "./missing.js";
-import { type RunFetchParts, runContributorFetch, runFetch, targetOf } from "./run-fetch.js";
+import { type RunFetchParts, runFetch, targetOf } from "./run-fetch.js";
 import { type Found, isNothing, PullRequestReader, wantsOf } from "./wants.js";
 
 interface HuntingParts extends RunFetchParts {
@@ -34,8 +34,7 @@ interface HuntingParts extends RunFetchParts {
     | "revive"
     | "archiveBudget"
     | "huntLeft"
-    | "contributionLeft"
-    | "contributed"
+    | "contributors"
     | "releasePartial"
     | "bell"
     | "expireOnlyIf"
@@ -195,8 +194,7 @@ export class Hunting {
         : await targetOf(store, this.#missing.withItem(command.job));
     if (!name) return { result: { arrived: [], refused: [], failure: "cancelled" }, release: async () => undefined };
     const trustRefs = this.#missing.foundIn(name).missing.length === 0;
-    const run = name.area === "prs" ? runContributorFetch : runFetch;
-    const ended = await run(this.#parts, command, leave, name, trustRefs);
+    const ended = await runFetch(this.#parts, command, leave, name, trustRefs);
     this.#missing.asked(name, command.url, ended.result);
     if (ended.result.arrived.length === 0) return ended;
     return {

@@ -10,9 +10,8 @@ import {
   repositoryAddress,
   repositoryKey,
   takesStates,
-  underPrs,
 } from "../catalogue/repositories.js";
-import { contributorOf, waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
+import { awaitedUnderPrs, waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import { kinds, parseAddress } from "../nostr/event.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import { announcementOf } from "../nostr/nip34.js";
@@ -339,10 +338,7 @@ export async function* repositoriesToCheck(store: Store): AsyncIterable<Reposito
     const { owner, identifier, partial } = row;
     if (partial !== null || (await hasWaiting(store, row))) yield { owner, identifier };
   }
-  for await (const entry of waitingContributions(store)) {
-    const contributor = contributorOf(entry);
-    if (contributor) yield underPrs(contributor);
-  }
+  yield* awaitedUnderPrs(store);
 }
 
 async function hasWaiting(store: Store, name: RepositoryName): Promise<boolean> {

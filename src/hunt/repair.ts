@@ -7,13 +7,11 @@ import {
   type CatalogueRow,
   catalogueRow,
   catalogueRows,
+  everyRow,
   isReleased,
   type RepositoryName,
-  repositoryAddress,
   repositoryKey,
-  underPrs,
 } from "../catalogue/repositories.js";
-import { contributionAfter, contributionsUnderPrs } from "../catalogue/used-bytes.js";
 import type { Logger } from "../config/logging.js";
 import { diskAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
@@ -100,43 +98,41 @@ export class Repair {
 
   /** `repos fsck` found objects that cannot be read: all of it is fetched again, once, and the damaged packs go. */
   async damaged(name: RepositoryName): Promise<void> {
-    const place = await this.#kept(name);
-    if (!place) return;
-    const repository = this.#parts.repositories.open(diskAddress(place));
+    const row = await this.#kept(name);
+    if (!row) return;
+    const repository = this.#parts.repositories.open(diskAddress(row));
     if (await repository.dropDamagedPacks()) return;
-    this.#damaged.add(repositoryKey(place));
+    this.#damaged.add(row.address);
     const missing = [...new Set([...(await repository.refs()).refs.values()].map(({ oid }) => oid))];
-    const pullRequests = place.area === "prs" ? await pullRequestsAt(this.#parts.store, repository, missing) : [];
-    this.#parts.found(place, { missing, pullRequests });
+    const pullRequests = row.area === "prs" ? await pullRequestsAt(this.#parts.store, repository, missing) : [];
+    this.#parts.found(row, { missing, pullRequests });
   }
 
-  /** Its place, if it is one whose data is kept whole: released, or under `/prs/` and there. */
-  async #kept({ owner, identifier, area }: RepositoryName): Promise<RepositoryName | undefined> {
+  /** Its row, if its data is kept whole: released, or under `/prs/` and there. */
+  async #kept(name: RepositoryName): Promise<CatalogueRow | undefined> {
     const { store, repositories } = this.#parts;
-    const place = area === "prs" ? underPrs({ owner, identifier }) : { owner, identifier };
-    const isKept =
-      area === "prs" ? await repositories.exists(diskAddress(place)) : isReleased(await catalogueRow(store, place));
-    return isKept ? place : undefined;
+    const row = await catalogueRow(store, name);
+    if (!row || !isReleased(row)) return undefined;
+    return row.area !== "prs" || (await repositories.exists(diskAddress(row))) ? row : undefined;
   }
 
   /** Everything about one repository, realigned and hunted as far as needed. */
   async check(name: RepositoryName): Promise<RepositoryReport | undefined> {
     const { store, repositories, logger } = this.#parts;
-    const place = await this.#kept(name);
-    if (!place) return undefined;
+    const row = await this.#kept(name);
+    if (!row) return undefined;
     // Under `/prs/` no state governs, and each pull request is there or it is not one.
-    const row = place.area === "prs" ? undefined : await catalogueRow(store, place);
-    const adrift = row ? await this.realign(row) : [];
-    const repository = repositories.open(diskAddress(place));
-    if (this.#damaged.delete(repositoryKey(place))) await repository.dropDamagedPacks();
+    const isUnderPrs = row.area === "prs";
+    const adrift = isUnderPrs ? [] : await this.realign(row);
+    const repository = repositories.open(diskAddress(row));
+    if (this.#damaged.delete(row.address)) await repository.dropDamagedPacks();
     const missing = await brokenTips(repository);
-    if (missing.length > 0)
-      logger.warn({ repo: repositoryAddress(place), tips: missing.slice(0, 20) }, "objects are missing");
-    const pullRequests = row
-      ? await this.#placeThoseHere(row, await lostPullRequests(store, repository, row))
-      : await pullRequestsAt(store, repository, missing);
+    if (missing.length > 0) logger.warn({ repo: row.address, tips: missing.slice(0, 20) }, "objects are missing");
+    const pullRequests = isUnderPrs
+      ? await pullRequestsAt(store, repository, missing)
+      : await this.#placeThoseHere(row, await lostPullRequests(store, repository, row));
     const found: Found = { missing, pullRequests };
-    this.#parts.found(place, found);
+    this.#parts.found(row, found);
     return { adrift, found };
   }
 
@@ -181,22 +177,14 @@ export class Repair {
 
   /** In the order of their keys; reads no more than what lies between. */
   async #placeAfter(key: string | undefined): Promise<RepositoryName | undefined> {
-    const { store } = this.#parts;
-    const isUnderPrs = key?.startsWith("prs:") ?? false;
-    if (!isUnderPrs) {
-      for await (const row of catalogueRows(store, undefined, key)) {
-        if (isReleased(row)) return { owner: row.owner, identifier: row.identifier };
-      }
-    }
-    const found = await contributionAfter(store, isUnderPrs ? key?.slice("prs:".length) : undefined);
-    return found && underPrs(found);
+    for await (const row of everyRow(this.#parts.store, key)) if (isReleased(row)) return row;
+    return undefined;
   }
 
   /** Once a round. */
   async #countPlaces(): Promise<number> {
-    const { store } = this.#parts;
-    let count = (await contributionsUnderPrs(store)).length;
-    for await (const row of catalogueRows(store)) if (isReleased(row)) count++;
+    let count = 0;
+    for await (const row of everyRow(this.#parts.store)) if (isReleased(row)) count++;
     return count;
   }
 

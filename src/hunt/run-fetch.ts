@@ -1,13 +1,14 @@
 // Carries one fetch command to the repository it is for: keeps that repository from expiring meanwhile, makes the
-// directory of a soft one for as long as it takes, counts what came, and has it released. purgatory.md "Hunting".
+// directory of one that has none for as long as it takes, counts what came, and has it released. purgatory.md "Hunting".
 
+import { type Clock, unixSeconds } from "../base/clock.js";
 import {
   type CatalogueRow,
   catalogueRow,
   isReleased,
   type RepositoryName,
+  rowForData,
   takesStates,
-  underPrs,
 } from "../catalogue/repositories.js";
 import { bookContributors, bookOwners } from "../catalogue/used-bytes.js";
 import { waitingEntry } from "../catalogue/waiting.js";
@@ -26,9 +27,10 @@ export interface RunFetchParts {
   readonly repositories: Repositories;
   readonly purgatory: Pick<
     Purgatory,
-    "pushBegins" | "fetched" | "revive" | "archiveBudget" | "huntLeft" | "contributionLeft" | "contributed"
+    "pushBegins" | "fetched" | "revive" | "archiveBudget" | "huntLeft" | "contributors"
   >;
   readonly server: ServerFetchParts;
+  readonly clock: Clock;
 }
 
 const nothing: ServerFetchResult = { arrived: [], refused: [], failure: "cancelled", bytes: 0 };
@@ -42,7 +44,7 @@ export async function runFetch(
 ): Promise<EndedFetch> {
   const done = parts.purgatory.pushBegins(name);
   try {
-    const row = await catalogueRow(parts.store, name);
+    const row = await rowForData(parts.store, name, unixSeconds(parts.clock));
     const author = command.kind === "pull-request" ? await authorOf(parts.store, command.job) : undefined;
     const isGone = command.kind === "pull-request" && author === undefined;
     if (!row || !takesStates(row) || isGone) return { result: nothing, release: async () => done() };
@@ -56,7 +58,11 @@ export async function runFetch(
         return nothing;
       throw error;
     });
-    return { result, release: () => release(parts, command, author, row, result).finally(done) };
+    const end = async (): Promise<void> => {
+      done();
+      await parts.purgatory.contributors.tidy(row);
+    };
+    return { result, release: () => release(parts, command, author, row, result).finally(end) };
   } catch (error) {
     done();
     throw error;
@@ -73,7 +79,7 @@ async function release(
 ): Promise<void> {
   if (arrived.length > 0) {
     if (row.status === "soft") await parts.purgatory.revive(row);
-    await countBytes(parts.store, row, author, bytes);
+    await countBytes(parts, row, author, bytes);
     if (row.archive) parts.purgatory.archiveBudget.took(bytes);
     await parts.purgatory.fetched(row, command.kind === "pull-request" ? (command.job as EventId) : undefined);
     // Its directory was made for this fetch only, unless somebody revived it meanwhile.
@@ -93,25 +99,26 @@ async function intoRepository(
   const left = await parts.purgatory.huntLeft(row, author);
   if (left === 0) return { ...nothing, failure: "quota-full" };
   const maxBytes = Math.min(command.maxBytes, left, archiveLeft);
-  const repository = await parts.repositories.create(diskAddress(row));
   const { url, ids, tooFewBytes } = command;
+  const address = diskAddress(row);
   // Housekeeping stays away: what comes in rests on objects that no ref holds yet.
-  const result = await repository.duringPush(() =>
-    fetchFromServer(parts.server, { url, ids, maxBytes, tooFewBytes, repository, trustRefs, ...leave }),
-  );
+  const result = await parts.repositories.whileUsed(address, async () => {
+    const repository = await parts.repositories.create(address);
+    return fetchFromServer(parts.server, { url, ids, maxBytes, tooFewBytes, repository, trustRefs, ...leave });
+  });
   if (result.failure !== "too-large" || maxBytes === command.maxBytes) return result;
   return { ...result, failure: maxBytes === archiveLeft ? "archive-full" : "quota-full" };
 }
 
 /** A stranger's pull request is not charged to the owner's share. */
 async function countBytes(
-  store: Store,
+  { store, clock }: RunFetchParts,
   name: RepositoryName,
   author: Pubkey | undefined,
   bytes: number,
 ): Promise<void> {
   await store.transact(async (tx) => {
-    const row = await catalogueRow(tx, name);
+    const row = await rowForData(tx, name, unixSeconds(clock));
     if (!row) return;
     if (author === undefined) bookOwners(tx, row, bytes);
     else await bookContributors(tx, row, author, bytes);
@@ -136,37 +143,4 @@ export async function targetOf(store: Store, names: readonly RepositoryName[]): 
     if (row?.status === "waiting") waiting ??= name;
   }
   return waiting;
-}
-
-/**
- * One fetch for a pull request that only GRASP-06 lets in: into its signer's `/prs/` repository, within the signer's
- * quota. The repository is made for it and goes again if nothing came.
- */
-export async function runContributorFetch(
-  { repositories, purgatory, server }: RunFetchParts,
-  { url, ids, maxBytes, tooFewBytes }: FetchCommand,
-  leave: FetchLeave,
-  name: RepositoryName,
-  trustRefs: boolean,
-): Promise<EndedFetch> {
-  const address = diskAddress(underPrs(name));
-  const done = purgatory.pushBegins(address);
-  try {
-    const left = await purgatory.contributionLeft(name.owner);
-    const result = await repositories
-      .whileUsed(address, async () => {
-        const repository = await repositories.create(address);
-        const limits = { maxBytes: Math.min(maxBytes, left), tooFewBytes, trustRefs };
-        return fetchFromServer(server, { url, ids, repository, ...limits, ...leave });
-      })
-      .catch((error: unknown) => {
-        if (error instanceof LauncherError) return nothing;
-        throw error;
-      });
-    const { arrived, bytes } = result;
-    return { result, release: () => purgatory.contributed(name, arrived.length > 0 ? bytes : undefined, done) };
-  } catch (error) {
-    done();
-    throw error;
-  }
 }

@@ -88,7 +88,11 @@ export async function wantsOf(parts: WantsParts, name: RepositoryName, found: Fo
 async function contributorWants(parts: WantsParts, name: RepositoryName, found: Found): Promise<Wants> {
   const { store: reader } = parts;
   const candidates = foundByRepair({ ...found, missing: [] });
-  for (const waiting of await parts.pullRequests.under(reader, waitingKeys.contributor(name), maxEntries)) {
+  for (const waiting of await parts.pullRequests.under(
+    reader,
+    waitingKeys.repositoryKind(name, "pull-request"),
+    maxEntries,
+  )) {
     const rows = await Promise.all(
       waiting.repositories.flatMap((text) => repositoryNamed(text) ?? []).map((other) => catalogueRow(reader, other)),
     );

@@ -16,12 +16,11 @@ import {
   underPrs,
 } from "../catalogue/repositories.js";
 import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
-import { contributorOf, type WaitingEntry } from "../catalogue/waiting.js";
+import { contributorOf, placesOf, type WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { addressOf, kinds, type VerifiedEvent } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import type { Notice } from "../purgatory/bell.js";
-import { placesOf } from "../purgatory/pull-requests.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { removeRepository } from "../purgatory/resume.js";
 import type { RemovalCause, Transaction } from "../store/port.js";
@@ -125,7 +124,7 @@ export class CarryOut {
     const contributor = verdict.action === "hold" ? contributorOf(verdict.entry) : undefined;
     const isServed = contributor
       ? // Between claim and release its data hangs on nothing.
-        await repositories.whileUsed(diskAddress(underPrs(contributor)), release)
+        await repositories.whileUsed(diskAddress(contributor), release)
       : await release();
     if (contributor) await purgatory.contributors.tidy(contributor);
     for (const { name, to } of verdict.repositories ?? []) if (to === "return") await purgatory.copies.copyInto(name);
@@ -138,9 +137,9 @@ export class CarryOut {
     for (const { id, kind, author, repositories } of withdrawn) {
       if (kind !== kinds.pullRequest && kind !== kinds.pullRequestUpdate) continue;
       for (const name of repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
-        const own = { owner: author, identifier: name.identifier };
+        const own = underPrs({ owner: author, identifier: name.identifier });
         await pullRequests.drop([id], name);
-        await pullRequests.drop([id], underPrs(own));
+        await pullRequests.drop([id], own);
         await contributors.tidy(own);
       }
     }

@@ -10,19 +10,25 @@ import {
   catalogueRow,
   catalogueRows,
   complianceTag,
+  deleteCatalogueRow,
   isOfComplianceTool,
   type RepositoryName,
-  repositoryKey,
   setCatalogueRow,
   withStatus,
 } from "../catalogue/repositories.js";
 import { refreshListings, storedAuthority } from "../catalogue/trusting-repositories.js";
-import { dueEntries, putWaiting, type WaitingEntry, waitingEntry, waitingEvent } from "../catalogue/waiting.js";
+import {
+  dueEntries,
+  placesOf,
+  putWaiting,
+  type WaitingEntry,
+  waitingEntry,
+  waitingEvent,
+} from "../catalogue/waiting.js";
 import { expirationOf, kinds } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { Expiry, PurgatoryConfig, PurgatoryContext } from "../purgatory/context.js";
 import { movePartial, partialPushes } from "../purgatory/partial-clock.js";
-import { placesOf } from "../purgatory/pull-requests.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Transaction } from "../store/port.js";
 import { type CarryOut, withdraw } from "./carry-out.js";
@@ -130,7 +136,7 @@ export class Sweep {
           const going = { stored: [event], waiting: [], cause: "operator" as const };
           const withdrawal = await withdraw(tx, going, unixSeconds(clock));
           const removed = withdrawal.repositories.map(({ name }) => ({ name, to: "remove" as const }));
-          for (const { name } of removed) tx.deleteRow("catalogue", repositoryKey(name));
+          for (const { name } of removed) deleteCatalogueRow(tx, name);
           return { ...withdrawal, repositories: removed };
         });
         await this.carryOut.followWithdrawal(end);
@@ -199,7 +205,7 @@ async function forgetRepository(tx: Transaction, row: CatalogueRow, now: number)
   const current = await catalogueRow(tx, row);
   // Announced again while this waited for its turn.
   if (current?.status !== row.status || current.since !== row.since) return;
-  tx.deleteRow("catalogue", repositoryKey(row));
+  deleteCatalogueRow(tx, row);
   const { owner, identifier } = row;
   const left =
     row.status === "leaving" ? await tx.latest({ kind: kinds.announcement, pubkey: owner, identifier }) : undefined;

@@ -13,6 +13,7 @@ import {
   type EntryKind,
   type EntrySource,
   type PlaceholderRow,
+  placesOf,
   type WaitingEntry,
   type WaitingPhase,
   type WaitingTotals,
@@ -26,7 +27,7 @@ import type { EventId, Oid } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import { stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/plan.js";
-import { placesOf, tipOf } from "../purgatory/pull-requests.js";
+import { tipOf } from "../purgatory/pull-requests.js";
 import type { Reader } from "../store/port.js";
 import { type AdminParts, type AskedServer, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
 import { followInGit, takeAway } from "./hosting.js";
@@ -70,7 +71,7 @@ export async function listWaiting(parts: AdminParts, question: WaitingQuestion):
   const wanted = repository && repositoryKey(repository);
   const concerns = (address: string): boolean => {
     const name = repositoryNamed(address);
-    return wanted === undefined || (name !== undefined && repositoryKey(name) === wanted);
+    return wanted === undefined || (name !== undefined && repositoryKey({ ...name, area: "main" }) === wanted);
   };
   const entries: WaitingEntry[] = [];
   let more = false;
@@ -183,7 +184,7 @@ function placeholderLine(row: PlaceholderRow): WaitingLine {
     id: row.id,
     kind: "placeholder",
     author: null,
-    repositories: name ? [repositoryText({ ...name, area: row.area })] : [],
+    repositories: name ? [repositoryText(name)] : [],
     phase: "waiting",
     source: "push",
     relay: null,

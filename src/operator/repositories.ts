@@ -7,6 +7,7 @@ import {
   type CatalogueRow,
   catalogueRow,
   catalogueRows,
+  everyRow,
   type RepositoryName,
   type RepositoryStatus,
   repositoryKey,
@@ -19,7 +20,6 @@ import { kinds } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { type RepositoryState, stateOf } from "../nostr/nip34.js";
-import { contributorRepositories } from "../purgatory/contributors.js";
 import { wantedRefs } from "../purgatory/plan.js";
 import type { Reader } from "../store/port.js";
 import { type AdminParts, type Caller, done, noteChange, type Outcome, type Progress, refusal } from "./context.js";
@@ -190,19 +190,14 @@ export interface CheckResult {
 const hasDirectory = (row: CatalogueRow): boolean => row.status !== "soft";
 
 /** Those with a directory; undefined: nothing has this name. */
-async function placesFor(
-  { store }: AdminParts,
-  repositories: Repositories,
-  name: RepositoryName | undefined,
-): Promise<(CatalogueRow | RepositoryName)[] | undefined> {
-  if (name?.area === "prs") return (await repositories.exists(diskAddress(name))) ? [name] : undefined;
+async function placesFor({ store }: AdminParts, name: RepositoryName | undefined): Promise<CatalogueRow[] | undefined> {
   if (name) {
     const row = await catalogueRow(store, name);
     return row && [row].filter(hasDirectory);
   }
-  const places: (CatalogueRow | RepositoryName)[] = [];
-  for await (const row of catalogueRows(store)) if (hasDirectory(row)) places.push(row);
-  return [...places, ...(await contributorRepositories(repositories))];
+  const places: CatalogueRow[] = [];
+  for await (const row of everyRow(store)) if (hasDirectory(row)) places.push(row);
+  return places;
 }
 
 const unknown = (name: RepositoryName | undefined) =>
@@ -215,7 +210,7 @@ export async function checkRepositories(
   signal: AbortSignal,
 ): Promise<Outcome<CheckResult>> {
   const repositories = await parts.repositories();
-  const places = await placesFor(parts, repositories, name);
+  const places = await placesFor(parts, name);
   if (!places) return unknown(name);
   const unsound: CheckedRepository[] = [];
   for (const [index, place] of places.entries()) {
@@ -227,19 +222,14 @@ export async function checkRepositories(
   return done({ checked: places.length, unsound, strays: name ? [] : await straysOf(parts, repositories) });
 }
 
-async function problemsOf(
-  parts: AdminParts,
-  repositories: Repositories,
-  place: CatalogueRow | RepositoryName,
-): Promise<string[]> {
+async function problemsOf(parts: AdminParts, repositories: Repositories, place: CatalogueRow): Promise<string[]> {
   const address = diskAddress(place);
   if (!(await repositories.exists(address))) return ["the repository's directory is missing"];
   const repository = repositories.open(address);
   const problems = [...(await repository.fsck())];
   // What is too broken to be mended here is told all the same.
   if (problems.length > 0) await parts.running?.damaged(place).catch((error) => problems.push(`not mended: ${error}`));
-  // Nothing governs what lies under `/prs/`.
-  if (!("governing" in place) || place.governing === null || place.status === "deleted") return problems;
+  if (place.governing === null || place.status === "deleted") return problems;
   const state = await governingState(parts.store, place.governing);
   if (!state) return [...problems, `its governing state ${place.governing} is not stored`];
   const differences = refDifferences(await repository.refs(), state, place.partial).filter((one) => !one.recorded);
@@ -274,7 +264,7 @@ export async function housekeepRepositories(
   signal: AbortSignal,
 ): Promise<Outcome<HousekeepingResult>> {
   const repositories = await parts.repositories();
-  const places = await placesFor(parts, repositories, name);
+  const places = await placesFor(parts, name);
   if (!places) return unknown(name);
   const target = name ? repositoryText(name) : "all repositories";
   await parts.store.transact((tx) => noteChange(tx, parts.clock, caller, { what: "housekeeping", target }));

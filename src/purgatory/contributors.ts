@@ -1,20 +1,23 @@
-// The repositories under `/prs/` (grasp.md, GRASP-06): made by a push or a hunt, gone when nothing is left in them. They
-// have no row in the catalogue: what lies in one is what its refs and its placeholders say.
+// The repositories under `/prs/` (grasp.md, GRASP-06): made by a push or a hunt, gone when nothing is left in them. Their
+// rows are written with the first data and deleted after their directories: a directory without a row is what a crash left.
 
+import { unixSeconds } from "../base/clock.js";
 import { type AdmissionLists, isRepositoryBlocked } from "../catalogue/bans-and-lists.js";
 import {
   catalogueRow,
+  contributedRows,
+  deleteCatalogueRow,
   isReleased,
+  newRepositoryRow,
   type RepositoryName,
   repositoryAddress,
   repositoryKey,
+  setCatalogueRow,
   underPrs,
 } from "../catalogue/repositories.js";
-import { contributionsUnderPrs, forgetContribution } from "../catalogue/used-bytes.js";
-import { type PlaceholderRow, placeholders, waitingEntry } from "../catalogue/waiting.js";
+import { placeholders, waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
-import type { Repositories } from "../git/repositories.js";
 import type { ServiceName } from "../net/url.js";
 import { type EventId, isPubkey, type RefName } from "../nostr/ids.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
@@ -22,15 +25,6 @@ import type { Store } from "../store/port.js";
 import type { ContributorRules, PurgatoryContext } from "./context.js";
 import type { PullRequestCopies } from "./copy-pull-requests.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
-
-/** What lies under `/prs/`: no catalogue row names it. */
-export async function contributorRepositories(repositories: Repositories): Promise<RepositoryName[]> {
-  const found: RepositoryName[] = [];
-  for await (const { npubOrOwner: owner, identifier, area } of repositories.list()) {
-    if (area === "prs" && isPubkey(owner)) found.push(underPrs({ owner, identifier }));
-  }
-  return found;
-}
 
 export class Contributors {
   constructor(
@@ -41,35 +35,47 @@ export class Contributors {
     },
   ) {}
 
-  /** If nothing is left in it, its directory goes, and its bytes are its author's no more. */
+  /** If nothing is left in a repository under `/prs/`, its directory goes, and its row with the bytes of its author. */
   async tidy(name: RepositoryName): Promise<void> {
     const { store, repositories, isBusy } = this.parts;
-    if (isBusy(underPrs(name))) return;
-    if (await repositories.removeIfEmpty(diskAddress(underPrs(name)))) {
-      await store.transact(async (tx) => forgetContribution(tx, name));
+    if (name.area !== "prs" || isBusy(name)) return;
+    const address = diskAddress(name);
+    await repositories.removeIfEmpty(address);
+    if ((await repositories.exists(address)) || !(await catalogueRow(store, name))) return;
+    await store.transact(async (tx) => {
+      // Whoever brings data is busy with the repository before it writes the row.
+      if (!isBusy(name)) deleteCatalogueRow(tx, name);
+    });
+  }
+
+  /** At start: a directory without a row gets one, so that the sweep finds it. */
+  async adopt(): Promise<void> {
+    const { store, repositories, clock } = this.parts;
+    for await (const { npubOrOwner: owner, identifier } of repositories.list(["prs"])) {
+      if (!isPubkey(owner)) continue;
+      const name = underPrs({ owner, identifier });
+      if (await catalogueRow(store, name)) continue;
+      await store.transact(async (tx) => setCatalogueRow(tx, newRepositoryRow(name, unixSeconds(clock))));
     }
   }
 
   /** At start and hourly: what a crash, a moderator or an expiry left without an owner goes; pull requests that are not in the repositories they are for are copied there. */
   async sweep(): Promise<void> {
-    const { store, repositories } = this.parts;
     const uncopied = new Map<string, RepositoryName>();
-    for (const name of await contributorRepositories(repositories)) {
+    for await (const name of contributedRows(this.parts.store)) {
       if (this.parts.isBusy(name)) continue;
       for (const target of await this.#sweepOne(name)) uncopied.set(repositoryKey(target), target);
       await this.tidy(name);
     }
     for (const name of uncopied.values()) await this.parts.copies.copyInto(name);
-    for (const name of await contributionsUnderPrs(store)) {
-      if (await repositories.exists(diskAddress(underPrs(name)))) continue;
-      await store.transact(async (tx) => forgetContribution(tx, name));
-    }
   }
 
   /** Answers the repositories that lack a pull request of this one. */
   async #sweepOne(name: RepositoryName): Promise<RepositoryName[]> {
     const { store, repositories } = this.parts;
-    const repository = repositories.open(diskAddress(underPrs(name)));
+    const address = diskAddress(name);
+    if (!(await repositories.exists(address))) return [];
+    const repository = repositories.open(address);
     const uncopied: RepositoryName[] = [];
     const orphans: EventId[] = [];
     for (const ref of (await repository.refs()).refs.keys()) {
@@ -84,9 +90,10 @@ export class Contributors {
         if (identifier === name.identifier && (await this.#lacks(target, ref))) uncopied.push(target);
       }
     }
-    if (orphans.length > 0) await this.parts.pullRequests.drop(orphans, underPrs(name));
+    if (orphans.length > 0) await this.parts.pullRequests.drop(orphans, name);
     for (const { eventId } of await repository.unclaimed()) {
-      if (!(await placeholders(store, eventId)).some(isFor(name))) await repository.dropUnclaimed(eventId);
+      if (!(await placeholders(store, eventId)).some(({ repository: at }) => at === repositoryAddress(name)))
+        await repository.dropUnclaimed(eventId);
     }
     return uncopied;
   }
@@ -99,11 +106,6 @@ export class Contributors {
     return !(await repositories.open(address).refs()).refs.has(ref);
   }
 }
-
-const isFor =
-  ({ owner, identifier }: RepositoryName) =>
-  ({ area, repository }: PlaceholderRow): boolean =>
-    area === "prs" && repository === repositoryAddress({ owner, identifier });
 
 export const contributorRules = (
   store: Store,

@@ -17,7 +17,7 @@ import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { PurgatoryContext } from "./context.js";
 import type { RefWriter } from "./journal.js";
 import { pullRequestRef } from "./pull-requests.js";
-import { contributorsAccounts, quotaLeft } from "./quotas.js";
+import { accountsOf, quotaLeft } from "./quotas.js";
 
 interface Lacking {
   readonly id: EventId;
@@ -33,7 +33,7 @@ export class PullRequestCopies {
   async copyFrom(name: RepositoryName, repository: GitRepository, source: GitRepository, tip: Oid): Promise<boolean> {
     const { store, config, observer } = this.parts;
     if ((await repository.missingObjects([tip])).size === 0) return true;
-    if (quotaLeft(await contributorsAccounts(store, name, [], config())).isUsedUp) {
+    if (quotaLeft(await accountsOf(store, name, [], config())).isUsedUp) {
       observer.problem(name, "its share for pull requests is full: one was not copied into it");
       return false;
     }

@@ -2,15 +2,17 @@
 // "Push" 4 and budgets; purgatory.md, "Placeholder"; threats.md rows 10 and 18).
 
 import { type HourlyCounter, ipGroup } from "../base/budget/rates.js";
+import { unixSeconds } from "../base/clock.js";
 import { sizeText } from "../base/text.js";
 import {
-  catalogueRow,
   type RepositoryName,
   repositoryAddress,
   repositoryKey,
   repositoryNamed,
+  rowForData,
+  setCatalogueRow,
 } from "../catalogue/repositories.js";
-import { bookContribution, bookContributors } from "../catalogue/used-bytes.js";
+import { bookContributors } from "../catalogue/used-bytes.js";
 import { type PlaceholderRow, placeholders, putPlaceholder, removePlaceholder } from "../catalogue/waiting.js";
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import type { UnclaimedAllowance } from "../git/push-types.js";
@@ -28,7 +30,7 @@ export class Placeholders {
   constructor(
     private readonly context: PurgatoryContext,
     private readonly perHour: HourlyCounter,
-    /** Nothing may be left in that repository under `/prs/`. */
+    /** Nothing may be left in that repository. */
     private readonly emptied: (name: RepositoryName) => Promise<void>,
   ) {}
 
@@ -90,8 +92,7 @@ export class Placeholders {
     const rows = kept.map(
       (data): PlaceholderRow => ({
         id: data.eventId,
-        repository: repositoryAddress({ owner: address.owner, identifier: address.identifier }),
-        area: address.area,
+        repository: repositoryAddress(address),
         tip: data.tip,
         ip,
         bytes: data.bytes,
@@ -101,6 +102,8 @@ export class Placeholders {
     );
     try {
       await this.context.store.transact(async (tx) => {
+        const repository = await rowForData(tx, address, unixSeconds(this.context.clock));
+        if (repository) setCatalogueRow(tx, repository);
         for (const row of rows) putPlaceholder(tx, row);
       });
     } catch (error) {
@@ -123,16 +126,19 @@ export class Placeholders {
     for (const row of await placeholders(this.context.store, event.id)) {
       const name = repositoryNamed(row.repository);
       if (!name) continue;
-      const address = diskAddress(name, row.area);
-      const tip = pullRequest && isFor(known, row) && isOid(pullRequest.tip) ? pullRequest.tip : undefined;
+      const address = diskAddress(name);
+      const tip =
+        pullRequest && known.repositories.includes(row.repository) && isOid(pullRequest.tip)
+          ? pullRequest.tip
+          : undefined;
       let isKept = false;
       if (await this.context.repositories.exists(address)) {
         const repository = this.context.repositories.open(address);
         if (tip) isKept = await repository.claim(event.id, tip);
         else await repository.dropUnclaimed(event.id);
       }
-      await this.#forget(row, isKept ? (tx) => book(tx, address, event.pubkey, row.bytes) : undefined);
-      if (!isKept && row.area === "prs") await this.emptied(name);
+      await this.#forget(row, isKept ? (tx) => this.#book(tx, name, event.pubkey, row.bytes) : undefined);
+      if (!isKept) await this.emptied(name);
     }
   }
 
@@ -150,7 +156,7 @@ export class Placeholders {
   async expire(nowSeconds: number, isBusy: (name: RepositoryName) => boolean = () => false): Promise<number> {
     const isDue = (row: PlaceholderRow): boolean => {
       const name = repositoryNamed(row.repository);
-      return row.expires <= nowSeconds && !(name && isBusy({ ...name, area: row.area }));
+      return row.expires <= nowSeconds && !(name && isBusy(name));
     };
     const due = [...this.#held.values()].filter(isDue);
     for (const row of due) await this.#drop(row);
@@ -161,13 +167,13 @@ export class Placeholders {
   async repositoryGone(name: RepositoryName): Promise<void> {
     const address = repositoryAddress(name);
     for (const row of [...this.#held.values()]) {
-      if (row.area === "main" && row.repository === address) await this.#forget(row);
+      if (row.repository === address) await this.#forget(row);
     }
   }
 
   #key(row: PlaceholderRow): string {
     const name = repositoryNamed(row.repository);
-    return `${name ? repositoryKey({ ...name, area: row.area }) : row.repository}:${row.id}`;
+    return `${name ? repositoryKey(name) : row.repository}:${row.id}`;
   }
 
   /** The address (IPv6: /64) that holds most gives way first, its oldest data before its newer. */
@@ -192,12 +198,12 @@ export class Placeholders {
   async #drop(row: PlaceholderRow): Promise<void> {
     const name = repositoryNamed(row.repository);
     if (name) {
-      const address = diskAddress(name, row.area);
+      const address = diskAddress(name);
       if (await this.context.repositories.exists(address))
         await this.context.repositories.open(address).dropUnclaimed(row.id);
     }
     await this.#forget(row);
-    if (name && row.area === "prs") await this.emptied(name);
+    if (name) await this.emptied(name);
   }
 
   async #forget(row: PlaceholderRow, also?: (tx: Transaction) => Promise<void>): Promise<void> {
@@ -207,15 +213,9 @@ export class Placeholders {
       await also?.(tx);
     });
   }
-}
 
-const isFor = ({ repositories, contributor }: KnownPullRequest, { area, repository }: PlaceholderRow): boolean =>
-  area === "main"
-    ? repositories.includes(repository)
-    : contributor !== undefined && repositoryAddress(contributor) === repository;
-
-async function book(tx: Transaction, name: RepositoryAddress, author: Pubkey, bytes: number): Promise<void> {
-  if (name.area === "prs") return bookContribution(tx, name, bytes);
-  const row = await catalogueRow(tx, name);
-  if (row) await bookContributors(tx, row, author, bytes);
+  async #book(tx: Transaction, name: RepositoryName, author: Pubkey, bytes: number): Promise<void> {
+    const row = await rowForData(tx, name, unixSeconds(this.context.clock));
+    if (row) await bookContributors(tx, row, author, bytes);
+  }
 }

@@ -7,7 +7,6 @@ import {
   type RepositoryName,
   repositoryKey,
   repositoryNamed,
-  underPrs,
 } from "../catalogue/repositories.js";
 import { contributorOf, type WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
@@ -44,7 +43,7 @@ export class PullRequestRefs {
       for (const entry of await this.#withCommitHere(name, asked)) {
         if (placed.has(entry.id)) continue;
         const contributor = contributorOf(entry);
-        const prs = contributor && mine.has(repositoryKey(underPrs(contributor))) ? underPrs(contributor) : undefined;
+        const prs = contributor && mine.has(repositoryKey(contributor)) ? contributor : undefined;
         const willBeReleased = (other: RepositoryName): boolean => released.has(repositoryKey(other));
         const isMine = (other: RepositoryName): boolean => mine.has(repositoryKey(other));
         const plan = await planPullRequest(entry, store, this.#open, isMine, willBeReleased, prs && this.#open(prs));

@@ -6,12 +6,13 @@ import {
   catalogueRow,
   isReleased,
   type RepositoryName,
+  repositoryAddress,
   repositoryKey,
   repositoryNamed,
   underPrs,
 } from "../catalogue/repositories.js";
 import {
-  contributorOf,
+  placesOf,
   type WaitingEntry,
   waitingEntries,
   waitingEntry,
@@ -39,10 +40,8 @@ export interface PullRequestPlan {
 
 export interface KnownPullRequest {
   readonly event: NostrEvent;
-  /** `30617:<owner>:<identifier>` of each repository it belongs to. */
+  /** Addresses of the repositories it belongs to, that of its signer under `/prs/` among them if it names it. */
   readonly repositories: readonly string[];
-  /** The repository of its signer under `/prs/` that it names. */
-  readonly contributor: RepositoryName | undefined;
 }
 
 /** The event a `refs/nostr/<id>` is named after, stored or waiting. `services`: none while GRASP-06 is off. */
@@ -58,21 +57,9 @@ export async function knownPullRequest(
   if (!event) return undefined;
   const pullRequest = pullRequestOf(event);
   const identifier = pullRequest && prsIdentifier(pullRequest, event.pubkey, services);
-  return {
-    event,
-    repositories: stored ? repositoriesTagged(event).map(addressText) : (entry?.repositories ?? []),
-    contributor: identifier === undefined ? undefined : { owner: event.pubkey, identifier },
-  };
-}
-
-/** Everywhere the data of a waiting entry may lie. */
-export function placesOf(entry: WaitingEntry): RepositoryName[] {
-  const contributor = contributorOf(entry);
-  const named = entry.repositories.flatMap((text): RepositoryName[] => {
-    const name = repositoryNamed(text);
-    return name ? [name] : [];
-  });
-  return contributor ? [...named, underPrs(contributor)] : named;
+  const named = stored ? repositoriesTagged(event).map(addressText) : (entry?.repositories ?? []);
+  if (identifier === undefined) return { event, repositories: named };
+  return { event, repositories: [...named, repositoryAddress(underPrs({ owner: event.pubkey, identifier }))] };
 }
 
 const maxPullRequestsLookedAt = 500;
@@ -91,7 +78,7 @@ export async function waitingPullRequests(
   name: RepositoryName,
   asked: readonly EventId[] = [],
 ): Promise<WaitingEntry[]> {
-  const prefix = name.area === "prs" ? waitingKeys.contributor(name) : waitingKeys.repositoryKind(name, "pull-request");
+  const prefix = waitingKeys.repositoryKind(name, "pull-request");
   const found = new Map<EventId, WaitingEntry>();
   for (const id of asked) {
     const entry = await waitingEntry(reader, id);

@@ -12,7 +12,6 @@ import {
   underPrs,
   withStatus,
 } from "../catalogue/repositories.js";
-import { bookContribution } from "../catalogue/used-bytes.js";
 import { putWaiting, type WaitingEntry, waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress, type Npub, type RepositoryAddress } from "../git/address.js";
 import type { FoundRepository } from "../git/http-types.js";
@@ -29,7 +28,7 @@ import { Placeholders } from "./placeholders.js";
 import { PullRequestRefs } from "./pull-request-refs.js";
 import { knownPullRequest } from "./pull-requests.js";
 import { Pushes } from "./pushes.js";
-import { ArchiveBudget, contributorsOwnAccounts, huntLeft, quotaLeft } from "./quotas.js";
+import { ArchiveBudget, accountsOf, quotaLeft } from "./quotas.js";
 import { Releaser } from "./release.js";
 import { resume } from "./resume.js";
 
@@ -169,25 +168,9 @@ export class Purgatory {
   async huntLeft(name: RepositoryName, author: Pubkey | undefined): Promise<number> {
     const { store, config, diskShareUsed } = this.context;
     if ((await diskShareUsed()) >= config().diskPushMaxPercent / 100) return 0;
-    return huntLeft(store, name, author, config(), this.archiveBudget);
-  }
-
-  /** How much more a hunt may bring for this author under `/prs/`. */
-  async contributionLeft(author: Pubkey): Promise<number> {
-    const { store, config } = this.context;
-    return quotaLeft(await contributorsOwnAccounts(store, author, config())).maxBytes;
-  }
-
-  /** After a hunt for a `/prs/` repository; `bytes` is undefined when it was in vain. `done` ends its `pushBegins`. */
-  async contributed(name: RepositoryName, bytes: number | undefined, done: () => void): Promise<void> {
-    try {
-      if (bytes === undefined) return;
-      await this.context.store.transact((tx) => bookContribution(tx, name, bytes));
-      await this.releaser.release([underPrs(name)], "hunt");
-    } finally {
-      done();
-      await this.contributors.tidy(name);
-    }
+    const authors = author === undefined ? undefined : [author];
+    const left = quotaLeft(await accountsOf(store, name, authors, config(), this.archiveBudget));
+    return left.isUsedUp ? 0 : left.maxBytes;
   }
 
   /** These soft states of it may be released with what is here: the rest is on no server that could be asked. */

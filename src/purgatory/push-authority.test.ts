@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keyOf, makeEvent } from "../admission/testing/world.js";
+import { type RepositoryName, repositoryAddress, underPrs } from "../catalogue/repositories.js";
 import { decidePush } from "../git/decide-push.js";
 import type { PushCommand } from "../git/push-types.js";
 import { kinds } from "../nostr/event.js";
 import type { EventId, Oid, RefName } from "../nostr/ids.js";
+import { NaiveStore } from "../store/testing/naive-store.js";
 import type { KnownPullRequest } from "./pull-requests.js";
-import { contributorAuthority } from "./push-authority.js";
+import { pushAuthority } from "./push-authority.js";
 
 const tip = "a".repeat(40) as Oid;
 const other = "b".repeat(40) as Oid;
@@ -14,8 +16,8 @@ const here = { owner: keyOf("bob"), identifier: "x" };
 const event = makeEvent(keyOf("bob"), kinds.pullRequest, [["c", tip]]);
 const unknownId = "9".repeat(64) as EventId;
 
-const known = (contributor: KnownPullRequest["contributor"]): KnownPullRequest[] => [
-  { event, repositories: [], contributor },
+const known = (contributor: RepositoryName | undefined): KnownPullRequest[] => [
+  { event, repositories: contributor ? [repositoryAddress(underPrs(contributor))] : [] },
 ];
 const to = (ref: string, value: Oid | undefined): PushCommand => ({ ref: ref as RefName, old: undefined, new: value });
 const nostr = (id: string): string => `refs/nostr/${id}`;
@@ -94,8 +96,10 @@ const cases: readonly {
 ];
 
 for (const { name, expected, command, held, ...facts } of cases) {
-  test(`under /prs/: ${name} is ${expected}`, () => {
-    const authority = contributorAuthority(here, facts.known, {
+  test(`under /prs/: ${name} is ${expected}`, async () => {
+    const authority = await pushAuthority(new NaiveStore(), underPrs(here), facts.known, {
+      strict: true,
+      archiveReadOnly: true,
       held: new Map(facts.unclaimed ? [[unknownId, facts.unclaimed]] : []),
       unclaimed: facts.allowance === false ? { ok: false, reason: "enough" } : { ok: true, maxBytes: 1 },
       quota: { maxBytes: 1, reason: "" },

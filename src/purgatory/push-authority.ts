@@ -13,13 +13,14 @@ interface PushRules {
   readonly strict: boolean;
   readonly archiveReadOnly: boolean;
   readonly unclaimed: UnclaimedAllowance;
+  /** Of events that are not known: what was pushed first. */
+  readonly held: ReadonlyMap<EventId, Oid>;
   readonly quota: PushAuthority["quota"];
-  /** Set when no push may be taken at all (disk nearly full). */
+  /** Set when no push may be taken at all: the disk is nearly full, or the repository is not wanted. */
   readonly closedReason: string | undefined;
 }
 
 function readOnlyReason(row: CatalogueRow | undefined, rules: PushRules): string | undefined {
-  if (rules.closedReason !== undefined) return rules.closedReason;
   switch (row?.status) {
     case "leaving":
       return "this repository is leaving: its newest announcement does not list this server, so it is read-only here";
@@ -50,69 +51,36 @@ function nostrRefEvent(name: RepositoryName, { event, repositories }: KnownPullR
   };
 }
 
+/**
+ * Under `/prs/` (grasp.md, GRASP-06) no state decides: anyone may push to refs/nostr/<event id>; for an event that is known
+ * its commit only, where its signer and its `clone` tag say; for another the first commit holds.
+ */
 export async function pushAuthority(
   reader: Reader,
   name: RepositoryName,
   pullRequests: Iterable<KnownPullRequest>,
   rules: PushRules,
 ): Promise<PushAuthority> {
+  const nostrRefsOnly = name.area === "prs";
   const row = await catalogueRow(reader, name);
   const candidates: CandidateState[] = [];
-  for (const state of await decidingStates(reader, name)) {
+  for (const state of nostrRefsOnly ? [] : await decidingStates(reader, name)) {
     if (!canDecide(state)) continue;
     const { id, created_at } = state.event;
     candidates.push({ id, created_at, refs: state.refs, governs: row?.governing === id });
   }
   const nostrEvents = new Map<EventId, NostrRefEvent>();
+  for (const [id, heldAt] of nostrRefsOnly ? rules.held : []) nostrEvents.set(id, { known: false, heldAt });
   for (const known of pullRequests) nostrEvents.set(known.event.id, nostrRefEvent(name, known));
-  const reason = readOnlyReason(row, rules);
+  const reason = rules.closedReason ?? (nostrRefsOnly ? undefined : readOnlyReason(row, rules));
   return {
     ...(reason === undefined ? {} : { readOnlyReason: reason }),
     ...(rules.quota === undefined ? {} : { quota: rules.quota }),
-    strict: rules.strict,
+    ...(nostrRefsOnly && { nostrRefsOnly }),
+    strict: rules.strict && !nostrRefsOnly,
     mark: row?.mark ?? undefined,
     candidates,
     nostrEvents,
     unclaimed: rules.unclaimed,
-  };
-}
-
-interface ContributorPushRules {
-  /** Of events that are not known: what was pushed first. */
-  readonly held: ReadonlyMap<EventId, Oid>;
-  readonly unclaimed: UnclaimedAllowance;
-  readonly quota: NonNullable<PushAuthority["quota"]>;
-  /** Set when no push may be taken at all. */
-  readonly closedReason: string | undefined;
-}
-
-/**
- * Under `/prs/` (grasp.md, GRASP-06): anyone may push to refs/nostr/<event id>; for an event that is known, its commit
- * only, and only where its signer and its `clone` tag say.
- */
-export function contributorAuthority(
-  { owner, identifier }: RepositoryName,
-  known: Iterable<KnownPullRequest>,
-  { held, unclaimed, quota, closedReason }: ContributorPushRules,
-): PushAuthority {
-  const nostrEvents = new Map<EventId, NostrRefEvent>();
-  for (const [id, heldAt] of held) nostrEvents.set(id, { known: false, heldAt });
-  for (const { event, contributor } of known) {
-    const tip = pullRequestOf(event)?.tip;
-    nostrEvents.set(event.id, {
-      known: true,
-      tip: isOid(tip) ? tip : undefined,
-      addressesThisRepository: contributor?.owner === owner && contributor.identifier === identifier,
-    });
-  }
-  return {
-    ...(closedReason === undefined ? {} : { readOnlyReason: closedReason }),
-    nostrRefsOnly: true,
-    strict: false,
-    mark: undefined,
-    candidates: [],
-    nostrEvents,
-    unclaimed,
-    quota,
   };
 }

@@ -10,11 +10,12 @@ import {
   type RepositoryName,
   repositoryAddress,
   repositoryKey,
+  rowForData,
   type StateStamp,
   setCatalogueRow,
   takesStates,
 } from "../catalogue/repositories.js";
-import { bookContribution, bookContributors, bookOwners } from "../catalogue/used-bytes.js";
+import { bookContributors, bookOwners } from "../catalogue/used-bytes.js";
 import { putWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
 import type { RepositoryAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
@@ -30,16 +31,8 @@ import { type Journal, type PushedUnder, type RefFsync, takeBack } from "./journ
 import { type PartialClock, startPartial } from "./partial-clock.js";
 import type { Placeholders } from "./placeholders.js";
 import { type KnownPullRequest, knownPullRequest } from "./pull-requests.js";
-import { contributorAuthority, pushAuthority } from "./push-authority.js";
-import {
-  type Account,
-  type ArchiveBudget,
-  contributorsAccounts,
-  contributorsOwnAccounts,
-  ownersAccounts,
-  quotaLeft,
-  quotaRemarks,
-} from "./quotas.js";
+import { pushAuthority } from "./push-authority.js";
+import { type Account, type ArchiveBudget, accountsOf, quotaLeft, quotaRemarks } from "./quotas.js";
 import type { Releaser } from "./release.js";
 import { isStillHere } from "./store-released.js";
 
@@ -107,21 +100,14 @@ export class PurgatoryPush implements PushSession {
     const closedReason = isFull
       ? "the server's disk is nearly full, it takes no pushes now: try again later"
       : undefined;
-    if (address.area === "prs") {
-      return contributorAuthority(address, pullRequests.values(), {
-        held: placeholders.tipsHeld(address, unknown),
-        unclaimed,
-        quota: quotaLeft(await this.#accounts(address, true, [])),
-        closedReason: closedReason ?? (await this.#unwantedReason(address)),
-      });
-    }
     const events = [...pullRequests.values()].map(({ event }) => event);
     return pushAuthority(store, address, pullRequests.values(), {
       strict: pushStrict,
       archiveReadOnly,
       unclaimed,
-      quota: quotaLeft(await this.#accounts(address, ids.length === commands.length, events)),
-      closedReason,
+      held: placeholders.tipsHeld(address, unknown),
+      quota: quotaLeft(await this.#accounts(ids.length === commands.length, events)),
+      closedReason: closedReason ?? (await this.#unwantedReason()),
     });
   }
 
@@ -129,33 +115,27 @@ export class PurgatoryPush implements PushSession {
     return knownPullRequest(this.parts.store, id, this.parts.contributorRules?.services ?? []);
   }
 
-  async #unwantedReason(name: RepositoryName): Promise<string | undefined> {
+  async #unwantedReason(): Promise<string | undefined> {
     const { contributorRules } = this.parts;
+    if (this.address.area !== "prs") return undefined;
     if (!contributorRules) return "this server takes no contributors' pull requests";
-    return (await contributorRules.isBlocked(name))
+    return (await contributorRules.isBlocked(this.address))
       ? "pull requests of this key or name are not wanted here"
       : undefined;
   }
 
-  async #accounts(
-    name: RepositoryName,
-    isForPullRequests: boolean,
-    events: readonly NostrEvent[],
-  ): Promise<readonly Account[]> {
+  #accounts(isForPullRequests: boolean, events: readonly NostrEvent[]): Promise<readonly Account[]> {
     const { store, config, archiveBudget } = this.parts;
-    if (name.area === "prs") return contributorsOwnAccounts(store, name.owner, config());
-    const isOwners = events.length > 0 && events.every(({ pubkey }) => pubkey === name.owner);
-    if (!isForPullRequests || isOwners) return ownersAccounts(store, name, config(), archiveBudget);
-    const authors = [...new Set(events.map(({ pubkey }) => pubkey))].filter((author) => author !== name.owner);
-    return contributorsAccounts(store, name, authors, config());
+    const authors = isForPullRequests ? events.map(({ pubkey }) => pubkey) : undefined;
+    return accountsOf(store, this.address, authors, config(), archiveBudget);
   }
 
   /** What the pusher should know of the accounts this push was booked to. */
-  async #remarks({ address, updates }: PushOutcome): Promise<string[]> {
+  async #remarks({ updates }: PushOutcome): Promise<string[]> {
     const ids = nostrIds(updates);
     const known = await Promise.all(ids.map((id) => this.#known(id)));
     const events = known.flatMap((one) => one?.event ?? []);
-    return quotaRemarks(await this.#accounts(address, ids.length === updates.length, events));
+    return quotaRemarks(await this.#accounts(ids.length === updates.length, events));
   }
 
   /** The wanted values, the mark and a partial state's clock are on disk before the refs. */
@@ -165,10 +145,11 @@ export class PurgatoryPush implements PushSession {
     const now = unixSeconds(this.parts.clock);
     const updates = wanted.map(({ ref, to }) => ({ ref, to: to ?? null }));
     const promised = await this.parts.store.transact(async (tx): Promise<Promised | undefined> => {
-      const row = area === "prs" ? undefined : await catalogueRow(tx, address);
-      if (area !== "prs" && (!takesStates(row) || row?.status === "soft")) return undefined;
+      const row = await rowForData(tx, address, now);
+      if (!row || !takesStates(row) || row.status === "soft") return undefined;
       if (candidate && !(await isStillHere(tx, candidate.id))) return undefined;
-      const push = row && candidate ? await pushUnder(tx, row, candidate, now) : {};
+      setCatalogueRow(tx, row);
+      const push = candidate ? await pushUnder(tx, row, candidate, now) : {};
       const key = this.parts.journal.promise(tx, { owner, identifier, area, updates, head: null, push });
       return { key, push };
     });
@@ -243,11 +224,7 @@ export class PurgatoryPush implements PushSession {
   }
 
   async #book(tx: Transaction, { address, updates, packBytes }: PushOutcome): Promise<void> {
-    if (address.area === "prs") {
-      if (updates.length > 0) await bookContribution(tx, address, packBytes);
-      return;
-    }
-    const row = await catalogueRow(tx, address);
+    const row = await rowForData(tx, address, unixSeconds(this.parts.clock));
     if (!row) return;
     const counted = { ...row, counters: { ...row.counters, pushes: row.counters.pushes + 1 } };
     setCatalogueRow(tx, counted);
@@ -264,7 +241,7 @@ export class PurgatoryPush implements PushSession {
     if (released.some(({ kind }) => kind === "announcement")) lines.push("the repository is served from now on");
     if (released.some(({ kind }) => kind === "state")) lines.push("the state event is served from now on");
     if (released.some(({ kind }) => kind === "pull-request")) lines.push("the pull request is served from now on");
-    const row = name.area === "prs" ? undefined : await catalogueRow(this.parts.store, name);
+    const row = await catalogueRow(this.parts.store, name);
     const missing = row?.partial?.missingRefs.length ?? 0;
     if (missing > 0) lines.push(`${missing} refs of the state are still missing: push them too`);
     else if (state && (await waitingEntry(this.parts.store, state))) {

@@ -16,14 +16,7 @@ import type { Pubkey } from "../nostr/ids.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
 import type { Store } from "../store/port.js";
 import { NaiveStore } from "../store/testing/naive-store.js";
-import {
-  ArchiveBudget,
-  contributorsAccounts,
-  ownersAccounts,
-  type QuotaLeft,
-  quotaLeft,
-  quotaRemarks,
-} from "./quotas.js";
+import { ArchiveBudget, accountsOf, type QuotaLeft, quotaLeft, quotaRemarks } from "./quotas.js";
 
 const owner = "1".repeat(64) as Pubkey;
 const [alice, bob] = ["a".repeat(64) as Pubkey, "b".repeat(64) as Pubkey];
@@ -39,10 +32,13 @@ const limits = {
   prAuthorMaxBytes: 500,
 };
 
+type Limits = Parameters<typeof accountsOf>[3];
+
+const ownersAccounts = (store: Store, name: typeof one, limits: Limits) => accountsOf(store, name, undefined, limits);
 const ownersQuotaLeft = async (...asked: Parameters<typeof ownersAccounts>): Promise<QuotaLeft> =>
   quotaLeft(await ownersAccounts(...asked));
-const contributorsQuotaLeft = async (...asked: Parameters<typeof contributorsAccounts>): Promise<QuotaLeft> =>
-  quotaLeft(await contributorsAccounts(...asked));
+const contributorsQuotaLeft = async (...asked: Parameters<typeof accountsOf>): Promise<QuotaLeft> =>
+  quotaLeft(await accountsOf(...asked));
 
 async function storeWith(...names: readonly (typeof one)[]): Promise<Store> {
   const store = createMemoryStore();

@@ -3,8 +3,14 @@
 
 import type { Clock } from "../base/clock.js";
 import { sizeText } from "../base/text.js";
-import { catalogueRow, catalogueRows, type RepositoryName } from "../catalogue/repositories.js";
-import { archiveUse, contributions, contributionsUnderPrs } from "../catalogue/used-bytes.js";
+import {
+  catalogueRow,
+  catalogueRows,
+  contributedRows,
+  everyRow,
+  type RepositoryName,
+} from "../catalogue/repositories.js";
+import { archiveUse, contributions } from "../catalogue/used-bytes.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { TableReader } from "../store/port.js";
 import type { PurgatoryConfig } from "./context.js";
@@ -55,7 +61,28 @@ export const quotaRemarks = (accounts: readonly Account[]): string[] =>
 
 const freeSome = "delete what is not needed and wait for housekeeping, or ask the operator of this server";
 
-export async function ownersAccounts(
+/**
+ * What a push or a hunt is booked to. `authors`: of the pull requests, as far as they are known, when nothing else comes;
+ * undefined when branches or tags come, or what a state names.
+ */
+export async function accountsOf(
+  reader: TableReader,
+  name: RepositoryName,
+  authors: readonly Pubkey[] | undefined,
+  limits: Limits,
+  archiveBudget?: ArchiveBudget,
+): Promise<readonly Account[]> {
+  const whole = await instanceAccount(reader, limits.instanceMaxBytes);
+  if (name.area === "prs") return [await contributorAccount(reader, name.owner, limits), ...whole];
+  const others = [...new Set(authors)].filter((author) => author !== name.owner);
+  const isOwners = authors === undefined || (authors.length > 0 && others.length === 0);
+  const accounts = isOwners
+    ? await ownersAccounts(reader, name, limits, archiveBudget)
+    : await contributorsAccounts(reader, name, others, limits);
+  return [...accounts, ...whole];
+}
+
+async function ownersAccounts(
   reader: TableReader,
   name: RepositoryName,
   limits: Limits,
@@ -76,7 +103,6 @@ export async function ownersAccounts(
     isArchive && archiveBudget
       ? { whose: "all mirrors of this server use", ...(await archiveBudget.use()), advice: askOperator }
       : { whose: "all repositories of its owner use", used: owned, limit: limits.npubMaxBytes, advice: freeSome },
-    ...(await instanceAccount(reader, limits.instanceMaxBytes)),
   ];
 }
 
@@ -86,13 +112,11 @@ const askOperator = "only the operator of this server can make room";
 async function instanceAccount(reader: TableReader, limit: number | undefined): Promise<Account[]> {
   if (limit === undefined) return [];
   let used = 0;
-  for await (const { counters } of catalogueRows(reader)) used += counters.bytes + counters.pullRequestBytes;
-  for (const { bytes } of await contributionsUnderPrs(reader)) used += bytes;
+  for await (const { counters } of everyRow(reader)) used += counters.bytes + counters.pullRequestBytes;
   return [{ whose: "all repositories of this server use", used, limit, advice: askOperator }];
 }
 
-/** `authors`: of the pull requests that are pushed, as far as they are known. */
-export async function contributorsAccounts(
+async function contributorsAccounts(
   reader: TableReader,
   name: RepositoryName,
   authors: readonly Pubkey[],
@@ -104,34 +128,7 @@ export async function contributorsAccounts(
   return [
     { whose: "pull requests of this repository use", used, limit, advice: deleteSome },
     ...(await Promise.all(authors.map((author) => contributorAccount(reader, author, limits)))),
-    ...(await instanceAccount(reader, limits.instanceMaxBytes)),
   ];
-}
-
-/** Of a push or hunt under `/prs/`. */
-export const contributorsOwnAccounts = async (
-  reader: TableReader,
-  author: Pubkey,
-  limits: Limits,
-): Promise<readonly Account[]> => [
-  await contributorAccount(reader, author, limits),
-  ...(await instanceAccount(reader, limits.instanceMaxBytes)),
-];
-
-/** What a hunt may bring: the accounts are those of a push. `author`: of the pull request it is for. */
-export async function huntLeft(
-  reader: TableReader,
-  name: RepositoryName,
-  author: Pubkey | undefined,
-  limits: Limits,
-  archiveBudget: ArchiveBudget,
-): Promise<number> {
-  const isOwners = author === undefined || author === name.owner;
-  const accounts = isOwners
-    ? await ownersAccounts(reader, name, limits, archiveBudget)
-    : await contributorsAccounts(reader, name, [author], limits);
-  const left = quotaLeft(accounts);
-  return left.isUsedUp ? 0 : left.maxBytes;
 }
 
 const deleteSome = "close or delete old ones, or push to a server of your own";
@@ -140,7 +137,7 @@ const deleteSome = "close or delete old ones, or push to a server of your own";
 async function contributorAccount(reader: TableReader, author: Pubkey, limits: Limits): Promise<Account> {
   let used = 0;
   for await (const { bytes } of contributions(reader, author)) used += bytes;
-  for (const { bytes } of await contributionsUnderPrs(reader, author)) used += bytes;
+  for await (const { counters } of contributedRows(reader, author)) used += counters.bytes;
   return { whose: "your pull requests use", used, limit: limits.prAuthorMaxBytes, advice: deleteSome };
 }
 

@@ -25,7 +25,7 @@ import type { RefWriter } from "./journal.js";
 import { type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
 import type { PullRequestPlan } from "./pull-requests.js";
-import { type ArchiveBudget, ownersAccounts, quotaLeft } from "./quotas.js";
+import { type ArchiveBudget, accountsOf, quotaLeft } from "./quotas.js";
 import { storeReleased } from "./store-released.js";
 
 const maxWaitingStatesLookedAt = 200;
@@ -235,7 +235,7 @@ export class Releaser {
 
   private async isFull(name: RepositoryName): Promise<boolean> {
     const { store, config, archiveBudget } = this.parts;
-    return quotaLeft(await ownersAccounts(store, name, config(), archiveBudget)).isUsedUp;
+    return quotaLeft(await accountsOf(store, name, undefined, config(), archiveBudget)).isUsedUp;
   }
 
   /** Writes one repository's refs as its plan says. False: it could not be done; nothing of it may be stored. */

@@ -8,7 +8,7 @@ import {
   type RepositoryName,
   repositoryKey,
 } from "../catalogue/repositories.js";
-import { waitingContributions, waitingHints, waitingKeys } from "../catalogue/waiting.js";
+import { awaitedUnderPrs, waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { Repositories } from "../git/repositories.js";
@@ -20,7 +20,6 @@ import type { PurgatoryContext } from "./context.js";
 import type { Contributors } from "./contributors.js";
 import { type Journal, type PromisedRefs, takeBack } from "./journal.js";
 import type { Placeholders } from "./placeholders.js";
-import { placesOf } from "./pull-requests.js";
 import type { Releaser } from "./release.js";
 import { isStillHere } from "./store-released.js";
 
@@ -65,11 +64,10 @@ export async function resume(
     await unlessBroken("settling at start", () => releaser.release([name], "present"));
   }
   if (!contributors) return;
-  const waiting = new Map<string, RepositoryName>();
-  for await (const entry of waitingContributions(store)) {
-    for (const name of placesOf(entry)) if (name.area === "prs") waiting.set(repositoryKey(name), name);
-  }
-  for (const name of waiting.values()) await releaser.release([name], "present");
+  await contributors.adopt();
+  const awaited: RepositoryName[] = [];
+  for await (const name of awaitedUnderPrs(store)) awaited.push(name);
+  for (const name of awaited) await releaser.release([name], "present");
   await contributors.sweep();
 }
 

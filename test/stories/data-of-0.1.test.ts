@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import { catalogueRow, underPrs } from "../../src/catalogue/repositories.js";
 import type { Pubkey } from "../../src/nostr/ids.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { openLmdbStore } from "../../src/store/lmdb/open.js";
@@ -93,6 +94,13 @@ describe("a server started on data of version 0.1", () => {
       );
       assert.deepEqual(await keys("purgatory", "g:"), []);
       assert.deepEqual(await keys("journal", ""), []);
+      assert.deepEqual(await keys("meta", "prs-bytes:"), []);
+      for (const identifier of ["own", "late"]) {
+        const row = await catalogueRow(store, underPrs({ owner: contributor, identifier }));
+        assert.equal(row?.status, "served", identifier);
+        assert.ok((row?.counters.bytes ?? 0) > 0, identifier);
+      }
+      assert.equal(await catalogueRow(store, underPrs({ owner: contributor, identifier: "waits" })), undefined);
       assert.deepEqual(await keys("bans", "key:"), [facts.banned]);
       await store.close();
     } finally {

@@ -95,7 +95,7 @@ test("a store of format 1 is brought to today's at start, says so, and finds by 
     const after = await openLmdbStore(folder, { tell: (sentence) => said.push(sentence) });
     assert.deepEqual(await idsOf(after, pullRequests), expected);
     assert.equal(expected.length, 10);
-    assert.match(said.join("\n"), /format 1: bringing it to format 2.*20 events/s);
+    assert.match(said.join("\n"), /format 1: bringing it to format 3.*20 events/s);
     await after.close();
     const again = await openLmdbStore(folder, { tell: () => assert.fail("it was brought up to date before") });
     await again.close();
