@@ -65,7 +65,7 @@ class Bench {
     const folder = await mkdtemp(join(tmpdir(), "git-bench-"));
     const launcher = new Launcher();
     const stalls: number[] = [];
-    const found = await Git.find(launcher, { onStart: (_verb, stallMs) => void stalls.push(stallMs) });
+    const found = await Git.find(launcher, { onStart: (stallMs) => void stalls.push(stallMs) });
     const repositories = new Repositories({ gitDataPath: join(folder, "git"), git: found, clock: systemClock });
     let self: Bench | undefined;
     const authority = async (): Promise<PushAuthority> => ({

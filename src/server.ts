@@ -91,10 +91,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
 
     const registry = new Registry();
     const gitMetrics = createGitMetrics(registry, () => live.current.metricsTopNRepos);
-    const openingGit = closing.addOpening(
-      "git",
-      openGitHost(config, clock, (stallMs) => gitMetrics.started(stallMs)),
-    );
+    const openingGit = closing.addOpening("git", openGitHost(config, clock, gitMetrics.started));
     const openingVerifier = closing.addOpening(
       "verifier",
       createVerifierPool({ workers: verifierWorkers(parts.cores) }),

@@ -10,11 +10,17 @@ import { parseGitPath } from "./git/address.js";
 import type { GitHost } from "./git/git-host.js";
 import { GitHttp } from "./git/http.js";
 import type { GitMetrics } from "./git/metrics.js";
-import { clientIp, isLocalPeer, trustedProxies } from "./http/client-ip.js";
 import { healthRoutes, metricsRoute } from "./http/monitoring.js";
 import { type RelayFacts, relayFacts, relayInformationRoute, wellKnownRoutes } from "./http/nip11.js";
 import { type Route, type RouteRequest, sendPlain } from "./http/routes.js";
-import { createHttpServer, type HttpServer, type UpgradeTarget } from "./http/server.js";
+import {
+  clientIp,
+  createHttpServer,
+  type HttpServer,
+  isLocalPeer,
+  trustedProxies,
+  type UpgradeTarget,
+} from "./http/server.js";
 import type { Intake } from "./intake/intake.js";
 import { NegentropyServer } from "./nostr/negentropy/reconcile.js";
 import { NegentropyRecords } from "./nostr/negentropy/records.js";

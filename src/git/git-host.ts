@@ -15,11 +15,11 @@ export interface GitHost {
   close(): Promise<void>;
 }
 
-export async function openGitHost(config: Config, clock: Clock, started: (stallMs: number) => void): Promise<GitHost> {
+export async function openGitHost(config: Config, clock: Clock, onStart: (stallMs: number) => void): Promise<GitHost> {
   // Without a lock on the data, as with the memory backend, somebody else may use the same directory.
   const launcher = new Launcher(config.databaseBackend === "memory" ? {} : { owner: config.gitDataPath });
   try {
-    const git = await Git.find(launcher, { onStart: (_verb, stallMs) => started(stallMs) });
+    const git = await Git.find(launcher, { onStart });
     const repositories = new Repositories({ gitDataPath: config.gitDataPath, git, clock });
     const capabilities = await askCapabilities(git);
     return {

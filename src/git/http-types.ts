@@ -87,12 +87,6 @@ export interface GitHttpOptions {
 export type UntimedOperation = Pick<GitOperation, "operation" | "status" | "bytesIn" | "bytesOut"> &
   Partial<Pick<GitOperation, "code" | "fault">>;
 
-export function noCache(response: ServerResponse): void {
-  response.setHeader("Expires", "Fri, 01 Jan 1980 00:00:00 GMT");
-  response.setHeader("Pragma", "no-cache");
-  response.setHeader("Cache-Control", "no-cache, max-age=0, must-revalidate");
-}
-
 export function refuse(
   response: ServerResponse,
   statusCode: number,

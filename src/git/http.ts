@@ -15,7 +15,6 @@ import {
   type FoundRepository,
   type GitHttpConfig,
   type GitHttpOptions,
-  noCache,
   notAllowed,
   refuse,
   type UntimedOperation,
@@ -46,6 +45,12 @@ const fetchTurns = (config: GitHttpConfig): TurnLimits => ({
 function protocolVersion(header: string | string[] | undefined): ProtocolVersion {
   const match = typeof header === "string" ? /^version=([012])$/.exec(header) : null;
   return match ? (Number(match[1]) as ProtocolVersion) : 0;
+}
+
+function noCache(response: ServerResponse): void {
+  response.setHeader("Expires", "Fri, 01 Jan 1980 00:00:00 GMT");
+  response.setHeader("Pragma", "no-cache");
+  response.setHeader("Cache-Control", "no-cache, max-age=0, must-revalidate");
 }
 
 export class GitHttp {

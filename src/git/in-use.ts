@@ -4,7 +4,7 @@
 // insists: then pushes go on beside it, which git allows (threats.md row 47). Only a removal and a look at every pack stop
 // it: to those a pack that a repack has replaced looks like one that is damaged.
 
-import { UseCounts } from "../base/use-counts.js";
+import { UseCounts } from "../base/keyed-lock.js";
 
 interface Tidying {
   readonly stop: AbortController;

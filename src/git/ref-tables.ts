@@ -5,7 +5,7 @@
 // stored, and clients must see both at once (architecture.md, invariant 3). While a repository's change is withheld,
 // `shown` answers the table from before it. SnapshotRefs keeps the tables of the moment a backup's snapshot began.
 
-import { UseCounts } from "../base/use-counts.js";
+import { UseCounts } from "../base/keyed-lock.js";
 import type { Oid, RefName } from "../nostr/ids.js";
 
 export const unbornBranch = "refs/heads/master";

@@ -98,13 +98,13 @@ export class Git {
     readonly launcher: Launcher,
     readonly program: string,
     readonly version: string,
-    readonly onStart: ((verb: string, stallMs: number) => void) | undefined,
+    readonly onStart: ((stallMs: number) => void) | undefined,
   ) {}
 
   /** Finds git and refuses one whose settings would not protect us. */
   static async find(
     launcher: Launcher,
-    options: { readonly path?: string; readonly onStart?: (verb: string, stallMs: number) => void } = {},
+    options: { readonly path?: string; readonly onStart?: (stallMs: number) => void } = {},
   ): Promise<Git> {
     const program = findProgram(options.path ?? process.env.PATH ?? "/usr/bin:/bin");
     const advice = "Install git 2.38 or newer (Debian 12, Ubuntu 23.04, Alpine 3.17 or later have it; git-scm.com).";
@@ -129,7 +129,7 @@ export class Git {
       stdin: call.stdin ?? false,
       ...(call.stdoutFile === undefined ? {} : { stdoutFile: call.stdoutFile }),
     });
-    this.onStart?.(args[0], job.startMs);
+    this.onStart?.(job.startMs);
     const { signal } = call;
     if (signal) {
       const end = (): void => job.end();

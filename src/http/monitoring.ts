@@ -5,8 +5,8 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Registry } from "prom-client";
 import type { Clock } from "../base/clock.js";
-import { isLocalPeer } from "./client-ip.js";
 import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
+import { isLocalPeer } from "./server.js";
 
 export interface ReadinessCheck {
   /** `store`, `git`, `disk`. */

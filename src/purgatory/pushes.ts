@@ -3,7 +3,7 @@
 
 import { restarted } from "../admission/waiting-capacity.js";
 import { unixSeconds } from "../base/clock.js";
-import { UseCounts } from "../base/use-counts.js";
+import { UseCounts } from "../base/keyed-lock.js";
 import {
   type CatalogueRow,
   catalogueRow,

@@ -1,12 +1,16 @@
 // The status page of a server that follows relays of every health, with a day of history.
 
 import { systemClock } from "../../src/base/clock.js";
-import { trustedProxies } from "../../src/http/client-ip.js";
 import { sendDocument } from "../../src/http/routes.js";
-import { createHttpServer } from "../../src/http/server.js";
+import { createHttpServer, trustedProxies } from "../../src/http/server.js";
 import { assetRoutes } from "../../src/web/assets.js";
-import type { RelayStatus, StatusFacts } from "../../src/web/status-page.js";
-import { RelayHistory, samplesKept, statusPage } from "../../src/web/status-page.js";
+import {
+  RelayHistory,
+  type RelayStatus,
+  type StatusFacts,
+  samplesKept,
+  statusPage,
+} from "../../src/web/status-page.js";
 
 const site = {
   name: "harbour.example",

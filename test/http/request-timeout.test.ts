@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { systemClock } from "../../src/base/clock.js";
-import { trustedProxies } from "../../src/http/client-ip.js";
-import { createHttpServer } from "../../src/http/server.js";
+import { createHttpServer, trustedProxies } from "../../src/http/server.js";
 
 /** A body that was promised and does not come; resolves with what the server says when it has had enough. */
 function dawdle(port: number): { readonly ended: Promise<string>; readonly isOpen: () => boolean; end(): void } {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
-import { clientIp, isLocalPeer, trustedProxies } from "./client-ip.js";
+import { clientIp, isLocalPeer, trustedProxies } from "./server.js";
 
 const from = (remoteAddress: string, forwarded?: string): IncomingMessage =>
   ({
