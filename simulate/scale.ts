@@ -3,10 +3,11 @@
 
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import type { RelayLimits } from "../src/net/relay-dialer.js";
 import type { NostrEvent } from "../src/nostr/event.js";
 import type { Pubkey } from "../src/nostr/ids.js";
 import { SyncCore } from "../src/sync/core/core.js";
-import type { Command, Input, RelayLimits } from "../src/sync/core/messages.js";
+import type { Command, Input } from "../src/sync/core/messages.js";
 import { syncConfig } from "../src/sync/core/testing/config.js";
 import { announcement, makeEvent, newPubkey, ownHost, startWallMs } from "./events.js";
 import { Chance } from "./random.js";

@@ -1,7 +1,7 @@
 // What a seed means: how many relays, repositories and events, which manners each relay has, and what happens when.
 
+import type { ConnectFailure } from "../src/net/relay-dialer.js";
 import type { SyncConfig } from "../src/sync/core/config.js";
-import type { ConnectFailure } from "../src/sync/core/messages.js";
 import { lies, type Manners } from "./model-relay.js";
 import type { Chance } from "./random.js";
 

@@ -7,7 +7,7 @@ import type { RepositoryName } from "../catalogue/repositories.js";
 import { waitingEntry } from "../catalogue/waiting.js";
 import type { Intake } from "../intake/intake.js";
 import type { Reach } from "../net/address.js";
-import { systemResolver } from "../net/resolve.js";
+import { RelayDialer } from "../net/relay-dialer.js";
 import type { RelayUrl } from "../net/url.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
@@ -18,7 +18,6 @@ import { OneOffFailure } from "../sync/conversation.js";
 import { type OneOffSide, type OneOffTally, syncOnce } from "../sync/one-off.js";
 import { ownSide } from "../sync/own-server.js";
 import type { SortedIds } from "../sync/reconciliation.js";
-import type { DialParts } from "../sync/relay-client.js";
 import type { RelayStatus } from "../sync/status.js";
 import {
   type AdminParts,
@@ -132,7 +131,7 @@ export async function syncWithRelay(
       own: sideOf(parts, intake, request),
       progress: (phase, count, total) => progress(count, total, phase === "down" ? "fetching" : "sending"),
       signal,
-      dial: dialParts(parts, request.reach),
+      dialer: dialerOf(parts, request.reach),
     });
     return done({ relay: request.relay, ...tally });
   } catch (error) {
@@ -141,14 +140,8 @@ export async function syncWithRelay(
   }
 }
 
-export const dialParts = ({ clock, config }: AdminParts, reach: Reach): DialParts => ({
-  clock,
-  resolve: systemResolver(clock),
-  reach: () => reach,
-  dialTimeoutMs: () => config().syncDialTimeoutSecs * 1_000,
-  maxPayloadBytes: () => config().maxMessageBytes,
-  userAgent: "holdfast",
-});
+export const dialerOf = ({ clock, config }: AdminParts, reach: Reach): RelayDialer =>
+  new RelayDialer(clock, config, () => reach, "holdfast");
 
 function sideOf(parts: AdminParts, intake: Intake, { relay, refused, forMirror }: RelaySync): OneOffSide {
   const { store, clock, config } = parts;

@@ -24,7 +24,7 @@ import { ownSide, rootsOf } from "../sync/own-server.js";
 import type { OwnSide } from "../sync/reconciliation.js";
 import { type AdminParts, done, type OperationContext, type Outcome, refusal } from "./context.js";
 import { repositoryText } from "./naming.js";
-import { dialParts } from "./relays.js";
+import { dialerOf } from "./relays.js";
 import type { ComparedRef, GitCopy, RelayCopy, Verified } from "./verified.js";
 
 const maxCopies = 20;
@@ -94,9 +94,9 @@ async function verifyRelay(
 ): Promise<RelayCopy> {
   const nothing = { relay: url, missingHere: 0, missingThere: 0, waitingHere: 0, method: null, reason: null };
   if (parts.rules.ignoredRelays.has(key)) return { ...nothing, standing: "ignored" };
-  const dial = dialParts(parts, parts.reach());
+  const dialer = dialerOf(parts, parts.reach());
   try {
-    const found = await compareOnce({ url, filters, dial, own: ownSideOf(parts), maxMs: relayMaxMs, signal });
+    const found = await compareOnce({ url, filters, dialer, own: ownSideOf(parts), maxMs: relayMaxMs, signal });
     const [missingHere, missingThere] = [found.missing.size, found.peerMissing.size];
     return {
       ...nothing,

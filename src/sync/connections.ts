@@ -1,20 +1,18 @@
 // The sockets of sync: carries out what the core says about links and tells it what they say. At most one connection
 // a relay; every input carries the number of its link, so that what an old socket still says is not mistaken.
 
-import { type Clock, unixSeconds } from "../base/clock.js";
+import { randomBytes } from "node:crypto";
+import { unixSeconds } from "../base/clock.js";
+import { RelayClient, type RelayMessage } from "../net/relay-client.js";
+import type { RelayDialer, RelayLimits } from "../net/relay-dialer.js";
 import { kinds, parseEvent } from "../nostr/event.js";
-import { filterJson } from "../nostr/filter.js";
-import { type RandomBytes, type SecretKey, signEvent } from "../nostr/keys.js";
-import type { Command, Input, RelayKey, RelayLimits } from "./core/messages.js";
+import { type SecretKey, signEvent } from "../nostr/keys.js";
+import type { Command, Input, RelayKey } from "./core/messages.js";
 import { type OwnSide, Reconciliation } from "./reconciliation.js";
-import { type DialParts, dial, Link, type LinkSettings, lookUpLimits, type RelayMessage } from "./relay-client.js";
 
 interface ConnectionsParts {
-  readonly clock: Clock;
-  readonly dial: DialParts;
-  readonly linkSettings: () => LinkSettings;
+  readonly dialer: RelayDialer;
   readonly serverKey: SecretKey;
-  readonly randomBytes: RandomBytes;
   readonly own: OwnSide;
   readonly tell: (input: Input) => void;
   readonly bytes: (relay: RelayKey, direction: "in" | "out", count: number) => void;
@@ -28,7 +26,7 @@ type LinkCommand = Extract<Command, { link: number }>;
 class Connection {
   readonly stop = new AbortController();
   readonly sessions = new Map<string, Reconciliation>();
-  link: Link | undefined;
+  client: RelayClient | undefined;
   challenge = "";
   authId = "";
   /** The core wants no more from this relay for now. */
@@ -66,10 +64,10 @@ export class Connections {
         this.#drop(connection);
         break;
       case "subscribe":
-        connection.link?.send(["REQ", command.subscription, ...command.filters.map(filterJson)]);
+        connection.client?.subscribe(command.subscription, command.filters);
         break;
       case "unsubscribe":
-        connection.link?.send(["CLOSE", command.subscription]);
+        connection.client?.unsubscribe(command.subscription);
         break;
       case "reconcile":
         this.#reconcile(connection, command);
@@ -106,16 +104,18 @@ export class Connections {
     const connection = new Connection(relay, number, url);
     const { stop } = connection;
     this.#open.set(relay, connection);
-    const { clock, tell } = this.#parts;
+    const { dialer, tell } = this.#parts;
+    const { clock } = dialer;
     let limits: RelayLimits = {};
     let limitsKnown = false;
-    const looked = lookUpLimits(url, this.#parts.dial, stop.signal)
+    const looked = dialer
+      .lookUpLimits(url, stop.signal)
       .catch(() => ({}) as RelayLimits)
       .then((found) => {
         limits = found;
         limitsKnown = true;
       });
-    const dialled = await dial(url, this.#parts.dial, stop.signal);
+    const dialled = await dialer.dial(url, stop.signal);
     if (stop.signal.aborted) {
       if (dialled.ok) dialled.socket.terminate();
       return;
@@ -126,7 +126,7 @@ export class Connections {
       tell({ type: "connectFailed", relay, link: number, kind: dialled.kind });
       return;
     }
-    connection.link = new Link(dialled.socket, clock, this.#parts.linkSettings(), {
+    connection.client = new RelayClient(dialled.socket, clock, dialer.settings(), {
       message: (message) => this.#onMessage(connection, message),
       bytes: (direction, count) => this.#parts.bytes(relay, direction, count),
       closed: (silentMs) => {
@@ -136,7 +136,7 @@ export class Connections {
     });
     this.#applyPause(connection);
     // What the relay says before the core knows of the link (a challenge) waits in the socket.
-    connection.link.pause();
+    connection.client.pause();
     let cancel = (): void => undefined;
     await Promise.race([looked, new Promise<void>((go) => (cancel = clock.after(informationGraceMs, go)))]);
     cancel();
@@ -149,8 +149,8 @@ export class Connections {
   }
 
   #applyPause(connection: Connection): void {
-    if (connection.held || this.#allHeld) connection.link?.pause();
-    else connection.link?.resume();
+    if (connection.held || this.#allHeld) connection.client?.pause();
+    else connection.client?.resume();
   }
 
   #drop(connection: Connection): void {
@@ -158,7 +158,7 @@ export class Connections {
     connection.stop.abort();
     for (const session of connection.sessions.values()) session.stop();
     connection.sessions.clear();
-    connection.link?.close();
+    connection.client?.close();
   }
 
   #onMessage(connection: Connection, message: RelayMessage): void {
@@ -175,7 +175,7 @@ export class Connections {
         break;
       case "CLOSED": {
         const session = connection.sessions.get(message.subscription);
-        if (session) session.onRefused(message.text);
+        if (session) session.heard(message);
         else tell({ type: "subscriptionClosed", ...of, subscription: message.subscription, message: message.text });
         break;
       }
@@ -190,25 +190,22 @@ export class Connections {
         if (message.id === connection.authId) tell({ type: "authenticated", ...of });
         break;
       case "NEG-MSG":
-        connection.sessions.get(message.subscription)?.onMessage(message.message);
-        break;
       case "NEG-ERR":
-        connection.sessions.get(message.subscription)?.onRefused(message.text);
+        connection.sessions.get(message.subscription)?.heard(message);
         break;
     }
   }
 
   #authenticate(connection: Connection): void {
-    const { serverKey, clock, randomBytes } = this.#parts;
+    const { serverKey, dialer } = this.#parts;
     const tags = [
       ["relay", connection.url],
       ["challenge", connection.challenge],
     ];
-    const draft = { kind: kinds.auth, created_at: unixSeconds(clock), tags, content: "" };
+    const draft = { kind: kinds.auth, created_at: unixSeconds(dialer.clock), tags, content: "" };
     const event = signEvent(serverKey, draft, randomBytes);
     connection.authId = event.id;
-    const { raw: _raw, ...sent } = event;
-    connection.link?.send(["AUTH", sent]);
+    connection.client?.authenticate(event);
   }
 
   #reconcile(connection: Connection, command: Extract<Command, { type: "reconcile" }>): void {
@@ -216,7 +213,7 @@ export class Connections {
     const of = { relay: connection.relay, link: connection.number, session };
     const { tell, own, fault } = this.#parts;
     const reconciliation = new Reconciliation(session, command.maxMissing, own, {
-      send: (message) => connection.link?.send(message),
+      send: (message) => connection.client?.reconcile(message),
       progress: (ours) => tell({ type: "reconcileProgress", ...of, ...(ours && { ours }) }),
       ended: (result) => {
         connection.sessions.delete(session);

@@ -3,11 +3,12 @@
 
 import type { WebSocket } from "ws";
 import type { Clock } from "../base/clock.js";
+import { RelayClient, type RelayMessage } from "../net/relay-client.js";
+import type { RelayDialer } from "../net/relay-dialer.js";
 import type { RelayUrl } from "../net/url.js";
 import { type NostrEvent, parseEvent } from "../nostr/event.js";
-import { type Filter, filterJson, matcherOf } from "../nostr/filter.js";
+import { type Filter, matcherOf } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
-import { type DialParts, dial, Link, type RelayMessage } from "./relay-client.js";
 
 export class OneOffFailure extends Error {
   override readonly name = "OneOffFailure";
@@ -16,51 +17,54 @@ export class OneOffFailure extends Error {
 /** What is asked for at once; a larger answer is not listened to. */
 const pageEvents = 500;
 const silenceMs = 30_000;
-const linkSettings = { syncPingIntervalSecs: 30, syncSilentLinkSecs: 60, sendMaxBytes: 64 * 2 ** 20 };
+/** A hundred events are sent at once. */
+const sendMaxBytes = 64 * 2 ** 20;
 
-export async function converse(url: RelayUrl, parts: DialParts, signal: AbortSignal): Promise<Conversation> {
-  const dialled = await dial(url, parts, signal);
+export async function converse(url: RelayUrl, dialer: RelayDialer, signal: AbortSignal): Promise<Conversation> {
+  const dialled = await dialer.dial(url, signal);
   if (!dialled.ok) throw new OneOffFailure(`${url} cannot be reached: ${dialled.message}`);
-  return new Conversation(parts.clock, dialled.socket);
+  return new Conversation(dialer, dialled.socket);
 }
 
+type Listen<T> = (message: RelayMessage, done: (result: T) => void) => void;
+
 export class Conversation {
-  readonly #link: Link;
-  #listener: ((message: RelayMessage) => void) | undefined;
-  #reject: ((error: Error) => void) | undefined;
+  readonly clock: Clock;
+  readonly #client: RelayClient;
+  #exchange: { heard(message: RelayMessage): void; fail(error: Error): void } | undefined;
   #failure: string | undefined;
-  #restart: () => void = () => undefined;
-  #pause: () => void = () => undefined;
+  #stopWaiting: () => void = () => undefined;
   #names = 0;
 
-  constructor(
-    readonly clock: Clock,
-    socket: WebSocket,
-  ) {
-    this.#link = new Link(socket, clock, linkSettings, {
-      message: (message) => this.#heard(message),
-      bytes: () => undefined,
-      closed: () => this.fail("the relay closed the connection"),
-    });
+  constructor({ clock, settings }: RelayDialer, socket: WebSocket) {
+    this.clock = clock;
+    this.#client = new RelayClient(
+      socket,
+      clock,
+      { ...settings(), sendMaxBytes },
+      {
+        message: (message) => {
+          this.#waitForRelay();
+          this.#exchange?.heard(message);
+        },
+        bytes: () => undefined,
+        closed: () => this.fail("the relay closed the connection"),
+      },
+    );
   }
 
-  send(message: readonly unknown[]): void {
-    this.sendText(JSON.stringify(message));
+  say(speak: (client: RelayClient) => void): void {
+    speak(this.#client);
+    this.#waitForRelay();
   }
 
-  /** A message that is text already. */
-  sendText(text: string): void {
-    this.#link.sendText(text);
-    this.#restart();
-  }
-
-  /** We are busy with our own store: the relay is not waited for until something is sent again. */
+  /** We are busy with our own store: the relay is not waited for until something is said again. */
   rest(): void {
-    this.#pause();
+    this.#stopWaiting();
   }
 
   close(): void {
-    this.#link.close();
+    this.#client.close();
   }
 
   name(): string {
@@ -68,47 +72,36 @@ export class Conversation {
     return `once${this.#names}`;
   }
 
-  #heard(message: RelayMessage): void {
-    this.#restart();
-    this.#listener?.(message);
-  }
-
   fail(why: string): void {
     this.#failure ??= why;
-    this.#reject?.(new OneOffFailure(why));
+    this.#exchange?.fail(new OneOffFailure(why));
   }
 
-  /** Runs one exchange: `start` sends, `listen` looks at each message until it calls `done`. Silence counts from sending. */
-  exchange<T>(
-    start: (done: (result: T) => void) => void,
-    listen: (message: RelayMessage, done: (result: T) => void) => void,
-  ): Promise<T> {
+  /** Runs one exchange: `start` speaks, `listen` looks at each message until it calls `done`. Silence counts from speaking. */
+  exchange<T>(start: (done: (result: T) => void) => void, listen: Listen<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#failure !== undefined) return reject(new OneOffFailure(this.#failure));
-      let cancel = (): void => undefined;
       const end = (): void => {
-        cancel();
-        this.#listener = undefined;
-        this.#reject = undefined;
-        this.#restart = () => undefined;
-        this.#pause = () => undefined;
+        this.#stopWaiting();
+        this.#exchange = undefined;
       };
       const done = (result: T): void => {
         end();
         resolve(result);
       };
-      this.#reject = (error) => {
+      const fail = (error: Error): void => {
         end();
         reject(error);
       };
-      this.#restart = () => {
-        cancel();
-        cancel = this.clock.after(silenceMs, () => this.fail(`the relay was silent for ${silenceMs / 1_000} s`));
-      };
-      this.#pause = () => cancel();
-      this.#listener = (message) => listen(message, done);
+      this.#exchange = { heard: (message) => listen(message, done), fail };
       start(done);
     });
+  }
+
+  #waitForRelay(): void {
+    this.#stopWaiting();
+    if (!this.#exchange) return;
+    this.#stopWaiting = this.clock.after(silenceMs, () => this.fail(`the relay was silent for ${silenceMs / 1_000} s`));
   }
 }
 
@@ -118,7 +111,7 @@ export async function request(conversation: Conversation, filter: Filter): Promi
   const isAskedFor = matcherOf(filter);
   const events = new Map<EventId, NostrEvent>();
   await conversation.exchange<void>(
-    () => conversation.send(["REQ", name, filterJson(filter)]),
+    () => conversation.say((client) => client.subscribe(name, [filter])),
     (message, done) => {
       if (!("subscription" in message) || message.subscription !== name) return;
       if (message.type === "EVENT") {
@@ -130,7 +123,7 @@ export async function request(conversation: Conversation, filter: Filter): Promi
       } else done();
     },
   );
-  conversation.send(["CLOSE", name]);
+  conversation.say((client) => client.unsubscribe(name));
   return [...events.values()];
 }
 
@@ -138,10 +131,10 @@ export async function request(conversation: Conversation, filter: Filter): Promi
 export async function* pagesOf(
   url: RelayUrl,
   filter: Filter,
-  parts: DialParts,
+  dialer: RelayDialer,
   signal: AbortSignal,
 ): AsyncGenerator<readonly NostrEvent[]> {
-  const conversation = await converse(url, parts, signal);
+  const conversation = await converse(url, dialer, signal);
   try {
     for await (const page of pages(conversation, filter)) {
       yield page;

@@ -1,10 +1,10 @@
 // The shell around the sync core: gives it inputs and the time, carries out its commands. Owns the one wake-up timer
 // and the order of inputs; decides nothing.
 
-import { randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.js";
 import type { Logger } from "../config/logging.js";
 import type { Intake } from "../intake/intake.js";
+import type { RelayDialer } from "../net/relay-dialer.js";
 import type { EventId } from "../nostr/ids.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { AwaitedEvent, Notice } from "../purgatory/bell.js";
@@ -18,7 +18,6 @@ import { KeptRows } from "./kept-rows.js";
 import type { SyncMetrics } from "./metrics.js";
 import { Offers, pause } from "./offers.js";
 import { OwnFeed, ownSide, relatedTo, rootsOf, WaitingAnnouncements } from "./own-server.js";
-import type { DialParts, LinkSettings } from "./relay-client.js";
 
 interface SyncEngineParts {
   /** May be changed while the engine runs: the core reads it when it needs it. */
@@ -28,8 +27,7 @@ interface SyncEngineParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly serverKey: SecretKey;
-  readonly dial: DialParts;
-  readonly linkSettings: () => LinkSettings;
+  readonly dialer: RelayDialer;
   /** Records of our own that one negentropy session may compare. */
   readonly maxRecords: () => number;
   /** A relay serves an event that waits here for its git data. */
@@ -62,11 +60,8 @@ export class SyncEngine {
     this.#waiting = new WaitingAnnouncements(store, (input) => this.tell(input));
     this.#kept = new KeptRows(store, clock, parts.onFault);
     this.#connections = new Connections({
-      clock,
-      dial: parts.dial,
-      linkSettings: parts.linkSettings,
+      dialer: parts.dialer,
       serverKey: parts.serverKey,
-      randomBytes,
       own: ownSide(store, clock, parts.maxRecords),
       tell: (input) => this.tell(input),
       bytes: (relay, direction, count) => metrics.bytes(relay, direction, count),

@@ -3,6 +3,7 @@
 // asked by halves of time; where `orRead` allows it, and for a mere look, a relay without negentropy is read page by
 // page.
 
+import type { RelayDialer } from "../net/relay-dialer.js";
 import type { RelayUrl } from "../net/url.js";
 import type { NostrEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
@@ -11,7 +12,6 @@ import { type Conversation, converse, OneOffFailure, pages, request } from "./co
 import { syncConstants } from "./core/config.js";
 import { splitTime } from "./core/paging.js";
 import { type OwnSide, type ReconcileResult, Reconciliation } from "./reconciliation.js";
-import type { DialParts } from "./relay-client.js";
 
 export interface OneOffSide extends OwnSide {
   /** Those of these events that we hold, as text. */
@@ -26,7 +26,7 @@ interface OneOffOptions {
   readonly direction: "up" | "down" | "both";
   /** A relay that does not reconcile is read page by page. Only for `down`. */
   readonly orRead?: boolean;
-  readonly dial: DialParts;
+  readonly dialer: RelayDialer;
   readonly own: OneOffSide;
   readonly progress: (phase: "down" | "up", done: number, total: number) => void;
   readonly signal: AbortSignal;
@@ -47,7 +47,7 @@ const reconcileSilenceMs = 10_000;
 const maxMissing = 1_000_000;
 
 export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
-  const conversation = await converse(options.url, options.dial, options.signal);
+  const conversation = await converse(options.url, options.dialer, options.signal);
   const tally: OneOffTally = {
     missingHere: 0,
     missingThere: 0,
@@ -122,7 +122,7 @@ function reconcileOnce(conversation: Conversation, own: OwnSide, filter: Filter)
   return conversation.exchange<ReconcileResult>(
     (done) => {
       reconciliation = new Reconciliation(session, maxMissing, own, {
-        send: (message) => conversation.send(message),
+        send: (message) => conversation.say((client) => client.reconcile(message)),
         progress: (ours) => {
           cancel();
           if (ours) return conversation.rest();
@@ -136,9 +136,8 @@ function reconcileOnce(conversation: Conversation, own: OwnSide, filter: Filter)
     },
     (message) => {
       cancel();
-      if (message.type === "NEG-MSG") reconciliation?.onMessage(message.message);
-      else if (message.type === "NEG-ERR" || message.type === "CLOSED") reconciliation?.onRefused(message.text);
-      else if (message.type === "NOTICE") reconciliation?.onRefused(message.text);
+      if (message.type === "NOTICE") reconciliation?.onRefused(message.text);
+      else reconciliation?.heard(message);
     },
   );
 }
@@ -193,7 +192,7 @@ async function sendAll(
     if (open.size > 0) {
       await conversation.exchange<void>(
         () => {
-          for (const { text } of events) conversation.sendText(`["EVENT",${text}]`);
+          for (const { text } of events) conversation.say((client) => client.publish(text));
         },
         (message, done) => {
           if (message.type !== "OK" || !open.delete(message.id)) return;
@@ -210,7 +209,7 @@ async function sendAll(
 interface CompareOnce {
   readonly url: RelayUrl;
   readonly filters: readonly Filter[];
-  readonly dial: DialParts;
+  readonly dialer: RelayDialer;
   readonly own: OwnSide;
   readonly maxMs: number;
   readonly signal: AbortSignal;
@@ -226,11 +225,11 @@ const maxRead = 100_000;
  * read.
  */
 export async function compareOnce(options: CompareOnce): Promise<Compared> {
-  const { url, filters, dial, own, maxMs, signal } = options;
-  const conversation = await converse(url, dial, signal);
+  const { url, filters, dialer, own, maxMs, signal } = options;
+  const conversation = await converse(url, dialer, signal);
   const stop = (): void => conversation.fail("the comparison was ended");
   signal.addEventListener("abort", stop);
-  const cancel = dial.clock.after(maxMs, () => conversation.fail(`it took longer than ${maxMs / 1_000} s`));
+  const cancel = dialer.clock.after(maxMs, () => conversation.fail(`it took longer than ${maxMs / 1_000} s`));
   const found: Found = { missing: new Set(), waiting: new Set(), peerMissing: new Set() };
   let method: Compared["method"] = "negentropy";
   try {

@@ -1,6 +1,7 @@
 // One negentropy session with a peer, against our own store (event-sync.md "History" 1). What counts as held but is
 // not stored is subtracted afterwards, because it must not show in our side of the exchange.
 
+import type { NegentropyMessage, RelayMessage } from "../net/relay-client.js";
 import { type Filter, filterJson } from "../nostr/filter.js";
 import type { EventId } from "../nostr/ids.js";
 import { NegentropyClient } from "../nostr/negentropy/reconcile.js";
@@ -27,7 +28,7 @@ export type ReconcileResult =
   | { readonly ok: false; readonly kind: ReconcileFailure; readonly text: string };
 
 interface ReconciliationHooks {
-  send(message: readonly unknown[]): void;
+  send(message: NegentropyMessage): void;
   /** NEG-OPEN was sent; a message came and was answered; `ours`: the relay has said all, our own store is asked. */
   progress(ours: boolean): void;
   ended(result: ReconcileResult): void;
@@ -65,6 +66,12 @@ export class Reconciliation {
     }
   }
 
+  /** What the relay says under the name of this session. */
+  heard(message: RelayMessage): void {
+    if (message.type === "NEG-MSG") this.onMessage(message.message);
+    else if (message.type === "NEG-ERR" || message.type === "CLOSED") this.onRefused(message.text);
+  }
+
   onMessage(message: Uint8Array): void {
     if (!this.#client || this.#stop.signal.aborted) return;
     const step = this.#client.reconcile(message);
@@ -94,7 +101,6 @@ export class Reconciliation {
     );
   }
 
-  /** NEG-ERR, or a CLOSED that names this session. */
   onRefused(text: string): void {
     // Before it is asked, and after it has said all, the relay can refuse nothing.
     if (this.#client) this.#end({ ok: false, kind: meaningOfNegErr(text), text });

@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { failure } from "../net/failure.js";
+import { parseRelayMessage } from "../net/relay-client.js";
+import { connectFailure, limitsOf } from "../net/relay-dialer.js";
 import { refuse } from "../nostr/refusals.js";
 import { relayLabels } from "./metrics.js";
 import { outcomeOf } from "./offers.js";
-import { connectFailure, limitsOf, parseRelayMessage } from "./relay-client.js";
 
 test("what has not the shape of a message is nothing", () => {
   for (const text of ["", "{}", "null", "[]", '["EVENT"]', '["EVENT",1,{}]', '["HELLO","x"]', "[[", '["EOSE",null]']) {

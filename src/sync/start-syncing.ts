@@ -6,7 +6,7 @@ import type { Config } from "../config/config.js";
 import type { Context } from "../context.js";
 import type { Intake } from "../intake/intake.js";
 import { reachOf } from "../net/address.js";
-import { systemResolver } from "../net/resolve.js";
+import { RelayDialer } from "../net/relay-dialer.js";
 import { normalRelayUrl, type RelayUrl } from "../net/url.js";
 import type { EventId } from "../nostr/ids.js";
 import type { SecretKey } from "../nostr/keys.js";
@@ -100,15 +100,12 @@ export async function startSyncing(context: Context, parts: UsedRooms): Promise<
     clock,
     random: Math.random,
     serverKey: parts.serverSecret,
-    dial: {
+    dialer: new RelayDialer(
       clock,
-      resolve: systemResolver(clock),
-      reach: () => reachOf(live.current),
-      dialTimeoutMs: () => live.current.syncDialTimeoutSecs * 1_000,
-      maxPayloadBytes: () => live.current.maxMessageBytes,
-      userAgent: `holdfast/${version}`,
-    },
-    linkSettings: () => live.current,
+      () => live.current,
+      () => reachOf(live.current),
+      `holdfast/${version}`,
+    ),
     servedThere: parts.servedThere,
     maxRecords: () => live.current.negentropyMaxRecords,
     metrics,

@@ -8,9 +8,9 @@ import { WebSocketServer } from "ws";
 import { systemClock } from "../../src/base/clock.js";
 import { type GuardedUrl, guardUrl, guardWith } from "../../src/net/guard.js";
 import { followRedirects, type HttpOptions, httpRequest } from "../../src/net/http.js";
+import { type OpenOptions, openWebSocket } from "../../src/net/relay-dialer.js";
 import type { Resolve } from "../../src/net/resolve.js";
 import { testCertificate } from "../../src/net/testing/certificate.js";
-import { type OpenOptions, openWebSocket } from "../../src/net/websocket.js";
 
 const toLoopback: Resolve = async () => ({ ok: true, addresses: ["127.0.0.1"] });
 const open: OpenOptions = { clock: systemClock, handshakeMs: 30_000, maxPayloadBytes: 1_000, userAgent: "test" };

@@ -5,7 +5,8 @@ import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } fro
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { systemClock } from "../../src/base/clock.js";
-import { systemResolver } from "../../src/net/resolve.js";
+import { defaultConfig } from "../../src/config/testing/default-config.js";
+import { RelayDialer } from "../../src/net/relay-dialer.js";
 import { normalRelayUrl, type RelayUrl } from "../../src/net/url.js";
 import { pagesOf } from "../../src/sync/conversation.js";
 import { runProgram } from "../harness/git-server.js";
@@ -207,17 +208,15 @@ describe("importing another server", { timeout: 600_000 }, () => {
       for (const second of [at, at - 1, at - 1, at - 2]) {
         await small.accepted(contributor.sign(1621, tags, `${second} ${Math.random()}`, second));
       }
-      const parts = {
-        clock: systemClock,
-        resolve: systemResolver(systemClock),
-        reach: () => "private" as const,
-        dialTimeoutMs: () => 30_000,
-        maxPayloadBytes: () => 1 << 20,
-        userAgent: "test",
-      };
+      const dialer = new RelayDialer(
+        systemClock,
+        () => defaultConfig(),
+        () => "private",
+        "test",
+      );
       const url = normalRelayUrl(small.server.origin.replace("http", "ws")) as RelayUrl;
       const kindsFound: number[] = [];
-      for await (const page of pagesOf(url, {}, parts, new AbortController().signal)) {
+      for await (const page of pagesOf(url, {}, dialer, new AbortController().signal)) {
         kindsFound.push(...page.map(({ kind }) => kind));
       }
       assert.deepEqual(kindsFound.sort(), [1621, 1621, 1621, 1621, 30617, 30618]);

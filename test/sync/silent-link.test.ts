@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
-import { Link } from "../../src/sync/relay-client.js";
+import { RelayClient } from "../../src/net/relay-client.js";
 
 const times = { syncPingIntervalSecs: 30, syncSilentLinkSecs: 60, sendMaxBytes: 1_000_000 };
 
@@ -21,7 +21,7 @@ async function linked(context: TestContext) {
   const clock = new ManualClock();
   let endedMs: number | undefined;
   let heard: () => void = () => undefined;
-  const link = new Link(socket, clock, times, {
+  const link = new RelayClient(socket, clock, times, {
     message: () => heard(),
     bytes: () => undefined,
     closed: () => {

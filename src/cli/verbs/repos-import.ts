@@ -10,7 +10,6 @@ import type { Command } from "commander";
 import type { Config } from "../../config/config.js";
 import type { Imported } from "../../import/import-repositories.js";
 import type { EventSource, Rank } from "../../import/take-events.js";
-import { systemResolver } from "../../net/resolve.js";
 import type { RelayUrl } from "../../net/url.js";
 import { kinds, type NostrEvent, parseEvent } from "../../nostr/event.js";
 import { relayNamed } from "../../operator/naming.js";
@@ -71,18 +70,13 @@ const filters: Readonly<Record<Rank, object>> = {
 };
 
 function fromRelay(url: RelayUrl, { clock, build }: Abilities, config: Config): EventSource {
-  const dial = {
-    clock,
-    resolve: systemResolver(clock),
-    // The operator named it.
-    reach: () => "private" as const,
-    dialTimeoutMs: () => config.syncDialTimeoutSecs * 1_000,
-    maxPayloadBytes: () => config.maxMessageBytes,
-    userAgent: `holdfast/${build.version}`,
-  };
   return async function* (rank) {
     const { pagesOf } = await import("../../sync/conversation.js");
-    yield* pagesOf(url, filters[rank], dial, new AbortController().signal);
+    const { RelayDialer } = await import("../../net/relay-dialer.js");
+    const settings = (): Config => config;
+    // The operator named the relay: it may be anywhere.
+    const dialer = new RelayDialer(clock, settings, () => "private", `holdfast/${build.version}`);
+    yield* pagesOf(url, filters[rank], dialer, new AbortController().signal);
   };
 }
 

@@ -2,6 +2,7 @@
 // the relay must be looked at again if nothing happens before, and what follows when time passed without us (spec "Truth
 // about oneself", Time). States shown: disconnected, connecting, syncing, live, live with failures.
 
+import type { ConnectFailure } from "../../net/relay-dialer.js";
 import { lookbackMs, secondMs } from "./config.js";
 import { hasTargets, log, type Relay, type Step, type SyncState, tally, urlOf } from "./core-state.js";
 import { cancelJobs, dropJobs, workDueMs } from "./history.js";
@@ -9,7 +10,7 @@ import { allFresh, isSweeping, isSyncing, layerOrder, sweepOver } from "./items.
 import { phaseOf, phases, slotOf, slots, type Word } from "./job.js";
 import { answerDueMs, liveIsWhole, liveLost } from "./live.js";
 import { reconsider } from "./live-set.js";
-import type { ConnectFailure, Time } from "./messages.js";
+import type { Time } from "./messages.js";
 import { owedDueMs, queryDeadlineMs } from "./query.js";
 import { giveUpTurn, nextDailyMs, relatedDueMs } from "./rounds.js";
 import { isInStep, keep, noteCompared } from "./standing.js";

@@ -3,6 +3,7 @@
 // the file that is named beside it.
 
 import { HostHealth, NaughtyList } from "../../net/health.js";
+import type { RelayLimits } from "../../net/relay-dialer.js";
 import type { RelayUrl } from "../../net/url.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import { Budgets } from "./budgets.js";
@@ -27,7 +28,6 @@ import {
   naughtyKinds,
   type Random,
   type RelayKey,
-  type RelayLimits,
   type Sides,
   type Time,
 } from "./messages.js";

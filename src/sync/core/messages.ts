@@ -5,6 +5,7 @@
 // Links: `connect` carries a number; every input from that socket repeats it, so that what an old socket still says
 // is not mistaken for the new one. Subscription and session names are made by the core and never used twice.
 
+import type { ConnectFailure, RelayLimits } from "../../net/relay-dialer.js";
 import type { RelayUrl } from "../../net/url.js";
 import type { NostrEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
@@ -29,27 +30,6 @@ export type Account = { readonly coordinate: string } | { readonly author: Pubke
 
 /** Where an event came from, for `ngit_sync_events_total{source}`. */
 export type EventSource = "live" | "startup" | "reconnect" | "daily" | "rotating" | "direct";
-
-export type ConnectFailure =
-  | "dns-not-found"
-  | "dns-temporary"
-  | "certificate"
-  | "not-websocket"
-  | "refused"
-  | "timeout"
-  | "too-many-requests"
-  | "server-error"
-  | "blocked-address"
-  | "other";
-
-/** The part of a relay's NIP-11 document that sync obeys. */
-export interface RelayLimits {
-  readonly maxMessageBytes?: number;
-  readonly maxSubscriptions?: number;
-  readonly maxFilters?: number;
-  readonly maxLimit?: number;
-  readonly maxFilterValues?: number;
-}
 
 export type Outcome =
   | { readonly type: "stored" }

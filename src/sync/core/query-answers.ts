@@ -2,13 +2,14 @@
 // fetch, or ask for less. What is too large is asked for in smaller parts, and the size that was too large is kept as a
 // limit of this link; one bad value is found by halves, so that the others do not suffer.
 
+import type { RelayLimits } from "../../net/relay-dialer.js";
 import type { EventId } from "../../nostr/ids.js";
 import type { Meaning } from "./closed-reasons.js";
 import { hourMs } from "./config.js";
 import { log, type Relay, type Step, type SyncState, tally } from "./core-state.js";
 import { textOf } from "./items.js";
 import type { Asked, Job, Query, Slice } from "./job.js";
-import type { ReconcileFailure, RelayLimits } from "./messages.js";
+import type { ReconcileFailure } from "./messages.js";
 import { halves, smallestCap, splitTime } from "./paging.js";
 import { close, endSlice, pageLimit, type QueryEnd } from "./query.js";
 

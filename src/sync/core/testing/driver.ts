@@ -1,12 +1,13 @@
 // Drives a core by hand: a clock that stands still until moved, random numbers that are all one half, and a memory of
 // the commands. Answers nothing by itself.
 
+import type { RelayLimits } from "../../../net/relay-dialer.js";
 import type { RelayUrl } from "../../../net/url.js";
 import type { NostrEvent } from "../../../nostr/event.js";
 import type { EventId, Pubkey } from "../../../nostr/ids.js";
 import type { SyncConfig } from "../config.js";
 import { SyncCore } from "../core.js";
-import type { Command, Input, RelayLimits } from "../messages.js";
+import type { Command, Input } from "../messages.js";
 import type { CoreSnapshot, RelaySnapshot } from "../standing.js";
 import { syncConfig } from "./config.js";
 

@@ -1,80 +1,22 @@
-// A connection to another relay: dialled through the outbound guard (threats.md row 4), then frames in and out, a ping
-// every half minute, and an end when nothing was heard for a minute (event-sync.md "Connections"); and what the relay
-// says about its limits (NIP-11). What is not a message comes out as nothing; events are parsed later. Keeps nothing.
+// A connection to another relay, as a client: the one place where messages to relays are written and theirs are read. A
+// ping every half minute, and an end when nothing was heard for a minute (event-sync.md "Connections"). What is not a
+// message comes out as nothing; events are parsed later. Keeps nothing.
 
 import type { RawData, WebSocket } from "ws";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
-import type { Reach } from "../net/address.js";
-import type { DialFailure } from "../net/failure.js";
-import { type GuardRefusal, guardUrl } from "../net/guard.js";
-import { httpRequest } from "../net/http.js";
-import type { Resolve } from "../net/resolve.js";
-import type { RelayUrl } from "../net/url.js";
-import { openWebSocket } from "../net/websocket.js";
+import type { NostrEvent } from "../nostr/event.js";
+import { type Filter, filterJson } from "../nostr/filter.js";
 import { frameFault, usualFrameBounds } from "../nostr/frame-shape.js";
-import type { ConnectFailure, RelayLimits } from "./core/messages.js";
-
-export interface DialParts {
-  readonly clock: Clock;
-  readonly resolve: Resolve;
-  readonly reach: () => Reach;
-  /** For name look-up and handshake together. */
-  readonly dialTimeoutMs: () => number;
-  readonly maxPayloadBytes: () => number;
-  readonly userAgent: string;
-}
-
-type Dialled =
-  | { readonly ok: true; readonly socket: WebSocket }
-  | { readonly ok: false; readonly kind: ConnectFailure; readonly message: string };
-
-export async function dial(url: RelayUrl, parts: DialParts, signal: AbortSignal): Promise<Dialled> {
-  const { clock } = parts;
-  const startedMs = clock.monotonicMs();
-  const checked = await guardUrl(url, { resolve: parts.resolve, reach: parts.reach() });
-  if (!checked.ok) return { ok: false, kind: connectFailure(checked), message: checked.message };
-  const opened = await openWebSocket(checked.url, {
-    clock,
-    handshakeMs: Math.max(1, parts.dialTimeoutMs() - (clock.monotonicMs() - startedMs)),
-    maxPayloadBytes: parts.maxPayloadBytes(),
-    userAgent: parts.userAgent,
-    signal,
-  });
-  return opened.ok ? opened : { ok: false, kind: connectFailure(opened), message: opened.message };
-}
-
-export function connectFailure(failure: DialFailure | GuardRefusal): ConnectFailure {
-  switch (failure.code) {
-    case "dns-missing":
-      return "dns-not-found";
-    case "dns-temporary":
-      return "dns-temporary";
-    case "certificate":
-      return "certificate";
-    case "not-a-websocket":
-      return "not-websocket";
-    case "refused":
-      return "refused";
-    case "timeout":
-      return "timeout";
-    case "http-status":
-      return answerFailure("status" in failure ? (failure.status ?? 0) : 0);
-    case "bad-url":
-    case "bad-scheme":
-    case "has-userinfo":
-    case "address-not-allowed":
-      return "blocked-address";
-    default:
-      return "other";
-  }
-}
-
-const answerFailure = (status: number): ConnectFailure =>
-  status === 429 ? "too-many-requests" : status >= 500 ? "server-error" : "other";
 
 /** A relay that takes nothing of what we send is given up when `sendMaxBytes` wait. */
-export type LinkSettings = Pick<Config, "syncPingIntervalSecs" | "syncSilentLinkSecs" | "sendMaxBytes">;
+type LinkSettings = Pick<Config, "syncPingIntervalSecs" | "syncSilentLinkSecs" | "sendMaxBytes">;
+
+/** NIP-77; what is compared is hex. */
+export type NegentropyMessage =
+  | readonly ["NEG-OPEN", session: string, filter: object, message: string]
+  | readonly ["NEG-MSG", session: string, message: string]
+  | readonly ["NEG-CLOSE", session: string];
 
 interface LinkHooks {
   message(message: RelayMessage): void;
@@ -84,7 +26,7 @@ interface LinkHooks {
 }
 
 /** One open WebSocket: frames, bytes counted, pings. A link that we ourselves do not read is not called silent. */
-export class Link {
+export class RelayClient {
   readonly #socket: WebSocket;
   readonly #clock: Clock;
   readonly #settings: LinkSettings;
@@ -118,12 +60,28 @@ export class Link {
     this.#pingLater();
   }
 
-  send(message: readonly unknown[]): void {
-    this.sendText(JSON.stringify(message));
+  subscribe(subscription: string, filters: readonly Filter[]): void {
+    this.#send(JSON.stringify(["REQ", subscription, ...filters.map(filterJson)]));
   }
 
-  /** A message that is text already: an event as it was stored. */
-  sendText(text: string): void {
+  unsubscribe(subscription: string): void {
+    this.#send(JSON.stringify(["CLOSE", subscription]));
+  }
+
+  /** An event as it was stored. */
+  publish(text: string): void {
+    this.#send(`["EVENT",${text}]`);
+  }
+
+  authenticate({ raw: _raw, ...event }: NostrEvent): void {
+    this.#send(JSON.stringify(["AUTH", event]));
+  }
+
+  reconcile(message: NegentropyMessage): void {
+    this.#send(JSON.stringify(message));
+  }
+
+  #send(text: string): void {
     if (this.#ended) return;
     this.#hooks.bytes("out", text.length);
     this.#socket.send(text);
@@ -257,46 +215,4 @@ export function parseRelayMessage(data: string): RelayMessage | undefined {
     default:
       return undefined;
   }
-}
-
-const maxBodyBytes = 256 * 1024;
-const idleMs = 5_000;
-
-/** A relay that says nothing about its limits, or nonsense, has told us nothing: the usual limits stand. */
-export async function lookUpLimits(url: RelayUrl, parts: DialParts, signal: AbortSignal): Promise<RelayLimits> {
-  const checked = await guardUrl(url.replace(/^ws/, "http"), { resolve: parts.resolve, reach: parts.reach() });
-  if (!checked.ok) return {};
-  const answer = await httpRequest(checked.url, {
-    clock: parts.clock,
-    totalMs: parts.dialTimeoutMs(),
-    idleMs,
-    maxBodyBytes,
-    headers: { accept: "application/nostr+json", "user-agent": parts.userAgent },
-    signal,
-  });
-  if (!answer.ok || answer.status !== 200) return {};
-  try {
-    return limitsOf(JSON.parse(answer.body.toString("utf8")));
-  } catch {
-    return {};
-  }
-}
-
-/** A limit of zero or below would stop all work: whoever writes that does not mean it. */
-function limit(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : undefined;
-}
-
-export function limitsOf(information: unknown): RelayLimits {
-  const stated = (information as { limitation?: unknown } | null)?.limitation;
-  if (typeof stated !== "object" || stated === null) return {};
-  const given = stated as Record<string, unknown>;
-  const named: Record<keyof RelayLimits, number | undefined> = {
-    maxMessageBytes: limit(given.max_message_length),
-    maxSubscriptions: limit(given.max_subscriptions),
-    maxFilters: limit(given.max_filters),
-    maxLimit: limit(given.max_limit),
-    maxFilterValues: limit(given.max_filter_values),
-  };
-  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined));
 }
