@@ -19,8 +19,6 @@ export interface LifeParts {
   readonly clock: Clock;
   /** Builds the server; a test may build a smaller one. */
   readonly start: (parts: Pick<StartParts, "live" | "logger" | "recentLog" | "onFault">) => Promise<Server>;
-  /** Rejections that their owner has dealt with although Node believes otherwise (LMDB's second promise). */
-  readonly isHandledElsewhere: (reason: unknown) => boolean;
   readonly version: string;
 }
 
@@ -42,9 +40,7 @@ export async function runServer(parts: LifeParts): Promise<number> {
     process.exit(1);
   };
   process.on("uncaughtException", fault);
-  process.on("unhandledRejection", (reason) => {
-    if (!parts.isHandledElsewhere(reason)) fault(reason);
-  });
+  process.on("unhandledRejection", fault);
 
   // Signals are heard from the very beginning: a start that takes long can be stopped too.
   const stopped = new Promise<string>((resolve) => {

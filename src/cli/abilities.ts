@@ -1,13 +1,11 @@
-// What verbs can do, given to them as arguments by main: nothing in this room reaches for the process or for a room
-// by itself, so every verb can be run in a test.
+// What verbs are given by main: the process they run in, and what only the files beside the rooms can build. So every verb
+// can be run in a test. Rooms below are imported where a verb works with them.
 
 import type { Clock } from "../base/clock.js";
 import type { TemporaryServer } from "../bench/measure.js";
 import type { Config } from "../config/config.js";
 import type { LoadedConfig, LoadResult } from "../config/load.js";
-import type { Git } from "../git/run.js";
 import type { ImportHouse } from "../import/import-repositories.js";
-import type { Verifier } from "../nostr/verify/pool.js";
 import type { Lines, Outcome, Progress } from "../operator/context.js";
 import type { Store } from "../store/port.js";
 
@@ -46,8 +44,6 @@ export interface Abilities {
   readonly cores: number;
   /** Runs the server until it is told to stop; answers the exit code. */
   serve(loaded: LoadedConfig, load: () => LoadResult): Promise<number>;
-  openStore(config: Config): Promise<Store>;
-  createVerifier(): Promise<Verifier>;
   /** The operator's operations over data no server has open. */
   openOperator(config: Config, store: Store): Promise<Operator>;
   /** Everything a server does to events and git data, over a store no server has open, for moving another server here.
@@ -55,12 +51,6 @@ export interface Abilities {
   openImport(config: Config, store: Store): Promise<(ImportHouse & { close(): Promise<void> }) | undefined>;
   /** A whole server with its data in that folder, on a free port of this machine. */
   startTemporary(folder: string): Promise<TemporaryServer>;
-  /** Throws GitTooOldError when there is none that can be used. */
-  withGit<T>(work: (git: Git) => Promise<T>): Promise<T>;
-  /** `2.39.5`, or the reason why git cannot be used. */
-  gitVersion(): Promise<
-    { readonly ok: true; readonly version: string } | { readonly ok: false; readonly reason: string }
-  >;
 }
 
 /** Adds one verb to the program. A new verb is such a function and a line in run.ts. */

@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import type { Clock } from "../base/clock.js";
 import { lockDataDirectory } from "../base/data-lock.js";
 import type { Config } from "../config/config.js";
+import type { Git } from "../git/run.js";
 import type { Lines, Outcome, Progress as Report } from "../operator/context.js";
 import type { OperationName, ParametersOf } from "../operator/operations.js";
 import type { ResultOf } from "../operator/run.js";
@@ -79,7 +80,8 @@ export async function withOfflineStore<T>(
   const inUse = (pid: number): string =>
     `the data directory ${config.relayDataPath} is in use by process ${pid}. Stop it first, for instance with \`kill ${pid}\``;
   return underLock(config.relayDataPath, inUse, async () => {
-    const store = await abilities.openStore(config);
+    const { openStore } = await import("../store/open-store.js");
+    const store = await openStore(config, abilities.clock);
     try {
       return await work(store);
     } finally {
@@ -100,6 +102,17 @@ export async function underLock<T>(
     return await work();
   } finally {
     lock.release();
+  }
+}
+
+/** Throws GitTooOldError when there is none that can be used. */
+export async function withGit<T>(work: (git: Git) => Promise<T>): Promise<T> {
+  const [{ Launcher }, { Git }] = await Promise.all([import("../git/launcher.js"), import("../git/run.js")]);
+  const launcher = new Launcher();
+  try {
+    return await work(await Git.find(launcher));
+  } finally {
+    await launcher.close();
   }
 }
 

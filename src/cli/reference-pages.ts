@@ -25,7 +25,7 @@ export async function cliPage(): Promise<string> {
     "the directory has one user at a time, guarded by the file `holdfast.lock` in it. The lock of a process that died is",
     "taken over.",
   ];
-  const program = await buildProgram(silentAbilities());
+  const program = await buildProgram(silent as Abilities);
   const visit = (command: Command, path: string): void => {
     const written: string[] = [];
     command.configureOutput({ writeOut: (part) => void written.push(part), getOutHelpWidth: () => 100 });
@@ -46,26 +46,16 @@ function withoutSettings(help: string): string {
 }
 
 /** Help needs a version and a place to write; nothing else is called. */
-function silentAbilities(): Abilities {
-  const unused = (): never => {
-    throw new Error("building the help must not do anything");
-  };
-  return {
-    terminal: { out: async () => undefined, error: () => undefined, showsProgress: false, columns: 100, lines: unused },
-    environment: {},
-    clock: { nowMs: unused, monotonicMs: unused, after: unused },
-    build: { version: "", commit: "" },
-    cores: 1,
-    serve: unused,
-    openStore: unused,
-    openOperator: unused,
-    createVerifier: unused,
-    openImport: unused,
-    startTemporary: unused,
-    withGit: unused,
-    gitVersion: unused,
-  };
-}
+const silent: Pick<Abilities, "build" | "terminal"> = {
+  build: { version: "", commit: "" },
+  terminal: {
+    out: async () => undefined,
+    error: () => undefined,
+    showsProgress: false,
+    columns: 100,
+    async *lines() {},
+  },
+};
 
 /** What each refusal means, for people who look up a code they saw in a log or a metric. */
 export const refusalMeanings: Readonly<Record<string, string>> = {

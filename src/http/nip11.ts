@@ -10,13 +10,13 @@ import { isRead, type Route, type RouteRequest, sendText } from "./routes.js";
 export interface RelayFacts {
   readonly name: string;
   readonly description: string;
-  readonly icon?: string;
-  readonly banner?: string;
+  readonly icon?: string | undefined;
+  readonly banner?: string | undefined;
   /** The operator's. */
   readonly pubkey?: Pubkey;
   /** The server's own. */
   readonly self?: Pubkey;
-  readonly contact?: string;
+  readonly contact?: string | undefined;
   readonly software: string;
   readonly version: string;
   readonly supportedNips: readonly number[];
@@ -24,8 +24,8 @@ export interface RelayFacts {
   readonly supportedGrasps: readonly string[];
   readonly repoAcceptanceCriteria: string;
   /** Only when content is curated. */
-  readonly curation?: string;
-  readonly postingPolicy?: string;
+  readonly curation?: string | undefined;
+  readonly postingPolicy?: string | undefined;
   readonly retention: readonly Readonly<Record<string, unknown>>[];
   /** Who is not on a list may not write everything. */
   readonly restrictedWrites: boolean;
@@ -33,20 +33,13 @@ export interface RelayFacts {
 
 function relayInformation(facts: RelayFacts, limits: RelayLimits): Record<string, unknown> {
   const { name, description, icon, banner, pubkey, self, contact, software, version, curation, retention } = facts;
+  // What is undefined is left out of JSON.
   return {
-    name,
-    description,
-    ...(icon !== undefined && { icon }),
-    ...(banner !== undefined && { banner }),
-    ...(pubkey !== undefined && { pubkey }),
-    ...(self !== undefined && { self }),
-    ...(contact !== undefined && { contact }),
-    software,
-    version,
+    ...{ name, description, icon, banner, pubkey, self, contact, software, version },
     supported_nips: [...facts.supportedNips].sort((a, b) => a - b),
     supported_grasps: facts.supportedGrasps,
     repo_acceptance_criteria: facts.repoAcceptanceCriteria,
-    ...(curation !== undefined && { curation }),
+    curation,
     limitation: {
       max_message_length: limits.maxMessageBytes,
       max_subscriptions: limits.maxSubscriptionsPerConnection,
@@ -63,7 +56,7 @@ function relayInformation(facts: RelayFacts, limits: RelayLimits): Record<string
       restricted_writes: facts.restrictedWrites,
       created_at_upper_limit: limits.maxFutureSecs,
     },
-    ...(facts.postingPolicy !== undefined && { posting_policy: facts.postingPolicy }),
+    posting_policy: facts.postingPolicy,
     retention,
   };
 }
@@ -128,16 +121,14 @@ function curation(config: Config, keepsOut: boolean): string | undefined {
 }
 
 export function relayFacts(config: Config, keepsOut: boolean, serverKey: Pubkey, version: string): RelayFacts {
-  const curated = curation(config, keepsOut);
-  const operator = config.adminNpubs?.[0] ?? serverKey;
   return {
     name: config.relayName,
     description: config.relayDescription,
-    ...(config.relayIcon === undefined ? {} : { icon: config.relayIcon }),
-    ...(config.relayBanner === undefined ? {} : { banner: config.relayBanner }),
-    pubkey: operator,
+    icon: config.relayIcon,
+    banner: config.relayBanner,
+    pubkey: config.adminNpubs?.[0] ?? serverKey,
     self: serverKey,
-    ...(config.relayContact === undefined ? {} : { contact: config.relayContact }),
+    contact: config.relayContact,
     software: softwareUrl,
     version,
     supportedNips,
@@ -148,8 +139,8 @@ export function relayFacts(config: Config, keepsOut: boolean, serverKey: Pubkey,
       ...(config.grasp06Enable ? ["GRASP-06"] : []),
     ],
     repoAcceptanceCriteria: acceptanceCriteria(config),
-    ...(curated === undefined ? {} : { curation: curated }),
-    ...(config.relayPostingPolicy === undefined ? {} : { postingPolicy: config.relayPostingPolicy }),
+    curation: curation(config, keepsOut),
+    postingPolicy: config.relayPostingPolicy,
     retention: [{ time: null }],
     restrictedWrites: true,
   };

@@ -47,6 +47,4 @@ async function start({ live, logger }: Parameters<LifeParts["start"]>[0]): Promi
 
 const loaded = load();
 if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
-process.exit(
-  await runServer({ loaded, load, clock: systemClock, start, isHandledElsewhere: () => false, version: "0" }),
-);
+process.exit(await runServer({ loaded, load, clock: systemClock, start, version: "0" }));

@@ -17,7 +17,7 @@ import type { Snapshot } from "../../operator/snapshot.js";
 import { askServer } from "../../operator/socket.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { type Answer, acceptSettings, answering, sayAnswer, settingsOf, wholeNumberOption } from "../flags.js";
-import { mustHaveData, progressBar, underLock, withOfflineStore, withOperator } from "../operate.js";
+import { mustHaveData, progressBar, underLock, withGit, withOfflineStore, withOperator } from "../operate.js";
 import { lineText } from "../table.js";
 
 export const backup: Verb = (program, abilities) => {
@@ -64,7 +64,7 @@ async function checking<T>(abilities: Abilities, work: (checking: Checking) => P
   const bar = progressBar(abilities);
   const { signal } = new AbortController();
   try {
-    return await abilities.withGit((git) => work({ git, progress: bar.report, signal }));
+    return await withGit((git) => work({ git, progress: bar.report, signal }));
   } finally {
     bar.done();
   }

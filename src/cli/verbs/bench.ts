@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Measured } from "../../bench/measure.js";
 import type { Abilities, Verb } from "../abilities.js";
-import { progressBar } from "../operate.js";
+import { progressBar, withGit } from "../operate.js";
 import { tableText } from "../table.js";
 
 export const bench: Verb = (program, abilities) => {
@@ -51,7 +51,7 @@ async function measureAll(abilities: Abilities, parent: string, isQuick: boolean
     const server = await abilities.startTemporary(folder);
     try {
       const rounds = isQuick ? 3 : 15;
-      const served = await abilities.withGit((git) => measureServer(server, git, folder, rounds, signatures.value));
+      const served = await withGit((git) => measureServer(server, git, folder, rounds, signatures.value));
       return [signatures, ...store, ...served].map((row) => ({ ...row, shareOfLimit: shareOfLimit(row) }));
     } finally {
       await server.close();

@@ -8,9 +8,7 @@ import { after, test } from "node:test";
 import { systemClock } from "../../base/clock.js";
 import { lockDataDirectory, lockFile } from "../../base/data-lock.js";
 import { keyFrom, signedEvent } from "../../nostr/testing/signed.js";
-import { createVerifierPool } from "../../nostr/verify/pool.js";
 import { openOperator } from "../../offline.js";
-import { openLmdbStore } from "../../store/lmdb/open.js";
 import type { Abilities } from "../abilities.js";
 import { runCommandLine } from "../run.js";
 
@@ -41,13 +39,9 @@ async function run(data: string, args: readonly string[], stdin: readonly string
     build: { version: "0", commit: "0" },
     cores: 1,
     serve: async () => 0,
-    openStore: (config) => openLmdbStore(config.relayDataPath),
-    createVerifier: () => createVerifierPool({ workers: 0 }),
     openOperator: (config, store) => openOperator(config, store, systemClock),
     openImport: () => Promise.reject(new Error("not used")),
     startTemporary: () => Promise.reject(new Error("not used")),
-    withGit: () => Promise.reject(new Error("not used")),
-    gitVersion: async () => ({ ok: true, version: "2.39.5" }),
   };
   const code = await runCommandLine(["node", "holdfast", ...args], abilities);
   return { code, out: out.join(""), error: error.join("") };

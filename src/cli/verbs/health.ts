@@ -14,7 +14,7 @@ import type { Status as Counts } from "../../operator/status.js";
 import type { RelayStatus, SyncStatus } from "../../sync/status.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { answering } from "../flags.js";
-import { askRunning } from "../operate.js";
+import { askRunning, withGit } from "../operate.js";
 import { timeText } from "../table.js";
 
 export const status: Verb = (program, abilities) => {
@@ -153,7 +153,7 @@ export const doctor: Verb = (program, abilities) => {
 async function examine(config: Config, abilities: Abilities): Promise<Finding[]> {
   return [
     node(),
-    await git(abilities),
+    await git(),
     await verification(abilities),
     await port(config),
     await disk("git data", config.gitDataPath, config),
@@ -172,17 +172,19 @@ function node(): Finding {
   return finding("node", "ok", process.versions.node);
 }
 
-async function git(abilities: Abilities): Promise<Finding> {
-  const found = await abilities.gitVersion();
-  if (!found.ok) return finding("git", "bad", `${found.reason}: install git 2.38 or newer`);
-  const [major = 0, minor = 0] = found.version.split(".").map(Number);
-  const isNewEnough = major > 2 || (major === 2 && minor >= 38);
-  if (isNewEnough) return finding("git", "ok", found.version);
-  return finding("git", "bad", `${found.version} lacks settings that protect this server: install git 2.38 or newer`);
+async function git(): Promise<Finding> {
+  const { GitTooOldError } = await import("../../git/run.js");
+  try {
+    return finding("git", "ok", await withGit(async ({ version }) => version));
+  } catch (error) {
+    if (!(error instanceof GitTooOldError)) throw error;
+    return finding("git", "bad", `${error.message}: install git 2.38 or newer`);
+  }
 }
 
-async function verification(abilities: Abilities): Promise<Finding> {
-  const verifier = await abilities.createVerifier();
+async function verification({ cores }: Abilities): Promise<Finding> {
+  const { createVerifierPool } = await import("../../nostr/verify/pool.js");
+  const verifier = await createVerifierPool({ workers: Math.max(1, cores - 1) });
   await verifier.close();
   if (verifier.engine.startsWith("native")) return finding("verification", "ok", verifier.engine);
   const advice = "for about seven times the speed install libsecp256k1 (Debian: apt install libsecp256k1-1)";
