@@ -1,4 +1,5 @@
-// Time as an argument, and turns on the event loop. Rooms take a Clock; nothing below main reads the system's time by itself.
+// Time as an argument, work by the clock, and turns on the event loop. Rooms take a Clock; nothing below main reads the
+// system's time by itself.
 
 export interface Clock {
   /** Wall-clock milliseconds since 1970: may jump; for timestamps people see and `created_at`. */
@@ -92,5 +93,34 @@ export class LoopTurns {
     this.#resting.shift()?.();
     // An immediate made by an immediate runs in the next turn, after what has arrived meanwhile.
     if (this.#resting.length > 0) setImmediate(() => this.#resumeOne());
+  }
+}
+
+/**
+ * Work that is gathered for a moment and then done together, such as rows that nobody waits for: many in one transaction,
+ * runs one after the other. A crash loses what was gathered.
+ */
+export class LateWork {
+  #cancel: (() => void) | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  /** `work` does all that is gathered by then, and deals with its own failures. */
+  constructor(
+    private readonly clock: Clock,
+    private readonly delayMs: number,
+    private readonly work: () => Promise<void>,
+  ) {}
+
+  /** There is something to do: it is begun no later than `delayMs` from now. */
+  later(): void {
+    this.#cancel ??= this.clock.after(this.delayMs, () => void this.now());
+  }
+
+  /** Resolves when what is gathered so far was done. */
+  now(): Promise<void> {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#running = this.#running.then(this.work);
+    return this.#running;
   }
 }

@@ -12,8 +12,7 @@
 // back when somebody replays them). Rows past `until` mean nothing; whoever sweeps purgatory removes them.
 
 import { setImmediate } from "node:timers/promises";
-import type { Clock } from "../base/clock.js";
-import { LateWork } from "../base/late-work.js";
+import { type Clock, LateWork } from "../base/clock.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { RefusalCode } from "../nostr/refusals.js";
 import type { Store, TableReader, Transaction } from "../store/port.js";

@@ -2,8 +2,7 @@
 // (table "naughty", keys `relay:<key>`), and how far each relay was (table "meta", keys `sync-relay:<key>`). Writes are
 // gathered and done together: losing the last second of them costs one fetch or one dial.
 
-import type { Clock } from "../base/clock.js";
-import { LateWork } from "../base/late-work.js";
+import { type Clock, LateWork } from "../base/clock.js";
 import type { EventId } from "../nostr/ids.js";
 import {
   type Store,
