@@ -8,6 +8,7 @@ import {
   isReleased,
   type RepositoryName,
   repositoryNamed,
+  rowForData,
   takesStates,
 } from "../catalogue/repositories.js";
 import {
@@ -62,17 +63,17 @@ interface WantsParts {
 }
 
 export async function wantsOf(parts: WantsParts, name: RepositoryName, found: Found = nothingFound): Promise<Wants> {
-  if (name.area === "prs") return contributorWants(parts, name, found);
   const { store: reader } = parts;
-  const row = await catalogueRow(reader, name);
+  const row = await rowForData(reader, name, 0);
   if (!row || !takesStates(row)) return nothing;
+  const waiting = await parts.pullRequests.under(reader, waitingKeys.repositoryKind(row, "pull-request"), maxEntries);
+  // Under `/prs/`, which nothing announces, only pull requests are looked for, at their own servers.
+  const isUnderPrs = row.area === "prs";
   const candidates = [
     ...(await waitingStates(reader, row)),
-    ...(await parts.pullRequests.under(reader, waitingKeys.repositoryKind(row, "pull-request"), maxEntries)).map(
-      (one) => itemOf(one, row),
-    ),
+    ...(isUnderPrs ? await waitingNowhereElse(reader, waiting) : waiting).map((one) => itemOf(one, row)),
     ...(await partialState(reader, row)),
-    ...foundByRepair(found),
+    ...foundByRepair(isUnderPrs ? { ...found, missing: [] } : found),
   ];
   if (candidates.length === 0) return nothing;
   const missing = await missingHere(parts, name, candidates, new Set(found.missing));
@@ -81,31 +82,26 @@ export async function wantsOf(parts: WantsParts, name: RepositoryName, found: Fo
     .filter(({ ids }) => ids.length > 0);
   const isReady = candidates.some(({ kind, ids }) => kind === "state" && !ids.some((id) => missing.has(id)));
   if (items.length === 0) return { ...nothing, isReady };
-  return { isReady, items, announcements: await huntAnnouncements(reader, name, row) };
+  return { isReady, items, announcements: isUnderPrs ? [] : await huntAnnouncements(reader, name, row) };
 }
 
-/** Pull requests that no served repository waits for: their tips are looked for at their own servers only. */
-async function contributorWants(parts: WantsParts, name: RepositoryName, found: Found): Promise<Wants> {
-  const { store: reader } = parts;
-  const candidates = foundByRepair({ ...found, missing: [] });
-  for (const waiting of await parts.pullRequests.under(
-    reader,
-    waitingKeys.repositoryKind(name, "pull-request"),
-    maxEntries,
-  )) {
-    const rows = await Promise.all(
-      waiting.repositories.flatMap((text) => repositoryNamed(text) ?? []).map((other) => catalogueRow(reader, other)),
-    );
-    if (!rows.some(isReleased)) candidates.push(itemOf(waiting));
+/** Those that no served repository waits for. */
+async function waitingNowhereElse(
+  reader: Reader,
+  waiting: readonly WaitingPullRequest[],
+): Promise<WaitingPullRequest[]> {
+  const found: WaitingPullRequest[] = [];
+  for (const one of waiting) {
+    const names = one.repositories.flatMap((text) => repositoryNamed(text) ?? []);
+    const rows = await Promise.all(names.map((name) => catalogueRow(reader, name)));
+    if (!rows.some(isReleased)) found.push(one);
   }
-  if (candidates.length === 0) return nothing;
-  const missing = await missingHere(parts, name, candidates, new Set(found.missing));
-  return { ...nothing, items: candidates.filter(({ ids }) => ids.every((id) => missing.has(id))) };
+  return found;
 }
 
 /** Whoever sends a client's state pushes next; not to a mirror, whose data comes by hunting. */
-const sourceOf = (isClients: boolean, row?: CatalogueRow): WaitingSource =>
-  isClients && !row?.archive ? "client" : "sync";
+const sourceOf = (isClients: boolean, row: CatalogueRow): WaitingSource =>
+  isClients && !row.archive ? "client" : "sync";
 
 async function waitingStates(reader: Reader, row: CatalogueRow): Promise<MissingItem[]> {
   const entries = await waitingEntries(reader, waitingKeys.repositoryKind(row, "state"), maxEntries);
@@ -119,7 +115,7 @@ async function waitingStates(reader: Reader, row: CatalogueRow): Promise<Missing
   });
 }
 
-function itemOf({ id, phase, isClients, tip, clone }: WaitingPullRequest, row?: CatalogueRow): MissingItem {
+function itemOf({ id, phase, isClients, tip, clone }: WaitingPullRequest, row: CatalogueRow): MissingItem {
   const soft = phase === "soft";
   return { id, kind: "pull-request", source: sourceOf(isClients, row), soft, ids: tip ? [tip] : [], clone };
 }

@@ -43,8 +43,8 @@ export class Contributors {
     await repositories.removeIfEmpty(address);
     if ((await repositories.exists(address)) || !(await catalogueRow(store, name))) return;
     await store.transact(async (tx) => {
-      // Whoever brings data is busy with the repository before it writes the row.
-      if (!isBusy(name)) deleteCatalogueRow(tx, name);
+      // Whoever brings data is busy with the repository before it writes the row, and may have come and gone meanwhile.
+      if (!isBusy(name) && !(await repositories.exists(address))) deleteCatalogueRow(tx, name);
     });
   }
 
