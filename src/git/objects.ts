@@ -45,8 +45,9 @@ export async function peelTags(place: ObjectPlace, oids: readonly Oid[]): Promis
 async function batchCheck(place: ObjectPlace, oids: readonly Oid[], suffix: string): Promise<[Oid, string][]> {
   const { git, directory, env = {} } = place;
   const candidates = [...new Set(oids)].filter(canBeHere).map(checkedOid);
+  if (candidates.length === 0) return [];
   // With an environment the objects may be elsewhere too.
-  const absent = place.env ? undefined : await absentObjects(join(directory, "objects"), candidates);
+  const absent = place.env ? undefined : absentObjects(join(directory, "objects"), candidates);
   const asked = candidates.filter((oid) => !absent?.has(oid));
   if (asked.length === 0) return [];
   const input = asked.map((oid) => `${oid}${suffix}\n`).join("");

@@ -1,24 +1,26 @@
 // Which objects a repository lacks for sure, read from its files: a look into pack indexes instead of a git process. Most
 // questions are about commits that have not come yet (a state before its push, pull requests that wait), and while
 // strangers keep every core busy a process takes ten times as long as a read. Never says that an object is here.
+// Reads at once and little: each wait for the disk would be a turn of an event loop that is busy.
 
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Oid } from "../nostr/ids.js";
 
-/** Of all indexes of a repository; git maps larger ones, and is asked. */
-const maxIndexBytes = 2 * 2 ** 20;
+/** Of all indexes of a repository, some 30,000 objects; git maps what is larger, and is asked. */
+const maxIndexBytes = 2 ** 20;
+const maxIndexes = 50;
 const magicOfVersion2 = "ff744f6300000002";
 const headerBytes = 8;
 const namesAt = headerBytes + 256 * 4;
 const nameBytes = 20;
 
 /** Those of these SHA-1 ids that are not in the object directory. An id that is not among them may be here or not. */
-export async function absentObjects(objectDirectory: string, oids: readonly Oid[]): Promise<ReadonlySet<Oid>> {
+export function absentObjects(objectDirectory: string, oids: readonly Oid[]): ReadonlySet<Oid> {
   try {
     // Loose ones first: git packs an object before it removes the loose file.
-    const folders = new Set(await readdir(objectDirectory));
-    const indexes = await readIndexes(join(objectDirectory, "pack"));
+    const folders = new Set(readdirSync(objectDirectory));
+    const indexes = readIndexes(join(objectDirectory, "pack"));
     if (!indexes) return new Set();
     return new Set(
       oids.filter((oid) => !folders.has(oid.slice(0, 2)) && !indexes.some((index) => isInIndex(index, oid))),
@@ -30,14 +32,17 @@ export async function absentObjects(objectDirectory: string, oids: readonly Oid[
 }
 
 /** Undefined: one of them is not as expected, or they are too large to be read here. */
-async function readIndexes(folder: string): Promise<readonly Buffer[] | undefined> {
-  const paths = (await readdir(folder)).filter((name) => name.endsWith(".idx")).map((name) => join(folder, name));
+function readIndexes(folder: string): readonly Buffer[] | undefined {
+  const paths = readdirSync(folder)
+    .filter((name) => name.endsWith(".idx"))
+    .map((name) => join(folder, name));
+  if (paths.length > maxIndexes) return undefined;
   let bytes = 0;
-  for (const path of paths) bytes += (await stat(path)).size;
+  for (const path of paths) bytes += statSync(path).size;
   if (bytes > maxIndexBytes) return undefined;
   const indexes: Buffer[] = [];
   for (const path of paths) {
-    const index = await readFile(path);
+    const index = readFileSync(path);
     if (!isWellFormed(index)) return undefined;
     indexes.push(index);
   }

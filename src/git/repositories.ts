@@ -2,7 +2,7 @@
 // only. Whether one may be served is for the catalogue, not for the disk.
 
 import { randomBytes } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
@@ -108,7 +108,7 @@ export class Repositories {
   }
 
   async exists(address: RepositoryAddress): Promise<boolean> {
-    return (await ifPresent(readFile(join(this.open(address).directory, "HEAD")))) !== undefined;
+    return (await ifPresent(stat(join(this.open(address).directory, "HEAD")))) !== undefined;
   }
 
   /** Gone at once (renamed away), then removed. `isUnwanted` is asked when nobody can make it; false: it stays. */

@@ -245,7 +245,7 @@ describe("repository", () => {
       for (const damage of [bytes.subarray(0, 1_100), Buffer.concat([Buffer.from("ffff", "hex"), bytes.subarray(2)])]) {
         await rm(join(packs, index));
         await writeFile(join(packs, index), damage);
-        assert.deepEqual(await absentObjects(join(packs, ".."), [packedOne as Oid]), new Set(), "nothing is sure");
+        assert.deepEqual(absentObjects(join(packs, ".."), [packedOne as Oid]), new Set(), "nothing is sure");
       }
     }
   });
