@@ -21,3 +21,15 @@ export function withoutTrailing(text: string, signs: string): string {
   while (end > 0 && signs.includes(text.charAt(end - 1))) end--;
   return end === text.length ? text : text.slice(0, end);
 }
+
+/** Unix seconds as `2026-03-01 12:00:00`, in UTC. */
+export const timeText = (seconds: number): string =>
+  new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
+
+// Control characters, C1 included, line separators and those that reorder text: remote text must not be able to
+// forge log lines, move a terminal's cursor or hide what it says. JSON has escaped the first 32 already.
+const dangerous = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+
+/** The line with every dangerous character written as \uXXXX; the newline at its end stays. */
+export const escapeControls = (line: string): string =>
+  line.replace(dangerous, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);

@@ -1,6 +1,7 @@
 // The command line: builds the program from its verbs, runs one, answers an exit code: 0 done, 1 failed, 2 called wrongly.
 
 import { Command, CommanderError } from "commander";
+import { escapeControls } from "../base/text.js";
 import { type Abilities, CommandFailure, type Verb } from "./abilities.js";
 
 /** `complete`: the verbs that are loaded, with their arguments and flags; of the others only the names are known. */
@@ -62,9 +63,7 @@ export async function runCommandLine(argv: readonly string[], abilities: Abiliti
     if (asJson)
       await abilities.terminal.out(`${JSON.stringify({ ok: false, error: error.message, ...error.details })}\n`);
     else {
-      const { escapeControls } = await import("../config/logging.js");
-      const lines = error.message.split("\n").map(escapeControls).join("\n");
-      abilities.terminal.error(`holdfast: ${lines}\n`);
+      abilities.terminal.error(`holdfast: ${escapeControls(error.message)}\n`);
     }
     return error.exitCode;
   }

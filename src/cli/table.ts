@@ -23,6 +23,3 @@ export const pairsText = (pairs: readonly (readonly [name: string, value: string
 };
 
 export const lineText = clean;
-
-export const timeText = (seconds: number): string =>
-  new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");

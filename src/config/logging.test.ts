@@ -3,7 +3,8 @@ import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createLog, escapeControls, LogRing, textLine, withoutSecrets } from "./logging.js";
+import { escapeControls } from "../base/text.js";
+import { createLog, LogRing, textLine, withoutSecrets } from "./logging.js";
 
 test("remote text cannot forge a log line, move the cursor or turn text round", () => {
   const line = JSON.stringify({ level: 40, time: "T", message: "a\nb\u001b[2Jc\u009bd\u202ee", from: "x y\r\nz" });

@@ -2,6 +2,7 @@
 // a terminal, one JSON object a line otherwise. Writing never blocks the server; what waits is bounded, and flushed at exit.
 
 import pino from "pino";
+import { escapeControls } from "../base/text.js";
 
 export type Logger = pino.Logger;
 
@@ -59,14 +60,6 @@ export function createLog(options: LogOptions): Log {
     },
   };
 }
-
-// Control characters, C1 included, line separators and those that reorder text: remote text must not be able to
-// forge log lines, move a terminal's cursor or hide what it says. JSON has escaped the first 32 already.
-const dangerous = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
-
-/** The line with every dangerous character written as \uXXXX; the newline at its end stays. */
-export const escapeControls = (line: string): string =>
-  line.replace(dangerous, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 const levelNames: Readonly<Record<number, string>> = {
   10: "TRACE",

@@ -36,12 +36,6 @@ export interface AskedServer {
   readonly answer: string;
 }
 
-export interface FollowedRelays {
-  status(): readonly RelayStatus[];
-  /** False: it is not followed, or left alone. */
-  reconnect(key: string): boolean;
-}
-
 export interface RunningParts {
   facts(): RunningFacts;
   askedServers(name: RepositoryName): readonly AskedServer[];
@@ -53,7 +47,8 @@ export interface RunningParts {
   isFetching(name: RepositoryName): boolean;
   /** Asks the git servers again at once. False: nothing of it is missing. */
   askNow(name: RepositoryName): boolean;
-  readonly relays: FollowedRelays;
+  /** The relays sync follows. `reconnect` is false for one that is not followed, or left alone. */
+  readonly relays: { status(): readonly RelayStatus[]; reconnect(key: string): boolean };
   /** Some of its objects cannot be read: they are brought back from other servers. */
   damaged(name: RepositoryName): Promise<void>;
   /** In its turn among what runs in the background. */

@@ -2,6 +2,7 @@
 // which rule accepted, held or refused an event, from the record of that decision, and how it stands now.
 
 import { unixSeconds } from "../base/clock.js";
+import { timeText } from "../base/text.js";
 import { type BanRow, bannedAuthorKey, bannedEventKey } from "../catalogue/bans-and-lists.js";
 import {
   type DecisionRecord,
@@ -119,12 +120,12 @@ async function explainEvent({ store, clock, running }: AdminParts, id: EventId):
   const author = decisions[0]?.pubkey ?? stored?.event.pubkey ?? waiting?.pubkey;
   const now = [
     ...(stored ? ["it is stored and served"] : []),
-    ...(waiting ? [`it waits (${waiting.phase}) until ${timeText(waiting.expires)}`] : []),
+    ...(waiting ? [`it waits (${waiting.phase}) until ${timeText(waiting.expires)} UTC`] : []),
     ...((waiting?.repositories ?? []).map(repositoryNamed).some((name) => name && lacksRoom(running, name))
       ? [noRoom]
       : []),
     ...(await banSentences(store, id, author)),
-    ...(remembered ? [`its id is remembered (${remembered.reason}) until ${timeText(remembered.until)}`] : []),
+    ...(remembered ? [`its id is remembered (${remembered.reason}) until ${timeText(remembered.until)} UTC`] : []),
   ];
   if (now.length === 0 && decisions.length === 0) {
     return refusal("unknown", "no decision about this event is on record: it never came, or too long ago");
@@ -185,8 +186,5 @@ async function explainRepository(
 function standing(row: CatalogueRow, left: LeftRepository | undefined): string {
   const partial = row.partial ? `, ${row.partial.missingRefs.length} refs of its state are missing` : "";
   const withdrawn = left ? "; announcements up to the withdrawn one do not bring it back" : "";
-  return `it is ${row.status} since ${timeText(row.since)}${partial}${withdrawn}`;
+  return `it is ${row.status} since ${timeText(row.since)} UTC${partial}${withdrawn}`;
 }
-
-const timeText = (seconds: number): string =>
-  `${new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;

@@ -6,7 +6,7 @@ import { catalogueRow, isReleased, type RepositoryName, repositoryKey, underPrs 
 import { diskAddress, parseGitPath } from "../git/address.js";
 import { type Document, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import { kinds } from "../nostr/event.js";
-import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
+import { type EventId, isEventId } from "../nostr/ids.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import { foreign, type Html, html, time } from "./html.js";
@@ -14,7 +14,7 @@ import { copyLine, pageDocument, repositoryPath, type Site, threadUrl } from "./
 import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "./page-limits.js";
 import { linked, list, listLine, oidMark, quiet, section, tag } from "./pieces.js";
 import type { RepositorySources } from "./repository-facts.js";
-import { ownText, type Person, peopleOf, personLink, readWithin, titleOf } from "./threads.js";
+import { ownText, type Person, peopleOf, personLink, readWithin, type Thread, titleOf } from "./threads.js";
 
 interface Target {
   readonly name: RepositoryName;
@@ -22,12 +22,7 @@ interface Target {
   readonly isHostedHere: boolean;
 }
 
-interface HeldPullRequest {
-  readonly id: EventId;
-  readonly author: Pubkey;
-  readonly kind: number;
-  readonly created_at: number;
-  readonly title: string;
+interface HeldPullRequest extends Omit<Thread, "status"> {
   readonly tip: string;
 }
 

@@ -51,9 +51,9 @@ export interface RepositoryFacts {
   readonly view: CommitView | undefined;
 }
 
-export type RepositoryLook =
-  | { readonly type: "unknown" }
-  | { readonly type: "waiting" }
+/** `too-many`: this visitor asked for too many pages that start git. */
+type RepositoryLook =
+  | { readonly type: "unknown" | "waiting" | "too-many" | "busy" }
   | { readonly type: "found"; readonly facts: RepositoryFacts };
 
 export interface RepositorySources {
@@ -66,11 +66,6 @@ export interface RepositorySources {
   readonly quotas: () => { readonly repositoryBytes: number; readonly ownerBytes: number };
   readonly peersOf: StatusSources["peersOf"];
 }
-
-/** Asks before a process is started; false ends the look. */
-export type MayStartGit = () => boolean;
-
-export type Looked = RepositoryLook | { readonly type: "too-many" } | { readonly type: "busy" };
 
 /** The catalogue decides what exists; a released repository whose announcement is gone is not shown either. */
 export async function releasedRow(store: Reader, name: RepositoryName): Promise<CatalogueRow | "waiting" | undefined> {
@@ -87,8 +82,13 @@ export async function governingState(store: Reader, row: CatalogueRow): Promise<
 export async function lookAtRepository(
   sources: RepositorySources,
   name: RepositoryName,
-  visitor: { readonly ip: string; readonly signal: AbortSignal; readonly mayStartGit: MayStartGit },
-): Promise<Looked> {
+  visitor: {
+    readonly ip: string;
+    readonly signal: AbortSignal;
+    /** Asked before a process is started; false ends the look. */
+    readonly mayStartGit: () => boolean;
+  },
+): Promise<RepositoryLook> {
   const { store, repositories, browser } = sources;
   const row = await releasedRow(store, name);
   if (row === "waiting") return { type: "waiting" };
@@ -167,13 +167,8 @@ function tipOf({ refs, head }: RefTable): Oid | undefined {
   return undefined;
 }
 
-interface KeptComparison {
-  readonly state: EventId | undefined;
-  readonly comparison: Comparison;
-}
-
 /** A table never changes in place: a repository with a hundred thousand refs is compared once, not for each reader. */
-const comparisons = new WeakMap<RefTable, KeptComparison>();
+const comparisons = new WeakMap<RefTable, { readonly state: EventId | undefined; readonly comparison: Comparison }>();
 
 export function comparisonOf(table: RefTable, state: RepositoryState | undefined): Comparison {
   const kept = comparisons.get(table);

@@ -126,7 +126,7 @@ function textOf(tally: ImportTally): string {
   return `${tally.stored} stored, ${tally.known} known already, ${refused} refused${waiting}${reasons.join("")}`;
 }
 
-async function* linesOf(path: string): AsyncIterable<string> {
+export async function* linesOf(path: string): AsyncIterable<string> {
   try {
     yield* createInterface({ input: createReadStream(path, "utf8"), crlfDelay: Number.POSITIVE_INFINITY });
   } catch (error) {

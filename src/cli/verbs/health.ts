@@ -7,7 +7,7 @@ import { existsSync, statSync } from "node:fs";
 import { mkdir, statfs } from "node:fs/promises";
 import { get } from "node:http";
 import { createServer } from "node:net";
-import { sizeText } from "../../base/text.js";
+import { sizeText, timeText } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
 import { type HostPort, hostPortText } from "../../config/value-kinds.js";
 import type { Status as Counts } from "../../operator/status.js";
@@ -15,7 +15,6 @@ import type { RelayStatus, SyncStatus } from "../../sync/status.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { answering } from "../flags.js";
 import { askRunning, withGit } from "../operate.js";
-import { timeText } from "../table.js";
 
 export const status: Verb = (program, abilities) => {
   const command = program.command("status").description("ask the running server how it is");

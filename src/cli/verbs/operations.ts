@@ -1,6 +1,7 @@
 // Verbs that do one operation each (operator/operations.ts describes them) and how its answer looks on a terminal:
 // `lists`, `ban`, `unban`, `admin`, `purgatory`, `why`, `relays` and `sync`.
 
+import { timeText } from "../../base/text.js";
 import type { ListedEntry } from "../../operator/lists.js";
 import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
 import type { RelayList, SyncedRelay } from "../../operator/relays.js";
@@ -8,7 +9,7 @@ import type { Explanation } from "../../operator/status.js";
 import { isSame, type Verified } from "../../operator/verified.js";
 import type { Verb } from "../abilities.js";
 import { operatorVerb } from "../operator-verb.js";
-import { lineText, tableText, timeText } from "../table.js";
+import { lineText, tableText } from "../table.js";
 
 export const lists: Verb = (program, abilities) => {
   const parent = program.command("lists").description("white- and blacklists of keys and repositories");

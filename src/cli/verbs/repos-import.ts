@@ -1,11 +1,9 @@
 // `holdfast repos import <directory>`: moves another GRASP server here, and says of each repository how it stands. Its rooms
 // are loaded when it runs, because the other verbs of `holdfast repos` load this file.
 
-import { createReadStream } from "node:fs";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import type { Config } from "../../config/config.js";
 import type { Imported } from "../../import/import-repositories.js";
@@ -18,7 +16,7 @@ import { type Abilities, CommandFailure } from "../abilities.js";
 import { answering } from "../flags.js";
 import { progressBar, withOfflineStore } from "../operate.js";
 import { lineText, tableText } from "../table.js";
-import { jsonOf } from "./events.js";
+import { jsonOf, linesOf } from "./events.js";
 
 const linesAPage = 500;
 
@@ -82,17 +80,12 @@ function fromRelay(url: RelayUrl, { clock, build }: Abilities, config: Config): 
 
 async function* pagesOfFile(path: string): AsyncGenerator<readonly NostrEvent[]> {
   let page: NostrEvent[] = [];
-  try {
-    for await (const line of createInterface({ input: createReadStream(path, "utf8") })) {
-      const parsed = parseEvent(jsonOf(line));
-      if (parsed.ok) page.push(parsed.event);
-      if (page.length < linesAPage) continue;
-      yield page;
-      page = [];
-    }
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw code === undefined ? error : new CommandFailure(`${path} cannot be read (${code})`);
+  for await (const line of linesOf(path)) {
+    const parsed = parseEvent(jsonOf(line));
+    if (parsed.ok) page.push(parsed.event);
+    if (page.length < linesAPage) continue;
+    yield page;
+    page = [];
   }
   yield page;
 }

@@ -1,11 +1,11 @@
 // `holdfast repos list|show|fsck|gc|delete|restore|import`: the repositories of this server.
 
-import { sizeText } from "../../base/text.js";
+import { sizeText, timeText } from "../../base/text.js";
 import { differenceText } from "../../operator/naming.js";
 import type { CheckResult, RepositoryDetails, RepositoryLines } from "../../operator/repositories.js";
 import type { Verb } from "../abilities.js";
 import { operatorVerb } from "../operator-verb.js";
-import { lineText, pairsText, tableText, timeText } from "../table.js";
+import { lineText, pairsText, tableText } from "../table.js";
 import { addImport } from "./repos-import.js";
 
 export const repos: Verb = (program, abilities) => {

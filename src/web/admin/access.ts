@@ -64,7 +64,7 @@ export function logOut(parts: AccessParts, site: Site, { token }: Session, respo
   redirect(response, `${site.basePath}/admin`);
 }
 
-export type CheckedForm =
+type CheckedForm =
   | { readonly ok: true; readonly fields: Fields }
   | { readonly ok: false; readonly status: 403 | 413; readonly message: string };
 
@@ -96,8 +96,6 @@ export function closeToOthers(response: ServerResponse): void {
   response.setHeader("Cache-Control", "no-store");
   response.setHeader("Referrer-Policy", "same-origin");
 }
-
-export const refusedForm = (site: Site, status: 403 | 413, said: string): Document => loginPage(site, status, said);
 
 // What everybody sees at any address below /admin who is not logged in: the same page whatever was asked for, so that
 // it tells nothing (threats.md row 31). A one-time link works without script; signing needs the browser's extension.

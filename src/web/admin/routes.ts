@@ -13,17 +13,7 @@ import type { OperatorApi } from "../../operator/running.js";
 import { html } from "../html.js";
 import type { Site } from "../layout.js";
 import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "../page-limits.js";
-import {
-  closeToOthers,
-  formOf,
-  logIn,
-  loginPage,
-  logOut,
-  redirect,
-  refusedForm,
-  type Session,
-  sessionIn,
-} from "./access.js";
+import { closeToOthers, formOf, logIn, loginPage, logOut, redirect, type Session, sessionIn } from "./access.js";
 import { actionNamed } from "./actions.js";
 import { bansPage } from "./bans.js";
 import { adminPage, type View } from "./frame.js";
@@ -111,7 +101,7 @@ async function act(
   response: ServerResponse,
 ): Promise<void> {
   const form = await formOf(api, request, session);
-  if (!form.ok) return sendDocument(request, response, refusedForm(site, form.status, form.message));
+  if (!form.ok) return sendDocument(request, response, loginPage(site, form.status, form.message));
   if (path === "/logout") return logOut(api, site, session, response);
   const action = path.startsWith("/do/") ? actionNamed(path.slice("/do/".length)) : undefined;
   if (!action) return sendPlain(response, 404, "there is no such action");
