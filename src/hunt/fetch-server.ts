@@ -22,9 +22,8 @@ import type { Guard, GuardedUrl } from "../net/guard.js";
 import { followRedirects, type HttpOptions, httpRequest } from "../net/http.js";
 import type { CloneUrl } from "../net/url.js";
 import type { Oid } from "../nostr/ids.js";
-import type { HuntConfig } from "./core/config.js";
 import { FetchPlan, spellingsToTry } from "./core/fetch-plan.js";
-import type { FetchFailureCode, FetchResult } from "./core/messages.js";
+import type { FetchFailureCode, FetchResult, HuntConfig } from "./core/messages.js";
 
 export interface ServerFetchParts {
   readonly git: Git;

@@ -1,19 +1,16 @@
 // The hunt for missing git data: follows what waits in purgatory, drives the core, runs its fetches, and tells the
 // operator what it knows. purgatory.md "Hunting"; the rules are in core/, fetching in run-fetch.ts and fetch-server.ts.
 
-import { type Clock, unixSeconds } from "../base/clock.js";
+import { unixSeconds } from "../base/clock.js";
 import { type RepositoryName, repositoryNamed } from "../catalogue/repositories.js";
 import type { WaitingEntry } from "../catalogue/waiting.js";
 import type { Logger } from "../config/logging.js";
 import type { EventId, Oid } from "../nostr/ids.js";
-import type { Purgatory } from "../purgatory/purgatory.js";
 import type { FeedEntry, Store } from "../store/port.js";
-import type { HuntConfig } from "./core/config.js";
 import { HuntCore } from "./core/core.js";
 import { originOf } from "./core/fetch-plan.js";
-import type { HuntInput } from "./core/messages.js";
+import type { HuntConfig, HuntInput } from "./core/messages.js";
 import { type EndedFetch, type FetchCommand, type FetchLeave, HuntDriver, type OtherCommand } from "./core-driver.js";
-import type { HuntMetrics } from "./metrics.js";
 import {
   type AskedServer,
   announcedIn,
@@ -25,23 +22,11 @@ import {
 import { type RunFetchParts, runFetch, targetOf } from "./run-fetch.js";
 import { type Found, isNothing, PullRequestReader, wantsOf } from "./wants.js";
 
+export type Measured = Extract<OtherCommand, { readonly type: "count" | "gauge" }>;
+
 interface HuntingParts extends RunFetchParts {
-  readonly store: Store;
-  readonly purgatory: Pick<
-    Purgatory,
-    | "pushBegins"
-    | "fetched"
-    | "revive"
-    | "archiveBudget"
-    | "huntLeft"
-    | "contributors"
-    | "releasePartial"
-    | "bell"
-    | "expireOnlyIf"
-  >;
-  readonly clock: Clock;
   readonly config: HuntConfig;
-  readonly metrics: HuntMetrics;
+  readonly measure: (command: Measured) => void;
   readonly logger: Pick<Logger, "debug" | "info" | "warn">;
   /** What repair had found came, at least in part: it is worth another look. */
   readonly repaired: (name: RepositoryName) => void;
@@ -220,16 +205,14 @@ export class Hunting {
   }
 
   #obey(command: OtherCommand): void {
-    const { metrics, logger, store, clock, onFault } = this.#parts;
+    const { measure, logger, store, clock, onFault } = this.#parts;
     switch (command.type) {
       case "log":
         logger[command.level](command.fields, command.message);
         break;
       case "count":
-        metrics.count(command);
-        break;
       case "gauge":
-        metrics.gauge(command);
+        measure(command);
         break;
       case "naughty": {
         const { place, kind, forMs } = command;

@@ -4,6 +4,7 @@
 // few are looked at side by side, and never the same one twice at once.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { SetsByKey } from "../base/collections.js";
 import {
   catalogueRows,
   type RepositoryName,
@@ -59,8 +60,8 @@ const maxServers = 32;
 
 export class MissingTable {
   readonly #repositories = new Map<Coordinate, LackingRepository>();
-  readonly #byIdentifier = new Map<string, Set<Coordinate>>();
-  readonly #byItem = new Map<string, Set<Coordinate>>();
+  readonly #byIdentifier = new SetsByKey<string, Coordinate>();
+  readonly #byItem = new SetsByKey<string, Coordinate>();
   /** Kept when nothing is missing any more: when its servers were asked last is worth knowing. */
   readonly #servers = new Map<Coordinate, LackingRepository["servers"]>();
 
@@ -143,7 +144,7 @@ export class MissingTable {
       const before = lacking.items.get(id);
       if (before && isSame(before, item)) continue;
       lacking.items.set(id, item);
-      add(this.#byItem, id, coordinate);
+      this.#byItem.add(id, coordinate);
       tell({ type: "waiting", repository: coordinate, item });
       const [tip] = item.ids;
       if (clone && tip) this.tell({ type: "pull-request", event: id as EventId, tip, clone, source, soft });
@@ -152,7 +153,7 @@ export class MissingTable {
     const gone = [...lacking.items.values()].filter(({ id }) => !wanted.has(id));
     for (const { id, clone } of gone) {
       lacking.items.delete(id);
-      remove(this.#byItem, id, coordinate);
+      this.#byItem.remove(id, coordinate);
       if (clone && !this.#byItem.has(id)) this.tell({ type: "pull-request-removed", event: id as EventId });
       tell({ type: "removed", repository: coordinate, id });
     }
@@ -221,14 +222,14 @@ export class MissingTable {
       arrivalsSeen: 0,
     };
     this.#repositories.set(coordinate, lacking);
-    add(this.#byIdentifier, name.identifier, coordinate);
+    this.#byIdentifier.add(name.identifier, coordinate);
     return lacking;
   }
 
   #endIfWhole(coordinate: Coordinate, { name, items, found }: LackingRepository): void {
     if (items.size > 0 || !isNothing(found)) return;
     this.#repositories.delete(coordinate);
-    remove(this.#byIdentifier, name.identifier, coordinate);
+    this.#byIdentifier.remove(name.identifier, coordinate);
     if (name.area !== "prs") this.tell({ type: "announcements", repository: coordinate, announcements: [] });
   }
 }
@@ -246,18 +247,6 @@ const isSame = (a: MissingItem, b: MissingItem): boolean =>
 
 const areSame = (a: readonly string[] = [], b: readonly string[] = []): boolean =>
   a.length === b.length && a.every((text, index) => text === b[index]);
-
-function add(index: Map<string, Set<Coordinate>>, key: string, coordinate: Coordinate): void {
-  const set = index.get(key) ?? new Set();
-  set.add(coordinate);
-  index.set(key, set);
-}
-
-function remove(index: Map<string, Set<Coordinate>>, key: string, coordinate: Coordinate): void {
-  const set = index.get(key);
-  set?.delete(coordinate);
-  if (set?.size === 0) index.delete(key);
-}
 
 const sideBySide = 4;
 const firstRetryMs = 1_000;

@@ -25,10 +25,7 @@ import { fetchFromServer, type ServerFetchParts, type ServerFetchResult } from "
 export interface RunFetchParts {
   readonly store: Store;
   readonly repositories: Repositories;
-  readonly purgatory: Pick<
-    Purgatory,
-    "pushBegins" | "fetched" | "revive" | "archiveBudget" | "huntLeft" | "contributors"
-  >;
+  readonly purgatory: Purgatory;
   readonly server: ServerFetchParts;
   readonly clock: Clock;
 }

@@ -20,7 +20,7 @@ import { type GitHost, openGitHost } from "../../src/git/git-host.js";
 import { keepHouse } from "../../src/git/housekeeping-scheduler.js";
 import { createGitMetrics } from "../../src/git/metrics.js";
 import type { GitRepository } from "../../src/git/repository.js";
-import type { HuntConfig } from "../../src/hunt/core/config.js";
+import type { HuntConfig } from "../../src/hunt/core/messages.js";
 import { type HuntingRoom, startHunting } from "../../src/hunt/start-hunting.js";
 import { CarryOut } from "../../src/intake/carry-out.js";
 import { createIntake, type Intake, type IntakeAnswer } from "../../src/intake/intake.js";

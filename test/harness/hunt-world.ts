@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import type { HuntConfig } from "../../src/hunt/core/config.js";
+import type { HuntConfig } from "../../src/hunt/core/messages.js";
 import { HuntGitServer, WorkingClone } from "./hunt-git-server.js";
 import { type HouseWish, HuntHouse } from "./hunt-house.js";
 

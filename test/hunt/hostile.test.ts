@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { HuntConfig } from "../../src/hunt/core/config.js";
+import type { HuntConfig } from "../../src/hunt/core/messages.js";
 import { runProgram } from "../harness/git-server.js";
 import { type Misbehaviour, mustGit } from "../harness/hunt-git-server.js";
 import { type HouseWish, until } from "../harness/hunt-house.js";

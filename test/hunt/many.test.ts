@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
-import type { HuntConfig } from "../../src/hunt/core/config.js";
+import type { HuntConfig } from "../../src/hunt/core/messages.js";
 import { HuntGitServer, WorkingClone } from "../harness/hunt-git-server.js";
 import { HuntHouse, until } from "../harness/hunt-house.js";
 import { huntWorld } from "../harness/hunt-world.js";

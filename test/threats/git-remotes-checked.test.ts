@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { type TestContext, test } from "node:test";
-import type { HuntConfig } from "../../src/hunt/core/config.js";
+import type { HuntConfig } from "../../src/hunt/core/messages.js";
 import { runProgram } from "../harness/git-server.js";
 import { mustGit, type WorkingClone } from "../harness/hunt-git-server.js";
 import { until } from "../harness/hunt-house.js";

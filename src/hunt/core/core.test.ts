@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EventId } from "../../nostr/ids.js";
-import { huntConstants } from "./config.js";
+import { huntConstants } from "./messages.js";
 import { DrivenCore, oid } from "./testing/driven-core.js";
 
 const second = 1_000;

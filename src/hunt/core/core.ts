@@ -3,12 +3,10 @@
 // and is served round-robin (domain queues, fetch-scheduler.ts). `step` lets every input run to rest.
 // Bounds: a job for each waiting entry's repository at most (purgatory caps these), in each queue once, 20 URLs a job.
 
-import type { HuntConfig } from "./config.js";
-import { type CoreState, DueTimes, Evidence, FirstRound } from "./core-state.js";
 import { domainOf, selectPullRequestUrls, selectUrls } from "./fetch-plan.js";
 import { FetchScheduler } from "./fetch-scheduler.js";
-import { HuntJob } from "./job.js";
-import type { FetchId, FetchResult, HuntCommand, HuntInput, JobKind, WaitingItem } from "./messages.js";
+import { type CoreState, DueTimes, Evidence, HuntJob } from "./job.js";
+import type { FetchId, FetchResult, HuntCommand, HuntConfig, HuntInput, JobKind, WaitingItem } from "./messages.js";
 
 export class HuntCore {
   readonly #config: HuntConfig;
@@ -19,7 +17,11 @@ export class HuntCore {
   /** Jobs that lack something hard. */
   readonly #queued = new Set<string>();
   readonly #evidence = new Evidence();
-  #round: FirstRound | undefined;
+  /**
+   * Jobs that lacked something at the server's start and were not hunted once since, and whether an attempt has ended;
+   * until none is left nothing expires (purgatory.md).
+   */
+  #round: Map<string, boolean> | undefined;
   #wakeAtMs: number | undefined;
   #commands: HuntCommand[] = [];
 
@@ -99,7 +101,7 @@ export class HuntCore {
         this.#scheduler.restoreNaughty(input.place, input.kind, input.remainingMs);
         break;
       case "start-round":
-        this.#round = new FirstRound([...this.#state.jobs].flatMap(([key, job]) => (job.lacksAnything ? [key] : [])));
+        this.#round = new Map([...this.#state.jobs].flatMap(([key, job]) => (job.lacksAnything ? [[key, false]] : [])));
         break;
       case "tick":
         // A timer may fire a little early: ask again rather than be forgotten.
@@ -127,7 +129,7 @@ export class HuntCore {
     this.#settle(job);
   }
 
-  /** FetchScheduler that serve an event have its data: they are asked soon, whatever the attempts of the job do. */
+  /** Servers that serve an event have its data: they are asked soon, whatever the attempts of the job do. */
   #heed(job: HuntJob, ids: Iterable<string>): void {
     let isDue = false;
     for (const id of ids) {
@@ -184,7 +186,7 @@ export class HuntCore {
       job.isLooking = false;
       if (job.lacksAnything) this.#state.emit({ type: "looked-everywhere", kind: job.kind, job: job.key });
     }
-    this.#round?.settle(job.key, job.lacksAnything, isQuiet);
+    if (!job.lacksAnything || (isQuiet && this.#round?.get(job.key))) this.#round?.delete(job.key);
     if (job.isEmpty && job.urls.length === 0) jobs.delete(job.key);
   }
 
@@ -238,7 +240,7 @@ export class HuntCore {
   #advanceOne(kind: JobKind): boolean {
     const ready = this.#ready[kind];
     for (const key of ready) {
-      if (!this.#scheduler.lanes.hasRoom(kind)) return false;
+      if (!this.#scheduler.hasLane(kind)) return false;
       ready.delete(key);
       const job = this.#state.jobs.get(key);
       if (job && this.#advance(job)) return true;
@@ -268,7 +270,7 @@ export class HuntCore {
     const { nowMs, emit } = this.#state;
     job.endAttempt(nowMs);
     this.#ready[job.kind].delete(job.key);
-    this.#round?.attempted(job.key);
+    if (this.#round?.has(job.key)) this.#round.set(job.key, true);
     const result = job.lacksAnything ? "incomplete" : "complete";
     emit({ type: "count", metric: "purgatory_sync_attempts_total", labels: { result }, by: 1 });
     if (job.dueMs !== undefined) {
@@ -293,7 +295,7 @@ export class HuntCore {
   }
 
   #endRound(): void {
-    if (!this.#round?.isOver) return;
+    if (this.#round?.size !== 0) return;
     this.#round = undefined;
     this.#state.emit({ type: "round-ended" });
   }

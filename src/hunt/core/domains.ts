@@ -1,8 +1,14 @@
-// The domains we talk to: throttle, queue and metric label of each, and how many fetches run at once over all of them.
-// Forgets idle domains. purgatory.md "Hunting", Domain queue and Throttle.
+// The domains we talk to: throttle, queue and metric label of each. Forgets idle domains. purgatory.md "Hunting", Domain queue and Throttle.
 
-import { type DomainLimits, domainLimits, type HuntConfig } from "./config.js";
-import type { Emit, FetchId, GaugeName, JobKind } from "./messages.js";
+import {
+  type DomainLimits,
+  domainLimits,
+  type Emit,
+  type FetchId,
+  type GaugeName,
+  type HuntConfig,
+  type JobKind,
+} from "./messages.js";
 
 export interface Domain {
   readonly name: string;
@@ -239,40 +245,5 @@ export class DomainThrottle {
   #forgetOld(nowMs: number): void {
     const firstInside = this.#startsMs.findIndex((startMs) => startMs > nowMs - this.#windowMs);
     this.#startsMs = firstInside < 0 ? [] : this.#startsMs.slice(firstInside);
-  }
-}
-
-/**
- * How many fetches run at once in all, per kind of job. A slow fetch makes room for a fresh one, up to the total: a
- * handful of servers that drip bytes must not stop the hunt for everybody else.
- */
-export class Lanes {
-  readonly #limits: HuntConfig["lanes"];
-  readonly #running: Record<JobKind, { fresh: number; total: number }> = {
-    repository: { fresh: 0, total: 0 },
-    "pull-request": { fresh: 0, total: 0 },
-  };
-
-  constructor(limits: HuntConfig["lanes"]) {
-    this.#limits = limits;
-  }
-
-  hasRoom(kind: JobKind): boolean {
-    const { fresh, total } = this.#running[kind];
-    return fresh < this.#limits[kind].fresh && total < this.#limits[kind].total;
-  }
-
-  start(kind: JobKind): void {
-    this.#running[kind].fresh++;
-    this.#running[kind].total++;
-  }
-
-  becameSlow(kind: JobKind): void {
-    this.#running[kind].fresh--;
-  }
-
-  finish(kind: JobKind, wasSlow: boolean): void {
-    if (!wasSlow) this.#running[kind].fresh--;
-    this.#running[kind].total--;
   }
 }

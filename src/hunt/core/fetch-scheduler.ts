@@ -4,16 +4,14 @@
 // due.
 
 import { NaughtyList } from "../../net/health.js";
-import type { CoreState } from "./core-state.js";
-import { type Domain, Domains, isWaitedFor, Lanes } from "./domains.js";
+import { type Domain, Domains, isWaitedFor } from "./domains.js";
 import type { HuntUrl } from "./fetch-plan.js";
-import type { HuntJob, RunningFetch } from "./job.js";
+import type { CoreState, HuntJob, RunningFetch } from "./job.js";
 import type { FetchId, FetchResult, HuntCommand, JobKind } from "./messages.js";
 
 type DenialReason = Extract<HuntCommand, { type: "connection-denied" }>["reason"];
 
 export class FetchScheduler {
-  readonly lanes: Lanes;
   readonly #state: CoreState;
   readonly #domains: Domains;
   readonly #naughty: NaughtyList<string>;
@@ -31,7 +29,16 @@ export class FetchScheduler {
     this.#onLeft = onLeft;
     this.#domains = new Domains(state.config, state.emit);
     this.#naughty = new NaughtyList(state.config, ["dns-missing", "certificate"], "dns-missing");
-    this.lanes = new Lanes(state.config.lanes);
+  }
+
+  /**
+   * Whether one more fetch may run over all domains. A slow fetch makes room for a fresh one, up to the total: a handful
+   * of servers that drip bytes must not stop the hunt for everybody else.
+   */
+  hasLane(kind: JobKind): boolean {
+    const { fresh, total } = this.#state.config.lanes[kind];
+    const running = [...this.#fetches.values()].filter(({ job }) => job.kind === kind);
+    return running.length < total && running.filter(({ slow }) => !slow).length < fresh;
   }
 
   /** The first URL that can be asked at once, and else the domains where the untried ones would have to wait. */
@@ -97,7 +104,7 @@ export class FetchScheduler {
   /** Starts at most one waiting job's fetch, at the domain that has waited longest for its turn. */
   serveOne(): boolean {
     for (const kind of ["repository", "pull-request"] as const) {
-      if (this.lanes.hasRoom(kind) && this.#serveFirstOf(this.#stalled[kind])) return true;
+      if (this.hasLane(kind) && this.#serveFirstOf(this.#stalled[kind])) return true;
     }
     return this.#serveFirstOf(this.#waking);
   }
@@ -122,7 +129,6 @@ export class FetchScheduler {
       promised,
     };
     domain.throttle.start(nowMs);
-    this.lanes.start(job.kind);
     this.#fetches.set(id, fetch);
     job.running.set(id, fetch);
     due.add(nowMs + config.gitHuntOverlapSecs * 1_000, { type: "slow", fetch: id });
@@ -139,7 +145,6 @@ export class FetchScheduler {
     const fetch = this.#fetches.get(id);
     if (!fetch) return undefined;
     fetch.slow = true;
-    this.lanes.becameSlow(fetch.job.kind);
     return fetch.job;
   }
 
@@ -169,7 +174,6 @@ export class FetchScheduler {
     if (!fetch) return undefined;
     this.#fetches.delete(id);
     fetch.job.running.delete(id);
-    this.lanes.finish(fetch.job.kind, fetch.slow);
     this.#giveUpPlace(fetch);
     this.#stopWaiting(fetch);
     const labels = { domain: this.#domain(fetch.target.domain).label, result: result.failure ?? "ok" };
@@ -201,7 +205,7 @@ export class FetchScheduler {
       }
       if (!this.#hasRoom(domain)) continue;
       for (const kind of ["repository", "pull-request"] as const) {
-        if (!this.lanes.hasRoom(kind) && domain.queue.waiting(kind) > 0) this.#stalled[kind].add(name);
+        if (!this.hasLane(kind) && domain.queue.waiting(kind) > 0) this.#stalled[kind].add(name);
       }
     }
     return false;
@@ -247,7 +251,7 @@ export class FetchScheduler {
     };
     const left: string[] = [];
     const next = domain.queue.next(
-      (kind) => this.lanes.hasRoom(kind),
+      (kind) => this.hasLane(kind),
       pick,
       (key) => left.push(key),
     );

@@ -1,10 +1,12 @@
-// One hunt: what a repository (or pull request) still lacks, where to look, and when the next attempt is due.
-// Knows nothing of throttles or of other jobs. purgatory.md "Hunting", first table.
+// What the core keeps between two inputs. One hunt: what a repository (or pull request) still lacks, where to look, and
+// when the next attempt is due; it knows nothing of throttles or of other jobs (purgatory.md "Hunting", first table).
+// Beside the jobs the moments to wake up at, and which servers were seen to serve what waits.
 
-import type { Oid } from "../../nostr/ids.js";
-import { backoffMs, type HuntConfig } from "./config.js";
+import { SetsByKey } from "../../base/collections.js";
+import { Heap } from "../../base/heap.js";
+import type { EventId, Oid } from "../../nostr/ids.js";
 import type { HuntUrl } from "./fetch-plan.js";
-import type { FetchId, JobKind, WaitingItem } from "./messages.js";
+import { backoffMs, type Emit, type FetchId, type HuntConfig, type JobKind, type WaitingItem } from "./messages.js";
 
 export interface RunningFetch {
   readonly id: FetchId;
@@ -233,5 +235,104 @@ export class HuntJob {
     if (!wasQueued || this.isQueued) return;
     this.rest();
     if (this.lacksAnything) this.dueMs = (this.#lastEndMs ?? nowMs) + this.config.gitHuntIntervalSecs * 1_000;
+  }
+}
+
+type Due =
+  | { readonly type: "job"; readonly key: string }
+  /** Servers that showed to have what a job lacks are to be asked. */
+  | { readonly type: "promised"; readonly key: string }
+  /** A fetch has run long enough for the next URL to start beside it. */
+  | { readonly type: "slow"; readonly fetch: FetchId }
+  /** A domain's rate window frees up. */
+  | { readonly type: "domain"; readonly name: string };
+
+export interface CoreState {
+  readonly config: HuntConfig;
+  readonly jobs: Map<string, HuntJob>;
+  readonly due: DueTimes<Due>;
+  readonly emit: Emit;
+  nowMs: number;
+}
+
+interface Moment<T> {
+  readonly atMs: number;
+  readonly value: T;
+}
+
+/**
+ * Moments; of equal ones the first added comes first. They are never removed early: the owner checks at the moment
+ * whether it still means anything.
+ */
+export class DueTimes<T> {
+  readonly #heap = new Heap<Moment<T> & { readonly order: number }>((a, b) => a.order < b.order);
+  #added = 0;
+
+  get size(): number {
+    return this.#heap.size;
+  }
+
+  peek(): Moment<T> | undefined {
+    return this.#heap.first;
+  }
+
+  add(atMs: number, value: T): void {
+    this.#heap.add(atMs, { atMs, value, order: this.#added++ });
+  }
+
+  pop(): Moment<T> | undefined {
+    return this.#heap.removeFirst();
+  }
+}
+
+const maxEarly = 1_000;
+/** More than the URLs of a repository and of a pull request together. */
+const maxOrigins = 32;
+
+/**
+ * Which servers were seen to serve an event that waits here (event-sync.md "Evidence ends the wait"): such a server has
+ * the git data by its own promise. Evidence may come before the event waits, so it is kept for a while either way.
+ * Bounds: with what waits as much as waits (purgatory caps that), a few origins each; without, the newest events only.
+ */
+export class Evidence {
+  readonly #origins = new Map<string, Set<string>>();
+  readonly #jobs = new SetsByKey<string, string>();
+  /** Events of which nothing waits, the oldest first. */
+  readonly #early = new Set<string>();
+
+  /** Answers the jobs that lack something for the event, if this is new. */
+  note(event: EventId, origin: string): Iterable<string> {
+    const origins = this.#origins.get(event) ?? new Set();
+    if (origins.has(origin) || origins.size === maxOrigins) return [];
+    this.#origins.set(event, origins.add(origin));
+    const jobs = this.#jobs.get(event);
+    if (!jobs) this.#keepEarly(event);
+    return jobs ?? [];
+  }
+
+  /** Origins that serve the event. */
+  of(event: string): ReadonlySet<string> | undefined {
+    return this.#origins.get(event);
+  }
+
+  waits(event: string, job: string): void {
+    this.#early.delete(event);
+    this.#jobs.add(event, job);
+  }
+
+  left(event: string, job: string): void {
+    if (!this.#jobs.has(event)) return;
+    this.#jobs.remove(event, job);
+    if (!this.#jobs.has(event)) this.#origins.delete(event);
+  }
+
+  #keepEarly(event: EventId): void {
+    this.#early.add(event);
+    if (this.#early.size <= maxEarly) return;
+    for (const oldest of this.#early) {
+      this.#early.delete(oldest);
+      this.#origins.delete(oldest);
+      return;
+    }
   }
 }

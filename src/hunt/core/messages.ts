@@ -1,8 +1,9 @@
-// Everything that goes into the hunt core and comes out of it. Read this file and you know what hunting can do.
-// purgatory.md "Hunting". Times are monotonic milliseconds; the core never reads a clock.
+// Everything that goes into the hunt core and comes out of it, and the numbers it obeys. Read this file and you know what
+// hunting can do. purgatory.md "Hunting". Times are monotonic milliseconds; the core never reads a clock.
 
+import type { Config } from "../../config/config.js";
 import type { DialFailureCode } from "../../net/failure.js";
-import type { CloneUrl } from "../../net/url.js";
+import type { CloneUrl, ServiceName } from "../../net/url.js";
 import type { EventId, Oid } from "../../nostr/ids.js";
 
 /** `30617:<pubkey>:<identifier>`: one owner's repository. */
@@ -148,3 +149,45 @@ export type CounterName =
 export type GaugeName = "purgatory_sync_queue_size" | "purgatory_domain_in_flight" | "purgatory_domain_queued";
 
 export type Emit = (command: HuntCommand) => void;
+
+/** The operator\'s settings (configuration.md). They may change while the hunt runs: they are read when they are needed. */
+type HuntSettings = Pick<
+  Config,
+  | Extract<keyof Config, `gitHunt${string}` | `gitDomain${string}` | `naughty${string}`>
+  | "metricsMaxDomainLabels"
+  | "gitMemoryBytes"
+>;
+
+interface LaneLimits {
+  /** Fetches younger than `gitHuntOverlapSecs`, and fetches in all: slow servers must not take the places of quick ones. */
+  readonly fresh: number;
+  readonly total: number;
+}
+
+const lanes: Readonly<Record<JobKind, LaneLimits>> = {
+  repository: { fresh: 16, total: 64 },
+  "pull-request": { fresh: 4, total: 16 },
+};
+
+/** `windowMs`: in which a domain's connections are counted. */
+export const huntConstants = { windowMs: 60_000, lanes };
+
+export type HuntConfig = HuntSettings & Readonly<typeof huntConstants> & { readonly ours: readonly ServiceName[] };
+
+export interface DomainLimits {
+  /** Fetches in flight. */
+  readonly concurrent: number;
+  /** Connections started in any window. */
+  readonly rate: number;
+}
+
+export function domainLimits(config: HuntConfig, domain: string): DomainLimits {
+  const override = config.gitDomainOverrides.findLast(({ host }) => host === domain);
+  return override
+    ? { concurrent: override.concurrent, rate: override.startsPerMinute }
+    : { concurrent: config.gitDomainConcurrent, rate: config.gitDomainRate };
+}
+
+/** 20 s, 40 s, 80 s, then 120 s each. `attempts` counts the incomplete ones so far, from 1. */
+export const backoffMs = (config: HuntConfig, attempts: number): number =>
+  Math.min(config.gitHuntBaseBackoffSecs * 2 ** (Math.max(attempts, 1) - 1), config.gitHuntMaxBackoffSecs) * 1_000;

@@ -2,6 +2,7 @@
 // time, random numbers, and where its commands, log lines and counts go. Data only: each part of a relay is changed by
 // the file that is named beside it.
 
+import { SetsByKey } from "../../base/collections.js";
 import { HostHealth, NaughtyList } from "../../net/health.js";
 import type { RelayLimits } from "../../net/relay-dialer.js";
 import type { RelayUrl } from "../../net/url.js";
@@ -32,7 +33,7 @@ import {
   type Time,
 } from "./messages.js";
 import { Remembered } from "./remembered.js";
-import { Wanted } from "./wanted.js";
+import { type Level, Wanted } from "./wanted.js";
 
 export class SyncState {
   readonly wanted: Wanted;
@@ -42,14 +43,13 @@ export class SyncState {
   readonly relays = new Map<RelayKey, Relay>();
   readonly byIx: (Relay | undefined)[] = [];
   readonly freeIx: number[] = [];
-  readonly byHost = new Map<string, Set<number>>();
+  readonly byHost = new SetsByKey<string, number>();
   /** owner → relay number → how many of his repos list it. */
   readonly byOwner = new Map<string, Map<number, number>>();
   /** Coordinates some of whose listed relays found no place under the caps. */
   readonly unplaced = new Set<string>();
   /** The operator wants nothing to do with these. */
   ignored: ReadonlySet<RelayKey> = new Set();
-  waitingOnlyRelays = 0;
   /** Few, and walked for every repo that changes. */
   readonly bootstrap = new Set<Relay>();
   bootstrapNamesStates = true;
@@ -214,8 +214,8 @@ export class Relay {
   // targets.ts
   wsUrl: RelayUrl | undefined;
   wssUrl: RelayUrl | undefined;
-  fullRepos = 0;
-  waitingRepos = 0;
+  /** How many list it, by level. */
+  readonly repos: Record<Level, number> = { full: 0, "state-only": 0 };
   /** Every item in targets, with its word (items.ts). */
   readonly items = new Map<Item, Word>();
   /** Per layer; entries are checked against `items` when taken. */
@@ -283,7 +283,7 @@ export class Relay {
   readonly bySub = new Map<string, Asked>();
   sweeps: Sweep[] = [];
   retries: { readonly dueMs: number; readonly items: readonly Item[] }[] = [];
-  direct: EventId[] = [];
+  readonly direct = new Set<EventId>();
   owed: Owed[] = [];
   /** Since the last full sync: something is there and not here (query.ts). */
   gaveUpIds = false;
@@ -343,7 +343,19 @@ export class Relay {
   }
 }
 
-export const hasTargets = (relay: Relay): boolean => relay.bootstrap || relay.fullRepos + relay.waitingRepos > 0;
+export const repoCount = ({ repos }: Relay): number => repos.full + repos["state-only"];
+
+export const hasTargets = (relay: Relay): boolean => relay.bootstrap || repoCount(relay) > 0;
+
+/** Only announcements that wait name it. */
+export const isWaitingOnly = ({ bootstrap, repos }: Relay): boolean =>
+  !bootstrap && repos.full === 0 && repos["state-only"] > 0;
+
+export function waitingOnlyRelays({ relays }: SyncState): number {
+  let count = 0;
+  for (const relay of relays.values()) if (isWaitingOnly(relay)) count += 1;
+  return count;
+}
 
 /** Live filters that the relay holds for us. */
 export function openFilters({ liveSubs }: Relay): number {

@@ -129,7 +129,7 @@ function startRelated(state: SyncState, relay: Relay, related: Related, method: 
 }
 
 const hasWork = (relay: Relay): boolean =>
-  relay.jobs.length + relay.sweeps.length + relay.direct.length + relay.owed.length > 0 ||
+  relay.jobs.length + relay.sweeps.length + relay.direct.size + relay.owed.length > 0 ||
   relay.layerFour !== undefined ||
   relay.deletions.startedWallMs !== undefined ||
   nextLayer(relay) !== undefined;
@@ -170,11 +170,11 @@ function nextQueued(relay: Relay): Asked | undefined {
 /** Carries what an answer meant for a query to its job. */
 export function settle(state: SyncState, relay: Relay, { job, query }: Asked, end: QueryEnd, step: Step): void {
   if (end === undefined) return;
-  if (end !== "ended") {
+  if (typeof end === "object") {
     failJob(state, relay, job, end.failed, step);
     return;
   }
-  query.state = "done";
+  query.state = end === "again" ? "queued" : "done";
   if (job.queries.every((other) => other.state === "done")) endJob(state, relay, job, step);
 }
 

@@ -5,6 +5,7 @@
 // confirmed, and the fresh lists name those that are neither. Batches are formed when there is room to send them, so
 // chunks are full.
 
+import { groupsOf } from "../../base/collections.js";
 import { kinds } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { Pubkey } from "../../nostr/ids.js";
@@ -106,9 +107,7 @@ export function requestsOf(
   );
   const room = frameBytes(config, relay, relay.consolidated);
   const together = Math.max(1, Math.min(perRequest, Math.floor(room / (bytesEach + overheadBytes / 2))));
-  const requests: Filter[][] = [];
-  for (let from = 0; from < filters.length; from += together) requests.push(filters.slice(from, from + together));
-  return requests;
+  return groupsOf(filters, together);
 }
 
 /** Room for one filter, its keys and the REQ around it taken off. */

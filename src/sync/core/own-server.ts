@@ -184,24 +184,17 @@ function pause(state: SyncState, relay: Relay, code: string, forMs: number, step
 
 /** False: there was no room for all of them. A relay that is away is asked when it is back. */
 function askFor({ config, touched }: SyncState, relay: Relay, ids: readonly EventId[]): boolean {
-  const asked = new Set(relay.direct);
-  for (const id of ids) if (asked.size < config.maxDirectIds) asked.add(id);
-  relay.direct = [...asked];
+  for (const id of ids) if (relay.direct.size < config.maxDirectIds) relay.direct.add(id);
   touched.add(relay);
-  return ids.every((id) => asked.has(id));
+  return ids.every((id) => relay.direct.has(id));
 }
 
 /** What does not fit comes with a full sync: it is remembered no more. */
 function fetchCold(state: SyncState, found: readonly ColdId[], step: Step): void {
-  const byRelay = new Map<Relay, EventId[]>();
   for (const { id, relay: key } of found) {
     const relay = state.relays.get(key);
-    if (!relay) continue;
-    const ids = byRelay.get(relay);
-    if (ids) ids.push(id);
-    else byRelay.set(relay, [id]);
+    if (relay && !askFor(state, relay, [id])) resyncLater(state, relay, step);
   }
-  for (const [relay, ids] of byRelay) if (!askFor(state, relay, ids)) resyncLater(state, relay, step);
 }
 
 /** Their relay is away, or followed no more: those that are there may have them too. */

@@ -11,7 +11,7 @@ import { textOf } from "./items.js";
 import type { Asked, Job, Query, Slice } from "./job.js";
 import type { ReconcileFailure } from "./messages.js";
 import { halves, smallestCap, splitTime } from "./paging.js";
-import { close, endSlice, pageLimit, type QueryEnd } from "./query.js";
+import { close, endSlice, lastSlice, pageLimit, type QueryEnd } from "./query.js";
 
 /** Learned the hard way, kept like what NIP-11 states. */
 export function learnLimit(relay: Relay, limits: RelayLimits): void {
@@ -32,8 +32,7 @@ export function onQueryClosed(
   close(relay, query, false, step);
   switch (meaning) {
     case "rate-limited":
-      query.state = "queued";
-      return undefined;
+      return "again";
     case "auth-required":
       return awaitAuth(relay, query, step);
     case "too-many-results":
@@ -55,8 +54,6 @@ function awaitAuth(relay: Relay, query: Query, step: Step): QueryEnd {
   return undefined;
 }
 
-const lastSlice = (query: Query): Slice => query.slices[query.slices.length - 1]!;
-
 /** The slice's filter names more values than the relay takes. */
 function noteTooMany(relay: Relay, query: Query): void {
   if (lastSlice(query).values.length > 1) learnValues(relay, lastSlice(query).values.length);
@@ -66,15 +63,13 @@ function smallerPages(state: SyncState, relay: Relay, query: Query): QueryEnd {
   const limit = pageLimit(state, relay);
   if (query.state !== "paging" || limit <= smallestCap) return { failed: "closed" };
   learnLimit(relay, { maxLimit: limit >> 1 });
-  query.state = "queued";
-  return undefined;
+  return "again";
 }
 
 function fewerIds(relay: Relay, query: Query): QueryEnd {
   if (query.sentIds.length <= 1) return { failed: "invalid" };
   learnValues(relay, query.sentIds.length);
-  query.state = "queued";
-  return undefined;
+  return "again";
 }
 
 /** Two slices of half the values, or of half the authors; undefined when there is only one. */
@@ -122,8 +117,7 @@ export function excuseSilence(relay: Relay): void {
 export function onQuerySilent(relay: Relay, query: Query, step: Step): QueryEnd {
   if (!query.slowedDown) return { failed: "silence" };
   close(relay, query, true, step);
-  query.state = "queued";
-  return undefined;
+  return "again";
 }
 
 export function onReconciled(
@@ -140,9 +134,7 @@ export function onReconciled(
   tally(step, "negentropy", relay, "ok");
   // Remembered ids are subtracted here, after the exchange: they must not show in our side of it.
   query.toFetch = missing.filter((id) => !state.remembered.has(id, step.now));
-  if (query.toFetch.length === 0) return endSlice(state, query, []);
-  query.state = "queued";
-  return undefined;
+  return query.toFetch.length === 0 ? endSlice(state, query, []) : "again";
 }
 
 /** The session is over without a result. `tell`: the relay does not know yet. */
@@ -169,8 +161,7 @@ export function onReconcileFailed(
       if (relay.authPending) return awaitAuth(relay, query, step);
       break;
     case "rate-limited":
-      query.state = "queued";
-      return undefined;
+      return "again";
     case "ours":
       return { failed: "own-store" };
     case "failed":
@@ -179,14 +170,13 @@ export function onReconcileFailed(
   }
   // What this job has reconciled stays; the rest goes on with REQ.
   job.method = "req";
-  query.state = "queued";
-  return undefined;
+  return "again";
 }
 
 /** Halved, until that has led nowhere for too long: then this stretch of time is asked for by REQ. */
 function lessTime(state: SyncState, relay: Relay, query: Query, step: Step): QueryEnd {
   const { maxSplitsInVain, maxSplitsPerQuery } = state.config;
-  const slice = query.slices[query.slices.length - 1]!;
+  const slice = lastSlice(query);
   const isInVain = relay.splitsInVain >= maxSplitsInVain || query.splits >= maxSplitsPerQuery;
   const parts = isInVain ? undefined : splitTime(slice, Math.floor(step.now.wallMs / 1000));
   if (!parts) return endSlice(state, query, [{ ...slice, byRequest: true }]);

@@ -23,8 +23,10 @@ import {
 import { addToPage, endOfPage, isInSlice, smallestCap } from "./paging.js";
 import { noteRequest } from "./rounds.js";
 
-/** Whether the query has ended; a failed one takes its job with it. Undefined: it goes on. */
-export type QueryEnd = "ended" | { readonly failed: string } | undefined;
+/** Whether the query has ended, or sends another request; a failed one takes its job with it. Undefined: it goes on. */
+export type QueryEnd = "ended" | "again" | { readonly failed: string } | undefined;
+
+export const lastSlice = (query: Query): Slice => query.slices[query.slices.length - 1]!;
 
 function filterFor(job: Job, query: Query, slice: Slice, limit: number | undefined): Filter {
   const authors = query.tag === undefined ? job.related?.authors : undefined;
@@ -69,7 +71,7 @@ export function sendQuery(state: SyncState, relay: Relay, asked: Asked, step: St
     step.out.push({ type: "subscribe", ...of, subscription, filters: [{ ids }] });
     return;
   }
-  const slice = query.slices[query.slices.length - 1]!;
+  const slice = lastSlice(query);
   if (job.method === "negentropy" && !slice.byRequest) {
     const session = begin(state, relay, asked, "reconciling", step);
     const filter = filterFor(job, query, slice, undefined);
@@ -101,9 +103,7 @@ export function endSlice(state: SyncState, query: Query, next: readonly Slice[])
   query.slices.push(...next);
   query.page = undefined;
   if (query.slices.length > state.config.maxSlicesPerQuery) return { failed: "unpageable" };
-  if (query.slices.length === 0) return "ended";
-  query.state = "queued";
-  return undefined;
+  return query.slices.length === 0 ? "ended" : "again";
 }
 
 /** Whether the event answers what this query asked. A relay that sends more than asked fails the job. */
@@ -145,9 +145,7 @@ function endFetch(state: SyncState, relay: Relay, job: Job, query: Query, step: 
   const left = sent.filter((id) => query.asked.has(id));
   if (left.length < sent.length) query.toFetch.unshift(...left);
   else onUndelivered(state, relay, job, left, step);
-  if (query.toFetch.length === 0) return endSlice(state, query, []);
-  query.state = "queued";
-  return undefined;
+  return query.toFetch.length === 0 ? endSlice(state, query, []) : "again";
 }
 
 /** Everything it asks for has brought its share of today: the rest is for another day (core.ts), however much there is. */
@@ -217,7 +215,11 @@ export function queryDeadlineMs({ config }: SyncState, { deafSinceMs }: Relay, q
  * for now.
  */
 export function takeOwed(relay: Relay, nowMs: number): Owed | undefined {
-  if (relay.direct.length > 0) return { ids: relay.direct.splice(0), tries: 0, promised: false, dueMs: 0 };
+  if (relay.direct.size > 0) {
+    const ids = [...relay.direct];
+    relay.direct.clear();
+    return { ids, tries: 0, promised: false, dueMs: 0 };
+  }
   const due = relay.owed.find(({ dueMs }) => dueMs <= nowMs);
   if (due) relay.owed = relay.owed.filter((other) => other !== due);
   return due;

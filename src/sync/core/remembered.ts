@@ -3,6 +3,7 @@
 // the event may become welcome, and whether it says anything about the relay. Only verified events and reasons of
 // policy are remembered.
 
+import { SetsByKey } from "../../base/collections.js";
 import { kinds, type NostrEvent, tagValue } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { RefusalCode } from "../../nostr/refusals.js";
@@ -55,7 +56,7 @@ function referencesOf(event: NostrEvent): string[] {
 export class Remembered {
   readonly cold = new ColdIds();
   readonly #hot = new Map<EventId, Hot>();
-  readonly #hotBy = new Map<string, Set<EventId>>();
+  readonly #hotBy = new SetsByKey<string, EventId>();
   #hotBytes = 0;
 
   constructor(readonly config: SyncConfig) {}
@@ -122,11 +123,7 @@ export class Remembered {
       references,
     });
     this.#hotBytes += event.raw.length;
-    for (const reference of references) {
-      const same = this.#hotBy.get(reference);
-      if (same) same.add(event.id);
-      else this.#hotBy.set(reference, new Set([event.id]));
-    }
+    for (const reference of references) this.#hotBy.add(reference, event.id);
     for (const id of this.#hot.keys()) {
       if (this.#hot.size <= this.config.rejectedHotMaxEvents && this.#hotBytes <= this.config.maxHotBytes) break;
       this.#cool(id);
@@ -138,11 +135,7 @@ export class Remembered {
     if (!hot) return undefined;
     this.#hot.delete(id);
     this.#hotBytes -= hot.event.raw.length;
-    for (const reference of hot.references) {
-      const same = this.#hotBy.get(reference);
-      same?.delete(id);
-      if (same?.size === 0) this.#hotBy.delete(reference);
-    }
+    for (const reference of hot.references) this.#hotBy.remove(reference, id);
     return hot;
   }
 

@@ -4,6 +4,7 @@
 // by the clock: layer 4, which answers comments and statuses, every 23–25 h whatever links do; deletions and vanish
 // requests (kinds 5 and 62), hourly by author; items without a live filter in turn, roots every 6 h, repos hourly.
 
+import { groupsOf } from "../../base/collections.js";
 import { kinds } from "../../nostr/event.js";
 import type { Pubkey } from "../../nostr/ids.js";
 import { hourMs, lookbackMs, secondMs } from "./config.js";
@@ -166,12 +167,8 @@ export function onRelated(state: SyncState, relay: Relay, input: Extract<Input, 
   }
   if (four.about === "authors") return;
   const size = state.config.syncMaxTagsPerFilter;
-  for (let from = 0; from < input.ids.length; from += size) {
-    four.ready.push({ ids: input.ids.slice(from, from + size), authors: [], failures: 0 });
-  }
-  for (let from = 0; from < input.authors.length; from += size) {
-    four.ready.push({ ids: [], authors: input.authors.slice(from, from + size), failures: 0 });
-  }
+  for (const ids of groupsOf(input.ids, size)) four.ready.push({ ids, authors: [], failures: 0 });
+  for (const authors of groupsOf(input.authors, size)) four.ready.push({ ids: [], authors, failures: 0 });
 }
 
 /** Back to where it was taken from: it could not be sent, or its link is gone. */
@@ -228,16 +225,10 @@ function beginDeletions(state: SyncState, relay: Relay, step: Step): void {
     deletions.passWallMs = step.now.wallMs;
   }
   const fromMs = (deletions.sinceWallMs ?? step.now.wallMs - config.syncDailyMaxHours * hourMs) - lookbackMs(config);
-  const authors = deletions.all.slice(deletions.at, deletions.at + config.deletionAuthorsPerRound);
-  for (let from = 0; from < authors.length; from += config.syncMaxTagsPerFilter) {
-    deletions.ready.push({
-      ids: [],
-      authors: authors.slice(from, from + config.syncMaxTagsPerFilter),
-      failures: 0,
-      kinds: deletionKinds,
-      since: Math.max(0, Math.floor(fromMs / 1000)),
-    });
-  }
+  const since = Math.max(0, Math.floor(fromMs / 1000));
+  const inRound = deletions.all.slice(deletions.at, deletions.at + config.deletionAuthorsPerRound);
+  for (const authors of groupsOf(inRound, config.syncMaxTagsPerFilter))
+    deletions.ready.push({ ids: [], authors, failures: 0, kinds: deletionKinds, since });
 }
 
 /** A round that failed is repeated an hour later; only success moves on. */

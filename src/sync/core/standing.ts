@@ -3,7 +3,15 @@
 // for gauges, the status page and the simulator. It must never say more than is known.
 
 import { hourMs, secondMs } from "./config.js";
-import { type Compared, openFilters, type Relay, type Step, type SyncState, urlOf } from "./core-state.js";
+import {
+  type Compared,
+  openFilters,
+  type Relay,
+  type Step,
+  type SyncState,
+  urlOf,
+  waitingOnlyRelays,
+} from "./core-state.js";
 import { isSyncing, setPhase, textOf } from "./items.js";
 import {
   allStatesItem,
@@ -35,7 +43,7 @@ export interface Copy {
 /** Live without a gap, and nothing asked for that has not been answered and judged. */
 function isCaughtUp(relay: Relay, nowMs: number): boolean {
   const isOverdue = Object.values(relay.turns).some((turn) => turn.round || (turn.items > 0 && turn.dueMs <= nowMs));
-  const asked = relay.jobs.length + relay.sweeps.length + relay.direct.length + relay.owed.length;
+  const asked = relay.jobs.length + relay.sweeps.length + relay.direct.size + relay.owed.length;
   const inFlight = asked + relay.offersInFlight;
   const isLive = relay.status === "connected" && relay.good && !relay.gaveUpIds;
   return isLive && !isOverdue && inFlight + relay.held.length === 0;
@@ -227,7 +235,7 @@ function relaySnapshot(state: SyncState, relay: Relay, now: Time) {
     url: urlOf(relay) as string | undefined,
     bootstrap: relay.bootstrap,
     /** Only announcements that wait name it: who is followed for them is not for strangers to know. */
-    waitingOnly: !relay.bootstrap && relay.fullRepos === 0,
+    waitingOnly: !relay.bootstrap && relay.repos.full === 0,
     state: stateName(relay),
     connected,
     status: state.health.status(relay.key, now.monotonicMs, linkMs),
@@ -242,7 +250,7 @@ function relaySnapshot(state: SyncState, relay: Relay, now: Time) {
     /** Since it was last in step, or since it is followed if it never was; 0 while it is. */
     outOfStepMs: inStep ? 0 : Math.max(0, now.monotonicMs - (lastInStep?.monotonicMs ?? relay.followedMs)),
     /** Repositories followed there; how many were ever compared clean, and when the one that waits longest was. */
-    repositories: relay.fullRepos,
+    repositories: relay.repos.full,
     comparedRepositories: relay.compared.size,
     oldestComparedWallMs: oldestOf(relay),
     /** Monotonic time before which it is not dialled. */
@@ -281,7 +289,7 @@ export function snapshotOf(state: SyncState, now: Time) {
     /** Places in tables, free ones included: what memory follows. */
     tables: state.wanted.tableSizes,
     unplaced: state.unplaced.size,
-    waitingOnlyRelays: state.waitingOnlyRelays,
+    waitingOnlyRelays: waitingOnlyRelays(state),
   };
 }
 

@@ -6,7 +6,16 @@
 // that gave way does not push others out for a day.
 
 import { disconnect } from "./connection.js";
-import { log, Relay, type Step, type SyncState } from "./core-state.js";
+import {
+  hasTargets,
+  isWaitingOnly,
+  log,
+  Relay,
+  repoCount,
+  type Step,
+  type SyncState,
+  waitingOnlyRelays,
+} from "./core-state.js";
 import { addItem, removeItem } from "./items.js";
 import { allStatesItem, announcementsItem, layerOf, layers, repositoryItem, rootItem, stateItem } from "./job.js";
 import { adopt } from "./standing.js";
@@ -19,9 +28,7 @@ function addRelay(state: SyncState, listed: ListedRelay, bootstrap: boolean, ste
   const relay = new Relay(ix, listed.key, listed.host, bootstrap, nowMs, firstDeletionsMs);
   state.byIx[ix] = relay;
   state.relays.set(listed.key, relay);
-  const atHost = state.byHost.get(listed.host);
-  if (atHost) atHost.add(ix);
-  else state.byHost.set(listed.host, new Set([ix]));
+  state.byHost.add(listed.host, ix);
   // Dials of a start are spread; a relay that appears later is dialled at once.
   if (!state.started) relay.notBeforeMs += step.random() * state.config.syncStartupJitterMs;
   addItem(state, relay, announcementsItem);
@@ -34,12 +41,8 @@ export function forgetRelay(state: SyncState, relay: Relay): void {
   state.relays.delete(relay.key);
   state.byIx[relay.ix] = undefined;
   state.freeIx.push(relay.ix);
-  const atHost = state.byHost.get(relay.host);
-  atHost?.delete(relay.ix);
-  if (atHost?.size === 0) state.byHost.delete(relay.host);
+  state.byHost.remove(relay.host, relay.ix);
 }
-
-const isWaitingOnly = (relay: Relay): boolean => !relay.bootstrap && relay.fullRepos === 0 && relay.waitingRepos > 0;
 
 /** The cap that stands against a listing. */
 function capAgainst(
@@ -51,8 +54,8 @@ function capAgainst(
   const known = state.relays.get(listed.key);
   const owners = state.byOwner.get(repo.owner);
   if (!(known && owners?.has(known.ix)) && (owners?.size ?? 0) >= config.syncMaxRelaysPerOwner) return "owner";
-  const addsWaitingOnly = repo.level === "state-only" && !(known && (known.bootstrap || hasRepos(known)));
-  if (addsWaitingOnly && state.waitingOnlyRelays >= config.syncMaxRelaysForWaiting) return "waiting";
+  const addsWaitingOnly = repo.level === "state-only" && !(known && hasTargets(known));
+  if (addsWaitingOnly && waitingOnlyRelays(state) >= config.syncMaxRelaysForWaiting) return "waiting";
   if (known) return undefined;
   if ((state.byHost.get(listed.host)?.size ?? 0) >= config.syncMaxRelaysPerHost) return "host";
   return state.relays.size >= config.syncMaxRelays ? "all" : undefined;
@@ -64,28 +67,10 @@ const relayFor = (state: SyncState, repo: Repo, listed: ListedRelay, step: Step)
     ? (state.relays.get(listed.key) ?? addRelay(state, listed, false, step))
     : undefined;
 
-/** A listing gets its place, if no cap stands against it. */
-function placeAt(state: SyncState, repo: Repo, listed: ListedRelay, step: Step): void {
-  const relay = relayFor(state, repo, listed, step);
-  if (relay) place(state, repo, relay, listed.url);
-}
-
-const takeAway = (state: SyncState, repo: Repo, relay: Relay): void =>
-  unplace(state, repo, relay, repo.placedLevel ?? repo.level);
-
-const hasRepos = (relay: Relay): boolean => relay.fullRepos + relay.waitingRepos > 0;
-
-function countLevel(state: SyncState, relay: Relay, level: Repo["level"], by: 1 | -1): void {
-  if (isWaitingOnly(relay)) state.waitingOnlyRelays -= 1;
-  if (level === "full") relay.fullRepos += by;
-  else relay.waitingRepos += by;
-  if (isWaitingOnly(relay)) state.waitingOnlyRelays += 1;
-}
-
 function place(state: SyncState, repo: Repo, relay: Relay, url: ListedRelay["url"]): void {
   if (!repo.placed.has(relay.ix)) {
     repo.placed.add(relay.ix);
-    countLevel(state, relay, repo.level, 1);
+    relay.repos[repo.level] += 1;
     const owners = state.byOwner.get(repo.owner) ?? new Map<number, number>();
     owners.set(relay.ix, (owners.get(relay.ix) ?? 0) + 1);
     state.byOwner.set(repo.owner, owners);
@@ -102,9 +87,9 @@ function addRepoItems(state: SyncState, relay: Relay, repo: Repo): void {
   for (const root of repo.roots) addItem(state, relay, rootItem(root));
 }
 
-function unplace(state: SyncState, repo: Repo, relay: Relay, level: Repo["level"]): void {
+function unplace(state: SyncState, repo: Repo, relay: Relay): void {
   repo.placed.delete(relay.ix);
-  countLevel(state, relay, level, -1);
+  relay.repos[repo.placedLevel] -= 1;
   const owners = state.byOwner.get(repo.owner);
   const left = (owners?.get(relay.ix) ?? 1) - 1;
   if (left > 0) owners?.set(relay.ix, left);
@@ -123,19 +108,16 @@ function removeRootAt(state: SyncState, relay: Relay, root: number): void {
 }
 
 function applyRepo(state: SyncState, repo: Repo, step: Step): boolean {
-  const levelBefore = repo.placedLevel ?? repo.level;
   const keep = new Set<number>();
   let refused = false;
   let left = false;
   if (!repo.gone) {
-    // A level that changed is counted anew on every relay that stays.
-    if (levelBefore !== repo.level) {
-      for (const ix of repo.placed) {
-        const relay = state.byIx[ix]!;
-        countLevel(state, relay, levelBefore, -1);
-        countLevel(state, relay, repo.level, 1);
-      }
+    // A level that changed is counted anew on every relay.
+    for (const ix of repo.placed) {
+      state.byIx[ix]!.repos[repo.placedLevel] -= 1;
+      state.byIx[ix]!.repos[repo.level] += 1;
     }
+    repo.placedLevel = repo.level;
     for (const listed of repo.listed) {
       const known = state.relays.get(listed.key);
       const relay = known && repo.placed.has(known.ix) ? known : relayFor(state, repo, listed, step);
@@ -147,10 +129,9 @@ function applyRepo(state: SyncState, repo: Repo, step: Step): boolean {
   }
   for (const ix of [...repo.placed]) {
     if (keep.has(ix)) continue;
-    unplace(state, repo, state.byIx[ix]!, repo.gone ? levelBefore : repo.level);
+    unplace(state, repo, state.byIx[ix]!);
     left = true;
   }
-  repo.placedLevel = repo.level;
   if (refused) state.unplaced.add(repo.coordinate);
   else state.unplaced.delete(repo.coordinate);
   for (const relay of state.bootstrap) {
@@ -177,7 +158,6 @@ export function followBootstrap(state: SyncState, step: Step): void {
 }
 
 function becomeBootstrap(state: SyncState, relay: Relay): void {
-  if (isWaitingOnly(relay)) state.waitingOnlyRelays -= 1;
   relay.bootstrap = true;
   // Whatever it was before: these are never left alone.
   state.health.naughty.forgive(relay.key);
@@ -190,7 +170,6 @@ function becomeBootstrap(state: SyncState, relay: Relay): void {
 function becomeOrdinary(state: SyncState, relay: Relay): void {
   relay.bootstrap = false;
   state.bootstrap.delete(relay);
-  if (isWaitingOnly(relay)) state.waitingOnlyRelays += 1;
   removeItem(state, relay, allStatesItem);
   for (const repo of state.wanted.repos.values()) {
     if (repo.placed.has(relay.ix)) addItem(state, relay, stateItem(repo.ix));
@@ -247,13 +226,12 @@ export function placeTheRefused(state: SyncState, step: Step): void {
 
 /** When full repos leave, relays may be left with waiting ones only, and these have a cap of their own. */
 function keepWaitingWithinCap(state: SyncState): void {
-  if (state.waitingOnlyRelays <= state.config.syncMaxRelaysForWaiting) return;
   for (const relay of state.relays.values()) {
-    if (state.waitingOnlyRelays <= state.config.syncMaxRelaysForWaiting) return;
+    if (waitingOnlyRelays(state) <= state.config.syncMaxRelaysForWaiting) return;
     if (!isWaitingOnly(relay)) continue;
     for (const repo of state.wanted.repos.values()) {
       if (!repo.placed.has(relay.ix)) continue;
-      unplace(state, repo, relay, repo.level);
+      unplace(state, repo, relay);
       state.unplaced.add(repo.coordinate);
     }
   }
@@ -295,7 +273,8 @@ function claim(state: SyncState, isClaimant: IsClaimant, leaving: Set<Relay>, mo
       if (isPlaced(state, repo, listed) || !isClaimant(listed)) continue;
       if (!makeRoomFor(state, repo, listed, leaving, step)) continue;
       left -= 1;
-      placeAt(state, repo, listed, step);
+      const relay = relayFor(state, repo, listed, step);
+      if (relay) place(state, repo, relay, listed.url);
     }
     if (repo?.listed.every((listed) => isPlaced(state, repo, listed))) state.unplaced.delete(coordinate);
   }
@@ -312,7 +291,7 @@ function makeRoomFor(state: SyncState, repo: Repo, listed: ListedRelay, leaving:
     const relay = [...leaving].find((one) => {
       if (cap === "host") return one.host === listed.host;
       if (cap === "owner") return state.byOwner.get(repo.owner)?.has(one.ix) ?? false;
-      return cap === "all" || (one.fullRepos === 0 && one.waitingRepos > 0);
+      return cap === "all" || isWaitingOnly(one);
     });
     const goes = relay ?? (cap === "all" ? oneTooMany(state, repo.owner) : undefined);
     if (!goes) return false;
@@ -333,7 +312,7 @@ function oneTooMany(state: SyncState, claimant: string): Relay | undefined {
   }
   for (const [ix, repos] of most ?? []) {
     const relay = state.byIx[ix];
-    if (relay && !relay.bootstrap && relay.fullRepos + relay.waitingRepos === repos) return relay;
+    if (relay && !relay.bootstrap && repoCount(relay) === repos) return relay;
   }
   return undefined;
 }
@@ -342,11 +321,11 @@ function oneTooMany(state: SyncState, claimant: string): Relay | undefined {
 function giveWay(state: SyncState, relay: Relay, owner: string | undefined, step: Step): void {
   for (const repo of state.wanted.repos.values()) {
     if (!repo.placed.has(relay.ix) || (owner !== undefined && repo.owner !== owner)) continue;
-    takeAway(state, repo, relay);
+    unplace(state, repo, relay);
     state.unplaced.add(repo.coordinate);
   }
   state.health.of(relay.key).claimNotBeforeMs = step.now.monotonicMs + state.config.dayMs;
-  if (relay.fullRepos + relay.waitingRepos > 0) return;
+  if (repoCount(relay) > 0) return;
   disconnect(state, relay, step);
   step.out.push({ type: "dropKept", relay: relay.key });
   log(step, "info", "relay-gave-way", relay);

@@ -3,6 +3,7 @@
 // Coordinates and root ids are kept once and named by small numbers everywhere else. What changed since the last
 // window is noted; a number that became free is used again only after that window was applied.
 
+import { SetsByKey } from "../../base/collections.js";
 import { normalRelayUrl, type RelayUrl, servicePart } from "../../net/url.js";
 import { addressText, kinds, type NostrEvent, rootKinds } from "../../nostr/event.js";
 import type { EventId, Pubkey } from "../../nostr/ids.js";
@@ -24,7 +25,7 @@ export interface Repo {
   /** Relays (by number) whose targets hold this repo, kept by targets.ts. */
   readonly placed: Set<number>;
   /** The level targets.ts last applied. */
-  placedLevel: Level | undefined;
+  placedLevel: Level;
   gone: boolean;
 }
 
@@ -39,7 +40,7 @@ export class Wanted {
   readonly repos = new Map<string, Repo>();
   readonly #byIx: (Repo | undefined)[] = [undefined];
   readonly #freeRepos: number[] = [];
-  readonly #byIdentifier = new Map<string, Set<Repo>>();
+  readonly #byIdentifier = new SetsByKey<string, Repo>();
 
   readonly #rootIx = new Map<EventId, number>();
   readonly #rootIds: (EventId | undefined)[] = [];
@@ -149,14 +150,12 @@ export class Wanted {
       listed,
       roots: new Set(),
       placed: new Set(),
-      placedLevel: undefined,
+      placedLevel: level,
       gone: false,
     };
     this.#byIx[ix] = repo;
     this.repos.set(coordinate, repo);
-    const same = this.#byIdentifier.get(identifier);
-    if (same) same.add(repo);
-    else this.#byIdentifier.set(identifier, new Set([repo]));
+    this.#byIdentifier.add(identifier, repo);
     this.#changes.repos.add(repo);
     for (const id of this.#earlyRoots.get(coordinate) ?? []) this.#join(id, repo, event.created_at);
     return repo;
@@ -217,9 +216,7 @@ export class Wanted {
     const repo = this.repos.get(coordinate);
     if (!repo) return;
     this.repos.delete(coordinate);
-    const same = this.#byIdentifier.get(repo.identifier);
-    same?.delete(repo);
-    if (same?.size === 0) this.#byIdentifier.delete(repo.identifier);
+    this.#byIdentifier.remove(repo.identifier, repo);
     repo.gone = true;
     this.#changes.repos.add(repo);
     for (const root of repo.roots) {

@@ -1,9 +1,8 @@
 // A hunt core with a hand on its clock: keeps time, sends the ticks it asks for and only those, and notes every command.
 
 import type { Oid } from "../../../nostr/ids.js";
-import type { HuntConfig } from "../config.js";
 import { HuntCore } from "../core.js";
-import type { FetchId, FetchResult, HuntCommand, HuntInput, WaitingItem } from "../messages.js";
+import type { FetchId, FetchResult, HuntCommand, HuntConfig, HuntInput, WaitingItem } from "../messages.js";
 import { huntConfig } from "./config.js";
 
 export type Fetch = Extract<HuntCommand, { type: "fetch" }> & { readonly atMs: number };

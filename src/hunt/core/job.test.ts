@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { EventId } from "../../nostr/ids.js";
-import { DueTimes } from "./core-state.js";
+import { DueTimes } from "./job.js";
 import { DrivenCore, oid } from "./testing/driven-core.js";
 
 const second = 1_000;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { backoffMs } from "./config.js";
+import { backoffMs } from "./messages.js";
 import { huntConfig } from "./testing/config.js";
 
 test("back-off follows the table and stays at its end", () => {
