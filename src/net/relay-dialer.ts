@@ -7,9 +7,15 @@ import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { Reach } from "./address.js";
 import { type DialFailure, failure, failureOf } from "./failure.js";
-import { type GuardedUrl, type GuardRefusal, guardUrl, pinnedConnection } from "./guard.js";
+import {
+  type GuardedUrl,
+  type GuardRefusal,
+  guardUrl,
+  pinnedConnection,
+  type Resolve,
+  systemResolver,
+} from "./guard.js";
 import { httpRequest } from "./http.js";
-import { type Resolve, systemResolver } from "./resolve.js";
 import type { RelayUrl } from "./url.js";
 
 export type ConnectFailure =

@@ -3,42 +3,33 @@
 
 import type { Clock } from "../base/clock.js";
 import type { Logger } from "../config/logging.js";
+import type { Context } from "../context.js";
 import type { Intake } from "../intake/intake.js";
-import type { RelayDialer } from "../net/relay-dialer.js";
+import { reachOf } from "../net/address.js";
+import { RelayDialer } from "../net/relay-dialer.js";
 import type { EventId } from "../nostr/ids.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { AwaitedEvent, Notice } from "../purgatory/bell.js";
-import { type Store, StoreClosedError } from "../store/port.js";
+import { StoreClosedError } from "../store/port.js";
 import { Connections } from "./connections.js";
 import type { SyncConfig } from "./core/config.js";
 import { SyncCore } from "./core/core.js";
-import type { Command, Input, Random, RelayKey, Time } from "./core/messages.js";
+import type { Command, Input, RelayKey, Time } from "./core/messages.js";
 import type { Copy, CoreSnapshot } from "./core/standing.js";
 import { KeptRows } from "./kept-rows.js";
 import type { SyncMetrics } from "./metrics.js";
 import { Offers, pause } from "./offers.js";
 import { OwnFeed, ownSide, relatedTo, rootsOf, WaitingAnnouncements } from "./own-server.js";
 
-interface SyncEngineParts {
-  /** May be changed while the engine runs: the core reads it when it needs it. */
-  readonly config: SyncConfig;
-  readonly store: Store;
+export interface EngineRooms {
   readonly intake: Intake;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly serverKey: SecretKey;
-  readonly dialer: RelayDialer;
-  /** Records of our own that one negentropy session may compare. */
-  readonly maxRecords: () => number;
-  /** A relay serves an event that waits here for its git data. */
+  /** Relays may ask who we are (NIP-42). */
+  readonly serverSecret: SecretKey;
+  /** A relay, by its name as a service, serves an event that waits here for its git data. */
   readonly servedThere: (id: EventId, relay: RelayKey) => void;
-  readonly metrics: SyncMetrics;
-  readonly logger: Logger;
-  readonly onFault: (error: unknown) => void;
 }
 
 export class SyncEngine {
-  readonly #parts: SyncEngineParts;
   readonly #core: SyncCore;
   readonly #waiting: WaitingAnnouncements;
   readonly #connections: Connections;
@@ -53,31 +44,37 @@ export class SyncEngine {
   #following: Promise<void> = Promise.resolve();
   readonly #work = new Set<Promise<void>>();
 
-  constructor(parts: SyncEngineParts) {
-    const { store, clock, intake, metrics, logger } = parts;
-    this.#parts = parts;
-    this.#core = new SyncCore(parts.config);
+  /** `config` may be changed while the engine runs: the core reads it when it needs it. */
+  constructor(
+    private readonly context: Context,
+    config: SyncConfig,
+    private readonly metrics: SyncMetrics,
+    private readonly rooms: EngineRooms,
+  ) {
+    const { live, store, clock, logger, version, onFault } = context;
+    this.#core = new SyncCore(config);
     this.#waiting = new WaitingAnnouncements(store, (input) => this.tell(input));
-    this.#kept = new KeptRows(store, clock, parts.onFault);
+    this.#kept = new KeptRows(store, clock, onFault);
+    const settings = () => live.current;
     this.#connections = new Connections({
-      dialer: parts.dialer,
-      serverKey: parts.serverKey,
-      own: ownSide(store, clock, parts.maxRecords),
+      dialer: new RelayDialer(clock, settings, () => reachOf(live.current), `holdfast/${version}`),
+      serverKey: rooms.serverSecret,
+      own: ownSide(store, clock, () => live.current.negentropyMaxRecords),
       tell: (input) => this.tell(input),
       bytes: (relay, direction, count) => metrics.bytes(relay, direction, count),
       dialFailed: (relay, message) => logger.debug({ relay, reason: message }, "dialling failed"),
-      fault: parts.onFault,
+      fault: onFault,
     });
     this.#offers = new Offers({
       store,
-      intake,
+      intake: rooms.intake,
       clock,
       verdict: (offer, outcome) => this.tell({ ...offer, type: "verdict", outcome }),
       full: (held) => {
         this.#connections.holdAll(held);
         this.tell({ type: "readingHeld", held });
       },
-      fault: parts.onFault,
+      fault: onFault,
     });
     metrics.watch(() => this.snapshot());
   }
@@ -85,7 +82,7 @@ export class SyncEngine {
   /** Loads what was kept, then follows our own feed; nobody waits for it, and what is told meanwhile waits. */
   async start(): Promise<void> {
     await this.#waiting.open();
-    const { store, clock, onFault } = this.#parts;
+    const { store, clock, onFault } = this.context;
     const { signal } = this.#stop;
     const heard = (input: Input): void => this.#waiting.fromFeed(input);
     const feed = new OwnFeed(store, heard, () => this.tell({ type: "replayEnded" }));
@@ -103,7 +100,7 @@ export class SyncEngine {
     this.#waiting.decided(changes);
     if (reviewed) this.tell({ type: "accepted", ...reviewed });
     this.askFor(awaited);
-    void this.#waiting.recheck(ids).catch(this.#parts.onFault);
+    void this.#waiting.recheck(ids).catch(this.context.onFault);
   }
 
   /** At the relays of their repositories and at the bootstrap relays (purgatory.md "Placeholder"). */
@@ -118,7 +115,7 @@ export class SyncEngine {
   }
 
   async #load(): Promise<void> {
-    const nowMs = this.#parts.clock.nowMs();
+    const nowMs = this.context.clock.nowMs();
     for await (const entries of this.#kept.remembered(nowMs)) {
       if (this.#stop.signal.aborted) return;
       this.#step({ type: "rememberedLoaded", entries });
@@ -144,7 +141,7 @@ export class SyncEngine {
   }
 
   #step(input: Input): void {
-    for (const command of this.#core.step(input, this.now(), this.#parts.random)) this.#execute(command);
+    for (const command of this.#core.step(input, this.now(), Math.random)) this.#execute(command);
   }
 
   snapshot(): CoreSnapshot {
@@ -156,7 +153,7 @@ export class SyncEngine {
   }
 
   now(): Time {
-    const { clock } = this.#parts;
+    const { clock } = this.context;
     return { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
   }
 
@@ -172,7 +169,7 @@ export class SyncEngine {
   }
 
   #execute(command: Command): void {
-    const { metrics, logger } = this.#parts;
+    const { metrics } = this;
     switch (command.type) {
       case "wakeAt":
         this.#wakeAt(command.monotonicMs);
@@ -181,7 +178,7 @@ export class SyncEngine {
         this.#offers.add(command);
         break;
       case "servedThere":
-        this.#parts.servedThere(command.id, command.relay);
+        this.rooms.servedThere(command.id, command.relay);
         break;
       case "lookUpRoots":
         this.#inBackground(() => this.#tellRoots(command.coordinate));
@@ -198,7 +195,7 @@ export class SyncEngine {
         this.#kept.execute(command);
         break;
       case "log":
-        logSync(logger, command);
+        logSync(this.context.logger, command);
         break;
       case "count":
         metrics.count(command);
@@ -215,25 +212,25 @@ export class SyncEngine {
     this.#cancelWake();
     this.#cancelWake = () => undefined;
     if (monotonicMs === Number.POSITIVE_INFINITY) return;
-    const { clock } = this.#parts;
+    const { clock } = this.context;
     // A millisecond more: timers count whole ones, and one that fires early would only be set again.
     const delayMs = Math.max(0, monotonicMs - clock.monotonicMs()) + 1;
     this.#cancelWake = clock.after(delayMs, () => this.tell({ type: "tick" }));
   }
 
   #inBackground(work: () => Promise<void>): void {
-    const { clock, onFault } = this.#parts;
+    const { clock, onFault } = this.context;
     const guarded = untilDone(work, clock, this.#stop.signal, onFault).finally(() => this.#work.delete(guarded));
     this.#work.add(guarded);
   }
 
   async #tellRoots(coordinate: string): Promise<void> {
-    for await (const event of rootsOf(this.#parts.store, coordinate)) this.tell({ type: "accepted", event });
+    for await (const event of rootsOf(this.context.store, coordinate)) this.tell({ type: "accepted", event });
   }
 
   async #tellRelated(command: Extract<Command, { type: "lookUpRelated" }>): Promise<void> {
     const { relay, request, coordinates, after } = command;
-    const found = await relatedTo(this.#parts.store, coordinates, after);
+    const found = await relatedTo(this.context.store, coordinates, after);
     this.tell({ type: "related", relay, request, ...found });
   }
 }

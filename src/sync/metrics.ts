@@ -13,15 +13,7 @@ export interface RelayCounts {
   readonly gapEvents: number;
 }
 
-export interface SyncMetrics {
-  /** From now on gauges are read from here. */
-  watch(snapshot: () => CoreSnapshot): void;
-  count(command: Extract<Command, { type: "count" }>): void;
-  lag(seconds: number): void;
-  bytes(relay: RelayKey, direction: "in" | "out", count: number): void;
-  /** For the status page. */
-  ofRelay(relay: RelayKey): RelayCounts;
-}
+export type SyncMetrics = ReturnType<typeof createSyncMetrics>;
 
 const states = ["disconnected", "connecting", "syncing", "live", "live-with-failures"] as const;
 
@@ -43,27 +35,27 @@ class Tally {
 /** Relays that are tracked no more keep their counts until there are too many of them. */
 const maxRelaysCounted = 5_000;
 
-export function createSyncMetrics(registry: Registry, maxRelayLabels: () => number): SyncMetrics {
+export function createSyncMetrics(registry: Registry, maxRelayLabels: () => number) {
   const registers = [registry];
   const empty = { relays: [], connected: 0, dead: 0, hot: 0, cold: 0, unplaced: 0 };
   let snapshot: () => Pick<CoreSnapshot, keyof typeof empty> & Partial<Pick<CoreSnapshot, "naughty">> = () => empty;
-  const attempts = new Tally();
-  const gaps = new Tally();
-  const negentropy = new Tally();
-  const transferred = new Tally();
-  const dropped = new Tally();
-  const fullSyncs = new Tally();
-  const undelivered = new Tally();
+  const tallies: Tally[] = [];
 
   const labelsOf = () => {
     const traffic = new Map<string, number>();
     for (const relay of transferred.byRelay.keys()) {
       traffic.set(relay, transferred.get(relay, "in") + transferred.get(relay, "out"));
     }
-    const names = [...snapshot().relays.map(({ relay }) => relay), ...traffic.keys(), ...attempts.byRelay.keys()];
+    const names = [
+      ...snapshot().relays.map(({ relay }) => relay),
+      ...traffic.keys(),
+      ...counts.connection_attempts.byRelay.keys(),
+    ];
     return relayLabels(names, traffic, maxRelayLabels());
   };
-  const tallied = (name: string, help: string, label: string | undefined, tally: Tally) =>
+  const tallied = (name: string, help: string, label?: string): Tally => {
+    const tally = new Tally();
+    tallies.push(tally);
     new Counter<string>({
       name,
       help,
@@ -79,6 +71,8 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         }
       },
     });
+    return tally;
+  };
   /** Undefined: there is nothing to say of this one. */
   type Read = (relay: RelaySnapshot) => number | undefined;
   const perRelay = (name: string, help: string, read: Read, how: "sum" | "max" = "sum") =>
@@ -120,23 +114,26 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
     });
   const plain = (name: string, help: string, read: () => number): void => gaugeOf(registry, name, help, read);
 
-  tallied("ngit_sync_connection_attempts_total", "Dials of relays, by result", "result", attempts);
-  tallied("ngit_sync_gap_events_total", "New events that live should have brought", undefined, gaps);
-  tallied("ngit_sync_negentropy_total", "Negentropy sessions, by result", "result", negentropy);
-  tallied("ngit_sync_bytes_total", "Bytes of messages from (in) and to (out) relays", "direction", transferred);
-  tallied("ngit_sync_dropped_events_total", "Events that were not asked for or over budget", "reason", dropped);
-  tallied(
-    "ngit_sync_full_syncs_total",
-    "Complete comparisons with a relay, by what called for them",
-    "reason",
-    fullSyncs,
-  );
-  tallied(
-    "ngit_sync_undelivered_ids_total",
-    "Events a relay said it has and did not send when asked",
-    undefined,
-    undelivered,
-  );
+  const transferred = tallied("ngit_sync_bytes_total", "Bytes of messages from (in) and to (out) relays", "direction");
+  const counts = {
+    connection_attempts: tallied("ngit_sync_connection_attempts_total", "Dials of relays, by result", "result"),
+    gap_events: tallied("ngit_sync_gap_events_total", "New events that live should have brought"),
+    negentropy: tallied("ngit_sync_negentropy_total", "Negentropy sessions, by result", "result"),
+    dropped_events: tallied(
+      "ngit_sync_dropped_events_total",
+      "Events that were not asked for or over budget",
+      "reason",
+    ),
+    full_syncs: tallied(
+      "ngit_sync_full_syncs_total",
+      "Complete comparisons with a relay, by what called for them",
+      "reason",
+    ),
+    undelivered_ids: tallied(
+      "ngit_sync_undelivered_ids_total",
+      "Events a relay said it has and did not send when asked",
+    ),
+  };
   perRelay("ngit_sync_relay_connected", "1 while connected", (relay) => (relay.connected ? 1 : 0));
   perRelay("ngit_sync_relay_status", "1 healthy, 2 degraded, 3 dead, 4 rate-limited", (relay) => relay.status, "max");
   perRelay("ngit_sync_relay_failures", "Failures to connect in a row", (relay) => relay.failures, "max");
@@ -215,7 +212,8 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
   });
 
   return {
-    watch(read) {
+    /** From now on gauges are read from here. */
+    watch(read: () => CoreSnapshot): void {
       // One look for all numbers of a scrape.
       let taken: CoreSnapshot | undefined;
       snapshot = () => {
@@ -228,47 +226,25 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
         return taken;
       };
     },
-    count({ counter, relay = "", label = "", by = 1 }) {
-      switch (counter) {
-        case "connection_attempts":
-          attempts.add(relay, label, 1);
-          if (attempts.byRelay.size > maxRelaysCounted) forgetUntracked();
-          break;
-        case "events":
-          events.inc({ source: label });
-          break;
-        case "gap_events":
-          gaps.add(relay, "", 1);
-          break;
-        case "negentropy":
-          negentropy.add(relay, label, 1);
-          break;
-        case "unpageable":
-          unpageable.inc();
-          break;
-        case "full_syncs":
-          fullSyncs.add(relay, label, 1);
-          break;
-        case "undelivered_ids":
-          undelivered.add(relay, "", by);
-          break;
-        case "dropped_events":
-          dropped.add(relay, label, 1);
-          break;
-      }
+    count({ counter, relay = "", label = "", by = 1 }: Extract<Command, { type: "count" }>): void {
+      if (counter === "events") events.inc({ source: label });
+      else if (counter === "unpageable") unpageable.inc();
+      else counts[counter].add(relay, label, by);
+      if (counts.connection_attempts.byRelay.size > maxRelaysCounted) forgetUntracked();
     },
-    lag: (seconds) => lag.observe(seconds),
-    bytes: (relay, direction, count) => transferred.add(relay, direction, count),
-    ofRelay: (relay) => ({
+    lag: (seconds: number): void => lag.observe(seconds),
+    bytes: (relay: RelayKey, direction: "in" | "out", count: number): void => transferred.add(relay, direction, count),
+    /** For the status page. */
+    ofRelay: (relay: RelayKey): RelayCounts => ({
       bytesIn: transferred.get(relay, "in"),
       bytesOut: transferred.get(relay, "out"),
-      gapEvents: gaps.get(relay, ""),
+      gapEvents: counts.gap_events.get(relay, ""),
     }),
   };
 
   function forgetUntracked(): void {
     const tracked = new Set(snapshot().relays.map(({ relay }) => relay));
-    for (const tally of [attempts, gaps, negentropy, transferred, dropped, fullSyncs, undelivered]) {
+    for (const tally of tallies) {
       for (const relay of [...tally.byRelay.keys()]) if (!tracked.has(relay)) tally.byRelay.delete(relay);
     }
   }

@@ -47,6 +47,7 @@ const reconcileSilenceMs = 10_000;
 const maxMissing = 1_000_000;
 
 export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
+  const { direction, own } = options;
   const conversation = await converse(options.url, options.dialer, options.signal);
   const tally: OneOffTally = {
     missingHere: 0,
@@ -60,15 +61,21 @@ export async function syncOnce(options: OneOffOptions): Promise<OneOffTally> {
   try {
     const found: Found = { missing: new Set(), waiting: new Set(), peerMissing: new Set() };
     for (const { limit: _limit, ...filter } of options.filters) {
-      const refusal = await new Comparison(conversation, options.own, found).of(filter);
+      const refusal = await new Comparison(conversation, own, found).of(filter);
       if (refusal === undefined) continue;
       if (!options.orRead) throw new OneOffFailure(refusal);
       await readAll(conversation, options, filter, tally);
     }
     tally.missingHere += found.missing.size;
     tally.missingThere = found.peerMissing.size;
-    if (options.direction !== "up") await fetchAll(conversation, options, [...found.missing], tally);
-    if (options.direction !== "down") await sendAll(conversation, options, [...found.peerMissing], tally);
+    if (direction !== "up") {
+      await inParts([...found.missing], "down", options, async (ids) =>
+        takeAll(own, await request(conversation, { ids }), tally),
+      );
+    }
+    if (direction !== "down") {
+      await inParts([...found.peerMissing], "up", options, (ids) => send(conversation, own, ids, tally));
+    }
     return tally;
   } finally {
     conversation.close();
@@ -168,42 +175,34 @@ async function takeAll(own: OneOffSide, events: readonly NostrEvent[], tally: On
   }
 }
 
-async function fetchAll(
-  conversation: Conversation,
-  { own, progress }: OneOffOptions,
+/** The ids in parts, with the progress of each. */
+async function inParts(
   ids: readonly EventId[],
-  tally: OneOffTally,
+  phase: "down" | "up",
+  { progress }: OneOffOptions,
+  work: (some: readonly EventId[]) => Promise<void>,
 ): Promise<void> {
   for (let from = 0; from < ids.length; from += idsAtOnce) {
-    await takeAll(own, await request(conversation, { ids: ids.slice(from, from + idsAtOnce) }), tally);
-    progress("down", Math.min(from + idsAtOnce, ids.length), ids.length);
+    await work(ids.slice(from, from + idsAtOnce));
+    progress(phase, Math.min(from + idsAtOnce, ids.length), ids.length);
   }
 }
 
-async function sendAll(
-  conversation: Conversation,
-  { own, progress }: OneOffOptions,
-  ids: readonly EventId[],
-  tally: OneOffTally,
-): Promise<void> {
-  for (let from = 0; from < ids.length; from += idsAtOnce) {
-    const events = await own.events(ids.slice(from, from + idsAtOnce));
-    const open = new Set<string>(events.map(({ id }) => id));
-    if (open.size > 0) {
-      await conversation.exchange<void>(
-        () => {
-          for (const { text } of events) conversation.say((client) => client.publish(text));
-        },
-        (message, done) => {
-          if (message.type !== "OK" || !open.delete(message.id)) return;
-          if (message.ok) tally.sent += 1;
-          else tally.refusedThere += 1;
-          if (open.size === 0) done();
-        },
-      );
-    }
-    progress("up", Math.min(from + idsAtOnce, ids.length), ids.length);
-  }
+async function send(conversation: Conversation, own: OneOffSide, ids: readonly EventId[], tally: OneOffTally) {
+  const events = await own.events(ids);
+  const open = new Set<string>(events.map(({ id }) => id));
+  if (open.size === 0) return;
+  await conversation.exchange<void>(
+    () => {
+      for (const { text } of events) conversation.say((client) => client.publish(text));
+    },
+    (message, done) => {
+      if (message.type !== "OK" || !open.delete(message.id)) return;
+      if (message.ok) tally.sent += 1;
+      else tally.refusedThere += 1;
+      if (open.size === 0) done();
+    },
+  );
 }
 
 interface CompareOnce {

@@ -4,41 +4,22 @@ import { createHash } from "node:crypto";
 import { repeatedly } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { Context } from "../context.js";
-import type { Intake } from "../intake/intake.js";
-import { reachOf } from "../net/address.js";
-import { RelayDialer } from "../net/relay-dialer.js";
 import { normalRelayUrl, type RelayUrl } from "../net/url.js";
-import type { EventId } from "../nostr/ids.js";
-import type { SecretKey } from "../nostr/keys.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { syncConstants } from "./core/config.js";
-import { SyncEngine } from "./engine.js";
+import { type EngineRooms, SyncEngine } from "./engine.js";
 import { createSyncMetrics } from "./metrics.js";
 import { type CopyStatus, copyStatus, type SyncStatus, syncStatus } from "./status.js";
 
-interface UsedRooms {
+interface UsedRooms extends EngineRooms {
   /** The settings with the operator's run-time lists in them. */
   readonly inForce: () => Config;
-  /** Relays may ask who we are (NIP-42). */
-  readonly serverSecret: SecretKey;
-  readonly intake: Intake;
   readonly purgatory: Purgatory;
   /** Left alone from the start. */
   readonly ignoredRelays: ReadonlySet<string>;
-  /** A relay, by its name as a service, serves an event that waits here for its git data. */
-  readonly servedThere: (id: EventId, relay: string) => void;
 }
 
-export interface Syncing {
-  /** The operator's rules changed at run time: what was refused may be welcome, relays are left alone or not. */
-  rulesChanged(ignoredRelays: ReadonlySet<string>): void;
-  /** False: it is not followed, or left alone. */
-  reconnect(relay: string): boolean;
-  status(): SyncStatus;
-  /** Where a repository (by coordinate) is followed, and when each copy was last compared clean. */
-  copiesOf(coordinate: string): CopyStatus[];
-  close(): Promise<void>;
-}
+export type Syncing = Awaited<ReturnType<typeof startSyncing>>;
 
 const lists = new Set([
   "NGIT_REPOSITORY_WHITELIST",
@@ -83,8 +64,8 @@ function rulesOf(config: Config, version: string): string {
     .slice(0, 16);
 }
 
-export async function startSyncing(context: Context, parts: UsedRooms): Promise<Syncing> {
-  const { live, logger, clock, store, services, version, registry, onFault } = context;
+export async function startSyncing(context: Context, parts: UsedRooms) {
+  const { live, clock, services, version, registry, onFault } = context;
   const { purgatory } = parts;
   const inForceNow = () => {
     const settings = parts.inForce();
@@ -93,25 +74,7 @@ export async function startSyncing(context: Context, parts: UsedRooms): Promise<
   // The core reads it when it needs it: what changes is written into it.
   const config = { ...inForceNow(), ...syncConstants, ownServices: services };
   const metrics = createSyncMetrics(registry, () => live.current.metricsMaxRelayLabels);
-  const engine = new SyncEngine({
-    config,
-    store,
-    intake: parts.intake,
-    clock,
-    random: Math.random,
-    serverKey: parts.serverSecret,
-    dialer: new RelayDialer(
-      clock,
-      () => live.current,
-      () => reachOf(live.current),
-      `holdfast/${version}`,
-    ),
-    servedThere: parts.servedThere,
-    maxRecords: () => live.current.negentropyMaxRecords,
-    metrics,
-    logger,
-    onFault,
-  });
+  const engine = new SyncEngine(context, config, metrics, parts);
   engine.tell({ type: "ignoredRelays", relays: parts.ignoredRelays });
   const stopHearing = purgatory.bell.listen((notice) => engine.heard(notice));
   await engine.start();
@@ -135,19 +98,22 @@ export async function startSyncing(context: Context, parts: UsedRooms): Promise<
   }
 
   return {
-    rulesChanged(ignoredRelays) {
+    /** The operator's rules changed at run time: what was refused may be welcome, relays are left alone or not. */
+    rulesChanged(ignoredRelays: ReadonlySet<string>): void {
       engine.tell({ type: "ignoredRelays", relays: ignoredRelays });
       followSettings(true);
     },
-    reconnect(relay) {
+    /** False: it is not followed, or left alone. */
+    reconnect(relay: string): boolean {
       const followed = engine.snapshot().relays.find((one) => one.relay === relay);
       if (!followed || followed.ignored) return false;
       engine.tell({ type: "reconnect", relay });
       return true;
     },
-    status: () => syncStatus(engine, metrics),
-    copiesOf: (coordinate) => engine.copiesOf(coordinate).map(copyStatus),
-    async close() {
+    status: (): SyncStatus => syncStatus(engine, metrics),
+    /** Where a repository (by coordinate) is followed, and when each copy was last compared clean. */
+    copiesOf: (coordinate: string): CopyStatus[] => engine.copiesOf(coordinate).map(copyStatus),
+    async close(): Promise<void> {
       stopListening();
       stopHearing();
       await asking.close();

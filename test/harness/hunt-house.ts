@@ -25,7 +25,7 @@ import { type HuntingRoom, startHunting } from "../../src/hunt/start-hunting.js"
 import { CarryOut } from "../../src/intake/carry-out.js";
 import { createIntake, type Intake, type IntakeAnswer } from "../../src/intake/intake.js";
 import { Sweep } from "../../src/intake/sweep.js";
-import type { Resolve } from "../../src/net/resolve.js";
+import type { Resolve } from "../../src/net/guard.js";
 import { type ServiceName, serviceName } from "../../src/net/url.js";
 import type { NostrEvent } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";

@@ -6,10 +6,10 @@ import { type AddressInfo, createServer as createTcpServer, type Socket, type Se
 import { after, test } from "node:test";
 import { WebSocketServer } from "ws";
 import { systemClock } from "../../src/base/clock.js";
+import type { Resolve } from "../../src/net/guard.js";
 import { type GuardedUrl, guardUrl, guardWith } from "../../src/net/guard.js";
 import { followRedirects, type HttpOptions, httpRequest } from "../../src/net/http.js";
 import { type OpenOptions, openWebSocket } from "../../src/net/relay-dialer.js";
-import type { Resolve } from "../../src/net/resolve.js";
 import { testCertificate } from "../../src/net/testing/certificate.js";
 
 const toLoopback: Resolve = async () => ({ ok: true, addresses: ["127.0.0.1"] });
