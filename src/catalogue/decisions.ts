@@ -191,28 +191,28 @@ export interface LeftRepository {
 const rememberedKey = (id: EventId): string => `id:${id}`;
 const leftKey = (name: RepositoryName): string => `left:${repositoryKey(name)}`;
 
-export async function rememberedId(
+async function remembered<T extends { readonly until: number }>(
   reader: TableReader,
-  id: EventId,
+  key: string,
   nowSeconds: number,
-): Promise<RememberedId | undefined> {
-  const row = await reader.row<RememberedId>("remembered", rememberedKey(id));
+): Promise<T | undefined> {
+  const row = await reader.row<T>("remembered", key);
   return row !== undefined && row.until > nowSeconds ? row : undefined;
 }
+
+export const rememberedId = (reader: TableReader, id: EventId, nowSeconds: number): Promise<RememberedId | undefined> =>
+  remembered(reader, rememberedKey(id), nowSeconds);
 
 export const rememberId = (tx: Transaction, id: EventId, row: RememberedId): void =>
   tx.setRow("remembered", rememberedKey(id), row);
 
 export const forgetId = (tx: Transaction, id: EventId): void => tx.deleteRow("remembered", rememberedKey(id));
 
-export async function leftRepository(
+export const leftRepository = (
   reader: TableReader,
   name: RepositoryName,
   nowSeconds: number,
-): Promise<LeftRepository | undefined> {
-  const row = await reader.row<LeftRepository>("remembered", leftKey(name));
-  return row !== undefined && row.until > nowSeconds ? row : undefined;
-}
+): Promise<LeftRepository | undefined> => remembered(reader, leftKey(name), nowSeconds);
 
 export const rememberLeft = (tx: Transaction, name: RepositoryName, row: LeftRepository): void =>
   tx.setRow("remembered", leftKey(name), row);

@@ -245,9 +245,10 @@ interface NegentropyClientOptions {
   readonly frameBytes?: number;
   /** Ids the peer may say it has and we lack; more is an error. */
   readonly maxNeed?: number;
-  /** Rounds in a row that may teach nothing: ranges are divided by 16, so an honest peer needs few. */
-  readonly maxIdleRounds?: number;
 }
+
+/** Rounds in a row that may teach nothing: ranges are divided by 16, so an honest peer needs few. */
+const maxIdleRounds = 64;
 
 type ClientStep =
   | {
@@ -271,7 +272,6 @@ export class NegentropyClient {
   readonly #records: NegentropyRecords;
   readonly #frameBytes: number;
   readonly #maxNeed: number;
-  readonly #maxIdleRounds: number;
   readonly #had = new Set<EventId>();
   readonly #needed = new Set<EventId>();
   #idleRounds = 0;
@@ -280,7 +280,6 @@ export class NegentropyClient {
     this.#records = records;
     this.#frameBytes = Math.max(minFrameBytes, options.frameBytes ?? defaultFrameBytes);
     this.#maxNeed = options.maxNeed ?? 1_000_000;
-    this.#maxIdleRounds = options.maxIdleRounds ?? 64;
   }
 
   initiate(): Uint8Array {
@@ -295,8 +294,8 @@ export class NegentropyClient {
     if (this.#needed.size > this.#maxNeed) return { ok: false, error: `the peer lists more than ${this.#maxNeed} ids` };
     const isDone = step.message.length === 1;
     this.#idleRounds = have.length + need.length > 0 ? 0 : this.#idleRounds + 1;
-    if (!isDone && this.#idleRounds > this.#maxIdleRounds) {
-      return { ok: false, error: `${this.#maxIdleRounds} rounds in a row taught nothing` };
+    if (!isDone && this.#idleRounds > maxIdleRounds) {
+      return { ok: false, error: `${maxIdleRounds} rounds in a row taught nothing` };
     }
     return { ok: true, have, need, message: isDone ? undefined : step.message };
   }
