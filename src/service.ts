@@ -22,8 +22,6 @@ import {
   type UpgradeTarget,
 } from "./http/server.js";
 import type { Intake } from "./intake/intake.js";
-import { NegentropyServer } from "./nostr/negentropy/reconcile.js";
-import { NegentropyRecords } from "./nostr/negentropy/records.js";
 import { refuse } from "./nostr/refusals.js";
 import type { Verifier } from "./nostr/verify/pool.js";
 import type { RunTimeRules } from "./operator/rules.js";
@@ -81,7 +79,6 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     store,
     intake: rooms.intake,
     verifier: rooms.verifier,
-    negentropy: (items, frameBytes) => new NegentropyServer(new NegentropyRecords(items), { frameBytes }),
     clock,
     limits: () => relayLimits(live.current),
     serviceNames: context.services,

@@ -5,7 +5,6 @@ import type { HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
-import type { TimedIds } from "../nostr/negentropy/records.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 import { type Store, StoreClosedError } from "../store/port.js";
@@ -19,7 +18,6 @@ export interface RelayParts {
   readonly store: Store;
   readonly intake: Intake;
   readonly verifier: Verifier;
-  readonly negentropy: NegentropyFactory;
   readonly clock: Clock;
   /** Read at each use: limits change on reload. */
   readonly limits: RelayLimits;
@@ -85,17 +83,6 @@ export class ConcurrencyLimit {
   }
 }
 
-// One NIP-77 reconciliation as the relay sees it. The arithmetic is in nostr/negentropy; the records it holds are counted
-// against a budget that all connections share.
-/** The answering side of the negentropy protocol over a fixed set of records. */
-interface NegentropyResponder {
-  reconcile(
-    message: Uint8Array,
-  ): { readonly ok: true; readonly message: Uint8Array } | { readonly ok: false; readonly error: string };
-}
-
-export type NegentropyFactory = (items: TimedIds, frameLimitBytes: number) => NegentropyResponder;
-
 /** Records held by open reconciliations of all connections. */
 export class RecordBudget {
   #held = 0;
@@ -112,26 +99,5 @@ export class RecordBudget {
 
   get held(): number {
     return this.#held;
-  }
-}
-
-export class NegentropySession {
-  readonly #responder: NegentropyResponder;
-  readonly records: number;
-  #usedAtMs: number;
-
-  constructor(items: TimedIds, frameLimitBytes: number, create: NegentropyFactory, nowMs: number) {
-    this.records = items.length;
-    this.#responder = create(items, frameLimitBytes);
-    this.#usedAtMs = nowMs;
-  }
-
-  reconcile(message: Uint8Array, nowMs: number): ReturnType<NegentropyResponder["reconcile"]> {
-    this.#usedAtMs = nowMs;
-    return this.#responder.reconcile(message);
-  }
-
-  idleMs(nowMs: number): number {
-    return nowMs - this.#usedAtMs;
   }
 }

@@ -7,29 +7,15 @@ import type { IntakeObserver } from "../intake/intake.js";
 import { kindLabel } from "../nostr/event.js";
 import type { RefusalCode } from "../nostr/refusals.js";
 import type { ClientVerb, RelayVerb } from "./messages.js";
+import type { Visitors } from "./visitors.js";
 
 /** Who is connected, as the gauges ask it. */
-interface ConnectionCounts {
-  readonly connections: number;
-  readonly uniqueIps: number;
-  countWith(connections: number): number;
-}
+type ConnectionCounts = Pick<Visitors, "connections" | "uniqueIps" | "countWith">;
 
-export interface RelayMetrics {
-  /** Gauges are read from here when somebody asks for them. */
-  watch(counts: ConnectionCounts): void;
-  connectionOpened(): void;
-  connectionClosed(seconds: number): void;
-  /** undefined: it could not be seen what the message was meant to be. */
-  received(verb: ClientVerb | undefined): void;
-  sent(verb: RelayVerb): void;
-  /** An event that was refused before intake saw it. */
-  refusedAtTheDoor(kind: number | undefined, code: RefusalCode): void;
-  readonly intakeObserver: IntakeObserver;
-}
+export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
 
 /** `abuseThreshold`: an address with more connections than this counts as an abuser. */
-export function createRelayMetrics(registry: Registry, abuseThreshold: () => number): RelayMetrics {
+export function createRelayMetrics(registry: Registry, abuseThreshold: () => number) {
   const registers = [registry];
   let counts: ConnectionCounts = { connections: 0, uniqueIps: 0, countWith: () => 0 };
   const gauge = (name: string, help: string, read: () => number): void => gaugeOf(registry, name, help, read);
@@ -61,26 +47,30 @@ export function createRelayMetrics(registry: Registry, abuseThreshold: () => num
     registers,
   });
 
+  const intakeObserver: IntakeObserver = {
+    received: (event) => eventsReceived(kindLabel(event.kind)),
+    decided(event, _source, answer) {
+      if (!answer.ok) eventsRejected.inc({ kind: kindLabel(event.kind), reason: answer.code });
+      else if (answer.outcome === "stored") eventsStored(kindLabel(event.kind));
+    },
+  };
   return {
-    watch(watched) {
+    /** Gauges are read from here when somebody asks for them. */
+    watch(watched: ConnectionCounts): void {
       counts = watched;
     },
     connectionOpened: () => opened.inc(),
-    connectionClosed: (seconds) => duration.observe(seconds),
-    received: (verb) => received(verb ?? "invalid"),
-    sent,
-    refusedAtTheDoor(kind, code) {
+    connectionClosed: (seconds: number) => duration.observe(seconds),
+    /** undefined: it could not be seen what the message was meant to be. */
+    received: (verb: ClientVerb | undefined) => received(verb ?? "invalid"),
+    sent: (verb: RelayVerb) => sent(verb),
+    /** An event that was refused before intake saw it. */
+    refusedAtTheDoor(kind: number | undefined, code: RefusalCode): void {
       const label = kind === undefined ? "other" : kindLabel(kind);
       eventsReceived(label);
       eventsRejected.inc({ kind: label, reason: code });
     },
-    intakeObserver: {
-      received: (event) => eventsReceived(kindLabel(event.kind)),
-      decided(event, _source, answer) {
-        if (!answer.ok) eventsRejected.inc({ kind: kindLabel(event.kind), reason: answer.code });
-        else if (answer.outcome === "stored") eventsStored(kindLabel(event.kind));
-      },
-    },
+    intakeObserver,
   };
 }
 

@@ -334,19 +334,15 @@ function writeHeader(slab: Buffer, at: number, payloadBytes: number): number {
   return at + headerBytes(payloadBytes);
 }
 
-interface Flushable {
-  flush(): void;
-}
-
 /**
  * When outboxes hand their frames to the sockets: all of them together, once a turn of the event loop. One event for a
  * thousand sockets is one wake-up, not a thousand with Node's own work between each two.
  */
 export class FlushTurn {
-  #waiting: Flushable[] = [];
+  #waiting: Outbox[] = [];
 
   /** Flushes `one` at the end of this turn. Each outbox asks once a turn: what waits is bounded by the connections. */
-  add(one: Flushable): void {
+  add(one: Outbox): void {
     if (this.#waiting.push(one) === 1) setImmediate(this.#run);
   }
 

@@ -1,14 +1,19 @@
-// NEG-OPEN, NEG-MSG, NEG-CLOSE (NIP-77, server side; threats row 26): the reconciliations of one connection.
+// NEG-OPEN, NEG-MSG, NEG-CLOSE (NIP-77, server side; threats row 26): the reconciliations of one connection. The
+// arithmetic is in nostr/negentropy; the records are counted against a budget that all connections share.
 
 import type { Filter } from "../nostr/filter.js";
+import { NegentropyServer } from "../nostr/negentropy/reconcile.js";
+import { NegentropyRecords } from "../nostr/negentropy/records.js";
 import { refuse } from "../nostr/refusals.js";
-import { type Connection, NegentropySession, noLongerWanted } from "./connection.js";
+import { type Connection, noLongerWanted } from "./connection.js";
 import { negErrorBy } from "./messages.js";
 
-/** An open reconciliation; `session` comes when its records are read. */
+/** An open reconciliation; `server` comes when its records are read. */
 interface Open {
   readonly stop: AbortController;
-  session?: NegentropySession;
+  server?: NegentropyServer;
+  records: number;
+  heardAtMs: number;
 }
 
 export class Reconciling {
@@ -31,7 +36,7 @@ export class Reconciling {
       return outbox.send(negErrorBy(id, refusal));
     }
     const cap = limits.negentropyMaxRecords;
-    const open: Open = { stop: new AbortController() };
+    const open: Open = { stop: new AbortController(), records: 0, heardAtMs: 0 };
     this.#open.set(id, open);
     try {
       const items = await queries.pass(() => parts.store.timedIds(filter, cap, open.stop.signal));
@@ -40,8 +45,8 @@ export class Reconciling {
       if (!records.take(items.length, limits.negentropyTotalMaxRecords)) {
         return this.#fail(id, refuse("too-many", "too many reconciliations are under way: try again later"));
       }
-      const nowMs = parts.clock.monotonicMs();
-      open.session = new NegentropySession(items, limits.negentropyMaxFrameBytes, parts.negentropy, nowMs);
+      open.records = items.length;
+      open.server = new NegentropyServer(new NegentropyRecords(items), { frameBytes: limits.negentropyMaxFrameBytes });
     } catch (error) {
       if (this.#open.get(id) === open) this.#fail(id, this.#connection.failed(error));
       return;
@@ -51,12 +56,13 @@ export class Reconciling {
 
   continue(id: string, message: Uint8Array): void {
     const { outbox, parts } = this.#connection;
-    const session = this.#open.get(id)?.session;
-    if (!session) {
+    const open = this.#open.get(id);
+    if (!open?.server) {
       outbox.send({ type: "NEG-ERR", subscription: id, text: "closed: this reconciliation is not open" });
       return;
     }
-    const result = session.reconcile(message, parts.clock.monotonicMs());
+    open.heardAtMs = parts.clock.monotonicMs();
+    const result = open.server.reconcile(message);
     if (result.ok) outbox.send({ type: "NEG-MSG", subscription: id, message: result.message });
     else this.#fail(id, refuse("bad-message", result.error));
   }
@@ -66,15 +72,15 @@ export class Reconciling {
     if (!open) return;
     this.#open.delete(id);
     open.stop.abort(noLongerWanted);
-    if (open.session) this.#connection.records.give(open.session.records);
+    this.#connection.records.give(open.records);
   }
 
   /** Ends those whose peer has not spoken for too long. */
   tick(nowMs: number): void {
     const { outbox, parts } = this.#connection;
     const idleMs = parts.limits.negentropyIdleSecs * 1_000;
-    for (const [id, { session }] of this.#open) {
-      if (!session || session.idleMs(nowMs) < idleMs) continue;
+    for (const [id, { server, heardAtMs }] of this.#open) {
+      if (!server || nowMs - heardAtMs < idleMs) continue;
       this.end(id);
       outbox.send({ type: "NEG-ERR", subscription: id, text: "closed: nothing was heard for too long" });
     }

@@ -12,10 +12,7 @@ import { createHttpServer, trustedProxies } from "../../src/http/server.js";
 import { createIntake, type Intake } from "../../src/intake/intake.js";
 import { type ServiceName, serviceName } from "../../src/net/url.js";
 import { isEphemeral } from "../../src/nostr/event.js";
-import { NegentropyServer } from "../../src/nostr/negentropy/reconcile.js";
-import { NegentropyRecords } from "../../src/nostr/negentropy/records.js";
 import { createVerifierPool } from "../../src/nostr/verify/pool.js";
-import type { NegentropyFactory } from "../../src/relay/connection.js";
 import { type RelayLimits, relayLimits } from "../../src/relay/limits.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
 import { createRelay, type Relay } from "../../src/relay/relay.js";
@@ -24,9 +21,6 @@ import { type WatchedStore, watchedStore } from "./relay-store.js";
 
 export const acceptAll: AdmissionPolicy = async (event) =>
   isEphemeral(event.kind) ? { ok: true, action: "relay", rule: "test" } : { ok: true, action: "store", rule: "test" };
-
-export const negentropy: NegentropyFactory = (items, frameBytes) =>
-  new NegentropyServer(new NegentropyRecords(items), { frameBytes });
 
 export interface TestRelayWish {
   readonly limits?: Partial<RelayLimits>;
@@ -75,7 +69,6 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
     store,
     intake,
     verifier,
-    negentropy,
     clock,
     limits: () => limits,
     serviceNames: (wish.serviceNames ?? ["relay.example.com"]).map((name) => serviceName(name) as ServiceName),

@@ -16,7 +16,7 @@ import { Session } from "../../src/relay/session.js";
 import { relayBudgets, Visitors } from "../../src/relay/visitors.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { Store } from "../../src/store/port.js";
-import { acceptAll, negentropy } from "./relay-server.js";
+import { acceptAll } from "./relay-server.js";
 
 export interface TestSession {
   readonly session: Session;
@@ -76,7 +76,6 @@ export async function startSession(
       store,
       intake,
       verifier,
-      negentropy,
       clock: systemClock,
       limits,
       serviceNames: [],
