@@ -102,7 +102,7 @@ async function checkRefs(store: Store, gitFolder: string, present: ReadonlySet<s
       problems.push(`git/${name} is missing, and events of it are served`);
       continue;
     }
-    const state = row.governing === null ? undefined : await governingState(store, row.governing);
+    const state = await governingState(store, row);
     if (!state || underWay.has(repositoryKey(row))) continue;
     const { head, refs } = await readRefFiles(directory);
     const differences = refDifferences({ head, refs, generation: 0 }, state, row.partial);

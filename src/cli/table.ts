@@ -3,7 +3,9 @@
 const clean = (text: string): string =>
   text.replace(/[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "?");
 
-export function tableText(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** `nothing` is said instead of a table without rows. */
+export function tableText(head: readonly string[], rows: readonly (readonly string[])[], nothing: string): string {
+  if (rows.length === 0) return nothing;
   const all = [head, ...rows.map((row) => row.map(clean))];
   const widths = head.map((_, column) => Math.max(...all.map((row) => [...(row[column] ?? "")].length)));
   return all

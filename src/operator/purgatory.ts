@@ -32,7 +32,7 @@ import type { Reader } from "../store/port.js";
 import { type AdminParts, type AskedServer, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
 import { followInGit, takeAway } from "./hosting.js";
 import { eventNamed, repositoryText } from "./naming.js";
-import { operations } from "./operations.js";
+import { type CheckedOf, operations } from "./operations.js";
 
 export interface WaitingLine {
   readonly id: EventId;
@@ -57,17 +57,14 @@ export interface WaitingList {
   readonly more: boolean;
 }
 
-export interface WaitingQuestion {
-  readonly repository?: RepositoryName;
-  readonly limit: number;
-}
-
 /** Each look may start git; beyond this many, `missing` is null. */
 const maxObjectLooks = 50;
 
-export async function listWaiting(parts: AdminParts, question: WaitingQuestion): Promise<WaitingList> {
+export async function listWaiting(
+  parts: AdminParts,
+  { repository, limit }: CheckedOf<"purgatory.list">,
+): Promise<WaitingList> {
   const { store } = parts;
-  const { repository, limit } = question;
   const wanted = repository && repositoryKey(repository);
   const concerns = (address: string): boolean => {
     const name = repositoryNamed(address);

@@ -24,6 +24,7 @@ import { wantedRefs } from "../purgatory/plan.js";
 import type { Reader } from "../store/port.js";
 import { type AdminParts, type Caller, done, noteChange, type Outcome, type Progress, refusal } from "./context.js";
 import { differenceText, type RefDifference, repositoryText } from "./naming.js";
+import type { CheckedOf } from "./operations.js";
 
 export interface RepositoryLine {
   readonly repository: string;
@@ -36,12 +37,6 @@ export interface RepositoryLine {
   readonly pushes: number;
   /** Received by pushes and hunts; `repos show` looks at the disk. */
   readonly receivedBytes: number;
-}
-
-export interface RepositoryQuestion {
-  readonly status?: RepositoryStatus;
-  readonly owner?: Pubkey;
-  readonly limit: number;
 }
 
 const lineOf = (row: CatalogueRow): RepositoryLine => ({
@@ -64,7 +59,7 @@ export interface RepositoryLines {
 
 export async function listRepositories(
   { store }: AdminParts,
-  { status, owner, limit }: RepositoryQuestion,
+  { status, owner, limit }: CheckedOf<"repos.list">,
 ): Promise<RepositoryLines> {
   const found: RepositoryLine[] = [];
   for await (const row of catalogueRows(store, owner)) {
@@ -103,16 +98,13 @@ export async function showRepository(parts: AdminParts, name: RepositoryName): P
   await parts.running?.decisionsWritten();
   const row = await catalogueRow(store, name);
   if (!row) return refusal("unknown", `no repository ${repositoryText(name)} is known here`);
-  const announcement = await store.latest({
-    kind: kinds.announcement,
-    pubkey: name.owner,
-    identifier: name.identifier,
-  });
+  const { owner: pubkey, identifier } = name;
+  const announcement = await store.latest({ kind: kinds.announcement, pubkey, identifier });
   const repositories = await parts.repositories();
   const address = diskAddress(name);
   const repository = (await repositories.exists(address)) ? repositories.open(address) : undefined;
   const table = await repository?.refs();
-  const state = row.governing === null ? undefined : await governingState(store, row.governing);
+  const state = await governingState(store, row);
   return done({
     ...lineOf(row),
     announcement: announcement?.event.id ?? null,
@@ -144,8 +136,11 @@ async function receivedBytesOf(reader: Reader, owner: Pubkey): Promise<number> {
   return bytes;
 }
 
-export async function governingState(reader: Reader, id: EventId): Promise<ReturnType<typeof stateOf>> {
-  const stored = await reader.event(id);
+export async function governingState(
+  reader: Reader,
+  { governing }: Pick<CatalogueRow, "governing">,
+): Promise<RepositoryState | undefined> {
+  const stored = governing === null ? undefined : await reader.event(governing);
   return stored && stateOf(stored.event);
 }
 
@@ -230,7 +225,7 @@ async function problemsOf(parts: AdminParts, repositories: Repositories, place: 
   // What is too broken to be mended here is told all the same.
   if (problems.length > 0) await parts.running?.damaged(place).catch((error) => problems.push(`not mended: ${error}`));
   if (place.governing === null || place.status === "deleted") return problems;
-  const state = await governingState(parts.store, place.governing);
+  const state = await governingState(parts.store, place);
   if (!state) return [...problems, `its governing state ${place.governing} is not stored`];
   const differences = refDifferences(await repository.refs(), state, place.partial).filter((one) => !one.recorded);
   return [...problems, ...differences.map(differenceText)];

@@ -16,22 +16,16 @@ import { verifyRepository } from "./verify.js";
 
 type Implementation<Asked> = (parts: AdminParts, asked: Asked, context: OperationContext) => Promise<Outcome<unknown>>;
 
-/** Leaves out what was not given, as exact optional properties want it. */
-function given<T extends object>(value: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
-  const entries = Object.entries(value).filter(([, one]) => one !== undefined);
-  return Object.fromEntries(entries) as { [Key in keyof T]: Exclude<T[Key], undefined> };
-}
-
 const implementations = {
   status: async (parts) => done(await statusOf(parts)),
-  "repos.list": async (parts, asked) => done(await listRepositories(parts, given(asked))),
+  "repos.list": async (parts, asked) => done(await listRepositories(parts, asked)),
   "repos.show": (parts, asked) => showRepository(parts, asked.repository),
   "repos.fsck": (parts, asked, { progress, signal }) => checkRepositories(parts, asked.repository, progress, signal),
   "repos.gc": (parts, { repository: name, cruft }, { caller, progress, signal }) =>
     housekeepRepositories(parts, caller, { name, cruft }, progress, signal),
   "repos.delete": (parts, asked, { caller }) => unhostRepository(parts, caller, asked.repository, asked.reason),
   "repos.restore": (parts, asked, { caller }) => restoreRepository(parts, caller, asked.repository),
-  "purgatory.list": async (parts, asked) => done(await listWaiting(parts, given(asked))),
+  "purgatory.list": async (parts, asked) => done(await listWaiting(parts, asked)),
   "purgatory.ask": (parts, asked, { caller }) => askNow(parts, caller, asked.repository),
   "purgatory.drop": (parts, asked, { caller }) => dropWaiting(parts, caller, asked.event),
   why: (parts, asked) => explain(parts, asked.subject, asked.limit),

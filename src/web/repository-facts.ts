@@ -16,7 +16,8 @@ import type { RefTable } from "../git/ref-tables.js";
 import type { Repositories } from "../git/repositories.js";
 import { kinds, tagValue } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
-import { type Announcement, announcementOf, type RepositoryState, type StateRef, stateOf } from "../nostr/nip34.js";
+import { type Announcement, announcementOf, type RepositoryState, type StateRef } from "../nostr/nip34.js";
+import { governingState } from "../operator/repositories.js";
 import type { Reader } from "../store/port.js";
 import type { PeerStatus, StatusSources } from "./status-page.js";
 import { type KnownRoots, type Person, peopleOf, type Thread, type Threads, threadsOf } from "./threads.js";
@@ -72,11 +73,6 @@ export async function releasedRow(store: Reader, name: RepositoryName): Promise<
   const row = await catalogueRow(store, name);
   if (!row || row.status === "soft" || row.status === "deleted") return undefined;
   return row.status === "waiting" ? "waiting" : row;
-}
-
-export async function governingState(store: Reader, row: CatalogueRow): Promise<RepositoryState | undefined> {
-  const governing = row.governing === null ? undefined : await store.event(row.governing);
-  return governing && stateOf(governing.event);
 }
 
 export async function lookAtRepository(

@@ -6,6 +6,7 @@ import type { RepositoryName } from "../catalogue/repositories.js";
 import { diskAddress, type GitPath, parseGitPath } from "../git/address.js";
 import { type Document, isReading, type Route, type RouteRequest, sendDocument, untilClosed } from "../http/routes.js";
 import { parseNpub } from "../nostr/nip19.js";
+import { governingState } from "../operator/repositories.js";
 import { html } from "./html.js";
 import type { Site } from "./layout.js";
 import {
@@ -17,7 +18,6 @@ import {
 } from "./page-limits.js";
 import {
   comparisonOf,
-  governingState,
   lookAtRepository,
   type OverallStanding,
   type RepositorySources,

@@ -75,4 +75,5 @@ const textOf = (rows: readonly Shown[]): string =>
       shareOfLimit === undefined ? "" : `${Math.round(shareOfLimit * 100)} %`,
       limit?.what ?? "",
     ]),
+    "",
   );

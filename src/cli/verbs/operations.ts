@@ -2,7 +2,6 @@
 // `lists`, `ban`, `unban`, `admin`, `purgatory`, `why`, `relays` and `sync`.
 
 import { timeText } from "../../base/text.js";
-import type { ListedEntry } from "../../operator/lists.js";
 import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
 import type { RelayList, SyncedRelay } from "../../operator/relays.js";
 import type { Explanation } from "../../operator/status.js";
@@ -13,19 +12,31 @@ import { lineText, tableText } from "../table.js";
 
 export const lists: Verb = (program, abilities) => {
   const parent = program.command("lists").description("white- and blacklists of keys and repositories");
-  operatorVerb(parent, abilities, "lists.show", { text: ({ entries }) => listText(entries) });
+  operatorVerb(parent, abilities, "lists.show", {
+    text: ({ entries }) =>
+      tableText(
+        ["LIST", "ORIGIN", "SINCE (UTC)", "ENTRY", "REASON"],
+        entries.map(({ list, origin, since, entry, reason }) => [
+          list,
+          origin,
+          since === null ? "-" : timeText(since),
+          entry,
+          reason,
+        ]),
+        "the lists are empty",
+      ),
+  });
   operatorVerb(parent, abilities, "lists.add", {
     text: ({ added, entry }) => (added ? `${entry} added, in force now` : `${entry} was on the list already`),
   });
   operatorVerb(parent, abilities, "lists.remove", { text: ({ entry }) => `${entry} removed, in force now` });
   operatorVerb(parent, abilities, "bans.list", {
     text: ({ bans }) =>
-      bans.length === 0
-        ? "nothing is banned"
-        : tableText(
-            ["TYPE", "SINCE (UTC)", "TARGET", "REASON"],
-            bans.map(({ type, since, target, reason }) => [type, timeText(since), target, reason]),
-          ),
+      tableText(
+        ["TYPE", "SINCE (UTC)", "TARGET", "REASON"],
+        bans.map(({ type, since, target, reason }) => [type, timeText(since), target, reason]),
+        "nothing is banned",
+      ),
   });
 };
 
@@ -44,28 +55,13 @@ export const admin: Verb = (program, abilities) => {
   operatorVerb(parent, abilities, "admin.link", { text: ({ url }) => url });
   operatorVerb(parent, abilities, "audit.list", {
     text: ({ changes }) =>
-      changes.length === 0
-        ? "nothing was changed yet"
-        : tableText(
-            ["AT (UTC)", "WHO", "VIA", "WHAT", "TARGET", "REASON"],
-            changes.map(({ at, who, via, what, target, reason }) => [timeText(at), who, via, what, target, reason]),
-          ),
+      tableText(
+        ["AT (UTC)", "WHO", "VIA", "WHAT", "TARGET", "REASON"],
+        changes.map(({ at, who, via, what, target, reason }) => [timeText(at), who, via, what, target, reason]),
+        "nothing was changed yet",
+      ),
   });
 };
-
-function listText(entries: readonly ListedEntry[]): string {
-  if (entries.length === 0) return "the lists are empty";
-  return tableText(
-    ["LIST", "ORIGIN", "SINCE (UTC)", "ENTRY", "REASON"],
-    entries.map(({ list, origin, since, entry, reason }) => [
-      list,
-      origin,
-      since === null ? "-" : timeText(since),
-      entry,
-      reason,
-    ]),
-  );
-}
 
 export const purgatory: Verb = (program, abilities) => {
   const parent = program.command("purgatory").description("events that wait for their git data");
@@ -84,8 +80,7 @@ function waitingText({ totals, waiting, more }: WaitingList): string {
   const sum = `${totals.entries} events wait (${totals.bytes} bytes)`;
   if (waiting.length === 0) return sum;
   const head = ["KIND", "PHASE", "EXPIRES (UTC)", "FROM", "EVENT", "REPOSITORY", "WHY"];
-  const table = tableText(head, waiting.map(cells));
-  return `${table}\n${sum}${more ? "; not all are shown, raise --limit" : ""}`;
+  return `${tableText(head, waiting.map(cells), "")}\n${sum}${more ? "; not all are shown, raise --limit" : ""}`;
 }
 
 function cells(line: WaitingLine): string[] {
@@ -152,12 +147,11 @@ function relaysText({ relays: followed, ignored }: RelayList): string {
       nextAttemptSeconds === null ? "-" : `in ${nextAttemptSeconds} s`,
     ]);
   const left = ignored.map(({ relay, since, reason }) => [relay, "ignored", "-", `since ${timeText(since)}`, reason]);
-  if (rows.length + left.length === 0) return "no relay is followed";
-  return tableText(["RELAY", "STATE", "HEALTH", "LAST FAILURE (UTC)", "NEXT ATTEMPT"], [...rows, ...left]);
+  const head = ["RELAY", "STATE", "HEALTH", "LAST FAILURE (UTC)", "NEXT ATTEMPT"];
+  return tableText(head, [...rows, ...left], "no relay is followed");
 }
 
 function verifiedText({ repository, relays, gitServers }: Verified): string {
-  if (relays.length + gitServers.length === 0) return `${repository} lists no other copy`;
   const events = relays.map(({ relay, standing, missingHere, missingThere, waitingHere, reason }) => {
     const counts = standing === "same" || standing === "differs";
     const numbers = counts ? [missingHere, missingThere].map(String) : ["-", "-"];
@@ -171,7 +165,8 @@ function verifiedText({ repository, relays, gitServers }: Verified): string {
     const told = differing > 0 ? `${differing} differ: ${names.slice(0, 5).join(", ")}` : `${count} branches and tags`;
     return [url, "refs", standing, lacking("here"), lacking("there"), reason ?? told];
   });
-  return tableText(["COPY", "WHAT", "RESULT", "MISSING HERE", "MISSING THERE", ""], [...events, ...refs]);
+  const head = ["COPY", "WHAT", "RESULT", "MISSING HERE", "MISSING THERE", ""];
+  return tableText(head, [...events, ...refs], `${repository} lists no other copy`);
 }
 
 function tallyText(tally: SyncedRelay): string {

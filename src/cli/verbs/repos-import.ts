@@ -145,6 +145,7 @@ function reportText({ repositories, events }: Imported): string {
           tableText(
             ["", "repository", ""],
             repositories.map(({ verdict, repository, why }) => [verdict, repository, why]),
+            "",
           ),
           "",
         ]),

@@ -49,7 +49,6 @@ function checkText({ checked, unsound, strays }: CheckResult): string {
 }
 
 function repositoriesText({ repositories, more }: RepositoryLines): string {
-  if (repositories.length === 0) return "no repository matches";
   const rows = repositories.map((line) => [
     line.status,
     timeText(line.since),
@@ -58,7 +57,11 @@ function repositoriesText({ repositories, more }: RepositoryLines): string {
     line.partial ? `${line.partial.missingRefs.length} missing` : "",
     line.repository,
   ]);
-  const table = tableText(["STATUS", "SINCE (UTC)", "PUSHES", "STATE", "PARTIAL", "REPOSITORY"], rows);
+  const table = tableText(
+    ["STATUS", "SINCE (UTC)", "PUSHES", "STATE", "PARTIAL", "REPOSITORY"],
+    rows,
+    "no repository matches",
+  );
   return more ? `${table}\nnot all are shown: raise --limit` : table;
 }
 
