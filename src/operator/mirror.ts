@@ -2,6 +2,7 @@
 // it announced, and tells how far each repository is. Fetching git data is the hunt's; following is sync's.
 
 import { cloneUrlsOnHosts } from "../admission/service.js";
+import { groupsOf } from "../base/collections.js";
 import { type CatalogueRow, catalogueRow, catalogueRows, type RepositoryName } from "../catalogue/repositories.js";
 import { waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import type { Reach } from "../net/address.js";
@@ -171,12 +172,7 @@ const maxNamed = 1_000;
 function stateFilters(rows: readonly CatalogueRow[]): Filter[] {
   const identifiers = [...new Set(rows.map(({ identifier }) => identifier))];
   if (identifiers.length > maxNamed) return [{ kinds: [kinds.state] }];
-  const filters: Filter[] = [];
-  for (let from = 0; from < identifiers.length; from += valuesPerFilter) {
-    const tags = new Map([["d", identifiers.slice(from, from + valuesPerFilter)]]);
-    filters.push({ kinds: [kinds.state], tags });
-  }
-  return filters;
+  return groupsOf(identifiers, valuesPerFilter).map((some) => ({ kinds: [kinds.state], tags: new Map([["d", some]]) }));
 }
 
 async function pull(

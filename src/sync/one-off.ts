@@ -3,6 +3,7 @@
 // asked by halves of time; where `orRead` allows it, and for a mere look, a relay without negentropy is read page by
 // page.
 
+import { groupsOf } from "../base/collections.js";
 import type { RelayDialer } from "../net/relay-dialer.js";
 import type { RelayUrl } from "../net/url.js";
 import type { NostrEvent } from "../nostr/event.js";
@@ -182,9 +183,11 @@ async function inParts(
   { progress }: OneOffOptions,
   work: (some: readonly EventId[]) => Promise<void>,
 ): Promise<void> {
-  for (let from = 0; from < ids.length; from += idsAtOnce) {
-    await work(ids.slice(from, from + idsAtOnce));
-    progress(phase, Math.min(from + idsAtOnce, ids.length), ids.length);
+  let done = 0;
+  for (const some of groupsOf(ids, idsAtOnce)) {
+    await work(some);
+    done += some.length;
+    progress(phase, done, ids.length);
   }
 }
 
