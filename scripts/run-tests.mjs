@@ -1,11 +1,13 @@
 // Compiled test files through Node's own runner, with its report or, for programs, one JSON object.
 import { run } from "node:test";
 import { spec, tap } from "node:test/reporters";
+import { timesOf } from "./test-times.mjs";
 
 /** `files` may be programs that import several test files: then `fileCount` says how many there are. */
-export function runTests({ files, fileCount = files.length, concurrency, json }) {
+export function runTests({ files, fileCount = files.length, concurrency, json, isTimed = false }) {
   const counts = { passed: 0, skipped: 0, failed: 0 };
   const failures = [];
+  if (isTimed) timesOf(process.cwd(), (report) => process.stderr.write(report));
   // Given to each file's process.
   process.execArgv.push("--enable-source-maps");
   const results = run({ files, concurrency })

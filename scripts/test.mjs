@@ -1,6 +1,6 @@
 // Runs the compiled tests with Node's own runner: the longest files in processes of their own, the others in groups.
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +11,7 @@ import { groupsOf, programsOf } from "./test-groups.mjs";
 const usage = `npm test                      everything a fresh machine can run
 npm test -- store relay       only files whose path contains one of these words
 npm test -- --json            one JSON object instead of a report
+npm test -- --times           what each process cost in seconds of processor time, at the end, on stderr
 npm test -- --test-name-pattern=threat    flags that begin with --test- go to Node's runner`;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -21,47 +22,50 @@ if (words.includes("--help") || words.includes("-h")) {
 }
 const wanted = words.filter((word) => !word.startsWith("-"));
 const json = words.includes("--json");
-const flags = words.filter((word) => word.startsWith("-") && word !== "--json");
+const isTimed = words.includes("--times");
+const flags = words.filter((word) => word.startsWith("-") && word !== "--json" && word !== "--times");
 const unknown = flags.find((flag) => !flag.startsWith("--test-"));
 if (unknown !== undefined) calledWrongly(`Unknown option '${unknown}'`);
-if (json && flags.length > 0) calledWrongly("--json and flags of Node's runner do not go together");
-const folders = ["simulate", "src", "test"];
+if ((json || isTimed) && flags.length > 0) {
+  calledWrongly("--json and --times do not go together with flags of Node's runner");
+}
 
 /** Each of these has a process of its own, and the longest begin first, so that the last to end are short. */
 const longest = [
-  "faults/harness",
-  "threats/git-floods",
-  "stories/grasp-invariant",
-  "stories/backup",
-  "threats/relay-sockets",
-  "threats/relay-peers",
-  "stories/archive-modes",
-  "threats/git-remotes",
-  "threats/git-bombs",
-  "threats/git-authority",
-  "faults/kill",
-  "stories/archive-life",
-  "stories/housekeeping",
-  "hunt/stories",
-  "hunt/many",
-  "stories/import",
-  "threats/git-places",
-  "sync/events",
-  "threats/relay-questions",
-  "faults/orphans",
-  "threats/relay-events",
-  "threats/relay-budgets",
-  "threats/linear-time",
-  "threats/git-disk",
-  "stories/admin-pages",
-  "threats/git-commands",
-  "stories/prs-restart",
-  "hunt/hostile",
-  "cli/operator-offline",
-  "cli/run",
-  "cli/every-verb",
-  "docs/moving",
-  "docs/walkthroughs",
+  "simulate/simulate",
+  "test/stories/grasp-invariant",
+  "test/threats/relay-peers",
+  "test/stories/archive-modes",
+  "test/threats/relay-sockets",
+  "test/threats/git-floods",
+  "test/threats/git-authority",
+  "test/faults/harness",
+  "test/hunt/many",
+  "test/threats/git-remotes",
+  "test/threats/relay-questions",
+  "test/stories/backup",
+  "test/stories/archive-life",
+  "test/stories/housekeeping",
+  "test/threats/git-places",
+  "test/threats/git-bombs",
+  "test/threats/relay-budgets",
+  "test/sync/events",
+  "test/hunt/stories",
+  "test/faults/kill",
+  "test/threats/relay-events",
+  "test/threats/linear-time",
+  "test/cli/run",
+  "test/threats/git-disk",
+  "test/faults/orphans",
+  "test/hunt/hostile",
+  "test/stories/import",
+  "test/stories/prs-restart",
+  "test/threats/git-commands",
+  "test/docs/moving",
+  "test/stories/admin-pages",
+  "test/cli/operator-offline",
+  "test/cli/every-verb",
+  "test/docs/walkthroughs",
 ];
 
 function testsIn(folder) {
@@ -76,12 +80,12 @@ function testsIn(folder) {
 // A compiled test whose source is gone would test the past.
 const isCurrent = (path) => existsSync(join(root, relative(join(root, "dist"), path).replace(/\.js$/, ".ts")));
 
-const place = (path) => longest.indexOf(relative(join(root, "dist", "test"), path).slice(0, -".test.js".length));
+const place = (path) => longest.indexOf(relative(join(root, "dist"), path).slice(0, -".test.js".length));
 
 // "threats-git" finds test/threats/git-….
 const has = (path, word) => path.includes(word) || path.replaceAll("/", "-").includes(word);
 
-const files = folders
+const files = ["simulate", "src", "test"]
   .flatMap((folder) => testsIn(join(root, "dist", folder)))
   .filter(isCurrent)
   .filter((path) => wanted.length === 0 || wanted.some((word) => has(relative(root, path), word)))
@@ -89,20 +93,45 @@ const files = folders
 if (files.length === 0) calledWrongly("No test file matches");
 
 // Many of them wait, for timers and for git, more than they work.
-const concurrency = 2 * availableParallelism();
-/** Files in a process; fewer when that leaves a core without work. */
-const most = { simulate: 1, src: 30, test: 3 };
-const groups = folders.flatMap((folder) => {
+const concurrency = 3 * availableParallelism();
+/** Files in a process; fewer when that leaves a core without work. Groups of src are the shortest and come last. */
+const most = { simulate: 1, test: 4, src: 20 };
+const groups = Object.entries(most).flatMap(([folder, size]) => {
   const short = files.filter((path) => place(path) < 0 && path.startsWith(join(root, "dist", folder)));
-  return groupsOf(short, Math.min(most[folder], Math.ceil(short.length / concurrency)));
+  return groupsOf(short, Math.min(size, Math.ceil(short.length / concurrency)));
 });
 const alone = files.filter((path) => place(path) >= 0).sort((one, other) => place(one) - place(other));
 const programs = [...alone, ...programsOf(root, groups)];
 
+/**
+ * Tests write and sync thousands of small files, which costs a quarter of their processor time on a disk. Undefined when
+ * there is no file system in memory with enough room, or when programs cannot be run there.
+ */
+function folderInMemory() {
+  const memory = "/dev/shm";
+  const leastBytes = 4 * 2 ** 30;
+  let folder;
+  try {
+    const { bavail, bsize } = statfsSync(memory);
+    if (bavail * bsize < leastBytes) return undefined;
+    folder = mkdtempSync(join(memory, "holdfast-tests-"));
+  } catch {
+    return undefined;
+  }
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  const program = join(folder, "program");
+  writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 });
+  return spawnSync(program).status === 0 ? folder : undefined;
+}
+
 process.chdir(root);
 process.env.NODE_OPTIONS = "";
+if (process.env.TMPDIR === undefined) {
+  const folder = folderInMemory();
+  if (folder !== undefined) process.env.TMPDIR = folder;
+}
 if (flags.length > 0) {
   const args = ["--test", "--enable-source-maps", `--test-concurrency=${concurrency}`, ...flags, ...programs];
   process.exit(spawnSync(process.execPath, args, { stdio: "inherit" }).status ?? 1);
 }
-runTests({ files: programs, fileCount: files.length, concurrency, json });
+runTests({ files: programs, fileCount: files.length, concurrency, json, isTimed });

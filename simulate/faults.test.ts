@@ -6,12 +6,15 @@ import { faults } from "./faults.js";
 import { run } from "./run.js";
 import { noHardships } from "./scenario.js";
 
+/** Seed 2 is the smallest world; most faults show in it already. */
+const seeds = [2, 1, ...Array.from({ length: 13 }, (_, at) => at + 3)];
+
 describe("a fault that once was", () => {
   for (const { was, mistake, properties, hardships, manners, hours = 3 } of faults) {
     it(`would be noticed: ${was}`, () => {
       const options = { hours, hardships: { ...noHardships, ...hardships }, ...(manners && { manners }) };
       const isIt = (problem: string): boolean => properties.some((n) => problem.startsWith(`property ${n}:`));
-      for (let seed = 1; seed <= 15; seed++) {
+      for (const seed of seeds) {
         assert.deepEqual(run({ ...options, seed }).problems, [], `seed ${seed}`);
         if (run({ ...options, seed, broken: mistake }).problems.some(isIt)) return;
       }

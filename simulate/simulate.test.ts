@@ -11,7 +11,8 @@ import { shrink } from "./shrink.js";
 
 describe("simulator", () => {
   it("finds no broken property in the first seeds", () => {
-    for (let seed = 1; seed <= 12; seed++) assert.deepEqual(run({ seed }).problems, [], `seed ${seed}`);
+    // `npm run simulate` tries hundreds.
+    for (let seed = 1; seed <= 6; seed++) assert.deepEqual(run({ seed }).problems, [], `seed ${seed}`);
   });
 
   /**

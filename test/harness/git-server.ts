@@ -50,6 +50,10 @@ export const clientEnvironment = {
   GIT_AUTHOR_EMAIL: "a@example.com",
   GIT_COMMITTER_NAME: "A",
   GIT_COMMITTER_EMAIL: "a@example.com",
+  // Two processes more after each commit and fetch.
+  GIT_CONFIG_COUNT: "1",
+  GIT_CONFIG_KEY_0: "maintenance.auto",
+  GIT_CONFIG_VALUE_0: "false",
 };
 
 /** Runs a program to its end and keeps what it says. */

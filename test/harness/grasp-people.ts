@@ -1,6 +1,10 @@
-// People with keys, and the events they sign (nostr-tools, as real clients do).
+// People with keys, and the events they sign: as nostr-tools makes them (relay/clients.test.ts), in a tenth of the time.
 
-import { finalizeEvent, generateSecretKey, getPublicKey, nip19, type VerifiedEvent } from "nostr-tools";
+import { createHash, randomBytes } from "node:crypto";
+import type { VerifiedEvent } from "nostr-tools";
+import { signSchnorr, xOnlyPointFromScalar } from "tiny-secp256k1";
+import type { Pubkey } from "../../src/nostr/ids.js";
+import { npubOf } from "../../src/nostr/nip19.js";
 
 export type { VerifiedEvent as SignedEvent } from "nostr-tools";
 
@@ -8,9 +12,9 @@ export type { VerifiedEvent as SignedEvent } from "nostr-tools";
 let lastSecond = 0;
 
 export class Person {
-  readonly #secret = generateSecretKey();
-  readonly pubkey = getPublicKey(this.#secret);
-  readonly npub = nip19.npubEncode(this.pubkey);
+  readonly #secret = randomBytes(32);
+  readonly pubkey: string = Buffer.from(xOnlyPointFromScalar(this.#secret)).toString("hex");
+  readonly npub = npubOf(this.pubkey as Pubkey);
   readonly #startSeconds: number;
 
   /** The first event is `ageSeconds` old, so that many can follow before they are in the future. */
@@ -31,8 +35,12 @@ export class Person {
     content = "",
     at: number = this.#nextSecond(),
   ): VerifiedEvent {
-    const draft = { kind, created_at: at, tags: tags.map((tag) => [...tag]), content };
-    return finalizeEvent(draft, this.#secret);
+    const draft = { kind, created_at: at, tags: tags.map((tag) => [...tag]), content, pubkey: this.pubkey };
+    const hash = createHash("sha256")
+      .update(JSON.stringify([0, draft.pubkey, at, kind, draft.tags, content]))
+      .digest();
+    const sig = Buffer.from(signSchnorr(hash, this.#secret, randomBytes(32))).toString("hex");
+    return { ...draft, id: hash.toString("hex"), sig } as VerifiedEvent;
   }
 
   coordinate(identifier: string): string {

@@ -57,3 +57,14 @@ export const pkt = (text: string | Buffer): Buffer => {
   const payload = Buffer.from(text);
   return Buffer.concat([Buffer.from((payload.length + 4).toString(16).padStart(4, "0")), payload]);
 };
+
+/** The lines of an answer, without their ends; flushes and delimiters are left out. */
+export function pktLines(body: Buffer): string[] {
+  const lines: string[] = [];
+  for (let at = 0; at < body.length; ) {
+    const length = Number.parseInt(body.toString("latin1", at, at + 4), 16);
+    if (length > 4) lines.push(body.toString("utf8", at + 4, at + length).replace(/\n$/, ""));
+    at += Math.max(length, 4);
+  }
+  return lines;
+}
