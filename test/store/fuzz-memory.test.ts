@@ -4,7 +4,7 @@ import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import { fuzzStore } from "../../src/store/testing/fuzz.js";
 
 const seed = Number(process.env.HOLDFAST_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const cases = Number(process.env.HOLDFAST_FUZZ_CASES ?? 10_000);
+const cases = Number(process.env.HOLDFAST_FUZZ_CASES ?? 5_000);
 
 test(`the memory store answers like the naive one (seed ${seed})`, async () => {
   const clock = new ManualClock();
