@@ -28,12 +28,13 @@ const onFetch =
     return true;
   };
 
-/** As fast as the other side reads. */
-function forEver(response: ServerResponse, block: Buffer): void {
+/** As fast as the other side reads, or with a pause after each block. */
+function forEver(response: ServerResponse, block: Buffer, pauseMs = 0): void {
+  const next = (): unknown => (pauseMs > 0 ? setTimeout(more, pauseMs) : setImmediate(more));
   const more = (): void => {
     // One block a turn: the close of the connection must be heard in between.
     if (response.destroyed || !response.socket?.writable) return;
-    if (response.write(block)) setImmediate(more);
+    if (response.write(block)) next();
     else response.once("drain", more);
   };
   more();
@@ -75,7 +76,7 @@ const hostile: Readonly<Record<string, Hostile>> = {
   },
   // Progress that never ends: bytes flow, none of them belongs to the pack.
   "endless-talk": {
-    takesOver: onFetch((response) => forEver(response, band(2, Buffer.alloc(60_000, "x\n")))),
+    takesOver: onFetch((response) => forEver(response, band(2, Buffer.alloc(60_000, "x\n")), 5)),
     code: /timeout|too-large/,
   },
   "keep-alive-for-ever": {
@@ -187,8 +188,10 @@ describe("threat 7: remote git servers", { timeout: 300_000 }, () => {
       assert.ok(await until(() => triedTwice().length === 0, 120_000), `not tried twice: ${triedTwice().join(", ")}`);
       for (const [name, { code }] of Object.entries(hostile)) {
         const seen = failures(name);
-        // On a busy machine any of them may run out of its four seconds first.
-        for (const each of seen) if (each !== "timeout") assert.match(each, code, name);
+        // On a busy machine any of them may run out of its four seconds first, or a name out of the time to resolve it.
+        const ended = seen.filter((each) => each !== "timeout" && each !== "dns-temporary");
+        for (const each of ended) assert.match(each, code, name);
+        assert.ok(name === "denies" || seen.some((each) => each !== "dns-temporary"), `${name}: ${seen.join(" ")}`);
         if (name !== "denies") assert.ok(seen.length >= 2, `${name}: ${seen.join(" ")}`);
         const shown = await story.advertised(owner, name);
         assert.deepEqual(shown, {}, name);

@@ -2,10 +2,16 @@
 
 import type { Clock } from "../clock.js";
 
+interface Timer {
+  readonly at: number;
+  readonly order: number;
+  readonly callback: () => void;
+}
+
 export class ManualClock implements Clock {
   #wallMs: number;
   #monotonicMs = 0;
-  #timers: { at: number; order: number; callback: () => void }[] = [];
+  #timers: Timer[] = [];
   #order = 0;
 
   constructor(wallMs = 1_700_000_000_000) {
@@ -33,7 +39,7 @@ export class ManualClock implements Clock {
     const end = this.#monotonicMs + ms;
     for (;;) {
       // Not sorted: a day has 86,400 firings of a timer of one second.
-      let due: (typeof this.#timers)[number] | undefined;
+      let due: Timer | undefined;
       for (const timer of this.#timers) {
         if (timer.at > end) continue;
         if (!due || timer.at < due.at || (timer.at === due.at && timer.order < due.order)) due = timer;
