@@ -4,7 +4,7 @@
 
 import { kinds, type NostrEvent, tagValue } from "../../nostr/event.js";
 import type { Offer } from "./budgets.js";
-import { type Relay, type Step, type SyncState, tally } from "./core-state.js";
+import { type Relay, type SyncState, tally } from "./core-state.js";
 import { authorKinds } from "./items.js";
 import { allStatesItem, announcementsItem, type Job, repositoryItem, rootItem, stateItem } from "./job.js";
 import type { Account, Arrival, RelayKey } from "./messages.js";
@@ -59,18 +59,18 @@ function accountOf(state: SyncState, event: NostrEvent): Account | undefined {
   return account;
 }
 
-export function offer(state: SyncState, key: RelayKey, arrival: Arrival, step: Step): void {
+export function offer(state: SyncState, key: RelayKey, arrival: Arrival): void {
   const { event } = arrival;
   const relay = state.relays.get(key);
   const account = accountOf(state, event);
   if (account && state.budgets.isOver(account)) {
-    drop(relay, "over-budget", step);
+    drop(state, relay, "over-budget");
     return;
   }
   if (relay) {
-    const room = roomToday(state, relay, step);
+    const room = roomToday(state, relay);
     if (room <= 0) {
-      drop(relay, "over-budget", step);
+      drop(state, relay, "over-budget");
       return;
     }
     // Never one too many: those on their way may all be new.
@@ -80,18 +80,18 @@ export function offer(state: SyncState, key: RelayKey, arrival: Arrival, step: S
     const isFull = mustWait || relay.offersInFlight >= state.config.maxOffersInFlight;
     if (isFull && !relay.readingPaused && relay.status === "connected") {
       relay.readingPaused = true;
-      listen(state, relay, step.now.monotonicMs);
-      step.out.push({ type: "pauseReading", relay: key, link: relay.link });
+      listen(state, relay, state.now.monotonicMs);
+      state.out.push({ type: "pauseReading", relay: key, link: relay.link });
     }
     if (mustWait) return;
   }
   const offered: Offer = { type: "offerToIntake", relay: key, ...arrival, account };
-  if (!account || state.budgets.take(account, offered)) step.out.push(offered);
+  if (!account || state.budgets.take(account, offered)) state.out.push(offered);
 }
 
 /** How many new events the relay may bring before its day is over. */
-export function roomToday({ config }: SyncState, relay: Relay, step: Step): number {
-  const nowMs = step.now.monotonicMs;
+export function roomToday({ config, now }: SyncState, relay: Relay): number {
+  const nowMs = now.monotonicMs;
   if (nowMs - relay.dayStartMs >= config.dayMs) {
     relay.dayStartMs = nowMs;
     relay.newToday = 0;
@@ -106,35 +106,34 @@ export function onArrival(
   subscription: string,
   job: Job | undefined,
   event: NostrEvent,
-  step: Step,
 ): void {
-  if (state.remembered.has(event.id, step.now)) return;
+  if (state.remembered.has(event.id, state.now)) return;
   const layerFour = job?.related !== undefined;
-  const isCurrent = !job && isOfNow(relay, subscription, event, step);
-  offer(state, relay.key, { source: job?.source ?? "live", layerFour, event, ...(isCurrent && { isCurrent }) }, step);
+  const isCurrent = !job && isOfNow(state, relay, subscription, event);
+  offer(state, relay.key, { source: job?.source ?? "live", layerFour, event, ...(isCurrent && { isCurrent }) });
 }
 
 /** Created while the subscription was open: neither the tail of history, nor what somebody sent there years later. */
-function isOfNow(relay: Relay, subscription: string, event: NostrEvent, { now }: Step): boolean {
+function isOfNow({ now }: SyncState, relay: Relay, subscription: string, event: NostrEvent): boolean {
   const openedMs = relay.liveSubs.get(subscription)?.chunk.openedMs;
   if (openedMs === undefined) return false;
   return event.created_at >= Math.floor((now.wallMs - (now.monotonicMs - openedMs)) / 1000);
 }
 
-export function drop(relay: Relay | undefined, label: string, step: Step): void {
-  tally(step, "dropped_events", relay, label);
+export function drop(state: SyncState, relay: Relay | undefined, label: string): void {
+  tally(state, "dropped_events", relay, label);
 }
 
-export function oneOfferLess(state: SyncState, relay: Relay | undefined, step: Step): void {
+export function oneOfferLess(state: SyncState, relay: Relay | undefined): void {
   if (!relay) return;
   relay.offersInFlight = Math.max(0, relay.offersInFlight - 1);
-  for (const arrival of relay.held.splice(0)) offer(state, relay.key, arrival, step);
+  for (const arrival of relay.held.splice(0)) offer(state, relay.key, arrival);
   // The last verdict of a sync lets its summary be written.
   if (relay.offersInFlight === 0) state.touched.add(relay);
   if (!relay.readingPaused || relay.offersInFlight > state.config.maxOffersInFlight / 2) return;
   relay.readingPaused = false;
-  listen(state, relay, step.now.monotonicMs);
-  if (relay.status === "connected") step.out.push({ type: "resumeReading", relay: relay.key, link: relay.link });
+  listen(state, relay, state.now.monotonicMs);
+  if (relay.status === "connected") state.out.push({ type: "resumeReading", relay: relay.key, link: relay.link });
 }
 
 /** Notes whether the relay is read. To be called when that has changed. */

@@ -4,7 +4,7 @@
 
 import type { ConnectFailure } from "../../net/relay-dialer.js";
 import { lookbackMs, secondMs } from "./config.js";
-import { hasTargets, log, type Relay, type Step, type SyncState, tally, urlOf } from "./core-state.js";
+import { hasTargets, log, type Relay, type SyncState, tally, urlOf } from "./core-state.js";
 import { cancelJobs, dropJobs, workDueMs } from "./history.js";
 import { allFresh, isSweeping, isSyncing, layerOrder, sweepOver } from "./items.js";
 import { phaseOf, phases, slotOf, slots, type Word } from "./job.js";
@@ -15,12 +15,12 @@ import { owedDueMs, queryDeadlineMs } from "./query.js";
 import { giveUpTurn, nextDailyMs, relatedDueMs } from "./rounds.js";
 import { isInStep, keep, noteCompared } from "./standing.js";
 
-export function tryDial(state: SyncState, relay: Relay, step: Step): void {
+export function tryDial(state: SyncState, relay: Relay): void {
   if (relay.status !== "disconnected" || relay.awaitsDial || relay.forgotten || !hasTargets(relay)) return;
   if (state.ignored.has(relay.key) || relay.kept?.type === "loaded") return;
   if (
-    relay.notBeforeMs > step.now.monotonicMs ||
-    state.health.dialAtMs(relay.key, step.now.monotonicMs) > step.now.monotonicMs
+    relay.notBeforeMs > state.now.monotonicMs ||
+    state.health.dialAtMs(relay.key, state.now.monotonicMs) > state.now.monotonicMs
   )
     return;
   if (state.dialing.size >= state.config.syncConcurrentDials) {
@@ -32,45 +32,45 @@ export function tryDial(state: SyncState, relay: Relay, step: Step): void {
   if (url === undefined) return;
   const { naughty } = state.health;
   if (naughty.untilMs(relay.key) > 0 && naughty.forgive(relay.key)) {
-    step.out.push({ type: "dropNaughty", relay: relay.key });
+    state.out.push({ type: "dropNaughty", relay: relay.key });
   }
   relay.status = "connecting";
   relay.link = state.nextLink++;
-  relay.dialedMs = step.now.monotonicMs;
+  relay.dialedMs = state.now.monotonicMs;
   state.dialing.add(relay);
-  step.out.push({ type: "connect", relay: relay.key, link: relay.link, url });
+  state.out.push({ type: "connect", relay: relay.key, link: relay.link, url });
 }
 
 /** A dial has ended, one way or the other: the next in the queue may begin. */
-function dialEnded(state: SyncState, relay: Relay, step: Step): void {
+function dialEnded(state: SyncState, relay: Relay): void {
   state.dialing.delete(relay);
   while (state.dialing.size < state.config.syncConcurrentDials) {
     const next = state.dialQueue.shift();
     if (!next) return;
     next.awaitsDial = false;
-    tryDial(state, next, step);
+    tryDial(state, next);
     state.touched.add(next);
   }
 }
 
-export function onConnected(state: SyncState, relay: Relay, step: Step): void {
+export function onConnected(state: SyncState, relay: Relay): void {
   const { config } = state;
-  const nowMs = step.now.monotonicMs;
-  dialEnded(state, relay, step);
+  const nowMs = state.now.monotonicMs;
+  dialEnded(state, relay);
   relay.status = "connected";
   relay.connectedMs = nowMs;
   state.health.naughty.worked(relay.key);
   relay.authPending = false;
   relay.readingPaused = false;
-  tally(step, "connection_attempts", relay, "success");
+  tally(state, "connection_attempts", relay, "success");
   const good = relay.goodMoment;
-  const quick = good !== undefined && !relay.catchUpFailed && isRecent(config, good, step.now);
-  log(step, "info", "connected", relay, { sync: quick ? "quick" : "full" });
+  const quick = good !== undefined && !relay.catchUpFailed && isRecent(config, good, state.now);
+  log(state, "info", "connected", relay, { sync: quick ? "quick" : "full" });
   relay.historyNotBeforeMs =
     nowMs + (good ? config.syncReconnectDelaySecs * secondMs : config.syncStartupDelaySecs * secondMs);
   if (!quick) {
-    if (good) log(step, "info", "stale-reset", relay);
-    fullSync(state, relay, good ? "stale" : "first", step);
+    if (good) log(state, "info", "stale-reset", relay);
+    fullSync(state, relay, good ? "stale" : "first");
     return;
   }
   const since = Math.max(0, Math.floor((good.wallMs - lookbackMs(config)) / 1000));
@@ -89,17 +89,17 @@ function isRecent({ syncStaleAfterSecs, stoodStillMs }: SyncState["config"], goo
 type FullSyncReason = "first" | "stale" | "trouble" | "daily";
 
 /** Confirmed forgotten, full history; live stays open. */
-function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason, step: Step): void {
-  tally(step, "full_syncs", relay, reason);
-  cancelJobs(state, relay, step);
+function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason): void {
+  tally(state, "full_syncs", relay, reason);
+  cancelJobs(state, relay);
   allFresh(state, relay);
   relay.round = reason === "daily" ? "daily" : "startup";
   relay.peerMissing = 0;
   relay.catchUpFailed = false;
   relay.gaveUpIds = false;
   relay.resyncMs = Number.POSITIVE_INFINITY;
-  relay.lastFullMs = step.now.monotonicMs;
-  relay.nextDailyMs = nextDailyMs(state, step);
+  relay.lastFullMs = state.now.monotonicMs;
+  relay.nextDailyMs = nextDailyMs(state, state);
   relay.isInFullSync = true;
   relay.owesKeeping = true;
   if (relay.turns.roots.items + relay.turns.repos.items > 0) {
@@ -108,25 +108,25 @@ function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason, step: 
 }
 
 /** The daily full sync, and those a failed catch-up (not more often than a link may be stale) or our trouble call for. */
-export function syncAgain(state: SyncState, relay: Relay, step: Step): void {
-  const nowMs = step.now.monotonicMs;
+export function syncAgain(state: SyncState, relay: Relay): void {
+  const nowMs = state.now.monotonicMs;
   if (relay.catchUpFailed)
     relay.nextDailyMs = Math.min(relay.nextDailyMs, relay.lastFullMs + state.config.syncStaleAfterSecs * secondMs);
   if (resyncDueMs(relay) <= nowMs) {
     relay.resyncs += 1;
-    log(step, "info", "resync", relay);
-    fullSync(state, relay, "trouble", step);
+    log(state, "info", "resync", relay);
+    fullSync(state, relay, "trouble");
   }
   if (relay.nextDailyMs > nowMs) return;
   const reason = relay.catchUpFailed ? "stale" : "daily";
-  log(step, "info", reason === "daily" ? "daily-sync" : "stale-reset", relay);
-  fullSync(state, relay, reason, step);
+  log(state, "info", reason === "daily" ? "daily-sync" : "stale-reset", relay);
+  fullSync(state, relay, reason);
 }
 
 /** What was lost here is fetched with one full sync, when nothing was lost for a while; longer each time. */
-export function resyncLater({ config, touched }: SyncState, relay: Relay, step: Step): void {
+export function resyncLater({ config, touched, now }: SyncState, relay: Relay): void {
   const waitMs = config.resyncAfterTroubleMs * 2 ** relay.resyncs;
-  relay.resyncMs = step.now.monotonicMs + Math.min(waitMs, config.maxResyncWaitMs);
+  relay.resyncMs = now.monotonicMs + Math.min(waitMs, config.maxResyncWaitMs);
   touched.add(relay);
 }
 
@@ -134,7 +134,7 @@ export function resyncLater({ config, touched }: SyncState, relay: Relay, step: 
 export const resyncDueMs = (relay: Relay): number => (isSyncing(relay) ? Number.POSITIVE_INFINITY : relay.resyncMs);
 
 /** Keeps the good moment and notes the end of a round. */
-export function noteProgress(state: SyncState, relay: Relay, step: Step): void {
+export function noteProgress(state: SyncState, relay: Relay): void {
   const syncing = isSyncing(relay);
   const good =
     !syncing &&
@@ -142,65 +142,65 @@ export function noteProgress(state: SyncState, relay: Relay, step: Step): void {
     relay.resyncMs === Number.POSITIVE_INFINITY &&
     liveIsWhole(relay) &&
     !isSweeping(relay, "reconnect", layerOrder);
-  if (relay.good && !good) relay.goodMoment = step.now;
+  if (relay.good && !good) relay.goodMoment = state.now;
   relay.good = good;
   if (good) state.health.succeed(relay.key);
-  const inStep = isInStep(state, relay, step.now.monotonicMs);
-  if (relay.inStep && !inStep) relay.lastInStep = step.now;
+  const inStep = isInStep(state, relay, state.now.monotonicMs);
+  if (relay.inStep && !inStep) relay.lastInStep = state.now;
   relay.inStep = inStep;
   if (inStep && relay.owesKeeping) {
     // Not left to the next round of keeping: a kill before that would ask for all history once more.
     relay.owesKeeping = false;
-    keep(state, relay, step);
+    keep(state, relay);
   }
   if (relay.isInFullSync && !syncing) {
     relay.isInFullSync = false;
     giveUpTurn(state, relay);
   }
   if (syncing || !good || relay.offersInFlight > 0) return;
-  noteCompared(state, relay, step.now.wallMs);
+  noteCompared(state, relay, state.now.wallMs);
   // What failed is asked for again in a moment: until then nothing has succeeded.
   if (relay.retries.length === 0) relay.resyncs = 0;
-  summarise(relay, step);
+  summarise(state, relay);
   relay.round = "startup";
 }
 
 const summaryLevels = { startup: "info", reconnect: "warn", daily: "error" } as const;
 
 /** What history brought since the last summary: gaps are worth a louder word than a first sync. */
-function summarise(relay: Relay, step: Step): void {
+function summarise(state: SyncState, relay: Relay): void {
   for (const source of ["startup", "reconnect", "daily"] as const) {
     const newEvents = relay.newSince[source];
     if (newEvents === 0) continue;
-    log(step, summaryLevels[source], `${source}-summary`, relay, { newEvents });
+    log(state, summaryLevels[source], `${source}-summary`, relay, { newEvents });
     relay.newSince[source] = 0;
   }
   if (relay.peerMissing > relay.peerMissingTold) {
-    log(step, "warn", "peer-missing-events", relay, { count: relay.peerMissing });
+    log(state, "warn", "peer-missing-events", relay, { count: relay.peerMissing });
   }
   relay.peerMissingTold = relay.peerMissing;
 }
 
-export function onConnectFailed(state: SyncState, relay: Relay, kind: ConnectFailure, step: Step): void {
-  dialEnded(state, relay, step);
+export function onConnectFailed(state: SyncState, relay: Relay, kind: ConnectFailure): void {
+  dialEnded(state, relay);
   relay.status = "disconnected";
-  tally(step, "connection_attempts", relay, "failure");
-  const { wallMs, monotonicMs } = step.now;
+  tally(state, "connection_attempts", relay, "failure");
+  const { wallMs, monotonicMs } = state.now;
   const ban = relay.bootstrap ? undefined : state.health.naughty.failed(relay.key, relay.host, kind, monotonicMs);
   if (ban) {
     const untilWallMs = wallMs + ban.untilMs - monotonicMs;
-    step.out.push({ type: "saveNaughty", relay: relay.key, kind: ban.kind, untilWallMs });
-    log(step, "warn", "relay-naughty", relay, { kind: ban.kind });
+    state.out.push({ type: "saveNaughty", relay: relay.key, kind: ban.kind, untilWallMs });
+    log(state, "warn", "relay-naughty", relay, { kind: ban.kind });
   }
-  noteFailure(state, relay, "connect-failed", kind, step);
+  noteFailure(state, relay, "connect-failed", kind);
 }
 
-function noteFailure(state: SyncState, relay: Relay, code: string, kind: string, step: Step): void {
-  const { waitMs, died } = state.health.fail(relay.key, step.now.monotonicMs, step.random);
-  state.health.of(relay.key).lastFailure = { kind, wallMs: step.now.wallMs };
+function noteFailure(state: SyncState, relay: Relay, code: string, kind: string): void {
+  const { waitMs, died } = state.health.fail(relay.key, state.now.monotonicMs, state.random);
+  state.health.of(relay.key).lastFailure = { kind, wallMs: state.now.wallMs };
   const { failures, firstFailureMs } = state.health.of(relay.key);
-  log(step, "warn", code, relay, { kind, attempt: failures, waitMs: Math.round(waitMs) });
-  if (died) log(step, "error", "relay-dead", relay, { forMs: Math.round(step.now.monotonicMs - firstFailureMs) });
+  log(state, "warn", code, relay, { kind, attempt: failures, waitMs: Math.round(waitMs) });
+  if (died) log(state, "error", "relay-dead", relay, { forMs: Math.round(state.now.monotonicMs - firstFailureMs) });
 }
 
 /** Both clocks, so much earlier. */
@@ -214,7 +214,7 @@ const notAfter = (heard: Time, noted: Time | undefined): Time | undefined =>
   noted && noted.monotonicMs > heard.monotonicMs ? heard : noted;
 
 /** The link is gone; `heard` is the last that is known of it. One that we closed is no failure of the relay's. */
-export function onLost(state: SyncState, relay: Relay, how: "lost" | "closed-by-us", heard: Time, step: Step): void {
+export function onLost(state: SyncState, relay: Relay, how: "lost" | "closed-by-us", heard: Time): void {
   if (relay.status !== "connected") return;
   relay.goodMoment = relay.good ? heard : notAfter(heard, relay.goodMoment);
   relay.lastInStep = relay.inStep ? heard : notAfter(heard, relay.lastInStep);
@@ -227,16 +227,16 @@ export function onLost(state: SyncState, relay: Relay, how: "lost" | "closed-by-
   giveUpTurn(state, relay);
   liveLost(relay);
   state.health.linkEnded(relay.key, heard.monotonicMs - relay.connectedMs);
-  if (how === "lost") noteFailure(state, relay, "link-lost", "closed", step);
+  if (how === "lost") noteFailure(state, relay, "link-lost", "closed");
 }
 
-export function disconnect(state: SyncState, relay: Relay, step: Step, heard = step.now): void {
+export function disconnect(state: SyncState, relay: Relay, heard = state.now): void {
   if (relay.status === "disconnected") return;
-  step.out.push({ type: "disconnect", relay: relay.key, link: relay.link });
+  state.out.push({ type: "disconnect", relay: relay.key, link: relay.link });
   if (relay.status === "connecting") {
-    dialEnded(state, relay, step);
+    dialEnded(state, relay);
     relay.status = "disconnected";
-  } else onLost(state, relay, "closed-by-us", heard, step);
+  } else onLost(state, relay, "closed-by-us", heard);
 }
 
 const never = Number.POSITIVE_INFINITY;
@@ -285,23 +285,23 @@ export function dueMsOf(state: SyncState, relay: Relay, now: Time): number {
  * slept, and nobody knows what the links missed. A wall clock that jumped says the same: what `since` would mean is not
  * known any more. Every link is given up as of the last step, the last moment at which anything is known of it.
  */
-export function noticeGap(state: SyncState, step: Step): void {
+export function noticeGap(state: SyncState): void {
   const last = state.lastStep;
-  state.lastStep = step.now;
+  state.lastStep = state.now;
   if (!last) return;
   const { config, health } = state;
   const limitMs = Math.max(config.stoodStillMs, config.syncDisconnectCheckIntervalSecs * secondMs * 1.5);
-  const passedMs = step.now.monotonicMs - last.monotonicMs;
-  const wallPassedMs = step.now.wallMs - last.wallMs;
+  const passedMs = state.now.monotonicMs - last.monotonicMs;
+  const wallPassedMs = state.now.wallMs - last.wallMs;
   if (Math.max(passedMs, wallPassedMs) <= limitMs && wallPassedMs >= passedMs - limitMs) return;
-  log(step, "warn", "stood-still", undefined, { forMs: Math.round(passedMs), wallMs: Math.round(wallPassedMs) });
+  log(state, "warn", "stood-still", undefined, { forMs: Math.round(passedMs), wallMs: Math.round(wallPassedMs) });
   // A clock that jumped did not keep anybody from answering.
   if (passedMs > limitMs) health.stoodStill(passedMs);
   for (const relay of state.relays.values()) {
-    for (const turn of Object.values(relay.turns)) turn.sinceWallMs = Math.min(turn.sinceWallMs, step.now.wallMs);
+    for (const turn of Object.values(relay.turns)) turn.sinceWallMs = Math.min(turn.sinceWallMs, state.now.wallMs);
     if (relay.status === "disconnected") continue;
-    disconnect(state, relay, step, last);
-    relay.notBeforeMs = step.now.monotonicMs + step.random() * config.syncStartupJitterMs;
+    disconnect(state, relay, last);
+    relay.notBeforeMs = state.now.monotonicMs + state.random() * config.syncStartupJitterMs;
     state.touched.add(relay);
   }
 }

@@ -36,6 +36,10 @@ import { Remembered } from "./remembered.js";
 import { type Level, Wanted } from "./wanted.js";
 
 export class SyncState {
+  /** What the step under way may use: the time, random numbers, and where its commands go. */
+  now: Time = { wallMs: 0, monotonicMs: 0 };
+  random: Random = () => 0;
+  out: Command[] = [];
   readonly wanted: Wanted;
   readonly health: HostHealth<NaughtyKind>;
   readonly remembered: Remembered;
@@ -102,28 +106,27 @@ export class SyncState {
   }
 }
 
-/** What one step may use: the time, random numbers, and where its commands go. */
-export interface Step {
-  readonly now: Time;
-  readonly random: Random;
-  readonly out: Command[];
-}
-
 type Log = Extract<Command, { type: "log" }>;
 
 export function log(
-  step: Step,
+  state: SyncState,
   level: Log["level"],
   code: string,
   relay: Relay | undefined,
   fields?: NonNullable<Log["fields"]>,
 ): void {
-  step.out.push({ type: "log", level, code, ...(relay && { relay: relay.key }), ...(fields && { fields }) });
+  state.out.push({ type: "log", level, code, ...(relay && { relay: relay.key }), ...(fields && { fields }) });
 }
 
-export function tally(step: Step, counter: CounterName, relay: Relay | undefined, label?: string, by?: number): void {
+export function tally(
+  state: SyncState,
+  counter: CounterName,
+  relay: Relay | undefined,
+  label?: string,
+  by?: number,
+): void {
   const of = { ...(relay && { relay: relay.key }), ...(label !== undefined && { label }) };
-  step.out.push({ type: "count", counter, ...of, ...(by !== undefined && { by }) });
+  state.out.push({ type: "count", counter, ...of, ...(by !== undefined && { by }) });
 }
 
 /** The last comparison of a repository with a relay after which nothing was missing here. */

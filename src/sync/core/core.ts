@@ -18,7 +18,7 @@ import {
   syncAgain,
   tryDial,
 } from "./connection.js";
-import { hasTargets, log, type Relay, type Step, SyncState } from "./core-state.js";
+import { hasTargets, log, type Relay, SyncState } from "./core-state.js";
 import { expireQueries, reviveRetries, settle, startWork } from "./history.js";
 import { makeFresh } from "./items.js";
 import { type Item, repositoryItem, rootItem, stateItem } from "./job.js";
@@ -52,27 +52,27 @@ export class SyncCore {
 
   step(input: Input, now: Time, random: Random): Command[] {
     const state = this.#state;
-    const step: Step = { now, random, out: [] };
+    Object.assign(state, { now, random, out: [] });
     if (state.tidyMs === Number.POSITIVE_INFINITY) {
       state.tidyMs = now.monotonicMs + state.config.syncDisconnectCheckIntervalSecs * secondMs;
-      followBootstrap(state, step);
+      followBootstrap(state);
     }
     if (input.type === "rememberedLoaded" || input.type === "naughtyLoaded" || input.type === "relaysLoaded") {
-      this.#load(input, step);
-      return step.out;
+      this.#load(input);
+      return state.out;
     }
     forgiveLateness(state, this.#toldWakeMs, now.monotonicMs);
-    noticeGap(state, step);
-    this.#handle(input, step);
-    this.#runDue(step);
-    this.#pumpTouched(step);
+    noticeGap(state);
+    this.#handle(input);
+    this.#runDue();
+    this.#pumpTouched();
     const wakeMs = Math.min(state.windowEndMs, state.tidyMs, state.nextDueMs);
     // A timer that fired a little early must be set again.
     if (wakeMs !== this.#toldWakeMs || input.type === "tick") {
       this.#toldWakeMs = wakeMs;
-      step.out.push({ type: "wakeAt", monotonicMs: wakeMs });
+      state.out.push({ type: "wakeAt", monotonicMs: wakeMs });
     }
-    return step.out;
+    return state.out;
   }
 
   /** Gauges, the status page and the simulator's checks. */
@@ -86,25 +86,25 @@ export class SyncCore {
   }
 
   /** Comes before everything: nobody is dialled because of it. */
-  #load(input: Loaded, step: Step): void {
-    const { remembered, relays, health } = this.#state;
+  #load(input: Loaded): void {
+    const { remembered, relays, health, out, now } = this.#state;
     if (input.type === "rememberedLoaded") {
-      remembered.load(input.entries, step.out);
+      remembered.load(input.entries, out);
       return;
     }
     if (input.type === "relaysLoaded") {
       for (const { relay, entry } of input.entries) this.#state.keptRelays.set(relay, entry);
-      for (const relay of relays.values()) adopt(this.#state, relay, step);
+      for (const relay of relays.values()) adopt(this.#state, relay);
       return;
     }
-    const { wallMs, monotonicMs } = step.now;
+    const { wallMs, monotonicMs } = now;
     for (const { relay: place, kind, untilWallMs } of input.entries) {
       if (relays.get(place)?.bootstrap) continue;
       health.restoreNaughty({ place, kind, untilMs: monotonicMs + untilWallMs - wallMs }, monotonicMs);
     }
   }
 
-  #handle(input: Exclude<Input, Loaded>, step: Step): void {
+  #handle(input: Exclude<Input, Loaded>): void {
     const state = this.#state;
     switch (input.type) {
       case "accepted":
@@ -114,23 +114,23 @@ export class SyncCore {
       case "replayEnded":
       case "listsChanged":
       case "wantIds":
-        onOwnServer(state, input, step);
-        this.#openWindow(input.type, step);
+        onOwnServer(state, input);
+        this.#openWindow(input.type);
         break;
       case "stopping":
-        for (const relay of state.relays.values()) keep(state, relay, step);
+        for (const relay of state.relays.values()) keep(state, relay);
         break;
       case "ignoredRelays":
-        ignore(state, input.relays, step);
+        ignore(state, input.relays);
         break;
       case "reconnect":
-        reconnect(state, input.relay, step);
+        reconnect(state, input.relay);
         break;
       case "readingHeld":
-        holdReading(state, input.held, step.now.monotonicMs);
+        holdReading(state, input.held, state.now.monotonicMs);
         break;
       case "verdict":
-        onVerdict(state, input, step);
+        onVerdict(state, input);
         break;
       case "related": {
         const relay = state.relays.get(input.relay);
@@ -144,57 +144,57 @@ export class SyncCore {
       default: {
         const relay = state.relays.get(input.relay);
         // What an older socket, or one of a forgotten relay, still has to say.
-        if (relay?.link === input.link) this.#handleLink(relay, input, step);
+        if (relay?.link === input.link) this.#handleLink(relay, input);
       }
     }
   }
 
-  #handleLink(relay: Relay, input: LinkInput, step: Step): void {
+  #handleLink(relay: Relay, input: LinkInput): void {
     const state = this.#state;
     if (input.type === "connected" || input.type === "connectFailed") {
       if (relay.status !== "connecting") return;
       if (input.type === "connected") {
         relay.limits = input.limits ?? {};
-        onConnected(state, relay, step);
-      } else onConnectFailed(state, relay, input.kind, step);
+        onConnected(state, relay);
+      } else onConnectFailed(state, relay, input.kind);
       state.touched.add(relay);
       return;
     }
     if (relay.status !== "connected") return;
     if (input.type === "event") {
-      relay.lastEventWallMs = step.now.wallMs;
-      this.#onEvent(relay, input, step);
+      relay.lastEventWallMs = state.now.wallMs;
+      this.#onEvent(relay, input);
       return;
     }
     state.touched.add(relay);
     switch (input.type) {
       case "closed":
-        onLost(state, relay, "lost", earlier(step.now, input.silentMs ?? 0), step);
+        onLost(state, relay, "lost", earlier(state.now, input.silentMs ?? 0));
         break;
       case "nip11":
         relay.limits = input.limits;
-        rebuildLive(state, relay, step);
+        rebuildLive(state, relay);
         break;
       case "eose": {
         const found = relay.bySub.get(input.subscription);
-        if (found) settle(state, relay, found, onQueryEose(state, relay, found, step), step);
-        else onLiveEose(relay, input.subscription, step);
+        if (found) settle(state, relay, found, onQueryEose(state, relay, found));
+        else onLiveEose(state, relay, input.subscription);
         break;
       }
       case "subscriptionClosed": {
         const meaning = meaningOf(input.message);
         const found = relay.bySub.get(input.subscription);
-        if (found) settle(state, relay, found, onQueryClosed(state, relay, found, meaning, step), step);
-        else onLiveClosed(state, relay, input.subscription, meaning, step);
-        if (meaning === "rate-limited") this.#slowDown(relay, step);
+        if (found) settle(state, relay, found, onQueryClosed(state, relay, found, meaning));
+        else onLiveClosed(state, relay, input.subscription, meaning);
+        if (meaning === "rate-limited") this.#slowDown(relay);
         break;
       }
       case "notice":
-        this.#onNotice(relay, input.message, step);
+        this.#onNotice(relay, input.message);
         break;
       case "authChallenge":
         relay.authPending = true;
-        step.out.push({ type: "authenticate", relay: relay.key, link: relay.link });
+        state.out.push({ type: "authenticate", relay: relay.key, link: relay.link });
         break;
       case "authenticated":
         relay.authPending = false;
@@ -205,7 +205,7 @@ export class SyncCore {
         break;
       case "reconcileProgress": {
         const found = relay.bySub.get(input.session);
-        if (found) onReconcileProgress(found.query, input.ours ?? false, step);
+        if (found) onReconcileProgress(state, found.query, input.ours ?? false);
         break;
       }
       case "reconciled": {
@@ -213,51 +213,51 @@ export class SyncCore {
         if (!found) break;
         relay.peerMissing += input.peerMissing;
         found.job.sides = addSides(found.job.sides, input.sides);
-        for (const id of input.waiting ?? []) step.out.push({ type: "servedThere", relay: relay.key, id });
-        settle(state, relay, found, onReconciled(state, relay, found, input.missing, step), step);
+        for (const id of input.waiting ?? []) state.out.push({ type: "servedThere", relay: relay.key, id });
+        settle(state, relay, found, onReconciled(state, relay, found, input.missing));
         break;
       }
       case "reconcileFailed": {
         const found = relay.bySub.get(input.session);
-        if (found) settle(state, relay, found, onReconcileFailed(state, relay, found, input.kind, false, step), step);
-        if (input.kind === "rate-limited") this.#slowDown(relay, step);
+        if (found) settle(state, relay, found, onReconcileFailed(state, relay, found, input.kind, false));
+        if (input.kind === "rate-limited") this.#slowDown(relay);
         break;
       }
     }
   }
 
-  #onEvent(relay: Relay, input: Extract<Input, { type: "event" }>, step: Step): void {
+  #onEvent(relay: Relay, input: Extract<Input, { type: "event" }>): void {
     const state = this.#state;
     const found = relay.bySub.get(input.subscription);
     const asked = isAskedFor(state, relay, input.event, found?.job);
     if (!found) {
-      if (asked) onArrival(state, relay, input.subscription, undefined, input.event, step);
-      else drop(relay, "not-asked", step);
+      if (asked) onArrival(state, relay, input.subscription, undefined, input.event);
+      else drop(state, relay, "not-asked");
       return;
     }
-    noteDownload(state, input.event.raw.length, step.now.monotonicMs);
-    const meaning = onQueryEvent(state, found.query, input.event, asked, step);
-    if (meaning === "inside") onArrival(state, relay, input.subscription, found.job, input.event, step);
-    else drop(relay, "not-asked", step);
+    noteDownload(state, input.event.raw.length, state.now.monotonicMs);
+    const meaning = onQueryEvent(state, found.query, input.event, asked);
+    if (meaning === "inside") onArrival(state, relay, input.subscription, found.job, input.event);
+    else drop(state, relay, "not-asked");
     if (typeof meaning === "string") return;
-    settle(state, relay, found, meaning, step);
+    settle(state, relay, found, meaning);
     state.touched.add(relay);
   }
 
-  #slowDown(relay: Relay, step: Step): void {
-    const { health, config } = this.#state;
-    health.of(relay.key).askAgainMs = step.now.monotonicMs + config.syncRateLimitPauseSecs * secondMs;
+  #slowDown(relay: Relay): void {
+    const { health, config, now } = this.#state;
+    health.of(relay.key).askAgainMs = now.monotonicMs + config.syncRateLimitPauseSecs * secondMs;
     excuseSilence(relay);
   }
 
   /** A NOTICE does not say what it is about: at most a session that waits for its first answer. */
-  #onNotice(relay: Relay, message: string, step: Step): void {
+  #onNotice(relay: Relay, message: string): void {
     const state = this.#state;
     const meaning = meaningOf(message);
     if (meaning === "rate-limited") {
-      this.#slowDown(relay, step);
-      reopenUnanswered(state, relay, step);
-      resendUnanswered(relay, step);
+      this.#slowDown(relay);
+      reopenUnanswered(state, relay);
+      resendUnanswered(state, relay);
       return;
     }
     if (meaning === "other") return;
@@ -266,37 +266,37 @@ export class SyncCore {
       const { query } = asked;
       if (query.state !== "reconciling" || query.readsOwn) continue;
       if (query.answered && meaning !== "no-negentropy") continue;
-      settle(state, relay, asked, onReconcileFailed(state, relay, asked, kind, false, step), step);
+      settle(state, relay, asked, onReconcileFailed(state, relay, asked, kind, false));
     }
   }
 
   /** The first input opens the window; later ones join and do not move its end, except for one that is in a hurry. */
-  #openWindow(input: Input["type"], step: Step): void {
+  #openWindow(input: Input["type"]): void {
     const state = this.#state;
     const { syncBatchWindowMs: windowMs, waitingWindowMs } = state.config;
     const isOpen = state.windowEndMs !== Number.POSITIVE_INFINITY;
     const isUrgent = input === "waiting" && state.wanted.replayEnded;
     if (!state.wanted.changed || (isOpen && !isUrgent)) return;
-    const endMs = step.now.monotonicMs + (isUrgent ? Math.min(windowMs, waitingWindowMs) : windowMs);
+    const endMs = state.now.monotonicMs + (isUrgent ? Math.min(windowMs, waitingWindowMs) : windowMs);
     state.windowEndMs = Math.min(state.windowEndMs, endMs);
   }
 
-  #runDue(step: Step): void {
+  #runDue(): void {
     const state = this.#state;
-    const nowMs = step.now.monotonicMs;
+    const nowMs = state.now.monotonicMs;
     if (state.windowEndMs <= nowMs) {
       state.windowEndMs = Number.POSITIVE_INFINITY;
-      applyWindow(state, step);
+      applyWindow(state);
       state.started = true;
     }
     const isTold = state.wanted.replayEnded && !state.wanted.changed;
     if (isTold && !state.resumed && state.windowEndMs === Number.POSITIVE_INFINITY) {
-      giveBackPlaces(state, step);
-      resume(state, step);
+      giveBackPlaces(state);
+      resume(state);
     }
     if (state.tidyMs <= nowMs) {
       state.tidyMs = nowMs + state.config.syncDisconnectCheckIntervalSecs * secondMs;
-      everyMinute(state, step);
+      everyMinute(state);
     }
     if (state.nextDueMs > nowMs) return;
     state.nextDueMs = Number.POSITIVE_INFINITY;
@@ -306,65 +306,65 @@ export class SyncCore {
     }
   }
 
-  #pumpTouched(step: Step): void {
+  #pumpTouched(): void {
     const { touched } = this.#state;
     // A pump may touch others (a dial that ended makes room for the next).
     for (const relay of touched) {
       touched.delete(relay);
-      if (!relay.forgotten) this.#pump(relay, step);
+      if (!relay.forgotten) this.#pump(relay);
     }
   }
 
   /** Brings one relay forward as far as it goes, and notes when to look again. */
-  #pump(relay: Relay, step: Step): void {
+  #pump(relay: Relay): void {
     const state = this.#state;
-    const nowMs = step.now.monotonicMs;
+    const nowMs = state.now.monotonicMs;
     if (relay.status === "connecting" && nowMs >= relay.dialedMs + state.config.syncDialTimeoutSecs * secondMs * 1.5) {
       // The shell should have said so itself.
-      step.out.push({ type: "disconnect", relay: relay.key, link: relay.link });
-      onConnectFailed(state, relay, "timeout", step);
+      state.out.push({ type: "disconnect", relay: relay.key, link: relay.link });
+      onConnectFailed(state, relay, "timeout");
     }
-    tryDial(state, relay, step);
+    tryDial(state, relay);
     listen(state, relay, nowMs);
     if (relay.status === "connected") {
-      expireQueries(state, relay, step);
+      expireQueries(state, relay);
       reviveRetries(state, relay, nowMs);
-      syncAgain(state, relay, step);
-      rotate(state, relay, step);
+      syncAgain(state, relay);
+      rotate(state, relay);
       if (state.health.of(relay.key).askAgainMs <= nowMs) {
-        pumpLive(state, relay, step);
-        if (liveIsOpen(relay, nowMs)) startWork(state, relay, step);
+        pumpLive(state, relay);
+        if (liveIsOpen(relay, nowMs)) startWork(state, relay);
       }
-      noteProgress(state, relay, step);
+      noteProgress(state, relay);
     }
-    relay.dueMs = dueMsOf(state, relay, step.now);
+    relay.dueMs = dueMsOf(state, relay, state.now);
     state.nextDueMs = Math.min(state.nextDueMs, relay.dueMs);
   }
 }
 
 /** Relays without targets go, memory that is over goes, a new day gives new budgets. */
-function everyMinute(state: SyncState, step: Step): void {
+function everyMinute(state: SyncState): void {
   let forgot = false;
   for (const relay of [...state.relays.values()]) {
     if (hasTargets(relay)) continue;
-    disconnect(state, relay, step);
-    step.out.push({ type: "dropKept", relay: relay.key });
-    log(step, "info", "relay-dropped", relay);
+    disconnect(state, relay);
+    state.out.push({ type: "dropKept", relay: relay.key });
+    log(state, "info", "relay-dropped", relay);
     forgetRelay(state, relay);
     forgot = true;
   }
-  if (forgot) placeTheRefused(state, step);
-  makeRoom(state, step);
-  passTurnsOn(state, step.now.monotonicMs);
+  if (forgot) placeTheRefused(state);
+  makeRoom(state);
+  passTurnsOn(state, state.now.monotonicMs);
   state.tidies += 1;
   const { keepEveryTidies } = state.config;
   for (const relay of state.relays.values()) {
-    if ((relay.ix + state.tidies) % keepEveryTidies === 0) keep(state, relay, step);
+    if ((relay.ix + state.tidies) % keepEveryTidies === 0) keep(state, relay);
   }
-  state.remembered.tidy(step.now, step.out);
-  compareAfterLists(state, step);
-  state.health.tidy((key) => state.relays.has(key), step.now.monotonicMs);
-  for (const account of state.budgets.turnDay(step.now.monotonicMs)) fetchAgain(state, account);
+  state.remembered.tidy(state.now, state.out);
+  compareAfterLists(state);
+  state.health.tidy((key) => state.relays.has(key), state.now.monotonicMs);
+  for (const account of state.budgets.turnDay(state.now.monotonicMs)) fetchAgain(state, account);
 }
 
 /** The day's budget cut its history short. */

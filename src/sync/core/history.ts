@@ -4,7 +4,7 @@
 // Never stuck: every query has a time-out.
 
 import { retryDelayMs } from "./config.js";
-import { log, type Relay, type Step, type SyncState } from "./core-state.js";
+import { log, type Relay, type SyncState } from "./core-state.js";
 import { isSyncing, makeFresh, nextLayer, setPhase, tagsOf, takeAction, takeGroup, valuesOf } from "./items.js";
 import {
   type Asked,
@@ -36,10 +36,10 @@ import { noteBatch } from "./standing.js";
 type JobParts = Pick<Job, "kind" | "layer" | "items" | "source" | "method" | "queries"> &
   Partial<Pick<Job, "sweep" | "related" | "owed">>;
 
-function addJob(state: SyncState, relay: Relay, step: Step, parts: JobParts): true {
+function addJob(state: SyncState, relay: Relay, parts: JobParts): true {
   relay.jobs.push({
     id: state.nextJob++,
-    startedMs: step.now.monotonicMs,
+    startedMs: state.now.monotonicMs,
     isRetry: parts.kind === "batch" && parts.items.some((item) => failuresOf(relay.items.get(item)) > 0),
     barred: new Set(),
     ended: [],
@@ -51,7 +51,7 @@ function addJob(state: SyncState, relay: Relay, step: Step, parts: JobParts): tr
     sides: undefined,
     ...parts,
   });
-  relay.nextJobMs = step.now.monotonicMs + state.config.syncBatchDelayMs;
+  relay.nextJobMs = state.now.monotonicMs + state.config.syncBatchDelayMs;
   return true;
 }
 
@@ -63,26 +63,26 @@ function queriesFor(state: SyncState, layer: Job["layer"], items: readonly Item[
     : tags.map((tag) => new Query(tag, items, values, since));
 }
 
-function startSweep(state: SyncState, relay: Relay, source: Sweep["source"], step: Step): boolean {
+function startSweep(state: SyncState, relay: Relay, source: Sweep["source"]): boolean {
   for (const sweep of relay.sweeps) {
-    if (sweep.source !== source || sweep.notBeforeMs > step.now.monotonicMs) continue;
+    if (sweep.source !== source || sweep.notBeforeMs > state.now.monotonicMs) continue;
     const items = takeGroup(state, relay, sweep.items, (item) => relay.items.has(item));
     if (sweep.items.length === 0) relay.sweeps = relay.sweeps.filter((other) => other !== sweep);
     if (items.length === 0) continue;
     const { layer, since } = sweep;
     const queries = queriesFor(state, layer, items, since);
-    return addJob(state, relay, step, { kind: "sweep", layer, items, source, method: "req", sweep, queries });
+    return addJob(state, relay, { kind: "sweep", layer, items, source, method: "req", sweep, queries });
   }
   return false;
 }
 
-function startDirect(state: SyncState, relay: Relay, step: Step): boolean {
-  const owed = takeOwed(relay, step.now.monotonicMs);
+function startDirect(state: SyncState, relay: Relay): boolean {
+  const owed = takeOwed(relay, state.now.monotonicMs);
   if (!owed) return false;
   const query = new Query(undefined, [], []);
   query.toFetch = [...owed.ids];
   const { announcements: layer } = layers;
-  return addJob(state, relay, step, {
+  return addJob(state, relay, {
     kind: "direct",
     layer,
     items: [],
@@ -94,38 +94,38 @@ function startDirect(state: SyncState, relay: Relay, step: Step): boolean {
 }
 
 /** Forms the next job, in the order of the spec. False when there is nothing, or it must wait for what runs. */
-function startJob(state: SyncState, relay: Relay, step: Step): boolean {
-  if (startDirect(state, relay, step) || startSweep(state, relay, "reconnect", step)) return true;
-  const reconciles = !state.config.syncDisableNegentropy && relay.noNegentropyUntilMs <= step.now.monotonicMs;
+function startJob(state: SyncState, relay: Relay): boolean {
+  if (startDirect(state, relay) || startSweep(state, relay, "reconnect")) return true;
+  const reconciles = !state.config.syncDisableNegentropy && relay.noNegentropyUntilMs <= state.now.monotonicMs;
   const method = reconciles ? "negentropy" : "req";
   // A negentropy session has the relay for itself.
   const mayStart = !reconciles || relay.jobs.length === 0;
   const layer = nextLayer(relay);
-  if (layer !== undefined) return mayStart && startBatch(state, relay, layer, method, step);
+  if (layer !== undefined) return mayStart && startBatch(state, relay, layer, method);
   if (relay.jobs.some((job) => job.kind === "batch")) return false;
-  const related = takeRelated(state, relay, step);
-  if (!related) return startSweep(state, relay, "rotating", step);
-  if (related.since !== undefined) return startRelated(state, relay, related, "req", step);
-  if (mayStart) return startRelated(state, relay, related, method, step);
+  const related = takeRelated(state, relay);
+  if (!related) return startSweep(state, relay, "rotating");
+  if (related.since !== undefined) return startRelated(state, relay, related, "req");
+  if (mayStart) return startRelated(state, relay, related, method);
   putBack(relay, related);
   return false;
 }
 
 /** Each layer when the one before has ended or failed. */
-function startBatch(state: SyncState, relay: Relay, layer: Layer, method: Job["method"], step: Step): boolean {
+function startBatch(state: SyncState, relay: Relay, layer: Layer, method: Job["method"]): boolean {
   if (relay.jobs.some((job) => job.kind === "batch" && job.layer !== layer)) return false;
-  if (!hasTurn(state, relay, step)) return false;
+  if (!hasTurn(state, relay)) return false;
   const items = takeAction(state, relay, layer);
   const queries = queriesFor(state, layer, items, undefined);
-  return addJob(state, relay, step, { kind: "batch", layer, items, source: relay.round, method, queries });
+  return addJob(state, relay, { kind: "batch", layer, items, source: relay.round, method, queries });
 }
 
-function startRelated(state: SyncState, relay: Relay, related: Related, method: Job["method"], step: Step): boolean {
+function startRelated(state: SyncState, relay: Relay, related: Related, method: Job["method"]): boolean {
   const tags = related.ids.length > 0 ? ["e", "E"] : [undefined];
   const queries = tags.map((tag) => new Query(tag, [], related.ids, related.since));
   const { roots: layer } = layers;
   const source = related.since === undefined ? "daily" : "rotating";
-  return addJob(state, relay, step, { kind: "related", layer, items: [], source, method, related, queries });
+  return addJob(state, relay, { kind: "related", layer, items: [], source, method, related, queries });
 }
 
 const hasWork = (relay: Relay): boolean =>
@@ -147,16 +147,16 @@ export function workDueMs(state: SyncState, relay: Relay, nowMs: number): number
 }
 
 /** Sends as much as the relay's limits allow. */
-export function startWork(state: SyncState, relay: Relay, step: Step): void {
-  const nowMs = step.now.monotonicMs;
+export function startWork(state: SyncState, relay: Relay): void {
+  const nowMs = state.now.monotonicMs;
   if (nowMs < Math.max(relay.historyNotBeforeMs, state.pacedUntilMs)) return;
   for (;;) {
     const exclusive = relay.jobs.some((job) => job.method === "negentropy");
     const slotsLeft = (exclusive ? 1 : state.config.syncHistorySubscriptions) - relay.bySub.size;
     if (slotsLeft <= 0 || nowMs < pacedUntilMs(state, relay)) return;
     const asked = nextQueued(relay);
-    if (asked) sendQuery(state, relay, asked, step);
-    else if (exclusive || nowMs < relay.nextJobMs || !startJob(state, relay, step)) return;
+    if (asked) sendQuery(state, relay, asked);
+    else if (exclusive || nowMs < relay.nextJobMs || !startJob(state, relay)) return;
   }
 }
 
@@ -168,31 +168,31 @@ function nextQueued(relay: Relay): Asked | undefined {
 }
 
 /** Carries what an answer meant for a query to its job. */
-export function settle(state: SyncState, relay: Relay, { job, query }: Asked, end: QueryEnd, step: Step): void {
+export function settle(state: SyncState, relay: Relay, { job, query }: Asked, end: QueryEnd): void {
   if (end === undefined) return;
   if (typeof end === "object") {
-    failJob(state, relay, job, end.failed, step);
+    failJob(state, relay, job, end.failed);
     return;
   }
   query.state = end === "again" ? "queued" : "done";
-  if (job.queries.every((other) => other.state === "done")) endJob(state, relay, job, step);
+  if (job.queries.every((other) => other.state === "done")) endJob(state, relay, job);
 }
 
 /** Every query has a time-out that runs from sending. */
-export function expireQueries(state: SyncState, relay: Relay, step: Step): void {
+export function expireQueries(state: SyncState, relay: Relay): void {
   for (const job of [...relay.jobs]) {
     for (const query of job.queries) {
-      if (queryDeadlineMs(state, relay, query) > step.now.monotonicMs) continue;
+      if (queryDeadlineMs(state, relay, query) > state.now.monotonicMs) continue;
       const asked = { job, query };
-      if (query.state !== "reconciling") settle(state, relay, asked, onQuerySilent(relay, query, step), step);
-      else settle(state, relay, asked, onReconcileFailed(state, relay, asked, silenceIn(query), true, step), step);
+      if (query.state !== "reconciling") settle(state, relay, asked, onQuerySilent(state, relay, query));
+      else settle(state, relay, asked, onReconcileFailed(state, relay, asked, silenceIn(query), true));
     }
   }
 }
 
-function leave({ config }: SyncState, relay: Relay, job: Job, step: Step): void {
+function leave({ config, now }: SyncState, relay: Relay, job: Job): void {
   relay.jobs = relay.jobs.filter((other) => other !== job);
-  relay.nextJobMs = step.now.monotonicMs + config.syncBatchDelayMs;
+  relay.nextJobMs = now.monotonicMs + config.syncBatchDelayMs;
 }
 
 /** Those a batch still speaks for: an item's number may be another's by now, which a later batch asks for. */
@@ -201,19 +201,19 @@ function itemsOf(relay: Relay, job: Job): Item[] {
   return job.items.filter((item) => phaseOf(relay.items.get(item)) === phases.pending && !later.has(item));
 }
 
-function endJob(state: SyncState, relay: Relay, job: Job, step: Step): void {
+function endJob(state: SyncState, relay: Relay, job: Job): void {
   if (job.unpageable) {
-    failJob(state, relay, job, "unpageable", step);
+    failJob(state, relay, job, "unpageable");
     return;
   }
-  leave(state, relay, job, step);
+  leave(state, relay, job);
   if (job.kind !== "batch") return;
   for (const item of itemsOf(relay, job)) {
     setPhase(state, relay, item, job.barred.has(item) ? phases.barred : phases.confirmed, 0);
   }
   noteBatch(state, relay, job);
   const { id: batch, layer, items, method, ended } = job;
-  log(step, "debug", "batch-confirmed", relay, { batch, layer, items: items.length, method, ended });
+  log(state, "debug", "batch-confirmed", relay, { batch, layer, items: items.length, method, ended });
 }
 
 /** A part of a rotating round that failed is asked for again after this. */
@@ -226,17 +226,17 @@ const failedCodes: Record<JobKind, string> = {
   direct: "direct-failed",
 };
 
-function failJob(state: SyncState, relay: Relay, job: Job, reason: string, step: Step): void {
+function failJob(state: SyncState, relay: Relay, job: Job, reason: string): void {
   if (!relay.jobs.includes(job)) return;
-  for (const query of job.queries) cancelQuery(relay, query, step);
-  leave(state, relay, job, step);
+  for (const query of job.queries) cancelQuery(state, relay, query);
+  leave(state, relay, job);
   const { config } = state;
-  log(step, "debug", failedCodes[job.kind], relay, { batch: job.id, reason });
+  log(state, "debug", failedCodes[job.kind], relay, { batch: job.id, reason });
   if (job.sweep?.source === "reconnect") relay.catchUpFailed = true;
   if (job.sweep?.source === "rotating")
-    relay.sweeps.push({ ...job.sweep, items: [...job.items], notBeforeMs: step.now.monotonicMs + rotateAgainMs });
+    relay.sweeps.push({ ...job.sweep, items: [...job.items], notBeforeMs: state.now.monotonicMs + rotateAgainMs });
   if (job.related) tryRelatedAgain(state, relay, job.related);
-  onOwedFailed(state, relay, job, step);
+  onOwedFailed(state, relay, job);
   if (job.kind !== "batch") return;
   let worst = 0;
   const retried: Item[] = [];
@@ -248,7 +248,7 @@ function failJob(state: SyncState, relay: Relay, job: Job, reason: string, step:
   }
   if (retried.length === 0) return;
   const delayMs = reason === "unpageable" ? config.unpageableRetryMs : retryDelayMs(config, worst - 1);
-  relay.retries.push({ dueMs: step.now.monotonicMs + delayMs, items: retried });
+  relay.retries.push({ dueMs: state.now.monotonicMs + delayMs, items: retried });
 }
 
 /** Failed items whose delay has passed are new again. */
@@ -286,7 +286,7 @@ export function dropJobs(state: SyncState, relay: Relay): void {
 }
 
 /** A full sync begins on an open link: what is under way is called off first. */
-export function cancelJobs(state: SyncState, relay: Relay, step: Step): void {
-  for (const job of relay.jobs) for (const query of job.queries) cancelQuery(relay, query, step);
+export function cancelJobs(state: SyncState, relay: Relay): void {
+  for (const job of relay.jobs) for (const query of job.queries) cancelQuery(state, relay, query);
   dropJobs(state, relay);
 }

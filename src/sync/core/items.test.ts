@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import fc from "fast-check";
-import { type Relay, type Step, SyncState } from "./core-state.js";
+import { type Relay, SyncState } from "./core-state.js";
 import { nextLayer, setPhase, takeAction } from "./items.js";
 import { phaseOf, phases } from "./job.js";
 import { applyWindow } from "./targets.js";
@@ -11,7 +11,6 @@ import { syncConfig } from "./testing/config.js";
 import { announcing, issue } from "./testing/driver.js";
 
 const config = syncConfig({ syncMaxTagsPerFilter: 3 });
-const step: Step = { now: { wallMs: 0, monotonicMs: 0 }, random: () => 0.5, out: [] };
 const relays = ["wss://a.example", "wss://b.example"];
 
 type Change =
@@ -48,7 +47,7 @@ it("what actions hand out is targets minus pending minus confirmed, lowest layer
         else if (next.do === "removeRepo")
           wanted.removeRepo(`30617:${announcing("ann", "", []).pubkey}:r${next.which}`);
         else if (next.do === "removeRoot") wanted.removeRoot(issue(`root ${next.which}`, "ann", "").id);
-        applyWindow(state, step);
+        applyWindow(state);
         for (const relay of state.relays.values()) {
           const targets = [...relay.items.keys()].length;
           const expected = new Set(

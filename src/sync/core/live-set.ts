@@ -2,7 +2,7 @@
 // fill the last chunk that has room; above the budget chunks grow; when that is not enough, the least recently
 // active roots, and last repos, are left to rotating history.
 
-import { Chunk, log, type Relay, type Step, type SyncState } from "./core-state.js";
+import { Chunk, log, type Relay, type SyncState } from "./core-state.js";
 import { filtersPerChunk, isLong, type LiveCapacity, liveCapacity, setSlot, textOf, valueBytes } from "./items.js";
 import { type Item, indexOf, type Layer, layerOf, layers, slotOf, slots } from "./job.js";
 
@@ -96,7 +96,6 @@ function giveUpRootChunk(state: SyncState, relay: Relay): boolean {
 interface Placing {
   readonly state: SyncState;
   readonly relay: Relay;
-  readonly step: Step;
   room: LiveCapacity;
   /** Counted once and kept: walking all chunks for each of half a million items would be quadratic. */
   committed: number;
@@ -128,7 +127,7 @@ function placeAlone(placing: Placing, item: Item, long: boolean): void {
 
 /** A chunk for the item within the budget, letting chunks grow when it is used up. */
 function findChunk(placing: Placing, item: Item, bytes: number): Chunk | undefined {
-  const { state, relay, step } = placing;
+  const { state, relay } = placing;
   const layer = layerOf(item);
   const found = chunkFor(placing, layer, bytes);
   if (found) return found;
@@ -136,7 +135,7 @@ function findChunk(placing: Placing, item: Item, bytes: number): Chunk | undefin
   if (placing.committed + needed > placing.room.filters && !relay.consolidated) {
     relay.consolidated = true;
     placing.room = liveCapacity(state.config, relay);
-    log(step, "info", "live-consolidated", relay, { filters: placing.committed });
+    log(state, "info", "live-consolidated", relay, { filters: placing.committed });
     const grown = chunkFor(placing, layer, bytes);
     if (grown) return grown;
   }
@@ -162,7 +161,7 @@ function placeBeyondBudget(placing: Placing, item: Item, bytes: number): boolean
 }
 
 /** Finds a place for every item that has none. Leaves some for later while chunks are being merged. */
-export function placeItems(state: SyncState, relay: Relay, step: Step): void {
+export function placeItems(state: SyncState, relay: Relay): void {
   if (relay.unplaced.length === 0 || (relay.placingWaits && relay.replacement)) return;
   const { config } = state;
   relay.placingWaits = false;
@@ -172,7 +171,6 @@ export function placeItems(state: SyncState, relay: Relay, step: Step): void {
   const placing: Placing = {
     state,
     relay,
-    step,
     room: liveCapacity(config, relay),
     committed: committedFilters(relay),
     last: [],

@@ -6,7 +6,7 @@
 import type { Filter } from "../../nostr/filter.js";
 import type { Meaning } from "./closed-reasons.js";
 import { lookbackMs, retryDelayMs, secondMs } from "./config.js";
-import { type Chunk, log, openFilters, type Relay, type Step, type SyncState } from "./core-state.js";
+import { type Chunk, log, openFilters, type Relay, type SyncState } from "./core-state.js";
 import { filterOf, liveCapacity, requestsOf, setSlot, tagsOf, valueBytes, valuesOf } from "./items.js";
 import { indexOf, layers, phaseOf, phases, slots } from "./job.js";
 import { addToChunk, mergeable, newChunk, placeItems } from "./live-set.js";
@@ -14,21 +14,21 @@ import { halves } from "./paging.js";
 import { learnLimit, learnValues } from "./query-answers.js";
 import { noteRequest } from "./rounds.js";
 
-export function unsubscribe(relay: Relay, subs: readonly string[], step: Step): void {
+export function unsubscribe(state: SyncState, relay: Relay, subs: readonly string[]): void {
   for (const subscription of subs) {
     if (!relay.liveSubs.delete(subscription)) continue;
-    step.out.push({ type: "unsubscribe", relay: relay.key, link: relay.link, subscription });
+    state.out.push({ type: "unsubscribe", relay: relay.key, link: relay.link, subscription });
   }
 }
 
 /** Values that left since are not in the new filters. */
-function requestsFor(state: SyncState, relay: Relay, chunk: Chunk, step: Step): Filter[][] {
+function requestsFor(state: SyncState, relay: Relay, chunk: Chunk): Filter[][] {
   const values = valuesOf(state.wanted, chunk.items);
   chunk.bytes = values.reduce((sum, value) => sum + valueBytes(value), 0);
   const bounds =
     relay.liveMode === "limit-0"
       ? { limit: 0 }
-      : { since: Math.floor((step.now.wallMs - state.config.syncLiveLookbackSecs * secondMs) / 1000) };
+      : { since: Math.floor((state.now.wallMs - state.config.syncLiveLookbackSecs * secondMs) / 1000) };
   const tags = tagsOf(chunk.layer, chunk.items);
   const filters =
     tags.length === 0
@@ -37,17 +37,17 @@ function requestsFor(state: SyncState, relay: Relay, chunk: Chunk, step: Step): 
   return requestsOf(state.config, relay, filters, chunk.bytes);
 }
 
-function send(state: SyncState, relay: Relay, chunk: Chunk, requests: readonly Filter[][], step: Step): void {
+function send(state: SyncState, relay: Relay, chunk: Chunk, requests: readonly Filter[][]): void {
   chunk.subs = [];
   for (const filters of requests) {
     const subscription = `l${state.nextName++}`;
-    step.out.push({ type: "subscribe", relay: relay.key, link: relay.link, subscription, filters });
-    noteRequest(state, relay, step.now.monotonicMs);
+    state.out.push({ type: "subscribe", relay: relay.key, link: relay.link, subscription, filters });
+    noteRequest(state, relay, state.now.monotonicMs);
     relay.liveSubs.set(subscription, { chunk, filters: filters.length });
     chunk.subs.push(subscription);
   }
   chunk.unanswered = [...chunk.subs];
-  chunk.openedMs = step.now.monotonicMs;
+  chunk.openedMs = state.now.monotonicMs;
   chunk.dirty = false;
   chunk.retryAtMs = 0;
   chunk.awaitsAuth = false;
@@ -65,19 +65,19 @@ function removeChunk(relay: Relay, chunk: Chunk): void {
   relay.chunks = relay.chunks.filter((other) => other !== chunk);
 }
 
-function finishReplacement(relay: Relay, step: Step): void {
+function finishReplacement(state: SyncState, relay: Relay): void {
   const replacement = relay.replacement;
   if (!replacement) return;
   relay.replacement = undefined;
-  unsubscribe(relay, replacement.oldSubs, step);
+  unsubscribe(state, relay, replacement.oldSubs);
 }
 
-function replace(state: SyncState, relay: Relay, oldSubs: readonly string[], into: Chunk, step: Step): void {
-  send(state, relay, into, requestsFor(state, relay, into, step), step);
-  relay.replacement = { into, oldSubs, deadlineMs: step.now.monotonicMs + state.config.liveReplaceTimeoutMs };
+function replace(state: SyncState, relay: Relay, oldSubs: readonly string[], into: Chunk): void {
+  send(state, relay, into, requestsFor(state, relay, into));
+  relay.replacement = { into, oldSubs, deadlineMs: state.now.monotonicMs + state.config.liveReplaceTimeoutMs };
 }
 
-function merge(state: SyncState, relay: Relay, group: Chunk[], step: Step): void {
+function merge(state: SyncState, relay: Relay, group: Chunk[]): void {
   const into = newChunk(relay, group[0]!.layer, false);
   for (const chunk of group) {
     for (const item of chunk.items) addToChunk(state, relay, into, item);
@@ -87,7 +87,7 @@ function merge(state: SyncState, relay: Relay, group: Chunk[], step: Step): void
     removeChunk(relay, chunk);
   }
   const oldSubs = group.flatMap((chunk) => chunk.subs);
-  replace(state, relay, oldSubs, into, step);
+  replace(state, relay, oldSubs, into);
   catchUp(state, relay, into);
 }
 
@@ -104,38 +104,37 @@ export const answerDueMs = (state: SyncState, { deafSinceMs }: Relay, chunk: Chu
     : Number.POSITIVE_INFINITY;
 
 /** The chunk is not open any more; what comes meanwhile is caught up when it is. */
-function closeChunk(relay: Relay, chunk: Chunk, step: Step): void {
-  if (relay.replacement?.into === chunk) finishReplacement(relay, step);
-  unsubscribe(relay, chunk.subs, step);
+function closeChunk(state: SyncState, relay: Relay, chunk: Chunk): void {
+  if (relay.replacement?.into === chunk) finishReplacement(state, relay);
+  unsubscribe(state, relay, chunk.subs);
   chunk.subs = [];
   chunk.unanswered = [];
-  chunk.lostAtWallMs ??= step.now.wallMs;
+  chunk.lostAtWallMs ??= state.now.wallMs;
 }
 
 /** Tried again after a while that grows. */
-export function delay(state: SyncState, chunk: Chunk, step: Step): void {
-  chunk.retryAtMs = step.now.monotonicMs + retryDelayMs(state.config, chunk.refusals);
+export function delay(state: SyncState, chunk: Chunk): void {
+  chunk.retryAtMs = state.now.monotonicMs + retryDelayMs(state.config, chunk.refusals);
   chunk.refusals += 1;
 }
 
 /** The relay may never have taken it: asked again later. */
-function reopenLater(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
-  closeChunk(relay, chunk, step);
-  delay(state, chunk, step);
+function reopenLater(state: SyncState, relay: Relay, chunk: Chunk): void {
+  closeChunk(state, relay, chunk);
+  delay(state, chunk);
 }
 
 /** Brings what is open nearer to what shall be open. Call only when the relay may be asked. */
-export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
+export function pumpLive(state: SyncState, relay: Relay): void {
   const { config } = state;
-  const nowMs = step.now.monotonicMs;
-  if (relay.replacement && relay.replacement.deadlineMs <= nowMs) finishReplacement(relay, step);
-  for (const chunk of relay.chunks)
-    if (answerDueMs(state, relay, chunk) <= nowMs) reopenLater(state, relay, chunk, step);
-  placeItems(state, relay, step);
-  for (const chunk of relay.chunks) if (chunk.items.length === 0) unsubscribe(relay, chunk.subs, step);
+  const nowMs = state.now.monotonicMs;
+  if (relay.replacement && relay.replacement.deadlineMs <= nowMs) finishReplacement(state, relay);
+  for (const chunk of relay.chunks) if (answerDueMs(state, relay, chunk) <= nowMs) reopenLater(state, relay, chunk);
+  placeItems(state, relay);
+  for (const chunk of relay.chunks) if (chunk.items.length === 0) unsubscribe(state, relay, chunk.subs);
   if (relay.chunks.some((chunk) => chunk.items.length === 0)) {
     relay.chunks = relay.chunks.filter((chunk) => chunk.items.length > 0);
-    placeItems(state, relay, step);
+    placeItems(state, relay);
   }
   const budget = liveCapacity(config, relay);
   for (const chunk of [...relay.chunks]) {
@@ -143,15 +142,15 @@ export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
     if (chunk.awaitsAuth) {
       // Nobody answered the challenge, or it did not help.
       chunk.awaitsAuth = false;
-      delay(state, chunk, step);
+      delay(state, chunk);
       continue;
     }
-    const requests = requestsFor(state, relay, chunk, step);
+    const requests = requestsFor(state, relay, chunk);
     const filters = requests.reduce((sum, request) => sum + request.length, 0);
     const fits =
       openFilters(relay) + filters <= budget.filters && relay.liveSubs.size + requests.length <= budget.subscriptions;
     if (fits) {
-      send(state, relay, chunk, requests, step);
+      send(state, relay, chunk, requests);
       catchUp(state, relay, chunk);
     } else if (!relay.replacement) leaveToRotation(state, relay, chunk);
   }
@@ -159,11 +158,11 @@ export function pumpLive(state: SyncState, relay: Relay, step: Step): void {
   // Chunks are merged when somebody waits for the room.
   const group = relay.placingWaits ? mergeable(state, relay) : undefined;
   if (group) {
-    merge(state, relay, group, step);
+    merge(state, relay, group);
     return;
   }
   const changed = relay.chunks.find((chunk) => chunk.dirty && chunk.subs.length > 0);
-  if (changed) replace(state, relay, changed.subs, changed, step);
+  if (changed) replace(state, relay, changed.subs, changed);
 }
 
 /** History may begin: everything in targets is live, rotating, or waits for a retry. */
@@ -177,30 +176,30 @@ export const liveIsWhole = (relay: Relay): boolean =>
   relay.unplaced.length === 0 && relay.chunks.every((chunk) => chunk.subs.length > 0);
 
 /** A NOTICE told us to slow down, and nobody knows which request it dropped. */
-export function reopenUnanswered(state: SyncState, relay: Relay, step: Step): void {
-  for (const chunk of relay.chunks) if (chunk.unanswered.length > 0) reopenLater(state, relay, chunk, step);
+export function reopenUnanswered(state: SyncState, relay: Relay): void {
+  for (const chunk of relay.chunks) if (chunk.unanswered.length > 0) reopenLater(state, relay, chunk);
 }
 
-export function onLiveEose(relay: Relay, sub: string, step: Step): void {
+export function onLiveEose(state: SyncState, relay: Relay, sub: string): void {
   const chunk = relay.liveSubs.get(sub)?.chunk;
   if (!chunk) return;
   chunk.refusals = 0;
   chunk.unanswered = chunk.unanswered.filter((other) => other !== sub);
-  if (relay.replacement?.into === chunk && chunk.unanswered.length === 0) finishReplacement(relay, step);
+  if (relay.replacement?.into === chunk && chunk.unanswered.length === 0) finishReplacement(state, relay);
 }
 
-export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meaning: Meaning, step: Step): void {
+export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meaning: Meaning): void {
   const live = relay.liveSubs.get(sub);
   if (!live) return;
   const { chunk, filters } = live;
   relay.liveSubs.delete(sub);
   // An old subscription that was about to go.
   if (!chunk.subs.includes(sub)) return;
-  closeChunk(relay, chunk, step);
+  closeChunk(state, relay, chunk);
   if (meaning === "rate-limited") return;
   if (meaning === "auth-required") {
     chunk.awaitsAuth = true;
-    chunk.retryAtMs = step.now.monotonicMs + state.config.authTimeoutMs;
+    chunk.retryAtMs = state.now.monotonicMs + state.config.authTimeoutMs;
     return;
   }
   if (meaning === "too-many-filters" && filters > 1) {
@@ -210,21 +209,21 @@ export function onLiveClosed(state: SyncState, relay: Relay, sub: string, meanin
   const canHalve = chunk.layer !== layers.announcements && (meaning === "invalid" || meaning === "too-many-values");
   if (meaning === "too-many-values" && chunk.items.length > 1) {
     learnValues(relay, chunk.items.length);
-    halve(state, relay, chunk, step);
+    halve(state, relay, chunk);
     return;
   }
   if (relay.liveMode === "limit-0") {
     relay.liveMode = "since";
     return;
   }
-  if (canHalve) halve(state, relay, chunk, step);
-  else delay(state, chunk, step);
+  if (canHalve) halve(state, relay, chunk);
+  else delay(state, chunk);
 }
 
 /** One bad value must not cost the others their live subscription. */
-function halve(state: SyncState, relay: Relay, chunk: Chunk, step: Step): void {
+function halve(state: SyncState, relay: Relay, chunk: Chunk): void {
   if (chunk.items.length <= 1) {
-    for (const item of chunk.items) log(step, "warn", "value-refused", relay, { index: indexOf(item) });
+    for (const item of chunk.items) log(state, "warn", "value-refused", relay, { index: indexOf(item) });
     leaveToRotation(state, relay, chunk);
     return;
   }
@@ -260,16 +259,16 @@ export function liveLost(relay: Relay): void {
 }
 
 /** The relay's stated limits are smaller than what is open: everything is placed anew. */
-export function rebuildLive(state: SyncState, relay: Relay, step: Step): void {
+export function rebuildLive(state: SyncState, relay: Relay): void {
   const room = liveCapacity(state.config, relay);
   const fits =
     relay.chunks.every((chunk) => chunk.items.length <= room.values) &&
     openFilters(relay) <= room.filters &&
     relay.liveSubs.size <= room.subscriptions;
   if (fits) return;
-  finishReplacement(relay, step);
+  finishReplacement(state, relay);
   for (const chunk of relay.chunks) {
-    unsubscribe(relay, chunk.subs, step);
+    unsubscribe(state, relay, chunk.subs);
     for (const item of chunk.items) {
       setSlot(state, relay, item, slots.unplaced);
       relay.unplaced.push(item);

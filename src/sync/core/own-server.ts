@@ -16,7 +16,7 @@ import type { EventId } from "../../nostr/ids.js";
 import { idTag, offer, oneOfferLess, roomToday } from "./arrivals.js";
 import { secondMs } from "./config.js";
 import { disconnect, resyncLater } from "./connection.js";
-import { log, type Relay, type Step, type SyncState, tally } from "./core-state.js";
+import { log, type Relay, type SyncState, tally } from "./core-state.js";
 import { makeFresh } from "./items.js";
 import { announcementsItem, rootItem } from "./job.js";
 import { reconsider } from "./live-set.js";
@@ -33,31 +33,31 @@ type OwnInput = Extract<
 const coordinateOf = (event: NostrEvent): string =>
   addressText({ kind: kinds.announcement, pubkey: event.pubkey, identifier: tagValue(event, "d") ?? "" });
 
-export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void {
+export function onOwnServer(state: SyncState, input: OwnInput): void {
   const { wanted } = state;
   switch (input.type) {
     case "accepted":
       if (input.event.kind !== kinds.announcement) {
         wanted.addRoot(input.event);
-        judgeAgain(state, input.event, undefined, step);
+        judgeAgain(state, input.event, undefined);
       } else if (input.hosted === false) wanted.removeRepo(coordinateOf(input.event));
-      else announce(state, input.event, "full", step);
+      else announce(state, input.event, "full");
       break;
     case "waiting":
-      announce(state, input.event, "state-only", step);
+      announce(state, input.event, "state-only");
       break;
     case "unwaiting":
       if (wanted.repos.get(input.coordinate)?.level === "state-only") wanted.removeRepo(input.coordinate);
-      noteGone(state, input.coordinate, step);
+      noteGone(state, input.coordinate);
       break;
     case "removed":
-      removed(state, input, step);
+      removed(state, input);
       break;
     case "replayEnded":
       wanted.endReplay();
       break;
     case "listsChanged":
-      listsChanged(state, input.archive ?? false, step);
+      listsChanged(state, input.archive ?? false);
       break;
     case "wantIds":
       wantIds(state, input.ids, input.coordinate);
@@ -65,16 +65,16 @@ export function onOwnServer(state: SyncState, input: OwnInput, step: Step): void
   }
 }
 
-function announce(state: SyncState, event: NostrEvent, level: Level, step: Step): void {
+function announce(state: SyncState, event: NostrEvent, level: Level): void {
   const { wanted } = state;
   const isNew = wanted.announce(event, level) !== undefined;
   const coordinate = coordinateOf(event);
   // Its roots may have been stored before anybody wanted it.
-  if (isNew && wanted.replayEnded) step.out.push({ type: "lookUpRoots", coordinate });
-  judgeAgain(state, event, coordinate, step);
+  if (isNew && wanted.replayEnded) state.out.push({ type: "lookUpRoots", coordinate });
+  judgeAgain(state, event, coordinate);
 }
 
-function removed(state: SyncState, input: Extract<OwnInput, { type: "removed" }>, step: Step): void {
+function removed(state: SyncState, input: Extract<OwnInput, { type: "removed" }>): void {
   const { wanted } = state;
   if (input.address === undefined) {
     wanted.removeRoot(input.id);
@@ -85,28 +85,28 @@ function removed(state: SyncState, input: Extract<OwnInput, { type: "removed" }>
   const isAnnouncement = parseAddress(input.address)?.kind === kinds.announcement;
   if (isAnnouncement && wanted.repos.get(input.address)?.announcementId !== input.id) return;
   if (isAnnouncement) wanted.removeRepo(input.address);
-  noteGone(state, input.address, step);
+  noteGone(state, input.address);
 }
 
-function noteGone(state: SyncState, text: string, step: Step): void {
+function noteGone(state: SyncState, text: string): void {
   const address = parseAddress(text);
-  if (address) newestGone(state, address, step);
+  if (address) newestGone(state, address);
 }
 
 /** What waited for this verdict goes to intake, or is for another day, or for another repository it is about. */
-function settleBudget(state: SyncState, account: Account, isNew: boolean, step: Step): void {
+function settleBudget(state: SyncState, account: Account, isNew: boolean): void {
   const { budgets, relays } = state;
   const wasOver = budgets.isOver(account);
   const held = budgets.settle(account, isNew);
   if (!budgets.isOver(account)) {
-    step.out.push(...held);
+    state.out.push(...held);
     return;
   }
   if (!wasOver)
-    log(step, "warn", "coordinate" in account ? "repository-budget-hit" : "author-budget-hit", undefined, account);
+    log(state, "warn", "coordinate" in account ? "repository-budget-hit" : "author-budget-hit", undefined, account);
   for (const { relay: key, type: _type, account: _account, ...arrival } of held) {
-    oneOfferLess(state, relays.get(key), step);
-    offer(state, key, arrival, step);
+    oneOfferLess(state, relays.get(key));
+    offer(state, key, arrival);
   }
 }
 
@@ -114,32 +114,32 @@ function settleBudget(state: SyncState, account: Account, isNew: boolean, step: 
 const isExpectedRefusal = (event: NostrEvent): boolean =>
   event.kind === kinds.announcement || event.kind === kinds.state;
 
-export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdict" }>, step: Step): void {
+export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdict" }>): void {
   const { event, outcome, source } = input;
   const { config } = state;
   const relay = state.relays.get(input.relay);
   const isNew = outcome.type === "stored" || outcome.type === "held";
-  if (isNew && relay) countNew(state, relay, step);
-  oneOfferLess(state, relay, step);
-  if (input.account) settleBudget(state, input.account, isNew, step);
-  state.remembered.note(event, outcome, input.relay, step.now, step.out);
+  if (isNew && relay) countNew(state, relay);
+  oneOfferLess(state, relay);
+  if (input.account) settleBudget(state, input.account, isNew);
+  state.remembered.note(event, outcome, input.relay, state.now, state.out);
   if ((outcome.type === "held" || outcome.type === "waiting") && gitDataKinds.has(event.kind)) {
-    step.out.push({ type: "servedThere", relay: input.relay, id: event.id });
+    state.out.push({ type: "servedThere", relay: input.relay, id: event.id });
   }
   if (isNew) {
-    tally(step, "events", undefined, source);
+    tally(state, "events", undefined, source);
     if (source === "live") {
-      log(step, "debug", "live-event", relay, { id: event.id, kind: event.kind });
+      log(state, "debug", "live-event", relay, { id: event.id, kind: event.kind });
       if (outcome.type === "stored" && input.isCurrent) {
-        step.out.push({ type: "observeLag", seconds: Math.max(0, step.now.wallMs / 1000 - event.created_at) });
+        state.out.push({ type: "observeLag", seconds: Math.max(0, state.now.wallMs / 1000 - event.created_at) });
       }
     }
-    if (relay && !input.layerFour) noteHistory(relay, source, step);
-    noteNew(state, relay, event, step);
-    if (outcome.type === "stored") judgeAgain(state, event, undefined, step);
+    if (relay && !input.layerFour) noteHistory(state, relay, source);
+    noteNew(state, relay, event);
+    if (outcome.type === "stored") judgeAgain(state, event, undefined);
   }
   if (!relay) return;
-  if (isTrouble(outcome)) resyncLater(state, relay, step);
+  if (isTrouble(outcome)) resyncLater(state, relay);
   if (isOurs(outcome)) return;
   relay.judged += 1;
   if (outcome.type === "refused" && !isExpectedRefusal(event)) relay.refused += 1;
@@ -147,38 +147,38 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
   const isMostlyRefused = relay.refused * 100 > relay.judged * config.syncRefusedMaxPercent;
   relay.judged = 0;
   relay.refused = 0;
-  if (isMostlyRefused) pause(state, relay, "mostly-refused", config.syncRefusedPauseSecs * secondMs, step);
+  if (isMostlyRefused) pause(state, relay, "mostly-refused", config.syncRefusedPauseSecs * secondMs);
 }
 
 /** For the summaries; what live should have brought is also counted as a gap. */
-function noteHistory(relay: Relay, source: EventSource, step: Step): void {
+function noteHistory(state: SyncState, relay: Relay, source: EventSource): void {
   if (source !== "startup" && source !== "reconnect" && source !== "daily") return;
   relay.newSince[source] += 1;
-  if (source !== "startup") tally(step, "gap_events", relay);
+  if (source !== "startup") tally(state, "gap_events", relay);
 }
 
-function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent, step: Step): void {
+function noteNew(state: SyncState, relay: Relay | undefined, event: NostrEvent): void {
   for (const [name, value] of event.tags) {
     const root =
       name !== undefined && value !== undefined && idTag.test(name) ? state.wanted.rootNumber(value) : undefined;
     if (root === undefined) continue;
-    state.wanted.noteActivity(root, Math.min(event.created_at, step.now.wallMs / 1000));
+    state.wanted.noteActivity(root, Math.min(event.created_at, state.now.wallMs / 1000));
     if (relay) reconsider(state, relay, rootItem(root));
   }
 }
 
-function countNew(state: SyncState, relay: Relay, step: Step): void {
-  const room = roomToday(state, relay, step) - 1;
+function countNew(state: SyncState, relay: Relay): void {
+  const room = roomToday(state, relay) - 1;
   relay.newToday += 1;
-  relay.lastNewMs = step.now.monotonicMs;
+  relay.lastNewMs = state.now.monotonicMs;
   if (room > 0) return;
-  pause(state, relay, "relay-budget-hit", relay.dayStartMs + state.config.dayMs - step.now.monotonicMs, step);
+  pause(state, relay, "relay-budget-hit", relay.dayStartMs + state.config.dayMs - state.now.monotonicMs);
 }
 
-function pause(state: SyncState, relay: Relay, code: string, forMs: number, step: Step): void {
-  state.health.of(relay.key).pausedUntilMs = step.now.monotonicMs + forMs;
-  log(step, "warn", code, relay, { forMs: Math.round(forMs) });
-  disconnect(state, relay, step);
+function pause(state: SyncState, relay: Relay, code: string, forMs: number): void {
+  state.health.of(relay.key).pausedUntilMs = state.now.monotonicMs + forMs;
+  log(state, "warn", code, relay, { forMs: Math.round(forMs) });
+  disconnect(state, relay);
   state.touched.add(relay);
 }
 
@@ -190,10 +190,10 @@ function askFor({ config, touched }: SyncState, relay: Relay, ids: readonly Even
 }
 
 /** What does not fit comes with a full sync: it is remembered no more. */
-function fetchCold(state: SyncState, found: readonly ColdId[], step: Step): void {
+function fetchCold(state: SyncState, found: readonly ColdId[]): void {
   for (const { id, relay: key } of found) {
     const relay = state.relays.get(key);
-    if (relay && !askFor(state, relay, [id])) resyncLater(state, relay, step);
+    if (relay && !askFor(state, relay, [id])) resyncLater(state, relay);
   }
 }
 
@@ -208,38 +208,38 @@ function askOthers(state: SyncState, found: readonly ColdId[]): void {
 }
 
 /** Something is here that may make rejected events valid: hot ones are offered at once, cold ones fetched. */
-function judgeAgain(state: SyncState, event: NostrEvent, coordinate: string | undefined, step: Step): void {
+function judgeAgain(state: SyncState, event: NostrEvent, coordinate: string | undefined): void {
   const { remembered } = state;
   const offered = new Set<string>();
   for (const hot of remembered.hotFor(event, coordinate)) {
     offered.add(hot.event.id);
-    if (remembered.cold.delete(hot.event.id)) step.out.push({ type: "forget", id: hot.event.id });
-    offer(state, hot.relay, { source: "direct", layerFour: false, event: hot.event }, step);
+    if (remembered.cold.delete(hot.event.id)) state.out.push({ type: "forget", id: hot.event.id });
+    offer(state, hot.relay, { source: "direct", layerFour: false, event: hot.event });
   }
   if (event.kind !== kinds.announcement) return;
-  const cold = remembered.coldFor(event, step.out).filter(({ id }) => !offered.has(id));
-  fetchCold(state, cold, step);
+  const cold = remembered.coldFor(event, state.out).filter(({ id }) => !offered.has(id));
+  fetchCold(state, cold);
   askOthers(state, cold);
 }
 
 /** The newest version at an address is gone: older ones may take its place; what it refused is forgotten. */
-function newestGone(state: SyncState, { pubkey, identifier }: Address, step: Step): void {
-  const found = state.remembered.takeIdentifier(pubkey, identifier, step.out);
+function newestGone(state: SyncState, { pubkey, identifier }: Address): void {
+  const found = state.remembered.takeIdentifier(pubkey, identifier, state.out);
   const superseded = found.filter(({ reason }) => reason === "superseded");
-  fetchCold(state, superseded, step);
+  fetchCold(state, superseded);
   askOthers(state, superseded);
 }
 
 /** What the lists refused is fetched at once; announcements that a ban removed are found a little later (core.ts). */
-export function listsChanged(state: SyncState, archive: boolean, step: Step): void {
+export function listsChanged(state: SyncState, archive: boolean): void {
   const { remembered } = state;
-  fetchCold(state, remembered.takeRefused(byLists, step.out), step);
+  fetchCold(state, remembered.takeRefused(byLists, state.out));
   state.listsChanged = true;
-  state.listsChangedMs = step.now.monotonicMs;
+  state.listsChangedMs = state.now.monotonicMs;
   if (!archive) return;
   // What did not list us may be mirrored now: announcements are asked for again, new services followed from now on.
-  remembered.takeRefused(new Set(["service-not-listed"]), step.out);
-  followBootstrap(state, step);
+  remembered.takeRefused(new Set(["service-not-listed"]), state.out);
+  followBootstrap(state);
   for (const relay of state.relays.values()) compareAnnouncements(state, relay);
 }
 
@@ -249,9 +249,9 @@ function compareAnnouncements(state: SyncState, relay: Relay): void {
 }
 
 /** Once a minute, some relays at a time; the next round not before this one has rested. */
-export function compareAfterLists(state: SyncState, step: Step): void {
+export function compareAfterLists(state: SyncState): void {
   const { config, toCompare } = state;
-  const nowMs = step.now.monotonicMs;
+  const nowMs = state.now.monotonicMs;
   if (state.listsChanged && toCompare.size === 0 && nowMs >= state.listsComparedMs + config.listsEveryMs) {
     for (const relay of state.relays.values()) toCompare.add(relay);
     state.listsChanged = false;
@@ -272,21 +272,21 @@ export function wantIds(state: SyncState, ids: readonly EventId[], coordinate: s
   }
 }
 
-export function ignore(state: SyncState, relays: ReadonlySet<RelayKey>, step: Step): void {
+export function ignore(state: SyncState, relays: ReadonlySet<RelayKey>): void {
   state.ignored = relays;
   for (const relay of state.relays.values()) {
-    if (relays.has(relay.key)) disconnect(state, relay, step);
+    if (relays.has(relay.key)) disconnect(state, relay);
     state.touched.add(relay);
   }
 }
 
 /** Forgets why it was left alone; a link that is open is made anew. */
-export function reconnect(state: SyncState, key: RelayKey, step: Step): void {
+export function reconnect(state: SyncState, key: RelayKey): void {
   const relay = state.relays.get(key);
   if (!relay || state.ignored.has(key)) return;
-  disconnect(state, relay, step);
+  disconnect(state, relay);
   state.health.forgive(key);
-  step.out.push({ type: "dropNaughty", relay: key });
-  relay.notBeforeMs = step.now.monotonicMs;
+  state.out.push({ type: "dropNaughty", relay: key });
+  relay.notBeforeMs = state.now.monotonicMs;
   state.touched.add(relay);
 }

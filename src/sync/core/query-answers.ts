@@ -6,7 +6,7 @@ import type { RelayLimits } from "../../net/relay-dialer.js";
 import type { EventId } from "../../nostr/ids.js";
 import type { Meaning } from "./closed-reasons.js";
 import { hourMs } from "./config.js";
-import { log, type Relay, type Step, type SyncState, tally } from "./core-state.js";
+import { log, type Relay, type SyncState, tally } from "./core-state.js";
 import { textOf } from "./items.js";
 import type { Asked, Job, Query, Slice } from "./job.js";
 import type { ReconcileFailure } from "./messages.js";
@@ -22,35 +22,29 @@ export function learnLimit(relay: Relay, limits: RelayLimits): void {
 export const learnValues = (relay: Relay, values: number): void =>
   learnLimit(relay, { maxFilterValues: Math.max(1, values >> 1) + 1 });
 
-export function onQueryClosed(
-  state: SyncState,
-  relay: Relay,
-  { job, query }: Asked,
-  meaning: Meaning,
-  step: Step,
-): QueryEnd {
-  close(relay, query, false, step);
+export function onQueryClosed(state: SyncState, relay: Relay, { job, query }: Asked, meaning: Meaning): QueryEnd {
+  close(state, relay, query, false);
   switch (meaning) {
     case "rate-limited":
       return "again";
     case "auth-required":
-      return awaitAuth(relay, query, step);
+      return awaitAuth(state, relay, query);
     case "too-many-results":
       return smallerPages(state, relay, query);
     case "invalid":
     case "too-many-values":
       if (query.state === "fetching") return fewerIds(relay, query);
       if (meaning === "too-many-values") noteTooMany(relay, query);
-      return halve(state, relay, job, query, step);
+      return halve(state, relay, job, query);
     default:
       return { failed: "closed" };
   }
 }
 
-function awaitAuth(relay: Relay, query: Query, step: Step): QueryEnd {
+function awaitAuth(state: SyncState, relay: Relay, query: Query): QueryEnd {
   if (!relay.authPending) return { failed: "closed" };
   query.state = "auth";
-  query.heardMs = step.now.monotonicMs;
+  query.heardMs = state.now.monotonicMs;
   return undefined;
 }
 
@@ -81,13 +75,13 @@ function halfSlices({ related }: Job, { tag }: Query, slice: Slice): Slice[] | u
   return authors.length > 1 ? halves(authors).map((half) => ({ ...slice, authors: half })) : undefined;
 }
 
-function halve(state: SyncState, relay: Relay, job: Job, query: Query, step: Step): QueryEnd {
+function halve(state: SyncState, relay: Relay, job: Job, query: Query): QueryEnd {
   const slice = lastSlice(query);
   const parts = halfSlices(job, query, slice);
   if (parts) return endSlice(state, query, parts);
   if (query.tag === undefined) return { failed: "invalid" };
   for (const item of query.items) if (textOf(state.wanted, item) === slice.values[0]) job.barred.add(item);
-  log(step, "warn", "value-refused", relay, { batch: job.id });
+  log(state, "warn", "value-refused", relay, { batch: job.id });
   return endSlice(state, query, []);
 }
 
@@ -100,10 +94,10 @@ function fewerValues(state: SyncState, relay: Relay, { job, query }: Asked): { e
 }
 
 /** The relay told us to slow down: requests without any answer were probably dropped, and are sent again afterwards. */
-export function resendUnanswered(relay: Relay, step: Step): void {
+export function resendUnanswered(state: SyncState, relay: Relay): void {
   for (const { query } of [...relay.bySub.values()]) {
     if (query.answered || query.readsOwn) continue;
-    close(relay, query, true, step);
+    close(state, relay, query, true);
     query.state = "queued";
   }
 }
@@ -114,9 +108,9 @@ export function excuseSilence(relay: Relay): void {
 }
 
 /** Nothing was heard for too long. */
-export function onQuerySilent(relay: Relay, query: Query, step: Step): QueryEnd {
+export function onQuerySilent(state: SyncState, relay: Relay, query: Query): QueryEnd {
   if (!query.slowedDown) return { failed: "silence" };
-  close(relay, query, true, step);
+  close(state, relay, query, true);
   return "again";
 }
 
@@ -125,15 +119,14 @@ export function onReconciled(
   relay: Relay,
   { job, query }: Asked,
   missing: readonly EventId[],
-  step: Step,
 ): QueryEnd {
   job.ended.push(query.name);
-  close(relay, query, false, step);
+  close(state, relay, query, false);
   relay.negentropyFailures = 0;
   relay.splitsInVain = 0;
-  tally(step, "negentropy", relay, "ok");
+  tally(state, "negentropy", relay, "ok");
   // Remembered ids are subtracted here, after the exchange: they must not show in our side of it.
-  query.toFetch = missing.filter((id) => !state.remembered.has(id, step.now));
+  query.toFetch = missing.filter((id) => !state.remembered.has(id, state.now));
   return query.toFetch.length === 0 ? endSlice(state, query, []) : "again";
 }
 
@@ -144,28 +137,27 @@ export function onReconcileFailed(
   asked: Asked,
   kind: ReconcileFailure,
   tell: boolean,
-  step: Step,
 ): QueryEnd {
   const { job, query } = asked;
-  close(relay, query, tell, step);
-  tally(step, "negentropy", relay, kind);
+  close(state, relay, query, tell);
+  tally(state, "negentropy", relay, kind);
   switch (kind) {
     case "too-many":
-      return lessTime(state, relay, query, step);
+      return lessTime(state, relay, query);
     case "too-many-values": {
       const fewer = fewerValues(state, relay, asked);
       if (fewer) return fewer.end;
       break;
     }
     case "auth-required":
-      if (relay.authPending) return awaitAuth(relay, query, step);
+      if (relay.authPending) return awaitAuth(state, relay, query);
       break;
     case "rate-limited":
       return "again";
     case "ours":
       return { failed: "own-store" };
     case "failed":
-      countFailure(state, relay, job, step);
+      countFailure(state, relay, job);
       break;
   }
   // What this job has reconciled stays; the rest goes on with REQ.
@@ -174,11 +166,11 @@ export function onReconcileFailed(
 }
 
 /** Halved, until that has led nowhere for too long: then this stretch of time is asked for by REQ. */
-function lessTime(state: SyncState, relay: Relay, query: Query, step: Step): QueryEnd {
+function lessTime(state: SyncState, relay: Relay, query: Query): QueryEnd {
   const { maxSplitsInVain, maxSplitsPerQuery } = state.config;
   const slice = lastSlice(query);
   const isInVain = relay.splitsInVain >= maxSplitsInVain || query.splits >= maxSplitsPerQuery;
-  const parts = isInVain ? undefined : splitTime(slice, Math.floor(step.now.wallMs / 1000));
+  const parts = isInVain ? undefined : splitTime(slice, Math.floor(state.now.wallMs / 1000));
   if (!parts) return endSlice(state, query, [{ ...slice, byRequest: true }]);
   relay.splitsInVain += 1;
   query.splits += 1;
@@ -186,22 +178,22 @@ function lessTime(state: SyncState, relay: Relay, query: Query, step: Step): Que
 }
 
 /** Three in a row, and the relay is not asked this way for a day. */
-function countFailure(state: SyncState, relay: Relay, job: Job, step: Step): void {
+function countFailure(state: SyncState, relay: Relay, job: Job): void {
   relay.negentropyFailures += 1;
   if (relay.negentropyFailures >= state.config.syncNegentropyMaxFailures) {
     relay.negentropyFailures = 0;
-    relay.noNegentropyUntilMs = step.now.monotonicMs + state.config.syncNegentropyRetryHours * hourMs;
+    relay.noNegentropyUntilMs = state.now.monotonicMs + state.config.syncNegentropyRetryHours * hourMs;
   }
   if (relay.warnedNegentropy) return;
   relay.warnedNegentropy = true;
-  log(step, "warn", "negentropy-fallback", relay, { batch: job.id });
+  log(state, "warn", "negentropy-fallback", relay, { batch: job.id });
 }
 
 /** The relay's time begins when it is asked, and stands while we look into our own store. */
-export function onReconcileProgress(query: Query, ours: boolean, step: Step): void {
-  query.heardMs = step.now.monotonicMs;
+export function onReconcileProgress(state: SyncState, query: Query, ours: boolean): void {
+  query.heardMs = state.now.monotonicMs;
   if (!query.readsOwn) query.answered = true;
-  else if (!ours) query.sentMs = step.now.monotonicMs;
+  else if (!ours) query.sentMs = state.now.monotonicMs;
   query.readsOwn = ours;
 }
 

@@ -6,7 +6,7 @@ import type { NostrEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";
 import { secondMs } from "./config.js";
-import { log, type Relay, type Step, type SyncState, tally } from "./core-state.js";
+import { log, type Relay, type SyncState, tally } from "./core-state.js";
 import { authorKinds, filterOf, historyCapacity } from "./items.js";
 import {
   type Asked,
@@ -42,22 +42,22 @@ function filterFor(job: Job, query: Query, slice: Slice, limit: number | undefin
 export const pageLimit = (state: SyncState, relay: Relay): number =>
   Math.min(relay.limits.maxLimit ?? state.config.syncPageEvents, state.config.maxPageSize);
 
-function begin(state: SyncState, relay: Relay, asked: Asked, next: Query["state"], step: Step): string {
+function begin(state: SyncState, relay: Relay, asked: Asked, next: Query["state"]): string {
   const { query } = asked;
   query.name = `${next === "reconciling" ? "n" : "h"}${state.nextName++}`;
   query.state = next;
-  query.sentMs = step.now.monotonicMs;
-  query.heardMs = step.now.monotonicMs;
+  query.sentMs = state.now.monotonicMs;
+  query.heardMs = state.now.monotonicMs;
   query.answered = false;
   query.slowedDown = false;
   query.readsOwn = next === "reconciling";
   relay.bySub.set(query.name, asked);
-  noteRequest(state, relay, step.now.monotonicMs);
+  noteRequest(state, relay, state.now.monotonicMs);
   return query.name;
 }
 
 /** Sends the query's next request: a fetch that is due, a session, or a page. */
-export function sendQuery(state: SyncState, relay: Relay, asked: Asked, step: Step): void {
+export function sendQuery(state: SyncState, relay: Relay, asked: Asked): void {
   const { job, query } = asked;
   const of = { relay: relay.key, link: relay.link };
   const limit = pageLimit(state, relay);
@@ -67,33 +67,33 @@ export function sendQuery(state: SyncState, relay: Relay, asked: Asked, step: St
     query.sentIds = ids;
     query.asked = new Set(ids);
     query.delivered = 0;
-    const subscription = begin(state, relay, asked, "fetching", step);
-    step.out.push({ type: "subscribe", ...of, subscription, filters: [{ ids }] });
+    const subscription = begin(state, relay, asked, "fetching");
+    state.out.push({ type: "subscribe", ...of, subscription, filters: [{ ids }] });
     return;
   }
   const slice = lastSlice(query);
   if (job.method === "negentropy" && !slice.byRequest) {
-    const session = begin(state, relay, asked, "reconciling", step);
+    const session = begin(state, relay, asked, "reconciling");
     const filter = filterFor(job, query, slice, undefined);
-    step.out.push({ type: "reconcile", ...of, session, filter, maxMissing: state.config.maxMissingIds });
+    state.out.push({ type: "reconcile", ...of, session, filter, maxMissing: state.config.maxMissingIds });
     return;
   }
   const most = Math.min(limit, slice.limit ?? limit);
   query.page = new Page(slice, most, query.boundary);
-  const subscription = begin(state, relay, asked, "paging", step);
-  step.out.push({ type: "subscribe", ...of, subscription, filters: [filterFor(job, query, slice, most)] });
+  const subscription = begin(state, relay, asked, "paging");
+  state.out.push({ type: "subscribe", ...of, subscription, filters: [filterFor(job, query, slice, most)] });
 }
 
 /** The request is over on our side; the relay is told unless it ended it itself. */
-export function close(relay: Relay, query: Query, tell: boolean, step: Step): void {
+export function close(state: SyncState, relay: Relay, query: Query, tell: boolean): void {
   if (!relay.bySub.delete(query.name) || !tell) return;
   const of = { relay: relay.key, link: relay.link };
-  if (query.state === "reconciling") step.out.push({ type: "stopReconcile", ...of, session: query.name });
-  else step.out.push({ type: "unsubscribe", ...of, subscription: query.name });
+  if (query.state === "reconciling") state.out.push({ type: "stopReconcile", ...of, session: query.name });
+  else state.out.push({ type: "unsubscribe", ...of, subscription: query.name });
 }
 
-export function cancelQuery(relay: Relay, query: Query, step: Step): void {
-  close(relay, query, true, step);
+export function cancelQuery(state: SyncState, relay: Relay, query: Query): void {
+  close(state, relay, query, true);
   query.state = "done";
 }
 
@@ -112,9 +112,8 @@ export function onQueryEvent(
   query: Query,
   event: NostrEvent,
   matches: boolean,
-  step: Step,
 ): "inside" | "outside" | { readonly failed: string } {
-  query.heardMs = step.now.monotonicMs;
+  query.heardMs = state.now.monotonicMs;
   query.answered = true;
   const { page } = query;
   let inside: boolean;
@@ -131,20 +130,18 @@ export function onQueryEvent(
   return inside ? "inside" : "outside";
 }
 
-export function onQueryEose(state: SyncState, relay: Relay, { job, query }: Asked, step: Step): QueryEnd {
+export function onQueryEose(state: SyncState, relay: Relay, { job, query }: Asked): QueryEnd {
   job.ended.push(query.name);
-  close(relay, query, true, step);
-  return query.state === "fetching"
-    ? endFetch(state, relay, job, query, step)
-    : endPage(state, relay, job, query, step);
+  close(state, relay, query, true);
+  return query.state === "fetching" ? endFetch(state, relay, job, query) : endPage(state, relay, job, query);
 }
 
 /** Ids the relay did not send although others came are asked once more; without progress they are left for later. */
-function endFetch(state: SyncState, relay: Relay, job: Job, query: Query, step: Step): QueryEnd {
+function endFetch(state: SyncState, relay: Relay, job: Job, query: Query): QueryEnd {
   const sent = query.toFetch.splice(0, query.sentIds.length);
   const left = sent.filter((id) => query.asked.has(id));
   if (left.length < sent.length) query.toFetch.unshift(...left);
-  else onUndelivered(state, relay, job, left, step);
+  else onUndelivered(state, relay, job, left);
   return query.toFetch.length === 0 ? endSlice(state, query, []) : "again";
 }
 
@@ -160,7 +157,7 @@ function isForAnotherDay({ budgets, wanted }: SyncState, { items }: Job): boolea
   return items.every(isOver);
 }
 
-function endPage(state: SyncState, relay: Relay, job: Job, query: Query, step: Step): QueryEnd {
+function endPage(state: SyncState, relay: Relay, job: Job, query: Query): QueryEnd {
   if (isForAnotherDay(state, job)) return endSlice(state, query, []);
   const page = query.page!;
   const kindIsFixed = job.layer === layers.announcements || job.layer === layers.states;
@@ -172,8 +169,8 @@ function endPage(state: SyncState, relay: Relay, job: Job, query: Query, step: S
   query.delivered = page.ids.size;
   if ((end.type === "unpageable" || (end.type === "next" && end.doubtful)) && !job.unpageable) {
     job.unpageable = true;
-    tally(step, "unpageable", relay);
-    log(step, "warn", "unpageable", relay, { batch: job.id, second: page.oldest });
+    tally(state, "unpageable", relay);
+    log(state, "warn", "unpageable", relay, { batch: job.id, second: page.oldest });
   }
   query.boundary = end.type === "next" && end.keepBoundary ? boundaryOf(page) : new Set();
   if (query.boundary.size > page.limit * 20) return { failed: "endless-second" };
@@ -241,31 +238,31 @@ function keep(state: SyncState, relay: Relay, owed: Owed): void {
 }
 
 /** Asked for in vain: again after a while that grows. */
-function askAgainLater(state: SyncState, relay: Relay, { ids, tries, promised }: Owed, step: Step): void {
+function askAgainLater(state: SyncState, relay: Relay, { ids, tries, promised }: Owed): void {
   const waitMs = state.config.owedDelaysMs[tries];
   if (waitMs !== undefined) {
-    keep(state, relay, { ids, tries: tries + 1, promised, dueMs: step.now.monotonicMs + waitMs });
+    keep(state, relay, { ids, tries: tries + 1, promised, dueMs: state.now.monotonicMs + waitMs });
     return;
   }
   relay.gaveUpIds = true;
-  log(step, "warn", "ids-given-up", relay, { ids: ids.length });
+  log(state, "warn", "ids-given-up", relay, { ids: ids.length });
 }
 
 /** The relay answered without these. */
-function onUndelivered(state: SyncState, relay: Relay, job: Job, ids: readonly EventId[], step: Step): void {
+function onUndelivered(state: SyncState, relay: Relay, job: Job, ids: readonly EventId[]): void {
   if (ids.length === 0 || job.owed?.promised === false) return;
   if (!job.owed) {
-    tally(step, "undelivered_ids", relay, undefined, ids.length);
+    tally(state, "undelivered_ids", relay, undefined, ids.length);
     job.undelivered += ids.length;
   }
-  askAgainLater(state, relay, { ids, tries: job.owed?.tries ?? 0, promised: true, dueMs: 0 }, step);
+  askAgainLater(state, relay, { ids, tries: job.owed?.tries ?? 0, promised: true, dueMs: 0 });
 }
 
 const idsLeft = (job: Job): EventId[] => job.queries.flatMap((query) => query.toFetch);
 
 /** Their request failed. */
-export function onOwedFailed(state: SyncState, relay: Relay, job: Job, step: Step): void {
-  if (job.owed) askAgainLater(state, relay, { ...job.owed, ids: idsLeft(job) }, step);
+export function onOwedFailed(state: SyncState, relay: Relay, job: Job): void {
+  if (job.owed) askAgainLater(state, relay, { ...job.owed, ids: idsLeft(job) });
 }
 
 /** The link is gone: nobody was asked in vain. */

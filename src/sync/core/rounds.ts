@@ -8,13 +8,13 @@ import { groupsOf } from "../../base/collections.js";
 import { kinds } from "../../nostr/event.js";
 import type { Pubkey } from "../../nostr/ids.js";
 import { hourMs, lookbackMs, secondMs } from "./config.js";
-import { LayerFour, type Relay, type Step, type SyncState, type Turn } from "./core-state.js";
+import { LayerFour, type Relay, type SyncState, type Turn } from "./core-state.js";
 import { isSweeping, sweepOver } from "./items.js";
 import { indexOf, type Layer, layerOf, layers, type Related, repositoryItem, slotOf, slots, type Word } from "./job.js";
 import type { Input } from "./messages.js";
 
 /** Whether a batch may be sent: outside a full sync always, within one when it is this relay's turn. */
-export function hasTurn(state: SyncState, relay: Relay, step: Step): boolean {
+export function hasTurn(state: SyncState, relay: Relay): boolean {
   const { fullSyncs, fullSyncQueue, config } = state;
   if (!relay.isInFullSync || fullSyncs.has(relay)) return true;
   if (fullSyncs.size >= config.syncMaxFullSyncs) {
@@ -22,7 +22,7 @@ export function hasTurn(state: SyncState, relay: Relay, step: Step): boolean {
     return false;
   }
   fullSyncQueue.delete(relay);
-  fullSyncs.set(relay, step.now.monotonicMs);
+  fullSyncs.set(relay, state.now.monotonicMs);
   return true;
 }
 
@@ -61,7 +61,7 @@ const dayMs = 24 * hourMs;
 /** When the next daily sync is due: 23–25 h from now, or before that in the quiet hours, if there are any. */
 export function nextDailyMs(
   { config }: Pick<SyncState, "config">,
-  { now, random }: Pick<Step, "now" | "random">,
+  { now, random }: Pick<SyncState, "now" | "random">,
 ): number {
   const waitMs =
     config.syncDailyMinHours * hourMs +
@@ -94,14 +94,14 @@ export const nextTurnMs = ({ config }: SyncState, relay: Relay): number =>
  * them up in the store, a hundred repositories at a time. Who wrote them is kept for the hourly look at deletions.
  * Answers the next group to ask for; begins a round that is due.
  */
-export function takeRelated(state: SyncState, relay: Relay, step: Step): Related | undefined {
-  const nowMs = step.now.monotonicMs;
+export function takeRelated(state: SyncState, relay: Relay): Related | undefined {
+  const nowMs = state.now.monotonicMs;
   if (!relay.layerFour) {
     if (relay.fourDueMs <= nowMs) relay.layerFour = new LayerFour("everything", repositoriesOf(relay), nowMs);
     else if (relay.deletions.dueMs <= nowMs && !relay.authors)
       relay.layerFour = new LayerFour("authors", repositoriesOf(relay), nowMs);
   }
-  return takeOfRound(state, relay, step) ?? takeDeletions(state, relay, step);
+  return takeOfRound(state, relay) ?? takeDeletions(state, relay);
 }
 
 function repositoriesOf(relay: Relay): number[] {
@@ -111,12 +111,12 @@ function repositoriesOf(relay: Relay): number[] {
 }
 
 /** Asks the store for more when nothing is ready. */
-function takeOfRound(state: SyncState, relay: Relay, step: Step): Related | undefined {
+function takeOfRound(state: SyncState, relay: Relay): Related | undefined {
   const four = relay.layerFour;
   if (!four) return undefined;
   const ready = four.ready.shift();
   if (ready) return ready;
-  const nowMs = step.now.monotonicMs;
+  const nowMs = state.now.monotonicMs;
   if (four.request !== undefined && nowMs - four.requestedMs < state.config.syncHistorySilenceSecs * secondMs)
     return undefined;
   if (four.request === undefined && four.after === undefined) {
@@ -129,14 +129,14 @@ function takeOfRound(state: SyncState, relay: Relay, step: Step): Related | unde
     if (coordinates.length === 0) {
       // Done, unless a group is still on its way and may come back.
       const isRunning = relay.jobs.some((job) => job.related && job.related.since === undefined);
-      if (!isRunning) endRound(state, relay, four, step);
+      if (!isRunning) endRound(state, relay, four);
       return undefined;
     }
     four.coordinates = coordinates;
   }
   four.request = state.nextJob++;
   four.requestedMs = nowMs;
-  step.out.push({
+  state.out.push({
     type: "lookUpRelated",
     relay: relay.key,
     request: four.request,
@@ -146,7 +146,7 @@ function takeOfRound(state: SyncState, relay: Relay, step: Step): Related | unde
   return undefined;
 }
 
-function endRound({ config }: SyncState, relay: Relay, four: LayerFour, step: Step): void {
+function endRound({ config, random }: SyncState, relay: Relay, four: LayerFour): void {
   relay.layerFour = undefined;
   relay.authors = four.authors;
   if (four.about === "authors") return;
@@ -154,7 +154,7 @@ function endRound({ config }: SyncState, relay: Relay, four: LayerFour, step: St
   relay.fourDueMs =
     four.begunMs +
     config.syncDailyMinHours * hourMs +
-    step.random() * (config.syncDailyMaxHours * hourMs - config.syncDailyMinHours * hourMs);
+    random() * (config.syncDailyMaxHours * hourMs - config.syncDailyMinHours * hourMs);
 }
 
 export function onRelated(state: SyncState, relay: Relay, input: Extract<Input, { type: "related" }>): void {
@@ -198,21 +198,21 @@ const deletionKinds: readonly number[] = [kinds.deletion, kinds.vanish];
  * the next ones an hour later, each asked from where the last pass over all of them began. Answers the next group of
  * authors; begins a round that is due, and ends one that is answered.
  */
-function takeDeletions(state: SyncState, relay: Relay, step: Step): Related | undefined {
+function takeDeletions(state: SyncState, relay: Relay): Related | undefined {
   const { deletions } = relay;
   if (deletions.startedWallMs === undefined) {
-    if (deletions.dueMs > step.now.monotonicMs || !relay.authors) return undefined;
-    beginDeletions(state, relay, step);
+    if (deletions.dueMs > state.now.monotonicMs || !relay.authors) return undefined;
+    beginDeletions(state, relay);
   }
   const ready = deletions.ready.shift();
-  if (!ready && !relay.jobs.some((job) => job.related?.since !== undefined)) endDeletions(state, relay, step);
+  if (!ready && !relay.jobs.some((job) => job.related?.since !== undefined)) endDeletions(state, relay);
   return ready;
 }
 
-function beginDeletions(state: SyncState, relay: Relay, step: Step): void {
+function beginDeletions(state: SyncState, relay: Relay): void {
   const { config, wanted } = state;
   const { deletions } = relay;
-  deletions.startedWallMs = step.now.wallMs;
+  deletions.startedWallMs = state.now.wallMs;
   deletions.failed = false;
   if (deletions.at === 0) {
     // Owners of repositories that came since the authors were looked up belong to them.
@@ -222,9 +222,9 @@ function beginDeletions(state: SyncState, relay: Relay, step: Step): void {
       if (owner !== undefined) all.add(owner);
     }
     deletions.all = [...all];
-    deletions.passWallMs = step.now.wallMs;
+    deletions.passWallMs = state.now.wallMs;
   }
-  const fromMs = (deletions.sinceWallMs ?? step.now.wallMs - config.syncDailyMaxHours * hourMs) - lookbackMs(config);
+  const fromMs = (deletions.sinceWallMs ?? state.now.wallMs - config.syncDailyMaxHours * hourMs) - lookbackMs(config);
   const since = Math.max(0, Math.floor(fromMs / 1000));
   const inRound = deletions.all.slice(deletions.at, deletions.at + config.deletionAuthorsPerRound);
   for (const authors of groupsOf(inRound, config.syncMaxTagsPerFilter))
@@ -232,10 +232,10 @@ function beginDeletions(state: SyncState, relay: Relay, step: Step): void {
 }
 
 /** A round that failed is repeated an hour later; only success moves on. */
-function endDeletions({ config }: SyncState, relay: Relay, step: Step): void {
+function endDeletions({ config, now }: SyncState, relay: Relay): void {
   const { deletions } = relay;
   deletions.startedWallMs = undefined;
-  deletions.dueMs = step.now.monotonicMs + config.deletionsMs;
+  deletions.dueMs = now.monotonicMs + config.deletionsMs;
   if (deletions.failed) return;
   deletions.at += config.deletionAuthorsPerRound;
   if (deletions.at < deletions.all.length) return;
@@ -249,20 +249,14 @@ const never = Number.POSITIVE_INFINITY;
  * A round ends when all of it was answered; only then does the next one begin later. What failed, or was cut off with
  * its link, is asked again from where the round began (history.ts).
  */
-export function rotate(state: SyncState, relay: Relay, step: Step): void {
+export function rotate(state: SyncState, relay: Relay): void {
   const { syncRotateRootsHours, syncRotateReposHours } = state.config;
-  takeTurn(state, relay, relay.turns.roots, syncRotateRootsHours * hourMs, [layers.roots], step);
-  takeTurn(state, relay, relay.turns.repos, syncRotateReposHours * hourMs, [layers.states, layers.repositories], step);
+  takeTurn(state, relay, relay.turns.roots, syncRotateRootsHours * hourMs, [layers.roots]);
+  takeTurn(state, relay, relay.turns.repos, syncRotateReposHours * hourMs, [layers.states, layers.repositories]);
 }
 
-function takeTurn(
-  state: SyncState,
-  relay: Relay,
-  turn: Turn,
-  everyMs: number,
-  ofLayers: readonly Layer[],
-  { now }: Step,
-): void {
+function takeTurn(state: SyncState, relay: Relay, turn: Turn, everyMs: number, ofLayers: readonly Layer[]): void {
+  const { now } = state;
   if (isSweeping(relay, "rotating", ofLayers)) return;
   if (turn.round) {
     turn.sinceWallMs = Math.min(turn.round.wallMs, now.wallMs);

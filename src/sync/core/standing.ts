@@ -3,15 +3,7 @@
 // for gauges, the status page and the simulator. It must never say more than is known.
 
 import { hourMs, secondMs } from "./config.js";
-import {
-  type Compared,
-  openFilters,
-  type Relay,
-  type Step,
-  type SyncState,
-  urlOf,
-  waitingOnlyRelays,
-} from "./core-state.js";
+import { type Compared, openFilters, type Relay, type SyncState, urlOf, waitingOnlyRelays } from "./core-state.js";
 import { isSyncing, setPhase, textOf } from "./items.js";
 import {
   allStatesItem,
@@ -146,48 +138,48 @@ function fingerprintOf(state: SyncState, relay: Relay): string {
   return relay.fingerprint;
 }
 
-const toWall = (dueMs: number, { now }: Step): number => Math.round(now.wallMs + (dueMs - now.monotonicMs));
+const toWall = ({ now }: SyncState, dueMs: number): number => Math.round(now.wallMs + (dueMs - now.monotonicMs));
 
 /** Says what is to be kept of a relay, if that has changed. */
-export function keep(state: SyncState, relay: Relay, step: Step): void {
+export function keep(state: SyncState, relay: Relay): void {
   if (relay.kept?.type === "loaded") return;
-  if (isInStep(state, relay, step.now.monotonicMs)) {
+  if (isInStep(state, relay, state.now.monotonicMs)) {
     const items = `${fingerprintOf(state, relay)} ${state.config.rules}`;
-    relay.lastWhole = { wallMs: step.now.wallMs, items };
+    relay.lastWhole = { wallMs: state.now.wallMs, items };
   }
   // What our own trouble lost, and what the relay said it has and did not send, comes with a full sync, now or after
   // the restart.
   if (lacksPromised(relay) || relay.resyncMs !== Number.POSITIVE_INFINITY) relay.lastWhole = undefined;
   const entry: KeptRelay = {
-    ...(relay.fourDueMs > 0 && { fourDueWallMs: toWall(relay.fourDueMs, step) }),
-    ...(relay.nextDailyMs < Number.POSITIVE_INFINITY && { dailyDueWallMs: toWall(relay.nextDailyMs, step) }),
-    newWallMs: toWall(relay.lastNewMs, step),
+    ...(relay.fourDueMs > 0 && { fourDueWallMs: toWall(state, relay.fourDueMs) }),
+    ...(relay.nextDailyMs < Number.POSITIVE_INFINITY && { dailyDueWallMs: toWall(state, relay.nextDailyMs) }),
+    newWallMs: toWall(state, relay.lastNewMs),
     ...(relay.lastWhole && { inStep: relay.lastWhole }),
   };
   const text = JSON.stringify(entry);
   if (relay.kept?.text === text) return;
   relay.kept = { type: "saved", text };
-  step.out.push({ type: "keepRelay", relay: relay.key, entry });
+  state.out.push({ type: "keepRelay", relay: relay.key, entry });
 }
 
 /** Kept clocks are in force at once; whether the relay is believed to be whole is seen when the replay has ended. */
-export function adopt(state: SyncState, relay: Relay, step: Step): void {
+export function adopt(state: SyncState, relay: Relay): void {
   const entry = state.keptRelays.get(relay.key);
   if (!entry || relay.status !== "disconnected") return;
   state.keptRelays.delete(relay.key);
   relay.kept = { type: "loaded", text: "", entry };
   if (entry.newWallMs !== undefined)
-    relay.lastNewMs = step.now.monotonicMs - Math.max(0, step.now.wallMs - entry.newWallMs);
-  if (entry.fourDueWallMs !== undefined) relay.fourDueMs = toMonotonic(state, entry.fourDueWallMs, step);
+    relay.lastNewMs = state.now.monotonicMs - Math.max(0, state.now.wallMs - entry.newWallMs);
+  if (entry.fourDueWallMs !== undefined) relay.fourDueMs = toMonotonic(state, entry.fourDueWallMs);
 }
 
 /** A due time that a clock gone wrong put too far away comes as late as it may. */
-function toMonotonic({ config }: SyncState, dueWallMs: number, { now }: Step): number {
+function toMonotonic({ config, now }: SyncState, dueWallMs: number): number {
   return now.monotonicMs + Math.min(dueWallMs - now.wallMs, config.syncDailyMaxHours * hourMs);
 }
 
 /** Our own history has been told and applied: relays that wait for that are dialled, as known or as new. */
-export function resume(state: SyncState, step: Step): void {
+export function resume(state: SyncState): void {
   state.resumed = true;
   for (const relay of state.relays.values()) {
     if (relay.kept?.type !== "loaded") continue;
@@ -197,15 +189,15 @@ export function resume(state: SyncState, step: Step): void {
     if (!inStep || dailyDueWallMs === undefined) continue;
     if (inStep.items !== `${fingerprintOf(state, relay)} ${state.config.rules}`) continue;
     for (const item of relay.items.keys()) setPhase(state, relay, item, phases.confirmed, 0);
-    const awayMs = step.now.wallMs - inStep.wallMs;
-    relay.goodMoment = { wallMs: inStep.wallMs, monotonicMs: step.now.monotonicMs - Math.max(0, awayMs) };
+    const awayMs = state.now.wallMs - inStep.wallMs;
+    relay.goodMoment = { wallMs: inStep.wallMs, monotonicMs: state.now.monotonicMs - Math.max(0, awayMs) };
     relay.lastInStep = relay.goodMoment;
     // A moment in the future: the clock went back, and nobody knows what `since` would leave out.
     if (awayMs < 0) relay.goodMoment = undefined;
     relay.lastWhole = inStep;
-    relay.nextDailyMs = toMonotonic(state, dailyDueWallMs, step);
+    relay.nextDailyMs = toMonotonic(state, dailyDueWallMs);
   }
-  for (const relay of state.keptRelays.keys()) step.out.push({ type: "dropKept", relay });
+  for (const relay of state.keptRelays.keys()) state.out.push({ type: "dropKept", relay });
   state.keptRelays.clear();
 }
 

@@ -6,33 +6,24 @@
 // that gave way does not push others out for a day.
 
 import { disconnect } from "./connection.js";
-import {
-  hasTargets,
-  isWaitingOnly,
-  log,
-  Relay,
-  repoCount,
-  type Step,
-  type SyncState,
-  waitingOnlyRelays,
-} from "./core-state.js";
+import { hasTargets, isWaitingOnly, log, Relay, repoCount, type SyncState, waitingOnlyRelays } from "./core-state.js";
 import { addItem, removeItem } from "./items.js";
 import { allStatesItem, announcementsItem, layerOf, layers, repositoryItem, rootItem, stateItem } from "./job.js";
 import { adopt } from "./standing.js";
 import { type ListedRelay, listedRelay, type Repo } from "./wanted.js";
 
-function addRelay(state: SyncState, listed: ListedRelay, bootstrap: boolean, step: Step): Relay {
+function addRelay(state: SyncState, listed: ListedRelay, bootstrap: boolean): Relay {
   const ix = state.freeIx.pop() ?? state.byIx.length;
-  const nowMs = step.now.monotonicMs;
-  const firstDeletionsMs = nowMs + step.random() * state.config.deletionsMs;
+  const nowMs = state.now.monotonicMs;
+  const firstDeletionsMs = nowMs + state.random() * state.config.deletionsMs;
   const relay = new Relay(ix, listed.key, listed.host, bootstrap, nowMs, firstDeletionsMs);
   state.byIx[ix] = relay;
   state.relays.set(listed.key, relay);
   state.byHost.add(listed.host, ix);
   // Dials of a start are spread; a relay that appears later is dialled at once.
-  if (!state.started) relay.notBeforeMs += step.random() * state.config.syncStartupJitterMs;
+  if (!state.started) relay.notBeforeMs += state.random() * state.config.syncStartupJitterMs;
   addItem(state, relay, announcementsItem);
-  adopt(state, relay, step);
+  adopt(state, relay);
   return relay;
 }
 
@@ -62,9 +53,9 @@ function capAgainst(
 }
 
 /** The relay for a listing, or nothing when a cap stands against it. */
-const relayFor = (state: SyncState, repo: Repo, listed: ListedRelay, step: Step): Relay | undefined =>
+const relayFor = (state: SyncState, repo: Repo, listed: ListedRelay): Relay | undefined =>
   capAgainst(state, repo, listed) === undefined
-    ? (state.relays.get(listed.key) ?? addRelay(state, listed, false, step))
+    ? (state.relays.get(listed.key) ?? addRelay(state, listed, false))
     : undefined;
 
 function place(state: SyncState, repo: Repo, relay: Relay, url: ListedRelay["url"]): void {
@@ -107,7 +98,7 @@ function removeRootAt(state: SyncState, relay: Relay, root: number): void {
   if (!kept) removeItem(state, relay, rootItem(root));
 }
 
-function applyRepo(state: SyncState, repo: Repo, step: Step): boolean {
+function applyRepo(state: SyncState, repo: Repo): boolean {
   const keep = new Set<number>();
   let refused = false;
   let left = false;
@@ -120,7 +111,7 @@ function applyRepo(state: SyncState, repo: Repo, step: Step): boolean {
     repo.placedLevel = repo.level;
     for (const listed of repo.listed) {
       const known = state.relays.get(listed.key);
-      const relay = known && repo.placed.has(known.ix) ? known : relayFor(state, repo, listed, step);
+      const relay = known && repo.placed.has(known.ix) ? known : relayFor(state, repo, listed);
       if (relay) {
         place(state, repo, relay, listed.url);
         keep.add(relay.ix);
@@ -142,12 +133,12 @@ function applyRepo(state: SyncState, repo: Repo, step: Step): boolean {
 }
 
 /** At the start, and when the list has changed: those on it are followed whatever they hold, the others as any relay. */
-export function followBootstrap(state: SyncState, step: Step): void {
+export function followBootstrap(state: SyncState): void {
   const wanted = new Set<Relay>();
   for (const url of state.config.bootstrap) {
     const listed = listedRelay(url);
     if (!listed || state.config.ownServices.includes(listed.key)) continue;
-    const relay = state.relays.get(listed.key) ?? addRelay(state, listed, true, step);
+    const relay = state.relays.get(listed.key) ?? addRelay(state, listed, true);
     wanted.add(relay);
     if (state.bootstrap.has(relay)) continue;
     if (url.startsWith("wss:")) relay.wssUrl = listed.url;
@@ -199,10 +190,10 @@ function nameStatesOrTakeAll(state: SyncState): void {
 }
 
 /** One window: all changes of wanted, once. `state.touched` then holds the relays whose targets changed. */
-export function applyWindow(state: SyncState, step: Step): void {
+export function applyWindow(state: SyncState): void {
   const changes = state.wanted.takeChanges();
   let left = false;
-  for (const repo of changes.repos) left = applyRepo(state, repo, step) || left;
+  for (const repo of changes.repos) left = applyRepo(state, repo) || left;
   for (const { root, repo } of changes.rootsAdded) {
     if (repo.gone || repo.level !== "full" || state.wanted.rootId(root) === undefined) continue;
     for (const ix of repo.placed) addItem(state, state.byIx[ix]!, rootItem(root));
@@ -213,13 +204,13 @@ export function applyWindow(state: SyncState, step: Step): void {
   state.wanted.release(changes);
   nameStatesOrTakeAll(state);
   keepWaitingWithinCap(state);
-  if (left) placeTheRefused(state, step);
+  if (left) placeTheRefused(state);
 }
 
-export function placeTheRefused(state: SyncState, step: Step): void {
+export function placeTheRefused(state: SyncState): void {
   for (const coordinate of [...state.unplaced]) {
     const repo = state.wanted.repos.get(coordinate);
-    if (repo) applyRepo(state, repo, step);
+    if (repo) applyRepo(state, repo);
     else state.unplaced.delete(coordinate);
   }
 }
@@ -238,42 +229,42 @@ function keepWaitingWithinCap(state: SyncState): void {
 }
 
 /** 0: not useful, 1: hardly; undefined: useful. */
-function uselessness({ health, config }: SyncState, relay: Relay, { now }: Step): 0 | 1 | undefined {
+function uselessness({ health, config, now }: SyncState, relay: Relay): 0 | 1 | undefined {
   if (relay.bootstrap) return undefined;
   if (relay.status !== "connected" && health.isHopeless(relay.key, now.monotonicMs)) return 0;
   return now.monotonicMs - relay.lastNewMs > config.uselessAfterMs ? 1 : undefined;
 }
 
-export function makeRoom(state: SyncState, step: Step): void {
+export function makeRoom(state: SyncState): void {
   if (state.unplaced.size === 0) return;
   const useless: Relay[][] = [[], []];
   for (const relay of state.relays.values()) {
-    const rank = uselessness(state, relay, step);
+    const rank = uselessness(state, relay);
     if (rank !== undefined) useless[rank]!.push(relay);
   }
-  const mayClaim = ({ key }: ListedRelay): boolean => state.health.mayClaim(key, step.now.monotonicMs);
-  claim(state, mayClaim, new Set(useless.flat()), state.config.maxReplacedAtOnce, step);
+  const mayClaim = ({ key }: ListedRelay): boolean => state.health.mayClaim(key, state.now.monotonicMs);
+  claim(state, mayClaim, new Set(useless.flat()), state.config.maxReplacedAtOnce);
 }
 
 /** After a restart: who had a place before has it again, whoever our own history told of first. */
-export function giveBackPlaces(state: SyncState, step: Step): void {
+export function giveBackPlaces(state: SyncState): void {
   const had = new Set(state.keptRelays.keys());
   const leaving = [...state.relays.values()].filter((relay) => !relay.bootstrap && !relay.kept);
-  if (had.size > 0) claim(state, ({ key }) => had.has(key), new Set(leaving), Number.POSITIVE_INFINITY, step);
+  if (had.size > 0) claim(state, ({ key }) => had.has(key), new Set(leaving), Number.POSITIVE_INFINITY);
 }
 
 type IsClaimant = (listed: ListedRelay) => boolean;
 
-function claim(state: SyncState, isClaimant: IsClaimant, leaving: Set<Relay>, most: number, step: Step): void {
+function claim(state: SyncState, isClaimant: IsClaimant, leaving: Set<Relay>, most: number): void {
   let left = most;
   for (const coordinate of [...state.unplaced]) {
     const repo = state.wanted.repos.get(coordinate);
     for (const listed of repo?.listed ?? []) {
       if (!repo || left === 0) return;
       if (isPlaced(state, repo, listed) || !isClaimant(listed)) continue;
-      if (!makeRoomFor(state, repo, listed, leaving, step)) continue;
+      if (!makeRoomFor(state, repo, listed, leaving)) continue;
       left -= 1;
-      const relay = relayFor(state, repo, listed, step);
+      const relay = relayFor(state, repo, listed);
       if (relay) place(state, repo, relay, listed.url);
     }
     if (repo?.listed.every((listed) => isPlaced(state, repo, listed))) state.unplaced.delete(coordinate);
@@ -286,7 +277,7 @@ function isPlaced({ relays }: SyncState, repo: Repo, { key }: ListedRelay): bool
 }
 
 /** Every cap that stands against it must have somebody who gives way. */
-function makeRoomFor(state: SyncState, repo: Repo, listed: ListedRelay, leaving: Set<Relay>, step: Step): boolean {
+function makeRoomFor(state: SyncState, repo: Repo, listed: ListedRelay, leaving: Set<Relay>): boolean {
   for (let cap = capAgainst(state, repo, listed); cap !== undefined; cap = capAgainst(state, repo, listed)) {
     const relay = [...leaving].find((one) => {
       if (cap === "host") return one.host === listed.host;
@@ -296,7 +287,7 @@ function makeRoomFor(state: SyncState, repo: Repo, listed: ListedRelay, leaving:
     const goes = relay ?? (cap === "all" ? oneTooMany(state, repo.owner) : undefined);
     if (!goes) return false;
     leaving.delete(goes);
-    giveWay(state, goes, cap === "owner" ? repo.owner : undefined, step);
+    giveWay(state, goes, cap === "owner" ? repo.owner : undefined);
   }
   return true;
 }
@@ -318,16 +309,16 @@ function oneTooMany(state: SyncState, claimant: string): Relay | undefined {
 }
 
 /** `owner`: only that owner's repositories leave it. */
-function giveWay(state: SyncState, relay: Relay, owner: string | undefined, step: Step): void {
+function giveWay(state: SyncState, relay: Relay, owner: string | undefined): void {
   for (const repo of state.wanted.repos.values()) {
     if (!repo.placed.has(relay.ix) || (owner !== undefined && repo.owner !== owner)) continue;
     unplace(state, repo, relay);
     state.unplaced.add(repo.coordinate);
   }
-  state.health.of(relay.key).claimNotBeforeMs = step.now.monotonicMs + state.config.dayMs;
+  state.health.of(relay.key).claimNotBeforeMs = state.now.monotonicMs + state.config.dayMs;
   if (repoCount(relay) > 0) return;
-  disconnect(state, relay, step);
-  step.out.push({ type: "dropKept", relay: relay.key });
-  log(step, "info", "relay-gave-way", relay);
+  disconnect(state, relay);
+  state.out.push({ type: "dropKept", relay: relay.key });
+  log(state, "info", "relay-gave-way", relay);
   forgetRelay(state, relay);
 }
