@@ -33,7 +33,7 @@ const walks = {
   push: {
     heading: "A push, from request to answer",
     mostFiles: 72,
-    told: ["src/sync/", "src/hunt/", "src/base/heap.ts", "src/relay/"],
+    told: ["src/sync/", "src/hunt/", "src/base/heap.ts", "src/base/collections.ts", "src/relay/"],
   },
   hunt: {
     heading: "A hunted repository, from the end of its wait to its release",

@@ -2,8 +2,8 @@
 // The core is woken only when it asked to be. One seed is one run; the seed is in every failure's message.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type DomainLimits, domainLimits } from "../../src/hunt/core/domains.js";
 import { DueTimes } from "../../src/hunt/core/job.js";
-import { type DomainLimits, domainLimits } from "../../src/hunt/core/messages.js";
 import { huntConfig } from "../../src/hunt/core/testing/config.js";
 import { DrivenCore, type Fetch, oid } from "../../src/hunt/core/testing/driven-core.js";
 import type { EventId, Oid } from "../../src/nostr/ids.js";

@@ -1,14 +1,6 @@
 // The domains we talk to: throttle, queue and metric label of each. Forgets idle domains. purgatory.md "Hunting", Domain queue and Throttle.
 
-import {
-  type DomainLimits,
-  domainLimits,
-  type Emit,
-  type FetchId,
-  type GaugeName,
-  type HuntConfig,
-  type JobKind,
-} from "./messages.js";
+import type { Emit, FetchId, GaugeName, HuntConfig, JobKind } from "./messages.js";
 
 export interface Domain {
   readonly name: string;
@@ -179,6 +171,20 @@ class DomainQueue {
     }
     return undefined;
   }
+}
+
+export interface DomainLimits {
+  /** Fetches in flight. */
+  readonly concurrent: number;
+  /** Connections started in any window. */
+  readonly rate: number;
+}
+
+export function domainLimits(config: HuntConfig, domain: string): DomainLimits {
+  const override = config.gitDomainOverrides.findLast(({ host }) => host === domain);
+  return override
+    ? { concurrent: override.concurrent, rate: override.startsPerMinute }
+    : { concurrent: config.gitDomainConcurrent, rate: config.gitDomainRate };
 }
 
 /**

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { EventId } from "../../nostr/ids.js";
-import { DueTimes } from "./job.js";
+import { backoffMs, DueTimes } from "./job.js";
+import { huntConfig } from "./testing/config.js";
 import { DrivenCore, oid } from "./testing/driven-core.js";
 
 const second = 1_000;
@@ -246,5 +247,12 @@ test("moments come out by time, equal ones in the order they went in", () => {
       assert.equal(due.size, 0);
       assert.equal(due.pop(), undefined);
     }),
+  );
+});
+
+test("back-off follows the table and stays at its end", () => {
+  assert.deepEqual(
+    [1, 2, 3, 4, 5, 100].map((attempts) => backoffMs(huntConfig(), attempts)),
+    [20_000, 40_000, 80_000, 120_000, 120_000, 120_000],
   );
 });

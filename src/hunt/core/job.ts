@@ -6,7 +6,7 @@ import { SetsByKey } from "../../base/collections.js";
 import { Heap } from "../../base/heap.js";
 import type { EventId, Oid } from "../../nostr/ids.js";
 import type { HuntUrl } from "./fetch-plan.js";
-import { backoffMs, type Emit, type FetchId, type HuntConfig, type JobKind, type WaitingItem } from "./messages.js";
+import type { Emit, FetchId, HuntConfig, JobKind, WaitingItem } from "./messages.js";
 
 export interface RunningFetch {
   readonly id: FetchId;
@@ -31,6 +31,10 @@ interface Item {
   /** URLs of servers that serve the event; each is asked for that once. */
   readonly promised: Set<string>;
 }
+
+/** 20 s, 40 s, 80 s, then 120 s each. `attempts` counts the incomplete ones so far, from 1. */
+export const backoffMs = (config: HuntConfig, attempts: number): number =>
+  Math.min(config.gitHuntBaseBackoffSecs * 2 ** (Math.max(attempts, 1) - 1), config.gitHuntMaxBackoffSecs) * 1_000;
 
 export class HuntJob {
   urls: readonly HuntUrl[] = [];

@@ -173,21 +173,3 @@ const lanes: Readonly<Record<JobKind, LaneLimits>> = {
 export const huntConstants = { windowMs: 60_000, lanes };
 
 export type HuntConfig = HuntSettings & Readonly<typeof huntConstants> & { readonly ours: readonly ServiceName[] };
-
-export interface DomainLimits {
-  /** Fetches in flight. */
-  readonly concurrent: number;
-  /** Connections started in any window. */
-  readonly rate: number;
-}
-
-export function domainLimits(config: HuntConfig, domain: string): DomainLimits {
-  const override = config.gitDomainOverrides.findLast(({ host }) => host === domain);
-  return override
-    ? { concurrent: override.concurrent, rate: override.startsPerMinute }
-    : { concurrent: config.gitDomainConcurrent, rate: config.gitDomainRate };
-}
-
-/** 20 s, 40 s, 80 s, then 120 s each. `attempts` counts the incomplete ones so far, from 1. */
-export const backoffMs = (config: HuntConfig, attempts: number): number =>
-  Math.min(config.gitHuntBaseBackoffSecs * 2 ** (Math.max(attempts, 1) - 1), config.gitHuntMaxBackoffSecs) * 1_000;
