@@ -124,3 +124,21 @@ export class LateWork {
     return this.#running;
   }
 }
+
+export interface Keeping {
+  readonly clock: Clock;
+  readonly keptMs: () => number;
+}
+
+/**
+ * An answer that is the same for everybody, worked out at most once in a while (a second) however often it is asked for
+ * (threats row 53). If it is a promise, a request that comes while it is being worked out waits for the same one.
+ */
+export function keptFor<T>({ clock, keptMs }: Keeping, work: () => T): () => T {
+  let kept: { readonly answer: T; readonly untilMs: number } | undefined;
+  return () => {
+    const nowMs = clock.monotonicMs();
+    if (!kept || nowMs >= kept.untilMs) kept = { untilMs: nowMs + keptMs(), answer: work() };
+    return kept.answer;
+  };
+}

@@ -4,7 +4,7 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Registry } from "prom-client";
-import type { Clock } from "../base/clock.js";
+import { type Keeping, keptFor } from "../base/clock.js";
 import { isRead, type Route, type RouteRequest, sendPlain, sendText } from "./routes.js";
 import { isLocalPeer } from "./server.js";
 
@@ -12,11 +12,6 @@ export interface ReadinessCheck {
   /** `store`, `git`, `disk`. */
   readonly name: string;
   readonly isReady: () => boolean | Promise<boolean>;
-}
-
-export interface Keeping {
-  readonly clock: Clock;
-  readonly keptMs: () => number;
 }
 
 const json = "application/json; charset=utf-8";
@@ -34,7 +29,7 @@ export function healthRoutes(
       return [check.name, false];
     }
   };
-  const readiness = remembered(keeping, () => Promise.all(checks.map(outcome)));
+  const readiness = keptFor(keeping, () => Promise.all(checks.map(outcome)));
   return [
     {
       matches: (request) => isRead(request, "/healthz"),
@@ -58,7 +53,7 @@ export interface MetricsAccess {
 }
 
 export function metricsRoute(registry: Registry, keeping: Keeping, access: () => MetricsAccess): Route {
-  const metrics = remembered(keeping, () => registry.metrics());
+  const metrics = keptFor(keeping, () => registry.metrics());
   return {
     matches: (request) => isRead(request, "/metrics"),
     async handle(request, response) {
@@ -81,20 +76,4 @@ function mayRead(request: RouteRequest, access: MetricsAccess): boolean {
 function sameText(a: string, b: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
-}
-
-/**
- * An answer that is the same for everybody, worked out at most once in a while (a second) however often it is asked for
- * (threats row 53). A request that comes while the answer is being worked out waits for the same one.
- */
-function remembered<T>({ clock, keptMs }: Keeping, work: () => Promise<T>): () => Promise<T> {
-  let answer: Promise<T> | undefined;
-  let untilMs = 0;
-  return () => {
-    const nowMs = clock.monotonicMs();
-    if (answer && nowMs < untilMs) return answer;
-    untilMs = nowMs + keptMs();
-    answer = work();
-    return answer;
-  };
 }

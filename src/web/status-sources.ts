@@ -1,5 +1,6 @@
 // What public pages may say of sync and hunt (threats.md row 31).
 
+import { keptFor } from "../base/clock.js";
 import { repositoryAddress } from "../catalogue/repositories.js";
 import type { Context } from "../context.js";
 import type { Hunting } from "../hunt/hunting.js";
@@ -24,15 +25,10 @@ interface UsedRooms {
 
 export const statusSources = ({ services, clock }: Context, rooms: UsedRooms): StatusSources => {
   const { hunting, sync } = rooms;
-  let kept: { readonly untilMs: number; readonly byKey: ReadonlyMap<string, RelayStatus> } | undefined;
-  const followed = (): ReadonlyMap<string, RelayStatus> => {
-    const nowMs = clock.monotonicMs();
-    if (!kept || kept.untilMs <= nowMs) {
-      const byKey = new Map((sync()?.status().relays ?? []).map((relay) => [relay.relay, relay]));
-      kept = { untilMs: nowMs + keptMs, byKey };
-    }
-    return kept.byKey;
-  };
+  const followed = keptFor(
+    { clock, keptMs: () => keptMs },
+    () => new Map((sync()?.status().relays ?? []).map((relay) => [relay.relay, relay])),
+  );
   return {
     syncStatus: () =>
       (sync()?.status().relays ?? [])
