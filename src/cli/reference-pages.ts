@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { sections } from "../config/schema.js";
-import { refusalPrefixes } from "../nostr/refusals.js";
+import { type RefusalCode, refusalMeanings, refusalPrefixes } from "../nostr/refusals.js";
 import { methods } from "../operator/nip86.js";
 import type { Abilities } from "./abilities.js";
 import { buildProgram } from "./run.js";
@@ -57,49 +57,9 @@ const silent: Pick<Abilities, "build" | "terminal"> = {
   },
 };
 
-/** What each refusal means, for people who look up a code they saw in a log or a metric. */
-export const refusalMeanings: Readonly<Record<string, string>> = {
-  "bad-message": "The frame is no JSON array that NIP-01 knows.",
-  "bad-event": "The event does not have the shape NIP-01 asks for.",
-  "bad-id": "The id is not the hash of the event.",
-  "bad-signature": "The signature does not belong to this pubkey and id.",
-  "bad-filter": "A filter is malformed.",
-  "bad-subscription": "The subscription id is empty, too long or not a string.",
-  "too-large": "The message or event is larger than the limit in the information document.",
-  "from-the-future": "`created_at` is too far ahead of the server's clock.",
-  expired: "The event's own expiration (NIP-40) has passed.",
-  "bad-announcement": "The repository announcement lacks something or contradicts itself.",
-  "bad-state": "The repository state names refs git could never hold.",
-  deleted: "Its author asked for it to be deleted.",
-  vanished: "Its author asked to vanish from this relay.",
-  "author-blocked": "The operator refuses this author.",
-  "repository-blocked": "The operator refuses this repository.",
-  "event-blocked": "The operator refuses this event.",
-  "not-whitelisted": "Only chosen repositories are accepted here.",
-  "service-not-listed": "The announcement does not list this server in both `clone` and `relays`.",
-  unrelated: "The event has nothing to do with a repository hosted here.",
-  "not-relayed": "Events of this kind are not passed on.",
-  "waiting-room-full": "Too much waits for its git data already.",
-  "no-announcement": "No announcement is known for the repository of this state.",
-  "not-a-maintainer": "The author is not a maintainer of the repository.",
-  "not-allowed": "This needs a right the connection has not proven.",
-  "auth-required": "Authenticate first (NIP-42).",
-  "too-many": "More subscriptions, filters, values or sessions than allowed.",
-  "too-many-waiting": "As many events of this key wait for git data as may.",
-  "rate-limited": "Too fast; try again later.",
-  "author-bytes": "As many bytes of events by this author were kept as may be in a day.",
-  "repository-bytes": "As many bytes of events about this repository were kept as may be in a day.",
-  "address-bytes": "As many bytes of events from this address were kept as may be in a day.",
-  busy: "The server has more to do than it can; try again in a few seconds.",
-  "disk-full": "The server's disk is full; try again later.",
-  "store-failed": "The server could not write; try again later.",
-  "shutting-down": "The server is stopping; try again later.",
-  internal: "A fault in the server; it is in its log.",
-};
-
 export function refusalsPage(): string {
   const rows = Object.entries(refusalPrefixes).map(
-    ([code, prefix]) => `| \`${code}\` | \`${prefix}:\` | ${refusalMeanings[code] ?? ""} |`,
+    ([code, prefix]) => `| \`${code}\` | \`${prefix}:\` | ${refusalMeanings[code as RefusalCode]} |`,
   );
   return `${[
     "# Refusals",

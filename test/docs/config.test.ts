@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { cliPage, managementPage, refusalMeanings, refusalsPage } from "../../src/cli/reference-pages.js";
+import { cliPage, managementPage, refusalsPage } from "../../src/cli/reference-pages.js";
 import { exampleFile, referencePage } from "../../src/config/describe.js";
-import { refusalPrefixes } from "../../src/nostr/refusals.js";
+import { refusalMeanings, refusalPrefixes } from "../../src/nostr/refusals.js";
 
 const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   "docs/reference/configuration.md": referencePage,
