@@ -5,9 +5,9 @@ import type { HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
-import { type Refusal, refuse } from "../nostr/refusals.js";
+import type { Refusal } from "../nostr/refusals.js";
 import type { Verifier } from "../nostr/verify/pool.js";
-import { type Store, StoreClosedError } from "../store/port.js";
+import type { Store } from "../store/port.js";
 import type { RelayLimits } from "./limits.js";
 import type { Live } from "./live.js";
 import type { RelayMetrics } from "./metrics.js";
@@ -43,7 +43,8 @@ export interface Place {
   readonly outbox: Outbox;
 }
 
-export interface Connection extends Place {
+export interface Connection {
+  readonly place: Place;
   readonly queries: ConcurrencyLimit;
   /** Aborts when the connection ends. */
   readonly closed: AbortSignal;
@@ -54,12 +55,6 @@ export interface Connection extends Place {
 
 /** The reason of every abort here. One for all: the default one is made anew with a stack each time, which a client can ask for thousands of times a second. */
 export const noLongerWanted = new Error("the client no longer wants this");
-
-export function failureOf(error: unknown, onFault: (error: unknown) => void): Refusal {
-  if (error instanceof StoreClosedError) return refuse("shutting-down", "the server is shutting down: try again later");
-  onFault(error);
-  return refuse("internal", "the server failed at this: it was logged");
-}
 
 /** Lets a few through at a time; the rest wait in order. What waits is bounded by whoever asks (open subscriptions). */
 export class ConcurrencyLimit {

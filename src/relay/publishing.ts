@@ -22,12 +22,12 @@ export class Publishing {
   constructor(connection: Connection, auth: Authenticating) {
     this.#connection = connection;
     this.#auth = auth;
-    const { clock, limits } = connection.parts;
+    const { clock, limits } = connection.place.parts;
     this.#rate = new TokenBucket(perMinute(limits.eventsPerMinutePerConnection), clock.monotonicMs());
   }
 
   async publish(value: unknown): Promise<void> {
-    const { parts, ip } = this.#connection;
+    const { parts, ip } = this.#connection.place;
     const event = this.#read(value);
     if (!("raw" in event)) {
       parts.metrics.refusedAtTheDoor(kindOf(value), event.code);
@@ -44,11 +44,11 @@ export class Publishing {
     } catch (error) {
       text = refusalText(this.#connection.failed(error));
     }
-    this.#connection.outbox.send({ type: "OK", id: event.id, accepted, text });
+    this.#connection.place.outbox.send({ type: "OK", id: event.id, accepted, text });
   }
 
   #read(value: unknown): NostrEvent | Refusal {
-    const { parts, visit } = this.#connection;
+    const { parts, visit } = this.#connection.place;
     const limits = parts.limits;
     if (this.#connection.isClosing) return refuse("shutting-down", "the server is shutting down: try again later");
     const rate = perMinute(limits.eventsPerMinutePerConnection);
@@ -66,7 +66,7 @@ export class Publishing {
   }
 
   #answerRefusal(value: unknown, refusal: Refusal): void {
-    const { outbox } = this.#connection;
+    const { outbox } = this.#connection.place;
     const id = (value as { id?: unknown } | null | undefined)?.id;
     if (typeof id === "string" && id.length <= maxEchoedIdChars) {
       outbox.send({ type: "OK", id, accepted: false, text: refusalText(refusal) });
@@ -116,12 +116,12 @@ export class Authenticating {
   }
 
   ask(): void {
-    this.#challenge ??= this.#connection.parts.newChallenge();
-    this.#connection.outbox.send({ type: "AUTH", challenge: this.#challenge });
+    this.#challenge ??= this.#connection.place.parts.newChallenge();
+    this.#connection.place.outbox.send({ type: "AUTH", challenge: this.#challenge });
   }
 
   async authenticate(value: unknown): Promise<void> {
-    const { outbox, parts } = this.#connection;
+    const { outbox, parts } = this.#connection.place;
     const parsed = parseEvent(value);
     if (!parsed.ok) {
       const id = (value as { id?: unknown } | null | undefined)?.id;
@@ -152,7 +152,7 @@ export class Authenticating {
   }
 
   #check(event: NostrEvent): Refusal | undefined {
-    const { clock, limits, serviceNames } = this.#connection.parts;
+    const { clock, limits, serviceNames } = this.#connection.place.parts;
     const { authMaxAgeSeconds, maxAuthenticatedKeys } = limits;
     if (event.kind !== kinds.auth) return refuse("bad-event", `an authentication event has kind ${kinds.auth}`);
     if (this.#challenge === undefined || tagValue(event, "challenge") !== this.#challenge) {

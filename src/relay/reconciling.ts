@@ -25,7 +25,8 @@ export class Reconciling {
   }
 
   async open(id: string, filter: Filter, message: Uint8Array): Promise<void> {
-    const { outbox, parts, queries, records } = this.#connection;
+    const { queries, place } = this.#connection;
+    const { outbox, parts, records } = place;
     const limits = parts.limits;
     this.end(id);
     if (this.#open.size >= limits.negentropyMaxSessionsPerConnection) {
@@ -55,7 +56,7 @@ export class Reconciling {
   }
 
   continue(id: string, message: Uint8Array): void {
-    const { outbox, parts } = this.#connection;
+    const { outbox, parts } = this.#connection.place;
     const open = this.#open.get(id);
     if (!open?.server) {
       outbox.send({ type: "NEG-ERR", subscription: id, text: "closed: this reconciliation is not open" });
@@ -72,12 +73,12 @@ export class Reconciling {
     if (!open) return;
     this.#open.delete(id);
     open.stop.abort(noLongerWanted);
-    this.#connection.records.give(open.records);
+    this.#connection.place.records.give(open.records);
   }
 
   /** Ends those whose peer has not spoken for too long. */
   tick(nowMs: number): void {
-    const { outbox, parts } = this.#connection;
+    const { outbox, parts } = this.#connection.place;
     const idleMs = parts.limits.negentropyIdleSecs * 1_000;
     for (const [id, { server, heardAtMs }] of this.#open) {
       if (!server || nowMs - heardAtMs < idleMs) continue;
@@ -92,6 +93,6 @@ export class Reconciling {
 
   #fail(id: string, refusal: ReturnType<typeof refuse>): void {
     this.end(id);
-    this.#connection.outbox.send(negErrorBy(id, refusal));
+    this.#connection.place.outbox.send(negErrorBy(id, refusal));
   }
 }

@@ -2,27 +2,16 @@
 // bytes alone. A frame that is not understood is answered and forgotten; only hundreds of them end the connection.
 
 import { isUtf8 } from "node:buffer";
-import type { HeldBytes } from "../base/budget/bytes.js";
 import { perMinute, TokenBucket } from "../base/budget/rates.js";
 import type { Filter } from "../nostr/filter.js";
 import { frameFault } from "../nostr/frame-shape.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
-import {
-  ConcurrencyLimit,
-  type Connection,
-  failureOf,
-  noLongerWanted,
-  type Place,
-  type RecordBudget,
-  type RelayParts,
-} from "./connection.js";
-import type { Live } from "./live.js";
+import { StoreClosedError } from "../store/port.js";
+import { ConcurrencyLimit, type Connection, noLongerWanted, type Place } from "./connection.js";
 import { type BadMessage, type ClientMessage, closedBy, noticeOf, parseClientMessage } from "./messages.js";
-import type { Outbox } from "./outbox.js";
 import { Authenticating, Publishing } from "./publishing.js";
 import { Reconciling } from "./reconciling.js";
 import { Subscribing } from "./subscribing.js";
-import type { RelayBudgets, Visit } from "./visitors.js";
 
 export interface SessionPlace extends Place {
   /** Called whenever `wantsToRead` may have changed. */
@@ -32,15 +21,6 @@ export interface SessionPlace extends Place {
 }
 
 export class Session implements Connection {
-  readonly parts: RelayParts;
-  readonly live: Live;
-  readonly records: RecordBudget;
-  readonly budgets: RelayBudgets;
-  readonly incoming: HeldBytes;
-  readonly ip: string;
-  readonly visit: Visit;
-  readonly outbox: Outbox;
-  readonly #place: SessionPlace;
   // Most connections are idle, or listen and do nothing else: what only some need is made when it is needed.
   #end: AbortController | undefined;
   #queries: ConcurrencyLimit | undefined;
@@ -55,20 +35,10 @@ export class Session implements Connection {
   #inFlight = 0;
   #inFlightBytes = 0;
 
-  constructor(place: SessionPlace) {
-    this.#place = place;
-    this.parts = place.parts;
-    this.live = place.live;
-    this.records = place.records;
-    this.budgets = place.budgets;
-    this.incoming = place.incoming;
-    this.ip = place.ip;
-    this.visit = place.visit;
-    this.outbox = place.outbox;
-  }
+  constructor(readonly place: SessionPlace) {}
 
   get queries(): ConcurrencyLimit {
-    this.#queries ??= new ConcurrencyLimit(this.parts.limits.maxParallelQueries);
+    this.#queries ??= new ConcurrencyLimit(this.place.parts.limits.maxParallelQueries);
     return this.#queries;
   }
 
@@ -81,25 +51,28 @@ export class Session implements Connection {
   }
 
   failed(error: unknown): Refusal {
-    return failureOf(error, this.parts.onFault);
+    if (error instanceof StoreClosedError)
+      return refuse("shutting-down", "the server is shutting down: try again later");
+    this.place.parts.onFault(error);
+    return refuse("internal", "the server failed at this: it was logged");
   }
 
   /** False while more work is under way, or more is waiting to be taken, than this client may have. */
   get wantsToRead(): boolean {
-    const limits = this.parts.limits;
+    const limits = this.place.parts.limits;
     // While all together have much under way, each waits for its own to be done.
-    if (this.#inFlightBytes > tightInFlightBytes && this.incoming.isTight) return false;
+    if (this.#inFlightBytes > tightInFlightBytes && this.place.incoming.isTight) return false;
     return (
       this.#inFlight < limits.maxInFlight &&
       this.#inFlightBytes < limits.maxInFlightBytes &&
-      this.outbox.heldBytes < limits.sendPauseBytes
+      this.place.outbox.heldBytes < limits.sendPauseBytes
     );
   }
 
   receive(frame: Buffer, isBinary: boolean): void {
     if (this.#isGivenUp) return;
     const message = this.#read(frame, isBinary);
-    this.parts.metrics.received(message.type === "bad" ? message.verb : message.type);
+    this.place.parts.metrics.received(message.type === "bad" ? message.verb : message.type);
     const work = this.#dispatch(message);
     if (work) this.#track(work, frame.length);
     if (message.type === "bad") this.#charge(frame.length);
@@ -124,13 +97,13 @@ export class Session implements Connection {
     this.#ending().abort(noLongerWanted);
     this.#subscribing?.close();
     this.#reconciling?.close();
-    this.outbox.close();
-    this.incoming.close();
-    this.visit.end();
+    this.place.outbox.close();
+    this.place.incoming.close();
+    this.place.visit.end();
   }
 
   #read(frame: Buffer, isBinary: boolean): ClientMessage | BadMessage {
-    const limits = this.parts.limits;
+    const limits = this.place.parts.limits;
     if (isBinary) return badFrame("messages are text frames");
     if (frame.length > limits.maxMessageBytes) return badFrame(`at most ${limits.maxMessageBytes} bytes are allowed`);
     if (!isUtf8(frame)) return badFrame("messages are UTF-8 text");
@@ -141,7 +114,7 @@ export class Session implements Connection {
   #dispatch(message: ClientMessage | BadMessage): Promise<void> | undefined {
     switch (message.type) {
       case "bad":
-        this.outbox.send(message.answer);
+        this.place.outbox.send(message.answer);
         return undefined;
       case "EVENT":
         this.#publishing ??= new Publishing(this, this.#authenticating());
@@ -169,18 +142,18 @@ export class Session implements Connection {
 
   /** Refusing must not cost us more than asking costs a stranger: bad frames without end cost the connection. */
   #charge(bytes: number): void {
-    const { clock, limits } = this.parts;
+    const { clock, limits } = this.place.parts;
     const { badFramesPerMinutePerConnection, badFrameBytes } = limits;
     const rate = perMinute(badFramesPerMinutePerConnection);
     const nowMs = clock.monotonicMs();
     const cost = Math.ceil((bytes + 1) / badFrameBytes);
     this.#badFrames ??= new TokenBucket(rate, nowMs);
     const isWithinRates = this.#badFrames.take(rate, nowMs, cost);
-    if (this.visit.takeBadFrame(cost) && isWithinRates) return;
+    if (this.place.visit.takeBadFrame(cost) && isWithinRates) return;
     this.#isGivenUp = true;
     const reason = "too many messages were not understood: the connection is closed";
-    this.outbox.send(noticeOf(refuse("rate-limited", reason)));
-    this.#place.giveUp(reason);
+    this.place.outbox.send(noticeOf(refuse("rate-limited", reason)));
+    this.place.giveUp(reason);
   }
 
   #ending(): AbortController {
@@ -201,17 +174,17 @@ export class Session implements Connection {
   #track(work: Promise<void>, bytes: number): void {
     this.#inFlight++;
     this.#inFlightBytes += bytes;
-    const isHeld = this.incoming.add(bytes);
+    const isHeld = this.place.incoming.add(bytes);
     const done = () => {
       this.#inFlight--;
       this.#inFlightBytes -= bytes;
-      if (isHeld) this.incoming.add(-bytes);
+      if (isHeld) this.place.incoming.add(-bytes);
       if (this.#inFlight === 0) for (const resolve of this.#idle?.splice(0) ?? []) resolve();
-      this.#place.onLoad();
+      this.place.onLoad();
     };
     work.then(done, (error: unknown) => {
       done();
-      this.parts.onFault(error);
+      this.place.parts.onFault(error);
     });
   }
 }
@@ -226,7 +199,8 @@ const badFrame = (message: string): BadMessage => ({
 
 /** COUNT (NIP-45): exact, over what is stored now. */
 async function count(connection: Connection, id: string, filters: readonly Filter[]): Promise<void> {
-  const { outbox, parts, queries, closed } = connection;
+  const { queries, closed, place } = connection;
+  const { outbox, parts } = place;
   try {
     const number = await queries.pass(() => parts.store.count(filters, { signal: closed }));
     outbox.send({ type: "COUNT", subscription: id, count: number });

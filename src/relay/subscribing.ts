@@ -24,11 +24,12 @@ export class Subscribing {
 
   constructor(connection: Connection) {
     this.#connection = connection;
-    this.#held = connection.budgets.filters.open(connection.ip);
+    this.#held = connection.place.budgets.filters.open(connection.place.ip);
   }
 
   async subscribe(id: string, filters: readonly Filter[]): Promise<void> {
-    const { outbox, parts, live, queries, visit } = this.#connection;
+    const { queries, place } = this.#connection;
+    const { outbox, parts, live, visit } = place;
     const limits = parts.limits;
     this.unsubscribe(id);
     const values = filters.reduce((sum, filter) => sum + valuesOf(filter), 0);
