@@ -22,6 +22,7 @@ import type { CandidateState, PushAuthority } from "../src/git/push-types.js";
 import { Repositories } from "../src/git/repositories.js";
 import { Git } from "../src/git/run.js";
 import type { EventId, Oid, Pubkey, RefName } from "../src/nostr/ids.js";
+import { createMemoryStore } from "../src/store/memory/memory-store.js";
 import type { Benchmark, BenchRow } from "./rows.js";
 
 const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
@@ -66,7 +67,8 @@ class Bench {
     const launcher = new Launcher();
     const stalls: number[] = [];
     const found = await Git.find(launcher, { onStart: (stallMs) => void stalls.push(stallMs) });
-    const repositories = new Repositories({ gitDataPath: join(folder, "git"), git: found, clock: systemClock });
+    const store = createMemoryStore({ clock: systemClock });
+    const repositories = new Repositories({ gitDataPath: join(folder, "git"), git: found, clock: systemClock, store });
     let self: Bench | undefined;
     const authority = async (): Promise<PushAuthority> => ({
       strict: false,
@@ -81,12 +83,16 @@ class Bench {
       capabilities: await askCapabilities(found),
       clock: systemClock,
       lookUp: (_npub, identifier) => ({ address: RepositoryAddress.of(owner, npub, identifier) }),
-      beginPush: () => ({
+      beginPush: (address) => ({
         authority,
-        promise: async () => true,
+        locked: (work) => repositories.withLocks([address], work),
         keepAside: async () => undefined,
         abandon: async () => undefined,
-        release: async () => [],
+        release: async ({ updates }) => {
+          await repositories.open(address).updateRefs(updates);
+          return true;
+        },
+        follow: async () => ({ messages: [] }),
         end: () => undefined,
       }),
       ipOf: () => "bench",

@@ -8,6 +8,7 @@ import type { Config } from "./config/config.js";
 import { loadServerKey } from "./config/server-key.js";
 import { type GitHost, openGitHost } from "./git/git-host.js";
 import type { Repositories } from "./git/repositories.js";
+import { GitError } from "./git/run.js";
 import type { ImportHouse } from "./import/import-repositories.js";
 import { CarryOut } from "./intake/carry-out.js";
 import { createIntake, type Intake } from "./intake/intake.js";
@@ -18,6 +19,7 @@ import { createVerifierPool } from "./nostr/verify/pool.js";
 import type { AdminParts } from "./operator/context.js";
 import { type PolicyInForce, policyInForce, RunTimeRules } from "./operator/rules.js";
 import { runOperation } from "./operator/run.js";
+import { adoptRefs } from "./purgatory/adopt-refs.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import type { Store } from "./store/port.js";
 
@@ -33,7 +35,10 @@ export async function openOperator(config: Config, store: Store, clock: Clock): 
     rules,
     clock,
     repositories: () => {
-      gitHost ??= openGitHost(config, clock, () => undefined);
+      gitHost ??= openGitHost(config, clock, store, () => undefined).then(async (opened) => {
+        await adoptRefs({ store, repositories: opened.repositories, clock }, unlessBroken);
+        return opened;
+      });
       return gitHost.then(({ repositories }) => repositories);
     },
     carryOut: () => {
@@ -85,6 +90,16 @@ export async function openOperator(config: Config, store: Store, clock: Clock): 
   };
 }
 
+/** What git cannot work with is told by the command that asks for it. */
+const unlessBroken = (work: () => Promise<void>): Promise<boolean> =>
+  work().then(
+    () => true,
+    (error: unknown) => {
+      if (!(error instanceof GitError)) throw error;
+      return false;
+    },
+  );
+
 /** The rooms that take events and git data, for moving another server's data here. Undefined: no usable key or domain. */
 export async function openImport(
   config: Config,
@@ -95,7 +110,7 @@ export async function openImport(
   await rules.refresh();
   const policies = policiesOf(config, rules);
   if (!policies) return undefined;
-  const gitHost = await openGitHost(config, clock, () => undefined);
+  const gitHost = await openGitHost(config, clock, store, () => undefined);
   const purgatory = purgatoryAtRest(policies.inForce(), store, gitHost.repositories, clock);
   await purgatory.resume();
   const door = await openDoor(config, store, clock, policies.movingPolicy, new CarryOut(purgatory));

@@ -91,12 +91,15 @@ export async function startServer(parts: StartParts): Promise<Server> {
 
     const registry = new Registry();
     const gitMetrics = createGitMetrics(registry, () => live.current.metricsTopNRepos);
-    const openingGit = closing.addOpening("git", openGitHost(config, clock, gitMetrics.started));
+    const openingStore = parts.store
+      ? Promise.resolve(parts.store)
+      : openStore(config, clock, (sentence) => logger.info(sentence));
+    const openingGit = closing.addOpening("git", openGitHost(config, clock, openingStore, gitMetrics.started));
     const openingVerifier = closing.addOpening(
       "verifier",
       createVerifierPool({ workers: verifierWorkers(parts.cores) }),
     );
-    const store = parts.store ?? (await openStore(config, clock, (sentence) => logger.info(sentence)));
+    const store = await openingStore;
     if (!parts.store) closing.add("store", () => store.close());
     const context: Context = {
       ...{ live, clock, logger, registry, store, onFault },

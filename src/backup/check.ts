@@ -105,7 +105,7 @@ async function checkRefs(store: Store, gitFolder: string, present: ReadonlySet<s
     const state = await governingState(store, row);
     if (!state || underWay.has(repositoryKey(row))) continue;
     const { head, refs } = await readRefFiles(directory);
-    const differences = refDifferences({ head, refs, generation: 0 }, state, row.partial);
+    const differences = refDifferences({ head, refs }, state, row.partial);
     const [first] = differences.filter(({ recorded }) => !recorded);
     if (first) problems.push(`git/${name}: ${first.ref} is not what its governing state says`);
   }

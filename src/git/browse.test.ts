@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { systemClock } from "../base/clock.js";
 import type { Oid, Pubkey, RefName } from "../nostr/ids.js";
+import { createMemoryStore } from "../store/memory/memory-store.js";
 import { asNpub, type Npub, RepositoryAddress } from "./address.js";
 import { Browser } from "./browse.js";
 import { Launcher } from "./launcher.js";
@@ -28,7 +29,12 @@ describe("what a repository's page shows of its content", { timeout: 30_000 }, (
     folder = await mkdtemp(join(tmpdir(), "holdfast-browse-"));
     launcher = new Launcher();
     const git = await Git.find(launcher, { onStart: () => started++ });
-    repositories = new Repositories({ gitDataPath: folder, git, clock: systemClock });
+    repositories = new Repositories({
+      gitDataPath: folder,
+      git,
+      clock: systemClock,
+      store: createMemoryStore({ clock: systemClock }),
+    });
     repository = await repositories.create(RepositoryAddress.of(owner, npub, "x"));
   });
   after(async () => {

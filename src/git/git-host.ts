@@ -2,6 +2,7 @@
 
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
+import type { Store } from "../store/port.js";
 import { askCapabilities, type Capabilities } from "./advertisement.js";
 import { Launcher } from "./launcher.js";
 import { Repositories } from "./repositories.js";
@@ -15,13 +16,19 @@ export interface GitHost {
   close(): Promise<void>;
 }
 
-export async function openGitHost(config: Config, clock: Clock, onStart: (stallMs: number) => void): Promise<GitHost> {
+/** `opening`: the store, which may still be opening while git is looked for. */
+export async function openGitHost(
+  config: Config,
+  clock: Clock,
+  opening: Store | Promise<Store>,
+  onStart: (stallMs: number) => void,
+): Promise<GitHost> {
   // Without a lock on the data, as with the memory backend, somebody else may use the same directory.
   const launcher = new Launcher(config.databaseBackend === "memory" ? {} : { owner: config.gitDataPath });
   try {
     const git = await Git.find(launcher, { onStart });
-    const repositories = new Repositories({ gitDataPath: config.gitDataPath, git, clock });
     const capabilities = await askCapabilities(git);
+    const repositories = new Repositories({ gitDataPath: config.gitDataPath, git, clock, store: await opening });
     return {
       launcher,
       git,

@@ -153,7 +153,7 @@ export class GitHttp {
     const repository = await this.#onDisk(found);
     // Who pushes builds on what is here for good: unclaimed data counts as here for nothing.
     const isForFetching = service === "git-upload-pack";
-    const refs = repository && (isForFetching ? repository.fetchableRefs() : repository.shownRefs());
+    const refs = repository && (isForFetching ? repository.fetchableRefs() : repository.refs());
     const table = (await refs) ?? emptyTable;
     const answer = this.#advertiser.answer(table, service, protocolVersion(request.headers["git-protocol"]));
     response.statusCode = 200;

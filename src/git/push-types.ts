@@ -109,11 +109,11 @@ export interface PushDecision {
   readonly moves: boolean;
 }
 
-/** What a push wrote. */
+/** What a push writes. */
 export interface PushOutcome {
   readonly address: RepositoryAddress;
   readonly decision: PushDecision;
-  /** Heads, tags and known `refs/nostr/*` that were written. */
+  /** Heads, tags and known `refs/nostr/*`. */
   readonly updates: readonly RefUpdate[];
   /** Unclaimed `refs/nostr/<id>` that were kept apart (see GitRepository.unclaimed). */
   readonly placeholders: readonly UnclaimedData[];
@@ -134,19 +134,28 @@ export type Refused = {
 export interface PushSession {
   /** Who may push what, now. Asked twice. */
   authority(commands: readonly PushCommand[]): Promise<PushAuthority>;
-  /**
-   * Between prepare and commit. Resolves when the wanted values are on disk, from where the next start writes them again; a
-   * throw stops the push. False: nothing was promised, because what the push was decided by is gone.
-   */
-  promise(candidate: StateStamp | undefined, updates: readonly RefUpdate[]): Promise<boolean>;
+  /** Runs alone among all work on the repositories that this push may change, which are known before it is written. */
+  locked<T>(work: () => Promise<T>): Promise<T>;
   /** Data was put aside for events nobody knows yet. Resolves when that is on disk; a throw stops the push. */
   keepAside(placeholders: readonly UnclaimedData[]): Promise<void>;
-  /** What was promised was not written after all. */
+  /** What was put aside since `keepAside` goes again: the push is refused. */
   abandon(): Promise<void>;
-  /** The refs are written. Runs to its end before the pusher gets the report; lines for the pusher's terminal. */
-  release(outcome: PushOutcome): Promise<readonly string[]>;
+  /**
+   * Under the locks, with all objects in place: writes the refs and releases what waited for them, in one transaction. False:
+   * nothing was written, because what the push was decided by is gone.
+   */
+  release(outcome: PushOutcome): Promise<boolean>;
+  /** Without the locks: what follows from the release, before the pusher gets the report. */
+  follow(outcome: PushOutcome): Promise<Followed>;
   /** Until then the repository is not taken away. */
   end(): void;
+}
+
+export interface Followed {
+  /** Lines for the pusher's terminal. */
+  readonly messages: readonly string[];
+  /** Something after the refs could not be done yet: to be logged; the push itself stands. */
+  readonly fault?: unknown;
 }
 
 export type BeginPush = (address: RepositoryAddress, ip: string) => PushSession;
@@ -176,6 +185,6 @@ export interface PushResult {
   readonly code: PushRefusalCode | "ok";
   readonly verdicts: readonly CommandVerdict[];
   readonly messages: readonly string[];
-  /** The release failed after the refs were written: a fault to be logged; the push itself stands. */
+  /** To be logged: something failed after the refs were written, and the push itself stands; or why they could not be. */
   readonly fault?: unknown;
 }

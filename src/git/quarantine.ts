@@ -8,11 +8,11 @@
 // nothing names are never kept and never claimed (threats.md row 45).
 
 import { randomBytes } from "node:crypto";
-import { link, mkdir, readdir, readFile, rename, stat } from "node:fs/promises";
+import { link, mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Clock } from "../base/clock.js";
-import { ifPresent, makeDirectory, removeAll, replaceFile, syncPath } from "../base/durable-files.js";
+import { ifPresent, isMissing, makeDirectory, removeAll, replaceFile, syncPath } from "../base/durable-files.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { JobLimits } from "./launcher.js";
 import { missingObjects, type ObjectPlace, objectTypes } from "./objects.js";
@@ -24,6 +24,9 @@ const packSuffixes = [".pack", ".rev", ".idx"] as const;
 
 /** git splits this variable at colons unless an entry is quoted. */
 export const alternatePath = (path: string): string => (/[":\\]/.test(path) ? JSON.stringify(path) : path);
+
+/** Removes again what was put into place, and nothing that was there before. */
+export type TakeBack = () => Promise<void>;
 
 export class QuarantineDirectory {
   /** Bytes of pack received so far. */
@@ -73,21 +76,31 @@ export class QuarantineDirectory {
     return names.filter((name) => name.endsWith(".idx")).map((name) => name.slice(0, -".idx".length));
   }
 
-  /** Moves the packs into the repository, durably. */
-  async migrate(): Promise<void> {
-    await movePacks(join(this.directory, "pack"), join(this.repositoryDirectory, "objects/pack"), await this.#packs());
-    await this.drop();
+  /** Puts the packs into the repository, durably. Until `drop` they stay here as well. */
+  migrate(): Promise<TakeBack> {
+    return this.linkInto(join(this.repositoryDirectory, "objects/pack"));
   }
 
   /** They stay where they are as well: whoever is interrupted can begin again. */
-  async linkInto(folder: string): Promise<void> {
-    for (const pack of await this.#packs()) {
-      for (const suffix of packSuffixes) {
-        const name = pack + suffix;
-        await ifPresent(link(join(this.directory, "pack", name), join(folder, name)).catch(ignoreExisting));
+  async linkInto(folder: string): Promise<TakeBack> {
+    const linked: string[] = [];
+    const takeBack: TakeBack = async () => {
+      // The index first: without it git does not see a pack.
+      for (const path of linked.reverse()) await rm(path, { force: true });
+    };
+    try {
+      for (const pack of await this.#packs()) {
+        for (const suffix of packSuffixes) {
+          const to = join(folder, pack + suffix);
+          if (await linkUnlessThere(join(this.directory, "pack", pack + suffix), to)) linked.push(to);
+        }
       }
+      await syncPath(folder);
+      return takeBack;
+    } catch (error) {
+      await takeBack();
+      throw error;
     }
-    await syncPath(folder);
   }
 
   /** Removes everything; safe to call after migrate. */
@@ -96,16 +109,15 @@ export class QuarantineDirectory {
   }
 }
 
-function ignoreExisting(error: unknown): void {
-  if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-}
-
-async function movePacks(from: string, to: string, packs: readonly string[]): Promise<void> {
-  if (packs.length === 0) return;
-  for (const pack of packs) {
-    for (const suffix of packSuffixes) await ifPresent(rename(join(from, pack + suffix), join(to, pack + suffix)));
+/** False: it was there already, with the same content, or there is none to link. */
+async function linkUnlessThere(from: string, to: string): Promise<boolean> {
+  try {
+    await link(from, to);
+    return true;
+  } catch (error) {
+    if (isMissing(error) || (error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
   }
-  await syncPath(to);
 }
 
 interface CopyOptions {

@@ -1,10 +1,11 @@
 // A push from its commands to its refs (git-http.md, Push 5 to 7; mechanisms.md, "Push without receive-pack"):
-//   1. first decision, on the commands alone        4. refs locked, second decision on the authority of that moment
-//   2. the pack into quarantine, within budgets     5. journal, packs into place, refs committed
-//   3. what the refs need is all there              6. released
+//   1. first decision, on the commands alone        4. under the locks: second decision, on the authority of that moment
+//   2. the pack into quarantine, within budgets     5. packs into place, then refs and events in one transaction
+//   3. what the refs need is all there              6. what follows, without the locks
 // Whatever is refused leaves no object, ref, lock or directory. Speaks no HTTP: gets chunks, gives verdicts.
 
 import type { Oid } from "../nostr/ids.js";
+import { clashOf } from "./change-refs.js";
 import {
   decidePush,
   isSamePlan,
@@ -28,12 +29,12 @@ import type {
   PushResult,
   PushSession,
 } from "./push-types.js";
-import { type QuarantineDirectory, reachedBy, type UnclaimedData } from "./quarantine.js";
+import { type QuarantineDirectory, reachedBy, type TakeBack, type UnclaimedData } from "./quarantine.js";
 import { receivePack } from "./receive-pack.js";
 import { emptyTable } from "./ref-tables.js";
 import type { Repositories } from "./repositories.js";
 import type { GitRepository } from "./repository.js";
-import type { RefUpdate, RefUpdateResult, UpdateRefsOptions } from "./repository-refs.js";
+import type { RefUpdate } from "./repository-refs.js";
 
 const maxRounds = 3;
 
@@ -144,9 +145,8 @@ class Push {
       types = received.types;
     }
     await this.#checkObjects(quarantine, moving, tips, types);
-    const committed = await this.repositories.withLocks([request.address], () => this.#commit(quarantine, decision));
-    // Not under the lock: release takes the locks of every repository it touches, this one among them.
-    return "outcome" in committed ? await this.#release(committed.outcome) : committed;
+    const written = await this.session.locked(() => this.#commit(quarantine, decision));
+    return "outcome" in written ? await this.#follow(written.outcome) : written;
   }
 
   async #checkObjects(
@@ -171,53 +171,60 @@ class Push {
     }
   }
 
-  /** Under the repository's lock. A round that is overtaken by a changed authority is followed by one that obeys it. */
-  async #commit(quarantine: QuarantineDirectory, first: PushDecision): Promise<PushResult | Committed> {
-    const current = (await this.repository.refs()).refs;
+  /** Under the locks. A round that is overtaken by a changed authority is followed by one that obeys it. */
+  async #commit(quarantine: QuarantineDirectory, first: PushDecision): Promise<PushResult | Written> {
+    const current = await this.repository.refs();
     let decision =
-      this.#objectFaults.size === 0 ? first : this.#decide(await this.#authority(), current, () => undefined);
+      this.#objectFaults.size === 0 ? first : this.#decide(await this.#authority(), current.refs, () => undefined);
     for (let round = 0; round < maxRounds && decision.moves; round++) {
+      const again = await this.#decideAgain(quarantine);
+      const isSame = isSamePlan(decision, again);
+      decision = again;
+      if (!isSame) continue;
       const updates = updatesOf(decision);
-      let placeholders: readonly UnclaimedData[] = [];
-      const written = await this.#write(updates, {
-        quarantine,
-        withhold: true,
-        beforeCommit: async () => {
-          const again = await this.#decideAgain(quarantine);
-          if (!isSamePlan(decision, again)) {
-            decision = again;
-            return false;
-          }
-          decision = again;
-          if (updates.length > 0 && !(await this.session.promise(again.candidate, updates))) return false;
-          placeholders = await this.#keepAside(quarantine, again);
-          if (updates.length > 0) await this.#moveIntoPlace(quarantine, updates);
-          return true;
-        },
-      });
-      if (written.ok) {
-        const { address, ip } = this.request;
-        return { outcome: { address, decision, updates, placeholders, packBytes: quarantine.packBytes, ip } };
-      }
-      if (written.code === "conflict") {
+      const clash = clashOf(await this.repository.refs(), updates);
+      if (clash) {
         const reason = "the refs could not be written: try again";
-        return resultOf(refuseAll(this.request.commands, { ok: false, code: "internal", reason }), {
-          fault: written.reason,
-        });
+        const fault = `git cannot keep ${clash[0]} beside ${clash[1]}`;
+        return resultOf(refuseAll(this.request.commands, { ok: false, code: "internal", reason }), { fault });
       }
+      const outcome = await this.#write(quarantine, decision, updates);
+      if (outcome) return { outcome };
     }
     if (!decision.moves) return resultOf(decision.verdicts);
     const reason = "its states changed while it was written: try again";
     return resultOf(refuseAll(this.request.commands, { ok: false, code: "internal", reason }));
   }
 
+  /** Objects first, then the transaction. If that is refused or fails, the objects go again. */
+  async #write(
+    quarantine: QuarantineDirectory,
+    decision: PushDecision,
+    updates: readonly RefUpdate[],
+  ): Promise<PushOutcome | undefined> {
+    const { address, ip } = this.request;
+    const placeholders = await this.#keepAside(quarantine, decision);
+    const takeBack = updates.length > 0 ? await this.#putIntoPlace(quarantine, updates) : undefined;
+    const outcome = { address, decision, updates, placeholders, packBytes: quarantine.packBytes, ip };
+    let isWritten = false;
+    try {
+      isWritten = await this.session.release(outcome);
+      return isWritten ? outcome : undefined;
+    } finally {
+      if (!isWritten) {
+        await takeBack?.();
+        if (placeholders.length > 0) await this.session.abandon();
+      }
+    }
+  }
+
   /** Anyone may push a pull request's commit: what came with it and is not part of it stays in quarantine. */
-  async #moveIntoPlace(quarantine: QuarantineDirectory, updates: readonly RefUpdate[]): Promise<void> {
+  async #putIntoPlace(quarantine: QuarantineDirectory, updates: readonly RefUpdate[]): Promise<TakeBack> {
     if (!updates.every(({ ref }) => nostrRefEventId(ref))) return await quarantine.migrate();
     const tips = updates.flatMap(({ to }) => to ?? []);
     const reached = await reachedBy(quarantine, tips, await this.repository.tips());
     try {
-      await reached.migrate();
+      return await reached.migrate();
     } finally {
       await reached.drop();
     }
@@ -227,18 +234,6 @@ class Push {
     const placeholders = await keepPlaceholders(this.repository, quarantine, decision);
     if (placeholders.length > 0) await this.session.keepAside(placeholders);
     return placeholders;
-  }
-
-  /** If the refs were not written, their promise goes, or the next start would write them. */
-  async #write(updates: readonly RefUpdate[], options: UpdateRefsOptions): Promise<RefUpdateResult> {
-    let isWritten = false;
-    try {
-      const result = await this.repository.updateRefs(updates, options);
-      isWritten = result.ok;
-      return result;
-    } finally {
-      if (!isWritten) await this.session.abandon();
-    }
   }
 
   async #decideAgain(quarantine: QuarantineDirectory): Promise<PushDecision> {
@@ -256,16 +251,13 @@ class Push {
     return this.#decide(authority, refs, (candidate) => complete.get(candidate) ?? false);
   }
 
-  async #release(outcome: PushOutcome): Promise<PushResult> {
+  async #follow(outcome: PushOutcome): Promise<PushResult> {
     const { verdicts } = outcome.decision;
     try {
-      return resultOf(verdicts, { messages: await this.session.release(outcome) });
+      return resultOf(verdicts, await this.session.follow(outcome));
     } catch (fault) {
-      // The refs are written and journaled: saying no now would be a lie. What is left is done at the next start.
+      // The refs are written: saying no now would be a lie. What is left is done later, at the next start at the latest.
       return resultOf(verdicts, { fault, messages: ["the refs are written; their events follow later"] });
-    } finally {
-      // Released or not: what the report calls `ok` can be seen by whoever reads the report.
-      this.repository.publish();
     }
   }
 }
@@ -278,7 +270,7 @@ function withRoomFor(packBytes: number, authority: PushAuthority): PushAuthority
   return { ...authority, unclaimed: { ok: false, reason } };
 }
 
-interface Committed {
+interface Written {
   readonly outcome: PushOutcome;
 }
 

@@ -1,41 +1,35 @@
-// The ref tables of all repositories that were looked at lately, bounded by the number of refs in them. A table never
-// changes in place: a change is a new table with a higher generation, so that whoever holds one sees one moment.
-//
-// What is written and what is shown may differ for a moment: refs are on disk before the event that speaks of them is
-// stored, and clients must see both at once (architecture.md, invariant 3). While a repository's change is withheld,
-// `shown` answers the table from before it. SnapshotRefs keeps the tables of the moment a backup's snapshot began.
+// What is known in memory of the refs of all repositories. RefTables: those that were looked at lately, bounded by the
+// number of refs in them. A table is what the rows say (catalogue/refs.ts) at one version. It never changes in place: a
+// change is a new table with a higher generation, so that whoever holds one sees one moment.
+// RefAlignment: those whose files are to be synced.
 
-import { UseCounts } from "../base/keyed-lock.js";
-import type { Oid, RefName } from "../nostr/ids.js";
+import type { Clock } from "../base/clock.js";
+import { type RefValue, recordAligned } from "../catalogue/refs.js";
+import type { RefName } from "../nostr/ids.js";
+import type { Store } from "../store/port.js";
+import type { RepositoryAddress } from "./address.js";
 
 export const unbornBranch = "refs/heads/master";
-
-export interface RefValue {
-  readonly oid: Oid;
-  /** For an annotated tag: the object it finally points at. */
-  readonly peeled: Oid | undefined;
-}
 
 /** A repository's refs at one moment, sorted by name (by bytes, as git sorts). Never changed in place. */
 export interface RefTable {
   readonly refs: ReadonlyMap<RefName, RefValue>;
   /** The branch HEAD names, whether or not it exists. */
   readonly head: RefName;
-  /** Grows with each change; part of the key of shared fetch answers. */
+  /** Of its rows; 0 when there are none. */
+  readonly version: number;
+  /** Grows with each table that is made; part of the key of shared fetch answers. */
   readonly generation: number;
 }
 
 /** Of a repository that is not on disk yet but answers as an empty one (`/prs/`). */
-export const emptyTable: RefTable = { refs: new Map(), head: unbornBranch as RefName, generation: 0 };
+export const emptyTable: RefTable = { refs: new Map(), head: unbornBranch as RefName, version: 0, generation: 0 };
 
 /** What an empty table costs, in refs. */
 const tableWeight = 8;
 
 export class RefTables {
   readonly #tables = new Map<string, RefTable>();
-  readonly #pins = new UseCounts();
-  /** What clients are shown of repositories whose newest change is withheld; as many as there are pushes at work. */
-  readonly #shown = new Map<string, RefTable>();
   #weight = 0;
   #generation = 0;
 
@@ -50,32 +44,16 @@ export class RefTables {
     return table;
   }
 
-  set(key: string, { head, refs }: Omit<RefTable, "generation">): RefTable {
+  set(key: string, { head, refs, version }: Omit<RefTable, "generation">): RefTable {
     this.delete(key);
-    const table: RefTable = { head, refs, generation: ++this.#generation };
+    const table: RefTable = { head, refs, version, generation: ++this.#generation };
     this.#tables.set(key, table);
     this.#weight += refs.size + tableWeight;
     for (const [oldKey] of this.#tables) {
       if (this.#weight <= this.maxRefs) break;
-      if (oldKey !== key && !this.#pins.has(oldKey)) this.delete(oldKey);
+      if (oldKey !== key) this.delete(oldKey);
     }
     return table;
-  }
-
-  /** Like `set`, but clients go on seeing `before` until `publish`. */
-  withhold(key: string, before: RefTable, changed: Omit<RefTable, "generation">): RefTable {
-    if (!this.#shown.has(key)) this.#shown.set(key, before);
-    return this.set(key, changed);
-  }
-
-  /** From now on clients see the newest table. */
-  publish(key: string): void {
-    this.#shown.delete(key);
-  }
-
-  /** Set only while a change is withheld. */
-  shown(key: string): RefTable | undefined {
-    return this.#shown.get(key);
   }
 
   delete(key: string): void {
@@ -84,45 +62,92 @@ export class RefTables {
     this.#tables.delete(key);
     this.#weight -= table.refs.size + tableWeight;
   }
-
-  /** While pinned a table stays: whoever asks for refs during an update must not need the update's lock. */
-  pin(key: string): () => void {
-    return this.#pins.begin(key);
-  }
 }
 
-/**
- * A snapshot of all repositories is taken one after the other, and each must show the refs of the moment the snapshot
- * began. Before a repository's first change after that moment its table is put aside here.
- */
-export class SnapshotRefs {
-  #tables: Map<string, RefTable | "not there"> | undefined;
+// Syncs git's own refs to disk in the background, many repositories at a time, then records which version they have: the
+// next start brings those in line again whose recorded version is older than their rows'. Files that could not follow
+// their rows are tried again here.
 
-  /** False: another snapshot is being taken. */
-  begin(): boolean {
-    if (this.#tables) return false;
-    this.#tables = new Map();
-    return true;
+const delayMs = 1_000;
+const longestDelayMs = 60_000;
+
+/** A repository, as far as its files are concerned. */
+interface Aligned {
+  readonly address: RepositoryAddress;
+  alignedVersion(): Promise<number | undefined>;
+  syncRefs(): Promise<void>;
+}
+
+export class RefAlignment {
+  readonly #waiting = new Map<string, Aligned>();
+  #cancel: (() => void) | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #nextDelayMs = delayMs;
+  /** Whom faults are told. */
+  failed: (error: unknown) => void = () => undefined;
+
+  constructor(
+    private readonly store: Pick<Store, "transact">,
+    private readonly clock: Clock,
+  ) {}
+
+  add(repository: Aligned): void {
+    this.#waiting.set(repository.address.key, repository);
+    this.#arm();
   }
 
-  end(): void {
-    this.#tables = undefined;
+  /** Its directory is gone. */
+  forget(key: string): void {
+    this.#waiting.delete(key);
   }
 
-  /**
-   * Called when nothing can stop the change any more and nothing of it is written: whatever the store promised
-   * before a snapshot's moment is then in the snapshot's journal.
-   */
-  changes(key: string, before: RefTable): void {
-    if (this.#tables && !this.#tables.has(key)) this.#tables.set(key, before);
+  #arm(): void {
+    this.#cancel ??= this.clock.after(this.#nextDelayMs, () => void this.flush());
   }
 
-  created(key: string): void {
-    if (this.#tables && !this.#tables.has(key)) this.#tables.set(key, "not there");
+  /** Syncs and records everything there is so far. */
+  flush(): Promise<void> {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#running = this.#running.then(() => this.#work()).catch(this.failed);
+    return this.#running;
   }
 
-  /** Undefined: nothing has changed since. */
-  of(key: string): RefTable | "not there" | undefined {
-    return this.#tables?.get(key);
+  async #work(): Promise<void> {
+    const batch = [...this.#waiting];
+    this.#waiting.clear();
+    const synced: { readonly repository: Aligned; readonly version: number }[] = [];
+    let fault: { readonly error: unknown } | undefined;
+    for (const [, repository] of batch) {
+      try {
+        const version = await repository.alignedVersion();
+        if (version === undefined) continue;
+        await repository.syncRefs();
+        synced.push({ repository, version });
+      } catch (error) {
+        fault = { error };
+        this.#again(repository);
+      }
+    }
+    try {
+      if (synced.length > 0) await this.record(synced);
+    } catch (error) {
+      fault = { error };
+      for (const { repository } of synced) this.#again(repository);
+    }
+    this.#nextDelayMs = fault ? Math.min(longestDelayMs, this.#nextDelayMs * 2) : delayMs;
+    if (!fault) return;
+    this.#arm();
+    throw fault.error;
+  }
+
+  private async record(synced: readonly { readonly repository: Aligned; readonly version: number }[]): Promise<void> {
+    await this.store.transact(async (tx) => {
+      for (const { repository, version } of synced) await recordAligned(tx, repository.address, version);
+    });
+  }
+
+  #again(repository: Aligned): void {
+    if (!this.#waiting.has(repository.address.key)) this.#waiting.set(repository.address.key, repository);
   }
 }

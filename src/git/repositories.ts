@@ -7,17 +7,19 @@ import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
 import { KeyedLock } from "../base/keyed-lock.js";
+import { readRefs, refsVersion, removeRefs, unalignedRepositories } from "../catalogue/refs.js";
 import type { RepositoryArea } from "../catalogue/repositories.js";
-import type { RepositoryAddress } from "./address.js";
+import type { Store, Transaction } from "../store/port.js";
+import { diskAddress, type RepositoryAddress } from "./address.js";
+import { changeRefs, type RefChanges } from "./change-refs.js";
 import { InUse } from "./in-use.js";
-import { RefTables, SnapshotRefs } from "./ref-tables.js";
+import { RefAlignment, RefTables } from "./ref-tables.js";
 import { GitRepository } from "./repository.js";
 import {
   createRepositoryFiles,
   identifierFile,
   isRepositoryDirectory,
   leftoverPrefix,
-  readRefFiles,
   removeEmptyFolder,
   removeRepositoryFiles,
 } from "./repository-files.js";
@@ -29,6 +31,7 @@ interface RepositoriesOptions {
   readonly gitDataPath: string;
   readonly git: Git;
   readonly clock: Clock;
+  readonly store: Store;
   /** Refs kept in memory over all repositories; about 300 bytes each. */
   readonly maxRefsInMemory?: number;
 }
@@ -39,14 +42,16 @@ export class Repositories {
   #snapshot: RepositoriesSnapshot | undefined;
   readonly #watchers = new Set<(address: RepositoryAddress) => void>();
 
-  constructor({ gitDataPath, git, clock, maxRefsInMemory = 1_000_000 }: RepositoriesOptions) {
+  constructor({ gitDataPath, git, clock, store, maxRefsInMemory = 1_000_000 }: RepositoriesOptions) {
     // git runs in another working directory.
     this.#gitDataPath = resolve(gitDataPath);
     this.#context = {
       git,
       clock,
+      store,
       tables: new RefTables(maxRefsInMemory),
-      snapshotRefs: new SnapshotRefs(),
+      behind: new Map(),
+      alignment: new RefAlignment(store, clock),
       fetchable: { basis: new WeakMap(), changes: 0 },
       refLocks: new KeyedLock(),
       workLocks: new KeyedLock(),
@@ -71,9 +76,10 @@ export class Repositories {
     const repository = this.open(address);
     await this.#context.refLocks.run(address.key, async () => {
       const create = () => createRepositoryFiles(repository.directory, address.identifier);
-      if (!(await this.#withFolder(repository.directory, create))) return;
-      this.#context.snapshotRefs.created(address.key);
-      this.#forget(address);
+      const how = await this.#withFolder(repository.directory, create);
+      if (how === "completed") this.#context.behind.set(address.key, { names: undefined });
+      // Rows without a directory speak of objects that are lost.
+      if (how === "made") await this.#forget(address);
     });
     return repository;
   }
@@ -95,12 +101,12 @@ export class Repositories {
     const { directory } = repository;
     if (inUse.workersIn(address.key) > ownUses || !(await this.exists(address))) return false;
     const remove = async (): Promise<boolean> => {
-      const { refs } = await readRefFiles(directory);
-      if (refs.size > 0 || (await repository.unclaimed()).length > 0) return false;
+      const refs = (await readRefs(this.#context.store, address))?.refs;
+      if ((refs && refs.size > 0) || (await repository.unclaimed()).length > 0) return false;
       // Asked last: whoever begins to use it after this waits for the lock and makes it again. One is this removal.
       if (inUse.workersIn(address.key) > ownUses + 1) return false;
-      this.#forget(address);
       await this.#remove(directory);
+      await this.#forget(address);
       return true;
     };
     const locked = (): Promise<boolean> => workLocks.run(address.key, () => refLocks.run(address.key, remove));
@@ -113,11 +119,11 @@ export class Repositories {
 
   /** Gone at once (renamed away), then removed. `isUnwanted` is asked when nobody can make it; false: it stays. */
   async delete(address: RepositoryAddress, isUnwanted = async () => true): Promise<boolean> {
-    await this.#snapshot?.stage(address);
+    await this.#snapshot?.keep(address);
     const remove = async (): Promise<boolean> => {
       if (!(await isUnwanted())) return false;
-      this.#forget(address);
       await this.#remove(this.open(address).directory);
+      await this.#forget(address);
       return true;
     };
     const { inUse, refLocks } = this.#context;
@@ -129,9 +135,41 @@ export class Repositories {
     await this.#withFolder(directory, () => removeEmptyFolder(dirname(directory)));
   }
 
-  #forget({ key }: RepositoryAddress): void {
-    this.#context.tables.delete(key);
-    this.#context.tables.publish(key);
+  /** Under the ref lock. The directory goes first: rows without one are forgotten when it is made again. */
+  async #forget(address: RepositoryAddress): Promise<void> {
+    const { store, tables, behind, alignment } = this.#context;
+    if ((await refsVersion(store, address)) > 0) await store.transact((tx) => removeRefs(tx, address));
+    tables.delete(address.key);
+    behind.delete(address.key);
+    alignment.forget(address.key);
+  }
+
+  /** The only way refs change: see change-refs.ts. */
+  changeRefs<T>(
+    changes: RefChanges,
+    alongside: (tx: Transaction) => Promise<T>,
+    committed?: (result: T) => void,
+  ): Promise<T> {
+    return changeRefs(this.#context, changes, alongside, committed);
+  }
+
+  /** At start: files that a crash left behind their rows follow them. `attempt`: one that git cannot work with stops no other. */
+  async alignAll(attempt: (work: () => Promise<void>) => Promise<unknown>): Promise<void> {
+    const { store, behind, refLocks } = this.#context;
+    for await (const name of unalignedRepositories(store)) {
+      const repository = this.open(diskAddress(name));
+      const { address } = repository;
+      if (!(await this.exists(address))) {
+        await refLocks.run(address.key, () => this.#forget(address));
+        continue;
+      }
+      behind.set(address.key, { names: undefined });
+      await attempt(() => repository.bringInLine());
+    }
+  }
+
+  get alignment(): RefAlignment {
+    return this.#context.alignment;
   }
 
   /** Directories found on disk with the identifier each one records. */
@@ -164,20 +202,18 @@ export class Repositories {
   }
 
   /**
-   * From this call on the refs of this moment are remembered, until `endSnapshot`. Undefined: another snapshot is being
+   * From this call on the objects of this moment are kept, until `endSnapshot`. Undefined: another snapshot is being
    * taken. The caller removes the folder when it needs it no longer; the next start removes one that was left.
    */
   beginSnapshot(): RepositoriesSnapshot | undefined {
-    if (!this.#context.snapshotRefs.begin()) return undefined;
+    if (this.#snapshot) return undefined;
     const folder = join(this.#gitDataPath, `${leftoverPrefix}snapshot-${randomBytes(6).toString("hex")}`);
-    const { snapshotRefs, clock } = this.#context;
-    this.#snapshot = new RepositoriesSnapshot(this, snapshotRefs, this.#gitDataPath, folder, clock.nowMs());
+    this.#snapshot = new RepositoriesSnapshot(this, this.#gitDataPath, folder, this.#context.clock.nowMs());
     return this.#snapshot;
   }
 
   endSnapshot(): void {
     this.#snapshot = undefined;
-    this.#context.snapshotRefs.end();
   }
 
   /** Runs alone among all work that names one of these repositories; taken in a fixed order, so it cannot deadlock. */

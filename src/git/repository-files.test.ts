@@ -13,8 +13,8 @@ async function folder(t: { after(work: () => Promise<void>): void }): Promise<st
 
 test("a repository is made once; the second time it is there already", async (t) => {
   const directory = await folder(t);
-  assert.equal(await createRepositoryFiles(directory, "one"), true);
-  assert.equal(await createRepositoryFiles(directory, "one"), false);
+  assert.equal(await createRepositoryFiles(directory, "one"), "made");
+  assert.equal(await createRepositoryFiles(directory, "one"), "was there");
   assert.equal(await readFile(join(directory, "config"), "utf8"), repositoryConfig);
 });
 
@@ -23,7 +23,7 @@ test("a directory that lost its HEAD and config is a repository again, with all 
   await createRepositoryFiles(directory, "one");
   await writeFile(join(directory, "objects/pack/pack-1.pack"), "kept");
   for (const lost of ["HEAD", "config", "refs"]) await rm(join(directory, lost), { recursive: true });
-  assert.equal(await createRepositoryFiles(directory, "one"), true);
+  assert.equal(await createRepositoryFiles(directory, "one"), "completed");
   assert.equal(await readFile(join(directory, "HEAD"), "utf8"), "ref: refs/heads/master\n");
   assert.equal(await readFile(join(directory, "config"), "utf8"), repositoryConfig);
   assert.equal(await readFile(join(directory, "objects/pack/pack-1.pack"), "utf8"), "kept");

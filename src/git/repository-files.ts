@@ -13,8 +13,9 @@ import {
   syncPath,
   writeSynced,
 } from "../base/durable-files.js";
+import type { RefValue } from "../catalogue/refs.js";
 import { isOid, isRefName, type Oid, type RefName } from "../nostr/ids.js";
-import { type RefValue, unbornBranch } from "./ref-tables.js";
+import { unbornBranch } from "./ref-tables.js";
 export const identifierFile = "holdfast-identifier";
 export const unclaimedFolder = "unclaimed";
 export const quarantinePrefix = "tmp_quarantine-";
@@ -24,8 +25,14 @@ export const leftoverPrefix = ".holdfast-";
 /** Ours, to the byte: a repository's config could run programs for us (threats.md row 8). */
 export const repositoryConfig = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
 
-/** Makes it beside, then renames: it is there completely or not at all. False when it was there already. */
-export async function createRepositoryFiles(directory: string, identifier: string): Promise<boolean> {
+/**
+ * Makes it beside, then renames: it is there completely or not at all. `completed`: damage had taken HEAD away and left the
+ * rest, of which nothing is given up.
+ */
+export async function createRepositoryFiles(
+  directory: string,
+  identifier: string,
+): Promise<"made" | "completed" | "was there"> {
   const parent = dirname(directory);
   await makeDirectory(parent);
   const present = await ifPresent(readFile(join(directory, "HEAD"), "utf8"));
@@ -34,7 +41,7 @@ export async function createRepositoryFiles(directory: string, identifier: strin
     if (recorded !== undefined && recorded !== identifier) {
       throw new Error("the directory belongs to another identifier: does the file system fold case?");
     }
-    return false;
+    return "was there";
   }
   const beside = join(parent, `${leftoverPrefix}new-${randomBytes(6).toString("hex")}`);
   try {
@@ -44,12 +51,12 @@ export async function createRepositoryFiles(directory: string, identifier: strin
     await removeAll(beside);
     if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
     // Somebody else made it meanwhile: theirs is as good.
-    if ((await ifPresent(readFile(join(directory, "HEAD")))) !== undefined) return false;
-    // Damage took HEAD away and left the rest. Nothing that is there is given up for it.
+    if ((await ifPresent(readFile(join(directory, "HEAD")))) !== undefined) return "was there";
     await writeRepositoryFiles(directory, identifier);
+    return "completed";
   }
   await syncPath(parent);
-  return true;
+  return "made";
 }
 
 /** HEAD comes last: without it git does not take the directory for a repository. */
@@ -181,7 +188,7 @@ export async function readRefFiles(directory: string): Promise<RefsOnDisk> {
 /** Branches are commits; everything else may be a tag object. */
 export const mayBePeeled = (name: RefName): boolean => !name.startsWith("refs/heads/");
 
-async function readHead(directory: string): Promise<RefName> {
+export async function readHead(directory: string): Promise<RefName> {
   const text = (await ifPresent(readFile(join(directory, "HEAD"), "utf8"))) ?? "";
   const branch = text.startsWith("ref: ") ? text.slice("ref: ".length).trim() : "";
   return isRefName(branch) ? branch : (unbornBranch as RefName);

@@ -1,29 +1,35 @@
-// The refs of one repository: its table in memory and its files, changed only here. Holds no state of its own: tables, locks and counters
-// are in the RepositoryContext all repositories share, so that a thousand repositories cost nothing while nobody looks.
+// The refs of one repository. Its rows are the truth (catalogue/refs.ts); its table in memory is read from them and
+// replaced after each commit (change-refs.ts); git's own files follow, and are overwritten where they differ. Holds no state
+// of its own: tables, locks and counters are in the RepositoryContext all repositories share, so that a thousand
+// repositories cost nothing while nobody looks.
 
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, replaceFile, syncBelow, syncPath } from "../base/durable-files.js";
 import type { KeyedLock } from "../base/keyed-lock.js";
+import { readRefs } from "../catalogue/refs.js";
 import type { Oid, RefName } from "../nostr/ids.js";
+import type { Store } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
 import type { InUse } from "./in-use.js";
-import type { Job } from "./launcher.js";
-import type { JobExit } from "./launcher-helper.js";
-import { type ObjectPlace, peelTags } from "./objects.js";
-import { QuarantineDirectory } from "./quarantine.js";
-import type { RefTable, RefTables, RefValue, SnapshotRefs } from "./ref-tables.js";
-import { mayBePeeled, readRefFiles, sortRefs, sweepRefLocks, sweepRepositoryFiles } from "./repository-files.js";
-import { checkedOid, type Git } from "./run.js";
+import { type ObjectPlace, objectTypes, peelTags } from "./objects.js";
+import type { RefAlignment } from "./ref-tables.js";
+import { emptyTable, type RefTable, type RefTables } from "./ref-tables.js";
+import { readHead, readRefFiles, sweepRefLocks, sweepRepositoryFiles } from "./repository-files.js";
+import { checkedOid, type Git, GitError, type GitResult } from "./run.js";
 
 export interface RepositoryContext {
   readonly git: Git;
   readonly clock: Clock;
+  readonly store: Store;
   readonly tables: RefTables;
-  readonly snapshotRefs: SnapshotRefs;
+  /** Repositories whose files do not say yet what their rows say. */
+  readonly behind: Map<string, Behind>;
+  readonly alignment: RefAlignment;
   /** Tables with unclaimed refs: what each was made from, and how often unclaimed data changed anywhere. */
   readonly fetchable: { readonly basis: WeakMap<RefTable, RefTable>; changes: number };
-  /** Innermost: around reading and changing one repository's refs. */
+  /** Innermost: around reading and changing one repository's refs, in rows and in files. */
   readonly refLocks: KeyedLock;
   /** Outer: one piece of work at a time on a repository (release, the end of a push). */
   readonly workLocks: KeyedLock;
@@ -34,26 +40,17 @@ export interface RepositoryContext {
   readonly changed: (address: RepositoryAddress) => void;
 }
 
+interface Behind {
+  /** Refs whose files have to be written; undefined: every file is compared. */
+  readonly names: ReadonlySet<RefName> | undefined;
+  /** Objects of some refs are not here, so that git cannot hold them. Not tried again before something has changed. */
+  readonly isStuck?: boolean;
+}
+
 /** A wanted value of one ref; `undefined` deletes it. */
 export interface RefUpdate {
   readonly ref: RefName;
   readonly to: Oid | undefined;
-}
-
-export type RefUpdateResult =
-  | { readonly ok: true; readonly changed: readonly RefUpdate[] }
-  | { readonly ok: false; readonly code: "vetoed" | "conflict"; readonly reason: string };
-
-export interface UpdateRefsOptions {
-  /**
-   * Called while the refs are locked, before anything is written. False ends the transaction with nothing changed.
-   * Here the caller decides again, journals, and moves a quarantine's packs into place. Must not update refs itself.
-   */
-  readonly beforeCommit?: () => Promise<boolean>;
-  /** A quarantine whose objects the transaction may see before they are moved into place. */
-  readonly quarantine?: QuarantineDirectory;
-  /** Clients go on seeing the refs from before until `publish`: for changes that an event must accompany. */
-  readonly withhold?: boolean;
 }
 
 export class RepositoryRefs {
@@ -71,36 +68,19 @@ export class RepositoryRefs {
     return { git: this.context.git, directory: this.directory };
   }
 
-  /** As they are: what decisions are made on. */
   async refs(): Promise<RefTable> {
     const cached = this.context.tables.get(this.key);
     if (cached) return cached;
     return await this.context.refLocks.run(this.key, () => this.#table());
   }
 
-  /** As clients see them: without what is withheld. */
-  async shownRefs(): Promise<RefTable> {
-    return this.context.tables.shown(this.key) ?? (await this.refs());
-  }
-
-  /** Shows what was withheld, at once. */
-  publish(): void {
-    this.context.tables.publish(this.key);
-  }
-
-  #keep(before: RefTable, changed: Omit<RefTable, "generation">, withhold: boolean | undefined): void {
-    if (withhold) this.context.tables.withhold(this.key, before, changed);
-    else this.context.tables.set(this.key, changed);
-  }
-
   /** Under the ref lock only. */
   async #table(): Promise<RefTable> {
-    const cached = this.context.tables.get(this.key);
+    const { tables, store } = this.context;
+    const cached = tables.get(this.key);
     if (cached) return cached;
     await this.#sweepOnce();
-    const { head, refs, unpeeled } = await readRefFiles(this.directory);
-    await this.#peel(refs, unpeeled, this.place);
-    return this.context.tables.set(this.key, { head, refs: sortRefs(refs) });
+    return tables.set(this.key, (await readRefs(store, this.address)) ?? emptyTable);
   }
 
   async #sweepOnce(): Promise<void> {
@@ -109,108 +89,132 @@ export class RepositoryRefs {
     this.context.swept.add(this.key);
   }
 
-  async #peel(refs: Map<RefName, RefValue>, names: readonly RefName[], place: ObjectPlace): Promise<void> {
-    const oids = names.flatMap((name) => refs.get(name)?.oid ?? []);
-    if (oids.length === 0) return;
-    const peeled = await peelTags(place, oids);
-    for (const name of names) {
+  /** In the turn in which these refs were committed: whoever runs git on the files from now on has them written first. */
+  fallBehind(names: readonly RefName[]): void {
+    const { behind } = this.context;
+    const before = behind.get(this.key);
+    const isUnknown = before && !before.names;
+    behind.set(this.key, { names: isUnknown ? undefined : new Set([...(before?.names ?? []), ...names]) });
+  }
+
+  /** Before git is run on this repository's refs: resolves when its files say what the rows say. */
+  async bringInLine(): Promise<void> {
+    const { behind, inUse, refLocks } = this.context;
+    const work = behind.get(this.key);
+    if (!work || work.isStuck) return;
+    // Housekeeping makes way for who writes. Before the ref lock, which it may wait for.
+    await inUse.during([this.key], () => refLocks.run(this.key, () => this.project()));
+  }
+
+  /** git cannot hold some of the refs, because their objects are not here. */
+  get isStuck(): boolean {
+    return this.context.behind.get(this.key)?.isStuck ?? false;
+  }
+
+  /** The version that the files have; undefined when they cannot have it. */
+  async alignedVersion(): Promise<number | undefined> {
+    await this.bringInLine();
+    return await this.context.refLocks.run(this.key, async () =>
+      this.context.behind.has(this.key) ? undefined : (await this.#table()).version,
+    );
+  }
+
+  /** Compares all files with the rows and mends what differs. Answers the refs that did, HEAD among them. */
+  async mendFiles(): Promise<readonly string[]> {
+    const { behind, refLocks } = this.context;
+    const differing = await refLocks.run(this.key, async () => {
+      const table = await this.#table();
+      const names: string[] = (await this.#differences(table)).map(({ ref }) => ref);
+      if ((await readHead(this.directory)) !== table.head) names.push("HEAD");
+      if (names.length > 0) behind.set(this.key, { names: undefined });
+      return names;
+    });
+    await this.bringInLine();
+    return differing;
+  }
+
+  /** What git itself would say, which somebody may have changed. */
+  refsOnDisk(): Promise<Pick<RefTable, "head" | "refs">> {
+    return readRefFiles(this.directory);
+  }
+
+  /** The files as rows have them: for those that have no rows yet. */
+  async peeledFiles(): Promise<Pick<RefTable, "head" | "refs">> {
+    await this.#sweepOnce();
+    const { head, refs, unpeeled } = await readRefFiles(this.directory);
+    const oids = unpeeled.flatMap((name) => refs.get(name)?.oid ?? []);
+    const peeled = await peelTags(this.place, oids);
+    for (const name of unpeeled) {
       const oid = refs.get(name)?.oid;
       if (oid) refs.set(name, { oid, peeled: peeled.get(oid) });
     }
+    return { head, refs };
   }
 
-  /** Two-phase; values that are already right are left out. The only way refs change. */
-  async updateRefs(updates: readonly RefUpdate[], options: UpdateRefsOptions = {}): Promise<RefUpdateResult> {
-    const { refs } = await this.refs();
-    const update = (): Promise<RefUpdateResult> => this.#update(updates, options);
-    // Housekeeping makes way for who writes, and for nobody else. Before the ref lock, which it may wait for.
-    if (updates.every(({ ref, to }) => refs.get(ref)?.oid === to)) return await update();
-    return await this.context.inUse.during([this.key], update);
+  async #differences({ refs }: RefTable): Promise<RefUpdate[]> {
+    const files = (await readRefFiles(this.directory)).refs;
+    const gone = [...files.keys()].filter((ref) => !refs.has(ref)).map((ref) => ({ ref, to: undefined }));
+    const others = [...refs].filter(([ref, { oid }]) => files.get(ref)?.oid !== oid);
+    return [...gone, ...others.map(([ref, { oid }]) => ({ ref, to: oid }))];
   }
 
-  async #update(updates: readonly RefUpdate[], options: UpdateRefsOptions): Promise<RefUpdateResult> {
-    return await this.context.refLocks.run(this.key, async () => {
-      let isAgreed = false;
-      const beforeCommit = async (): Promise<boolean> => {
-        isAgreed ||= (await options.beforeCommit?.()) ?? true;
-        return isAgreed;
-      };
-      const before = await this.#table();
-      const first = await this.#tryUpdate(updates, { ...options, beforeCommit }, before);
-      if (first.ok || first.code !== "conflict") return first;
-      // Somebody changed the files behind our back, or git was killed and may have written some of them or all: look at
-      // them again, once. What was agreed to stays so; asked again, the caller would see refs that have moved already.
-      this.context.tables.delete(this.key);
-      const now = await this.#table();
-      return await this.#tryUpdate(updates, { ...options, beforeCommit }, isAgreed ? before : now);
-    });
-  }
-
-  /** `before`: what clients see until the change is published. */
-  async #tryUpdate(
-    updates: readonly RefUpdate[],
-    options: UpdateRefsOptions,
-    before: RefTable,
-  ): Promise<RefUpdateResult> {
+  /** Under the ref lock. What is written is not synced: that follows (RefAlignment). */
+  private async project(): Promise<void> {
+    const { behind, alignment, changed } = this.context;
+    const work = behind.get(this.key);
+    if (!work) return;
+    if ((await ifPresent(readFile(join(this.directory, "HEAD")))) === undefined) return void behind.delete(this.key);
     const table = await this.#table();
-    const changes: RefChange[] = [];
-    for (const [ref, to] of new Map(updates.map((update) => [update.ref, update.to]))) {
-      const from = table.refs.get(ref)?.oid;
-      if (from !== to) changes.push({ ref, from, to });
+    if ((await readHead(this.directory)) !== table.head) {
+      await replaceFile(join(this.directory, "HEAD"), `ref: ${table.head}\n`);
     }
-    const { beforeCommit = async () => true, quarantine } = options;
-    const changed = changes.map(({ ref, to }) => ({ ref, to }));
-    if (changes.length === 0) {
-      if (!(await beforeCommit())) return { ok: false, code: "vetoed", reason: "" };
-      if (before !== table) this.#keep(before, table, options.withhold);
-      return { ok: true, changed };
+    const known = work.names && [...work.names].map((ref) => ({ ref, to: table.refs.get(ref)?.oid }));
+    let result = await this.#write(known ?? (await this.#differences(table)));
+    // Somebody changed the files, or git was killed and may have written some of them or all.
+    if (result.code !== 0) result = await this.#write(await this.#differences(table));
+    let isStuck = false;
+    if (result.code !== 0) {
+      behind.set(this.key, { names: undefined });
+      if (result.signal) throw new GitError("update-ref", result);
+      const possible = await this.#possible(await this.#differences(table));
+      const rest = await this.#write(possible);
+      if (rest.code !== 0) throw new GitError("update-ref", rest);
+      isStuck = true;
     }
-    const place =
-      quarantine instanceof QuarantineDirectory ? { ...this.place, env: quarantine.readingEnvironment } : this.place;
-    const refs = new Map(table.refs);
-    for (const { ref, to } of changes) {
-      if (to === undefined) refs.delete(ref);
-      else refs.set(ref, { oid: to, peeled: undefined });
-    }
-    const changedNames = changes.filter(({ ref, to }) => to !== undefined && mayBePeeled(ref)).map(({ ref }) => ref);
-    await this.#peel(refs, changedNames, place);
-    const release = this.context.tables.pin(this.key);
-    try {
-      const result = await writeRefs(place, changes, async () => {
-        if (!(await beforeCommit())) return false;
-        this.context.snapshotRefs.changes(this.key, table);
-        return true;
-      });
-      if (result.status === "vetoed") return { ok: false, code: "vetoed", reason: "" };
-      if (result.status === "failed") {
-        this.context.tables.delete(this.key);
-        // A killed update-ref leaves its locks, and every later update would fail. Other pushes' quarantines stay.
-        if (result.exit.signal) await sweepRefLocks(this.directory);
-        return { ok: false, code: "conflict", reason: result.exit.stderr.trim() };
-      }
-      const isReordered = changes.some(({ from }) => from === undefined);
-      this.#keep(before, { head: table.head, refs: isReordered ? sortRefs(refs) : refs }, options.withhold);
-      this.context.changed(this.address);
-      return { ok: true, changed };
-    } finally {
-      release();
-    }
+    if (isStuck) behind.set(this.key, { names: undefined, isStuck });
+    else behind.delete(this.key);
+    changed(this.address);
+    if (isStuck) alignment.failed(new GitError("update-ref", result));
+    else alignment.add(this);
   }
 
-  /** HEAD moves only to a branch that exists; false otherwise. */
-  async setHead(branch: RefName, options: { readonly withhold?: boolean } = {}): Promise<boolean> {
-    return await this.context.refLocks.run(this.key, async () => {
-      const table = await this.#table();
-      if (!table.refs.has(branch) || !branch.startsWith("refs/heads/")) return false;
-      if (table.head === branch) return true;
-      this.context.snapshotRefs.changes(this.key, table);
-      await replaceFile(join(this.directory, "HEAD"), `ref: ${branch}\n`);
-      this.#keep(table, { head: branch, refs: table.refs }, options.withhold);
-      return true;
+  /** Without refs that git would not hold: their objects are lost, and hunted. */
+  async #possible(updates: readonly RefUpdate[]): Promise<RefUpdate[]> {
+    const types = await objectTypes(
+      this.place,
+      updates.flatMap(({ to }) => to ?? []),
+    );
+    return updates.filter(({ ref, to }) => {
+      const type = to && types.get(to);
+      return to === undefined || (ref.startsWith("refs/heads/") ? type === "commit" : type !== undefined);
     });
   }
 
-  /** fsyncs refs and HEAD: after this a journal entry for them may go. */
+  /** One `update-ref --stdin`, whatever the files say now. */
+  async #write(updates: readonly RefUpdate[]): Promise<Pick<GitResult, "code" | "signal" | "stderr" | "timedOut">> {
+    if (updates.length === 0) return { code: 0, signal: undefined, stderr: "", timedOut: false };
+    // git checks each ref alone: `refs/heads/a` cannot go in the transaction in which `refs/heads/a/b` comes.
+    const deletions = updates.filter(({ to }) => to === undefined);
+    const others = updates.filter(({ to }) => to !== undefined);
+    const parts = areSeparate(deletions, others) ? [updates] : [deletions, others];
+    const input = parts.map((part) => `start\n${part.map(instruction).join("")}prepare\ncommit\n`).join("");
+    const result = await this.context.git.run(["update-ref", "--stdin"], { directory: this.directory, input });
+    // A killed update-ref leaves its locks, and every later update would fail. Other pushes' quarantines stay.
+    if (result.signal) await sweepRefLocks(this.directory);
+    return result;
+  }
+
+  /** fsyncs refs and HEAD: after this their version may be recorded as aligned. */
   async syncRefs(): Promise<void> {
     await syncBelow(join(this.directory, "refs"));
     await ifPresent(syncPath(join(this.directory, "packed-refs")));
@@ -218,119 +222,20 @@ export class RepositoryRefs {
   }
 }
 
-interface RefChange {
-  readonly ref: RefName;
-  readonly from: Oid | undefined;
-  readonly to: Oid | undefined;
-}
+const instruction = ({ ref, to }: RefUpdate): string =>
+  to === undefined ? `delete ${ref}\n` : `update ${ref} ${checkedOid(to)}\n`;
 
-type TransactionResult =
-  | { readonly status: "committed" }
-  | { readonly status: "vetoed" }
-  /** git would not lock or write; `exit` says why. `partly`: deletions that had to go first are done. */
-  | { readonly status: "failed"; readonly exit: JobExit; readonly partly: boolean };
-
-const absent = "0".repeat(40);
-
-/** `refs/heads/a` cannot go in the transaction in which `refs/heads/a/b` comes, nor the reverse: git checks each ref alone. */
-function splitWhereDirectoriesClash(changes: readonly RefChange[]): readonly (readonly RefChange[])[] {
-  const deleted = new Set<string>(changes.filter(({ to }) => to === undefined).map(({ ref }) => ref));
-  const created = new Set<string>(changes.filter(({ from }) => from === undefined).map(({ ref }) => ref));
-  const clashes =
-    [...created].some((ref) => foldersOf(ref).some((folder) => deleted.has(folder))) ||
-    [...deleted].some((ref) => foldersOf(ref).some((folder) => created.has(folder)));
-  if (!clashes) return [changes];
-  return [changes.filter(({ to }) => to === undefined), changes.filter(({ to }) => to !== undefined)];
-}
-
-function foldersOf(ref: string): string[] {
+export function foldersOf(ref: string): string[] {
   const parts = ref.split("/");
   return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join("/"));
 }
 
-function instruction({ ref, from, to }: RefChange): string {
-  const old = from === undefined ? absent : checkedOid(from);
-  return to === undefined ? `delete ${ref} ${old}\n` : `update ${ref} ${checkedOid(to)} ${old}\n`;
-}
-
-/**
- * One `update-ref --stdin`, two phases: prepare locks every ref, then the caller looks once more and may still say no,
- * commit writes (mechanisms.md, "Push without receive-pack" 7).
- */
-async function writeRefs(
-  { git, directory, env = {} }: ObjectPlace,
-  changes: readonly RefChange[],
-  beforeCommit: () => Promise<boolean>,
-): Promise<TransactionResult> {
-  // Written out before git starts: a value that is no object id must throw while there is nothing to clean up.
-  const parts = splitWhereDirectoriesClash(changes).map((part) => part.map(instruction).join(""));
-  const job = await git.start(["update-ref", "--stdin"], { directory, env, stdin: true });
-  const conversation = new Conversation(job);
-  let decided = false;
-  for (const [index, part] of parts.entries()) {
-    const prepared =
-      (await conversation.say("start\n", "start: ok")) && (await conversation.say(`${part}prepare\n`, "prepare: ok"));
-    if (!prepared) return { status: "failed", exit: await conversation.end(), partly: index > 0 };
-    if (!decided) {
-      decided = await beforeCommit().catch(async (error: unknown) => {
-        await conversation.say("abort\n", "abort: ok");
-        await conversation.end();
-        throw error;
-      });
-      if (!decided) {
-        await conversation.say("abort\n", "abort: ok");
-        await conversation.end();
-        return { status: "vetoed" };
-      }
-    }
-    if (!(await conversation.say("commit\n", "commit: ok"))) {
-      return { status: "failed", exit: await conversation.end(), partly: index > 0 };
-    }
-  }
-  await conversation.end();
-  return { status: "committed" };
-}
-
-/** One line out, one line back. Ends by closing stdin, never by a signal: a killed update-ref leaves its locks behind. */
-class Conversation {
-  #text = "";
-  #wake: (() => void) | undefined;
-  #ended = false;
-
-  constructor(readonly job: Job) {
-    job.stdout.on("data", (chunk: Buffer) => {
-      this.#text += chunk.toString("utf8");
-      this.#wake?.();
-    });
-    const end = (): void => {
-      this.#ended = true;
-      this.#wake?.();
-    };
-    // A git that was killed as soon as it began may have ended before anybody listened: nobody would hear of it again.
-    if (job.stdout.readableEnded || job.stdout.destroyed) end();
-    job.stdout.once("end", end);
-    job.stdout.once("close", end);
-  }
-
-  async say(text: string, expected: string): Promise<boolean> {
-    if (this.#ended) return false;
-    this.job.stdin?.write(text);
-    for (;;) {
-      const end = this.#text.indexOf("\n");
-      if (end >= 0) {
-        const line = this.#text.slice(0, end);
-        this.#text = this.#text.slice(end + 1);
-        return line === expected;
-      }
-      if (this.#ended) return false;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-  }
-
-  async end(): Promise<JobExit> {
-    this.job.stdin?.end();
-    return await this.job.exit;
-  }
+/** No ref that comes needs a directory where a ref goes, nor the reverse. */
+function areSeparate(going: readonly RefUpdate[], coming: readonly RefUpdate[]): boolean {
+  const gone = new Set<string>(going.map(({ ref }) => ref));
+  const here = new Set<string>(coming.map(({ ref }) => ref));
+  return (
+    !coming.some(({ ref }) => foldersOf(ref).some((folder) => gone.has(folder))) &&
+    !going.some(({ ref }) => foldersOf(ref).some((folder) => here.has(folder)))
+  );
 }

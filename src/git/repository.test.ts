@@ -6,8 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { systemClock } from "../base/clock.js";
+import { changeRefs, readRefs, refsVersion, unalignedRepositories } from "../catalogue/refs.js";
 import type { EventId, Oid, Pubkey, RefName } from "../nostr/ids.js";
-import { asNpub, type Npub, RepositoryAddress } from "./address.js";
+import { createMemoryStore } from "../store/memory/memory-store.js";
+import type { Store } from "../store/port.js";
+import { asNpub, diskAddress, type Npub, RepositoryAddress } from "./address.js";
+import { Overtaken, RefChanges } from "./change-refs.js";
 import { Launcher } from "./launcher.js";
 import { absentObjects } from "./pack-index.js";
 import { Repositories } from "./repositories.js";
@@ -22,6 +26,7 @@ describe("repository", () => {
   let folder: string;
   let launcher: Launcher;
   let git: Git;
+  let store: Store;
   let repositories: Repositories;
   let count = 0;
   let started = 0;
@@ -33,7 +38,8 @@ describe("repository", () => {
         started += 1;
       },
     });
-    repositories = new Repositories({ gitDataPath: folder, git, clock: systemClock });
+    store = createMemoryStore({ clock: systemClock });
+    repositories = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
   });
   after(async () => {
     await launcher.close();
@@ -55,6 +61,8 @@ describe("repository", () => {
       .toString()
       .trim() as Oid;
   };
+  const onDisk = async (repository: GitRepository, ref: RefName): Promise<Oid | undefined> =>
+    (await repository.refsOnDisk()).refs.get(ref)?.oid;
   const removeObject = ({ directory }: GitRepository, oid: string): Promise<void> =>
     rm(join(directory, "objects", oid.slice(0, 2), oid.slice(2)));
 
@@ -108,11 +116,12 @@ describe("repository", () => {
     const oid = await commit(repository, "x");
     const updates = Array.from({ length: 2000 }, (_, i) => ({ ref: `refs/heads/b${i}` as RefName, to: oid }));
     started = 0;
-    assert.deepEqual((await repository.updateRefs(updates)).ok, true);
+    await repository.updateRefs(updates);
     assert.ok(started <= 2, `${started} processes`);
     started = 0;
-    const again = await repository.updateRefs(updates);
-    assert.deepEqual(again, { ok: true, changed: [] });
+    const { version } = await repository.refs();
+    await repository.updateRefs(updates);
+    assert.equal((await repository.refs()).version, version);
     assert.equal(started, 0);
     assert.deepEqual([...(await repository.refs()).refs.keys()].slice(0, 3), [
       "refs/heads/b0",
@@ -121,26 +130,102 @@ describe("repository", () => {
     ]);
   });
 
-  it("changes nothing and leaves no lock when the caller says no between prepare and commit", async () => {
+  it("changes nothing, in rows and in files, when what accompanies the refs cannot be written", async () => {
     const repository = await fresh();
     const oid = await commit(repository, "x");
-    const update = [{ ref: main, to: oid }];
-    let lockedDuring = false;
-    const result = await repository.updateRefs(update, {
-      beforeCommit: async () => {
-        lockedDuring = existsSync(join(repository.directory, `${main}.lock`));
-        return false;
-      },
-    });
-    assert.deepEqual(result, { ok: false, code: "vetoed", reason: "" });
-    assert.ok(lockedDuring);
-    assert.equal(existsSync(join(repository.directory, `${main}.lock`)), false);
+    const changes = new RefChanges().add(repository, [{ ref: main, to: oid }]);
+    for (const error of [new Error("the disk is full"), new Overtaken("a state was deleted")]) {
+      await assert.rejects(
+        repositories.changeRefs(changes, () => Promise.reject(error)),
+        error,
+      );
+    }
     assert.equal((await repository.refs()).refs.size, 0);
-    await assert.rejects(
-      repository.updateRefs(update, { beforeCommit: () => Promise.reject(new Error("the disk is full")) }),
-      /the disk is full/,
+    assert.equal(await refsVersion(store, repository.address), 0);
+    assert.equal(existsSync(join(repository.directory, main)), false);
+    await repositories.changeRefs(changes, async () => undefined);
+    assert.equal(await onDisk(repository, main), oid);
+  });
+
+  it("refs of several repositories change in one transaction, or none does", async () => {
+    const [a, b] = [await fresh(), await fresh()];
+    const tips = [await commit(a, "a"), await commit(b, "b")] as const;
+    const changes = new RefChanges().add(a, [{ ref: main, to: tips[0] }]).add(b, [{ ref: main, to: tips[1] }], main);
+    const seen = await repositories.changeRefs(changes, async (tx) => {
+      tx.setRow("meta", "beside", "written with them");
+      return await Promise.all([a, b].map(async ({ address }) => (await readRefs(tx, address))?.refs.size ?? 0));
+    });
+    assert.deepEqual(seen, [0, 0]);
+    assert.equal(await store.row("meta", "beside"), "written with them");
+    for (const [index, one] of [a, b].entries()) {
+      assert.equal((await readRefs(store, one.address))?.refs.get(main)?.oid, tips[index]);
+      assert.equal(await onDisk(one, main), tips[index]);
+    }
+    assert.equal(await readFile(join(b.directory, "HEAD"), "utf8"), `ref: ${main}\n`);
+  });
+
+  it("a change that was planned on older refs is overtaken, and can be made again", async () => {
+    const repository = await fresh();
+    const [one, two] = [await commit(repository, "1"), await commit(repository, "2")];
+    await repository.updateRefs([{ ref: main, to: one }]);
+    const elsewhere = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
+    await elsewhere.open(repository.address).updateRefs([{ ref: main, to: two }]);
+    const side = "refs/heads/side" as RefName;
+    await assert.rejects(repository.updateRefs([{ ref: side, to: one }]), Overtaken);
+    await repository.updateRefs([{ ref: side, to: one }]);
+    assert.deepEqual(
+      [...(await repository.refs()).refs].map(([ref, { oid }]) => [ref, oid]),
+      [
+        [main, two],
+        [side, one],
+      ],
     );
-    assert.equal((await repository.updateRefs(update)).ok, true);
+  });
+
+  it("git cannot keep a ref where another needs a directory: such a change is refused before anything is written", async () => {
+    const repository = await fresh();
+    const oid = await commit(repository, "x");
+    const below = "refs/heads/main/below" as RefName;
+    await repository.updateRefs([{ ref: main, to: oid }]);
+    await assert.rejects(repository.updateRefs([{ ref: below, to: oid }]), /cannot keep/);
+    assert.deepEqual([...(await repository.refs()).refs.keys()], [main]);
+    await repository.updateRefs([
+      { ref: below, to: oid },
+      { ref: main, to: undefined },
+    ]);
+    assert.equal(await onDisk(repository, below), oid);
+    assert.equal(await onDisk(repository, main), undefined);
+  });
+
+  it("files that a crash left behind their rows, or that somebody changed, follow the rows at the next start", async () => {
+    const named = (identifier: string): Promise<GitRepository> =>
+      repositories.create(diskAddress({ owner, identifier }));
+    const [left, changed, gone] = [await named("left"), await named("changed"), await named("gone")];
+    const tips = new Map<GitRepository, Oid>();
+    for (const repository of [left, changed, gone]) {
+      const oid = await commit(repository, "x");
+      tips.set(repository, oid);
+      await repository.updateRefs([{ ref: main, to: oid }], main);
+    }
+    await repositories.alignment.flush();
+    // As a crash between the commit and git leaves it.
+    const next = await commit(left, "next");
+    await store.transact(async (tx) => {
+      await changeRefs(tx, left.address, [{ ref: main, value: { oid: next, peeled: undefined } }], main);
+      await changeRefs(tx, gone.address, [], main);
+    });
+    await writeFile(join(changed.directory, main), `${await commit(changed, "planted")}\n`);
+    await rm(gone.directory, { recursive: true });
+    const later = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
+    await later.alignAll(async (work) => await work());
+    assert.equal(await onDisk(left, main), next);
+    assert.equal(await refsVersion(store, gone.address), 0, "its objects are gone");
+    assert.deepEqual(await later.open(changed.address).mendFiles(), [main]);
+    assert.equal(await onDisk(changed, main), tips.get(changed));
+    await later.alignment.flush();
+    const unaligned: string[] = [];
+    for await (const name of unalignedRepositories(store)) unaligned.push(name.identifier);
+    assert.deepEqual(unaligned, []);
   });
 
   it("notices refs changed behind its back and goes on", async () => {
@@ -152,29 +237,32 @@ describe("repository", () => {
     ];
     await repository.updateRefs([{ ref: main, to: one }]);
     await git.mustRun(["update-ref", main, two], repository);
-    assert.equal((await repository.updateRefs([{ ref: main, to: three }])).ok, true);
+    await repository.updateRefs([{ ref: main, to: three }]);
     assert.equal((await repository.refs()).refs.get(main)?.oid, three);
+    assert.equal(await onDisk(repository, main), three);
   });
 
-  it("a git that was killed may have written everything: the update is done then, asked about once, and shown when it is published", async () => {
+  it("a git that was killed is followed by another, and when that is killed too the files follow in the background", async (context) => {
     const repository = await fresh();
     const [one, two] = [await commit(repository, "1"), await commit(repository, "2")];
     await repository.updateRefs([{ ref: main, to: one }]);
-    let asked = 0;
-    const result = await repository.updateRefs([{ ref: main, to: two }], {
-      withhold: true,
-      beforeCommit: async () => {
-        asked += 1;
-        await writeFile(join(repository.directory, main), `${two}\n`);
+    await repositories.alignment.flush();
+    const run = git.run.bind(git);
+    let kills = 0;
+    const mocked = context.mock.method(git, "run", (...args: Parameters<typeof run>) => {
+      const result = run(...args);
+      if (args[0][0] === "update-ref") {
+        kills += 1;
         process.kill(launcher.helperPid ?? 0, "SIGKILL");
-        return true;
-      },
+      }
+      return result;
     });
-    assert.deepEqual([result.ok, asked], [true, 1]);
-    assert.equal((await repository.refs()).refs.get(main)?.oid, two);
-    assert.equal((await repository.shownRefs()).refs.get(main)?.oid, one);
-    repository.publish();
-    assert.equal((await repository.shownRefs()).refs.get(main)?.oid, two);
+    await repository.updateRefs([{ ref: main, to: two }]);
+    mocked.mock.restore();
+    assert.ok(kills > 0);
+    assert.equal((await repository.refs()).refs.get(main)?.oid, two, "the rows are written");
+    await repository.bringInLine();
+    assert.equal(await onDisk(repository, main), two);
   });
 
   it("a git that ended before anybody listened to it is noticed, and its work done by another", async (context) => {
@@ -191,16 +279,18 @@ describe("repository", () => {
       await isClosed;
       return job;
     });
-    assert.equal((await repository.updateRefs([{ ref: main, to: one }])).ok, true);
+    await repository.updateRefs([{ ref: main, to: one }]);
     assert.equal(ended, 1);
     assert.equal((await repository.refs()).refs.get(main)?.oid, one);
   });
 
   it("moves HEAD only to a branch that exists", async () => {
     const repository = await fresh();
-    assert.equal(await repository.setHead(main), false);
+    await repository.updateRefs([], main);
+    assert.equal((await repository.refs()).head, "refs/heads/master");
     await repository.updateRefs([{ ref: main, to: await commit(repository, "x") }]);
-    assert.equal(await repository.setHead(main), true);
+    await repository.updateRefs([], main);
+    assert.equal((await repository.refs()).head, main);
     assert.equal(await readFile(join(repository.directory, "HEAD"), "utf8"), "ref: refs/heads/main\n");
     await repository.syncRefs();
   });
@@ -264,11 +354,14 @@ describe("repository", () => {
     const one = await commit(from, "1");
     const two = await commit(from, "2", one);
     await from.updateRefs([{ ref: main, to: two }]);
-    assert.equal(await into.copyObjectsFrom(from, [one]), true);
+    assert.ok(await into.copyObjectsFrom(from, [one]));
     await into.updateRefs([{ ref: main, to: one }]);
-    assert.equal(await into.copyObjectsFrom(from, [two]), true);
+    const takeBack = await into.copyObjectsFrom(from, [two]);
+    await takeBack?.();
+    assert.deepEqual(await into.missingObjects([one, two]), new Set([two]), "what was there before stays");
+    assert.ok(await into.copyObjectsFrom(from, [two]));
     assert.deepEqual(await into.missingObjects([one, two]), new Set());
-    assert.equal(await into.copyObjectsFrom(from, ["9".repeat(40) as Oid]), false);
+    assert.equal(await into.copyObjectsFrom(from, ["9".repeat(40) as Oid]), undefined);
     assert.ok((await into.sizeBytes()) > 0);
   });
 
@@ -279,9 +372,9 @@ describe("repository", () => {
     for (const path of left) await writeFile(join(repository.directory, path), "");
     await mkdir(join(repository.directory, "objects/tmp_quarantine-x/pack"), { recursive: true });
     await writeFile(join(repository.directory, "config"), "[core]\n\tbare = true\n\tsshCommand = touch /tmp/x\n");
-    const later = new Repositories({ gitDataPath: folder, git, clock: systemClock });
+    const later = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
     const reopened = later.open(repository.address);
-    assert.equal((await reopened.updateRefs([{ ref: main, to: oid }])).ok, true);
+    await reopened.updateRefs([{ ref: main, to: oid }]);
     for (const path of [...left, "objects/tmp_quarantine-x"]) {
       assert.equal(existsSync(join(repository.directory, path)), false, path);
     }
@@ -332,7 +425,7 @@ describe("repository", () => {
     assert.equal(await repository.housekeep({ cruft: true }), "done");
     assert.match(await readFile(join(repository.directory, "packed-refs"), "utf8"), new RegExp(oid));
     assert.deepEqual(await repository.missingObjects([oid], { deep: true }), new Set());
-    const reopened = new Repositories({ gitDataPath: folder, git, clock: systemClock }).open(repository.address);
+    const reopened = new Repositories({ gitDataPath: folder, git, clock: systemClock, store }).open(repository.address);
     assert.equal((await reopened.refs()).refs.get(main)?.oid, oid);
     assert.deepEqual(await repository.fsck(), []);
   });
@@ -371,7 +464,7 @@ describe("repository", () => {
     const orphan = `pack-${"e".repeat(40)}`;
     const left = ["tmp_pack_Ab12", ".tmp-7-pack-1.idx", "multi-pack-index.lock", `${orphan}.pack`, `${orphan}.rev`];
     for (const name of left) await writeFile(join(folderOf, name), "half");
-    const reopened = new Repositories({ gitDataPath: folder, git, clock: systemClock }).open(repository.address);
+    const reopened = new Repositories({ gitDataPath: folder, git, clock: systemClock, store }).open(repository.address);
     assert.equal((await reopened.refs()).refs.get(main)?.oid, oid);
     assert.deepEqual((await readdir(folderOf)).sort(), good);
     assert.equal(await reopened.housekeep(), "done");

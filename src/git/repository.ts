@@ -3,8 +3,9 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ifPresent } from "../base/durable-files.js";
-import type { RefName } from "../nostr/ids.js";
-import { type EventId, isEventId, type Oid } from "../nostr/ids.js";
+import type { RefValue } from "../catalogue/refs.js";
+import { type EventId, isEventId, type Oid, type RefName } from "../nostr/ids.js";
+import { changeRefs, RefChanges } from "./change-refs.js";
 import { checkRepository, dropDamagedPacks } from "./fsck.js";
 import {
   type HousekeepingOptions,
@@ -21,12 +22,13 @@ import {
   keepUnclaimed,
   QuarantineDirectory,
   readUnclaimed,
+  type TakeBack,
   type UnclaimedData,
   unclaimedObjects,
 } from "./quarantine.js";
-import type { RefTable, RefValue } from "./ref-tables.js";
+import type { RefTable } from "./ref-tables.js";
 import { bytesBelow, sortRefs, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
-import { RepositoryRefs } from "./repository-refs.js";
+import { type RefUpdate, RepositoryRefs } from "./repository-refs.js";
 
 /** More haves cost more than they save. */
 const maxOtherTips = 2_000;
@@ -44,22 +46,29 @@ export class GitRepository extends RepositoryRefs {
     );
   }
 
+  /** For changes that nothing else has to accompany. Values that are already right are left out. */
+  async updateRefs(updates: readonly RefUpdate[], head?: RefName): Promise<void> {
+    await changeRefs(this.context, new RefChanges().add(this, updates, head), async () => undefined);
+  }
+
   objectTypes(oids: readonly Oid[]): Promise<ReadonlyMap<Oid, ObjectType>> {
     return objectTypes(this.place, oids);
   }
 
-  /** Copies these and all they reach that is not here, as one pack. False when the other lacks some of it. */
-  async copyObjectsFrom(other: GitRepository, oids: readonly Oid[]): Promise<boolean> {
+  /**
+   * Copies these and all they reach that is not here, as one pack. Answers what takes it back; undefined when the other
+   * lacks some of it.
+   */
+  async copyObjectsFrom(other: GitRepository, oids: readonly Oid[]): Promise<TakeBack | undefined> {
     const missing = [...(await this.missingObjects(oids))];
-    if (missing.length === 0) return true;
-    if ((await other.missingObjects(missing)).size > 0) return false;
+    if (missing.length === 0) return async () => undefined;
+    if ((await other.missingObjects(missing)).size > 0) return undefined;
     return await this.duringPush(async () => {
       const quarantine = await this.quarantine();
       try {
         await copyObjects({ ...this.place, directory: other.directory }, quarantine, missing, await this.tips());
-        if ((await quarantine.missingObjects(missing)).size > 0) return false;
-        await quarantine.migrate();
-        return true;
+        if ((await quarantine.missingObjects(missing)).size > 0) return undefined;
+        return await quarantine.migrate();
       } finally {
         await quarantine.drop();
       }
@@ -120,7 +129,7 @@ export class GitRepository extends RepositoryRefs {
 
   /** What can be fetched: under `/prs/` also the data of events nobody knows yet. */
   async fetchableRefs(): Promise<RefTable> {
-    const shown = await this.shownRefs();
+    const shown = await this.refs();
     if (this.address.area !== "prs") return shown;
     const { tables, fetchable } = this.context;
     const key = `unclaimed ${this.key}`;
@@ -133,7 +142,7 @@ export class GitRepository extends RepositoryRefs {
       if (!refs.has(ref)) refs.set(ref, { oid: tip, peeled: undefined });
     }
     if (refs.size === shown.refs.size) return shown;
-    const table = tables.set(key, { head: shown.head, refs: sortRefs(refs) });
+    const table = tables.set(key, { ...shown, refs: sortRefs(refs) });
     fetchable.basis.set(table, shown);
     // Read while it changed: good for this one answer only.
     if (fetchable.changes !== changes) tables.delete(key);
@@ -142,7 +151,7 @@ export class GitRepository extends RepositoryRefs {
 
   /** Where the objects of these unclaimed tips lie: for a fetch that asks for them. */
   async unclaimedObjects(tips: ReadonlySet<string>): Promise<string[]> {
-    const { refs } = await this.shownRefs();
+    const { refs } = await this.refs();
     const found: string[] = [];
     for (const [ref, { oid }] of (await this.fetchableRefs()).refs) {
       const id = ref.slice("refs/nostr/".length);
@@ -164,8 +173,9 @@ export class GitRepository extends RepositoryRefs {
   }
 
   /** What is wrong with it, in sentences; empty when sound. No repack runs beside it: fsck would take a pack that goes for a damaged one. */
-  fsck(): Promise<readonly string[]> {
-    return this.context.inUse.during([this.key], () => checkRepository(this.place), { always: true });
+  async fsck(): Promise<readonly string[]> {
+    await this.bringInLine();
+    return await this.context.inUse.during([this.key], () => checkRepository(this.place), { always: true });
   }
 
   /** Removes packs that cannot be read where nothing needs them any more; true when none is left. */
@@ -190,6 +200,9 @@ export class GitRepository extends RepositoryRefs {
   /** Repacks in the background; gives way to whoever works there. */
   async housekeep(options: HousekeepingOptions = {}): Promise<HousekeepingOutcome> {
     const { inUse, refLocks } = this.context;
+    // What no file of git's names would count as garbage.
+    await this.bringInLine();
+    if (this.context.behind.has(this.key)) return "busy";
     const insists = options.insists === true && options.cruft !== true;
     const tidy = async (signal: AbortSignal): Promise<HousekeepingOutcome> => {
       await this.refs();
@@ -208,8 +221,9 @@ export class GitRepository extends RepositoryRefs {
   }
 
   /** Bytes on disk of what refs below `prefix` reach and branches and tags do not; undefined when git cannot tell. */
-  bytesOnlyOf(prefix: string): Promise<number | undefined> {
-    return bytesOnlyReachedBy(this.place, prefix);
+  async bytesOnlyOf(prefix: string): Promise<number | undefined> {
+    await this.bringInLine();
+    return await bytesOnlyReachedBy(this.place, prefix);
   }
 
   /** While a push runs, housekeeping stays away: its quarantine may rest on objects that no ref holds. */

@@ -6,6 +6,8 @@ import { after, before, test } from "node:test";
 import { systemClock } from "../base/clock.js";
 import type { Oid, Pubkey, RefName } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
+import { createMemoryStore } from "../store/memory/memory-store.js";
+import type { Store } from "../store/port.js";
 import { asNpub, type Npub, RepositoryAddress } from "./address.js";
 import { Launcher } from "./launcher.js";
 import { Repositories } from "./repositories.js";
@@ -22,10 +24,11 @@ const other = "refs/heads/other" as RefName;
 const { signal } = new AbortController();
 let git: Git;
 let repositories: Repositories;
+const store = createMemoryStore({ clock: systemClock });
 
 before(async () => {
   git = await Git.find(launcher);
-  repositories = new Repositories({ gitDataPath: join(folder, "git"), git, clock: systemClock });
+  repositories = new Repositories({ gitDataPath: join(folder, "git"), git, clock: systemClock, store });
 });
 after(async () => {
   await launcher.close();
@@ -46,9 +49,17 @@ async function commitIn({ directory }: GitRepository, text: string, parent?: Oid
 async function made(identifier: string): Promise<{ repository: GitRepository; tip: Oid }> {
   const repository = await repositories.create(address(identifier));
   const tip = await commitIn(repository, identifier);
-  await repository.updateRefs([{ ref: main, to: tip }]);
-  await repository.setHead(main);
+  await repository.updateRefs([{ ref: main, to: tip }], main);
   return { repository, tip };
+}
+
+/** As the store's own snapshot has them. */
+async function copyOfRows(): Promise<Store> {
+  const copy = createMemoryStore({ clock: systemClock });
+  await copy.transact(async (tx) => {
+    for await (const [key, value] of store.rows("refs")) tx.setRow("refs", key, value);
+  });
+  return copy;
 }
 
 async function refsIn(directory: string): Promise<Record<string, string>> {
@@ -63,6 +74,7 @@ test("a snapshot shows every repository as it was when it began, whatever happen
   const still = await made("still");
   const offered = await made("offered");
   const snapshot = repositories.beginSnapshot();
+  const copy = await copyOfRows();
   assert.ok(snapshot);
   assert.equal(repositories.beginSnapshot(), undefined, "one at a time");
   const later = await commitIn(changed.repository, "later", changed.tip);
@@ -70,12 +82,12 @@ test("a snapshot shows every repository as it was when it began, whatever happen
     { ref: other, to: later },
     { ref: main, to: undefined },
   ]);
-  await changed.repository.setHead(other);
+  await changed.repository.updateRefs([], other);
   await changed.repository.updateRefs([{ ref: other, to: changed.tip }]);
   assert.equal(await repacked.repository.housekeep({ cruft: true }), "done");
   await repositories.delete(address("deleted"));
   await made("new");
-  assert.equal(await snapshot.stageAll(() => undefined, signal), 4);
+  assert.equal(await snapshot.stageAll(copy, () => undefined, signal), 4);
   repositories.endSnapshot();
   const place = (identifier: string): string => address(identifier).directoryUnder(snapshot.folder);
   for (const [identifier, { tip }] of Object.entries({ changed, repacked, deleted, still, offered })) {
@@ -90,7 +102,7 @@ test("a snapshot shows every repository as it was when it began, whatever happen
 
 test("the folder of a snapshot is no repository, and one that was left goes at the next start", async () => {
   const snapshot = repositories.beginSnapshot();
-  await snapshot?.stageAll(() => undefined, signal);
+  await snapshot?.stageAll(store, () => undefined, signal);
   repositories.endSnapshot();
   const names: string[] = [];
   for await (const { npubOrOwner } of repositories.list()) names.push(npubOrOwner);

@@ -1,16 +1,18 @@
 // All repositories as they were at one moment, as hard links in a folder beside them: objects never change, so a link is
-// a copy, and whatever is repacked or deleted afterwards stays there. Refs are written from what they were at that moment
-// (SnapshotRefs). Left out is what git makes again by itself: multi-pack index, bitmaps, commit-graph.
+// a copy, and whatever is repacked or deleted afterwards stays there. Refs are written from the rows of that moment, which
+// the store's own copy has. Left out is what git makes again by itself: multi-pack index, bitmaps, commit-graph.
 
 import { link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { ifPresent, isMissing } from "../base/durable-files.js";
-import type { RepositoryArea } from "../catalogue/repositories.js";
-import { isEventId, isPubkey } from "../nostr/ids.js";
+import { type RefValue, readRefs } from "../catalogue/refs.js";
+import { catalogueRow, type RepositoryArea } from "../catalogue/repositories.js";
+import { isEventId, isPubkey, type RefName } from "../nostr/ids.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
+import type { TableReader } from "../store/port.js";
 import { asNpub, RepositoryAddress } from "./address.js";
 import { readUnclaimed } from "./quarantine.js";
-import type { RefTable, SnapshotRefs } from "./ref-tables.js";
+import { emptyTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
 import { identifierFile, repositoryConfig, unclaimedFolder } from "./repository-files.js";
 
@@ -26,7 +28,9 @@ export interface FoundDirectory {
 }
 
 export class RepositoriesSnapshot {
-  readonly #staged = new Map<string, Promise<boolean>>();
+  /** Objects linked so far; false: there was none. */
+  readonly #linked = new Map<string, Promise<boolean>>();
+  readonly #deleted = new Map<string, RepositoryAddress>();
 
   constructor(
     private readonly repositories: {
@@ -34,50 +38,71 @@ export class RepositoriesSnapshot {
       exists(address: RepositoryAddress): Promise<boolean>;
       open(address: RepositoryAddress): GitRepository;
     },
-    private readonly kept: SnapshotRefs,
     private readonly gitDataPath: string,
     /** Where it is put; below the git data path, so that links are possible. */
     readonly folder: string,
     private readonly beganMs: number,
   ) {}
 
-  /** Resolves to how many there are when all are in the folder. */
-  async stageAll(progress: (done: number) => void, signal: AbortSignal): Promise<number> {
+  /** `copy`: the store of that moment. Resolves to how many there are when all are in the folder. */
+  async stageAll(copy: TableReader, progress: (done: number) => void, signal: AbortSignal): Promise<number> {
     await mkdir(this.folder, { recursive: true });
     let count = 0;
     for await (const { npubOrOwner, identifier, area } of this.repositories.list()) {
       signal.throwIfAborted();
       const owner = area === "main" ? parseNpub(npubOrOwner) : isPubkey(npubOrOwner) ? npubOrOwner : undefined;
       const npub = owner && asNpub(npubOf(owner));
-      if (owner && npub && (await this.stage(RepositoryAddress.of(owner, npub, identifier, area)))) count++;
+      if (owner && npub && (await this.#stage(RepositoryAddress.of(owner, npub, identifier, area), copy))) count++;
       progress(count);
     }
+    for (const address of this.#deleted.values()) await this.#stage(address, copy);
     return count;
   }
 
-  /** Also called for one that is about to be deleted. */
-  stage(address: RepositoryAddress): Promise<boolean> {
-    const staged = this.#staged.get(address.key) ?? this.#stage(address);
-    this.#staged.set(address.key, staged);
-    return staged;
+  /** Called for one that is about to be deleted: its objects stay in the folder. */
+  async keep(address: RepositoryAddress): Promise<void> {
+    this.#deleted.set(address.key, address);
+    await this.#linkOnce(address);
   }
 
-  async #stage(address: RepositoryAddress): Promise<boolean> {
+  #directory(address: RepositoryAddress): string {
+    return join(this.folder, relative(this.gitDataPath, this.repositories.open(address).directory));
+  }
+
+  #linkOnce(address: RepositoryAddress): Promise<boolean> {
+    const linked = this.#linked.get(address.key) ?? this.#link(address);
+    this.#linked.set(address.key, linked);
+    return linked;
+  }
+
+  async #link(address: RepositoryAddress): Promise<boolean> {
     if (!(await this.repositories.exists(address))) return false;
-    const repository = this.repositories.open(address);
-    const now = await repository.refs();
-    const table = this.kept.of(address.key) ?? now;
-    if (table === "not there") return false;
-    const target = join(this.folder, relative(this.gitDataPath, repository.directory));
+    const { directory } = this.repositories.open(address);
+    const target = this.#directory(address);
     for (const folder of ["objects/info", "objects/pack", "refs/heads", "refs/tags"]) {
       await mkdir(join(target, folder), { recursive: true });
     }
-    await linkObjects(join(repository.directory, "objects"), join(target, "objects"));
-    await this.#linkUnclaimed(repository.directory, target);
+    await linkObjects(join(directory, "objects"), join(target, "objects"));
+    await this.#linkUnclaimed(directory, target);
+    return true;
+  }
+
+  async #stage(address: RepositoryAddress, copy: TableReader): Promise<boolean> {
+    if (!(await this.#linkOnce(address))) return false;
+    const target = this.#directory(address);
+    const stored = await readRefs(copy, address);
+    // Made after the moment: no row of the snapshot knows it.
+    const isKnown =
+      stored || (await catalogueRow(copy, address)) || (await ifPresent(readdir(join(target, unclaimedFolder))));
+    if (!isKnown) {
+      await rm(target, { recursive: true });
+      return false;
+    }
+    const { head, refs } = stored ?? emptyTable;
     await writeFile(join(target, "config"), repositoryConfig);
     await writeFile(join(target, identifierFile), address.identifier);
-    if (table.refs.size > 0) await writeFile(join(target, "packed-refs"), packedRefs(table));
-    await writeFile(join(target, "HEAD"), `ref: ${table.head}\n`);
+    if (refs.size > 0) await writeFile(join(target, "packed-refs"), packedRefs(refs));
+    await writeFile(join(target, "HEAD"), `ref: ${head}\n`);
     return true;
   }
 
@@ -136,8 +161,8 @@ async function linked(from: string, to: string): Promise<boolean> {
   }
 }
 
-function packedRefs(table: RefTable): string {
-  const lines = [...table.refs].map(
+function packedRefs(refs: ReadonlyMap<RefName, RefValue>): string {
+  const lines = [...refs].map(
     ([name, { oid, peeled }]) => `${oid} ${name}\n${peeled === undefined ? "" : `^${peeled}\n`}`,
   );
   return `# pack-refs with: peeled fully-peeled sorted \n${lines.join("")}`;

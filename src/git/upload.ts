@@ -107,6 +107,8 @@ export async function runUpload(
   send: Send,
   signal: AbortSignal,
 ): Promise<SendResult> {
+  // What the table names, git must be able to find by its own refs too; files that cannot follow are no reason to refuse.
+  await repository.bringInLine().catch(() => undefined);
   const isContributors = repository.address.area === "prs";
   const table = isContributors ? await repository.fetchableRefs() : await repository.refs();
   const unclaimed = isContributors ? await repository.unclaimedObjects(wantsOf(body)) : [];

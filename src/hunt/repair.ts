@@ -89,7 +89,11 @@ export class Repair {
       // Its directory is gone: an empty one is filled from the listed servers.
       await repositories.create(address);
     }
-    const adrift = await refsAdrift(store, repositories.open(address), row);
+    const repository = repositories.open(address);
+    const mended = await repository.mendFiles();
+    if (mended.length > 0)
+      logger.warn({ repo: row.address, refs: mended.slice(0, 20) }, "refs changed from outside, mended");
+    const adrift = await refsAdrift(store, repository, row);
     if (adrift.length === 0) return adrift;
     logger.warn({ repo: row.address, refs: adrift.slice(0, 20) }, "refs adrift, realigning");
     await purgatory.fetched(row);

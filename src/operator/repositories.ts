@@ -152,7 +152,7 @@ export async function waitingAbout(reader: Reader, name: RepositoryName): Promis
 
 /** A repository's refs beside what its governing state signed. */
 export function refDifferences(
-  table: RefTable,
+  table: Pick<RefTable, "head" | "refs">,
   state: RepositoryState,
   partial: CatalogueRow["partial"],
 ): RefDifference[] {
@@ -227,7 +227,9 @@ async function problemsOf(parts: AdminParts, repositories: Repositories, place: 
   if (place.governing === null || place.status === "deleted") return problems;
   const state = await governingState(parts.store, place);
   if (!state) return [...problems, `its governing state ${place.governing} is not stored`];
-  const differences = refDifferences(await repository.refs(), state, place.partial).filter((one) => !one.recorded);
+  const differences = refDifferences(await repository.refsOnDisk(), state, place.partial).filter(
+    (one) => !one.recorded,
+  );
   return [...problems, ...differences.map(differenceText)];
 }
 

@@ -1,16 +1,16 @@
 // `backup.begin`: everything this server holds, as it is at one moment, put beside the data for a backup to copy from.
-// The moment lies between two commits of the store: what was acknowledged before it is in, and refs and events agree as
-// they would after a power cut at that moment (a release under way is ended by the next start, from its journal).
-//   1. no commit is under way: the refs of this moment are remembered, and the store's copy begins
+// The moment lies between two commits of the store: what was acknowledged before it is in, and refs and events agree, because
+// both are rows of the store.
+//   1. no commit is under way: from now on no objects go, and the store's copy begins
 //   2. commits go on; the copy is written
-//   3. repositories are linked one after the other, with the refs they had (git/snapshot.ts)
+//   3. repositories are linked one after the other, with the refs that the copy has (git/snapshot.ts)
 // The folders last as long as whoever asked holds the connection.
 
 import { randomBytes } from "node:crypto";
 import { rm, statfs } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { RepositoriesSnapshot } from "../git/snapshot.js";
-import { defaultReserveBytes } from "../store/lmdb/open.js";
+import { defaultReserveBytes, openLmdbStore } from "../store/lmdb/open.js";
 import { type AdminParts, type Caller, done, type Outcome, type Progress, refusal } from "./context.js";
 
 export interface Snapshot {
@@ -55,7 +55,10 @@ export async function beginSnapshot(
       await drop();
       return refusal("not-possible", "another backup is being taken: wait for its end");
     }
-    const count = await staged.stageAll((linked) => progress(linked, undefined, "linking repositories"), signal);
+    const copy = await openLmdbStore(relay, { readOnly: true });
+    const count = await staged
+      .stageAll(copy, (linked) => progress(linked, undefined, "linking repositories"), signal)
+      .finally(() => copy.close());
     // Whoever asked may be gone by now: an abort that was has no listener.
     signal.throwIfAborted();
     signal.addEventListener("abort", () => void drop().catch(() => undefined), { once: true });

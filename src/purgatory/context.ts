@@ -61,6 +61,8 @@ export interface PurgatoryObserver {
   /** Data whose event never came. */
   placeholdersExpired?(count: number): void;
   problem(name: RepositoryName, what: string): void;
+  /** Something at the start takes long. */
+  progress?(sentence: string): void;
   failed(what: string, error: unknown): void;
 }
 

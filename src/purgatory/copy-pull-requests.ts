@@ -11,11 +11,11 @@ import {
   underPrs,
 } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
+import { Overtaken, RefChanges } from "../git/change-refs.js";
 import type { GitRepository } from "../git/repository.js";
 import { kinds } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { PurgatoryContext } from "./context.js";
-import type { RefWriter } from "./journal.js";
 import { pullRequestRef } from "./pull-requests.js";
 import { accountsOf, quotaLeft } from "./quotas.js";
 
@@ -27,7 +27,7 @@ interface Lacking {
 const maxPullRequestsLookedAt = 10_000;
 
 export class PullRequestCopies {
-  constructor(private readonly parts: PurgatoryContext & { readonly writer: RefWriter }) {}
+  constructor(private readonly parts: PurgatoryContext) {}
 
   /** Under both locks: the commit and all it reaches, from the one to the other. */
   async copyFrom(name: RepositoryName, repository: GitRepository, source: GitRepository, tip: Oid): Promise<boolean> {
@@ -48,9 +48,27 @@ export class PullRequestCopies {
     return true;
   }
 
+  /** Under the repository's lock, commits in place. Only events that are served in that very transaction get their ref. */
+  async setRefs(repository: GitRepository, tips: readonly (readonly [EventId, Oid])[]): Promise<void> {
+    const { store, repositories } = this.parts;
+    for (;;) {
+      const served: (readonly [EventId, Oid])[] = [];
+      for (const [id, tip] of tips) if (await store.has(id)) served.push([id, tip]);
+      const updates = served.map(([id, to]) => ({ ref: pullRequestRef(id), to }));
+      try {
+        return await repositories.changeRefs(new RefChanges().add(repository, updates), async (tx) => {
+          for (const [id] of served) if (!(await tx.has(id))) throw new Overtaken("a pull request was deleted");
+        });
+      } catch (error) {
+        // One more is gone each time, so this ends.
+        if (!(error instanceof Overtaken)) throw error;
+      }
+    }
+  }
+
   /** Served pull requests for this repository that lie under `/prs/` and have no ref in it get one. */
   async copyInto(name: RepositoryName): Promise<void> {
-    const { store, repositories, writer } = this.parts;
+    const { store, repositories } = this.parts;
     if (!isReleased(await catalogueRow(store, name))) return;
     const main = diskAddress(name);
     if (!(await repositories.exists(main))) return;
@@ -58,17 +76,12 @@ export class PullRequestCopies {
       const prs = diskAddress(underPrs({ owner: author, identifier: name.identifier }));
       if (!(await repositories.exists(prs))) continue;
       await repositories.withLocks([main, prs], async () => {
-        const ref = pullRequestRef(id);
         const source = repositories.open(prs);
-        const tip = (await source.refs()).refs.get(ref)?.oid;
+        const tip = (await source.refs()).refs.get(pullRequestRef(id))?.oid;
         // Deleted meanwhile: then its ref has no business here either.
         if (!tip || !(await store.has(id))) return;
         const repository = repositories.open(main);
-        try {
-          if (await this.copyFrom(name, repository, source, tip)) await writer.write(repository, [{ ref, to: tip }]);
-        } finally {
-          repository.publish();
-        }
+        if (await this.copyFrom(name, repository, source, tip)) await this.setRefs(repository, [[id, tip]]);
       });
     }
   }

@@ -104,6 +104,7 @@ export function purgatoryObserver(
       logger.info({ count }, `[PURGATORY_EXPIRED] kind=placeholder count=${count}`);
     },
     problem: (name, what) => logger.warn({ repo: repositoryAddress(name) }, what),
+    progress: (sentence) => logger.info(sentence),
     failed: (what, error) => logger.error({ err: error }, `${what} failed`),
   };
 }

@@ -85,8 +85,8 @@ export class Placeholders {
     return this.#held.get(`${repositoryKey(name)}:${id}`);
   }
 
-  /** Before the pusher hears `ok`: what cannot be written down is not kept. */
-  async keptAside(address: RepositoryAddress, ip: string, kept: readonly UnclaimedData[]): Promise<void> {
+  /** Before the pusher hears `ok`: what cannot be written down is not kept. Answers the events nothing was kept for before. */
+  async keptAside(address: RepositoryAddress, ip: string, kept: readonly UnclaimedData[]): Promise<EventId[]> {
     const { placeholderExpirySecs, placeholderPrsExpirySecs } = this.context.config();
     const waitSeconds = address.area === "prs" ? placeholderPrsExpirySecs : placeholderExpirySecs;
     const rows = kept.map(
@@ -111,7 +111,17 @@ export class Placeholders {
       for (const row of rows) if (!this.#held.has(this.#key(row))) await repository.dropUnclaimed(row.id);
       throw error;
     }
+    const isNew = rows.map((row) => !this.#held.has(this.#key(row)));
     for (const row of rows) this.#held.set(this.#key(row), row);
+    return rows.filter((_, index) => isNew[index]).map(({ id }) => id);
+  }
+
+  /** The push was refused after all. */
+  async dropAside(name: RepositoryName, ids: readonly EventId[]): Promise<void> {
+    for (const id of ids) {
+      const row = this.#rowOf(name, id);
+      if (row) await this.#drop(row);
+    }
   }
 
   /** After a push: whoever holds most gives way. */

@@ -2,7 +2,13 @@
 // and asks git; changes nothing. (purgatory.md, "Release"; git-http.md, "Push" 3: mark, governing, partial.)
 
 import { maintainersOf } from "../catalogue/maintainers.js";
-import { type CatalogueRow, catalogueRow, type RepositoryName, takesStates } from "../catalogue/repositories.js";
+import {
+  type CatalogueRow,
+  catalogueRow,
+  type RepositoryName,
+  type StateStamp,
+  takesStates,
+} from "../catalogue/repositories.js";
 import {
   type WaitingEntry,
   waitingAnnouncement,
@@ -40,6 +46,12 @@ export interface PlanParts {
   readonly reader: Reader;
   readonly nowSeconds: number;
   readonly partialGraceSeconds: number;
+  /** The refs as the release will find them: those of a push that is written with it are there already. */
+  readonly refsOf: (repository: GitRepository) => Promise<Pick<RefTable, "head" | "refs">>;
+  /** Which of these a repository lacks, or has without all they reach. */
+  readonly missingOf: (repository: GitRepository, oids: readonly Oid[]) => Promise<ReadonlySet<Oid>>;
+  /** The state under which that push was decided. */
+  readonly pushedUnder: (repository: GitRepository) => StateStamp | undefined;
   /** Which of a state's objects a repository lacks; remembered while one release is at work. */
   readonly missingIn: (repository: GitRepository, state: DecidingState) => Promise<ReadonlySet<Oid>>;
   /** Repositories from which a state's objects may be copied to this one: where its author decides too, or its maintainers' own. */
@@ -50,7 +62,7 @@ export interface PlanParts {
   readonly servedPartly: Set<EventId>;
 }
 
-const currentOids = (table: RefTable): Set<Oid> => new Set([...table.refs.values()].map((value) => value.oid));
+export const oidsIn = ({ refs }: Pick<RefTable, "refs">): Set<Oid> => new Set([...refs.values()].map(({ oid }) => oid));
 
 type Completeness =
   | { readonly complete: true; readonly copy?: ObjectCopy }
@@ -60,18 +72,20 @@ type Completeness =
 async function completenessOf(
   state: DecidingState,
   repository: GitRepository,
-  { missingIn }: PlanParts,
+  parts: PlanParts,
   sources: () => Promise<readonly GitRepository[]>,
 ): Promise<Completeness> {
+  const { missingIn } = parts;
   const missing = await missingIn(repository, state);
-  if (missing.size === 0) return (await headsAreCommits(state, repository)) ? { complete: true } : incomplete(state);
+  if (missing.size === 0)
+    return (await headsAreCommits(state, repository, parts)) ? { complete: true } : incomplete(state);
   let copy: ObjectCopy | undefined;
   for (const source of await sources()) {
     const lacking = await missingIn(source, state);
     const oids = [...missing].filter((oid) => !lacking.has(oid));
     if (oids.length > (copy?.oids.length ?? 0)) copy = { from: source, oids };
     if (oids.length < missing.size) continue;
-    return (await headsAreCommits(state, source))
+    return (await headsAreCommits(state, source, parts))
       ? { complete: true, copy: { from: source, oids } }
       : incomplete(state);
   }
@@ -81,11 +95,20 @@ async function completenessOf(
 const incomplete = (state: DecidingState): Completeness => ({ complete: false, missing: new Set(state.refs.values()) });
 
 /** A branch that names a blob or a tag could be stored and never be checked out. */
-async function headsAreCommits(state: DecidingState, repository: GitRepository): Promise<boolean> {
-  const present = currentOids(await repository.refs());
+async function headsAreCommits(state: DecidingState, repository: GitRepository, parts: PlanParts): Promise<boolean> {
+  return (await headsThatAreNone(state, repository, parts)).size === 0;
+}
+
+/** What branches of the state name, and is here, and is no commit. */
+async function headsThatAreNone(
+  state: DecidingState,
+  repository: GitRepository,
+  { refsOf }: PlanParts,
+): Promise<ReadonlySet<Oid>> {
+  const present = oidsIn(await refsOf(repository));
   const heads = [...state.refs].filter(([ref, oid]) => ref.startsWith("refs/heads/") && !present.has(oid));
   const types = await repository.objectTypes(heads.map(([, oid]) => oid));
-  return heads.every(([, oid]) => (types.get(oid) ?? "commit") === "commit");
+  return new Set(heads.map(([, oid]) => oid).filter((oid) => (types.get(oid) ?? "commit") !== "commit"));
 }
 
 export async function planFor(
@@ -97,9 +120,10 @@ export async function planFor(
   const row = await catalogueRow(reader, name);
   if (!row || !takesStates(row) || row.status === "soft") return undefined;
   if (row.status === "waiting" && (await isOver(reader, name, parts.nowSeconds))) return undefined;
-  const table = await repository.refs();
+  const table = await parts.refsOf(repository);
   const states = (await decidingStates(reader, name)).filter(canDecide);
-  const mark = row.mark;
+  const pushed = parts.pushedUnder(repository);
+  const mark = pushed && (!row.mark || compareNewestFirst(pushed, row.mark) < 0) ? pushed : row.mark;
   const eligible = mark ? states.filter((state) => compareNewestFirst(state.event, mark) <= 0) : states;
   let governing: RepositoryPlan["governing"];
   for (const state of eligible) {
@@ -128,7 +152,7 @@ interface GoverningQuestion {
   readonly name: RepositoryName;
   readonly row: CatalogueRow;
   readonly repository: GitRepository;
-  readonly table: RefTable;
+  readonly table: Pick<RefTable, "refs">;
   readonly parts: PlanParts;
 }
 
@@ -144,6 +168,8 @@ async function governingBy(state: DecidingState, question: GoverningQuestion): P
   const copied = new Set(copy?.oids);
   const missing = new Set([...completeness.missing].filter((oid) => !copied.has(oid)));
   if (!(await mayBePartial(state, missing, question))) return undefined;
+  // git would hold none of the refs for the sake of one branch that is no commit.
+  for (const oid of await headsThatAreNone(state, repository, parts)) missing.add(oid);
   return { state, alignment: align((oid) => !missing.has(oid)), ...(copy ? { copy } : {}) };
 }
 
@@ -151,7 +177,7 @@ async function governingBy(state: DecidingState, question: GoverningQuestion): P
 async function mayBePartial(
   state: DecidingState,
   missing: ReadonlySet<Oid>,
-  { name, row, table, parts }: GoverningQuestion,
+  { name, row, repository, table, parts }: GoverningQuestion,
 ): Promise<boolean> {
   if (row.governing === state.event.id) return true;
   if (parts.partial.has(state.event.id)) return [...state.refs.values()].some((oid) => !missing.has(oid));
@@ -159,7 +185,9 @@ async function mayBePartial(
   // they can be, and what is missing is recorded.
   const isServed = state.entry === undefined || parts.servedPartly.has(state.event.id);
   const push = isServed ? undefined : await partialPush(parts.reader, name, state.event.id);
-  const isOver = push !== undefined && push.since + parts.partialGraceSeconds <= parts.nowSeconds;
+  const isPushed = parts.pushedUnder(repository)?.id === state.event.id;
+  const since = push?.since ?? (isPushed ? parts.nowSeconds : undefined);
+  const isOver = since !== undefined && since + parts.partialGraceSeconds <= parts.nowSeconds;
   if (!isServed && !isOver) return false;
   const isHere = (oid: Oid): boolean => !missing.has(oid);
   const { head } = alignmentOf(state.refs, state.headBranch, new Map<RefName, { oid: Oid }>(), () => true);

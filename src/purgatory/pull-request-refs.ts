@@ -11,31 +11,28 @@ import {
 import { contributorOf, type WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { GitRepository } from "../git/repository.js";
-import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { PurgatoryContext } from "./context.js";
 import type { PullRequestCopies } from "./copy-pull-requests.js";
-import type { RefWriter } from "./journal.js";
-import type { RepositoryPlan } from "./plan.js";
+import type { PlanParts, RepositoryPlan } from "./plan.js";
 import { type PullRequestPlan, planPullRequest, pullRequestRef, tipOf, waitingPullRequests } from "./pull-requests.js";
 
 export class PullRequestRefs {
-  constructor(
-    private readonly parts: PurgatoryContext & { readonly writer: RefWriter; readonly copies: PullRequestCopies },
-  ) {}
+  constructor(private readonly parts: PurgatoryContext & { readonly copies: PullRequestCopies }) {}
 
   readonly #open = (name: RepositoryName): GitRepository => this.parts.repositories.open(diskAddress(name));
 
   /**
-   * Writes the refs of those whose commit is here, under the locks of all these repositories. `asked`: looked at however
-   * many others wait there.
+   * Those whose commit is here, with the repositories that get their ref, objects copied. Under the locks of all these
+   * repositories. `asked`: looked at however many others wait there.
    */
   async place(
     names: readonly RepositoryName[],
     plans: readonly RepositoryPlan[],
     asked: readonly EventId[],
+    planning: PlanParts,
   ): Promise<PullRequestPlan[]> {
-    const { store, writer, copies } = this.parts;
+    const { copies } = this.parts;
     const released = new Set(plans.filter((plan) => plan.governing).map((plan) => repositoryKey(plan.name)));
     const mine = new Set(names.map(repositoryKey));
     const placed = new Map<string, PullRequestPlan>();
@@ -46,14 +43,14 @@ export class PullRequestRefs {
         const prs = contributor && mine.has(repositoryKey(contributor)) ? contributor : undefined;
         const willBeReleased = (other: RepositoryName): boolean => released.has(repositoryKey(other));
         const isMine = (other: RepositoryName): boolean => mine.has(repositoryKey(other));
-        const plan = await planPullRequest(entry, store, this.#open, isMine, willBeReleased, prs && this.#open(prs));
+        const plan = await planPullRequest(entry, planning, this.#open, isMine, willBeReleased, prs && this.#open(prs));
         if (!plan) continue;
-        let done = 0;
-        for (const { name: target, repository, copyFrom } of plan.targets) {
-          if (copyFrom && !(await copies.copyFrom(target, repository, copyFrom, plan.tip))) continue;
-          if (await writer.write(repository, [{ ref: plan.ref, to: plan.tip }])) done++;
+        const targets: PullRequestPlan["targets"][number][] = [];
+        for (const target of plan.targets) {
+          const { name: at, repository, copyFrom } = target;
+          if (!copyFrom || (await copies.copyFrom(at, repository, copyFrom, plan.tip))) targets.push(target);
         }
-        if (done > 0) placed.set(entry.id, plan);
+        if (targets.length > 0) placed.set(entry.id, { ...plan, targets });
       }
     }
     return [...placed.values()];
@@ -61,8 +58,8 @@ export class PullRequestRefs {
 
   /** Those that are served now get their ref in the other repositories they name, each under its own lock. */
   async spread(plans: readonly PullRequestPlan[]): Promise<void> {
-    const { store, repositories, writer, copies } = this.parts;
-    for (const { entry, ref, tip, targets } of plans) {
+    const { store, repositories, copies } = this.parts;
+    for (const { entry, tip, targets } of plans) {
       const done = new Set(targets.map(({ name }) => repositoryKey(name)));
       const source = targets.find(({ copyFrom }) => !copyFrom)?.repository;
       for (const name of entry.repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
@@ -73,12 +70,7 @@ export class PullRequestRefs {
           // Deleted meanwhile: then its ref has no business here.
           if (!(await store.has(entry.id))) return;
           const repository = this.#open(name);
-          try {
-            if (await copies.copyFrom(name, repository, source, tip))
-              await writer.write(repository, [{ ref, to: tip }]);
-          } finally {
-            repository.publish();
-          }
+          if (await copies.copyFrom(name, repository, source, tip)) await copies.setRefs(repository, [[entry.id, tip]]);
         });
       }
     }
@@ -95,35 +87,22 @@ export class PullRequestRefs {
     });
   }
 
-  /**
-   * Served ones that lost their ref though their commit is here get it back. Asked for again under the lock: what was
-   * deleted meanwhile has no ref.
-   */
+  /** Served ones that lost their ref though their commit is here get it back; what was deleted meanwhile has no ref. */
   async restore(name: RepositoryName, tips: ReadonlyMap<EventId, Oid>): Promise<void> {
-    const { store, repositories, writer } = this.parts;
-    await repositories.withLocks([diskAddress(name)], async () => {
-      const updates: RefUpdate[] = [];
-      for (const [id, to] of tips) if (await store.has(id)) updates.push({ ref: pullRequestRef(id), to });
-      const repository = this.#open(name);
-      await writer.write(repository, updates);
-      repository.publish();
-    });
+    const { repositories, copies } = this.parts;
+    await repositories.withLocks([diskAddress(name)], () => copies.setRefs(this.#open(name), [...tips]));
   }
 
   /** Their events are gone: so are their refs. */
   async drop(ids: readonly EventId[], name: RepositoryName): Promise<void> {
-    const { repositories, writer } = this.parts;
+    const { repositories } = this.parts;
     const address = diskAddress(name);
     if (!(await repositories.exists(address))) return;
     await repositories.withLocks([address], async () => {
       const repository = this.#open(name);
       const { refs } = await repository.refs();
       const gone = ids.map(pullRequestRef).filter((ref) => refs.has(ref));
-      await writer.write(
-        repository,
-        gone.map((ref) => ({ ref, to: undefined })),
-      );
-      repository.publish();
+      if (gone.length > 0) await repository.updateRefs(gone.map((ref) => ({ ref, to: undefined })));
     });
   }
 }

@@ -25,6 +25,7 @@ import { addressText, type NostrEvent } from "../nostr/event.js";
 import { type EventId, isOid, type Oid, type RefName } from "../nostr/ids.js";
 import { pullRequestOf, repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
+import type { PlanParts } from "./plan.js";
 
 export interface PullRequestPlan {
   readonly entry: WaitingEntry;
@@ -97,7 +98,7 @@ export async function waitingPullRequests(
  */
 export async function planPullRequest(
   entry: WaitingEntry,
-  reader: Reader,
+  { reader, missingOf }: Pick<PlanParts, "reader" | "missingOf">,
   open: (name: RepositoryName) => GitRepository,
   isMine: (name: RepositoryName) => boolean,
   willBeReleased: (name: RepositoryName) => boolean,
@@ -111,9 +112,9 @@ export async function planPullRequest(
     if (!name || !isMine(name)) continue;
     if (!(isReleased(await catalogueRow(reader, name)) || willBeReleased(name))) continue;
     const repository = open(name);
-    addressed.push({ name, repository, has: (await repository.missingObjects([tip])).size === 0 });
+    addressed.push({ name, repository, has: (await missingOf(repository, [tip])).size === 0 });
   }
-  if (contributor && (await contributor.missingObjects([tip])).size === 0) {
+  if (contributor && (await missingOf(contributor, [tip])).size === 0) {
     addressed.push({ name: contributor.address, repository: contributor, has: true });
   }
   const source = addressed.find(({ has }) => has)?.repository;

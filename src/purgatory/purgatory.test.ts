@@ -99,7 +99,7 @@ describe("the waiting room", () => {
     assert.equal(await room.store.row("remembered", `id:${lost.id}`), undefined, "forgotten for good");
   });
 
-  it("a promise that was not kept is kept at the next start, one that was abandoned is not", async () => {
+  it("a push that brings a part of a state raises the mark and starts its clock with its refs, in one transaction", async () => {
     await room.send(announcement("pia", "promised", [], room.now));
     const name = nameOf("pia", "promised");
     const address = diskAddress(name);
@@ -115,63 +115,21 @@ describe("the waiting room", () => {
     );
     await room.send(waiting);
     const candidate = { id: waiting.id, created_at: waiting.created_at };
-    const entry = (ref: string) => ({ address, candidate, updates: [{ ref: ref as RefName, to: tip }] });
-    const given = entry("refs/heads/never");
-    await room.journal(given);
-    assert.ok(await partialPush(room.store, name, waiting.id));
-    await room.abandoned(given);
+    const push = { address, decision: { verdicts: [], candidate, moves: true }, updates: [{ ref: main, to: tip }] };
+    const transact = room.store.transact.bind(room.store);
+    room.store.transact = () => Promise.reject(new Error("the disk is full"));
+    await assert.rejects(room.pushed(push), /disk is full/);
+    room.store.transact = transact;
     assert.equal((await catalogueRow(room.store, name))?.mark, null, "the mark is as before");
     assert.equal(await partialPush(room.store, name, waiting.id), undefined);
-    await room.journal(entry(main));
+    assert.equal((await room.repository(name).refs()).refs.size, 0);
+    await room.pushed(push);
+    assert.ok(await partialPush(room.store, name, waiting.id));
     room.restart();
     await room.purgatory.resume();
     const { refs } = await room.repository(name).refs();
     assert.deepEqual([...refs.keys()], [main]);
     assert.equal((await catalogueRow(room.store, name))?.mark?.id, waiting.id);
-  });
-
-  it("an old promise that outlived a newer one does not bring back what the state that governs has not", async () => {
-    const name = nameOf("alice", "hunted");
-    const { refs: before } = await room.repository(name).refs();
-    const to = before.get(main)?.oid as Oid;
-    const updates = [{ ref: "refs/heads/side" as RefName, to }];
-    await room.journal({ address: diskAddress(name), candidate: undefined, updates });
-    room.restart();
-    await room.purgatory.resume();
-    assert.deepEqual([...(await room.repository(name).refs()).refs.keys()], [main]);
-  });
-
-  it("a push that was promised, and whose packs never came, moves nothing at the next start, not even to what is here", async () => {
-    const name = nameOf("paul", "cut");
-    await room.send(announcement("paul", "cut", [], room.now));
-    const [one, two] = [await room.commit(name, "one"), await room.commit(name, "two")];
-    const side = "refs/heads/side" as RefName;
-    const first: [string, string][] = [
-      [main, one],
-      [side, one],
-    ];
-    await room.send(state("paul", "cut", first, room.now));
-    const before = await catalogueRow(room.store, name);
-    const updates = [
-      { ref: main, to: oid("in quarantine") as Oid },
-      { ref: side, to: two },
-    ];
-    const waiting = state(
-      "paul",
-      "cut",
-      updates.map(({ ref, to }) => [ref, to]),
-      room.now + 1,
-    );
-    await room.send(waiting);
-    const candidate = { id: waiting.id, created_at: waiting.created_at };
-    assert.equal(await room.journal({ address: diskAddress(name), candidate, updates }), true);
-    room.restart();
-    await room.purgatory.resume();
-    const { refs } = await room.repository(name).refs();
-    assert.deepEqual([refs.get(main)?.oid, refs.get(side)?.oid], [one, one]);
-    assert.deepEqual((await catalogueRow(room.store, name))?.mark, before?.mark, "it decided nothing");
-    assert.equal(await partialPush(room.store, name, waiting.id), undefined);
-    await room.send(makeEvent(keyOf("paul"), 5, [["e", waiting.id]], room.now + 2));
   });
 
   it("a partial state is released once its grace is over, also when the server restarts meanwhile", async () => {
@@ -198,9 +156,8 @@ describe("the waiting room", () => {
     await room.send(waiting);
     const candidate = { id: waiting.id, created_at: waiting.created_at, refs: new Map(), governs: false };
     const updates = [{ ref: main, to: tip }];
-    await room.journal({ address, candidate, updates });
-    await room.repository(name).updateRefs(updates);
-    t.mock.method(room.store, "transact", () => Promise.reject(new Error("the disk is full")), { times: 1 });
+    const { releaser } = room.purgatory;
+    t.mock.method(releaser, "follow", () => Promise.reject(new Error("the disk is full")), { times: 1 });
     const decision = { verdicts: [], candidate, moves: true };
     const outcome: PushOutcome = { address, decision, updates, placeholders: [], packBytes: 0, ip: "192.0.2.1" };
     await assert.rejects(room.pushed(outcome), /disk is full/);
@@ -279,14 +236,16 @@ describe("the waiting room", () => {
     const name = nameOf("olga", "quota");
     const tip = await room.commit(name, "base");
     await room.send(state("olga", "quota", [[main, tip]], room.now));
+    const proposed = await room.commit(nameOf("alice", "hunted"), "pr");
     const tags = [
       ["a", `30617:${keyOf("olga")}:quota`],
-      ["c", oid("pr")],
+      ["c", proposed],
     ];
     const event = makeEvent(keyOf("stranger"), 1618, tags, room.now);
     await room.send(event);
+    assert.equal(await room.commit(name, "pr"), proposed, "the push brings it");
     const ref = `refs/nostr/${event.id}` as RefName;
-    const command = { ref, old: undefined, new: oid("pr") as Oid };
+    const command = { ref, old: undefined, new: proposed };
     const address = diskAddress(name);
     const quota = async () => (await room.authority(address, [command], "192.0.2.1")).quota?.maxBytes;
     room.config = { ...room.config, prAuthorMaxBytes: 500 };
@@ -294,7 +253,7 @@ describe("the waiting room", () => {
     await room.pushed({
       address,
       decision: { verdicts: [], candidate: undefined, moves: true },
-      updates: [{ ref, to: oid("pr") as Oid }],
+      updates: [{ ref, to: proposed }],
       placeholders: [],
       packBytes: 400,
       ip: "192.0.2.1",

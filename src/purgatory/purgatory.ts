@@ -22,7 +22,6 @@ import { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";
 import { Contributors } from "./contributors.js";
 import { PullRequestCopies } from "./copy-pull-requests.js";
-import { Journal, RefFsync, RefWriter } from "./journal.js";
 import { PartialClock } from "./partial-clock.js";
 import { Placeholders } from "./placeholders.js";
 import { PullRequestRefs } from "./pull-request-refs.js";
@@ -38,8 +37,6 @@ export class Purgatory {
   readonly archiveBudget: ArchiveBudget;
   readonly context: PurgatoryContext;
   readonly bell = new Bell();
-  readonly #journal: Journal;
-  readonly #refFsync: RefFsync;
   /** What follows from a decision uses these (intake/carry-out.ts). */
   readonly releaser: Releaser;
   readonly pullRequests: PullRequestRefs;
@@ -54,18 +51,16 @@ export class Purgatory {
   constructor(context: PurgatoryContext) {
     const { store, repositories, clock, config, observer } = context;
     this.context = context;
-    const journal = new Journal(store);
-    const refFsync = new RefFsync(repositories, journal, clock, (error) => observer.failed("syncing refs", error));
+    repositories.alignment.failed = (error) => observer.failed("syncing refs", error);
     const archiveBudget = new ArchiveBudget(store, clock, () => config().archiveMaxBytes);
     const placeholders = new Placeholders(context, hourlyCounter(), (name) => this.contributors.tidy(name));
-    const writer = new RefWriter({ ...context, journal, refFsync });
-    const copies = new PullRequestCopies({ ...context, writer });
-    const pullRequests = new PullRequestRefs({ ...context, writer, copies });
+    const copies = new PullRequestCopies(context);
+    const pullRequests = new PullRequestRefs({ ...context, copies });
     const released = (items: readonly Released[]): void => {
       for (const item of items) observer.released(item);
       this.bell.ring({ ids: items.map(({ id }) => id) });
     };
-    const releaser = new Releaser({ ...context, writer, copies, pullRequests, archiveBudget, released });
+    const releaser = new Releaser({ ...context, copies, pullRequests, archiveBudget, released });
     const partials = new PartialClock({
       store,
       clock,
@@ -76,8 +71,6 @@ export class Purgatory {
     const pushes = new Pushes({
       ...context,
       archiveBudget,
-      journal,
-      refFsync,
       placeholders,
       releaser,
       partials,
@@ -87,8 +80,6 @@ export class Purgatory {
     const contributors = new Contributors({ ...context, isBusy, pullRequests, copies });
     this.placeholders = placeholders;
     this.archiveBudget = archiveBudget;
-    this.#journal = journal;
-    this.#refFsync = refFsync;
     this.releaser = releaser;
     this.#partials = partials;
     this.#pushes = pushes;
@@ -107,11 +98,10 @@ export class Purgatory {
     return this.#mayExpire(entry);
   }
 
-  /** Ends what a crash interrupted: promised refs, repositories that should be on disk, releases that had begun. */
+  /** Ends what a crash interrupted: git's refs, repositories that should be on disk, releases that had begun. */
   async resume(): Promise<void> {
     await resume({
       ...this.context,
-      journal: this.#journal,
       placeholders: this.placeholders,
       releaser: this.releaser,
       contributors: this.context.contributorRules && this.contributors,
@@ -155,8 +145,13 @@ export class Purgatory {
   }
 
   /** After a hunt brought objects into a repository, or found its refs adrift. */
-  fetched(name: RepositoryName, pullRequest?: EventId): Promise<readonly Released[]> {
-    return this.releaser.release([name], "hunt", undefined, pullRequest === undefined ? [] : [pullRequest]);
+  async fetched(name: RepositoryName, pullRequest?: EventId): Promise<readonly Released[]> {
+    const asked = pullRequest === undefined ? [] : [pullRequest];
+    const released = await this.releaser.release([name], "hunt", undefined, asked);
+    // Refs whose objects were lost are here again for git too.
+    const repository = this.context.repositories.open(diskAddress(name));
+    if (repository.isStuck) await repository.mendFiles();
+    return released;
   }
 
   /** Served pull requests whose commit is there and whose ref is not. */
@@ -200,6 +195,6 @@ export class Purgatory {
 
   async close(): Promise<void> {
     await this.#partials.close();
-    await this.#refFsync.flush();
+    await this.context.repositories.alignment.flush();
   }
 }

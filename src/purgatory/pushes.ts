@@ -1,5 +1,5 @@
-// What a push means for the waiting room: who may push, what is promised before the refs are written, what is
-// released after, and the clock of a state of which only a part has come (git-http.md, "Push" 3 to 7).
+// What a push means for the waiting room: who may push, what is written and released with its refs, and the clock of a
+// state of which only a part has come (git-http.md, "Push" 3 to 7).
 
 import { restarted } from "../admission/waiting-capacity.js";
 import { unixSeconds } from "../base/clock.js";
@@ -17,38 +17,29 @@ import {
 } from "../catalogue/repositories.js";
 import { bookContributors, bookOwners } from "../catalogue/used-bytes.js";
 import { putWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
-import type { RepositoryAddress } from "../git/address.js";
+import { diskAddress, type RepositoryAddress } from "../git/address.js";
+import { Overtaken, RefChanges } from "../git/change-refs.js";
 import { nostrRefEventId } from "../git/decide-push.js";
-import type { PushAuthority, PushCommand, PushOutcome, PushSession } from "../git/push-types.js";
+import type { Followed, PushAuthority, PushCommand, PushOutcome, PushSession } from "../git/push-types.js";
 import type { UnclaimedData } from "../git/quarantine.js";
-import type { RefUpdate } from "../git/repository-refs.js";
 import { compareNewestFirst, type NostrEvent } from "../nostr/event.js";
 import type { EventId, RefName } from "../nostr/ids.js";
 import type { Transaction } from "../store/port.js";
 import type { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";
-import { type Journal, type PushedUnder, type RefFsync, takeBack } from "./journal.js";
 import { type PartialClock, startPartial } from "./partial-clock.js";
 import type { Placeholders } from "./placeholders.js";
 import { type KnownPullRequest, knownPullRequest } from "./pull-requests.js";
 import { pushAuthority } from "./push-authority.js";
 import { type Account, type ArchiveBudget, accountsOf, quotaLeft, quotaRemarks } from "./quotas.js";
-import type { Releaser } from "./release.js";
+import type { ReleaseDone, Releaser } from "./release.js";
 import { isStillHere } from "./store-released.js";
-
-/** One journal entry, so that it can be taken back. */
-interface Promised {
-  readonly key: string;
-  readonly push: PushedUnder;
-}
 
 const nostrIds = (refs: readonly { readonly ref: RefName }[]): EventId[] =>
   refs.flatMap(({ ref }) => nostrRefEventId(ref) ?? []);
 
 interface PushParts extends PurgatoryContext {
   readonly archiveBudget: ArchiveBudget;
-  readonly journal: Journal;
-  readonly refFsync: RefFsync;
   readonly placeholders: Placeholders;
   readonly releaser: Releaser;
   readonly partials: PartialClock;
@@ -74,8 +65,12 @@ export class Pushes {
 }
 
 export class PurgatoryPush implements PushSession {
-  /** Promised, and neither released nor taken back. */
-  readonly #promised: Promised[] = [];
+  /** The repositories whose locks are held while it is written. */
+  #concerned: readonly RepositoryName[] = [];
+  #written: ReleaseDone | undefined;
+  /** Why nothing was released with its refs. */
+  #fault: unknown;
+  #newlyAside: readonly EventId[] = [];
 
   constructor(
     private readonly parts: PushParts,
@@ -138,89 +133,109 @@ export class PurgatoryPush implements PushSession {
     return quotaRemarks(await this.#accounts(ids.length === updates.length, events));
   }
 
-  /** The wanted values, the mark and a partial state's clock are on disk before the refs. */
-  async promise(candidate: StateStamp | undefined, wanted: readonly RefUpdate[]): Promise<boolean> {
-    const { address } = this;
-    const { owner, identifier, area } = address;
-    const now = unixSeconds(this.parts.clock);
-    const updates = wanted.map(({ ref, to }) => ({ ref, to: to ?? null }));
-    const promised = await this.parts.store.transact(async (tx): Promise<Promised | undefined> => {
-      const row = await rowForData(tx, address, now);
-      if (!row || !takesStates(row) || row.status === "soft") return undefined;
-      if (candidate && !(await isStillHere(tx, candidate.id))) return undefined;
-      setCatalogueRow(tx, row);
-      const push = candidate ? await pushUnder(tx, row, candidate, now) : {};
-      const key = this.parts.journal.promise(tx, { owner, identifier, area, updates, head: null, push });
-      return { key, push };
-    });
-    if (promised) this.#promised.push(promised);
-    return promised !== undefined;
+  async locked<T>(work: () => Promise<T>): Promise<T> {
+    const { releaser, repositories } = this.parts;
+    this.#concerned = await releaser.concerned(this.address);
+    const others = this.#concerned.map((name) => diskAddress(name));
+    return await repositories.withLocks([this.address, ...others], work);
   }
 
-  /** The next start must not write the refs. Git may have written some: that is made good. */
-  async abandon(): Promise<void> {
-    const { address } = this;
-    const { journal, refFsync, releaser } = this.parts;
-    for (const { key, push } of this.#promised.splice(0)) {
-      releaser.markUnfinished([address]);
-      const back = (tx: Transaction): Promise<void> => takeBack(tx, address, push);
-      // A store that cannot write now: the promise is taken back as soon as it can.
-      await journal.kept([key], back).catch(() => refFsync.add(address, key, back));
+  async keepAside(kept: readonly UnclaimedData[]): Promise<void> {
+    this.#newlyAside = await this.parts.placeholders.keptAside(this.address, this.ip, kept);
+  }
+
+  async release(outcome: PushOutcome): Promise<boolean> {
+    const { address, parts } = this;
+    const { decision, updates } = outcome;
+    const push = {
+      repository: parts.repositories.open(address),
+      updates,
+      candidate: updates.length > 0 ? decision.candidate : undefined,
+      write: (tx: Transaction): Promise<void> => this.#write(tx, outcome),
+    };
+    try {
+      const wish = { via: "push", partial: new Set<EventId>(), asked: nostrIds(updates), push } as const;
+      this.#written = await parts.releaser.releaseLocked(this.#concerned, wish);
+      return true;
+    } catch (error) {
+      if (error instanceof Overtaken) return false;
+      this.#fault = error;
+    }
+    // Something of another repository may be broken: this one's refs are written all the same, what they release follows.
+    try {
+      await parts.repositories.changeRefs(new RefChanges().add(push.repository, updates), push.write);
+      parts.releaser.markUnfinished([address]);
+      return true;
+    } catch (error) {
+      if (error instanceof Overtaken) return false;
+      throw error;
     }
   }
 
-  keepAside(kept: readonly UnclaimedData[]): Promise<void> {
-    return this.parts.placeholders.keptAside(this.address, this.ip, kept);
+  async abandon(): Promise<void> {
+    await this.parts.placeholders.dropAside(this.address, this.#newlyAside);
+    this.#newlyAside = [];
   }
 
-  async release(outcome: PushOutcome): Promise<string[]> {
+  /** Rows of the push itself, in the transaction that writes its refs. */
+  async #write(tx: Transaction, outcome: PushOutcome): Promise<void> {
+    const { address } = this;
+    const { clock, config } = this.parts;
+    const { decision, updates } = outcome;
+    const now = unixSeconds(clock);
+    const state = updates.length > 0 ? decision.candidate : undefined;
+    if (updates.length > 0) {
+      const row = await rowForData(tx, address, now);
+      if (!row || !takesStates(row) || row.status === "soft") throw new Overtaken("the repository takes no pushes now");
+      if (state && !(await isStillHere(tx, state.id))) throw new Overtaken("the state was deleted");
+      if (state) await pushUnder(tx, row, state, now);
+    }
+    await this.#book(tx, outcome);
+    const announcement = state && (await waitingAnnouncement(tx, address));
+    const prolonged = announcement && restarted(announcement, now, config());
+    // Its day is over: the sweep makes it soft, with all that belongs to that.
+    if (prolonged?.phase === "waiting") await putWaiting(tx, prolonged);
+  }
+
+  async follow(outcome: PushOutcome): Promise<Followed> {
     const { address, parts } = this;
-    let lines: string[];
+    const { decision, updates } = outcome;
     try {
-      lines = await this.#release(outcome);
+      const released = await this.#follow(outcome);
+      const aside = outcome.placeholders.map(({ eventId }) => eventId);
+      const ids = [...parts.placeholders.tipsHeld(address, aside).keys()];
+      const repository = repositoryAddress({ owner: address.owner, identifier: address.identifier });
+      parts.bell.ring({ names: [address], awaited: ids.map((id) => ({ id, repository })) });
+      if (this.#fault !== undefined) {
+        return { messages: ["the refs are written; their events follow later"], fault: this.#fault };
+      }
+      const state = updates.length > 0 ? decision.candidate?.id : undefined;
+      return { messages: [...(await this.#linesFor(address, released, state)), ...(await this.#remarks(outcome))] };
     } catch (error) {
       parts.releaser.markUnfinished([address]);
       throw error;
     } finally {
       // Also when it could not be ended: of a state that was pushed only in part nothing else would come back to it.
-      const { decision, updates } = outcome;
       if (decision.candidate && updates.length > 0) await parts.partials.watch(address, decision.candidate.id);
     }
-    const ids = [
-      ...parts.placeholders
-        .tipsHeld(
-          address,
-          outcome.placeholders.map(({ eventId }) => eventId),
-        )
-        .keys(),
-    ];
-    const repository = repositoryAddress({ owner: address.owner, identifier: address.identifier });
-    parts.bell.ring({ names: [address], awaited: ids.map((id) => ({ id, repository })) });
-    return lines;
   }
 
-  async #release(outcome: PushOutcome): Promise<string[]> {
-    const { address, decision, updates } = outcome;
-    const { store, clock, config, refFsync, placeholders, releaser } = this.parts;
-    const name: RepositoryName = { owner: address.owner, identifier: address.identifier };
-    for (const { key } of this.#promised.splice(0)) refFsync.add(address, key);
-    if (outcome.placeholders.length > 0) await placeholders.makeRoom();
-    const state = updates.length > 0 ? decision.candidate : undefined;
-    await store.transact(async (tx) => {
-      await this.#book(tx, outcome);
-      const announcement = state && (await waitingAnnouncement(tx, name));
-      const prolonged = announcement && restarted(announcement, unixSeconds(clock), config());
-      // Its day is over: the sweep makes it soft, with all that belongs to that.
-      if (prolonged?.phase === "waiting") await putWaiting(tx, prolonged);
-    });
+  async #follow(outcome: PushOutcome): Promise<readonly Released[]> {
+    const { placeholders, releaser } = this.parts;
+    if (this.#written) await releaser.follow(this.#written);
+    const released = this.#written?.released ?? [];
+    if (outcome.placeholders.length === 0) return released;
+    await placeholders.makeRoom();
     // An event that came while its data was on its way found none.
+    const claimed: EventId[] = [];
     for (const { eventId } of outcome.placeholders) {
       const known = await this.#known(eventId);
-      if (known) await placeholders.claim(known);
+      if (!known) continue;
+      await placeholders.claim(known);
+      claimed.push(eventId);
     }
-    const asked = [...nostrIds(updates), ...outcome.placeholders.map(({ eventId }) => eventId)];
-    const released = await releaser.release([address], "push", undefined, asked);
-    return [...(await this.#linesFor(address, released, state?.id)), ...(await this.#remarks(outcome))];
+    if (claimed.length === 0) return released;
+    return [...released, ...(await releaser.release([this.address], "push", undefined, claimed))];
   }
 
   async #book(tx: Transaction, { address, updates, packBytes }: PushOutcome): Promise<void> {
@@ -257,10 +272,8 @@ async function pushUnder(
   row: CatalogueRow,
   { id, created_at }: StateStamp,
   now: number,
-): Promise<PushedUnder> {
+): Promise<void> {
   const mark = { id, created_at };
-  const rises = !row.mark || compareNewestFirst(mark, row.mark) < 0;
-  if (rises) setCatalogueRow(tx, { ...row, mark });
-  const startedClock = (await waitingEntry(tx, id)) !== undefined && (await startPartial(tx, row, id, now));
-  return { state: id, startedClock, ...(rises ? { markBefore: row.mark } : {}) };
+  if (!row.mark || compareNewestFirst(mark, row.mark) < 0) setCatalogueRow(tx, { ...row, mark });
+  if ((await waitingEntry(tx, id)) !== undefined) await startPartial(tx, row, id, now);
 }

@@ -1,9 +1,9 @@
 // The release routine, for pushes, hunts and events that find their data here (purgatory.md, "Release").
 //   1. which repositories are concerned: those asked for, and those the waiting states' authors decide in
-//   2. under the locks of all of them: plan each, copy what is missing, promise the refs (fsync), write the refs
-//   3. one transaction stores everything that was waiting for it
-//   4. in the background the refs are synced and the promises removed (RefFsync in journal.ts)
-// A crash between 2 and 3 leaves promises and waiting entries: the next start writes the refs again and comes to the same end.
+//   2. under the locks of all of them: plan each, copy the objects that are missing
+//   3. one transaction writes the refs of all of them and stores everything that was waiting for them. What was planned on is
+//      asked for again in it; if that has changed, nothing is written and the release is planned again
+// A crash before 3 leaves objects and waiting entries: the next start comes to the same end.
 
 import { unixSeconds } from "../base/clock.js";
 import { releasedSiblings } from "../catalogue/maintainers.js";
@@ -12,17 +12,22 @@ import {
   isReleased,
   type RepositoryName,
   repositoryKey,
+  type StateStamp,
   takesStates,
 } from "../catalogue/repositories.js";
 import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
+import { clashOf, Overtaken, RefChanges } from "../git/change-refs.js";
+import type { TakeBack } from "../git/quarantine.js";
+import type { RefTable } from "../git/ref-tables.js";
 import type { GitRepository } from "../git/repository.js";
+import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
+import type { Transaction } from "../store/port.js";
 import type { PurgatoryContext, Released, Via } from "./context.js";
 import type { PullRequestCopies } from "./copy-pull-requests.js";
-import type { RefWriter } from "./journal.js";
-import { type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
+import { oidsIn, type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PullRequestRefs } from "./pull-request-refs.js";
 import type { PullRequestPlan } from "./pull-requests.js";
 import { type ArchiveBudget, accountsOf, quotaLeft } from "./quotas.js";
@@ -30,6 +35,33 @@ import { storeReleased } from "./store-released.js";
 
 const maxWaitingStatesLookedAt = 200;
 const maxSiblings = 20;
+const maxRounds = 3;
+
+interface ReleaseWish {
+  readonly via: Via;
+  /** States of which what is here may be released. */
+  readonly partial: ReadonlySet<EventId>;
+  /** Pull requests that are looked at however many others wait there. */
+  readonly asked: readonly EventId[];
+  readonly push?: PushedRefs;
+}
+
+/** A push whose objects are in place: its refs are written with what they release. */
+export interface PushedRefs {
+  readonly repository: GitRepository;
+  readonly updates: readonly RefUpdate[];
+  readonly candidate: StateStamp | undefined;
+  /** Rows of its own. Throws Overtaken when what the push was decided by is gone. */
+  readonly write: (tx: Transaction) => Promise<void>;
+}
+
+/** What was written. */
+export interface ReleaseDone {
+  readonly released: readonly Released[];
+  /** Repositories that are served from now on. */
+  readonly served: readonly RepositoryName[];
+  readonly placed: readonly PullRequestPlan[];
+}
 
 export class Releaser {
   /** Where a release failed half way (a full disk, a killed git): at most the repositories there are. */
@@ -37,7 +69,6 @@ export class Releaser {
 
   constructor(
     private readonly parts: PurgatoryContext & {
-      readonly writer: RefWriter;
       readonly copies: PullRequestCopies;
       readonly pullRequests: PullRequestRefs;
       readonly archiveBudget: ArchiveBudget;
@@ -59,45 +90,38 @@ export class Releaser {
     const done = new Set<string>();
     // One after the other: a pull request may name twenty repositories, whose locks are nobody's to take together.
     for (const name of names) {
-      if (!done.has(repositoryKey(name))) released.push(...(await this.releaseAround(name, via, partial, asked, done)));
+      if (done.has(repositoryKey(name))) continue;
+      released.push(...(await this.releaseAround(name, { via, partial, asked }, done)));
     }
     return released;
   }
 
   private async releaseAround(
     name: RepositoryName,
-    via: Via,
-    partial: ReadonlySet<EventId>,
-    asked: readonly EventId[],
+    wish: ReleaseWish,
     done: Set<string>,
   ): Promise<readonly Released[]> {
     const concerned = await this.concerned(name);
     for (const one of concerned) done.add(repositoryKey(one));
     if (concerned.length === 0) return [];
     const addresses = concerned.map((one) => diskAddress(one));
-    let served: RepositoryName[] = [];
-    let placed: readonly PullRequestPlan[] = [];
-    const attempt = (): Promise<readonly Released[]> => {
-      served = [];
-      return this.parts.repositories.withLocks(addresses, async () => {
-        const done = await this.releaseLocked(concerned, via, partial, asked, served);
-        placed = done.placed;
-        return done.released;
-      });
-    };
     try {
-      // Every step may be done twice. A git process that was killed is most likely not killed again.
-      const released = await attempt().catch(attempt);
-      for (const one of served) await this.parts.copies.copyInto(one);
-      await this.parts.pullRequests.spread(placed);
-      return released;
+      const written = await this.parts.repositories.withLocks(addresses, () => this.releaseLocked(concerned, wish));
+      await this.follow(written);
+      return written.released;
     } catch (error) {
       this.markUnfinished([name]);
       throw error;
     }
   }
 
-  /** Their refs are written, or may be, and the release could not be ended: what waits for it must not expire. */
+  /** After a release, without its locks: pull requests get their refs in the other repositories they are for. */
+  async follow({ served, placed }: ReleaseDone): Promise<void> {
+    for (const one of served) await this.parts.copies.copyInto(one);
+    await this.parts.pullRequests.spread(placed);
+  }
+
+  /** The release could not be ended: what waits for it must not expire. */
   markUnfinished(names: readonly RepositoryName[]): void {
     for (const name of names) this.#unfinished.set(repositoryKey(name), name);
   }
@@ -106,7 +130,7 @@ export class Releaser {
     return this.#unfinished.has(repositoryKey(name));
   }
 
-  /** Refs may be written whose events still wait: tried again until it is done, not at the next start only. */
+  /** Tried again until it is done, not at the next start only. */
   async releaseUnfinished(failed: (error: unknown) => void): Promise<void> {
     for (const [key, name] of [...this.#unfinished]) {
       this.#unfinished.delete(key);
@@ -118,7 +142,7 @@ export class Releaser {
   private open = (name: RepositoryName): GitRepository => this.parts.repositories.open(diskAddress(name));
 
   /** It, and the repositories that the authors of what waits for it decide in. */
-  private async concerned(name: RepositoryName): Promise<RepositoryName[]> {
+  async concerned(name: RepositoryName): Promise<RepositoryName[]> {
     const { store } = this.parts;
     const found = new Map([[repositoryKey(name), name]]);
     if (name.area !== "prs") {
@@ -160,14 +184,28 @@ export class Releaser {
     return sources;
   }
 
-  private async releaseLocked(
+  /** Under the locks of these. Every step may be done twice: a git that was killed is most likely not killed again. */
+  async releaseLocked(concerned: readonly RepositoryName[], wish: ReleaseWish): Promise<ReleaseDone> {
+    let hasFailed = false;
+    for (let round = 1; ; round++) {
+      const takeBacks: TakeBack[] = [];
+      try {
+        return await this.releaseOnce(concerned, wish, takeBacks);
+      } catch (error) {
+        for (const takeBack of takeBacks) await takeBack();
+        const isOvertaken = error instanceof Overtaken;
+        if (round === maxRounds || (hasFailed && !isOvertaken)) throw error;
+        hasFailed ||= !isOvertaken;
+      }
+    }
+  }
+
+  private async releaseOnce(
     concerned: readonly RepositoryName[],
-    via: Via,
-    partial: ReadonlySet<EventId>,
-    asked: readonly EventId[],
-    served: RepositoryName[],
-  ): Promise<{ readonly released: readonly Released[]; readonly placed: readonly PullRequestPlan[] }> {
-    const { store, clock, repositories } = this.parts;
+    { via, partial, asked, push }: ReleaseWish,
+    takeBacks: TakeBack[],
+  ): Promise<ReleaseDone> {
+    const { clock, repositories } = this.parts;
     const names: RepositoryName[] = [];
     // One under /prs/ may have gone, empty, before its lock was ours.
     for (const name of concerned) {
@@ -176,32 +214,45 @@ export class Releaser {
     const nowSeconds = unixSeconds(clock);
     const copied = new Map<string, number>();
     const hosted = names.filter(({ area }) => area !== "prs");
-    const plans = await this.planAndAlign(hosted, this.planning(nowSeconds, partial), copied);
-    const pullRequests = await this.parts.pullRequests.place(names, plans, asked);
-    const entries = pullRequests.map(({ entry }) => entry);
-    const isQuietEverywhere = entries.length === 0 && copied.size === 0 && plans.every(isQuiet);
-    const finishing = { plans, pullRequests: entries, copied, via, nowSeconds };
-    const released = isQuietEverywhere ? [] : await store.transact((tx) => storeReleased(tx, finishing));
-    served.push(...plans.filter(({ governing, row }) => governing && !isReleased(row)).map(({ name }) => name));
-    // In the same turn as the commit: clients see the events and the refs they speak of at once. After a failure they
-    // see neither until it is made good.
-    this.publish(names);
-    if (released.length > 0) this.parts.released(released);
-    return { released, placed: pullRequests };
+    const planning = this.planning(nowSeconds, partial, push);
+    const plans = await this.planAll(hosted, planning, copied, takeBacks);
+    const refs = new RefChanges();
+    if (push) refs.add(push.repository, push.updates);
+    for (const { governing, repository } of plans) {
+      if (governing) refs.add(repository, governing.alignment.updates, governing.alignment.head);
+    }
+    const pullRequests = await this.parts.pullRequests.place(names, plans, asked, planning);
+    for (const { ref, tip, targets } of pullRequests) {
+      for (const { repository } of targets) refs.add(repository, [{ ref, to: tip }]);
+    }
+    const finishing = { plans, pullRequests, copied, via, nowSeconds };
+    const isQuietEverywhere = pullRequests.length === 0 && copied.size === 0 && plans.every(isQuiet);
+    const isNothing = isQuietEverywhere && !push && (await refs.areAsWanted());
+    const write = async (tx: Transaction): Promise<readonly Released[]> => {
+      await push?.write(tx);
+      return await storeReleased(tx, finishing);
+    };
+    const tell = (items: readonly Released[]): void => {
+      if (items.length > 0) this.parts.released(items);
+    };
+    const released = isNothing ? [] : await repositories.changeRefs(refs, write, tell);
+    const served = plans.filter(({ governing, row }) => governing && !isReleased(row)).map(({ name }) => name);
+    return { released, served, placed: pullRequests };
   }
 
   /** A state that turns out to be released as partial in one repository decides in the others too: they are planned again. */
-  private async planAndAlign(
+  private async planAll(
     names: readonly RepositoryName[],
     planning: PlanParts,
     copied: Map<string, number>,
+    takeBacks: TakeBack[],
   ): Promise<RepositoryPlan[]> {
     for (;;) {
       const plans: RepositoryPlan[] = [];
       const known = planning.servedPartly.size;
       for (const name of names) {
         const plan = await planFor(name, this.open(name), planning);
-        if (!plan || !(await this.align(plan, copied))) continue;
+        if (!plan || !(await this.prepare(plan, planning, copied, takeBacks))) continue;
         plans.push(plan);
         const { governing } = plan;
         if (governing && governing.alignment.missing.length > 0) planning.servedPartly.add(governing.state.event.id);
@@ -210,22 +261,45 @@ export class Releaser {
     }
   }
 
-  private publish(names: readonly RepositoryName[]): void {
-    for (const name of names) this.open(name).publish();
-  }
-
-  /** Objects do not go while a release is at work, so what was found missing need not be asked for twice. */
-  private planning(nowSeconds: number, partial: ReadonlySet<EventId>): PlanParts {
+  /**
+   * Objects do not go while a release is at work, so what was found missing need not be asked for twice. A push is planned
+   * with as if it were written.
+   */
+  private planning(nowSeconds: number, partial: ReadonlySet<EventId>, push: PushedRefs | undefined): PlanParts {
     const asked = new Map<string, Promise<ReadonlySet<Oid>>>();
+    const tables = new Map<string, Promise<Pick<RefTable, "head" | "refs">>>();
+    const isPushed = (repository: GitRepository): boolean => push?.repository.address.key === repository.address.key;
+    const refsOf: PlanParts["refsOf"] = (repository) => {
+      const { key } = repository.address;
+      const known = tables.get(key) ?? repository.refs().then((table) => (isPushed(repository) ? after(table) : table));
+      tables.set(key, known);
+      return known;
+    };
+    const after = ({ head, refs }: RefTable): Pick<RefTable, "head" | "refs"> => {
+      const pushed = new Map(refs);
+      for (const { ref, to } of push?.updates ?? []) {
+        if (to === undefined) pushed.delete(ref);
+        else pushed.set(ref, { oid: to, peeled: undefined });
+      }
+      return { head, refs: pushed };
+    };
+    const missingOf: PlanParts["missingOf"] = async (repository, oids) => {
+      // What a ref names was complete when the ref was written; what was pushed is.
+      const named = oidsIn(await refsOf(repository));
+      return await repository.missingObjects(oids.filter((oid) => !named.has(oid)));
+    };
     return {
       reader: this.parts.store,
       nowSeconds,
       partialGraceSeconds: this.parts.config().partialStateGraceSecs,
       partial,
       servedPartly: new Set(),
+      refsOf,
+      missingOf,
+      pushedUnder: (repository) => (isPushed(repository) ? push?.candidate : undefined),
       missingIn: (repository, state) => {
         const key = `${state.event.id} ${repository.address.key}`;
-        const known = asked.get(key) ?? repository.missingObjects([...new Set(state.refs.values())]);
+        const known = asked.get(key) ?? missingOf(repository, [...new Set(state.refs.values())]);
         asked.set(key, known);
         return known;
       },
@@ -238,25 +312,33 @@ export class Releaser {
     return quotaLeft(await accountsOf(store, name, undefined, config(), archiveBudget)).isUsedUp;
   }
 
-  /** Writes one repository's refs as its plan says. False: it could not be done; nothing of it may be stored. */
-  private async align(plan: RepositoryPlan, copied: Map<string, number>): Promise<boolean> {
-    const { governing, repository, name } = plan;
+  /** Copies what a plan needs. False: it cannot be carried out; nothing of it may be written. */
+  private async prepare(
+    { governing, repository, name }: RepositoryPlan,
+    { refsOf }: PlanParts,
+    copied: Map<string, number>,
+    takeBacks: TakeBack[],
+  ): Promise<boolean> {
     if (!governing) return true;
+    const { observer } = this.parts;
     const { alignment, copy } = governing;
-    if (copy) {
-      if (await this.isFull(name)) {
-        this.parts.observer.problem(
-          name,
-          "its quota is full: objects of its maintainers' repositories were not copied",
-        );
-        return false;
-      }
-      const before = await repository.sizeBytes();
-      if (!(await repository.copyObjectsFrom(copy.from, copy.oids))) return false;
-      const bytes = (await repository.sizeBytes()) - before;
-      copied.set(repositoryKey(name), (copied.get(repositoryKey(name)) ?? 0) + bytes);
+    const clash = clashOf(await refsOf(repository), alignment.updates);
+    if (clash) {
+      observer.problem(name, `its refs could not be written: git cannot keep ${clash[0]} beside ${clash[1]}`);
+      return false;
     }
-    return this.parts.writer.write(repository, alignment.updates, alignment.head);
+    if (!copy) return true;
+    if (await this.isFull(name)) {
+      observer.problem(name, "its quota is full: objects of its maintainers' repositories were not copied");
+      return false;
+    }
+    const before = await repository.sizeBytes();
+    const takeBack = await repository.copyObjectsFrom(copy.from, copy.oids);
+    if (!takeBack) return false;
+    takeBacks.push(takeBack);
+    const bytes = (await repository.sizeBytes()) - before;
+    copied.set(repositoryKey(name), (copied.get(repositoryKey(name)) ?? 0) + bytes);
+    return true;
   }
 }
 

@@ -1,12 +1,15 @@
-// The last step of a release, in one transaction: what waited is stored, the catalogue says what governs. Announcements
+// What a release stores, in the transaction that writes its refs: what waited is stored, the catalogue says what governs.
+// What the release was planned on is asked for again, and an Overtaken ends the transaction. Announcements
 // first, so that the feed and every subscriber hear of a repository before they hear of its state.
 
 import {
   type CatalogueRow,
   catalogueRow,
+  isReleased,
   type RepositoryName,
   repositoryKey,
   setCatalogueRow,
+  takesStates,
   withStatus,
 } from "../catalogue/repositories.js";
 import { refreshListings } from "../catalogue/trusting-repositories.js";
@@ -20,6 +23,7 @@ import {
   waitingEvent,
   waitingKeys,
 } from "../catalogue/waiting.js";
+import { Overtaken } from "../git/change-refs.js";
 import { compareNewestFirst } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import { stateOf } from "../nostr/nip34.js";
@@ -27,6 +31,7 @@ import type { Reader, Transaction } from "../store/port.js";
 import type { Released, Via } from "./context.js";
 import { endPartial } from "./partial-clock.js";
 import type { RepositoryPlan } from "./plan.js";
+import type { PullRequestPlan } from "./pull-requests.js";
 
 const maxRelatedReleased = 200;
 
@@ -98,7 +103,6 @@ function push<T>(list: T[], item: T | undefined): void {
   if (item !== undefined) list.push(item);
 }
 
-/** Deleted while git worked: then its refs are there, and nothing is served because of it. */
 export async function isStillHere(reader: Reader, id: EventId): Promise<boolean> {
   // In this order: a release between the two looks must not make it look gone.
   return (await waitingEntry(reader, id)) !== undefined || (await reader.has(id));
@@ -108,7 +112,7 @@ interface Releasable {
   /** Bytes copied into each repository from others: its owner's. */
   readonly copied: ReadonlyMap<string, number>;
   readonly plans: readonly RepositoryPlan[];
-  readonly pullRequests: readonly WaitingEntry[];
+  readonly pullRequests: readonly PullRequestPlan[];
   readonly via: Via;
   readonly nowSeconds: number;
 }
@@ -122,9 +126,12 @@ export async function storeReleased(
   const states = new Map<EventId, { entry: WaitingEntry; via: Via }>();
   for (const plan of plans) {
     const found = await catalogueRow(tx, plan.name);
-    if (!found) continue;
+    if (!found || !takesStates(found) || found.status === "soft")
+      throw new Overtaken("a repository takes no states now");
     const row = bookOwners(tx, found, copied.get(repositoryKey(plan.name)) ?? 0);
-    if (plan.governing && !(await isStillHere(tx, plan.governing.state.event.id))) continue;
+    if (plan.governing && !(await isStillHere(tx, plan.governing.state.event.id))) {
+      throw new Overtaken("a state was deleted");
+    }
     const changed = governedRow(row, plan, nowSeconds);
     setCatalogueRow(tx, changed);
     if (changed.status !== row.status) {
@@ -140,9 +147,16 @@ export async function storeReleased(
     }
     for (const { entry } of plan.superseded) if (entry) states.set(entry.id, { entry, via });
   }
+  for (const { entry, targets } of pullRequests) {
+    if (!(await isStillHere(tx, entry.id))) throw new Overtaken("a pull request was deleted");
+    for (const { name } of targets) {
+      const isServed = name.area === "prs" || isReleased(await catalogueRow(tx, name));
+      if (!isServed) throw new Overtaken("a repository is not served now");
+    }
+  }
   // Oldest first, so that the newest wins.
   const ordered = [...states.values()].sort((a, b) => compareNewestFirst(b.entry, a.entry));
-  for (const { entry, via: how } of [...ordered, ...pullRequests.map((entry) => ({ entry, via }))]) {
+  for (const { entry, via: how } of [...ordered, ...pullRequests.map(({ entry }) => ({ entry, via }))]) {
     const one = await releaseEntry(tx, entry, how, nowSeconds);
     if (!one) continue;
     released.push(one);

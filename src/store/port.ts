@@ -88,7 +88,9 @@ export type TableName =
   | "bans"
   | "naughty"
   | "audit"
-  | "meta";
+  | "meta"
+  | "refs"
+  | "aligned";
 
 export interface RowRange {
   /** Only keys that begin with this. */

@@ -62,7 +62,7 @@ export function prsRoutes(site: () => Site, sources: RepositorySources, rates: V
 
 async function factsOf({ store, repositories }: RepositorySources, name: RepositoryName): Promise<PrsFacts> {
   const address = diskAddress(underPrs(name));
-  const refs = (await repositories.exists(address)) ? (await repositories.open(address).shownRefs()).refs : new Map();
+  const refs = (await repositories.exists(address)) ? (await repositories.open(address).refs()).refs : new Map();
   const ids = [...refs.keys()].map((ref) => ref.slice("refs/nostr/".length)).filter(isEventId) as EventId[];
   const pullRequests: HeldPullRequest[] = [];
   const targets = new Map<string, RepositoryName>();

@@ -265,12 +265,7 @@ const atPoints: readonly string[] = [
 ];
 
 /** Points at which a git process is at work. */
-const gitPoints: readonly string[] = [
-  ...gitVerbs.map(verbPoint),
-  "refs are locked, nothing is journaled",
-  "the refs are promised, the packs are in quarantine",
-  "the packs are in place, the refs are not",
-];
+const gitPoints: readonly string[] = gitVerbs.map(verbPoint);
 
 function shuffled<T>(list: readonly T[], random: Random): T[] {
   const cards = [...list];

@@ -16,6 +16,8 @@ import { Repositories } from "../../src/git/repositories.js";
 import { GitRepository } from "../../src/git/repository.js";
 import { Git, GitError } from "../../src/git/run.js";
 import { RecheckQueue } from "../../src/hunt/missing.js";
+import { PullRequestRefs } from "../../src/purgatory/pull-request-refs.js";
+import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import { StoreFullError } from "../../src/store/port.js";
 import { survivable } from "../../src/survivable-errors.js";
 import { npub, owner } from "../harness/git-server.js";
@@ -57,9 +59,9 @@ describe("the release", () => {
     const work = await story.workingCopy();
     const tip = await work.commit("one");
     const state = await story.state(alice, "later", { "refs/heads/main": tip });
-    const { setHead } = GitRepository.prototype;
+    const { place } = PullRequestRefs.prototype;
     let failures = 0;
-    GitRepository.prototype.setHead = () => {
+    PullRequestRefs.prototype.place = () => {
       failures++;
       return Promise.reject(killedGit());
     };
@@ -69,7 +71,7 @@ describe("the release", () => {
       assert.equal((await story.advertised(alice, "later"))["refs/heads/main"], tip, "the push was acknowledged");
       assert.equal(await story.isServed(state), false);
     } finally {
-      GitRepository.prototype.setHead = setHead;
+      PullRequestRefs.prototype.place = place;
     }
     assert.ok(await until(() => story.isServed(state), 120_000));
   });
@@ -91,7 +93,12 @@ describe("what killed git leaves", () => {
 
   const repositoryNamed = async (identifier: string): Promise<GitRepository> => {
     const address = RepositoryAddress.of(owner, npub, identifier);
-    const repositories = new Repositories({ gitDataPath: join(folder, "git"), git, clock: systemClock });
+    const repositories = new Repositories({
+      gitDataPath: join(folder, "git"),
+      git,
+      clock: systemClock,
+      store: createMemoryStore({ clock: systemClock }),
+    });
     return await repositories.create(address);
   };
 

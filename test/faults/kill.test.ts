@@ -20,26 +20,33 @@ const program = fileURLToPath(new URL("./program.js", import.meta.url));
 const points: Readonly<Record<string, number>> = {
   "a state is held, git has not followed": 1,
   "a quarantine is open": 1,
-  "refs are locked, nothing is journaled": 1,
-  "the refs are promised, the packs are in quarantine": 1,
+  "a push is about to take its locks": 1,
+  "a push has its locks, its packs are in quarantine": 1,
   "a pack is in place, its index is not": 1,
   "the packs are in place, the refs are not": 1,
-  "the refs are written, nothing is released": 1,
+  "a push is about to be written": 1,
   "the release begins": 2,
   "the siblings have objects, not refs": 1,
-  "every repository's refs are written, no event is stored": 2,
-  "the events are stored, the refs are not shown": 2,
+  "every repository is planned, nothing is committed": 2,
+  "refs and events are about to be committed": 1,
+  "refs and events are committed, git's refs are not in line": 1,
+  "git update-ref runs": 1,
+  "git's refs are in line, they are not synced": 1,
+  "refs and events are written everywhere": 1,
+  "a push is written, what follows is not done": 1,
   "everything is released, the report is not sent": 1,
-  "refs are synced, their promises stand": 1,
-  "a commit of the store is done": 3,
+  "git's refs are about to be synced": 1,
+  "git's refs are synced, their version is not recorded": 1,
+  "the version of git's refs is recorded": 1,
+  "a commit of the store is done": 2,
 };
 
-/** An event is held, a journal entry written, refs changed, a release begun, a transaction done. */
+/** An event is held, packs are in place, refs and events are committed, git's refs are in line, a transaction is done. */
 const oneOfEachKind: ReadonlySet<string> = new Set([
   "a state is held, git has not followed",
-  "the refs are promised, the packs are in quarantine",
-  "the refs are written, nothing is released",
-  "every repository's refs are written, no event is stored",
+  "the packs are in place, the refs are not",
+  "refs and events are committed, git's refs are not in line",
+  "git's refs are in line, they are not synced",
   "a commit of the store is done",
 ]);
 

@@ -2,10 +2,10 @@
 
 import { PushResponder } from "../../src/git/http-push.js";
 import { QuarantineDirectory } from "../../src/git/quarantine.js";
+import { RefAlignment } from "../../src/git/ref-tables.js";
 import { Repositories } from "../../src/git/repositories.js";
 import { GitRepository } from "../../src/git/repository.js";
 import { CarryOut } from "../../src/intake/carry-out.js";
-import { Journal } from "../../src/purgatory/journal.js";
 import { Placeholders } from "../../src/purgatory/placeholders.js";
 import { PullRequestRefs } from "../../src/purgatory/pull-request-refs.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
@@ -53,18 +53,22 @@ export const methodPoints: Readonly<Record<string, MethodPoint>> = {
   "a repository is made": after(Repositories.prototype, "create"),
   "a state is held, git has not followed": before(CarryOut.prototype, "follow"),
   "a quarantine is open": after(GitRepository.prototype, "quarantine"),
-  "refs are about to be locked": before(GitRepository.prototype, "updateRefs"),
-  "refs are locked, nothing is journaled": before(PurgatoryPush.prototype, "promise"),
-  "the refs are promised, the packs are in quarantine": after(PurgatoryPush.prototype, "promise"),
+  "a push is about to take its locks": before(PurgatoryPush.prototype, "locked"),
+  "a push has its locks, its packs are in quarantine": before(QuarantineDirectory.prototype, "migrate"),
   "the packs are in place, the refs are not": after(QuarantineDirectory.prototype, "migrate"),
-  "the refs are written, nothing is released": before(PurgatoryPush.prototype, "release"),
+  "a push is about to be written": before(PurgatoryPush.prototype, "release"),
   "the release begins": before(Releaser.prototype, "releaseLocked"),
-  "a release promised its refs": after(Journal.prototype, "promise"),
   "the siblings have objects, not refs": after(GitRepository.prototype, "copyObjectsFrom"),
-  "every repository's refs are written, no event is stored": after(PullRequestRefs.prototype, "place"),
-  "the events are stored, the refs are not shown": before(Releaser.prototype, "publish"),
+  "every repository is planned, nothing is committed": after(PullRequestRefs.prototype, "place"),
+  "refs and events are about to be committed": before(Repositories.prototype, "changeRefs"),
+  "refs and events are committed, git's refs are not in line": before(GitRepository.prototype, "project"),
+  "git's refs are in line, they are not synced": after(GitRepository.prototype, "project"),
+  "refs and events are written everywhere": after(Repositories.prototype, "changeRefs"),
+  "a push is written, what follows is not done": before(PurgatoryPush.prototype, "follow"),
   "everything is released, the report is not sent": before(PushResponder.prototype, "end"),
-  "refs are synced, their promises stand": before(Journal.prototype, "kept"),
+  "git's refs are about to be synced": before(GitRepository.prototype, "syncRefs"),
+  "git's refs are synced, their version is not recorded": before(RefAlignment.prototype, "record"),
+  "the version of git's refs is recorded": after(RefAlignment.prototype, "record"),
   "unclaimed data is kept, its row is not written": before(Placeholders.prototype, "keptAside"),
   "unclaimed data is about to be claimed": before(GitRepository.prototype, "claim"),
   "unclaimed data is claimed, its row stands": after(GitRepository.prototype, "claim"),

@@ -103,6 +103,12 @@ fsPromises.rename = async (from, to) => {
   for (const [name, pattern] of Object.entries(renamePoints)) if (pattern.test(String(to))) reached(name);
 };
 
+const link = fsPromises.link;
+fsPromises.link = async (from, to) => {
+  await link(from, to);
+  for (const [name, pattern] of Object.entries(renamePoints)) if (pattern.test(String(to))) reached(name);
+};
+
 const startGit = Git.prototype.start;
 Git.prototype.start = async function (args, call) {
   const job = await startGit.call(this, args, call);

@@ -46,7 +46,7 @@ describe("clients", () => {
     server.state({ "refs/heads/main": oid, "refs/heads/not-pushed": "1".repeat(40) });
     const result = await git.push({ fs, http, dir, url, ref: "main", remoteRef: "main" });
     assert.equal(result.ok, true);
-    await server.repositories.open(server.addressOf("iso")).setHead("refs/heads/main" as RefName);
+    await server.repositories.open(server.addressOf("iso")).updateRefs([], "refs/heads/main" as RefName);
     const copy = server.folderFor("iso-clone");
     await git.clone({ fs, http, dir: copy, url, ref: "main" });
     assert.equal(await git.resolveRef({ fs, dir: copy, ref: "HEAD" }), oid);
@@ -60,7 +60,7 @@ describe("clients", () => {
     server.candidates = [];
     server.state({ "refs/heads/main": tip });
     await server.mustGit(work, "push", "-q", url, "main");
-    await server.repositories.open(server.addressOf("shared")).setHead("refs/heads/main" as RefName);
+    await server.repositories.open(server.addressOf("shared")).updateRefs([], "refs/heads/main" as RefName);
     const targets = Array.from({ length: 6 }, (_, i) => server.folderFor(`shared${i}`));
     const results = await Promise.all(targets.map((target) => server.git(server.folder, "clone", "-q", url, target)));
     // One runs, two may queue: six can only succeed by sharing.

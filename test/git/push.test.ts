@@ -32,17 +32,17 @@ describe("git push", () => {
     server.unclaimed = { ok: true, maxBytes: 20 << 20 };
     server.nostrEvents = new Map();
     server.onAuthority = () => undefined;
-    server.onJournal = () => true;
+    server.onWrite = () => true;
     server.releaseMessages = [];
     server.operations.length = 0;
-    server.journal.length = 0;
+    server.written.length = 0;
     server.released.length = 0;
   };
   const push = (...args: string[]): Promise<ClientResult> => server.git(work, "push", url, ...args);
   const untouched = async (before: readonly string[]): Promise<void> => {
     assert.deepEqual(await server.filesOf(identifier), before, "nothing is left behind");
     assert.equal(server.launcher.jobsInFlight, 0);
-    assert.equal(server.journal.length, 0);
+    assert.equal(server.written.length, 0);
     assert.equal(server.released.length, 0);
   };
   const repository = () => server.repositories.open(server.addressOf(identifier));
@@ -60,8 +60,8 @@ describe("git push", () => {
     assert.match(result.stderr, /remote: released one event/);
     assert.match(result.stderr, /\[new branch\]\s+main -> main/);
     assert.equal(await server.refsOf(identifier), `refs/heads/main ${first}`);
-    assert.deepEqual(server.journal[0]?.updates, [{ ref: "refs/heads/main", to: first }]);
-    assert.equal(server.journal[0]?.candidate?.id, state.id);
+    assert.deepEqual(server.written[0]?.updates, [{ ref: "refs/heads/main", to: first }]);
+    assert.equal(server.written[0]?.candidate?.id, state.id);
     assert.equal(server.released[0]?.decision.candidate?.id, state.id);
     assert.deepEqual(
       server.operations.filter(({ operation }) => operation === "push").map(({ status }) => status),
@@ -215,7 +215,7 @@ describe("git push", () => {
     await fresh();
     server.state({ "refs/heads/main": first });
     const before = await server.filesOf(identifier);
-    server.onJournal = () => {
+    server.onWrite = () => {
       server.candidates = [];
       return false;
     };
@@ -392,7 +392,7 @@ describe("git push", () => {
     await server.mustGit(work, "push", "-q", url, "main");
     server.state({ "refs/heads/main": first, "refs/heads/next": "1".repeat(40) });
     server.released.length = 0;
-    server.journal.length = 0;
+    server.written.length = 0;
     const line = `${first} ${first} refs/heads/main\0 report-status\n`;
     const pkt = `${(line.length + 4).toString(16).padStart(4, "0")}${line}0000`;
     const empty = Buffer.concat([
@@ -402,6 +402,6 @@ describe("git push", () => {
     const response = await fetch(`${url}/git-receive-pack`, { method: "POST", body: empty });
     assert.equal(response.status, 200);
     assert.equal(await response.text(), "000eunpack ok\n0017ok refs/heads/main\n0000");
-    assert.equal(server.released.length + server.journal.length, 0);
+    assert.equal(server.released.length + server.written.length, 0);
   });
 });

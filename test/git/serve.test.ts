@@ -24,7 +24,7 @@ describe("git serves", () => {
     server.state({ "refs/heads/main": second, "refs/heads/side": first, "refs/tags/v1": tag }, true);
     const pushed = await server.git(work, "push", url, "main", "side", "v1");
     assert.equal(pushed.code, 0, pushed.stderr);
-    await server.repositories.open(server.addressOf("serve")).setHead("refs/heads/main" as never);
+    await server.repositories.open(server.addressOf("serve")).updateRefs([], "refs/heads/main" as never);
   });
   after(() => server.stop());
 

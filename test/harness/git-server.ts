@@ -27,6 +27,7 @@ import { Repositories } from "../../src/git/repositories.js";
 import type { RefUpdate } from "../../src/git/repository-refs.js";
 import { Git } from "../../src/git/run.js";
 import type { EventId, Oid, Pubkey, RefName } from "../../src/nostr/ids.js";
+import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 
 export const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
 export const owner = "0".repeat(63).concat("1") as Pubkey;
@@ -89,9 +90,9 @@ export class GitServer {
   onAuthority: (asked: number) => void = () => undefined;
   authorityAsked = 0;
   /** False: what the push was decided by is gone. */
-  onJournal: () => boolean = () => true;
+  onWrite: () => boolean = () => true;
   readonly operations: GitOperation[] = [];
-  readonly journal: {
+  readonly written: {
     readonly address: RepositoryAddress;
     readonly candidate: StateStamp | undefined;
     readonly updates: readonly RefUpdate[];
@@ -114,7 +115,8 @@ export class GitServer {
     const folder = await mkdtemp(join(tmpdir(), "git-test-"));
     const launcher = new Launcher();
     const git = await Git.find(launcher);
-    const repositories = new Repositories({ gitDataPath: join(folder, "git"), git, clock: systemClock });
+    const store = createMemoryStore({ clock: systemClock });
+    const repositories = new Repositories({ gitDataPath: join(folder, "git"), git, clock: systemClock, store });
     let server: GitServer | undefined;
     const it = (): GitServer => {
       if (!server) throw new Error("the server is not up yet");
@@ -127,13 +129,19 @@ export class GitServer {
       lookUp: (_npub, identifier) => it().catalogue.get(identifier),
       beginPush: (address) => ({
         authority: async () => it().#authority(),
-        promise: async (candidate, updates) =>
-          it().onJournal() && it().journal.push({ address, candidate, updates }) > 0,
+        locked: (work) => repositories.withLocks([address], work),
         keepAside: async () => undefined,
         abandon: async () => undefined,
         release: async (outcome) => {
+          const { updates, decision } = outcome;
+          if (updates.length > 0 && !it().onWrite()) return false;
+          if (updates.length > 0) it().written.push({ address, candidate: decision.candidate, updates });
+          await repositories.open(address).updateRefs(updates);
+          return true;
+        },
+        follow: async (outcome) => {
           it().released.push(outcome);
-          return it().releaseMessages;
+          return { messages: it().releaseMessages };
         },
         end: () => undefined,
       }),

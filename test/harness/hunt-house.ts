@@ -121,7 +121,7 @@ export class HuntHouse {
 
   async #open(wish: HouseWish): Promise<void> {
     const { clock, store, live, domain } = this;
-    this.gitHost = await openGitHost(live.current, clock, () => undefined);
+    this.gitHost = await openGitHost(live.current, clock, store, () => undefined);
     this.#verifier = await createVerifierPool({ workers: 0 });
     this.purgatory = new Purgatory({
       store,

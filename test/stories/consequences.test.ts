@@ -1,10 +1,11 @@
 // One way for consequences: whoever decides, the same thing ends the same way. Each path that can change what is served is
-// driven, and rows, refs, HEAD, journal, records and notices are compared with what carry-out said.
+// driven, and rows, refs, HEAD, git's own files, records and notices are compared with what carry-out said.
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import type { Source } from "../../src/admission/verdict.js";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
+import { readRefs, unalignedRepositories } from "../../src/catalogue/refs.js";
 import { type CatalogueRow, catalogueRow, repositoryKey, underPrs } from "../../src/catalogue/repositories.js";
 import { waitingEntry } from "../../src/catalogue/waiting.js";
 import { ArchiveReview } from "../../src/intake/archive-review.js";
@@ -103,6 +104,16 @@ async function endOf({ house }: Scene, hosted: Hosted, key = owner) {
   const row = await catalogueRow(house.store, name);
   const repository = house.repository(name);
   const { refs, head } = await repository.refs();
+  const rows = await readRefs(house.store, name);
+  assert.deepEqual([...refs], [...(rows?.refs ?? [])]);
+  if (await house.gitHost.repositories.exists(repository.address)) {
+    const files = await repository.refsOnDisk();
+    assert.deepEqual(files.head, head);
+    assert.deepEqual(
+      [...files.refs].map(([ref, { oid }]) => `${ref} ${oid}`).sort(),
+      [...refs].map(([ref, { oid }]) => `${ref} ${oid}`).sort(),
+    );
+  } else assert.equal(rows, undefined, "no row is left of a repository that is gone");
   const own = house.repository(underPrs({ owner: hosted.pullRequest.pubkey, identifier: hosted.identifier }));
   const isUnderPrs = await house.gitHost.repositories.exists(own.address);
   return {
@@ -121,10 +132,11 @@ async function endOf({ house }: Scene, hosted: Hosted, key = owner) {
   };
 }
 
-async function journalOf({ house }: Scene): Promise<string[]> {
-  const keys: string[] = [];
-  for await (const [key] of house.store.rows("journal")) keys.push(key);
-  return keys;
+/** Repositories whose files are not known to say what their rows say. */
+async function unalignedOf({ house }: Scene): Promise<string[]> {
+  const names: string[] = [];
+  for await (const { identifier } of unalignedRepositories(house.store)) names.push(identifier);
+  return names;
 }
 
 /** What carry-out told sync and hunt is what the store holds. */
@@ -155,16 +167,16 @@ async function operate({ house }: Scene, operation: string, parameters: unknown)
   assert.ok(outcome.ok, JSON.stringify(outcome));
 }
 
-/** Settled: refs are synced and their promises gone; and every notice was true. */
+/** Settled: git's own refs have followed the rows, on disk; and every notice was true. */
 async function settled(scene: Scene, from: number): Promise<readonly Notice[]> {
   const heard = scene.notices.slice(from);
   for (const notice of heard) await isTrue(scene, notice);
   assert.ok(
     await until(async () => {
       scene.clock.advance(1_000);
-      return (await journalOf(scene)).length === 0;
+      return (await unalignedOf(scene)).length === 0;
     }),
-    "promises are left in the journal",
+    "files are left behind their rows",
   );
   assert.deepEqual(scene.house.faults, []);
   return heard;

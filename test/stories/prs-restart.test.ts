@@ -16,11 +16,8 @@ import { everythingIn, listed, prsDirectory, prsUrl, pullRequest, push, refOf, s
 
 const program = fileURLToPath(new URL("../faults/program.js", import.meta.url));
 const patienceMs = 120_000;
-/** The event itself passes the last steps of a release once, before the push does. */
-const passedByTheEvent = new Set([
-  "every repository's refs are written, no event is stored",
-  "the events are stored, the refs are not shown",
-]);
+/** The event itself is planned with once, before the push is. */
+const passedByTheEvent = new Set(["every repository is planned, nothing is committed"]);
 const orderAt = (point: string): string => {
   const pass = passedByTheEvent.has(point) ? 2 : 1;
   return JSON.stringify({ type: "strike", point, pass, target: "server", signal: "SIGKILL" } satisfies Order);
@@ -109,11 +106,12 @@ describe("restarts", () => {
 
 const pointsOfAll = [
   "a quarantine is open",
-  "the refs are promised, the packs are in quarantine",
+  "a push has its locks, its packs are in quarantine",
   "the packs are in place, the refs are not",
-  "the refs are written, nothing is released",
-  "every repository's refs are written, no event is stored",
-  "the events are stored, the refs are not shown",
+  "every repository is planned, nothing is committed",
+  "refs and events are committed, git's refs are not in line",
+  "git's refs are in line, they are not synced",
+  "a push is written, what follows is not done",
   "everything is released, the report is not sent",
 ];
 const chosen = pointsOfAll.filter((point) => isEveryFault || point === "the packs are in place, the refs are not");
@@ -142,7 +140,7 @@ describe("kill -9 in the middle of a push under /prs/", () => {
       const killed = await startChild({
         ...options,
         program,
-        args: [orderAt("the refs are written, nothing is released")],
+        args: [orderAt("a push is written, what follows is not done")],
       });
       const story = await Story.on(killed);
       const [owner, contributor] = [new Person(), new Person()];

@@ -11,22 +11,20 @@ import type { RepositoryName } from "../../catalogue/repositories.js";
 import { defaultConfig } from "../../config/testing/default-config.js";
 import { diskAddress, type RepositoryAddress } from "../../git/address.js";
 import { Launcher } from "../../git/launcher.js";
-import type { PushAuthority, PushCommand, PushOutcome, PushSession, StateStamp } from "../../git/push-types.js";
+import type { Followed, PushAuthority, PushCommand, PushOutcome, PushSession } from "../../git/push-types.js";
 import { Repositories } from "../../git/repositories.js";
 import type { GitRepository } from "../../git/repository.js";
-import type { RefUpdate } from "../../git/repository-refs.js";
 import { Git } from "../../git/run.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Oid } from "../../nostr/ids.js";
 import type { PurgatoryConfig, PurgatoryObserver, Released } from "../../purgatory/context.js";
 import { Purgatory } from "../../purgatory/purgatory.js";
 import { createMemoryStore } from "../../store/memory/memory-store.js";
+import type { Store } from "../../store/port.js";
 import { CarryOut } from "../carry-out.js";
 import { Sweep } from "../sweep.js";
 
 export class Room {
-  readonly clock = new ManualClock(startSeconds * 1000);
-  readonly store = createMemoryStore({ clock: this.clock });
   readonly released: Released[] = [];
   placeholdersExpired = 0;
   expired: PurgatoryObserver["expired"] = () => undefined;
@@ -37,10 +35,12 @@ export class Room {
   #sweep!: Sweep;
 
   private constructor(
+    readonly clock: ManualClock,
+    readonly store: Store,
     readonly folder: string,
     readonly launcher: Launcher,
     readonly git: Git,
-    readonly repositories: Repositories,
+    public repositories: Repositories,
     public purgatory: Purgatory,
   ) {}
 
@@ -49,8 +49,9 @@ export class Room {
     const launcher = new Launcher();
     const git = await Git.find(launcher);
     const clock = new ManualClock(startSeconds * 1000);
-    const repositories = new Repositories({ gitDataPath: folder, git, clock });
-    const room = new Room(folder, launcher, git, repositories, undefined as unknown as Purgatory);
+    const store = createMemoryStore({ clock });
+    const repositories = new Repositories({ gitDataPath: folder, git, clock, store });
+    const room = new Room(clock, store, folder, launcher, git, repositories, undefined as unknown as Purgatory);
     room.restart();
     await room.purgatory.resume();
     return room;
@@ -78,6 +79,14 @@ export class Room {
     });
     this.carryOut = new CarryOut(this.purgatory);
     this.#sweep = new Sweep(this.carryOut);
+  }
+
+  /** As after an upgrade: nothing of the refs is in memory. */
+  async reopen(): Promise<void> {
+    await this.repositories.alignment.flush();
+    const { folder, git, clock, store } = this;
+    this.repositories = new Repositories({ gitDataPath: folder, git, clock, store });
+    this.restart();
   }
 
   sweep(): Promise<void> {
@@ -116,8 +125,6 @@ export class Room {
 
   // A push in pieces, as the git server tells it.
 
-  readonly #pushes = new Map<readonly RefUpdate[], PushSession>();
-
   #push(address: RepositoryAddress, ip = "192.0.2.1"): PushSession {
     const push = this.purgatory.beginPush(address, ip);
     push.end();
@@ -128,26 +135,17 @@ export class Room {
     return this.#push(address, ip).authority(commands);
   }
 
-  journal({
-    address,
-    candidate,
-    updates,
-  }: Pick<PushOutcome, "address" | "updates"> & { readonly candidate: StateStamp | undefined }): Promise<boolean> {
-    const push = this.#push(address);
-    this.#pushes.set(updates, push);
-    return push.promise(candidate, updates);
-  }
-
-  abandoned({ updates }: Pick<PushOutcome, "updates">): Promise<void> | undefined {
-    return this.#pushes.get(updates)?.abandon();
-  }
-
   keptAside({ address, ip, placeholders }: Pick<PushOutcome, "address" | "ip" | "placeholders">): Promise<void> {
     return this.#push(address, ip).keepAside(placeholders);
   }
 
-  pushed(outcome: PushOutcome): Promise<readonly string[]> {
-    return (this.#pushes.get(outcome.updates) ?? this.#push(outcome.address)).release(outcome);
+  /** Its objects are in place: it is written, with what it releases. Undefined: what it was decided by is gone. */
+  async pushed(given: Pick<PushOutcome, "address"> & Partial<PushOutcome>): Promise<Followed | undefined> {
+    const decision = { verdicts: [], candidate: undefined, moves: true };
+    const outcome: PushOutcome = { decision, updates: [], placeholders: [], packBytes: 0, ip: "192.0.2.1", ...given };
+    const push = this.#push(outcome.address, outcome.ip);
+    const isWritten = await push.locked(() => push.release(outcome));
+    return isWritten ? await push.follow(outcome) : undefined;
   }
 
   repository(name: RepositoryName): GitRepository {

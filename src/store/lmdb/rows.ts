@@ -17,6 +17,8 @@ const tableNumbers: Readonly<Record<EngineTable, number>> = {
   naughty: 9,
   audit: 10,
   meta: 11,
+  refs: 12,
+  aligned: 13,
 };
 
 export function emptyTables(database: Database): Set<EngineTable> {

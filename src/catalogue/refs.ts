@@ -1,0 +1,115 @@
+// The refs of every repository, in table "refs". The rows are the truth: what is advertised and decided on is read from
+// them, and git's own files are brought in line with them (git/repository-refs.ts).
+//   repository:<key> → RefsRow: which repository, its version and HEAD. The version grows with each change
+//   ref:<key> <ref name> → "<id>", or "<id> <what the annotated tag finally points at>"
+// Beside them table "aligned", which speaks of this machine's files alone:
+//   <key> → the version that git's own files are known to have, on disk
+// The longest key is `ref:prs:` + 64 + `:` + 256 + ` ` + 255 bytes (maxRefNameBytes): 585 of the store's 1,000.
+
+import type { Oid, RefName } from "../nostr/ids.js";
+import type { TableReader, Transaction } from "../store/port.js";
+import { type RepositoryName, repositoryKey } from "./repositories.js";
+
+export interface RefValue {
+  readonly oid: Oid;
+  /** For an annotated tag: the object it finally points at. */
+  readonly peeled: Oid | undefined;
+}
+
+interface RefsRow extends RepositoryName {
+  readonly version: number;
+  readonly head: RefName;
+}
+
+/** What a change writes: `value` undefined deletes the ref. */
+export interface ChangedRef {
+  readonly ref: RefName;
+  readonly value: RefValue | undefined;
+}
+
+export interface StoredRefs {
+  readonly version: number;
+  readonly head: RefName;
+  /** In the order of their names' bytes, as git sorts them. */
+  readonly refs: Map<RefName, RefValue>;
+}
+
+const rowKey = (name: RepositoryName): string => `repository:${repositoryKey(name)}`;
+const refPrefix = (name: RepositoryName): string => `ref:${repositoryKey(name)} `;
+
+const refsRow = (reader: TableReader, name: RepositoryName): Promise<RefsRow | undefined> =>
+  reader.row<RefsRow>("refs", rowKey(name));
+
+/** 0: nothing was ever written for it. */
+export const refsVersion = async (reader: TableReader, name: RepositoryName): Promise<number> =>
+  (await refsRow(reader, name))?.version ?? 0;
+
+/** Between so many rows others get their turn. */
+const rowsAtOnce = 2_000;
+
+/**
+ * Undefined: no row speaks of it. Whoever reads outside a transaction keeps changes of that repository away meanwhile: rows
+ * are read in pages.
+ */
+export async function readRefs(reader: TableReader, name: RepositoryName): Promise<StoredRefs | undefined> {
+  const row = await refsRow(reader, name);
+  if (!row) return undefined;
+  const refs = new Map<RefName, RefValue>();
+  const prefix = refPrefix(name);
+  for await (const [key, text] of reader.rows<string>("refs", { prefix })) {
+    const [oid, peeled] = text.split(" ") as [Oid, Oid?];
+    refs.set(key.slice(prefix.length) as RefName, { oid, peeled });
+    if (refs.size % rowsAtOnce === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  return { version: row.version, head: row.head, refs };
+}
+
+/** Answers the new version. */
+export async function changeRefs(
+  tx: Transaction,
+  name: RepositoryName,
+  changes: readonly ChangedRef[],
+  head: RefName,
+): Promise<number> {
+  const { owner, identifier, area } = name;
+  const version = (await refsVersion(tx, name)) + 1;
+  const row: RefsRow = { owner, identifier, ...(area === "prs" ? { area } : {}), version, head };
+  tx.setRow("refs", rowKey(name), row);
+  for (const { ref, value } of changes) {
+    const key = refPrefix(name) + ref;
+    if (value) tx.setRow("refs", key, value.peeled === undefined ? value.oid : `${value.oid} ${value.peeled}`);
+    else tx.deleteRow("refs", key);
+  }
+  return version;
+}
+
+/** Its directory is gone. */
+export async function removeRefs(tx: Transaction, name: RepositoryName): Promise<void> {
+  const keys: string[] = [];
+  for await (const [key] of tx.rows("refs", { prefix: refPrefix(name) })) keys.push(key);
+  for (const key of [...keys, rowKey(name)]) tx.deleteRow("refs", key);
+  tx.deleteRow("aligned", repositoryKey(name));
+}
+
+/** Git's own files have at least this version, on disk. */
+export async function recordAligned(tx: Transaction, name: RepositoryName, version: number): Promise<void> {
+  // Removed meanwhile, and perhaps made anew: then these were other files.
+  if ((await refsVersion(tx, name)) >= version) tx.setRow("aligned", repositoryKey(name), version);
+}
+
+/** Repositories whose files may be older than their rows. Not inside a transaction. */
+export async function* unalignedRepositories(reader: TableReader): AsyncIterable<RepositoryName> {
+  let after: string | undefined;
+  for (;;) {
+    let count = 0;
+    const range = { prefix: "repository:", limit: rowsAtOnce, ...(after === undefined ? {} : { after }) };
+    for await (const [key, row] of reader.rows<RefsRow>("refs", range)) {
+      after = key;
+      count += 1;
+      const aligned = (await reader.row<number>("aligned", repositoryKey(row))) ?? 0;
+      if (aligned < row.version) yield row;
+    }
+    if (count < rowsAtOnce) return;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,164 @@
+// How refs change: one transaction writes the new refs of all repositories concerned together with whatever speaks of them
+// (released events, rows of the catalogue). Objects are in place before it. In the turn of its commit the tables in memory
+// are replaced; then git's own files follow, before the caller goes on.
+
+import { type ChangedRef, changeRefs as changeRows, type RefValue, refsVersion } from "../catalogue/refs.js";
+import type { Oid, RefName } from "../nostr/ids.js";
+import type { Transaction } from "../store/port.js";
+import { peelTags } from "./objects.js";
+import type { RefTable } from "./ref-tables.js";
+import { mayBePeeled, sortRefs } from "./repository-files.js";
+import { foldersOf, type RefUpdate, type RepositoryContext, type RepositoryRefs } from "./repository-refs.js";
+import { checkedOid } from "./run.js";
+
+/** What a transaction was planned on is not so any more: nothing was written, and it is to be planned again. */
+export class Overtaken extends Error {
+  override readonly name = "Overtaken";
+}
+
+interface Wish {
+  readonly repository: RepositoryRefs;
+  readonly updates: ReadonlyMap<RefName, Oid | undefined>;
+  readonly head: RefName | undefined;
+}
+
+/** Refs that are to change together, by repository. Of two wishes for one ref the later counts. */
+export class RefChanges {
+  readonly #wishes = new Map<string, Wish>();
+
+  add(repository: RepositoryRefs, updates: readonly RefUpdate[], head?: RefName): this {
+    const before = this.#wishes.get(repository.address.key);
+    const all = new Map([...(before?.updates ?? []), ...updates.map(({ ref, to }) => [ref, to] as const)]);
+    this.#wishes.set(repository.address.key, { repository, updates: all, head: head ?? before?.head });
+    return this;
+  }
+
+  /** Nothing would change. */
+  async areAsWanted(): Promise<boolean> {
+    for (const { repository, updates, head } of this) {
+      const table = await repository.refs();
+      if (head !== undefined && head !== table.head) return false;
+      for (const [ref, to] of updates) if (table.refs.get(ref)?.oid !== to) return false;
+    }
+    return true;
+  }
+
+  [Symbol.iterator](): Iterator<Wish> {
+    return this.#wishes.values();
+  }
+}
+
+interface Change {
+  readonly repository: RepositoryRefs;
+  readonly before: RefTable;
+  readonly refs: readonly ChangedRef[];
+  readonly after: Pick<RefTable, "head" | "refs">;
+}
+
+/** A ref that git could not keep beside another one, which is a directory of its name or the reverse. */
+export function clashOf(
+  { refs }: Pick<RefTable, "refs">,
+  updates: readonly RefUpdate[],
+): readonly [RefName, RefName] | undefined {
+  const created = updates.filter(({ ref, to }) => to !== undefined && !refs.has(ref)).map(({ ref }) => ref);
+  if (created.length === 0) return undefined;
+  const after = new Set<string>(refs.keys());
+  for (const { ref, to } of updates) if (to === undefined) after.delete(ref);
+  for (const ref of created) after.add(ref);
+  const isNew = new Set<string>(created);
+  for (const ref of after) {
+    for (const folder of foldersOf(ref)) {
+      if (isNew.has(folder) || (isNew.has(ref) && after.has(folder))) return [folder as RefName, ref as RefName];
+    }
+  }
+  return undefined;
+}
+
+/** Undefined: everything is so already. */
+async function changeOf({ repository, updates, head }: Wish): Promise<Change | undefined> {
+  const before = await repository.refs();
+  const moved = [...updates].filter(([ref, to]) => before.refs.get(ref)?.oid !== to);
+  for (const [, to] of moved) if (to !== undefined) checkedOid(to);
+  const clash = clashOf(
+    before,
+    moved.map(([ref, to]) => ({ ref, to })),
+  );
+  if (clash) throw new Error(`git cannot keep ${clash[0]} beside ${clash[1]}`);
+  const peeled = await peelTags(
+    repository.place,
+    moved.flatMap(([ref, to]) => (to !== undefined && mayBePeeled(ref) ? [to] : [])),
+  );
+  const refs = new Map<RefName, RefValue>(before.refs);
+  const changes = moved.map(([ref, to]): ChangedRef => {
+    const value = to === undefined ? undefined : { oid: to, peeled: mayBePeeled(ref) ? peeled.get(to) : undefined };
+    if (value) refs.set(ref, value);
+    else refs.delete(ref);
+    return { ref, value };
+  });
+  // HEAD moves only to a branch that exists.
+  const isThere = (branch: RefName): boolean => branch.startsWith("refs/heads/") && refs.has(branch);
+  const after = {
+    head: head !== undefined && isThere(head) ? head : before.head,
+    refs: moved.some(([ref]) => !before.refs.has(ref)) ? sortRefs(refs) : refs,
+  };
+  if (changes.length === 0 && after.head === before.head) return undefined;
+  return { repository, before, refs: changes, after };
+}
+
+/**
+ * `alongside` writes what belongs to the refs and asks again for everything the plan was made on; whatever it throws, an
+ * Overtaken above all, nothing is written. `committed` is called in the turn of the commit.
+ */
+export async function changeRefs<T>(
+  context: RepositoryContext,
+  wishes: RefChanges,
+  alongside: (tx: Transaction) => Promise<T>,
+  committed: (result: T) => void = () => undefined,
+): Promise<T> {
+  const { store, tables, inUse, refLocks } = context;
+  const changes: Change[] = [];
+  for (const wish of wishes) {
+    const change = await changeOf(wish);
+    if (change) changes.push(change);
+  }
+  if (changes.length === 0) {
+    const result = await store.transact(alongside);
+    committed(result);
+    return result;
+  }
+  const commit = async (): Promise<T> => {
+    let versions: number[] = [];
+    const result = await store.transact(async (tx) => {
+      versions = [];
+      for (const { repository, before } of changes) {
+        if ((await refsVersion(tx, repository.address)) === before.version) continue;
+        tables.delete(repository.address.key);
+        throw new Overtaken(`the refs of ${repository.address.label} have changed`);
+      }
+      const written = await alongside(tx);
+      for (const { repository, refs, after } of changes) {
+        versions.push(await changeRows(tx, repository.address, refs, after.head));
+      }
+      return written;
+    });
+    for (const [index, { repository, refs, after }] of changes.entries()) {
+      tables.set(repository.address.key, { ...after, version: versions[index] ?? 0 });
+      repository.fallBehind(refs.map(({ ref }) => ref));
+    }
+    committed(result);
+    return result;
+  };
+  const keys = changes.map(({ repository }) => repository.address.key);
+  // Housekeeping makes way for who writes, and for nobody else. Before the ref locks, which it may wait for.
+  const result = await inUse.during(keys, () => refLocks.runAll(keys, commit));
+  for (const { repository } of changes) {
+    context.changed(repository.address);
+    // The rows are written: the change stands. A git or a launcher that was killed is most likely not killed again; files that
+    // could not follow all the same are tried again in the background.
+    const follow = (): Promise<void> => repository.bringInLine();
+    await follow()
+      .catch(follow)
+      .catch(() => context.alignment.add(repository));
+  }
+  return result;
+}

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { keyOf } from "../admission/testing/world.js";
+import { ManualClock } from "../base/testing/manual-clock.js";
+import { changeRefs } from "../catalogue/refs.js";
+import type { RefName } from "../nostr/ids.js";
+import { createMemoryStore } from "../store/memory/memory-store.js";
+import { diskAddress, type RepositoryAddress } from "./address.js";
+import { RefAlignment } from "./ref-tables.js";
+
+async function refAlignment() {
+  const clock = new ManualClock(0);
+  const store = createMemoryStore({ clock });
+  const faults: unknown[] = [];
+  const failing = new Set<string>();
+  const versions = new Map<string, number>();
+  const it = new RefAlignment(store, clock);
+  it.failed = (error) => void faults.push(error);
+  const at = (identifier: string): RepositoryAddress => diskAddress({ owner: keyOf("ann"), identifier });
+  const change = async (identifier: string): Promise<void> => {
+    const version = await store.transact((tx) => changeRefs(tx, at(identifier), [], "refs/heads/main" as RefName));
+    versions.set(identifier, version);
+    it.add({
+      address: at(identifier),
+      alignedVersion: async () => versions.get(identifier),
+      syncRefs: async () => {
+        if (failing.has(identifier)) throw new Error("EMFILE");
+      },
+    });
+  };
+  const recorded = async (): Promise<Record<string, number>> => {
+    const found: Record<string, number> = {};
+    for await (const [key, version] of store.rows<number>("aligned")) found[key.slice(-1)] = version;
+    return found;
+  };
+  return { it, at, clock, store, faults, failing, versions, change, recorded };
+}
+
+test("threat 51: one repository that cannot be synced keeps no other's version from being recorded, and is tried again", async () => {
+  const { it, clock, recorded, faults, failing, change } = await refAlignment();
+  failing.add("b");
+  for (const name of ["a", "b", "c"]) await change(name);
+  await it.flush();
+  assert.deepEqual(await recorded(), { a: 1, c: 1 });
+  assert.equal(faults.length, 1);
+  failing.clear();
+  clock.advance(2_000);
+  await it.flush();
+  assert.deepEqual(await recorded(), { a: 1, b: 1, c: 1 });
+});
+
+test("threat 51: what changed while an older version could not be synced is recorded with it", async () => {
+  const { it, recorded, failing, change } = await refAlignment();
+  failing.add("a");
+  await change("a");
+  await it.flush();
+  await change("a");
+  await it.flush();
+  assert.deepEqual(await recorded(), {});
+  failing.clear();
+  await it.flush();
+  assert.deepEqual(await recorded(), { a: 2 });
+});
+
+test("threat 51: versions that the store could not take are recorded later, by themselves", async (context) => {
+  const { it, clock, store, recorded, change } = await refAlignment();
+  await change("a");
+  const failed = context.mock.method(store, "transact", () => Promise.reject(new Error("no space")));
+  await it.flush();
+  failed.mock.restore();
+  clock.advance(2_000);
+  // What the clock started runs before this.
+  await it.flush();
+  assert.deepEqual(await recorded(), { a: 1 });
+});
+
+test("files that cannot follow their rows, and repositories that are gone, are recorded as nothing", async () => {
+  const { it, at, recorded, versions, change } = await refAlignment();
+  await change("a");
+  versions.delete("a");
+  await change("b");
+  it.forget(at("b").key);
+  await it.flush();
+  assert.deepEqual(await recorded(), {});
+});
