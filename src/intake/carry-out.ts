@@ -80,8 +80,7 @@ export class CarryOut {
     try {
       await this.changeDirectories(repositories);
       await this.#dropRefs(withdrawn);
-      for (const contributor of ended.flatMap((entry) => contributorOf(entry) ?? []))
-        await this.purgatory.contributors.tidy(contributor);
+      for (const name of ended.flatMap(placesOf)) await this.purgatory.contributors.tidy(name);
     } finally {
       const names = [...repositories.map(({ name }) => name), ...ended.flatMap(placesOf)];
       const ids = new Set([...unheldIds(changes), ...ended.map(({ id }) => id)]);
