@@ -101,8 +101,8 @@ function decodeOnce(segment: string): string | undefined {
   }
 }
 
-export function diskAddress(name: RepositoryName, area: RepositoryArea = name.area ?? "main"): RepositoryAddress {
+export function diskAddress(name: RepositoryName): RepositoryAddress {
   const npub = asNpub(npubOf(name.owner));
   if (!npub) throw new Error("a public key has no npub");
-  return RepositoryAddress.of(name.owner, npub, name.identifier, area);
+  return RepositoryAddress.of(name.owner, npub, name.identifier, name.area);
 }

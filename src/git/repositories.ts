@@ -9,6 +9,8 @@ import { ifPresent, removeAll } from "../base/durable-files.js";
 import { KeyedLock } from "../base/keyed-lock.js";
 import { readRefs, refsVersion, removeRefs, unalignedRepositories } from "../catalogue/refs.js";
 import type { RepositoryArea } from "../catalogue/repositories.js";
+import { isPubkey } from "../nostr/ids.js";
+import { parseNpub } from "../nostr/nip19.js";
 import type { Store, Transaction } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
 import { changeRefs, type RefChanges } from "./change-refs.js";
@@ -178,11 +180,13 @@ export class Repositories {
       const root = area === "main" ? this.#gitDataPath : join(this.#gitDataPath, "prs");
       for (const npubOrOwner of (await ifPresent(readdir(root))) ?? []) {
         if ((area === "main" && npubOrOwner === "prs") || npubOrOwner.startsWith(leftoverPrefix)) continue;
+        const owner = area === "main" ? parseNpub(npubOrOwner) : isPubkey(npubOrOwner) ? npubOrOwner : undefined;
         for (const name of (await ifPresent(readdir(join(root, npubOrOwner)))) ?? []) {
           if (!isRepositoryDirectory(name)) continue;
           const recorded = await ifPresent(readFile(join(root, npubOrOwner, name, identifierFile), "utf8"));
           // One that another server made has no record: its name is its identifier.
-          yield { npubOrOwner, identifier: recorded ?? name.slice(0, -".git".length), area };
+          const identifier = recorded ?? name.slice(0, -".git".length);
+          yield { npubOrOwner, identifier, address: owner && diskAddress({ owner, identifier, area }) };
         }
       }
     }

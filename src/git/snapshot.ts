@@ -6,11 +6,10 @@ import { link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { dirname, join, relative } from "node:path";
 import { ifPresent, isMissing } from "../base/durable-files.js";
 import { type RefValue, readRefs } from "../catalogue/refs.js";
-import { catalogueRow, type RepositoryArea } from "../catalogue/repositories.js";
-import { isEventId, isPubkey, type RefName } from "../nostr/ids.js";
-import { npubOf, parseNpub } from "../nostr/nip19.js";
+import { catalogueRow } from "../catalogue/repositories.js";
+import { isEventId, type RefName } from "../nostr/ids.js";
 import type { TableReader } from "../store/port.js";
-import { asNpub, RepositoryAddress } from "./address.js";
+import type { RepositoryAddress } from "./address.js";
 import { readUnclaimed } from "./quarantine.js";
 import { emptyTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
@@ -24,7 +23,8 @@ const maxLooks = 5;
 export interface FoundDirectory {
   readonly npubOrOwner: string;
   readonly identifier: string;
-  readonly area: RepositoryArea;
+  /** None: its folder is not named after a key. */
+  readonly address: RepositoryAddress | undefined;
 }
 
 export class RepositoriesSnapshot {
@@ -48,11 +48,9 @@ export class RepositoriesSnapshot {
   async stageAll(copy: TableReader, progress: (done: number) => void, signal: AbortSignal): Promise<number> {
     await mkdir(this.folder, { recursive: true });
     let count = 0;
-    for await (const { npubOrOwner, identifier, area } of this.repositories.list()) {
+    for await (const { address } of this.repositories.list()) {
       signal.throwIfAborted();
-      const owner = area === "main" ? parseNpub(npubOrOwner) : isPubkey(npubOrOwner) ? npubOrOwner : undefined;
-      const npub = owner && asNpub(npubOf(owner));
-      if (owner && npub && (await this.#stage(RepositoryAddress.of(owner, npub, identifier, area), copy))) count++;
+      if (address && (await this.#stage(address, copy))) count++;
       progress(count);
     }
     for (const address of this.#deleted.values()) await this.#stage(address, copy);

@@ -18,7 +18,7 @@ import type { RefTable } from "../git/ref-tables.js";
 import type { Repositories } from "../git/repositories.js";
 import { kinds } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
-import { npubOf, parseNpub } from "../nostr/nip19.js";
+import { npubOf } from "../nostr/nip19.js";
 import { type RepositoryState, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/plan.js";
 import type { Reader } from "../store/port.js";
@@ -235,11 +235,8 @@ async function problemsOf(parts: AdminParts, repositories: Repositories, place: 
 
 async function straysOf(parts: AdminParts, repositories: Repositories): Promise<string[]> {
   const strays: string[] = [];
-  for await (const { npubOrOwner, identifier, area } of repositories.list()) {
-    if (area !== "main") continue;
-    const owner = parseNpub(npubOrOwner);
-    const row = owner && (await catalogueRow(parts.store, { owner, identifier }));
-    if (!row) strays.push(`${npubOrOwner}/${identifier}`);
+  for await (const { npubOrOwner, identifier, address } of repositories.list(["main"])) {
+    if (!address || !(await catalogueRow(parts.store, address))) strays.push(`${npubOrOwner}/${identifier}`);
   }
   return strays;
 }

@@ -15,8 +15,7 @@ import { RefChanges } from "../git/change-refs.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { GitRepository } from "../git/repository.js";
 import type { RefUpdate } from "../git/repository-refs.js";
-import { type EventId, isOid, isPubkey, type Oid, type RefName } from "../nostr/ids.js";
-import { parseNpub } from "../nostr/nip19.js";
+import { type EventId, isOid, type Oid, type RefName } from "../nostr/ids.js";
 import type { Transaction } from "../store/port.js";
 import type { PurgatoryContext } from "./context.js";
 import { endPartial } from "./partial-clock.js";
@@ -73,10 +72,9 @@ async function adoptFiles({ store, repositories, clock, observer }: Adopting, at
       }
     });
   };
-  for await (const { npubOrOwner, identifier, area } of repositories.list()) {
-    const owner = area === "main" ? parseNpub(npubOrOwner) : isPubkey(npubOrOwner) ? npubOrOwner : undefined;
-    if (!owner || !identifier.isWellFormed()) continue;
-    const repository = repositories.open(diskAddress({ owner, identifier, area }));
+  for await (const { address } of repositories.list()) {
+    if (!address) continue;
+    const repository = repositories.open(address);
     // After a crash in the middle of it only the rest is done.
     if ((await refsVersion(store, repository.address)) > 0 || !(await repositories.exists(repository.address)))
       continue;

@@ -13,13 +13,12 @@ import {
   repositoryAddress,
   repositoryKey,
   setCatalogueRow,
-  underPrs,
 } from "../catalogue/repositories.js";
 import { placeholders, waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
 import type { ServiceName } from "../net/url.js";
-import { type EventId, isPubkey, type RefName } from "../nostr/ids.js";
+import type { EventId, RefName } from "../nostr/ids.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Store } from "../store/port.js";
 import type { ContributorRules, PurgatoryContext } from "./context.js";
@@ -51,11 +50,9 @@ export class Contributors {
   /** At start: a directory without a row gets one, so that the sweep finds it. */
   async adopt(): Promise<void> {
     const { store, repositories, clock } = this.parts;
-    for await (const { npubOrOwner: owner, identifier } of repositories.list(["prs"])) {
-      if (!isPubkey(owner)) continue;
-      const name = underPrs({ owner, identifier });
-      if (await catalogueRow(store, name)) continue;
-      await store.transact(async (tx) => setCatalogueRow(tx, newRepositoryRow(name, unixSeconds(clock))));
+    for await (const { address } of repositories.list(["prs"])) {
+      if (!address || (await catalogueRow(store, address))) continue;
+      await store.transact(async (tx) => setCatalogueRow(tx, newRepositoryRow(address, unixSeconds(clock))));
     }
   }
 

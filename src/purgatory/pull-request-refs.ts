@@ -8,7 +8,7 @@ import {
   repositoryKey,
   repositoryNamed,
 } from "../catalogue/repositories.js";
-import { contributorOf, type WaitingEntry } from "../catalogue/waiting.js";
+import type { WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { GitRepository } from "../git/repository.js";
 import type { EventId, Oid } from "../nostr/ids.js";
@@ -39,11 +39,9 @@ export class PullRequestRefs {
     for (const name of names) {
       for (const entry of await this.#withCommitHere(name, asked)) {
         if (placed.has(entry.id)) continue;
-        const contributor = contributorOf(entry);
-        const prs = contributor && mine.has(repositoryKey(contributor)) ? contributor : undefined;
         const willBeReleased = (other: RepositoryName): boolean => released.has(repositoryKey(other));
         const isMine = (other: RepositoryName): boolean => mine.has(repositoryKey(other));
-        const plan = await planPullRequest(entry, planning, this.#open, isMine, willBeReleased, prs && this.#open(prs));
+        const plan = await planPullRequest(entry, planning, this.#open, isMine, willBeReleased);
         if (!plan) continue;
         const targets: PullRequestPlan["targets"][number][] = [];
         for (const target of plan.targets) {

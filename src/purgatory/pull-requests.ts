@@ -8,7 +8,6 @@ import {
   type RepositoryName,
   repositoryAddress,
   repositoryKey,
-  repositoryNamed,
   underPrs,
 } from "../catalogue/repositories.js";
 import {
@@ -93,8 +92,7 @@ export async function waitingPullRequests(
 
 /**
  * `isMine`: repositories whose locks are held; others it names are not looked at. `willBeReleased`: those that this very
- * release makes served. A pull request waits for a served repository, or
- * for its commit under `/prs/`: `contributor`, if there is one.
+ * release makes served. A pull request waits for a served repository, or for its commit under `/prs/`.
  */
 export async function planPullRequest(
   entry: WaitingEntry,
@@ -102,20 +100,17 @@ export async function planPullRequest(
   open: (name: RepositoryName) => GitRepository,
   isMine: (name: RepositoryName) => boolean,
   willBeReleased: (name: RepositoryName) => boolean,
-  contributor: GitRepository | undefined,
 ): Promise<PullRequestPlan | undefined> {
   const tip = tipOf(entry);
   if (!tip) return undefined;
   const addressed: { name: RepositoryName; repository: GitRepository; has: boolean }[] = [];
-  for (const text of entry.repositories) {
-    const name = repositoryNamed(text);
-    if (!name || !isMine(name)) continue;
-    if (!(isReleased(await catalogueRow(reader, name)) || willBeReleased(name))) continue;
+  for (const name of placesOf(entry).filter(isMine)) {
+    const isUnderPrs = name.area === "prs";
+    if (!(isUnderPrs || isReleased(await catalogueRow(reader, name)) || willBeReleased(name))) continue;
     const repository = open(name);
-    addressed.push({ name, repository, has: (await missingOf(repository, [tip])).size === 0 });
-  }
-  if (contributor && (await missingOf(contributor, [tip])).size === 0) {
-    addressed.push({ name: contributor.address, repository: contributor, has: true });
+    const has = (await missingOf(repository, [tip])).size === 0;
+    // Nothing is ever copied to `/prs/`.
+    if (has || !isUnderPrs) addressed.push({ name, repository, has });
   }
   const source = addressed.find(({ has }) => has)?.repository;
   if (!source) return undefined;

@@ -145,17 +145,15 @@ export class Releaser {
   async concerned(name: RepositoryName): Promise<RepositoryName[]> {
     const { store } = this.parts;
     const found = new Map([[repositoryKey(name), name]]);
-    if (name.area !== "prs") {
-      const prefix = waitingKeys.repositoryKind(name, "state");
-      const authors = new Set((await waitingEntries(store, prefix, maxWaitingStatesLookedAt)).map((e) => e.pubkey));
-      // What completes a partial state here completes it wherever it decides.
-      const row = await catalogueRow(store, name);
-      const partial = row?.partial && (await store.event(row.partial.state));
-      if (partial) authors.add(partial.event.pubkey);
-      for (const author of authors) {
-        for (const { owner, identifier } of await this.decidesIn(author, name.identifier))
-          found.set(repositoryKey({ owner, identifier }), { owner, identifier });
-      }
+    const prefix = waitingKeys.repositoryKind(name, "state");
+    const authors = new Set((await waitingEntries(store, prefix, maxWaitingStatesLookedAt)).map((e) => e.pubkey));
+    // What completes a partial state here completes it wherever it decides.
+    const row = await catalogueRow(store, name);
+    const partial = row?.partial && (await store.event(row.partial.state));
+    if (partial) authors.add(partial.event.pubkey);
+    for (const author of authors) {
+      for (const { owner, identifier } of await this.decidesIn(author, name.identifier))
+        found.set(repositoryKey({ owner, identifier }), { owner, identifier });
     }
     const onDisk: RepositoryName[] = [];
     for (const one of found.values()) {
