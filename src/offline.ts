@@ -44,7 +44,7 @@ export async function openOperator(config: Config, store: Store, clock: Clock): 
     carryOut: () => {
       consequences ??= parts.repositories().then(async (repositories) => {
         const purgatory = purgatoryAtRest(rules.over(config), store, repositories, clock);
-        // What a crash left promised comes first, as at a start.
+        // What a crash left undone comes first, as at a start.
         await purgatory.resume();
         return new CarryOut(purgatory);
       });
@@ -76,7 +76,7 @@ export async function openOperator(config: Config, store: Store, clock: Clock): 
       }),
     async close() {
       await (await door)?.close();
-      // Refs that were promised are on disk before git is closed.
+      // Git's own refs are on disk before git is closed.
       await consequences?.then(
         ({ purgatory }) => purgatory.close(),
         () => undefined,

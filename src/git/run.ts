@@ -21,7 +21,7 @@ const settings: Readonly<Record<string, string>> = {
   "core.alternateRefsCommand": "false",
   // Blobs above this are streamed, not held: 500 MiB of zeros stay at 13 MB.
   "core.bigFileThreshold": "16m",
-  // Refs are durable through the caller's journal: an fsync a ref would cost seconds for a thousand of them.
+  // Refs are durable as rows of the store: an fsync a ref would cost seconds for a thousand of them.
   "core.fsync": "objects,derived-metadata,-reference",
   "credential.helper": "",
   "gc.auto": "0",

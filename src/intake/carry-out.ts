@@ -1,8 +1,8 @@
 // What follows from a decision, whoever made it: an event that was judged, an operator, the end of a wait, a review of the
 // archive. This is the only place where a decision becomes rows, refs and notices:
 //   1. `applyVerdict` and `withdraw`, in the transaction of the decision: events and rows
-//   2. `follow` and `followWithdrawal`, after its commit: directories, then refs (each under its repository's lock and
-//      promised in the journal), then releases
+//   2. `follow` and `followWithdrawal`, after its commit: directories, then refs (each under its repository's
+//      lock), then releases
 //   3. the bell rings: sync and the hunt look again
 // Decides nothing itself: admission did.
 
