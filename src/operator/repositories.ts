@@ -224,12 +224,14 @@ async function problemsOf(parts: AdminParts, repositories: Repositories, place: 
   const problems = [...(await repository.fsck())];
   // What is too broken to be mended here is told all the same.
   if (problems.length > 0) await parts.running?.damaged(place).catch((error) => problems.push(`not mended: ${error}`));
+  const files = await repository.refsOnDisk();
+  // A command without a server looks and changes nothing.
+  const mended = parts.running ? await repository.mendFiles() : [];
+  problems.push(...mended.map((ref) => `${ref} was changed from outside: it was written anew`));
   if (place.governing === null || place.status === "deleted") return problems;
   const state = await governingState(parts.store, place);
   if (!state) return [...problems, `its governing state ${place.governing} is not stored`];
-  const differences = refDifferences(await repository.refsOnDisk(), state, place.partial).filter(
-    (one) => !one.recorded,
-  );
+  const differences = refDifferences(files, state, place.partial).filter((one) => !one.recorded);
   return [...problems, ...differences.map(differenceText)];
 }
 
