@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Filter } from "../src/nostr/filter.js";
 import { type Database, openDatabase } from "../src/store/lmdb/database.js";
-import { seqKey } from "../src/store/lmdb/encoding.js";
 import { openLmdbStore } from "../src/store/lmdb/open.js";
+import { seqKey } from "../src/store/lmdb/rows.js";
 import { programPath } from "./processes.js";
 
 const writtenAtOnce = 128 * 1024;

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Database as LmdbTable, open, type RootDatabase } from "lmdb";
 import type { Entry } from "../engine/row.js";
-import { readEntry } from "./encoding.js";
+import { readEntry } from "./rows.js";
 
 type Table = LmdbTable<Buffer, Uint8Array>;
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { termKeyOf } from "./encoding.js";
 import { TermOrder } from "./indexing.js";
+import { termKeyOf } from "./rows.js";
 
 test("an index run gets every term once, in the order of the keys' types and hashes", () => {
   const seed = 7;

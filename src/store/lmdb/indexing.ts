@@ -8,8 +8,18 @@ import type { MemoryLayer } from "../engine/content.js";
 import { type Entry, expirationEntry, expiring, Row } from "../engine/row.js";
 import type { Sequence } from "../port.js";
 import type { Database } from "./database.js";
-import { addressKey, entryBytes, isRemoval, readSeq, seqKey, termKeyOf, writeEntry, writeTerm } from "./encoding.js";
-import { metaNumber, setMeta } from "./rows.js";
+import {
+  addressKey,
+  entryBytes,
+  isRemoval,
+  metaNumber,
+  readSeq,
+  seqKey,
+  setMeta,
+  termKeyOf,
+  writeEntry,
+  writeTerm,
+} from "./rows.js";
 
 const nothing = Buffer.alloc(0);
 const scratch = Buffer.alloc(entryBytes);

@@ -8,11 +8,12 @@ import type { Backend, Change, EngineTable, PageMemory } from "../engine/backend
 import { type Layers, MemoryLayer } from "../engine/content.js";
 import { type DiskRow, type Entry, type LogPage, LogPageDraft, type LogRecord, Row } from "../engine/row.js";
 import type { RowRange, Sequence } from "../port.js";
-import type { DatabaseFiles } from "./database.js";
-import { type Database, isDiskFull } from "./database.js";
+import { type Database, type DatabaseFiles, isDiskFull } from "./database.js";
+import { forgetRemovals, Indexing, unindex } from "./indexing.js";
 import {
   addressKey,
   decodeRemoval,
+  emptyTables,
   encodeRemoval,
   encodeRow,
   entryBytes,
@@ -20,18 +21,21 @@ import {
   idOffset,
   isRemoval,
   LogRow,
+  metaNumber,
   readSeq,
+  rowsInRange,
+  rowText,
   seqBytes,
   seqKey,
+  setMeta,
+  setRowText,
   termBytes,
   termKeyOf,
   writeEntry,
   writeSeq,
   writeTerm,
   writeTime,
-} from "./encoding.js";
-import { forgetRemovals, Indexing, unindex } from "./indexing.js";
-import { emptyTables, metaNumber, rowsInRange, rowText, setMeta, setRowText } from "./rows.js";
+} from "./rows.js";
 
 interface LmdbOptions {
   readonly files: DatabaseFiles;

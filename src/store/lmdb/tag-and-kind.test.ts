@@ -8,9 +8,8 @@ import { idHighOf, idLowOf, ofTagAndKind } from "../engine/row.js";
 import type { Store, StoredEvent } from "../port.js";
 import { eventOf } from "../testing/events.js";
 import { DatabaseFiles } from "./database.js";
-import { entryBytes, termKeyOf, writeEntry, writeTerm } from "./encoding.js";
 import { openLmdbStore } from "./open.js";
-import { metaNumber, setMeta } from "./rows.js";
+import { entryBytes, metaNumber, setMeta, termKeyOf, writeEntry, writeTerm } from "./rows.js";
 
 const address = `30617:${"ab".repeat(32)}:busy`;
 const pullRequests: Filter = { kinds: [1618], tags: new Map([["a", [address]]]), limit: 10 };

@@ -9,9 +9,8 @@ import type { EngineStore } from "../engine/engine.js";
 import { type Entry, isListedByTagAndKind, kindsUnderAddress, ofKind, ofTagAndKind } from "../engine/row.js";
 import type { Store, TableName } from "../port.js";
 import type { Database } from "./database.js";
-import { entryBytes, termKeyOf, writeEntry, writeTerm } from "./encoding.js";
 import type { LmdbBackend } from "./lmdb-backend.js";
-import { setMeta } from "./rows.js";
+import { entryBytes, setMeta, termKeyOf, writeEntry, writeTerm } from "./rows.js";
 
 export const formatVersion = 3;
 /** Formats this program can bring up to date. */
