@@ -2,8 +2,8 @@
 
 import { isWhitelisted } from "../catalogue/bans-and-lists.js";
 import { type LeftRepository, leftRepository } from "../catalogue/decisions.js";
+import { type AuthorityChange, storedAuthority } from "../catalogue/maintainers.js";
 import { type CatalogueRow, catalogueRow, isReleased, type RepositoryName } from "../catalogue/repositories.js";
-import { type AuthorityChange, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { type WaitingEntry, waitingAnnouncement, waitingAnnouncementsOf, waitingTotals } from "../catalogue/waiting.js";
 import { kinds, type VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";

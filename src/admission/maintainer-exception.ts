@@ -3,15 +3,15 @@
 // with what it leans on; nothing about it is remembered, it is derived again each time.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { maintainerSet } from "../catalogue/maintainers.js";
-import { isReleased, type RepositoryName } from "../catalogue/repositories.js";
 import {
   type AuthorityChange,
   type AuthorityView,
   changedAuthority,
+  maintainerSet,
   repositoriesTrusting,
   storedAuthority,
-} from "../catalogue/trusting-repositories.js";
+} from "../catalogue/maintainers.js";
+import { isReleased, type RepositoryName } from "../catalogue/repositories.js";
 import { addressOf, kinds, type NostrEvent } from "../nostr/event.js";
 import type { Pubkey } from "../nostr/ids.js";
 import type { Reader } from "../store/port.js";

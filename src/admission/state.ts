@@ -1,13 +1,13 @@
 // Rule 3 of relay.md: states (30618). Facts are read first, then decided.
 
 import { rememberedId } from "../catalogue/decisions.js";
-import { isReleased, repositoryAddress, takesStates, withStatus } from "../catalogue/repositories.js";
 import {
   announcersOf,
   repositoriesTrusting,
   storedAuthority,
   type TrustingRepository,
-} from "../catalogue/trusting-repositories.js";
+} from "../catalogue/maintainers.js";
+import { isReleased, repositoryAddress, takesStates, withStatus } from "../catalogue/repositories.js";
 import {
   type WaitingEntry,
   type WaitingHint,

@@ -3,13 +3,13 @@
 // says, and answers. Nobody has to think about rules a second time.
 
 import { type DecisionRecord, type Facts, forgetId, forgetLeft, rememberLeft } from "../catalogue/decisions.js";
+import { refreshListings } from "../catalogue/maintainers.js";
 import {
   type CatalogueRow,
   deleteCatalogueRow,
   type RepositoryName,
   setCatalogueRow,
 } from "../catalogue/repositories.js";
-import { refreshListings } from "../catalogue/trusting-repositories.js";
 import { putWaiting, removeWaiting, type WaitingEntry } from "../catalogue/waiting.js";
 import { addressOf, addressText, kinds, type VerifiedEvent } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";

@@ -3,7 +3,13 @@
 // the store when the request is put.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { countingAnnouncements, maintainerTags } from "../catalogue/maintainers.js";
+import {
+  type AuthorityChange,
+  countingAnnouncements,
+  maintainerTags,
+  repositoriesTrusting,
+  storedAuthority,
+} from "../catalogue/maintainers.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -13,7 +19,6 @@ import {
   repositoryAddress,
   repositoryKey,
 } from "../catalogue/repositories.js";
-import { type AuthorityChange, repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { type WaitingEntry, waitingEvent } from "../catalogue/waiting.js";
 import { addressOf, addressText, kinds, type NostrEvent } from "../nostr/event.js";
 import { repositoriesTagged } from "../nostr/nip34.js";

@@ -1,7 +1,7 @@
 // Repositories: how keys of the store's tables name them, and table "catalogue", one row per repository, the only thing
 // that says whether a repository is served (git-http.md, "Repositories on disk").
 // Announced repositories come first, in the order of their keys, those under `/prs/` last; between them the table holds the
-// listings index under `lister:` and `listing:` (trusting-repositories.ts).
+// listings index under `lister:` and `listing:` (maintainers.ts).
 
 import { createHash } from "node:crypto";
 import { type Address, addressText, kinds, type NostrEvent, parseAddress, tagValues } from "../nostr/event.js";

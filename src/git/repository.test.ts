@@ -13,7 +13,7 @@ import type { Store } from "../store/port.js";
 import { asNpub, diskAddress, type Npub, RepositoryAddress } from "./address.js";
 import { Overtaken, RefChanges } from "./change-refs.js";
 import { Launcher } from "./launcher.js";
-import { absentObjects } from "./pack-index.js";
+import { absentObjects } from "./objects.js";
 import { Repositories } from "./repositories.js";
 import type { GitRepository } from "./repository.js";
 import { Git, GitTooOldError, isNewEnough } from "./run.js";

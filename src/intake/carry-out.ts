@@ -8,6 +8,7 @@
 
 import { applyChange, type Change, type RepositoryChange, type Verdict, type Withdrawn } from "../admission/verdict.js";
 import { type Withdrawal, withdrawalOf } from "../admission/withdrawal.js";
+import { repositoriesTrusting, storedAuthority } from "../catalogue/maintainers.js";
 import {
   catalogueRow,
   type RepositoryName,
@@ -15,7 +16,6 @@ import {
   takesStates,
   underPrs,
 } from "../catalogue/repositories.js";
-import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { contributorOf, placesOf, type WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { addressOf, kinds, type VerifiedEvent } from "../nostr/event.js";

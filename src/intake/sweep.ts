@@ -5,6 +5,7 @@ import { ownerTrusting } from "../admission/maintainer-exception.js";
 import type { Withdrawal } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
 import { rememberId } from "../catalogue/decisions.js";
+import { refreshListings, storedAuthority } from "../catalogue/maintainers.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -16,7 +17,6 @@ import {
   setCatalogueRow,
   withStatus,
 } from "../catalogue/repositories.js";
-import { refreshListings, storedAuthority } from "../catalogue/trusting-repositories.js";
 import {
   dueEntries,
   placesOf,

@@ -7,6 +7,7 @@ import type { Withdrawal } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
 import { type BanRow, bannedAuthorKey, bannedEventKey, repositoryList } from "../catalogue/bans-and-lists.js";
 import { forgetLeft, rememberLeft } from "../catalogue/decisions.js";
+import { refreshListings } from "../catalogue/maintainers.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -15,7 +16,6 @@ import {
   setCatalogueRow,
   withStatus,
 } from "../catalogue/repositories.js";
-import { refreshListings } from "../catalogue/trusting-repositories.js";
 import { type WaitingEntry, waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { withdraw } from "../intake/carry-out.js";

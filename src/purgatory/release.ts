@@ -6,7 +6,7 @@
 // A crash before 3 leaves objects and waiting entries: the next start comes to the same end.
 
 import { unixSeconds } from "../base/clock.js";
-import { releasedSiblings } from "../catalogue/maintainers.js";
+import { releasedSiblings, repositoriesTrusting, storedAuthority } from "../catalogue/maintainers.js";
 import {
   catalogueRow,
   isReleased,
@@ -15,7 +15,6 @@ import {
   type StateStamp,
   takesStates,
 } from "../catalogue/repositories.js";
-import { repositoriesTrusting, storedAuthority } from "../catalogue/trusting-repositories.js";
 import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { clashOf, Overtaken, RefChanges } from "../git/change-refs.js";

@@ -2,6 +2,7 @@
 // What the release was planned on is asked for again, and an Overtaken ends the transaction. Announcements
 // first, so that the feed and every subscriber hear of a repository before they hear of its state.
 
+import { refreshListings } from "../catalogue/maintainers.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -12,7 +13,6 @@ import {
   takesStates,
   withStatus,
 } from "../catalogue/repositories.js";
-import { refreshListings } from "../catalogue/trusting-repositories.js";
 import { bookOwners } from "../catalogue/used-bytes.js";
 import {
   removeWaiting,

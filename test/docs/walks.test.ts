@@ -32,12 +32,12 @@ const walks = {
   },
   push: {
     heading: "A push, from request to answer",
-    mostFiles: 70,
+    mostFiles: 69,
     told: ["src/sync/", "src/hunt/", "src/base/heap.ts", "src/base/collections.ts", "src/relay/"],
   },
   hunt: {
     heading: "A hunted repository, from the end of its wait to its release",
-    mostFiles: 80,
+    mostFiles: 79,
     told: ["src/sync/", "src/relay/"],
   },
   foreign: {

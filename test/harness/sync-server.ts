@@ -1,8 +1,8 @@
 // Whole servers in this process that sync at once, with a store a test can look into and put served repositories into.
 
 import { type Clock, systemClock } from "../../src/base/clock.js";
+import { refreshListings } from "../../src/catalogue/maintainers.js";
 import { newRepositoryRow, setCatalogueRow } from "../../src/catalogue/repositories.js";
-import { refreshListings } from "../../src/catalogue/trusting-repositories.js";
 import type { WaitingEntry } from "../../src/catalogue/waiting.js";
 import { type NostrEvent, tagValue, type VerifiedEvent } from "../../src/nostr/event.js";
 import type { Filter } from "../../src/nostr/filter.js";

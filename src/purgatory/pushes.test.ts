@@ -8,7 +8,7 @@ import { kinds } from "../nostr/event.js";
 import type { EventId, Oid, RefName } from "../nostr/ids.js";
 import { NaiveStore } from "../store/testing/naive-store.js";
 import type { KnownPullRequest } from "./pull-requests.js";
-import { pushAuthority } from "./push-authority.js";
+import { pushAuthority } from "./pushes.js";
 
 const tip = "a".repeat(40) as Oid;
 const other = "b".repeat(40) as Oid;
