@@ -12,7 +12,7 @@ import type { RelayClient } from "../harness/relay-client.js";
 
 const rawOf = ({ raw: _, ...event }: NostrEvent): string => JSON.stringify(event);
 
-describe("events while the server runs", { timeout: 240_000 }, () => {
+describe("events while the server runs", { timeout: 900_000 }, () => {
   let server: OperatorServer;
   let client: RelayClient;
   before(async () => {

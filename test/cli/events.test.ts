@@ -24,7 +24,7 @@ function inShell(before: string): Promise<Ended> {
   return endOf(spawn("sh", ["-c", command], { env: cleanEnvironment(data), stdio: ["ignore", "pipe", "pipe"] }));
 }
 
-describe("events and compact as processes", { timeout: 240_000 }, () => {
+describe("events and compact as processes", { timeout: 900_000 }, () => {
   test("import reads a pipe to its end, also one that is full before the program listens, and ends", async () => {
     const path = join(folder, "events.jsonl");
     writeFileSync(path, `${raws.join("\n")}\n`);

@@ -60,7 +60,7 @@ function processState(): unknown {
   };
 }
 
-describe("a verb in a test's process and in its own", { timeout: 240_000 }, () => {
+describe("a verb in a test's process and in its own", { timeout: 900_000 }, () => {
   let server: OperatorServer;
   before(async () => {
     install();

@@ -107,7 +107,7 @@ function metricTable(exposed: Exposed): string {
     .join("");
 }
 
-describe("dashboard and alerts", { timeout: 300_000 }, () => {
+describe("dashboard and alerts", { timeout: 900_000 }, () => {
   let exposed: Exposed;
   let story: Story;
 

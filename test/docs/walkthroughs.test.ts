@@ -44,7 +44,7 @@ async function idsServed(server: TestServer, filter: object): Promise<string[]> 
   return events.map(({ id }) => String(id));
 }
 
-describe("as written", { timeout: 300_000 }, () => {
+describe("as written", { timeout: 900_000 }, () => {
   let server: TestServer;
   before(async () => {
     // As an operator's, without the short intervals of tests.

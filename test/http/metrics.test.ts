@@ -14,7 +14,7 @@ async function started(t: TestContext, settings: Record<string, string>): Promis
   return server;
 }
 
-describe("/metrics of a started server", { timeout: 300_000 }, () => {
+describe("/metrics of a started server", { timeout: 900_000 }, () => {
   test("threat 31: is for this machine alone unless it is public", async (t) => {
     const server = await started(t, {});
     const local = await fetch(`${server.origin}/metrics`);

@@ -29,7 +29,7 @@ const identifier = "lighthouse";
 const name = "Light & House";
 const about = ["a", `30617:${owner.pubkey}:${identifier}`];
 
-describe("pages", { timeout: 300_000 }, () => {
+describe("pages", { timeout: 900_000 }, () => {
   let world: PagesWorld;
   let url: string;
   let copy: { folder: string; tip: string };
@@ -277,7 +277,7 @@ describe("pages", { timeout: 300_000 }, () => {
   });
 });
 
-test("pages work below a base path, and their links stay there", { timeout: 300_000 }, async (t) => {
+test("pages work below a base path, and their links stay there", { timeout: 900_000 }, async (t) => {
   const world = await startPagesWorld({}, "/deep");
   t.after(() => world.close());
   const key = newKey();
@@ -292,7 +292,7 @@ test("pages work below a base path, and their links stay there", { timeout: 300_
 });
 
 test("who asks for too many pages that start git is told to come back later, and others are served", {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async (t) => {
   const world = await startPagesWorld({ NGIT_TRUSTED_PROXIES: "loopback" });
   t.after(() => world.close());

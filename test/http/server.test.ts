@@ -50,7 +50,7 @@ interface Answer {
   readonly body: string;
 }
 
-describe("the HTTP server", { timeout: 300_000 }, () => {
+describe("the HTTP server", { timeout: 900_000 }, () => {
   let server: TestRelay;
   let ready = true;
   const clock = new ManualClock();

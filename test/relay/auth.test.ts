@@ -12,7 +12,7 @@ const mallory = keyOf("mallory");
 const nowSeconds = 1_700_000_000;
 const protectedBy = (key: TestKey, content = "mine") => sign(key, { tags: [["-"]], content });
 
-describe("AUTH", { timeout: 300_000 }, () => {
+describe("AUTH", { timeout: 900_000 }, () => {
   let server: TestRelay;
   let client: RelayClient;
   before(async () => {
@@ -128,7 +128,7 @@ describe("AUTH", { timeout: 300_000 }, () => {
   });
 });
 
-describe("forgery", { timeout: 300_000 }, () => {
+describe("forgery", { timeout: 900_000 }, () => {
   test("threat 21: forged copies are refused, before and after the good one, and nothing of them is served", async (t) => {
     const server = await startRelay({}, t);
     const client = await RelayClient.connect(server.url);

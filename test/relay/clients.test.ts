@@ -16,7 +16,7 @@ const pubkey = getPublicKey(secret);
 const note = (content: string, tags: string[][] = [], created_at = Math.floor(Date.now() / 1000)) =>
   finalizeEvent({ kind: 1, created_at, tags, content }, secret);
 
-describe("nostr-tools", { timeout: 300_000 }, () => {
+describe("nostr-tools", { timeout: 900_000 }, () => {
   let server: TestServer;
   let relay: Relay;
   before(async () => {

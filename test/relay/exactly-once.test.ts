@@ -19,7 +19,7 @@ async function heardAll(client: RelayClient, id: string, count: number): Promise
   return client.eventsOf(id).map((event) => event.id);
 }
 
-describe("exactly once", { timeout: 300_000 }, () => {
+describe("exactly once", { timeout: 900_000 }, () => {
   test("subscriptions opened while events are published miss none and repeat none", async (t) => {
     const server = await startRelay({}, t);
     const client = await RelayClient.connect(server.url);

@@ -82,7 +82,7 @@ function randomBytes(random: Random): Buffer {
 }
 
 test(`threat 26: random and damaged negentropy messages to one session, each answered (seed ${seed})`, {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async (t) => {
   const open = new Set<string>();
   const started = await startSession(limits, (text) => {

@@ -107,7 +107,7 @@ class Fuzz {
   }
 }
 
-describe("random frames", { timeout: 300_000 }, () => {
+describe("random frames", { timeout: 900_000 }, () => {
   test(`threats 26 and 27: random frames against one session (seed ${seed})`, async (t) => {
     const started = await startSession(limits);
     t.after(() => started.close());

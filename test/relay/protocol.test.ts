@@ -11,7 +11,7 @@ import { startRelay, type TestRelay } from "../harness/relay-server.js";
 const alice = keyOf("alice");
 const bob = keyOf("bob");
 
-describe("a relay over a real socket", { timeout: 300_000 }, () => {
+describe("a relay over a real socket", { timeout: 900_000 }, () => {
   let server: TestRelay;
   let client: RelayClient;
   before(async () => {
@@ -178,7 +178,7 @@ describe("a relay over a real socket", { timeout: 300_000 }, () => {
   });
 });
 
-describe("limits of a stored answer", { timeout: 300_000 }, () => {
+describe("limits of a stored answer", { timeout: 900_000 }, () => {
   let server: TestRelay;
   let client: RelayClient;
   const limits = { defaultLimit: 5, maxLimit: 20, eventsPerMinutePerConnection: 1e6, eventsPerMinutePerIp: 1e6 };

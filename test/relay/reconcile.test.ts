@@ -17,7 +17,7 @@ async function open(client: RelayClient, id: string, message = opening, filter: 
   return answer;
 }
 
-describe("threat 26", { timeout: 300_000 }, () => {
+describe("threat 26", { timeout: 900_000 }, () => {
   test("1,000 opens: 20 are served, the rest get NEG-ERR blocked; a closed one makes room", async (t) => {
     const server = await startRelay({}, t);
     const client = await RelayClient.connect(server.url);

@@ -42,7 +42,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn();
 }
 
-describe("threat 25", { timeout: 300_000 }, () => {
+describe("threat 25", { timeout: 900_000 }, () => {
   test("a slow reader holds about 1 MiB, not its whole answer, and gets all of it when it reads again", async (t) => {
     const server = await startRelay({}, t);
     for (let index = 0; index < 400; index++) await put(server, bigEvent(index));
@@ -183,7 +183,7 @@ describe("threat 25", { timeout: 300_000 }, () => {
   });
 });
 
-describe("closing", { timeout: 300_000 }, () => {
+describe("closing", { timeout: 900_000 }, () => {
   test("answers under way go out, then every socket is told and closed with 1001, within the time", async (t) => {
     let release = () => {};
     const gate = new Promise<void>((resolve) => {

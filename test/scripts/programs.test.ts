@@ -39,7 +39,7 @@ async function isRefused(sentence: RegExp, ...args: readonly string[]): Promise<
   assert.equal(ended.stderr.trim().split("\n").length, 1, ended.stderr);
 }
 
-describe("developers' programs", { timeout: 240_000 }, () => {
+describe("developers' programs", { timeout: 900_000 }, () => {
   test("explain themselves, and end with 2 and one sentence when they are called wrongly", async () => {
     for (const program of programs) {
       const { code, stdout, stderr } = await run(program, "--help");

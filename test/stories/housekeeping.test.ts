@@ -83,7 +83,7 @@ it(`after ${pushes} pushes a repository has few packs, a bitmap and a commit-gra
   }
 });
 
-describe("while housekeeping runs", { timeout: 300_000 }, () => {
+describe("while housekeeping runs", { timeout: 900_000 }, () => {
   let folder: string;
   let server: ChildServer;
   let story: Story;
@@ -232,7 +232,7 @@ it("a clone that has begun gets everything although its packs are replaced meanw
 
 const rounds = Number(process.env.HOUSEKEEPING_KILLS ?? (isEveryFault ? 5 : 1));
 
-it(`kill -9 of everything in the middle leaves a good repository, ${rounds} times`, { timeout: 300_000 }, async () => {
+it(`kill -9 of everything in the middle leaves a good repository, ${rounds} times`, { timeout: 900_000 }, async () => {
   const folder = await newFolder();
   const owner = new Person();
   const settings = { NGIT_GIT_REPACK_AFTER_PACKS: "2" };

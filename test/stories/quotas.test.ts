@@ -21,7 +21,7 @@ async function commitBytes(work: WorkingCopy, file: string, bytes: number): Prom
   return work.commit(`${file} of ${bytes}`, "note");
 }
 
-describe("a repository's quota", { timeout: 300_000 }, () => {
+describe("a repository's quota", { timeout: 900_000 }, () => {
   it("is said in the terminal, warned of from 80 %, and freed by deleting and housekeeping", async () => {
     const folder = await newFolder();
     const settings = {
@@ -69,7 +69,7 @@ describe("a repository's quota", { timeout: 300_000 }, () => {
   });
 });
 
-describe("a disk that fills up", { timeout: 300_000 }, () => {
+describe("a disk that fills up", { timeout: 900_000 }, () => {
   let story: Story;
   let free = 100;
   const readDisk = async (): Promise<DiskReading> => ({ totalBytes: 100, freeBytes: free });
@@ -121,7 +121,7 @@ describe("a disk that fills up", { timeout: 300_000 }, () => {
   });
 });
 
-describe("a small disk, really", { timeout: 300_000 }, () => {
+describe("a small disk, really", { timeout: 900_000 }, () => {
   it("takes no push while it is 90 % full, and takes it when there is room", async (context) => {
     const folder = await newFolder();
     const disk = join(folder, "git");

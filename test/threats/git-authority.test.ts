@@ -24,7 +24,7 @@ const pullRequest = (author: Person, owner: Person, identifier: string, tip: str
     ["c", tip],
   ]);
 
-describe("refs/nostr/", { timeout: 300_000 }, () => {
+describe("refs/nostr/", { timeout: 900_000 }, () => {
   let server: ChildServer;
   let story: Story;
   const alice = new Person();
@@ -123,7 +123,7 @@ describe("refs/nostr/", { timeout: 300_000 }, () => {
   });
 });
 
-describe("states", { timeout: 300_000 }, () => {
+describe("states", { timeout: 900_000 }, () => {
   let server: ChildServer;
   let story: Story;
   const [alice, bob, eve] = [new Person(), new Person(), new Person()];

@@ -61,7 +61,7 @@ function deltaBomb(deltas: number, copies: number): Buffer {
   return Buffer.concat([body, createHash("sha1").update(body).digest()]);
 }
 
-describe("threat 6: bombs", { timeout: 300_000 }, () => {
+describe("threat 6: bombs", { timeout: 900_000 }, () => {
   let server: ChildServer;
   let story: Story;
   let url: string;
@@ -217,7 +217,7 @@ describe("threat 6: bombs", { timeout: 300_000 }, () => {
   });
 });
 
-describe("threat 6: slow bodies", { timeout: 300_000 }, () => {
+describe("threat 6: slow bodies", { timeout: 900_000 }, () => {
   let server: ChildServer;
   let story: Story;
   const alice = new Person();

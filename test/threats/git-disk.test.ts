@@ -22,7 +22,7 @@ const skip = canMount ? false : "mounting a small disk needs root";
 /** The store's word, or that of the watch over the disk's share: whichever looked last. */
 const saysFull = /the server's disk is (full|nearly full, only deletions are taken): try again later/;
 
-describe("threat 15: a full disk", { timeout: 300_000 }, () => {
+describe("threat 15: a full disk", { timeout: 900_000 }, () => {
   let folder: string;
   let git: string;
   let relay: string;

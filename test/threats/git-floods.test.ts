@@ -17,7 +17,7 @@ const main = "refs/heads/main";
 const flush = Buffer.from("0000");
 const delimiter = Buffer.from("0001");
 
-describe("threat 9: fetches", { timeout: isFull ? 900_000 : 180_000 }, () => {
+describe("threat 9: fetches", { timeout: 900_000 }, () => {
   let server: ChildServer;
   let story: Story;
   let url: string;
@@ -139,7 +139,7 @@ describe("threat 9: fetches", { timeout: isFull ? 900_000 : 180_000 }, () => {
   });
 });
 
-describe("threat 17: a crowd that lists an owner", { timeout: isFull ? 900_000 : 180_000 }, () => {
+describe("threat 17: a crowd that lists an owner", { timeout: 900_000 }, () => {
   const crowd = isFull ? 1_000 : 20;
 
   it(`threat 17: ${crowd} keys that announce one identifier and list its owner get no copies beyond the cap, no say, and hold nothing up`, async () => {
@@ -203,7 +203,7 @@ describe("threat 17: a crowd that lists an owner", { timeout: isFull ? 900_000 :
   });
 });
 
-describe("threat 19: floods of the waiting room", { timeout: 180_000 }, () => {
+describe("threat 19: floods of the waiting room", { timeout: 900_000 }, () => {
   let server: ChildServer;
   let story: Story;
   before(async () => {

@@ -14,7 +14,7 @@ import { pkt } from "../harness/raw-http.js";
 import { removeFolder, until } from "../harness/server.js";
 import { beginWatched, filesBelow, processesOf } from "../harness/traceless.js";
 
-describe("threat 20: SIGKILL", { timeout: 300_000 }, () => {
+describe("threat 20: SIGKILL", { timeout: 900_000 }, () => {
   it("threat 20: a server killed with SIGKILL while pushes, clones and hunts run leaves no process, socket or temporary file, and the next start serves", async () => {
     const { server, story } = await beginWatched(
       // Room for two of the three answers: the third comes straight from git, which waits for its reader.

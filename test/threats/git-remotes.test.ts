@@ -118,7 +118,7 @@ const hostile: Readonly<Record<string, Hostile>> = {
   gitmodules: { code: /bad-objects/ },
 };
 
-describe("threat 7: remote git servers", { timeout: 300_000 }, () => {
+describe("threat 7: remote git servers", { timeout: 900_000 }, () => {
   let server: ChildServer;
   let story: Story;
   let work: WorkingClone;

@@ -19,7 +19,7 @@ import type { Oid, RefName } from "../../src/nostr/ids.js";
 const main = "refs/heads/main" as RefName;
 const owners = Array.from({ length: 20 }, (_none, index) => `owner ${index}`);
 
-describe("threats 46 and 47: pull requests that wait", { timeout: 120_000 }, () => {
+describe("threats 46 and 47: pull requests that wait", { timeout: 900_000 }, () => {
   let room: Room;
   let tip: Oid;
   const name = nameOf("owner 0", "shared");

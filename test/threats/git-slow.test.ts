@@ -17,7 +17,7 @@ const flush = Buffer.from("0000");
 const hour = 3_600_000;
 const packHead = Buffer.concat([Buffer.from("PACK"), Buffer.from([0, 0, 0, 2, 0, 0, 0, 9])]);
 
-describe("threats 41 to 43: slow clients", { timeout: 180_000 }, () => {
+describe("threats 41 to 43: slow clients", { timeout: 900_000 }, () => {
   let server: GitServer;
   let url: string;
   let work: string;

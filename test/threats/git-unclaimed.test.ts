@@ -15,7 +15,7 @@ import { beginPrs, listed, prsDirectory, prsUrl, pullRequest, push, refOf } from
 
 const anId = (): string => `refs/nostr/${randomBytes(32).toString("hex")}`;
 
-describe("threat 45: data of unknown events", { timeout: 300_000 }, () => {
+describe("threat 45: data of unknown events", { timeout: 900_000 }, () => {
   let story: Story;
   before(async () => {
     story = await beginPrs({

@@ -204,7 +204,7 @@ const ofNumbers: Readonly<Record<string, (count: number) => unknown>> = {
     ),
 };
 
-describe("threat 32", { timeout: 300_000 }, () => {
+describe("threat 32", { timeout: 900_000 }, () => {
   for (const [name, parse] of Object.entries(ofTexts)) {
     test(`threat 32: ${name} is read in time that follows its length, whatever ugly shape it has`, () => {
       for (const [shapeName, shape] of uglyShapes) {

@@ -33,7 +33,7 @@ const uglyFrames: [name: string, text: string][] = [
   ["as much as may be parsed", `["EVENT",[${Array.from({ length: 119_000 }, (_, index) => `"w${index}"`).join()}]]`],
 ];
 
-describe("threats 32 and 37", { timeout: 300_000 }, () => {
+describe("threats 32 and 37", { timeout: 900_000 }, () => {
   test("threat 37: no frame holds the event loop, however deep it is, however many keys and values it has", async () => {
     const limits = {
       ...relayLimits(defaultConfig()),

@@ -11,7 +11,7 @@ import { RelayWorld } from "./relay-world.js";
 const author = keyOf("author");
 const hex = (index: number): string => index.toString(16).padStart(64, "0");
 
-describe("threats 39, 40 and 50", { timeout: 120_000 }, () => {
+describe("threats 39, 40 and 50", { timeout: 900_000 }, () => {
   test("threat 39: deletions count by their targets and large events by their tags; an address of many counts once", async (t) => {
     const clock = new ManualClock();
     const server = await startRelay({ clock, limits: { pingIntervalSecs: 1e6 } }, t);

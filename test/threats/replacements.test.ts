@@ -63,7 +63,7 @@ test("threat 54: records of removals end: replacing an event day after day does 
 });
 
 test("threat 54: a process that runs for months forgets removals that are a day old and that every follower has read", {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-replaced-"));
   const clock = new ManualClock();
