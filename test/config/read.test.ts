@@ -16,7 +16,7 @@ const program = readdirSync("src", { recursive: true, encoding: "utf8" })
 
 const readAsProperty = new Set([...program.matchAll(/\.([a-z][A-Za-z0-9]+)\b/g)].map(([, name]) => name));
 const takenApart = new Set(
-  [...program.matchAll(/\{([^{}]+)\}(?:: \w+[,)]| = [\w.#]*(?:config|current|limits)\b)/g)].flatMap(
+  [...program.matchAll(/\{([^{}]+)\}(?:: \w+[,)]| = [\w.#]*(?:config|current|limits|rules)\b)/g)].flatMap(
     ([, names = ""]) => names.match(/\w+/g) ?? [],
   ),
 );

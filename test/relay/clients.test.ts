@@ -16,12 +16,19 @@ const pubkey = getPublicKey(secret);
 const note = (content: string, tags: string[][] = [], created_at = Math.floor(Date.now() / 1000)) =>
   finalizeEvent({ kind: 1, created_at, tags, content }, secret);
 
+/** The client's own patience is four seconds, which a busy machine may need. */
+async function connected(url: string): Promise<Relay> {
+  const relay = await Relay.connect(url);
+  relay.publishTimeout = 120_000;
+  return relay;
+}
+
 describe("nostr-tools", { timeout: 900_000 }, () => {
   let server: TestServer;
   let relay: Relay;
   before(async () => {
     server = await startInProcess({ backend: "lmdb", policy: acceptAll });
-    relay = await Relay.connect(server.url);
+    relay = await connected(server.url);
   });
   after(async () => {
     relay.close();
@@ -56,7 +63,7 @@ describe("nostr-tools", { timeout: 900_000 }, () => {
   });
 
   test("authenticates when it is asked to, for the URL it dialled, and then publishes a protected event", async () => {
-    const client = await Relay.connect(server.url);
+    const client = await connected(server.url);
     const event = note("protected", [["-"]]);
     await assert.rejects(client.publish(event), /auth-required: /);
     await client.auth(async (template) => finalizeEvent(template, secret));
