@@ -93,7 +93,7 @@ export async function removeRefs(tx: Transaction, name: RepositoryName): Promise
 
 /** Git's own files have at least this version, on disk. */
 export async function recordAligned(tx: Transaction, name: RepositoryName, version: number): Promise<void> {
-  // Removed meanwhile, and perhaps made anew: then these were other files.
+  // Removed in a transaction before this one.
   if ((await refsVersion(tx, name)) >= version) tx.setRow("aligned", repositoryKey(name), version);
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keyOf } from "../admission/testing/world.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
-import { changeRefs } from "../catalogue/refs.js";
+import { changeRefs, removeRefs } from "../catalogue/refs.js";
 import type { RefName } from "../nostr/ids.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
@@ -80,6 +80,23 @@ test("files that cannot follow their rows, and repositories that are gone, are r
   versions.delete("a");
   await change("b");
   it.forget(at("b").key);
+  await it.flush();
+  assert.deepEqual(await recorded(), {});
+});
+
+test("a repository that is removed while its files are synced, and made anew, is not taken for the old one", async () => {
+  const { it, at, store, recorded } = await refAlignment();
+  const head = "refs/heads/main" as RefName;
+  await store.transact((tx) => changeRefs(tx, at("a"), [], head));
+  it.add({
+    address: at("a"),
+    alignedVersion: async () => 1,
+    syncRefs: async () => {
+      await store.transact((tx) => removeRefs(tx, at("a")));
+      it.forget(at("a").key);
+      await store.transact((tx) => changeRefs(tx, at("a"), [], head));
+    },
+  });
   await it.flush();
   assert.deepEqual(await recorded(), {});
 });

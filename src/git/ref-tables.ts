@@ -80,6 +80,8 @@ interface Aligned {
 
 export class RefAlignment {
   readonly #waiting = new Map<string, Aligned>();
+  /** Those of the work under way that are still there. */
+  #atWork = new Set<string>();
   #cancel: (() => void) | undefined;
   #running: Promise<void> = Promise.resolve();
   #nextDelayMs = delayMs;
@@ -99,6 +101,7 @@ export class RefAlignment {
   /** Its directory is gone. */
   forget(key: string): void {
     this.#waiting.delete(key);
+    this.#atWork.delete(key);
   }
 
   #arm(): void {
@@ -116,6 +119,7 @@ export class RefAlignment {
   async #work(): Promise<void> {
     const batch = [...this.#waiting];
     this.#waiting.clear();
+    this.#atWork = new Set(batch.map(([key]) => key));
     const synced: { readonly repository: Aligned; readonly version: number }[] = [];
     let fault: { readonly error: unknown } | undefined;
     for (const [, repository] of batch) {
@@ -143,7 +147,10 @@ export class RefAlignment {
 
   private async record(synced: readonly { readonly repository: Aligned; readonly version: number }[]): Promise<void> {
     await this.store.transact(async (tx) => {
-      for (const { repository, version } of synced) await recordAligned(tx, repository.address, version);
+      for (const { repository, version } of synced) {
+        // Removed meanwhile, and perhaps made anew: then these were other files.
+        if (this.#atWork.has(repository.address.key)) await recordAligned(tx, repository.address, version);
+      }
     });
   }
 

@@ -105,6 +105,7 @@ export class Repositories {
     const remove = async (): Promise<boolean> => {
       const refs = (await readRefs(this.#context.store, address))?.refs;
       if ((refs && refs.size > 0) || (await repository.unclaimed()).length > 0) return false;
+      await this.#snapshot?.keep(address);
       // Asked last: whoever begins to use it after this waits for the lock and makes it again. One is this removal.
       if (inUse.workersIn(address.key) > ownUses + 1) return false;
       await this.#remove(directory);
@@ -155,9 +156,9 @@ export class Repositories {
     return changeRefs(this.#context, changes, alongside, committed);
   }
 
-  /** At start: files that a crash left behind their rows follow them. `attempt`: one that git cannot work with stops no other. */
-  async alignAll(attempt: (work: () => Promise<void>) => Promise<unknown>): Promise<void> {
-    const { store, behind, refLocks } = this.#context;
+  /** At start: files that a crash left behind their rows follow them. One that cannot stops no other, and is tried again later. */
+  async alignAll(failed: (error: unknown) => void): Promise<void> {
+    const { store, behind, refLocks, alignment } = this.#context;
     for await (const name of unalignedRepositories(store)) {
       const repository = this.open(diskAddress(name));
       const { address } = repository;
@@ -166,7 +167,12 @@ export class Repositories {
         continue;
       }
       behind.set(address.key, { names: undefined });
-      await attempt(() => repository.bringInLine());
+      try {
+        await repository.bringInLine();
+      } catch (error) {
+        failed(error);
+        alignment.add(repository);
+      }
     }
   }
 

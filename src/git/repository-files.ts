@@ -165,6 +165,8 @@ interface RefsOnDisk {
   readonly refs: Map<RefName, RefValue>;
   /** Loose refs that may be annotated tags: what they point at is not written in the files. */
   readonly unpeeled: readonly RefName[];
+  /** Files with the name of a ref that hold no id: what a power cut emptied. git neither reads nor overwrites them. */
+  readonly broken: readonly RefName[];
 }
 
 /**
@@ -177,12 +179,13 @@ export async function readRefFiles(directory: string): Promise<RefsOnDisk> {
     (await ifPresent(readFile(join(directory, "packed-refs"), "utf8"))) ?? "",
   );
   const unpeeled = new Set<RefName>(fullyPeeled ? [] : [...refs.keys()].filter(mayBePeeled));
-  for (const [name, oid] of await readLooseRefs(directory, "refs")) {
+  const loose = await readLooseRefs(directory, "refs");
+  for (const [name, oid] of loose.found) {
     if (refs.get(name)?.oid === oid) continue;
     refs.set(name, { oid, peeled: undefined });
     if (mayBePeeled(name)) unpeeled.add(name);
   }
-  return { head, refs, unpeeled: [...unpeeled] };
+  return { head, refs, unpeeled: [...unpeeled], broken: loose.broken };
 }
 
 /** Branches are commits; everything else may be a tag object. */
@@ -215,10 +218,14 @@ function parsePackedRefs(text: string): { refs: Map<RefName, RefValue>; fullyPee
 
 const readsAtOnce = 32;
 
-async function readLooseRefs(directory: string, below: string): Promise<[RefName, Oid][]> {
+async function readLooseRefs(
+  directory: string,
+  below: string,
+): Promise<{ readonly found: readonly (readonly [RefName, Oid])[]; readonly broken: readonly RefName[] }> {
   const names: RefName[] = [];
   await collectNames(directory, below, names);
   const found: [RefName, Oid][] = [];
+  const broken: RefName[] = [];
   for (let at = 0; at < names.length; at += readsAtOnce) {
     const batch = names.slice(at, at + readsAtOnce);
     const texts = await Promise.all(batch.map((name) => ifPresent(readFile(join(directory, name), "utf8"))));
@@ -226,9 +233,10 @@ async function readLooseRefs(directory: string, below: string): Promise<[RefName
       const name = batch[index];
       const oid = text?.trim();
       if (name && isOid(oid)) found.push([name, oid]);
+      else if (name && text !== undefined) broken.push(name);
     });
   }
-  return found;
+  return { found, broken };
 }
 
 async function collectNames(directory: string, folder: string, names: RefName[]): Promise<void> {

@@ -3,7 +3,7 @@
 // of its own: tables, locks and counters are in the RepositoryContext all repositories share, so that a thousand
 // repositories cost nothing while nobody looks.
 
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, replaceFile, syncBelow, syncPath } from "../base/durable-files.js";
@@ -124,7 +124,8 @@ export class RepositoryRefs {
     const { behind, refLocks } = this.context;
     const differing = await refLocks.run(this.key, async () => {
       const table = await this.#table();
-      const names: string[] = (await this.#differences(table)).map(({ ref }) => ref);
+      if (table.version === 0) return [];
+      const names: string[] = (await this.#compare(table)).updates.map(({ ref }) => ref);
       if ((await readHead(this.directory)) !== table.head) names.push("HEAD");
       if (names.length > 0) behind.set(this.key, { names: undefined });
       return names;
@@ -151,11 +152,18 @@ export class RepositoryRefs {
     return { head, refs };
   }
 
-  async #differences({ refs }: RefTable): Promise<RefUpdate[]> {
-    const files = (await readRefFiles(this.directory)).refs;
+  async #compare({ refs }: RefTable): Promise<{ updates: RefUpdate[]; broken: readonly RefName[] }> {
+    const { refs: files, broken } = await readRefFiles(this.directory);
     const gone = [...files.keys()].filter((ref) => !refs.has(ref)).map((ref) => ({ ref, to: undefined }));
     const others = [...refs].filter(([ref, { oid }]) => files.get(ref)?.oid !== oid);
-    return [...gone, ...others.map(([ref, { oid }]) => ({ ref, to: oid }))];
+    return { updates: [...gone, ...others.map(([ref, { oid }]) => ({ ref, to: oid }))], broken };
+  }
+
+  /** What git has to write. Files that it would not overwrite go. */
+  async #differences(table: RefTable): Promise<RefUpdate[]> {
+    const { updates, broken } = await this.#compare(table);
+    for (const name of broken) await rm(join(this.directory, name), { force: true });
+    return updates;
   }
 
   /** Under the ref lock. What is written is not synced: that follows (RefAlignment). */
@@ -165,13 +173,19 @@ export class RepositoryRefs {
     if (!work) return;
     if ((await ifPresent(readFile(join(this.directory, "HEAD")))) === undefined) return void behind.delete(this.key);
     const table = await this.#table();
+    // No row speaks of it: its files are not ours to change.
+    if (table.version === 0) return void behind.delete(this.key);
     if ((await readHead(this.directory)) !== table.head) {
       await replaceFile(join(this.directory, "HEAD"), `ref: ${table.head}\n`);
     }
     const known = work.names && [...work.names].map((ref) => ({ ref, to: table.refs.get(ref)?.oid }));
     let result = await this.#write(known ?? (await this.#differences(table)));
-    // Somebody changed the files, or git was killed and may have written some of them or all.
-    if (result.code !== 0) result = await this.#write(await this.#differences(table));
+    // Somebody changed the files, or git was killed and may have written some of them or all. Nobody else writes refs now: a
+    // lock that is here is one that was left.
+    if (result.code !== 0) {
+      await sweepRefLocks(this.directory);
+      result = await this.#write(await this.#differences(table));
+    }
     let isStuck = false;
     if (result.code !== 0) {
       behind.set(this.key, { names: undefined });

@@ -36,7 +36,7 @@ after(async () => {
 });
 
 const address = (identifier: string): RepositoryAddress =>
-  RepositoryAddress.of(owner, npub, identifier, identifier === "offered" ? "prs" : "main");
+  RepositoryAddress.of(owner, npub, identifier, ["offered", "emptied"].includes(identifier) ? "prs" : "main");
 
 async function commitIn({ directory }: GitRepository, text: string, parent?: Oid): Promise<Oid> {
   const run = async (args: readonly [string, ...string[]], input: string): Promise<string> =>
@@ -73,6 +73,7 @@ test("a snapshot shows every repository as it was when it began, whatever happen
   const deleted = await made("deleted");
   const still = await made("still");
   const offered = await made("offered");
+  const emptied = await made("emptied");
   const snapshot = repositories.beginSnapshot();
   const copy = await copyOfRows();
   assert.ok(snapshot);
@@ -86,11 +87,13 @@ test("a snapshot shows every repository as it was when it began, whatever happen
   await changed.repository.updateRefs([{ ref: other, to: changed.tip }]);
   assert.equal(await repacked.repository.housekeep({ cruft: true }), "done");
   await repositories.delete(address("deleted"));
+  await emptied.repository.updateRefs([{ ref: main, to: undefined }]);
+  assert.equal(await repositories.removeIfEmpty(address("emptied")), true);
   await made("new");
   assert.equal(await snapshot.stageAll(copy, () => undefined, signal), 4);
   repositories.endSnapshot();
   const place = (identifier: string): string => address(identifier).directoryUnder(snapshot.folder);
-  for (const [identifier, { tip }] of Object.entries({ changed, repacked, deleted, still, offered })) {
+  for (const [identifier, { tip }] of Object.entries({ changed, repacked, deleted, still, offered, emptied })) {
     assert.deepEqual(await refsIn(place(identifier)), { [main]: tip }, identifier);
     assert.equal(readFileSync(join(place(identifier), "HEAD"), "utf8"), `ref: ${main}\n`);
     const checked = await git.run(["fsck", "--no-dangling"], { directory: place(identifier) });

@@ -6,8 +6,10 @@ import { announcement, keyOf, makeEvent, nameOf, oid, state } from "../admission
 import { readRefs, removeRefs } from "../catalogue/refs.js";
 import { catalogueRow, type RepositoryName, repositoryKey, setCatalogueRow } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
+import { Git, GitError } from "../git/run.js";
 import { Room } from "../intake/testing/room.js";
 import type { Oid, RefName } from "../nostr/ids.js";
+import { adoptRefs } from "./adopt-refs.js";
 import { partialPush, startPartial } from "./partial-clock.js";
 
 const main = "refs/heads/main" as RefName;
@@ -80,6 +82,33 @@ describe("data of version 0.1", () => {
     await room.reopen();
     await room.purgatory.resume();
     assert.deepEqual(Object.keys(await refsOf(name)), [main, "refs/tags/v1"]);
+  });
+
+  it("a repository that git cannot work with keeps its refs all the same", async (context) => {
+    const { name, tip } = await hosted("zoe", "unreadable");
+    const { directory } = room.repository(name);
+    const text = `object ${tip}\ntype commit\ntag v1\ntagger a <a@x> 1700000000 +0000\n\nv1\n`;
+    const tag = (await room.git.mustRun(["mktag"], { directory, input: text })).toString().trim() as Oid;
+    await room.git.mustRun(["update-ref", "refs/tags/v1", tag], { directory });
+    const { mustRun } = Git.prototype;
+    context.mock.method(Git.prototype, "mustRun", function (this: Git, ...args: Parameters<typeof mustRun>) {
+      const exit = { code: 128, signal: undefined, timedOut: false, stderr: "planted" };
+      return args[0][0] === "cat-file" && args[1]?.directory === directory
+        ? Promise.reject(new GitError("cat-file", exit))
+        : mustRun.apply(this, args);
+    });
+    await room.store.transact(async (tx) => {
+      tx.deleteRow("meta", "refs:adopted");
+      await removeRefs(tx, name);
+    });
+    await room.reopen();
+    const isDone = (work: () => Promise<void>): Promise<boolean> =>
+      work().then(
+        () => true,
+        () => false,
+      );
+    await adoptRefs(room, isDone);
+    assert.deepEqual(await refsOf(name), { [main]: tip, "refs/tags/v1": tag });
   });
 
   it("a promise that was left open is obeyed", async () => {

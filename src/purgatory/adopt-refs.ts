@@ -47,19 +47,16 @@ type Attempt = (work: () => Promise<void>) => Promise<boolean>;
 export async function adoptRefs(parts: Adopting, attempt: Attempt): Promise<ReadonlySet<string>> {
   const { store } = parts;
   if ((await store.row("meta", doneKey)) !== undefined) return new Set();
-  const isComplete = await adoptFiles(parts, attempt);
+  await adoptFiles(parts, attempt);
   const obeyed = await obeyPromises(parts, attempt);
-  if (isComplete && obeyed.isComplete) await store.transact(async (tx) => tx.setRow("meta", doneKey, true));
+  if (obeyed.isComplete) await store.transact(async (tx) => tx.setRow("meta", doneKey, true));
   return obeyed.names;
 }
 
-async function adoptFiles({ store, repositories, clock, observer }: Adopting, attempt: Attempt): Promise<boolean> {
-  let batch: {
-    readonly repository: GitRepository;
-    readonly read: Awaited<ReturnType<GitRepository["peeledFiles"]>>;
-  }[] = [];
+async function adoptFiles({ store, repositories, clock, observer }: Adopting, attempt: Attempt): Promise<void> {
+  type Read = Awaited<ReturnType<GitRepository["peeledFiles"]>>;
+  let batch: { readonly repository: GitRepository; readonly read: Read }[] = [];
   let count = 0;
-  let isComplete = true;
   let toldMs = clock.monotonicMs();
   const write = async (): Promise<void> => {
     const written = batch;
@@ -78,8 +75,14 @@ async function adoptFiles({ store, repositories, clock, observer }: Adopting, at
     // After a crash in the middle of it only the rest is done.
     if ((await refsVersion(store, repository.address)) > 0 || !(await repositories.exists(repository.address)))
       continue;
-    const isRead = await attempt(async () => void batch.push({ repository, read: await repository.peeledFiles() }));
-    isComplete &&= isRead;
+    let read: Read | undefined;
+    const peel = async (): Promise<void> => {
+      read = await repository.peeledFiles();
+    };
+    // Where git does not work, the files alone tell the refs, though not what annotated tags point at. A repository without
+    // rows would be taken for an empty one.
+    if (!(await attempt(peel))) await attempt(peel);
+    batch.push({ repository, read: read ?? (await repository.refsOnDisk()) });
     if (batch.reduce((sum, { read }) => sum + read.refs.size + 10, 0) >= refsAtOnce) await write();
     count += 1;
     if (clock.monotonicMs() - toldMs < tellEveryMs) continue;
@@ -87,7 +90,6 @@ async function adoptFiles({ store, repositories, clock, observer }: Adopting, at
     observer?.progress?.(`${count} repositories' refs taken over from their files so far`);
   }
   await write();
-  return isComplete;
 }
 
 async function obeyPromises(
