@@ -80,7 +80,7 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     intake: rooms.intake,
     verifier: rooms.verifier,
     clock,
-    limits: () => relayLimits(live.current),
+    limits: memo(() => live.current, relayLimits),
     serviceNames: context.services,
     metrics: rooms.relayMetrics,
     newChallenge: () => randomBytes(16).toString("hex"),
