@@ -8,8 +8,8 @@
 // nothing names are never kept and never claimed (threats.md row 45).
 
 import { randomBytes } from "node:crypto";
-import { link, mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { link, mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, isMissing, makeDirectory, removeAll, replaceFile, syncPath } from "../base/durable-files.js";
@@ -92,7 +92,7 @@ export class QuarantineDirectory {
       for (const pack of await this.#packs()) {
         for (const suffix of packSuffixes) {
           const to = join(folder, pack + suffix);
-          if (await linkUnlessThere(join(this.directory, "pack", pack + suffix), to)) linked.push(to);
+          if (await linkInPlace(join(this.directory, "pack", pack + suffix), to)) linked.push(to);
         }
       }
       await syncPath(folder);
@@ -109,15 +109,27 @@ export class QuarantineDirectory {
   }
 }
 
-/** False: it was there already, with the same content, or there is none to link. */
-async function linkUnlessThere(from: string, to: string): Promise<boolean> {
+/**
+ * True: it was not there before. One that was has the same content, unless its bytes rotted: then this one mends it. So it
+ * is replaced, as a rename into place would do.
+ */
+async function linkInPlace(from: string, to: string): Promise<boolean> {
   try {
     await link(from, to);
     return true;
   } catch (error) {
-    if (isMissing(error) || (error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    throw error;
+    if (isMissing(error)) return false;
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
+  const beside = join(dirname(to), `tmp_${randomBytes(8).toString("hex")}`);
+  try {
+    await link(from, beside);
+    await rename(beside, to);
+  } finally {
+    // A rename between two names of one file does nothing.
+    await rm(beside, { force: true });
+  }
+  return false;
 }
 
 interface CopyOptions {
