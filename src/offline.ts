@@ -37,6 +37,8 @@ export async function openOperator(config: Config, store: Store, clock: Clock): 
     repositories: () => {
       gitHost ??= openGitHost(config, clock, store, () => undefined).then(async (opened) => {
         await adoptRefs({ store, repositories: opened.repositories, clock }, unlessBroken);
+        // What no file of git's names would count as garbage.
+        await opened.repositories.alignAll(() => undefined);
         return opened;
       });
       return gitHost.then(({ repositories }) => repositories);

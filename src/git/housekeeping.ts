@@ -71,10 +71,10 @@ export async function housekeep(
   withRefsLocked: (packRefs: () => Promise<void>) => Promise<void>,
 ): Promise<HousekeepingOutcome> {
   const { signal } = options;
-  const call = { directory, settings: modest, limits: { wallClockMs, memoryBytes, niceness }, signal };
-  const step = async (args: Arguments): Promise<void> => {
+  const call = { directory, limits: { wallClockMs, memoryBytes, niceness }, signal };
+  const step = async (args: Arguments, more: Readonly<Record<string, string>> = {}): Promise<void> => {
     signal.throwIfAborted();
-    const result: GitResult = await git.run(args, call);
+    const result: GitResult = await git.run(args, { ...call, settings: { ...modest, ...more } });
     signal.throwIfAborted();
     if (result.code !== 0) throw new GitError(args[0], result);
   };
@@ -82,7 +82,8 @@ export async function housekeep(
     await step(repackArguments(options));
     if ((await packFactsOf(directory)).packs > 0) await step(["multi-pack-index", "write", "--bitmap"]);
     await step(["commit-graph", "write", "--reachable", "--no-progress"]);
-    await withRefsLocked(() => step(["pack-refs", "--all"]));
+    // On disk before the loose ones go: they may be recorded as aligned already.
+    await withRefsLocked(() => step(["pack-refs", "--all"], { "core.fsync": "reference" }));
     return "done";
   } catch (error) {
     // What a killed git leaves would lie there until the next start.

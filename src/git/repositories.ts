@@ -38,6 +38,8 @@ interface RepositoriesOptions {
   readonly maxRefsInMemory?: number;
 }
 
+const isThere = async (directory: string): Promise<boolean> => (await ifPresent(stat(directory))) !== undefined;
+
 export class Repositories {
   readonly #gitDataPath: string;
   readonly #context: RepositoryContext;
@@ -78,10 +80,10 @@ export class Repositories {
     const repository = this.open(address);
     await this.#context.refLocks.run(address.key, async () => {
       const create = () => createRepositoryFiles(repository.directory, address.identifier);
+      // Rows without a directory speak of objects that are lost. First: after a crash in between they would count again.
+      if (!(await isThere(repository.directory))) await this.#forget(address);
       const how = await this.#withFolder(repository.directory, create);
       if (how === "completed") this.#context.behind.set(address.key, { names: undefined });
-      // Rows without a directory speak of objects that are lost.
-      if (how === "made") await this.#forget(address);
     });
     return repository;
   }
@@ -162,18 +164,25 @@ export class Repositories {
     for await (const name of unalignedRepositories(store)) {
       const repository = this.open(diskAddress(name));
       const { address } = repository;
-      if (!(await this.exists(address))) {
+      if (!(await isThere(repository.directory))) {
         await refLocks.run(address.key, () => this.#forget(address));
         continue;
       }
       behind.set(address.key, { names: undefined });
       try {
+        // Damage may have taken HEAD away and left the rest.
+        await this.create(address);
         await repository.bringInLine();
       } catch (error) {
         failed(error);
         alignment.add(repository);
       }
     }
+  }
+
+  /** Repositories whose files do not say yet what their rows say. */
+  get countBehind(): number {
+    return this.#context.behind.size;
   }
 
   get alignment(): RefAlignment {

@@ -289,6 +289,28 @@ describe("repository", () => {
     assert.equal(await onDisk(broken, main), next.get(broken));
   });
 
+  it("rows of a directory that is gone are forgotten before it is made anew; one that lost its HEAD keeps them", async (context) => {
+    const [gone, headless] = [await fresh(), await repositories.create(diskAddress({ owner, identifier: "headless" }))];
+    const tips: Oid[] = [];
+    for (const repository of [gone, headless]) {
+      tips.push(await commit(repository, "x"));
+      await repository.updateRefs([{ ref: main, to: tips.at(-1) }], main);
+    }
+    await rm(gone.directory, { recursive: true });
+    const full = context.mock.method(store, "transact", () => Promise.reject(new Error("no space")));
+    await assert.rejects(repositories.create(gone.address), /no space/);
+    assert.equal(existsSync(gone.directory), false);
+    full.mock.restore();
+    await repositories.create(gone.address);
+    assert.equal((await gone.refs()).refs.size, 0);
+    await rm(join(headless.directory, "HEAD"));
+    const later = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
+    await later.alignAll((error) => assert.fail(String(error)));
+    assert.equal((await later.open(headless.address).refs()).refs.get(main)?.oid, tips[1]);
+    assert.equal(await readFile(join(headless.directory, "HEAD"), "utf8"), "ref: refs/heads/main\n");
+    assert.equal(later.countBehind, 0);
+  });
+
   it("files of which no row speaks are left as they are", async () => {
     const repository = await fresh();
     const oid = await commit(repository, "x");

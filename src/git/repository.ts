@@ -174,8 +174,12 @@ export class GitRepository extends RepositoryRefs {
 
   /** What is wrong with it, in sentences; empty when sound. No repack runs beside it: fsck would take a pack that goes for a damaged one. */
   async fsck(): Promise<readonly string[]> {
-    await this.bringInLine();
-    return await this.context.inUse.during([this.key], () => checkRepository(this.place), { always: true });
+    const behind = await this.bringInLine().then(
+      () => [],
+      (error: unknown) => [`its refs could not be written to git's files: ${error}`],
+    );
+    const found = await this.context.inUse.during([this.key], () => checkRepository(this.place), { always: true });
+    return [...behind, ...found];
   }
 
   /** Removes packs that cannot be read where nothing needs them any more; true when none is left. */

@@ -91,7 +91,7 @@ export class Repair {
     }
     const repository = repositories.open(address);
     const mended = await repository.mendFiles();
-    if (mended.length > 0)
+    if (mended.length > 0 && !repository.isStuck)
       logger.warn({ repo: row.address, refs: mended.slice(0, 20) }, "refs changed from outside, mended");
     const adrift = await refsAdrift(store, repository, row);
     if (adrift.length === 0) return adrift;

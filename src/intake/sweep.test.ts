@@ -132,6 +132,9 @@ test("a push whose state or repository ended after it was decided writes nothing
   const version = (): Promise<number> => refsVersion(room.store, address);
   await room.store.transact((tx) => removeWaiting(tx, waiting.id));
   assert.equal(await isWritten(waiting), false);
+  const ref = `refs/nostr/${"cd".repeat(32)}` as RefName;
+  const ofDeleted = await room.pushed({ address, updates: updates.map(({ to }) => ({ ref, to })) });
+  assert.equal(ofDeleted, undefined, "its pull request was deleted");
   assert.equal(await version(), 0);
   assert.equal(await isWritten(undefined), true);
   assert.equal(await version(), 1);

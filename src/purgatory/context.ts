@@ -64,6 +64,8 @@ export interface PurgatoryObserver {
   /** Something at the start takes long. */
   progress?(sentence: string): void;
   failed(what: string, error: unknown): void;
+  /** Git's own refs could not follow their rows. They are tried again: soon, at the next start, or when lost objects are back. */
+  refsBehind?(error: unknown): void;
 }
 
 /** GRASP-06 as the operator switched it on. */

@@ -106,5 +106,6 @@ export function purgatoryObserver(
     problem: (name, what) => logger.warn({ repo: repositoryAddress(name) }, what),
     progress: (sentence) => logger.info(sentence),
     failed: (what, error) => logger.error({ err: error }, `${what} failed`),
+    refsBehind: (error) => logger.error({ err: error }, "git's own refs could not follow yet, and are tried again"),
   };
 }

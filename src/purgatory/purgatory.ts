@@ -51,7 +51,7 @@ export class Purgatory {
   constructor(context: PurgatoryContext) {
     const { store, repositories, clock, config, observer } = context;
     this.context = context;
-    repositories.alignment.failed = (error) => observer.failed("syncing refs", error);
+    repositories.alignment.failed = (error) => observer.refsBehind?.(error);
     const archiveBudget = new ArchiveBudget(store, clock, () => config().archiveMaxBytes);
     const placeholders = new Placeholders(context, hourlyCounter(), (name) => this.contributors.tidy(name));
     const copies = new PullRequestCopies(context);

@@ -198,6 +198,9 @@ export class PurgatoryPush implements PushSession {
       const row = await rowForData(tx, address, now);
       if (!row || !takesStates(row) || row.status === "soft") throw new Overtaken("the repository takes no pushes now");
       if (state && !(await isStillHere(tx, state.id))) throw new Overtaken("the state was deleted");
+      for (const id of nostrIds(updates.filter(({ to }) => to !== undefined))) {
+        if (!(await isStillHere(tx, id))) throw new Overtaken("a pull request was deleted");
+      }
       if (state) await pushUnder(tx, row, state, now);
     }
     await this.#book(tx, outcome);

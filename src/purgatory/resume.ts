@@ -43,7 +43,7 @@ export async function resume(
     }
   };
   const replayed = await adoptRefs(parts, (work) => unlessBroken("taking over refs", work));
-  await repositories.alignAll((error) => parts.observer.failed("bringing refs in line", error));
+  await repositories.alignAll((error) => parts.observer.refsBehind?.(error));
   const unreleased: RepositoryName[] = [];
   for await (const row of catalogueRows(store)) {
     if (row.status === "waiting") await repositories.create(diskAddress(row));

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { NostrEvent } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";
+import { openLmdbStore } from "../../src/store/lmdb/open.js";
 import { newKey, OperatorServer, signed } from "../harness/operator-server.js";
 
 let server: OperatorServer;
@@ -54,6 +55,17 @@ test("looking works offline: purgatory, repositories, why, lists, audit", async 
     changes.map(({ via }) => via),
     ["offline"],
   );
+});
+
+test("files that a crash left behind their rows are brought in line before anything is repacked", async () => {
+  const directory = join(server.folder, "data", "git", npub, "kept.git");
+  const main = (await server.git("-C", directory, "rev-parse", "refs/heads/main")).stdout;
+  const store = await openLmdbStore(join(server.folder, "data", "relay"));
+  await store.transact(async (tx) => tx.deleteRow("aligned", `${key.pubkey}:kept`));
+  await store.close();
+  assert.equal((await server.git("-C", directory, "update-ref", "-d", "refs/heads/main")).code, 0);
+  assert.equal((await server.verb("repos", "gc")).code, 0);
+  assert.equal((await server.git("-C", directory, "rev-parse", "refs/heads/main")).stdout, main);
 });
 
 test("fsck finds a planted hook, stray directories and refs that nobody signed, and exits 1 without repairing", async () => {
