@@ -28,7 +28,7 @@ import type { Found } from "./wants.js";
 interface RepairParts {
   readonly store: Store;
   readonly repositories: Repositories;
-  readonly purgatory: Pick<Purgatory, "fetched" | "restorePullRequests">;
+  readonly purgatory: Pick<Purgatory, "fetched" | "restorePullRequests" | "dropOrphanedPullRequests">;
   readonly clock: Clock;
   /** Time in which every repository is checked once. */
   readonly intervalMs: () => number;
@@ -93,6 +93,8 @@ export class Repair {
     const mended = await repository.mendFiles();
     if (mended.length > 0 && !repository.isStuck)
       logger.warn({ repo: row.address, refs: mended.slice(0, 20) }, "refs changed from outside, mended");
+    const orphans = await purgatory.dropOrphanedPullRequests(row);
+    if (orphans > 0) logger.warn({ repo: row.address, refs: orphans }, "refs of deleted pull requests, removed");
     const adrift = await refsAdrift(store, repository, row);
     if (adrift.length === 0) return adrift;
     logger.warn({ repo: row.address, refs: adrift.slice(0, 20) }, "refs adrift, realigning");

@@ -10,12 +10,18 @@ import {
 } from "../catalogue/repositories.js";
 import type { WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
+import { Overtaken, RefChanges } from "../git/change-refs.js";
+import { nostrRefEventId } from "../git/decide-push.js";
 import type { GitRepository } from "../git/repository.js";
 import type { EventId, Oid } from "../nostr/ids.js";
 import type { PurgatoryContext } from "./context.js";
 import type { PullRequestCopies } from "./copy-pull-requests.js";
 import type { PlanParts, RepositoryPlan } from "./plan.js";
 import { type PullRequestPlan, planPullRequest, pullRequestRef, tipOf, waitingPullRequests } from "./pull-requests.js";
+import { isStillHere } from "./store-released.js";
+
+/** Between so many refs others get their turn. */
+const refsAtOnce = 500;
 
 export class PullRequestRefs {
   constructor(private readonly parts: PurgatoryContext & { readonly copies: PullRequestCopies }) {}
@@ -89,6 +95,30 @@ export class PullRequestRefs {
   async restore(name: RepositoryName, tips: ReadonlyMap<EventId, Oid>): Promise<void> {
     const { repositories, copies } = this.parts;
     await repositories.withLocks([diskAddress(name)], () => copies.setRefs(this.#open(name), [...tips]));
+  }
+
+  /**
+   * Refs of pull requests that are neither served nor waiting: a crash between a deletion and its refs left them. Answers
+   * how many went.
+   */
+  async dropOrphans(name: RepositoryName): Promise<number> {
+    const { store, repositories } = this.parts;
+    const repository = this.#open(name);
+    const orphans: EventId[] = [];
+    let count = 0;
+    for (const ref of (await repository.refs()).refs.keys()) {
+      const id = nostrRefEventId(ref);
+      if (id && !(await isStillHere(store, id))) orphans.push(id);
+      if (++count % refsAtOnce === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    if (orphans.length === 0) return 0;
+    const updates = orphans.map((id) => ({ ref: pullRequestRef(id), to: undefined }));
+    await repositories.withLocks([diskAddress(name)], () =>
+      repositories.changeRefs(new RefChanges().add(repository, updates), async (tx) => {
+        for (const id of orphans) if (await isStillHere(tx, id)) throw new Overtaken("a pull request has come");
+      }),
+    );
+    return orphans.length;
   }
 
   /** Their events are gone: so are their refs. */

@@ -14,6 +14,7 @@ import {
 } from "../catalogue/repositories.js";
 import { putWaiting, type WaitingEntry, waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress, type Npub, type RepositoryAddress } from "../git/address.js";
+import { Overtaken } from "../git/change-refs.js";
 import type { FoundRepository } from "../git/http-types.js";
 import type { PushSession } from "../git/push-types.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
@@ -157,6 +158,14 @@ export class Purgatory {
   /** Served pull requests whose commit is there and whose ref is not. */
   restorePullRequests(name: RepositoryName, tips: ReadonlyMap<EventId, Oid>): Promise<void> {
     return this.pullRequests.restore(name, tips);
+  }
+
+  /** A round that is overtaken by a pull request that comes is followed by the next one. */
+  async dropOrphanedPullRequests(name: RepositoryName): Promise<number> {
+    return await this.pullRequests.dropOrphans(name).catch((error: unknown) => {
+      if (error instanceof Overtaken) return 0;
+      throw error;
+    });
   }
 
   /** How much more a hunt may bring into a repository; `author`: of the pull request it hunts for. */

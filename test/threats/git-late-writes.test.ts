@@ -71,4 +71,16 @@ describe("threat 51: late writes", () => {
     assert.ok(!names.includes(`refs/nostr/${deleted.id}`));
     assert.equal((await readRefs(room.store, name))?.refs.get(`refs/nostr/${event.id}` as RefName)?.oid, tip);
   });
+
+  it("threat 51: a ref whose event was deleted just before a crash does not stay", async () => {
+    const [kept, deleted] = [pullRequest("kept"), pullRequest("deleted, and the server was killed")];
+    for (const event of [kept, deleted]) await room.send(event);
+    await room.store.transact((tx) => tx.remove(deleted.id, "deletion"));
+    assert.ok((await refNames()).includes(`refs/nostr/${deleted.id}`));
+    assert.equal(await room.purgatory.dropOrphanedPullRequests(name), 1);
+    const names = await refNames();
+    assert.ok(names.includes(`refs/nostr/${kept.id}`));
+    assert.ok(!names.includes(`refs/nostr/${deleted.id}`));
+    assert.equal(await room.purgatory.dropOrphanedPullRequests(name), 0);
+  });
 });
