@@ -16,6 +16,8 @@ export async function startHousekeeping(
   disks: Disks,
 ): Promise<HousekeepingScheduler> {
   const metrics = createHousekeepingMetrics(registry, clock, () => scheduler.queued);
+  const behind = "Repositories whose ref files do not say yet what their rows say; they are not repacked meanwhile";
+  gaugeOf(registry, "ngit_git_refs_behind", behind, () => gitHost.repositories.countBehind);
   const scheduler = new HousekeepingScheduler({
     store,
     repositories: gitHost.repositories,

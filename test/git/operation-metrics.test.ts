@@ -64,6 +64,7 @@ describe("git operations in the metrics", () => {
 const restAtZero = new Set([
   "ngit_queue_length",
   "ngit_git_housekeeping_queue",
+  "ngit_git_refs_behind",
   "ngit_git_housekeeping_freed_bytes_total",
 ]);
 
