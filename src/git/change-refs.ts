@@ -55,6 +55,8 @@ interface Change {
   readonly after: Pick<RefTable, "head" | "refs">;
 }
 
+const fewRefs = 8;
+
 /** A ref that git could not keep beside another one, which is a directory of its name or the reverse. */
 export function clashOf(
   { refs }: Pick<RefTable, "refs">,
@@ -62,14 +64,22 @@ export function clashOf(
 ): readonly [RefName, RefName] | undefined {
   const created = updates.filter(({ ref, to }) => to !== undefined && !refs.has(ref)).map(({ ref }) => ref);
   if (created.length === 0) return undefined;
-  const after = new Set<string>(refs.keys());
-  for (const { ref, to } of updates) if (to === undefined) after.delete(ref);
-  for (const ref of created) after.add(ref);
   const isNew = new Set<string>(created);
-  for (const ref of after) {
-    for (const folder of foldersOf(ref)) {
-      if (isNew.has(folder) || (isNew.has(ref) && after.has(folder))) return [folder as RefName, ref as RefName];
-    }
+  const gone = new Set<string>(updates.flatMap(({ ref, to }) => (to === undefined ? [ref] : [])));
+  const stays = (ref: string): boolean => refs.has(ref as RefName) && !gone.has(ref);
+  for (const ref of created) {
+    const above = foldersOf(ref).find((folder) => isNew.has(folder) || stays(folder));
+    if (above !== undefined) return [above as RefName, ref];
+  }
+  // A hundred thousand refs are taken apart only for many new ones.
+  const isFew = created.length <= fewRefs;
+  const newAbove = (ref: RefName): string | undefined =>
+    isFew
+      ? created.find((folder) => ref.startsWith(folder) && ref[folder.length] === "/")
+      : foldersOf(ref).find((folder) => isNew.has(folder));
+  for (const ref of refs.keys()) {
+    const above = newAbove(ref);
+    if (above !== undefined && !gone.has(ref)) return [above as RefName, ref];
   }
   return undefined;
 }

@@ -11,7 +11,7 @@ import type { EventId, Oid, Pubkey, RefName } from "../nostr/ids.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
 import type { Store } from "../store/port.js";
 import { asNpub, diskAddress, type Npub, RepositoryAddress } from "./address.js";
-import { Overtaken, RefChanges } from "./change-refs.js";
+import { clashOf, Overtaken, RefChanges } from "./change-refs.js";
 import { Launcher } from "./launcher.js";
 import { absentObjects } from "./objects.js";
 import { Repositories } from "./repositories.js";
@@ -180,6 +180,25 @@ describe("repository", () => {
         [side, one],
       ],
     );
+  });
+
+  it("a ref that needs a directory where another is, or will be, is found however many there are", () => {
+    const value = { oid: "1".repeat(40) as Oid, peeled: undefined };
+    const refs = new Map(["a", "b/c", "d"].map((name) => [`refs/heads/${name}` as RefName, value]));
+    const clash = (created: readonly string[], gone: readonly string[] = []) => {
+      const updates = [
+        ...created.map((name) => ({ ref: `refs/heads/${name}` as RefName, to: value.oid })),
+        ...gone.map((name) => ({ ref: `refs/heads/${name}` as RefName, to: undefined })),
+      ];
+      return clashOf({ refs }, updates)?.map((name) => name.slice("refs/heads/".length));
+    };
+    for (const many of [[], Array.from({ length: 20 }, (_, index) => `many/${index}`)]) {
+      assert.equal(clash([...many, "ab", "b/d", "d"]), undefined);
+      assert.deepEqual(clash([...many, "a/x"]), ["a", "a/x"]);
+      assert.deepEqual(clash([...many, "b"]), ["b", "b/c"]);
+      assert.deepEqual(clash([...many, "n", "n/x"]), ["n", "n/x"]);
+      assert.equal(clash([...many, "a/x", "b"], ["a", "b/c"]), undefined);
+    }
   });
 
   it("git cannot keep a ref where another needs a directory: such a change is refused before anything is written", async () => {
