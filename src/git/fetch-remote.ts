@@ -107,7 +107,7 @@ async function throughQuarantine(
   // However it came: only what the ids reach leaves the quarantine, and every object of it was checked here.
   const here = trustRefs ? await repository.tips() : [];
   const most = { wallClockMs: limits.totalMs, memoryBytes: limits.gitMemoryBytes + objects * bytesAnObject };
-  const reached = await reachedBy(quarantine, ids, here, { from, strict: true, limits: most }).catch(
+  const reached = await reachedBy(quarantine, ids, here, { from, strict: true, alone: !trustRefs, limits: most }).catch(
     (error: unknown) => {
       if (error instanceof GitError && !signal.aborted) return undefined;
       throw error;

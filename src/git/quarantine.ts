@@ -135,6 +135,8 @@ async function linkInPlace(from: string, to: string): Promise<boolean> {
 interface CopyOptions {
   /** Objects that nobody checked yet: git's strict check is made on the way, and a fault throws. */
   readonly strict?: boolean;
+  /** What is here already may be damaged: it is not read, not even to compare it with what comes. */
+  readonly alone?: boolean;
   readonly limits?: Partial<JobLimits>;
 }
 
@@ -147,7 +149,7 @@ export async function copyObjects(
   into: QuarantineDirectory,
   oids: readonly Oid[],
   alreadyThere: readonly Oid[],
-  { strict = false, limits = {} }: CopyOptions = {},
+  { strict = false, alone = false, limits = {} }: CopyOptions = {},
 ): Promise<void> {
   // pack-objects dies of an unknown id, so only what both have may be excluded.
   const shared = [...(await objectTypes(from, alreadyThere)).keys()];
@@ -161,7 +163,7 @@ export async function copyObjects(
   const check = strict ? [`--strict=${toleratedFaults}`] : [];
   const indexing = await into.git.start(["index-pack", "--stdin", "--fix-thin", ...check], {
     directory: into.repositoryDirectory,
-    env: into.writingEnvironment,
+    env: alone ? into.aloneEnvironment : into.writingEnvironment,
     limits,
     stdin: true,
   });

@@ -1,7 +1,7 @@
 // What is served stays sound: drifted refs, lost objects, a lost directory, lost pull request refs; and repositories of
 // one maintainer set share no files.
 import assert from "node:assert/strict";
-import { access, readdir, rm } from "node:fs/promises";
+import { access, chmod, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { diskAddress } from "../../src/git/address.js";
@@ -56,6 +56,23 @@ test("objects that were lost are found by the check and hunted", async (context)
   assert.deepEqual(await house.refs(name), refs);
   context.diagnostic(`requests: ${JSON.stringify(remote.counts())}`);
   assert.deepEqual(house.faults, []);
+});
+
+test("a pack whose bytes rotted is replaced by what a listed server has, though the same objects lie in it", async (context) => {
+  const { house, name, refs, directory } = await served(context);
+  const folder = join(directory, "objects/pack");
+  for (const file of (await readdir(folder)).filter((one) => one.endsWith(".pack"))) {
+    const bytes = await readFile(join(folder, file));
+    // In the middle: the header and the checksum at the end stay, objects between them do not.
+    const middle = bytes.length >> 1;
+    for (let at = middle; at < middle + 8; at++) bytes[at] = (bytes[at] ?? 0) ^ 0xff;
+    await chmod(join(folder, file), 0o600);
+    await writeFile(join(folder, file), bytes);
+  }
+  assert.notDeepEqual(await house.repository(name).fsck(), []);
+  await house.room.repair.damaged(name);
+  await until("it is sound again", async () => (await house.repository(name).fsck()).length === 0);
+  assert.deepEqual(await house.refs(name), refs);
 });
 
 test("a repository whose directory is gone is filled again", async (context) => {
