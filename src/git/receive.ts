@@ -144,8 +144,14 @@ class Push {
       }
       types = received.types;
     }
+    const { takenBack } = this.repository.context;
+    const before = takenBack.count;
     await this.#checkObjects(quarantine, moving, tips, types);
-    const written = await this.session.locked(() => this.#commit(quarantine, decision));
+    const written = await this.session.locked(async () => {
+      // What was found in the repository may have been a push's that was refused meanwhile.
+      if (takenBack.count !== before) await this.#checkObjects(quarantine, moving, tips, types);
+      return await this.#commit(quarantine, decision);
+    });
     return "outcome" in written ? await this.#follow(written.outcome) : written;
   }
 
@@ -220,11 +226,11 @@ class Push {
 
   /** Anyone may push a pull request's commit: what came with it and is not part of it stays in quarantine. */
   async #putIntoPlace(quarantine: QuarantineDirectory, updates: readonly RefUpdate[]): Promise<TakeBack> {
-    if (!updates.every(({ ref }) => nostrRefEventId(ref))) return await quarantine.migrate();
+    if (!updates.every(({ ref }) => nostrRefEventId(ref))) return await this.repository.putIntoPlace(quarantine);
     const tips = updates.flatMap(({ to }) => to ?? []);
     const reached = await reachedBy(quarantine, tips, await this.repository.tips());
     try {
-      return await reached.migrate();
+      return await this.repository.putIntoPlace(reached);
     } finally {
       await reached.drop();
     }

@@ -60,6 +60,7 @@ export class Repositories {
       refLocks: new KeyedLock(),
       workLocks: new KeyedLock(),
       inUse: new InUse(),
+      takenBack: { count: 0 },
       swept: new Set(),
       changed: (address) => {
         for (const watcher of this.#watchers) watcher(address);

@@ -34,6 +34,8 @@ export interface RepositoryContext {
   /** Outer: one piece of work at a time on a repository (release, the end of a push). */
   readonly workLocks: KeyedLock;
   readonly inUse: InUse;
+  /** How often objects that were in place went again, anywhere: whoever found some since looks once more. */
+  readonly takenBack: { count: number };
   /** Repositories whose leftovers of an earlier life have been removed. */
   readonly swept: Set<string>;
   /** Its packs or refs are not what they were. */

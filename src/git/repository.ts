@@ -68,11 +68,20 @@ export class GitRepository extends RepositoryRefs {
       try {
         await copyObjects({ ...this.place, directory: other.directory }, quarantine, missing, await this.tips());
         if ((await quarantine.missingObjects(missing)).size > 0) return undefined;
-        return await quarantine.migrate();
+        return await this.putIntoPlace(quarantine);
       } finally {
         await quarantine.drop();
       }
     });
+  }
+
+  /** Durably. If the objects are taken back, then under the lock under which they came. */
+  async putIntoPlace(quarantine: QuarantineDirectory): Promise<TakeBack> {
+    const takeBack = await quarantine.migrate();
+    return async () => {
+      this.context.takenBack.count += 1;
+      await takeBack();
+    };
   }
 
   async quarantine(): Promise<QuarantineDirectory> {

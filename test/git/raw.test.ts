@@ -48,6 +48,35 @@ describe("raw requests", () => {
     assert.equal(await response.text(), "000eunpack ok\n0017ok refs/heads/main\n0000");
   });
 
+  it("a push that rests on objects of another one, which was refused meanwhile, is refused", async (context) => {
+    const [address, other] = [server.addressOf("resting"), server.addressOf("raw")];
+    const target = await server.create("resting");
+    server.state({ "refs/heads/main": first });
+    const repository = server.repositories.open(address);
+    const { withLocks } = server.repositories;
+    let waits: () => void = () => undefined;
+    const isWaiting = new Promise<void>((resolve) => {
+      waits = resolve;
+    });
+    context.mock.method(server.repositories, "withLocks", (...args: Parameters<typeof withLocks>) => {
+      waits();
+      return withLocks.apply(server.repositories, args);
+    });
+    const empty = Buffer.from("5041434b0000000200000000029d08823bd8a8eab510ad6ac75c823cfd3ed31e", "hex");
+    const command = pkt(`${zero} ${first} refs/heads/main\0report-status agent=x`);
+    let pushing: Promise<Response> | undefined;
+    await withLocks.call(server.repositories, [address], async () => {
+      const takeBack = await repository.copyObjectsFrom(server.repositories.open(other), [first]);
+      const body = Buffer.concat([Buffer.from(`${command}0000`), empty]);
+      pushing = fetch(`${target}/git-receive-pack`, { method: "POST", body });
+      await isWaiting;
+      await takeBack?.();
+    });
+    assert.match((await (await pushing)?.text()) ?? "", /ng refs\/heads\/main the push lacks objects/);
+    assert.equal((await repository.refs()).refs.size, 0);
+    await server.repositories.delete(address);
+  });
+
   it("the probe gets 200 and the right type", async () => {
     for (const service of ["git-receive-pack", "git-upload-pack"]) {
       const response = await post(service, "0000");
