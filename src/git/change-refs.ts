@@ -125,7 +125,15 @@ export async function changeRefs<T>(
   alongside: (tx: Transaction) => Promise<T>,
   committed: (result: T) => void = () => undefined,
 ): Promise<T> {
-  const { store, tables, inUse, refLocks } = context;
+  const { store, tables, inUse, refLocks, alignment } = context;
+  // Everything is written: a listener that fails must not make it look as if nothing were, or the objects would be taken back.
+  const told = (tell: () => void): void => {
+    try {
+      tell();
+    } catch (error) {
+      alignment.failed(error);
+    }
+  };
   const changes: Change[] = [];
   for (const wish of wishes) {
     const change = await changeOf(wish);
@@ -133,7 +141,7 @@ export async function changeRefs<T>(
   }
   if (changes.length === 0) {
     const result = await store.transact(alongside);
-    committed(result);
+    told(() => committed(result));
     return result;
   }
   const commit = async (): Promise<T> => {
@@ -155,20 +163,20 @@ export async function changeRefs<T>(
       tables.set(repository.address.key, { ...after, version: versions[index] ?? 0 });
       repository.fallBehind(refs.map(({ ref }) => ref));
     }
-    committed(result);
+    told(() => committed(result));
     return result;
   };
   const keys = changes.map(({ repository }) => repository.address.key);
   // Housekeeping makes way for who writes, and for nobody else. Before the ref locks, which it may wait for.
   const result = await inUse.during(keys, () => refLocks.runAll(keys, commit));
   for (const { repository } of changes) {
-    context.changed(repository.address);
+    told(() => context.changed(repository.address));
     // The rows are written: the change stands. A git or a launcher that was killed is most likely not killed again; files that
     // could not follow all the same are tried again in the background.
     const follow = (): Promise<void> => repository.bringInLine();
     await follow()
       .catch(follow)
-      .catch(() => context.alignment.add(repository));
+      .catch(() => alignment.add(repository));
   }
   return result;
 }

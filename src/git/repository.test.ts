@@ -147,6 +147,26 @@ describe("repository", () => {
     assert.equal(await onDisk(repository, main), oid);
   });
 
+  it("a listener that fails does not make written refs look unwritten", async () => {
+    const repository = await fresh();
+    const to = await commit(repository, "x");
+    const faults: unknown[] = [];
+    const { failed } = repositories.alignment;
+    repositories.alignment.failed = (error) => void faults.push(error);
+    const changes = new RefChanges().add(repository, [{ ref: main, to }]);
+    const result = await repositories.changeRefs(
+      changes,
+      async () => "written",
+      () => {
+        throw new Error("a listener's");
+      },
+    );
+    assert.equal(result, "written");
+    assert.equal(faults.length, 1);
+    assert.equal(await onDisk(repository, main), to);
+    repositories.alignment.failed = failed;
+  });
+
   it("refs of several repositories change in one transaction, or none does", async () => {
     const [a, b] = [await fresh(), await fresh()];
     const tips = [await commit(a, "a"), await commit(b, "b")] as const;

@@ -106,6 +106,7 @@ export function purgatoryObserver(
     problem: (name, what) => logger.warn({ repo: repositoryAddress(name) }, what),
     progress: (sentence) => logger.info(sentence),
     failed: (what, error) => logger.error({ err: error }, `${what} failed`),
-    refsBehind: (error) => logger.error({ err: error }, "git's own refs could not follow yet, and are tried again"),
+    refsBehind: (error) =>
+      logger.error({ err: error }, "refs are written, and what follows them failed; git's own refs are tried again"),
   };
 }
