@@ -142,6 +142,8 @@ function positional(operation: OperationName, fixed: object = {}, values: readon
   const given = open.flatMap(({ name, type, isOptional }, index): [string, unknown][] => {
     const value = values[index];
     if (type !== "text" || typeof value === "string") return [[name, value]];
+    // A reason that is no text is left out; anything else that was given is for the operation to judge.
+    if (isOptional && name !== "reason" && value !== undefined && value !== null) return [[name, value]];
     // An empty text brings a configured one back: never because a client forgot it.
     return isOptional || operation === "profile.change" ? [] : [[name, ""]];
   });

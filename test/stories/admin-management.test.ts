@@ -106,7 +106,9 @@ test("every method that is listed works, and an unknown one is an error", async 
     // Those that need a parameter say so; the others answer.
     assert.ok(result !== undefined || /is not|must be|needs|expected|Invalid/.test(error ?? ""), `${method}: ${error}`);
   }
-  for (const body of ['{"method":"toString","params":[]}', '{"method":"nonsense","params":[]}', "[]", "{", "null"]) {
+  const noText = '{"method":"listrepositories","params":[5]}';
+  const unknown = ["toString", "nonsense"].map((method) => JSON.stringify({ method, params: [] }));
+  for (const body of [...unknown, noText, "[]", "{", "null"]) {
     const answer = (await (await post(body, token({ body, method: "POST" }))).json()) as { error?: string };
     assert.equal(typeof answer.error, "string", body);
   }
