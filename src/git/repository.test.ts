@@ -560,6 +560,30 @@ describe("repository", () => {
     assert.deepEqual(await repository.fsck(), []);
   });
 
+  it("where objects of a ref are lost, housekeeping joins packs and drops no garbage", async () => {
+    const repository = await fresh();
+    const side = "refs/heads/side" as RefName;
+    const [one, two, lost] = [
+      await commit(repository, "1"),
+      await commit(repository, "2"),
+      await commit(repository, "lost"),
+    ];
+    await repository.updateRefs([
+      { ref: main, to: one },
+      { ref: side, to: two },
+    ]);
+    await removeObject(repository, lost);
+    await repository.updateRefs([
+      { ref: main, to: lost },
+      { ref: side, to: one },
+    ]);
+    assert.equal(repository.isStuck, true);
+    assert.equal(await onDisk(repository, side), one, "what git can hold follows");
+    assert.equal(await repository.housekeep({ cruft: true, graceDays: 0 }), "busy");
+    assert.equal(await repository.housekeep(), "done");
+    assert.equal((await repository.missingObjects([two])).size, 0);
+  });
+
   it("housekeeping drops garbage when its grace is over, and only then; what only pull requests reach is counted", async () => {
     const repository = await fresh();
     const kept = await commit(repository, "kept");

@@ -213,9 +213,9 @@ export class GitRepository extends RepositoryRefs {
   /** Repacks in the background; gives way to whoever works there. */
   async housekeep(options: HousekeepingOptions = {}): Promise<HousekeepingOutcome> {
     const { inUse, refLocks } = this.context;
-    // What no file of git's names would count as garbage.
+    // What no file of git's names would count as garbage. Packs may be joined all the same where only lost objects are in the way.
     await this.bringInLine();
-    if (this.context.behind.has(this.key)) return "busy";
+    if (this.context.behind.has(this.key) && (options.cruft === true || !this.isStuck)) return "busy";
     const insists = options.insists === true && options.cruft !== true;
     const tidy = async (signal: AbortSignal): Promise<HousekeepingOutcome> => {
       await this.refs();
