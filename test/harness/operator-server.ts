@@ -1,18 +1,24 @@
-// The whole program on a real port with its data in a folder, started and stopped as an operator would, and verbs run
-// beside it. Keys and events are made here; git is the real one.
+// The whole server on a real port with its data in a folder and the settings of an operator, started and stopped in this
+// process, and verbs run beside it: they reach it by its socket. Keys and events are made here; git is the real one.
 
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import pino from "pino";
+import { systemClock } from "../../src/base/clock.js";
+import { escapeControls } from "../../src/base/text.js";
+import { LogRing, textLine } from "../../src/config/logging.js";
 import type { NostrEvent, Tag } from "../../src/nostr/event.js";
 import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import type { OperationName } from "../../src/operator/operations.js";
 import { askServer } from "../../src/operator/socket.js";
+import { type Server, startServer } from "../../src/server.js";
 import { cleanEnvironment, type Ended, endOf, holdfast } from "../cli/run.js";
 import { freePort } from "./free-port.js";
+import { liveConfigOf } from "./live-config.js";
 import { RelayClient } from "./relay-client.js";
 
 export const newKey = (): SecretKey => SecretKey.generate(randomBytes);
@@ -34,7 +40,8 @@ const run = (command: string, args: readonly string[], env: Record<string, strin
 export class OperatorServer {
   readonly folder = mkdtempSync(join(tmpdir(), "holdfast-operator-"));
   readonly admin = newKey();
-  #child: ChildProcess | undefined;
+  #server: Server | undefined;
+  readonly #faults: unknown[] = [];
   #log = "";
 
   private constructor(
@@ -69,34 +76,38 @@ export class OperatorServer {
   }
 
   async start(): Promise<void> {
-    const child = spawn(process.execPath, ["dist/src/main.js", "serve"], {
-      env: this.environment,
-      stdio: ["ignore", "ignore", "pipe"],
-    });
-    this.#child = child;
     this.#log = "";
-    await new Promise<void>((resolve, reject) => {
-      child.once("close", (code) => reject(new Error(`the server ended with ${code}: ${this.#log}`)));
-      child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-        this.#log += text;
-        // The socket is opened after the port: this line is the last of the start.
-        if (this.#log.includes('"listening"')) resolve();
-      });
+    const live = liveConfigOf(this.environment);
+    const recentLog = new LogRing((line) => textLine(line, false).trimEnd());
+    const write = (line: string): void => {
+      recentLog.add(line);
+      this.#log += escapeControls(line);
+    };
+    const logger = pino(
+      { level: live.current.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "message" },
+      { write },
+    );
+    this.#server = await startServer({
+      live,
+      logger,
+      recentLog,
+      clock: systemClock,
+      build: { version: "0.0.0", commit: "test" },
+      cores: 2,
+      onFault: (error) => void this.#faults.push(error),
     });
+    logger.info({ address: this.#server.address }, "listening");
   }
 
   async stop(): Promise<void> {
-    const child = this.#child;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = new Promise((resolve) => child.once("close", resolve));
-    child.kill("SIGTERM");
-    await ended;
-    this.#child = undefined;
+    const server = this.#server;
+    this.#server = undefined;
+    await server?.close();
+    if (this.#faults.length > 0) throw new AggregateError(this.#faults, "the server reported faults");
   }
 
   async close(): Promise<void> {
-    await this.stop();
-    rmSync(this.folder, { recursive: true, force: true });
+    await this.stop().finally(() => rmSync(this.folder, { recursive: true, force: true }));
   }
 
   verb(...args: readonly string[]): Promise<Ended> {
