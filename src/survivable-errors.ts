@@ -1,10 +1,11 @@
 // Faults that pass by themselves or with a little room: a full disk, a busy or closing store, a git process or its
-// launcher that was killed, no descriptor left. What met one is refused or done again later; the server goes on.
-// Everything else nobody expected, and it ends the process (run-until-signal.ts).
+// launcher that was killed, threads that died while they checked signatures, no descriptor left. What met one is refused
+// or done again later; the server goes on. Everything else nobody expected, and it ends the process (run-until-signal.ts).
 
 import type { Logger } from "./config/logging.js";
 import { LauncherError } from "./git/launcher.js";
 import { GitError } from "./git/run.js";
+import { VerifierDiedError } from "./nostr/verify/pool.js";
 import { StoreBusyError, StoreClosedError, StoreFullError } from "./store/port.js";
 
 const passingCodes: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENFILE"]);
@@ -15,7 +16,8 @@ export function isPassing(error: unknown): boolean {
     error instanceof StoreBusyError ||
     error instanceof StoreClosedError ||
     error instanceof LauncherError ||
-    error instanceof GitError;
+    error instanceof GitError ||
+    error instanceof VerifierDiedError;
   return isKnown || (error instanceof Error && "code" in error && passingCodes.has(error.code));
 }
 

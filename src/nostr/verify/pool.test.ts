@@ -9,6 +9,7 @@ import {
   createVerifierPool,
   VerifierBusyError,
   VerifierClosedError,
+  VerifierDiedError,
   type VerifierPool,
   type VerifierPoolOptions,
 } from "./pool.js";
@@ -129,6 +130,7 @@ for (const mode of ["always", "at-start"]) {
       for (const answer of answers) {
         assert.equal(answer.status, "rejected");
         assert.match(String(answer.reason), /died twice/);
+        assert.ok(answer.reason instanceof VerifierDiedError);
         assert.match(String(answer.reason.cause), /died/);
       }
       assert.equal(pool.held, 0);

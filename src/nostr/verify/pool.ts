@@ -28,6 +28,11 @@ export class VerifierClosedError extends Error {
   override readonly name = "VerifierClosedError";
 }
 
+/** Threads died over some events; others go on being checked, and the same events may be offered again. */
+export class VerifierDiedError extends Error {
+  override readonly name = "VerifierDiedError";
+}
+
 export interface VerifierPoolOptions {
   /** Threads. 0: verify on the calling thread. */
   readonly workers: number;
@@ -230,7 +235,7 @@ class ThreadPool implements VerifierPool {
     seat.worker = undefined;
     const [working, ...untouched] = seat.batches.splice(0);
     if (working && ++working.deaths >= maxDeathsABatch) {
-      const error = new Error("a verifying thread died twice over the same events", { cause });
+      const error = new VerifierDiedError("a verifying thread died twice over the same events", { cause });
       for (const { reject } of working.waiting) reject(error);
       this.#release(working);
     } else if (working) {
