@@ -138,9 +138,9 @@ function purgatoryAtRest(config: Config, store: Store, repositories: Repositorie
     store,
     repositories,
     clock,
-    config: () => config,
+    live: { current: config },
     // The operator is there and watches.
-    diskShareUsed: async () => 0,
+    disks: { fullest: 0 },
     observer: {
       released: () => undefined,
       expired: () => undefined,

@@ -136,8 +136,8 @@ export async function startServer(parts: StartParts): Promise<Server> {
       store,
       repositories: gitHost.repositories,
       clock,
-      config: () => live.current,
-      diskShareUsed: async () => disks.fullest,
+      live,
+      disks,
       observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock),
       ...(config.grasp06Enable && { contributorRules: contributorRules(store, [name], settings.lists) }),
     });

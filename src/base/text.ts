@@ -12,16 +12,6 @@ export function sizeText(bytes: number): string {
   return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, "")} ${units[step]}`;
 }
 
-/**
- * A text without the signs it ends with. A pattern like `/\/+$/` looks at every run of signs in the text from each of its
- * places, which takes the square of its length; this looks once, from the end.
- */
-export function withoutTrailing(text: string, signs: string): string {
-  let end = text.length;
-  while (end > 0 && signs.includes(text.charAt(end - 1))) end--;
-  return end === text.length ? text : text.slice(0, end);
-}
-
 /** Unix seconds as `2026-03-01 12:00:00`, in UTC. */
 export const timeText = (seconds: number): string =>
   new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");

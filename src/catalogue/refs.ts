@@ -16,6 +16,9 @@ export interface RefValue {
   readonly peeled: Oid | undefined;
 }
 
+/** Branches are commits; everything else may be a tag object. */
+export const mayBePeeled = (name: RefName): boolean => !name.startsWith("refs/heads/");
+
 interface RefsRow extends RepositoryName {
   readonly version: number;
   readonly head: RefName;

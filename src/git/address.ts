@@ -11,7 +11,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Brand } from "../base/brand.js";
-import { withoutTrailing } from "../base/text.js";
 import { type RepositoryArea, type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
 import type { Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
@@ -90,7 +89,8 @@ export function parseGitPath(pathname: string): GitPath | undefined {
   const identifier = name.slice(0, -".git".length);
   // Signed names may hold control bytes; no client needs such a URL, and they end up in logs and headers.
   if (/[\x00-\x1f\x7f]/.test(identifier) || Buffer.byteLength(identifier) > maxIdentifierBytes) return undefined;
-  return { area, npub, identifier, rest: withoutTrailing(segments.slice(2).join("/"), "/") };
+  const end = segments.findLastIndex((segment) => segment !== "") + 1;
+  return { area, npub, identifier, rest: segments.slice(2, end).join("/") };
 }
 
 function decodeOnce(segment: string): string | undefined {

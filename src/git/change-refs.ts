@@ -2,12 +2,18 @@
 // (released events, rows of the catalogue). Objects are in place before it. In the turn of its commit the tables in memory
 // are replaced; then git's own files follow, before the caller goes on.
 
-import { type ChangedRef, changeRefs as changeRows, type RefValue, refsVersion } from "../catalogue/refs.js";
+import {
+  type ChangedRef,
+  changeRefs as changeRows,
+  mayBePeeled,
+  type RefValue,
+  refsVersion,
+} from "../catalogue/refs.js";
 import type { Oid, RefName } from "../nostr/ids.js";
 import type { Transaction } from "../store/port.js";
 import { peelTags } from "./objects.js";
 import type { RefTable } from "./ref-tables.js";
-import { mayBePeeled, sortRefs } from "./repository-files.js";
+import { sortRefs } from "./repository-files.js";
 import { foldersOf, type RefUpdate, type RepositoryContext, type RepositoryRefs } from "./repository-refs.js";
 import { checkedOid } from "./run.js";
 

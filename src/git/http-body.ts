@@ -6,7 +6,7 @@ import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
-import { GatheredBytes } from "../base/gathered-bytes.js";
+import { GatheredBytes } from "../base/collections.js";
 
 export class BodyTooLargeError extends Error {
   override readonly name = "BodyTooLargeError";

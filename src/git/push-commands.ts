@@ -2,7 +2,7 @@
 // Strict (git-http.md, Push 1; threats.md rows 2 and 5): git would also execute what it finds in a push certificate, so
 // whatever is not exactly this is refused. Incremental: the pack follows in the same body and is never held.
 
-import { GatheredBytes } from "../base/gathered-bytes.js";
+import { GatheredBytes } from "../base/collections.js";
 import { sizeText } from "../base/text.js";
 import type { Config } from "../config/config.js";
 import { isOid, isRefName, type Oid } from "../nostr/ids.js";

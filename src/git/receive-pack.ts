@@ -62,11 +62,6 @@ export async function receivePack(
       `the push has ${objects} objects, at most ${budgets.pushMaxObjects} are taken at once`,
     );
   }
-  const tooLarge = refused(
-    "too-large",
-    `a push may have ${sizeText(budgets.pushMaxBytes)} at most: push in smaller steps`,
-  );
-
   const job = await quarantine.git.start(
     ["index-pack", "--stdin", "--fix-thin", `--strict=${toleratedFaults}`, `--max-input-size=${budgets.pushMaxBytes}`],
     {
@@ -107,7 +102,7 @@ export async function receivePack(
   if (quarantine.packBytes > budgets.pushMaxBytes) {
     job.end();
     await job.exit;
-    return tooLarge;
+    return refused("too-large", `a push may have ${sizeText(budgets.pushMaxBytes)} at most: push in smaller steps`);
   }
   stdin?.end();
   let tookTooLong = false;

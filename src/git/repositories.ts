@@ -6,7 +6,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
-import { KeyedLock } from "../base/keyed-lock.js";
+import { InUse, KeyedLock } from "../base/keyed-lock.js";
 import { readRefs, refsVersion, removeRefs, unalignedRepositories } from "../catalogue/refs.js";
 import type { RepositoryArea } from "../catalogue/repositories.js";
 import { isPubkey } from "../nostr/ids.js";
@@ -14,7 +14,6 @@ import { parseNpub } from "../nostr/nip19.js";
 import type { Store, Transaction } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
 import { changeRefs, type RefChanges } from "./change-refs.js";
-import { InUse } from "./in-use.js";
 import { RefAlignment, RefTables } from "./ref-tables.js";
 import { GitRepository } from "./repository.js";
 import {

@@ -13,7 +13,7 @@ import {
   syncPath,
   writeSynced,
 } from "../base/durable-files.js";
-import type { RefValue } from "../catalogue/refs.js";
+import { mayBePeeled, type RefValue } from "../catalogue/refs.js";
 import { isOid, isRefName, type Oid, type RefName } from "../nostr/ids.js";
 import { unbornBranch } from "./ref-tables.js";
 export const identifierFile = "holdfast-identifier";
@@ -187,9 +187,6 @@ export async function readRefFiles(directory: string): Promise<RefsOnDisk> {
   }
   return { head, refs, unpeeled: [...unpeeled], broken: loose.broken };
 }
-
-/** Branches are commits; everything else may be a tag object. */
-export const mayBePeeled = (name: RefName): boolean => !name.startsWith("refs/heads/");
 
 export async function readHead(directory: string): Promise<RefName> {
   const text = (await ifPresent(readFile(join(directory, "HEAD"), "utf8"))) ?? "";

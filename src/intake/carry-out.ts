@@ -157,7 +157,7 @@ export class CarryOut {
     // to each one that trusts its author.
     if (event.kind === kinds.announcement) {
       const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
-      const max = this.purgatory.context.config().releaseMaxRepositories;
+      const max = this.purgatory.context.live.current.releaseMaxRepositories;
       const authority = storedAuthority(this.purgatory.context.store);
       const trusting = await repositoriesTrusting(authority, event.pubkey, name.identifier, max, takesStates);
       return [name, ...trusting.map(({ owner, identifier }) => ({ owner, identifier }))];

@@ -61,13 +61,13 @@ export class Sweep {
     await this.#removeExpiredEvents(now);
     // While the server was down nothing could arrive: everybody gets a chance to bring it now.
     const upSeconds = (this.parts.clock.monotonicMs() - this.#startedMs) / 1000;
-    if (upSeconds < this.parts.config().purgatoryStartGraceSecs) return;
+    if (upSeconds < this.parts.live.current.purgatoryStartGraceSecs) return;
     for (const phase of ["waiting", "soft"] as const) {
       for await (const entry of dueEntries(this.parts.store, phase, now)) await this.#expire(entry, now);
     }
     const placeholders = await this.#purgatory.placeholders.expire(now, this.#purgatory.isBusy);
     if (placeholders > 0) this.parts.observer.placeholdersExpired?.(placeholders);
-    await this.#removeAuditEvents(now - this.parts.config().auditEventExpirySecs);
+    await this.#removeAuditEvents(now - this.parts.live.current.auditEventExpirySecs);
     if (now - this.#choresAt < choresEverySeconds) return;
     this.#choresAt = now;
     await this.#removeGoneRepositories(now);
@@ -80,7 +80,7 @@ export class Sweep {
   async #followClock(): Promise<void> {
     const now = { wallMs: this.parts.clock.nowMs(), monotonicMs: this.parts.clock.monotonicMs() };
     const before = this.#seen;
-    const jump = clockJumpSeconds(before, now, this.parts.config().purgatoryClockJumpSecs);
+    const jump = clockJumpSeconds(before, now, this.parts.live.current.purgatoryClockJumpSecs);
     this.#seen = now;
     if (jump === 0) return;
     const isOlder = takenBefore(jump, before, now);
@@ -104,10 +104,10 @@ export class Sweep {
   }
 
   async #expire(entry: WaitingEntry, now: number): Promise<void> {
-    const { store, config, observer } = this.parts;
+    const { store, live, observer } = this.parts;
     const { isBusy } = this.#purgatory;
     if (placesOf(entry).some(isBusy) || !this.#purgatory.mayExpire(entry)) return;
-    const expiry = asItsTagsSay(entry, expiryOf(entry, now, config()), now, config().auditEventExpirySecs);
+    const expiry = asItsTagsSay(entry, expiryOf(entry, now, live.current), now, live.current.auditEventExpirySecs);
     // Asked again in its turn: a push may have begun while it waited for it, and must find what it was decided by.
     const end = await store.transact(async (tx) =>
       placesOf(entry).some(isBusy) ? undefined : applyExpiry(tx, entry, expiry, now),
@@ -157,9 +157,9 @@ export class Sweep {
 
   /** Repositories that left or were deleted, once their grace is over. */
   async #removeGoneRepositories(now: number): Promise<void> {
-    const { store, config } = this.parts;
+    const { store, live } = this.parts;
     const over: CatalogueRow[] = [];
-    for await (const row of catalogueRows(store)) if (isGraceOver(row, now, config())) over.push(row);
+    for await (const row of catalogueRows(store)) if (isGraceOver(row, now, live.current)) over.push(row);
     for (const row of over) await store.transact((tx) => forgetRepository(tx, row, now));
     await this.carryOut.changeDirectories(over.map((name) => ({ name, to: "remove" })));
   }

@@ -4,7 +4,7 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { Clock } from "../base/clock.js";
-import { GatheredBytes } from "../base/gathered-bytes.js";
+import { GatheredBytes } from "../base/collections.js";
 import { type DialFailure, failure, failureOf } from "./failure.js";
 import { type Guard, type GuardedUrl, pinnedConnection } from "./guard.js";
 

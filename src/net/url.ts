@@ -1,7 +1,6 @@
 // Normal forms of URLs, so that two spellings of one service compare equal and nothing is ever compared as a substring.
 
 import type { Brand } from "../base/brand.js";
-import { withoutTrailing } from "../base/text.js";
 
 /** `ws://host[:port][/path]` or `wss://…` in normal form: lower-case scheme and host, no default port, no trailing slash. */
 export type RelayUrl = Brand<string, "RelayUrl">;
@@ -32,6 +31,16 @@ function parse(text: string, schemes: readonly string[]): URL | undefined {
 
 function normalPath(path: string): string {
   return withoutTrailing(path.replace(/\/{2,}/g, "/"), "/");
+}
+
+/**
+ * A text without the signs it ends with. A pattern like `/\/+$/` looks at every run of signs in the text from each of its
+ * places, which takes the square of its length; this looks once, from the end.
+ */
+export function withoutTrailing(text: string, signs: string): string {
+  let end = text.length;
+  while (end > 0 && signs.includes(text.charAt(end - 1))) end--;
+  return end === text.length ? text : text.slice(0, end);
 }
 
 export function normalRelayUrl(text: string): RelayUrl | undefined {

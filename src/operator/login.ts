@@ -4,8 +4,7 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { type Clock, unixSeconds } from "../base/clock.js";
-import { withoutTrailing } from "../base/text.js";
-import { pathBelowService, type ServiceName } from "../net/url.js";
+import { pathBelowService, type ServiceName, withoutTrailing } from "../net/url.js";
 import { kinds, type NostrEvent, parseEvent, tagValue } from "../nostr/event.js";
 import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { RandomBytes } from "../nostr/keys.js";

@@ -7,6 +7,7 @@ import type { Config } from "../config/config.js";
 import type { Repositories } from "../git/repositories.js";
 import type { ServiceName } from "../net/url.js";
 import type { EventId } from "../nostr/ids.js";
+import type { Disks } from "../store/disk-space.js";
 import type { Store } from "../store/port.js";
 
 export type PurgatoryConfig = Pick<
@@ -79,10 +80,9 @@ export interface PurgatoryContext {
   readonly store: Store;
   readonly repositories: Repositories;
   readonly clock: Clock;
-  /** Asked each time: limits reload without a restart. */
-  readonly config: () => PurgatoryConfig;
-  /** Share of the git disk in use, 0 to 1. */
-  readonly diskShareUsed: () => Promise<number>;
+  /** Read each time: limits reload without a restart. */
+  readonly live: { readonly current: PurgatoryConfig };
+  readonly disks: Pick<Disks, "fullest">;
   readonly observer: PurgatoryObserver;
   /** GRASP-06, when it is on. */
   readonly contributorRules?: ContributorRules;

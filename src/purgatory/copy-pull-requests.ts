@@ -31,9 +31,9 @@ export class PullRequestCopies {
 
   /** Under both locks: the commit and all it reaches, from the one to the other. */
   async copyFrom(name: RepositoryName, repository: GitRepository, source: GitRepository, tip: Oid): Promise<boolean> {
-    const { store, config, observer } = this.parts;
+    const { store, live, observer } = this.parts;
     if ((await repository.missingObjects([tip])).size === 0) return true;
-    if (quotaLeft(await accountsOf(store, name, [], config())).isUsedUp) {
+    if (quotaLeft(await accountsOf(store, name, [], live.current)).isUsedUp) {
       observer.problem(name, "its share for pull requests is full: one was not copied into it");
       return false;
     }

@@ -59,7 +59,7 @@ export class Placeholders {
 
   /** Counts these events there against the address; asking again about the same ones counts nothing. */
   allowance(ip: string, name: RepositoryName, ids: readonly EventId[], nowSeconds: number): UnclaimedAllowance {
-    const { unclaimedMaxBytes, unclaimedPrsMaxBytes, unclaimedPerHourPerIp } = this.context.config();
+    const { unclaimedMaxBytes, unclaimedPrsMaxBytes, unclaimedPerHourPerIp } = this.context.live.current;
     // By place as well: one id pushed into a thousand repositories would count once.
     if (!ids.every((id) => this.perHour.allows(ip, `${repositoryKey(name)} ${id}`, nowSeconds, unclaimedPerHourPerIp)))
       return {
@@ -87,7 +87,7 @@ export class Placeholders {
 
   /** Before the pusher hears `ok`: what cannot be written down is not kept. Answers the events nothing was kept for before. */
   async keptAside(address: RepositoryAddress, ip: string, kept: readonly UnclaimedData[]): Promise<EventId[]> {
-    const { placeholderExpirySecs, placeholderPrsExpirySecs } = this.context.config();
+    const { placeholderExpirySecs, placeholderPrsExpirySecs } = this.context.live.current;
     const waitSeconds = address.area === "prs" ? placeholderPrsExpirySecs : placeholderExpirySecs;
     const rows = kept.map(
       (data): PlaceholderRow => ({
@@ -126,7 +126,7 @@ export class Placeholders {
 
   /** After a push: whoever holds most gives way. */
   makeRoom(): Promise<void> {
-    return this.#evictAbove(this.context.config().unclaimedTotalMaxBytes);
+    return this.#evictAbove(this.context.live.current.unclaimedTotalMaxBytes);
   }
 
   /** The event is here: its `c` decides what of the data stays, and whose quota that is. */

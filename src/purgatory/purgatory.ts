@@ -50,10 +50,10 @@ export class Purgatory {
   #mayExpire: (entry: WaitingEntry) => boolean = () => true;
 
   constructor(context: PurgatoryContext) {
-    const { store, repositories, clock, config, observer } = context;
+    const { store, repositories, clock, live, observer } = context;
     this.context = context;
     repositories.alignment.failed = (error) => observer.refsBehind?.(error);
-    const archiveBudget = new ArchiveBudget(store, clock, () => config().archiveMaxBytes);
+    const archiveBudget = new ArchiveBudget(store, clock, () => live.current.archiveMaxBytes);
     const placeholders = new Placeholders(context, hourlyCounter(), (name) => this.contributors.tidy(name));
     const copies = new PullRequestCopies(context);
     const pullRequests = new PullRequestRefs({ ...context, copies });
@@ -65,7 +65,7 @@ export class Purgatory {
     const partials = new PartialClock({
       store,
       clock,
-      graceSeconds: () => config().partialStateGraceSecs,
+      graceSeconds: () => live.current.partialStateGraceSecs,
       isOver: (name) => releaser.release([name], "partial"),
       failed: (error) => observer.failed("releasing a partial state", error),
     });
@@ -170,10 +170,10 @@ export class Purgatory {
 
   /** How much more a hunt may bring into a repository; `author`: of the pull request it hunts for. */
   async huntLeft(name: RepositoryName, author: Pubkey | undefined): Promise<number> {
-    const { store, config, diskShareUsed } = this.context;
-    if ((await diskShareUsed()) >= config().diskPushMaxPercent / 100) return 0;
+    const { store, live, disks } = this.context;
+    if (disks.fullest >= live.current.diskPushMaxPercent / 100) return 0;
     const authors = author === undefined ? undefined : [author];
-    const left = quotaLeft(await accountsOf(store, name, authors, config(), this.archiveBudget));
+    const left = quotaLeft(await accountsOf(store, name, authors, live.current, this.archiveBudget));
     return left.isUsedUp ? 0 : left.maxBytes;
   }
 
@@ -184,13 +184,13 @@ export class Purgatory {
 
   /** A hunt found data for a repository whose announcement had gone soft: it waits again, on disk. */
   async revive(name: RepositoryName): Promise<void> {
-    const { store, repositories, clock, config } = this.context;
+    const { store, repositories, clock, live } = this.context;
     const now = unixSeconds(clock);
     await store.transact(async (tx) => {
       const row = await catalogueRow(tx, name);
       const entry = await waitingAnnouncement(tx, name);
       if (row?.status !== "soft" || !entry) return;
-      await putWaiting(tx, restarted(entry, now, config()));
+      await putWaiting(tx, restarted(entry, now, live.current));
       setCatalogueRow(tx, withStatus(row, "waiting", now));
     });
     await repositories.create(diskAddress(name));

@@ -91,8 +91,8 @@ export class PurgatoryPush implements PushSession {
 
   async authority(commands: readonly PushCommand[]): Promise<PushAuthority> {
     const { address, ip } = this;
-    const { store, config, clock, diskShareUsed, placeholders } = this.parts;
-    const { pushStrict, archiveReadOnly, diskPushMaxPercent } = config();
+    const { store, live, clock, disks, placeholders } = this.parts;
+    const { pushStrict, archiveReadOnly, diskPushMaxPercent } = live.current;
     const ids = nostrIds(commands);
     const pullRequests = new Map<EventId, KnownPullRequest>();
     for (const id of ids) {
@@ -101,7 +101,7 @@ export class PurgatoryPush implements PushSession {
     }
     const unknown = ids.filter((id) => !pullRequests.has(id));
     const unclaimed = placeholders.allowance(ip, address, unknown, unixSeconds(clock));
-    const isFull = (await diskShareUsed()) >= diskPushMaxPercent / 100;
+    const isFull = disks.fullest >= diskPushMaxPercent / 100;
     const closedReason = isFull
       ? "the server's disk is nearly full, it takes no pushes now: try again later"
       : undefined;
@@ -130,9 +130,9 @@ export class PurgatoryPush implements PushSession {
   }
 
   #accounts(isForPullRequests: boolean, events: readonly NostrEvent[]): Promise<readonly Account[]> {
-    const { store, config, archiveBudget } = this.parts;
+    const { store, live, archiveBudget } = this.parts;
     const authors = isForPullRequests ? events.map(({ pubkey }) => pubkey) : undefined;
-    return accountsOf(store, this.address, authors, config(), archiveBudget);
+    return accountsOf(store, this.address, authors, live.current, archiveBudget);
   }
 
   /** What the pusher should know of the accounts this push was booked to. */
@@ -190,7 +190,7 @@ export class PurgatoryPush implements PushSession {
   /** Rows of the push itself, in the transaction that writes its refs. */
   async #write(tx: Transaction, outcome: PushOutcome): Promise<void> {
     const { address } = this;
-    const { clock, config } = this.parts;
+    const { clock, live } = this.parts;
     const { decision, updates } = outcome;
     const now = unixSeconds(clock);
     const state = updates.length > 0 ? decision.candidate : undefined;
@@ -205,7 +205,7 @@ export class PurgatoryPush implements PushSession {
     }
     await this.#book(tx, outcome);
     const announcement = state && (await waitingAnnouncement(tx, address));
-    const prolonged = announcement && restarted(announcement, now, config());
+    const prolonged = announcement && restarted(announcement, now, live.current);
     // Its day is over: the sweep makes it soft, with all that belongs to that.
     if (prolonged?.phase === "waiting") await putWaiting(tx, prolonged);
   }

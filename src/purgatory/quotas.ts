@@ -49,7 +49,9 @@ export function quotaLeft(accounts: readonly Account[]): QuotaLeft {
   return {
     maxBytes: Math.max(emptyPackBytes, left(account)),
     isUsedUp: left(account) <= 0,
-    reason: `${useText(account)}: ${account.advice}`,
+    get reason() {
+      return `${useText(account)}: ${account.advice}`;
+    },
   };
 }
 

@@ -163,7 +163,7 @@ export class Releaser {
 
   /** Repositories here whose own directed set contains the author, mutually listed ones first, up to the cap. */
   private decidesIn(author: Pubkey, identifier: string): Promise<readonly RepositoryName[]> {
-    const max = this.parts.config().releaseMaxRepositories;
+    const max = this.parts.live.current.releaseMaxRepositories;
     return repositoriesTrusting(storedAuthority(this.parts.store), author, identifier, max, takesStates);
   }
 
@@ -288,7 +288,7 @@ export class Releaser {
     return {
       reader: this.parts.store,
       nowSeconds,
-      partialGraceSeconds: this.parts.config().partialStateGraceSecs,
+      partialGraceSeconds: this.parts.live.current.partialStateGraceSecs,
       partial,
       servedPartly: new Set(),
       refsOf,
@@ -305,8 +305,8 @@ export class Releaser {
   }
 
   private async isFull(name: RepositoryName): Promise<boolean> {
-    const { store, config, archiveBudget } = this.parts;
-    return quotaLeft(await accountsOf(store, name, undefined, config(), archiveBudget)).isUsedUp;
+    const { store, live, archiveBudget } = this.parts;
+    return quotaLeft(await accountsOf(store, name, undefined, live.current, archiveBudget)).isUsedUp;
   }
 
   /** Copies what a plan needs. False: it cannot be carried out; nothing of it may be written. */

@@ -3,7 +3,7 @@
 // links, so that a reader's browser asks nobody but this server. Raw markup in the text is left out, never passed on.
 // What is not known here stays readable text. Linear in the length of the text: no pattern can look far ahead.
 
-import { withoutTrailing } from "../base/text.js";
+import { withoutTrailing } from "../net/url.js";
 import { foreignLink, type Html, html, webUrl } from "./html.js";
 
 export const maxReadmeCharacters = 64 * 1024;

@@ -127,8 +127,8 @@ export class HuntHouse {
       store,
       repositories: this.gitHost.repositories,
       clock,
-      config: () => live.current,
-      diskShareUsed: async () => 0,
+      live,
+      disks: { fullest: 0 },
       ...(live.current.grasp06Enable && {
         contributorRules: contributorRules(store, [serviceName(domain) as ServiceName], () => listsOf(live.current)),
       }),

@@ -2,8 +2,7 @@
 // when the next attempt is due; it knows nothing of throttles or of other jobs (purgatory.md "Hunting", first table).
 // Beside the jobs the moments to wake up at, and which servers were seen to serve what waits.
 
-import { SetsByKey } from "../../base/collections.js";
-import { Heap } from "../../base/heap.js";
+import { Heap, SetsByKey } from "../../base/collections.js";
 import type { EventId, Oid } from "../../nostr/ids.js";
 import type { HuntUrl } from "./fetch-plan.js";
 import type { Emit, FetchId, HuntConfig, JobKind, WaitingItem } from "./messages.js";

@@ -28,7 +28,7 @@ export class Room {
   readonly released: Released[] = [];
   placeholdersExpired = 0;
   expired: PurgatoryObserver["expired"] = () => undefined;
-  config: PurgatoryConfig = defaultConfig({ purgatoryStartGraceSecs: 0 });
+  readonly live: { current: PurgatoryConfig } = { current: defaultConfig({ purgatoryStartGraceSecs: 0 }) };
   readonly #policy = new World().policy;
 
   carryOut!: CarryOut;
@@ -57,14 +57,22 @@ export class Room {
     return room;
   }
 
+  get config(): PurgatoryConfig {
+    return this.live.current;
+  }
+
+  set config(config: PurgatoryConfig) {
+    this.live.current = config;
+  }
+
   /** As after a crash: a new waiting room on the same store and disk. */
   restart(): void {
     this.purgatory = new Purgatory({
       store: this.store,
       repositories: this.repositories,
       clock: this.clock,
-      config: () => this.config,
-      diskShareUsed: async () => 0,
+      live: this.live,
+      disks: { fullest: 0 },
       observer: {
         released: (item) => void this.released.push(item),
         expired: (entry, expiry) => this.expired(entry, expiry),

@@ -2,7 +2,7 @@
 // by kind of index, not by statistics: ids, addresses, words, the tag that usually names fewest events (with the kind,
 // where such lists are kept), author with kind, author, kind, everything.
 
-import { Heap } from "../../base/heap.js";
+import { Heap } from "../../base/collections.js";
 import { addressText, isAddressable } from "../../nostr/event.js";
 import { type Filter, searchWords } from "../../nostr/filter.js";
 import type { EventId } from "../../nostr/ids.js";

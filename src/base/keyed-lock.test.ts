@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { InUse } from "./in-use.js";
+import { InUse } from "./keyed-lock.js";
 
 /** Runs until it is told to stop. */
 const untilStopped = (signal: AbortSignal): Promise<string> =>
