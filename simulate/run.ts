@@ -32,6 +32,8 @@ export interface RunOptions {
   /** Smaller than the seed says: for finding a short failure. */
   readonly size?: Partial<Size>;
   readonly trace?: (line: string) => void;
+  /** The run ends soon after the watch has seen such a problem. */
+  readonly endsAt?: (problem: string) => boolean;
 }
 
 export interface RunResult {
@@ -54,10 +56,20 @@ const calmHours = 48;
 const scanTimes = (chance: Chance) => (): number => (chance.once(0.7) ? 0 : chance.between(1, 30_000));
 
 /** A storm would go on for longer than anybody wants to wait: it is broken already. */
-function runHours(world: World, until: number): void {
-  while (world.timeline.nowMs < until * hour && !world.watch.isStorm) {
+function runHours(world: World, until: number, isFound: () => boolean): void {
+  while (world.timeline.nowMs < until * hour && !world.watch.isStorm && !isFound()) {
     world.runUntil(Math.min(until * hour, world.timeline.nowMs + hour / 12));
   }
+}
+
+/** Whether such a problem is among them by now; each is looked at once. */
+function finderOf(problems: readonly string[], isWanted: RunOptions["endsAt"]): () => boolean {
+  let looked = 0;
+  let isFound = false;
+  return () => {
+    while (isWanted && !isFound && looked < problems.length) isFound = isWanted(problems[looked++]!);
+    return isFound;
+  };
 }
 
 export function run(options: RunOptions): RunResult {
@@ -101,20 +113,23 @@ export function run(options: RunOptions): RunResult {
   new Truth(world, new Set(bootstrap)).begin();
   new LayerFourWatch(world).begin();
   const { watch } = world;
-  runHours(world, size.hours);
+  const isFound = finderOf(watch.problems, options.endsAt);
+  runHours(world, size.hours, isFound);
   world.calmDown();
-  runHours(world, size.hours + calmHours);
+  runHours(world, size.hours + calmHours, isFound);
   // A daily sync may just be running: it gets the time to end.
-  for (let extra = 0; extra < 8 && world.snapshot().relays.some((relay) => relay.state === "syncing"); extra++) {
+  const isSyncing = (): boolean => world.snapshot().relays.some((relay) => relay.state === "syncing");
+  for (let extra = 0; extra < 8 && !isFound() && isSyncing(); extra++) {
     world.runUntil(world.timeline.nowMs + hour / 4);
   }
   const problems = [...watch.problems];
-  if (!watch.isStorm) problems.push(...checkEnd(world, bootstrap));
+  const isEnded = watch.isStorm || isFound();
+  if (!isEnded) problems.push(...checkEnd(world, bootstrap));
   // A chain of layer 4 over several relays grows by one link a day.
-  for (let day = 0; day < 3 && !watch.isStorm && missingRelated(world, bootstrap).length > 0; day++) {
+  for (let day = 0; day < 3 && !isEnded && !watch.isStorm && missingRelated(world, bootstrap).length > 0; day++) {
     world.runUntil(world.timeline.nowMs + 26 * hour);
   }
-  if (!watch.isStorm) problems.push(...missingRelated(world, bootstrap));
+  if (!isEnded && !watch.isStorm) problems.push(...missingRelated(world, bootstrap));
   return {
     seed: options.seed,
     problems,
@@ -126,5 +141,16 @@ export function run(options: RunOptions): RunResult {
     offers: world.watch.offers,
     stored: world.server.stored.size,
     confirmedBatches: world.watch.confirmedBatches,
+  };
+}
+
+/** Runs, each of them once: one seed is one run, and many mistakes are looked for in the same worlds. */
+export function runsKept(): (options: Omit<RunOptions, "trace" | "endsAt">) => RunResult {
+  const kept = new Map<string, RunResult>();
+  return (options) => {
+    const key = JSON.stringify(options);
+    const result = kept.get(key) ?? run(options);
+    kept.set(key, result);
+    return result;
   };
 }

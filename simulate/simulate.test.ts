@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { breaks } from "./breaks.js";
 import { faults } from "./faults.js";
-import { run } from "./run.js";
+import { run, runsKept } from "./run.js";
 import { loadRun } from "./scale.js";
 import { type Hardships, noHardships } from "./scenario.js";
 import { shrink } from "./shrink.js";
@@ -37,6 +37,7 @@ describe("simulator", () => {
     "no-layer-four": { property: 9 },
   };
 
+  const clean = runsKept();
   /** The others show only in a world of their own (faults.test.ts). */
   const ofFaults = new Set(faults.map(({ mistake }) => mistake));
   for (const name of Object.keys(breaks).filter((mistake) => !ofFaults.has(mistake))) {
@@ -47,8 +48,8 @@ describe("simulator", () => {
         property === undefined || problem.startsWith(`property ${property}:`);
       const caught = Array.from({ length: 10 }, (_, at) => at + 1).find(
         (seed) =>
-          run({ ...options, seed, broken: name }).problems.some(isCaught) &&
-          !run({ ...options, seed }).problems.some(isCaught),
+          run({ ...options, seed, broken: name, endsAt: isCaught }).problems.some(isCaught) &&
+          !clean({ ...options, seed }).problems.some(isCaught),
       );
       assert.notEqual(caught, undefined);
     });
