@@ -22,7 +22,7 @@ import {
   type VerifiedEvent,
 } from "../nostr/event.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
-import type { TableReader, Transaction } from "../store/port.js";
+import type { Reader, TableReader, Transaction } from "../store/port.js";
 import {
   addressKey,
   identifierKey,
@@ -132,6 +132,10 @@ const idAtEnd = (key: string): EventId => key.slice(-64) as EventId;
 
 export const waitingEntry = (reader: TableReader, id: EventId): Promise<WaitingEntry | undefined> =>
   reader.row<WaitingEntry>("purgatory", waitingKeys.entry(id));
+
+/** Waiting or stored. In this order: a release between the two looks must not make the event look gone. */
+export const isStillHere = async (reader: Reader, id: EventId): Promise<boolean> =>
+  (await waitingEntry(reader, id)) !== undefined || (await reader.has(id));
 
 export const waitingEvent = (entry: WaitingEntry): VerifiedEvent => eventFromStoredText(entry.raw);
 

@@ -1,6 +1,7 @@
 // The hunt for missing git data: follows what waits in purgatory, drives the core, runs its fetches, and tells the
 // operator what it knows. purgatory.md "Hunting"; the rules are in core/, fetching in run-fetch.ts and fetch-server.ts.
 
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { unixSeconds } from "../base/clock.js";
 import { type RepositoryName, repositoryNamed } from "../catalogue/repositories.js";
 import type { WaitingEntry } from "../catalogue/waiting.js";
@@ -9,7 +10,7 @@ import type { EventId, Oid } from "../nostr/ids.js";
 import type { FeedEntry, Store } from "../store/port.js";
 import { HuntCore } from "./core/core.js";
 import { originOf } from "./core/fetch-plan.js";
-import type { HuntConfig, HuntInput } from "./core/messages.js";
+import type { CounterName, GaugeName, HuntConfig, HuntInput } from "./core/messages.js";
 import { type EndedFetch, type FetchCommand, type FetchLeave, HuntDriver, type OtherCommand } from "./core-driver.js";
 import {
   type AskedServer,
@@ -22,7 +23,7 @@ import {
 import { type RunFetchParts, runFetch, targetOf } from "./run-fetch.js";
 import { type Found, isNothing, PullRequestReader, wantsOf } from "./wants.js";
 
-export type Measured = Extract<OtherCommand, { readonly type: "count" | "gauge" }>;
+type Measured = Extract<OtherCommand, { readonly type: "count" | "gauge" }>;
 
 interface HuntingParts extends RunFetchParts {
   readonly config: HuntConfig;
@@ -286,4 +287,44 @@ async function restoreNaughty(store: Store, nowSeconds: number): Promise<Restore
     });
   }
   return restored;
+}
+
+/** The hunt's numbers (purgatory.md, "Metrics and logs"). Names of domains come from the core, which lets a hundred of them have a label of their own. */
+export function createHuntMetrics(registry: Registry) {
+  const registers = [registry];
+  const counter = (name: string, help: string, labelNames: string[]) =>
+    new Counter({ name, help, labelNames, registers });
+  const gauge = (name: string, help: string, labelNames: string[]) => new Gauge({ name, help, labelNames, registers });
+  const counters: Readonly<Record<CounterName, Counter>> = {
+    purgatory_sync_attempts_total: counter("purgatory_sync_attempts_total", "Hunts by how they ended", ["result"]),
+    purgatory_sync_oids_fetched_total: counter("purgatory_sync_oids_fetched_total", "Wanted objects that came", []),
+    purgatory_domain_requests_total: counter("purgatory_domain_requests_total", "Connections to git hosts", [
+      "domain",
+      "result",
+    ]),
+  };
+  const gauges: Readonly<Record<GaugeName, Gauge>> = {
+    purgatory_sync_queue_size: gauge("purgatory_sync_queue_size", "Repositories and pull requests being hunted", []),
+    purgatory_domain_in_flight: gauge("purgatory_domain_in_flight", "Fetches running at a git host", ["domain"]),
+    purgatory_domain_queued: gauge("purgatory_domain_queued", "Hunts that wait for their turn at a git host", [
+      "domain",
+    ]),
+  };
+  const bytes = counter("ngit_git_fetch_bytes_total", "Bytes fetched from other git servers", []);
+  const seconds = new Histogram({
+    name: "ngit_git_fetch_seconds",
+    help: "How long fetches from other git servers took",
+    buckets: [0.05, 0.2, 1, 5, 20, 60, 300, 600],
+    registers,
+  });
+  return {
+    measure(command: Measured): void {
+      if (command.type === "count") counters[command.metric].inc(command.labels, command.by);
+      else gauges[command.metric].set(command.labels, command.value);
+    },
+    fetched(fetchedBytes: number, tookSeconds: number): void {
+      bytes.inc(fetchedBytes);
+      seconds.observe(tookSeconds);
+    },
+  };
 }

@@ -90,10 +90,10 @@ export class CarryOut {
 
   /** A repository whose data was kept is served again: what waited for it is released, and sync and hunt hear of it. */
   async followReturn(name: RepositoryName): Promise<void> {
-    const { releaser, copies, bell } = this.purgatory;
+    const { releaser, pullRequests, bell } = this.purgatory;
     try {
       await releaser.release([name], "present");
-      await copies.copyInto(name);
+      await pullRequests.copyInto(name);
     } finally {
       bell.ring({ names: [name] });
     }
@@ -126,7 +126,8 @@ export class CarryOut {
         await repositories.whileUsed(diskAddress(contributor), release)
       : await release();
     if (contributor) await purgatory.contributors.tidy(contributor);
-    for (const { name, to } of verdict.repositories ?? []) if (to === "return") await purgatory.copies.copyInto(name);
+    for (const { name, to } of verdict.repositories ?? [])
+      if (to === "return") await purgatory.pullRequests.copyInto(name);
     return isServed;
   }
 

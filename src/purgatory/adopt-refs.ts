@@ -10,6 +10,7 @@ import {
   repositoryKey,
   setCatalogueRow,
 } from "../catalogue/repositories.js";
+import { isStillHere } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { RefChanges } from "../git/change-refs.js";
 import { nostrRefEventId } from "../git/decide-push.js";
@@ -19,7 +20,6 @@ import { type EventId, isOid, type Oid, type RefName } from "../nostr/ids.js";
 import type { Transaction } from "../store/port.js";
 import type { PurgatoryContext } from "./context.js";
 import { endPartial } from "./partial-clock.js";
-import { isStillHere } from "./store-released.js";
 
 interface PromisedRefs extends RepositoryName {
   readonly updates: readonly { readonly ref: RefName; readonly to: Oid | null }[];

@@ -22,15 +22,13 @@ import type { EventId, RefName } from "../nostr/ids.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Store } from "../store/port.js";
 import type { ContributorRules, PurgatoryContext } from "./context.js";
-import type { PullRequestCopies } from "./copy-pull-requests.js";
-import type { PullRequestRefs } from "./pull-request-refs.js";
+import type { PullRequestRefs } from "./pull-requests.js";
 
 export class Contributors {
   constructor(
     private readonly parts: PurgatoryContext & {
       readonly isBusy: (name: RepositoryName) => boolean;
       readonly pullRequests: PullRequestRefs;
-      readonly copies: PullRequestCopies;
     },
   ) {}
 
@@ -64,7 +62,7 @@ export class Contributors {
       for (const target of await this.#sweepOne(name)) uncopied.set(repositoryKey(target), target);
       await this.tidy(name);
     }
-    for (const name of uncopied.values()) await this.parts.copies.copyInto(name);
+    for (const name of uncopied.values()) await this.parts.pullRequests.copyInto(name);
   }
 
   /** Answers the repositories that lack a pull request of this one. */

@@ -1,5 +1,6 @@
-// Pull requests whose commit is here: their ref is set in every repository they address (purgatory.md, "Release" 3), and
-// under `/prs/` when that is where the commit is: nothing is ever copied there (grasp.md, GRASP-06).
+// Pull requests whose commit is here: their ref, `refs/nostr/<event id>`, is set in every repository they address when the
+// event is about to be served, and taken away when the event is gone (purgatory.md, "Release" 3). What lies under `/prs/`
+// is also placed in the repositories it is for, never the other way (grasp.md, GRASP-06).
 
 import { prsIdentifier } from "../admission/service.js";
 import {
@@ -8,9 +9,12 @@ import {
   type RepositoryName,
   repositoryAddress,
   repositoryKey,
+  repositoryNamed,
+  setCatalogueRow,
   underPrs,
 } from "../catalogue/repositories.js";
 import {
+  isStillHere,
   placesOf,
   type WaitingEntry,
   waitingEntries,
@@ -18,13 +22,18 @@ import {
   waitingEvent,
   waitingKeys,
 } from "../catalogue/waiting.js";
+import { diskAddress } from "../git/address.js";
+import { Overtaken, RefChanges } from "../git/change-refs.js";
+import { nostrRefEventId } from "../git/decide-push.js";
 import type { GitRepository } from "../git/repository.js";
 import type { ServiceName } from "../net/url.js";
-import { addressText, type NostrEvent } from "../nostr/event.js";
-import { type EventId, isOid, type Oid, type RefName } from "../nostr/ids.js";
+import { addressText, kinds, type NostrEvent } from "../nostr/event.js";
+import { type EventId, isOid, type Oid, type Pubkey, type RefName } from "../nostr/ids.js";
 import { pullRequestOf, repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
-import type { PlanParts } from "./plan.js";
+import type { PurgatoryContext } from "./context.js";
+import type { PlanParts, RepositoryPlan } from "./plan.js";
+import { accountsOf, quotaLeft } from "./quotas.js";
 
 export interface PullRequestPlan {
   readonly entry: WaitingEntry;
@@ -64,7 +73,7 @@ export async function knownPullRequest(
 
 const maxPullRequestsLookedAt = 500;
 
-export const pullRequestRef = (id: EventId): RefName => `refs/nostr/${id}` as RefName;
+const pullRequestRef = (id: EventId): RefName => `refs/nostr/${id}` as RefName;
 
 /** The tip a waiting pull request names, when it could be an object. */
 export function tipOf(entry: WaitingEntry): Oid | undefined {
@@ -94,7 +103,7 @@ export async function waitingPullRequests(
  * `isMine`: repositories whose locks are held; others it names are not looked at. `willBeReleased`: those that this very
  * release makes served. A pull request waits for a served repository, or for its commit under `/prs/`.
  */
-export async function planPullRequest(
+async function planPullRequest(
   entry: WaitingEntry,
   { reader, missingOf }: Pick<PlanParts, "reader" | "missingOf">,
   open: (name: RepositoryName) => GitRepository,
@@ -122,4 +131,196 @@ export async function planPullRequest(
     ...(has ? {} : { copyFrom: source }),
   }));
   return { entry, ref: pullRequestRef(entry.id), tip, targets };
+}
+
+/** Between so many refs others get their turn. */
+const refsAtOnce = 500;
+
+const maxServedLookedAt = 10_000;
+
+export class PullRequestRefs {
+  constructor(private readonly parts: PurgatoryContext) {}
+
+  readonly #open = (name: RepositoryName): GitRepository => this.parts.repositories.open(diskAddress(name));
+
+  /**
+   * Those whose commit is here, with the repositories that get their ref, objects copied. Under the locks of all these
+   * repositories. `asked`: looked at however many others wait there.
+   */
+  async place(
+    names: readonly RepositoryName[],
+    plans: readonly RepositoryPlan[],
+    asked: readonly EventId[],
+    planning: PlanParts,
+  ): Promise<PullRequestPlan[]> {
+    const released = new Set(plans.filter((plan) => plan.governing).map((plan) => repositoryKey(plan.name)));
+    const mine = new Set(names.map(repositoryKey));
+    const placed = new Map<string, PullRequestPlan>();
+    for (const name of names) {
+      for (const entry of await this.#withCommitHere(name, asked)) {
+        if (placed.has(entry.id)) continue;
+        const willBeReleased = (other: RepositoryName): boolean => released.has(repositoryKey(other));
+        const isMine = (other: RepositoryName): boolean => mine.has(repositoryKey(other));
+        const plan = await planPullRequest(entry, planning, this.#open, isMine, willBeReleased);
+        if (!plan) continue;
+        const targets: PullRequestPlan["targets"][number][] = [];
+        for (const target of plan.targets) {
+          const { name: at, repository, copyFrom } = target;
+          if (!copyFrom || (await this.#copyFrom(at, repository, copyFrom, plan.tip))) targets.push(target);
+        }
+        if (targets.length > 0) placed.set(entry.id, { ...plan, targets });
+      }
+    }
+    return [...placed.values()];
+  }
+
+  /** Those that are served now get their ref in the other repositories they name, each under its own lock. */
+  async spread(plans: readonly PullRequestPlan[]): Promise<void> {
+    const { store, repositories } = this.parts;
+    for (const { entry, tip, targets } of plans) {
+      const done = new Set(targets.map(({ name }) => repositoryKey(name)));
+      const source = targets.find(({ copyFrom }) => !copyFrom)?.repository;
+      for (const name of entry.repositories.flatMap((text) => repositoryNamed(text) ?? [])) {
+        if (!source || done.has(repositoryKey(name)) || !isReleased(await catalogueRow(store, name))) continue;
+        const address = diskAddress(name);
+        if (!(await repositories.exists(address))) continue;
+        await repositories.withLocks([address], async () => {
+          // Deleted meanwhile: then its ref has no business here.
+          if (!(await store.has(entry.id))) return;
+          const repository = this.#open(name);
+          if (await this.#copyFrom(name, repository, source, tip)) await this.#setRefs(repository, [[entry.id, tip]]);
+        });
+      }
+    }
+  }
+
+  /** One question to git however many wait: most of them wait for something that is not here. */
+  async #withCommitHere(name: RepositoryName, asked: readonly EventId[]): Promise<WaitingEntry[]> {
+    const waiting = await waitingPullRequests(this.parts.store, name, asked);
+    if (waiting.length === 0) return [];
+    const types = await this.#open(name).objectTypes(waiting.flatMap((entry) => tipOf(entry) ?? []));
+    return waiting.filter((entry) => {
+      const tip = tipOf(entry);
+      return tip !== undefined && types.get(tip) === "commit";
+    });
+  }
+
+  /** Served ones that lost their ref though their commit is here get it back; what was deleted meanwhile has no ref. */
+  async restore(name: RepositoryName, tips: ReadonlyMap<EventId, Oid>): Promise<void> {
+    const { repositories } = this.parts;
+    await repositories.withLocks([diskAddress(name)], () => this.#setRefs(this.#open(name), [...tips]));
+  }
+
+  /**
+   * Refs of pull requests that are neither served nor waiting: a crash between a deletion and its refs left them. Answers
+   * how many went.
+   */
+  async dropOrphans(name: RepositoryName): Promise<number> {
+    const { store, repositories } = this.parts;
+    const repository = this.#open(name);
+    const orphans: EventId[] = [];
+    let count = 0;
+    for (const ref of (await repository.refs()).refs.keys()) {
+      const id = nostrRefEventId(ref);
+      if (id && !(await isStillHere(store, id))) orphans.push(id);
+      if (++count % refsAtOnce === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    if (orphans.length === 0) return 0;
+    const updates = orphans.map((id) => ({ ref: pullRequestRef(id), to: undefined }));
+    await repositories.withLocks([diskAddress(name)], () =>
+      repositories.changeRefs(new RefChanges().add(repository, updates), async (tx) => {
+        for (const id of orphans) if (await isStillHere(tx, id)) throw new Overtaken("a pull request has come");
+      }),
+    );
+    return orphans.length;
+  }
+
+  /** Their events are gone: so are their refs. */
+  async drop(ids: readonly EventId[], name: RepositoryName): Promise<void> {
+    const { repositories } = this.parts;
+    const address = diskAddress(name);
+    if (!(await repositories.exists(address))) return;
+    await repositories.withLocks([address], async () => {
+      const repository = this.#open(name);
+      const { refs } = await repository.refs();
+      const gone = ids.map(pullRequestRef).filter((ref) => refs.has(ref));
+      if (gone.length > 0) await repository.updateRefs(gone.map((ref) => ({ ref, to: undefined })));
+    });
+  }
+
+  /**
+   * Under both locks: the commit and all it reaches, from the one to the other. Copies are the receiving repository's share
+   * for pull requests, not its owner's; their author's share they were when they came (git-http.md, "Budgets").
+   */
+  async #copyFrom(name: RepositoryName, repository: GitRepository, source: GitRepository, tip: Oid): Promise<boolean> {
+    const { store, live, observer } = this.parts;
+    if ((await repository.missingObjects([tip])).size === 0) return true;
+    if (quotaLeft(await accountsOf(store, name, [], live.current)).isUsedUp) {
+      observer.problem(name, "its share for pull requests is full: one was not copied into it");
+      return false;
+    }
+    const before = await repository.sizeBytes();
+    if (!(await repository.copyObjectsFrom(source, [tip]))) return false;
+    const copied = (await repository.sizeBytes()) - before;
+    await store.transact(async (tx) => {
+      const row = await catalogueRow(tx, name);
+      const counters = row && { ...row.counters, pullRequestBytes: row.counters.pullRequestBytes + copied };
+      if (row && counters) setCatalogueRow(tx, { ...row, counters });
+    });
+    return true;
+  }
+
+  /** Under the repository's lock, commits in place. Only events that are served in that very transaction get their ref. */
+  async #setRefs(repository: GitRepository, tips: readonly (readonly [EventId, Oid])[]): Promise<void> {
+    const { store, repositories } = this.parts;
+    for (;;) {
+      const served: (readonly [EventId, Oid])[] = [];
+      for (const [id, tip] of tips) if (await store.has(id)) served.push([id, tip]);
+      const updates = served.map(([id, to]) => ({ ref: pullRequestRef(id), to }));
+      try {
+        return await repositories.changeRefs(new RefChanges().add(repository, updates), async (tx) => {
+          for (const [id] of served) if (!(await tx.has(id))) throw new Overtaken("a pull request was deleted");
+        });
+      } catch (error) {
+        // One more is gone each time, so this ends.
+        if (!(error instanceof Overtaken)) throw error;
+      }
+    }
+  }
+
+  /** Served pull requests for this repository that lie under `/prs/` and have no ref in it get one: never the other way. */
+  async copyInto(name: RepositoryName): Promise<void> {
+    const { store, repositories } = this.parts;
+    if (!isReleased(await catalogueRow(store, name))) return;
+    const main = diskAddress(name);
+    if (!(await repositories.exists(main))) return;
+    for (const { id, author } of await this.#lacking(name)) {
+      const prs = diskAddress(underPrs({ owner: author, identifier: name.identifier }));
+      if (!(await repositories.exists(prs))) continue;
+      await repositories.withLocks([main, prs], async () => {
+        const source = repositories.open(prs);
+        const tip = (await source.refs()).refs.get(pullRequestRef(id))?.oid;
+        // Deleted meanwhile: then its ref has no business here either.
+        if (!tip || !(await store.has(id))) return;
+        const repository = repositories.open(main);
+        if (await this.#copyFrom(name, repository, source, tip)) await this.#setRefs(repository, [[id, tip]]);
+      });
+    }
+  }
+
+  async #lacking(name: RepositoryName): Promise<{ readonly id: EventId; readonly author: Pubkey }[]> {
+    const { store, repositories } = this.parts;
+    const { refs } = await repositories.open(diskAddress(name)).refs();
+    const filter = {
+      kinds: [kinds.pullRequest, kinds.pullRequestUpdate],
+      tags: new Map([["a", [repositoryAddress(name)]]]),
+    };
+    const lacking: { readonly id: EventId; readonly author: Pubkey }[] = [];
+    for await (const page of store.query([filter], { limit: maxServedLookedAt })) {
+      for (const { id, event } of page) {
+        if (!refs.has(pullRequestRef(id))) lacking.push({ id, author: event.pubkey });
+      }
+    }
+    return lacking;
+  }
 }

@@ -22,11 +22,9 @@ import { parseNpub } from "../nostr/nip19.js";
 import { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";
 import { Contributors } from "./contributors.js";
-import { PullRequestCopies } from "./copy-pull-requests.js";
 import { PartialClock } from "./partial-clock.js";
 import { Placeholders } from "./placeholders.js";
-import { PullRequestRefs } from "./pull-request-refs.js";
-import { knownPullRequest } from "./pull-requests.js";
+import { knownPullRequest, PullRequestRefs } from "./pull-requests.js";
 import { Pushes } from "./pushes.js";
 import { ArchiveBudget, accountsOf, quotaLeft } from "./quotas.js";
 import { Releaser } from "./release.js";
@@ -42,7 +40,6 @@ export class Purgatory {
   readonly releaser: Releaser;
   readonly pullRequests: PullRequestRefs;
   readonly contributors: Contributors;
-  readonly copies: PullRequestCopies;
   /** A push or fetch for it is running, or its release is not done: nothing of it is taken away. */
   readonly isBusy: (name: RepositoryName) => boolean;
   readonly #partials: PartialClock;
@@ -55,13 +52,12 @@ export class Purgatory {
     repositories.alignment.failed = (error) => observer.refsBehind?.(error);
     const archiveBudget = new ArchiveBudget(store, clock, () => live.current.archiveMaxBytes);
     const placeholders = new Placeholders(context, hourlyCounter(), (name) => this.contributors.tidy(name));
-    const copies = new PullRequestCopies(context);
-    const pullRequests = new PullRequestRefs({ ...context, copies });
+    const pullRequests = new PullRequestRefs(context);
     const released = (items: readonly Released[]): void => {
       for (const item of items) observer.released(item);
       this.bell.ring({ ids: items.map(({ id }) => id) });
     };
-    const releaser = new Releaser({ ...context, copies, pullRequests, archiveBudget, released });
+    const releaser = new Releaser({ ...context, pullRequests, archiveBudget, released });
     const partials = new PartialClock({
       store,
       clock,
@@ -78,13 +74,12 @@ export class Purgatory {
       bell: this.bell,
     });
     const isBusy = (name: RepositoryName): boolean => pushes.isAtWork(name) || releaser.isUnfinished(name);
-    const contributors = new Contributors({ ...context, isBusy, pullRequests, copies });
+    const contributors = new Contributors({ ...context, isBusy, pullRequests });
     this.placeholders = placeholders;
     this.archiveBudget = archiveBudget;
     this.releaser = releaser;
     this.#partials = partials;
     this.#pushes = pushes;
-    this.copies = copies;
     this.isBusy = isBusy;
     this.contributors = contributors;
     this.pullRequests = pullRequests;

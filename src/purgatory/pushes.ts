@@ -16,7 +16,7 @@ import {
   takesStates,
 } from "../catalogue/repositories.js";
 import { bookContributors, bookOwners } from "../catalogue/used-bytes.js";
-import { putWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
+import { isStillHere, putWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import { Overtaken, RefChanges } from "../git/change-refs.js";
 import { nostrRefEventId } from "../git/decide-push.js";
@@ -43,7 +43,6 @@ import { canDecide, decidingStates } from "./plan.js";
 import { type KnownPullRequest, knownPullRequest } from "./pull-requests.js";
 import { type Account, type ArchiveBudget, accountsOf, quotaLeft, quotaRemarks } from "./quotas.js";
 import type { ReleaseDone, Releaser } from "./release.js";
-import { isStillHere } from "./store-released.js";
 
 const nostrIds = (refs: readonly { readonly ref: RefName }[]): EventId[] =>
   refs.flatMap(({ ref }) => nostrRefEventId(ref) ?? []);

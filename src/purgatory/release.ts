@@ -25,10 +25,8 @@ import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
 import type { Transaction } from "../store/port.js";
 import type { PurgatoryContext, Released, Via } from "./context.js";
-import type { PullRequestCopies } from "./copy-pull-requests.js";
 import { oidsIn, type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
-import type { PullRequestRefs } from "./pull-request-refs.js";
-import type { PullRequestPlan } from "./pull-requests.js";
+import type { PullRequestPlan, PullRequestRefs } from "./pull-requests.js";
 import { type ArchiveBudget, accountsOf, quotaLeft } from "./quotas.js";
 import { storeReleased } from "./store-released.js";
 
@@ -68,7 +66,6 @@ export class Releaser {
 
   constructor(
     private readonly parts: PurgatoryContext & {
-      readonly copies: PullRequestCopies;
       readonly pullRequests: PullRequestRefs;
       readonly archiveBudget: ArchiveBudget;
       readonly released: (released: readonly Released[]) => void;
@@ -116,7 +113,7 @@ export class Releaser {
 
   /** After a release, without its locks: pull requests get their refs in the other repositories they are for. */
   async follow({ served, placed }: ReleaseDone): Promise<void> {
-    for (const one of served) await this.parts.copies.copyInto(one);
+    for (const one of served) await this.parts.pullRequests.copyInto(one);
     await this.parts.pullRequests.spread(placed);
   }
 

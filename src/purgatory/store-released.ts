@@ -15,6 +15,7 @@ import {
 } from "../catalogue/repositories.js";
 import { bookOwners } from "../catalogue/used-bytes.js";
 import {
+  isStillHere,
   removeWaiting,
   type WaitingEntry,
   waitingAnnouncement,
@@ -27,7 +28,7 @@ import { Overtaken } from "../git/change-refs.js";
 import { compareNewestFirst } from "../nostr/event.js";
 import type { EventId } from "../nostr/ids.js";
 import { stateOf } from "../nostr/nip34.js";
-import type { Reader, Transaction } from "../store/port.js";
+import type { Transaction } from "../store/port.js";
 import type { Released, Via } from "./context.js";
 import { endPartial } from "./partial-clock.js";
 import type { RepositoryPlan } from "./plan.js";
@@ -101,11 +102,6 @@ async function releaseAbout(tx: Transaction, id: EventId, via: Via, nowSeconds: 
 
 function push<T>(list: T[], item: T | undefined): void {
   if (item !== undefined) list.push(item);
-}
-
-export async function isStillHere(reader: Reader, id: EventId): Promise<boolean> {
-  // In this order: a release between the two looks must not make it look gone.
-  return (await waitingEntry(reader, id)) !== undefined || (await reader.has(id));
 }
 
 interface Releasable {

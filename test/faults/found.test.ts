@@ -16,7 +16,7 @@ import { Repositories } from "../../src/git/repositories.js";
 import { GitRepository } from "../../src/git/repository.js";
 import { Git, GitError } from "../../src/git/run.js";
 import { RecheckQueue } from "../../src/hunt/missing.js";
-import { PullRequestRefs } from "../../src/purgatory/pull-request-refs.js";
+import { PullRequestRefs } from "../../src/purgatory/pull-requests.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import { StoreFullError } from "../../src/store/port.js";
 import { survivable } from "../../src/survivable-errors.js";

@@ -7,7 +7,7 @@ import { Repositories } from "../../src/git/repositories.js";
 import { GitRepository } from "../../src/git/repository.js";
 import { CarryOut } from "../../src/intake/carry-out.js";
 import { Placeholders } from "../../src/purgatory/placeholders.js";
-import { PullRequestRefs } from "../../src/purgatory/pull-request-refs.js";
+import { PullRequestRefs } from "../../src/purgatory/pull-requests.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
 import { PurgatoryPush } from "../../src/purgatory/pushes.js";
 import { Releaser } from "../../src/purgatory/release.js";
