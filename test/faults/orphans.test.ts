@@ -9,7 +9,7 @@ import { Story } from "../harness/grasp-story.js";
 import { growthDuring, mebibyte } from "../harness/held-memory.js";
 import { removeFolder, startChild, until } from "../harness/server.js";
 
-const megabytes = Number(process.env.GRASP_TEST_MEGABYTES ?? 64);
+const megabytes = Number(process.env.GRASP_TEST_MEGABYTES ?? 48);
 
 function gitProcessesAt(folder: string): string[] {
   return readdirSync("/proc")

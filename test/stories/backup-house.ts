@@ -1,4 +1,4 @@
-// A child server with people who write to it without pause, and the operator's verbs over its data.
+// A server with people who write to it without pause, and the operator's verbs over its data.
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -8,7 +8,7 @@ import { cleanEnvironment, type Ended, endOf, holdfast, program } from "../cli/r
 import { runProgram } from "../harness/git-server.js";
 import { Person, type SignedEvent } from "../harness/grasp-people.js";
 import { Story, stateEvent } from "../harness/grasp-story.js";
-import { type ChildServer, startChild } from "../harness/server.js";
+import { type ChildServer, startChild, startInProcess, type TestServer } from "../harness/server.js";
 
 export const domain = "git.example.com";
 
@@ -39,8 +39,10 @@ export async function jsonOf<T>(folder: string, ...args: readonly string[]): Pro
 /** Packs stay as they are: a repack between two backups would leave nothing for them to share. */
 const settings = { NGIT_DOMAIN: domain, NGIT_GIT_REPACK_AFTER_PACKS: "1000" };
 
-export const startOn = (folder?: string): Promise<ChildServer> =>
-  startChild({ backend: "lmdb", settings, ...(folder === undefined ? {} : { folder }) });
+export const startAsChild = (): Promise<ChildServer> => startChild({ backend: "lmdb", settings });
+
+export const startOn = (folder?: string): Promise<TestServer> =>
+  startInProcess({ backend: "lmdb", settings, ...(folder === undefined ? {} : { folder }) });
 
 export class Writer {
   readonly owner = new Person();
@@ -92,7 +94,7 @@ export class Writer {
 }
 
 /** Every state served has exactly its refs, and git finds nothing missing. */
-export async function provesWhole(server: ChildServer): Promise<void> {
+export async function provesWhole(server: TestServer): Promise<void> {
   const story = await Story.on(server);
   for (const npub of readdirSync(server.gitPath)) {
     for (const name of readdirSync(join(server.gitPath, npub))) {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Story } from "../harness/grasp-story.js";
 import { type ChildServer, newFolder, removeFolder, until } from "../harness/server.js";
-import { dataSettings, jsonOf, provesWhole, startOn, startVerb, verb, Writer } from "./backup-house.js";
+import { dataSettings, jsonOf, provesWhole, startAsChild, startOn, startVerb, verb, Writer } from "./backup-house.js";
 
 interface Taken {
   readonly backup: string;
@@ -28,7 +28,7 @@ describe("backup and restore", { timeout: 600_000 }, () => {
   before(async () => {
     folder = await newFolder();
     collection = join(folder, "backups");
-    server = await startOn();
+    server = await startAsChild();
     story = await Story.on(server);
     writers = Array.from({ length: writersAtOnce }, (_, index) => new Writer(story, `written-${index}`));
     for (const writer of writers) await writer.begin();

@@ -12,7 +12,7 @@ import { pagesOf } from "../../src/sync/conversation.js";
 import { runProgram } from "../harness/git-server.js";
 import { Person, type SignedEvent } from "../harness/grasp-people.js";
 import { Story, stateEvent, type WorkingCopy } from "../harness/grasp-story.js";
-import { type ChildServer, newFolder, removeFolder } from "../harness/server.js";
+import { newFolder, removeFolder, type TestServer } from "../harness/server.js";
 import { domain, jsonOf, provesWhole, startOn, verb } from "./backup-house.js";
 
 interface Imported {
@@ -31,7 +31,7 @@ const announcementOf = (identifier: string, service = domain): SignedEvent =>
   ]);
 
 describe("importing another server", { timeout: 600_000 }, () => {
-  let old: ChildServer;
+  let old: TestServer;
   let story: Story;
   let work: WorkingCopy;
   let tip: string;

@@ -124,7 +124,7 @@ describe("kill -9 in the middle of a push under /prs/", () => {
       try {
         const killed = await startChild({ ...options, program, args: [orderAt(point)] });
         const scene = await pushUntilKilled(killed);
-        const server = await startChild(options);
+        const server = await startInProcess(options);
         await checkAfter(await Story.on(server), scene);
         await server.stop();
       } finally {
@@ -150,7 +150,7 @@ describe("kill -9 in the middle of a push under /prs/", () => {
       await arm(killed);
       assert.notEqual((await push(work, prsUrl(story, contributor, "gitfirst"), event)).code, 0);
       await killed.ended;
-      const again = await Story.on(await startChild(options));
+      const again = await Story.begin(options);
       // Its row was written before anything was said: so the data is there, and only the data.
       assert.ok(leftovers(again).every((name) => name.includes(`/unclaimed/${event.id}`)));
       assert.equal((await push(work, prsUrl(again, contributor, "gitfirst"), event)).code, 0);

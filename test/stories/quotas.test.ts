@@ -12,7 +12,7 @@ import { askServer } from "../../src/operator/socket.js";
 import type { DiskReading } from "../../src/store/disk-space.js";
 import { Person } from "../harness/grasp-people.js";
 import { Story, type WorkingCopy } from "../harness/grasp-story.js";
-import { newFolder, removeFolder, startChild, until } from "../harness/server.js";
+import { newFolder, removeFolder, startInProcess, until } from "../harness/server.js";
 
 const patienceMs = 120_000;
 
@@ -30,7 +30,7 @@ describe("a repository's quota", { timeout: 900_000 }, () => {
       // Nothing happens by itself here.
       NGIT_GIT_REPACK_AFTER_PACKS: "1000",
     };
-    const server = await startChild({ backend: "lmdb", folder, settings });
+    const server = await startInProcess({ backend: "lmdb", folder, settings });
     try {
       const story = await Story.on(server);
       const owner = new Person();
@@ -131,7 +131,7 @@ describe("a small disk, really", { timeout: 900_000 }, () => {
       context.skip("mounting a small disk needs root");
       return;
     }
-    const server = await startChild({ backend: "lmdb", folder });
+    const server = await startInProcess({ backend: "lmdb", folder });
     try {
       const story = await Story.on(server);
       const owner = new Person();
