@@ -4,9 +4,8 @@
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
-import type { NostrEvent, VerifiedEvent } from "../src/nostr/event.js";
+import type { EventId, NostrEvent, Pubkey, VerifiedEvent } from "../src/nostr/event.js";
 import { type Filter, matcherOf } from "../src/nostr/filter.js";
-import type { EventId, Pubkey } from "../src/nostr/ids.js";
 import { SubscriptionIndex } from "../src/relay/live.js";
 import { eventPrefix } from "../src/relay/messages.js";
 import { keyOf, sign } from "../test/harness/relay-events.js";

@@ -21,7 +21,8 @@ import { Launcher } from "../src/git/launcher.js";
 import type { CandidateState, PushAuthority } from "../src/git/push-types.js";
 import { Repositories } from "../src/git/repositories.js";
 import { Git } from "../src/git/run.js";
-import type { EventId, Oid, Pubkey, RefName } from "../src/nostr/ids.js";
+import type { EventId, Pubkey } from "../src/nostr/event.js";
+import type { Oid, RefName } from "../src/nostr/nip34.js";
 import { createMemoryStore } from "../src/store/memory/memory-store.js";
 import type { Benchmark, BenchRow } from "./rows.js";
 

@@ -9,8 +9,7 @@ import { catalogueRow, setCatalogueRow, withStatus } from "../src/catalogue/repo
 import { removeWaiting, waitingAnnouncement, waitingEvent } from "../src/catalogue/waiting.js";
 import { defaultConfig } from "../src/config/testing/default-config.js";
 import { type ServiceName, serviceName } from "../src/net/url.js";
-import type { VerifiedEvent } from "../src/nostr/event.js";
-import type { Pubkey } from "../src/nostr/ids.js";
+import type { Pubkey, VerifiedEvent } from "../src/nostr/event.js";
 import { npubOf } from "../src/nostr/nip19.js";
 import { openLmdbStore } from "../src/store/lmdb/open.js";
 import { eventOf, pubkeyOf } from "../src/store/testing/events.js";

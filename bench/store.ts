@@ -5,9 +5,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { VerifiedEvent } from "../src/nostr/event.js";
+import type { EventId, VerifiedEvent } from "../src/nostr/event.js";
 import type { Filter } from "../src/nostr/filter.js";
-import type { EventId } from "../src/nostr/ids.js";
 import { openLmdbStore } from "../src/store/lmdb/open.js";
 import type { Store } from "../src/store/port.js";
 import { eventOf, pubkeyOf } from "../src/store/testing/events.js";

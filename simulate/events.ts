@@ -1,8 +1,7 @@
 // Events of the model world. Ids are drawn, not hashed, and a signature is a word: the core never looks at either.
 
 import { servicePart } from "../src/net/url.js";
-import type { NostrEvent } from "../src/nostr/event.js";
-import type { EventId, Pubkey } from "../src/nostr/ids.js";
+import type { EventId, NostrEvent, Pubkey } from "../src/nostr/event.js";
 import type { Chance } from "./random.js";
 
 export const goodSignature = "good";

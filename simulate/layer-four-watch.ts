@@ -1,9 +1,8 @@
 // Property 9: layer 4 ran, in every 26 h, for every relay that was live for 2 h. Seen by its questions: what refers to
 // an event of a repository that is no root.
 
-import { rootKinds } from "../src/nostr/event.js";
+import { type EventId, rootKinds } from "../src/nostr/event.js";
 import type { Filter } from "../src/nostr/filter.js";
-import type { EventId } from "../src/nostr/ids.js";
 import { lists } from "./events.js";
 import type { World } from "./world.js";
 

@@ -2,9 +2,8 @@
 // nothing of links: it is asked and answers with a list of messages.
 
 import type { ConnectFailure, RelayLimits } from "../src/net/relay-dialer.js";
-import { compareNewestFirst, type NostrEvent } from "../src/nostr/event.js";
+import { compareNewestFirst, type EventId, type NostrEvent } from "../src/nostr/event.js";
 import { type Filter, type Matcher, matcherOf } from "../src/nostr/filter.js";
-import type { EventId } from "../src/nostr/ids.js";
 import { meaningOfNegErr } from "../src/sync/core/closed-reasons.js";
 import type { ReconcileFailure } from "../src/sync/core/messages.js";
 import { makeEvent, newPubkey } from "./events.js";

@@ -2,8 +2,7 @@
 // feed that reports what the core follows. Git data arrives through the `GitModel` seam: the model of git servers for
 // hunting takes its place there.
 
-import { type NostrEvent, rootKinds } from "../src/nostr/event.js";
-import type { EventId } from "../src/nostr/ids.js";
+import { type EventId, type NostrEvent, rootKinds } from "../src/nostr/event.js";
 import type { RefusalCode } from "../src/nostr/refusals.js";
 import type { Input, Outcome } from "../src/sync/core/messages.js";
 import { goodSignature, ownHost } from "./events.js";

@@ -1,7 +1,6 @@
 // Properties 1, 2, 5 and 6, checked after the world has been calm for two simulated days, and what is missing at a relay.
 
-import type { NostrEvent } from "../src/nostr/event.js";
-import type { EventId } from "../src/nostr/ids.js";
+import type { EventId, NostrEvent } from "../src/nostr/event.js";
 import { goodSignature, lists } from "./events.js";
 import type { ModelRelay } from "./model-relay.js";
 import type { ModelServer } from "./model-server.js";

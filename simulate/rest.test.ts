@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import type { EventId } from "../src/nostr/ids.js";
+import type { EventId } from "../src/nostr/event.js";
 import { announcement, makeEvent, newPubkey } from "./events.js";
 import { type Manners, ModelRelay } from "./model-relay.js";
 import { Chance } from "./random.js";

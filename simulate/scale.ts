@@ -4,8 +4,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { RelayLimits } from "../src/net/relay-dialer.js";
-import type { NostrEvent } from "../src/nostr/event.js";
-import type { Pubkey } from "../src/nostr/ids.js";
+import type { NostrEvent, Pubkey } from "../src/nostr/event.js";
 import { SyncCore } from "../src/sync/core/core.js";
 import type { Command, Input } from "../src/sync/core/messages.js";
 import { syncConfig } from "../src/sync/core/testing/config.js";

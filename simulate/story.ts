@@ -1,8 +1,7 @@
 // What happens in a run: repositories and their events before the start, and during the troubled hours new ones,
 // changes, deletions, outages, clock jumps. Everything is drawn from the seed.
 
-import type { NostrEvent } from "../src/nostr/event.js";
-import type { Pubkey } from "../src/nostr/ids.js";
+import type { NostrEvent, Pubkey } from "../src/nostr/event.js";
 import { announcement, type Draft, makeEvent, newPubkey, startWallMs } from "./events.js";
 import type { GitModel } from "./model-server.js";
 import type { Chance } from "./random.js";

@@ -1,6 +1,6 @@
 // Property 8, looked at every minute: what the core says of its relays against what the world knows of them.
 
-import type { EventId } from "../src/nostr/ids.js";
+import type { EventId } from "../src/nostr/event.js";
 import type { RelaySnapshot } from "../src/sync/core/standing.js";
 import type { ModelRelay } from "./model-relay.js";
 import { missingAt } from "./properties.js";

@@ -2,9 +2,8 @@
 // a shell would. Our own process may stand still, the machine sleep, the server restart. Deterministic: the timeline
 // and one source of chance decide everything.
 
-import type { NostrEvent } from "../src/nostr/event.js";
+import type { EventId, NostrEvent } from "../src/nostr/event.js";
 import type { Matcher } from "../src/nostr/filter.js";
-import type { EventId } from "../src/nostr/ids.js";
 import type { SyncConfig } from "../src/sync/core/config.js";
 import { SyncCore } from "../src/sync/core/core.js";
 import type { Command, Input, Time } from "../src/sync/core/messages.js";

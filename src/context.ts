@@ -5,7 +5,7 @@ import type { Clock } from "./base/clock.js";
 import type { LiveConfig } from "./config/load.js";
 import type { Logger } from "./config/logging.js";
 import type { ServiceName } from "./net/url.js";
-import type { Pubkey } from "./nostr/ids.js";
+import type { Pubkey } from "./nostr/event.js";
 import type { Store } from "./store/port.js";
 
 export interface Context {

@@ -7,8 +7,15 @@ import { ipGroup, perDay, Rates } from "../base/budget/rates.js";
 import type { Clock } from "../base/clock.js";
 import { sizeText } from "../base/text.js";
 import type { Config } from "../config/config.js";
-import { expirationOf, isProtected, kinds, type NostrEvent, tagValues, type VerifiedEvent } from "../nostr/event.js";
-import type { Pubkey } from "../nostr/ids.js";
+import {
+  expirationOf,
+  isProtected,
+  kinds,
+  type NostrEvent,
+  type Pubkey,
+  tagValues,
+  type VerifiedEvent,
+} from "../nostr/event.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { Volume } from "../store/disk-space.js";
 import { type RefusedVerdict, refused, type Source } from "./verdict.js";

@@ -3,8 +3,16 @@
 
 import { rememberedId } from "../catalogue/decisions.js";
 import { type WaitingEntry, waitingEntries, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
-import { type Address, kinds, type NostrEvent, parseAddress, tagValues, type VerifiedEvent } from "../nostr/event.js";
-import { type EventId, isEventId } from "../nostr/ids.js";
+import {
+  type Address,
+  type EventId,
+  isEventId,
+  kinds,
+  type NostrEvent,
+  parseAddress,
+  tagValues,
+  type VerifiedEvent,
+} from "../nostr/event.js";
 import type { Reader } from "../store/port.js";
 import { presenceOf } from "./profiles.js";
 import { isOurRelay } from "./service.js";

@@ -12,8 +12,7 @@ import {
   storedAuthority,
 } from "../catalogue/maintainers.js";
 import { isReleased, type RepositoryName } from "../catalogue/repositories.js";
-import { addressOf, kinds, type NostrEvent } from "../nostr/event.js";
-import type { Pubkey } from "../nostr/ids.js";
+import { addressOf, kinds, type NostrEvent, type Pubkey } from "../nostr/event.js";
 import type { Reader } from "../store/port.js";
 import type { StoredReference } from "./verdict.js";
 

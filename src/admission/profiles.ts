@@ -2,8 +2,7 @@
 // The newest of each is kept; the store replaces.
 
 import { waitingEntries, waitingHints, waitingKeys } from "../catalogue/waiting.js";
-import { kinds, type VerifiedEvent } from "../nostr/event.js";
-import type { Pubkey } from "../nostr/ids.js";
+import { kinds, type Pubkey, type VerifiedEvent } from "../nostr/event.js";
 import type { Reader } from "../store/port.js";
 import { holdRelated, judgeRelated } from "./related.js";
 import type { AdmissionSettings } from "./settings.js";

@@ -1,7 +1,7 @@
 // Does an announcement list this service (relay.md rule 2)? URLs are compared in normal form, never as substrings.
 
 import { hostOfUrl, pathBelowService, type ServiceName, servicePart } from "../net/url.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { Announcement, PullRequest } from "../nostr/nip34.js";
 

@@ -5,7 +5,7 @@ import { type AdmissionLists, listsOf, type RepositoryList, repositoryList } fro
 import type { Config } from "../config/config.js";
 import { memo } from "../config/load.js";
 import type { ServiceName } from "../net/url.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 
 /** The settings that rules read (purgatory.md "Waiting room", relay.md rule 6). */
 export type AdmissionConfig = Pick<

@@ -16,9 +16,8 @@ import {
   waitingHints,
   waitingKeys,
 } from "../catalogue/waiting.js";
-import { compareNewestFirst, kinds, type VerifiedEvent } from "../nostr/event.js";
-import { type EventId, isOid, isRefName } from "../nostr/ids.js";
-import { type RepositoryState, stateOf } from "../nostr/nip34.js";
+import { compareNewestFirst, type EventId, kinds, type VerifiedEvent } from "../nostr/event.js";
+import { isOid, isRefName, type RepositoryState, stateOf } from "../nostr/nip34.js";
 import type { AdmissionConfig, AdmissionSettings } from "./settings.js";
 import {
   type AdmissionContext,

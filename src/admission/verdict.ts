@@ -11,8 +11,7 @@ import {
   setCatalogueRow,
 } from "../catalogue/repositories.js";
 import { putWaiting, removeWaiting, type WaitingEntry } from "../catalogue/waiting.js";
-import { addressOf, addressText, kinds, type VerifiedEvent } from "../nostr/event.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import { addressOf, addressText, type EventId, kinds, type Pubkey, type VerifiedEvent } from "../nostr/event.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import { type Refusal, type RefusalCode, refuse } from "../nostr/refusals.js";
 import type { PutResult, Reader, RemovalCause, Transaction } from "../store/port.js";

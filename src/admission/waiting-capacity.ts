@@ -12,8 +12,7 @@ import {
   waitingKeys,
   waitingTotals,
 } from "../catalogue/waiting.js";
-import type { VerifiedEvent } from "../nostr/event.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import type { EventId, Pubkey, VerifiedEvent } from "../nostr/event.js";
 import type { Reader } from "../store/port.js";
 import type { AdmissionConfig } from "./settings.js";
 import type { Source } from "./verdict.js";

@@ -3,7 +3,7 @@
 // `event:<id>` and `key:<pubkey>`. Matching only; parsing text is config's.
 
 import type { Config } from "../config/config.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import type { EventId, Pubkey } from "../nostr/event.js";
 import type { TableReader } from "../store/port.js";
 import { type RepositoryName, repositoryKey } from "./repositories.js";
 

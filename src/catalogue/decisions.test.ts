@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import type { EventId, Pubkey } from "../nostr/event.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
 import { DecisionLog, type DecisionRecord, decisionsOn, recordCount } from "./decisions.js";
 

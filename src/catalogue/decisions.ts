@@ -13,7 +13,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import { type Clock, LateWork } from "../base/clock.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import type { EventId, Pubkey } from "../nostr/event.js";
 import type { RefusalCode } from "../nostr/refusals.js";
 import type { Store, TableReader, Transaction } from "../store/port.js";
 import { type RepositoryName, repositoryAddress, repositoryKey } from "./repositories.js";

@@ -10,8 +10,7 @@ import {
   startSeconds,
   World,
 } from "../admission/testing/world.js";
-import { kinds, type NostrEvent, type Tag } from "../nostr/event.js";
-import type { Pubkey } from "../nostr/ids.js";
+import { kinds, type NostrEvent, type Pubkey, type Tag } from "../nostr/event.js";
 import {
   listedMaintainers,
   maintainerSet,

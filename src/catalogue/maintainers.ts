@@ -19,8 +19,7 @@
 // `maxListingsRead` index rows are read, `maxVerified` candidates checked; beyond that a stranger's repository is not
 // found, which only means that a state is not spread to it by itself.
 
-import { compareNewestFirst, kinds, type NostrEvent, type Tag } from "../nostr/event.js";
-import { isPubkey, type Pubkey } from "../nostr/ids.js";
+import { compareNewestFirst, isPubkey, kinds, type NostrEvent, type Pubkey, type Tag } from "../nostr/event.js";
 import { announcementOf } from "../nostr/nip34.js";
 import type { Reader, TableReader, Transaction } from "../store/port.js";
 import {

@@ -6,7 +6,7 @@
 //   <key> → the version that git's own files are known to have, on disk
 // The longest key is `ref:prs:` + 64 + `:` + 256 + ` ` + 255 bytes (maxRefNameBytes): 585 of the store's 1,000.
 
-import type { Oid, RefName } from "../nostr/ids.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import type { TableReader, Transaction } from "../store/port.js";
 import { type RepositoryName, repositoryKey } from "./repositories.js";
 

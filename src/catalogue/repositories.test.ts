@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
 import { catalogueRows, newRepositoryRow, repositoryKey, setCatalogueRow } from "./repositories.js";
 

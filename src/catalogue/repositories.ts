@@ -4,8 +4,16 @@
 // listings index under `lister:` and `listing:` (maintainers.ts).
 
 import { createHash } from "node:crypto";
-import { type Address, addressText, kinds, type NostrEvent, parseAddress, tagValues } from "../nostr/event.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import {
+  type Address,
+  addressText,
+  type EventId,
+  kinds,
+  type NostrEvent,
+  type Pubkey,
+  parseAddress,
+  tagValues,
+} from "../nostr/event.js";
 import type { TableReader, Transaction } from "../store/port.js";
 
 /** `main`: announced, at `/<npub>/<identifier>.git`. `prs`: what contributors push, at `/prs/<npub>/<identifier>.git` (GRASP-06). */

@@ -4,7 +4,7 @@
 // row, and a contributor is the owner of what lies in a `/prs/` repository; what contributors have in repositories of others
 // is in table "meta", `pull-request-bytes:<author>:<repository>`.
 
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import type { TableReader, Transaction } from "../store/port.js";
 import {
   type CatalogueRow,

@@ -14,14 +14,16 @@
 import {
   type Address,
   addressOf,
+  type EventId,
   eventFromStoredText,
   expirationOf,
   kinds,
   type NostrEvent,
+  type Pubkey,
   targetsOf,
   type VerifiedEvent,
 } from "../nostr/event.js";
-import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
+import type { Oid } from "../nostr/nip34.js";
 import type { Reader, TableReader, Transaction } from "../store/port.js";
 import {
   addressKey,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import { asNpub, type Npub, parseGitPath, RepositoryAddress } from "./address.js";
 
 const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;

@@ -12,7 +12,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Brand } from "../base/brand.js";
 import { type RepositoryArea, type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
 
 /** Text of the shape of an npub (its checksum is for the caller, who decodes it to a key). Safe as a directory name. */

@@ -4,7 +4,7 @@
 
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Oid } from "../nostr/ids.js";
+import type { Oid } from "../nostr/nip34.js";
 import { encodePkt, flushPkt, lineOf, type Pkt, readAllPkts } from "./pkt-line.js";
 import type { RefTable } from "./ref-tables.js";
 import { createRepositoryFiles } from "./repository-files.js";

@@ -4,7 +4,7 @@
 
 import { StringDecoder } from "node:string_decoder";
 import { Turns } from "../base/budget/turns.js";
-import type { Oid } from "../nostr/ids.js";
+import type { Oid } from "../nostr/nip34.js";
 import type { GitRepository } from "./repository.js";
 import { checkedOid, type GitCall } from "./run.js";
 

@@ -9,7 +9,7 @@ import {
   type RefValue,
   refsVersion,
 } from "../catalogue/refs.js";
-import type { Oid, RefName } from "../nostr/ids.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
 import { peelTags } from "./objects.js";
 import type { RefTable } from "./ref-tables.js";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { compareNewestFirst } from "../nostr/event.js";
-import type { EventId, Oid, RefName } from "../nostr/ids.js";
+import { compareNewestFirst, type EventId } from "../nostr/event.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import { decidePush } from "./decide-push.js";
 import type { CandidateState, PushAuthority, PushCommand, PushDecision } from "./push-types.js";
 

@@ -3,8 +3,8 @@
 // candidates the push completes (`completeness` answers undefined: assume the best), and between prepare and commit,
 // on the authority of that moment and with completeness known.
 
-import { compareNewestFirst } from "../nostr/event.js";
-import { type EventId, isEventId, type Oid, type RefName } from "../nostr/ids.js";
+import { compareNewestFirst, type EventId, isEventId } from "../nostr/event.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import type {
   CandidateState,
   CommandVerdict,

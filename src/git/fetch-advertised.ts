@@ -1,7 +1,7 @@
 // What another server says it has: the answers to `info/refs` and `ls-refs`, as refs and as object ids. Pure.
 // Strict, because a stranger wrote them: whatever is not git's is `undefined` (threats.md row 7).
 
-import { isOid, type Oid } from "../nostr/ids.js";
+import { isOid, type Oid } from "../nostr/nip34.js";
 import { delimiterPkt, encodePkt, flushPkt, lineOf, listPkts, type Pkt, PktError } from "./pkt-line.js";
 
 export interface RemoteRefs {

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
 import { curlResolveEntry, type GuardedUrl } from "../net/guard.js";
-import type { Oid } from "../nostr/ids.js";
+import type { Oid } from "../nostr/nip34.js";
 import { missingObjects } from "./objects.js";
 import { type QuarantineDirectory, reachedBy } from "./quarantine.js";
 import type { RefTable } from "./ref-tables.js";

@@ -5,7 +5,7 @@
 import { link, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { ifPresent, replaceFile, syncPath } from "../base/durable-files.js";
-import type { Oid } from "../nostr/ids.js";
+import type { Oid } from "../nostr/nip34.js";
 import { missingObjects, type ObjectPlace } from "./objects.js";
 import type { QuarantineDirectory } from "./quarantine.js";
 import { identifierFile, repositoryConfig, unclaimedFolder } from "./repository-files.js";

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { newRepositoryRow, type RepositoryName, setCatalogueRow } from "../catalogue/repositories.js";
 import { Room } from "../intake/testing/room.js";
-import type { Pubkey, RefName } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
+import type { RefName } from "../nostr/nip34.js";
 import { diskAddress } from "./address.js";
 import { type HousekeepingReport, HousekeepingScheduler, housekeepingRecord } from "./housekeeping-scheduler.js";
 

@@ -3,7 +3,7 @@ import { createServer, get, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, it } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
-import type { Oid, RefName } from "../nostr/ids.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import { PushResponder, reportBody } from "./http-push.js";
 import type { CommandVerdict } from "./push-types.js";
 

@@ -3,7 +3,7 @@
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { isOid, type Oid } from "../nostr/ids.js";
+import { isOid, type Oid } from "../nostr/nip34.js";
 import { checkedOid, type Git, type GitEnvironment, GitError } from "./run.js";
 
 export type ObjectType = "commit" | "tree" | "blob" | "tag";

@@ -5,7 +5,7 @@
 import { GatheredBytes } from "../base/collections.js";
 import { sizeText } from "../base/text.js";
 import type { Config } from "../config/config.js";
-import { isOid, isRefName, type Oid } from "../nostr/ids.js";
+import { isOid, isRefName, type Oid } from "../nostr/nip34.js";
 import { PktError, readPkt } from "./pkt-line.js";
 import type { PushCommand } from "./push-types.js";
 

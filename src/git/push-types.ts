@@ -2,7 +2,8 @@
 // decided, and what was written. No behaviour, no Nostr policy.
 
 import type { Config } from "../config/config.js";
-import type { EventId, Oid, RefName } from "../nostr/ids.js";
+import type { EventId } from "../nostr/event.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import type { RepositoryAddress } from "./address.js";
 import type { UnclaimedData } from "./quarantine.js";
 import type { RefUpdate } from "./repository-refs.js";

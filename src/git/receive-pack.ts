@@ -5,7 +5,7 @@
 
 import { join, resolve } from "node:path";
 import { sizeText } from "../base/text.js";
-import type { Oid } from "../nostr/ids.js";
+import type { Oid } from "../nostr/nip34.js";
 import { missingObjects, type ObjectPlace, type ObjectType, surveyObjects } from "./objects.js";
 import type { PackBudgets, PushRefusalCode, Refused } from "./push-types.js";
 import { alternatePath, type QuarantineDirectory } from "./quarantine.js";

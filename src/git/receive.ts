@@ -4,7 +4,7 @@
 //   3. what the refs need is all there              6. what follows, without the locks
 // Whatever is refused leaves no object, ref, lock or directory. Speaks no HTTP: gets chunks, gives verdicts.
 
-import type { Oid } from "../nostr/ids.js";
+import type { Oid } from "../nostr/nip34.js";
 import { clashOf } from "./change-refs.js";
 import {
   decidePush,

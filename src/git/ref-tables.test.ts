@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { keyOf } from "../admission/testing/world.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import { changeRefs, removeRefs } from "../catalogue/refs.js";
-import type { RefName } from "../nostr/ids.js";
+import type { RefName } from "../nostr/nip34.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
 import { RefAlignment } from "./ref-tables.js";

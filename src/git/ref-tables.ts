@@ -5,7 +5,7 @@
 
 import type { Clock } from "../base/clock.js";
 import { type RefValue, recordAligned } from "../catalogue/refs.js";
-import type { RefName } from "../nostr/ids.js";
+import type { RefName } from "../nostr/nip34.js";
 import type { Store } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
 

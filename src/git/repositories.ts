@@ -9,7 +9,7 @@ import { ifPresent, removeAll } from "../base/durable-files.js";
 import { InUse, KeyedLock } from "../base/keyed-lock.js";
 import { readRefs, refsVersion, removeRefs, unalignedRepositories } from "../catalogue/refs.js";
 import type { RepositoryArea } from "../catalogue/repositories.js";
-import { isPubkey } from "../nostr/ids.js";
+import { isPubkey } from "../nostr/event.js";
 import { parseNpub } from "../nostr/nip19.js";
 import type { Store, Transaction } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";

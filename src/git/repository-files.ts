@@ -14,7 +14,7 @@ import {
   writeSynced,
 } from "../base/durable-files.js";
 import { mayBePeeled, type RefValue } from "../catalogue/refs.js";
-import { isOid, isRefName, type Oid, type RefName } from "../nostr/ids.js";
+import { isOid, isRefName, type Oid, type RefName } from "../nostr/nip34.js";
 import { unbornBranch } from "./ref-tables.js";
 export const identifierFile = "holdfast-identifier";
 export const unclaimedFolder = "unclaimed";

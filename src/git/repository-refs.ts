@@ -9,7 +9,7 @@ import type { Clock } from "../base/clock.js";
 import { ifPresent, replaceFile, syncBelow, syncPath } from "../base/durable-files.js";
 import type { InUse, KeyedLock } from "../base/keyed-lock.js";
 import { readRefs } from "../catalogue/refs.js";
-import type { Oid, RefName } from "../nostr/ids.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import type { Store } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
 import { type ObjectPlace, objectTypes, peelTags } from "./objects.js";

@@ -4,7 +4,8 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ifPresent } from "../base/durable-files.js";
 import type { RefValue } from "../catalogue/refs.js";
-import { type EventId, isEventId, type Oid, type RefName } from "../nostr/ids.js";
+import { type EventId, isEventId } from "../nostr/event.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import { changeRefs, RefChanges } from "./change-refs.js";
 import { checkRepository, dropDamagedPacks } from "./fsck.js";
 import {

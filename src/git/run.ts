@@ -5,7 +5,7 @@
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { buffer } from "node:stream/consumers";
-import { isOid, type Oid } from "../nostr/ids.js";
+import { isOid, type Oid } from "../nostr/nip34.js";
 import type { Job, JobLimits, Launcher } from "./launcher.js";
 import type { JobExit } from "./launcher-helper.js";
 

@@ -3,7 +3,7 @@
 // `/.well-known/nostr.json` for `_`.
 
 import { type Config, isArchiving } from "../config/config.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import type { RelayLimits } from "../relay/limits.js";
 import { isRead, type Route, type RouteRequest, sendText } from "./routes.js";
 

@@ -21,7 +21,7 @@ import type { DialFailureCode } from "../net/failure.js";
 import type { Guard, GuardedUrl } from "../net/guard.js";
 import { followRedirects, type HttpOptions, httpRequest } from "../net/http.js";
 import type { CloneUrl } from "../net/url.js";
-import type { Oid } from "../nostr/ids.js";
+import type { Oid } from "../nostr/nip34.js";
 import { FetchPlan, spellingsToTry } from "./core/fetch-plan.js";
 import type { FetchFailureCode, FetchResult, HuntConfig } from "./core/messages.js";
 

@@ -13,9 +13,8 @@ import {
   takesStates,
 } from "../catalogue/repositories.js";
 import { awaitedUnderPrs, waitingHints, waitingKeys } from "../catalogue/waiting.js";
-import { kinds, parseAddress } from "../nostr/event.js";
-import type { EventId, Oid } from "../nostr/ids.js";
-import { announcementOf } from "../nostr/nip34.js";
+import { type EventId, kinds, parseAddress } from "../nostr/event.js";
+import { announcementOf, type Oid } from "../nostr/nip34.js";
 import type { FeedEntry, Store } from "../store/port.js";
 import type { Coordinate, FetchResult, HuntInput } from "./core/messages.js";
 import { type Found, isNothing, type MissingItem, nothingFound, type Wants } from "./wants.js";

@@ -15,7 +15,7 @@ import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { LauncherError } from "../git/launcher.js";
 import type { Repositories } from "../git/repositories.js";
-import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
+import { type EventId, isEventId, type Pubkey } from "../nostr/event.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { removeRepository } from "../purgatory/resume.js";
 import type { Store } from "../store/port.js";

@@ -13,7 +13,7 @@ import {
 } from "../admission/testing/world.js";
 import { putWaiting, removeWaiting, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import { Room } from "../intake/testing/room.js";
-import type { Oid } from "../nostr/ids.js";
+import type { Oid } from "../nostr/nip34.js";
 import type { TableReader } from "../store/port.js";
 import { PullRequestReader, wantsOf } from "./wants.js";
 

@@ -21,8 +21,8 @@ import {
 } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
-import { type EventId, isOid, type Oid } from "../nostr/ids.js";
-import { announcementOf, pullRequestOf, stateOf } from "../nostr/nip34.js";
+import type { EventId } from "../nostr/event.js";
+import { announcementOf, isOid, type Oid, pullRequestOf, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/plan.js";
 import type { Reader, TableReader } from "../store/port.js";
 import type { HuntAnnouncement, WaitingItem, WaitingSource } from "./core/messages.js";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { announcement, keyOf, makeEvent, nameOf, state } from "../admission/testing/world.js";
 import { catalogueRow } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
-import type { RefName } from "../nostr/ids.js";
+import type { RefName } from "../nostr/nip34.js";
 import { Room } from "./testing/room.js";
 
 const main = "refs/heads/main" as RefName;

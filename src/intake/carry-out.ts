@@ -18,8 +18,7 @@ import {
 } from "../catalogue/repositories.js";
 import { contributorOf, placesOf, type WaitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
-import { addressOf, kinds, type VerifiedEvent } from "../nostr/event.js";
-import type { EventId } from "../nostr/ids.js";
+import { addressOf, type EventId, kinds, type VerifiedEvent } from "../nostr/event.js";
 import type { Notice } from "../purgatory/bell.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { removeRepository } from "../purgatory/resume.js";

@@ -24,8 +24,8 @@ import {
   waitingEntry,
 } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
-import type { Tag } from "../nostr/event.js";
-import type { EventId, Oid, RefName } from "../nostr/ids.js";
+import type { EventId, Tag } from "../nostr/event.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import type { Expiry } from "../purgatory/context.js";
 import { countEntries } from "../purgatory/metrics.js";
 import { clockJumpSeconds, expiryOf, isGraceOver, movedBy, takenBefore } from "./sweep.js";

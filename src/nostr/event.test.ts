@@ -15,12 +15,12 @@ import {
   isReplaceable,
   maxEventBytes,
   type NostrEvent,
+  type Pubkey,
   parseAddress,
   parseEvent,
   tagValue,
   tagValues,
 } from "./event.js";
-import type { Pubkey } from "./ids.js";
 import { keyFrom, signedEvent } from "./testing/signed.js";
 
 const text = fc.string({ unit: "binary", maxLength: 40 });

@@ -1,10 +1,19 @@
-// What an event is (NIP-01): its kind, its shape, its id, the exact text we serve, the address it lives at
+// What an event is (NIP-01): its kind, its shape, its id and its author's key, the exact text we serve, the address it lives at
 // (`kind:pubkey:identifier`), and what its tags say. No policy, no signatures.
 
 import * as crypto from "node:crypto";
 import type { Brand } from "../base/brand.js";
-import { type EventId, isEventId, isPubkey, isSignature, type Pubkey } from "./ids.js";
 import { type Refusal, refuse } from "./refusals.js";
+
+export type EventId = Brand<string, "EventId">;
+export type Pubkey = Brand<string, "Pubkey">;
+
+const hex64 = /^[0-9a-f]{64}$/;
+const hex128 = /^[0-9a-f]{128}$/;
+
+export const isEventId = (text: unknown): text is EventId => typeof text === "string" && hex64.test(text);
+export const isPubkey = (text: unknown): text is Pubkey => typeof text === "string" && hex64.test(text);
+export const isSignature = (text: unknown): text is string => typeof text === "string" && hex128.test(text);
 
 /** Kinds this server knows by name (NIP-01, NIP-09, NIP-34, NIP-62, GRASP). */
 export const kinds = {

@@ -3,8 +3,17 @@
 // requests and issues by their subject or first line. Nothing else is searchable: a relay that indexed all content would
 // pay for it with every event.
 
-import { isWhole, kinds, maxKind, type NostrEvent, tagValue } from "./event.js";
-import { type EventId, isEventId, isPubkey, type Pubkey } from "./ids.js";
+import {
+  type EventId,
+  isEventId,
+  isPubkey,
+  isWhole,
+  kinds,
+  maxKind,
+  type NostrEvent,
+  type Pubkey,
+  tagValue,
+} from "./event.js";
 import { type Refusal, refuse } from "./refusals.js";
 
 export interface Filter {

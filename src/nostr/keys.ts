@@ -2,8 +2,7 @@
 // argument. A secret key never shows its bytes to a log, an error or JSON.
 
 import { isPrivate, signSchnorr, xOnlyPointFromScalar } from "tiny-secp256k1";
-import { eventId, type NostrEvent, parseEvent, type Tag } from "./event.js";
-import type { Pubkey } from "./ids.js";
+import { eventId, type NostrEvent, type Pubkey, parseEvent, type Tag } from "./event.js";
 
 /** Cryptographically strong random bytes: `node:crypto`'s randomBytes in the server, a seed in tests. */
 export type RandomBytes = (length: number) => Uint8Array;

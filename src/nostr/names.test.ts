@@ -1,9 +1,9 @@
-// ids.ts, kinds.ts and refusals.ts: small tables that everything else relies on.
+// Ids, kinds and refusals: small tables that everything else relies on.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { kindLabel, kinds, rootKinds } from "./event.js";
-import { isEventId, isOid, isPubkey, isSignature } from "./ids.js";
+import { isEventId, isPubkey, isSignature, kindLabel, kinds, rootKinds } from "./event.js";
+import { isOid } from "./nip34.js";
 import { refusalPrefixes, refusalText, refuse } from "./refusals.js";
 
 const notHex = [

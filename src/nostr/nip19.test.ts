@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { bech32 } from "@scure/base";
 import fc from "fast-check";
 import * as theirs from "nostr-tools/nip19";
-import type { EventId, Pubkey } from "./ids.js";
+import type { EventId, Pubkey } from "./event.js";
 import { SecretKey } from "./keys.js";
 import {
   naddrOf,

@@ -2,9 +2,7 @@
 // URL or a list cannot have twins. Decoding answers undefined for anything else; encoding refuses what cannot be said.
 
 import { bech32 } from "@scure/base";
-import type { Address } from "./event.js";
-import { maxKind } from "./event.js";
-import { type EventId, isEventId, isPubkey, type Pubkey } from "./ids.js";
+import { type Address, type EventId, isEventId, isPubkey, maxKind, type Pubkey } from "./event.js";
 import { SecretKey } from "./keys.js";
 
 /** NIP-19's advice; longer names are refused. */

@@ -1,7 +1,46 @@
-// NIP-34 events seen as what they mean: announcement, state, pull request. Views read tags; they judge nothing.
+// NIP-34 events seen as what they mean: announcement, state, pull request; and the git objects and refs they
+// name, checked once and then carried by type. Views read tags; they judge nothing.
 
-import { type Address, kinds, type NostrEvent, parseAddress, tagValue, tagValues } from "./event.js";
-import { type EventId, isEventId, isPubkey, type Pubkey } from "./ids.js";
+import type { Brand } from "../base/brand.js";
+import {
+  type Address,
+  type EventId,
+  isEventId,
+  isPubkey,
+  kinds,
+  type NostrEvent,
+  type Pubkey,
+  parseAddress,
+  tagValue,
+  tagValues,
+} from "./event.js";
+
+/** A git object id: 40 (SHA-1) or 64 (SHA-256) lower-case hex digits. Nothing else may ever reach git. */
+export type Oid = Brand<string, "Oid">;
+
+const oidPattern = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
+
+export const isOid = (text: unknown): text is Oid => typeof text === "string" && oidPattern.test(text);
+
+/** A full ref name (`refs/…`) that git itself would accept. */
+export type RefName = Brand<string, "RefName">;
+
+export const maxRefNameBytes = 255;
+
+// Control bytes, space, ~ ^ : ? * [ \ and DEL are never allowed in a ref name.
+const forbiddenCharacters = /[\x00-\x20\x7f~^:?*[\\]/;
+
+/**
+ * A full ref name as `git check-ref-format` allows it, of at most 255 bytes. Which namespaces a push or a state may use is
+ * decided elsewhere (spec/git-http.md).
+ */
+export function isRefName(name: string): name is RefName {
+  if (!name.startsWith("refs/") || Buffer.byteLength(name) > maxRefNameBytes) return false;
+  if (forbiddenCharacters.test(name) || name.includes("..") || name.includes("@{") || !name.isWellFormed())
+    return false;
+  if (name.endsWith(".")) return false;
+  return name.split("/").every((part) => part !== "" && !part.startsWith(".") && !part.endsWith(".lock"));
+}
 
 export interface Announcement {
   readonly event: NostrEvent;

@@ -8,8 +8,7 @@ import { type BanRow, bannedAuthorKey, bannedEventKey } from "../catalogue/bans-
 import { catalogueRow, type RepositoryName } from "../catalogue/repositories.js";
 import { waitingEntries, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import type { ListEntry } from "../config/value-kinds.js";
-import type { VerifiedEvent } from "../nostr/event.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import type { EventId, Pubkey, VerifiedEvent } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { Transaction } from "../store/port.js";
 import { type AdminParts, type Caller, changeRules, done, type Outcome, type Progress, refusal } from "./context.js";

@@ -11,7 +11,7 @@ import type { Repositories } from "../git/repositories.js";
 import type { CarryOut } from "../intake/carry-out.js";
 import type { Intake } from "../intake/intake.js";
 import type { Reach } from "../net/address.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import type { Store, TableReader, Transaction } from "../store/port.js";
 import type { RelayStatus } from "../sync/status.js";
 import type { LoginLinks } from "./login.js";

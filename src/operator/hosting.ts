@@ -19,8 +19,7 @@ import {
 import { type WaitingEntry, waitingAnnouncement } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { withdraw } from "../intake/carry-out.js";
-import { addressOf, eventFromStoredText, kinds, type VerifiedEvent } from "../nostr/event.js";
-import type { EventId } from "../nostr/ids.js";
+import { addressOf, type EventId, eventFromStoredText, kinds, type VerifiedEvent } from "../nostr/event.js";
 import type { RemovalCause, Transaction } from "../store/port.js";
 import { type AdminParts, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
 import { repositoryText } from "./naming.js";

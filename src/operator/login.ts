@@ -5,8 +5,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { pathBelowService, type ServiceName, withoutTrailing } from "../net/url.js";
-import { kinds, type NostrEvent, parseEvent, tagValue } from "../nostr/event.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import { type EventId, kinds, type NostrEvent, type Pubkey, parseEvent, tagValue } from "../nostr/event.js";
 import type { RandomBytes } from "../nostr/keys.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 

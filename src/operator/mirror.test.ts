@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import { naddrOf, npubOf } from "../nostr/nip19.js";
 import { mirrorTargetNamed } from "./mirror.js";
 

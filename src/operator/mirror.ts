@@ -7,9 +7,8 @@ import { type CatalogueRow, catalogueRow, catalogueRows, type RepositoryName } f
 import { waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import type { Reach } from "../net/address.js";
 import { type RelayUrl, servicePart } from "../net/url.js";
-import { kinds } from "../nostr/event.js";
+import { kinds, type Pubkey } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
-import type { Pubkey } from "../nostr/ids.js";
 import { npubOf, parseNaddr } from "../nostr/nip19.js";
 import { type Refusal, type RefusalCode, refusalText } from "../nostr/refusals.js";
 import { type AdminParts, done, type OperationContext, type Outcome, refusal } from "./context.js";

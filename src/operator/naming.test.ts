@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EventId } from "../nostr/ids.js";
+import type { EventId } from "../nostr/event.js";
 import { naddrOf, neventOf, noteOf, npubOf } from "../nostr/nip19.js";
 import { keyFrom } from "../nostr/testing/signed.js";
 import {

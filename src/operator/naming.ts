@@ -13,8 +13,7 @@ import {
   type ServiceEntry,
 } from "../config/value-kinds.js";
 import { normalRelayUrl, type RelayUrl, servicePart } from "../net/url.js";
-import { kinds, parseAddress } from "../nostr/event.js";
-import { type EventId, isEventId, type Pubkey } from "../nostr/ids.js";
+import { type EventId, isEventId, kinds, type Pubkey, parseAddress } from "../nostr/event.js";
 import { npubOf, parseNaddr, parseNevent, parseNote } from "../nostr/nip19.js";
 
 const withoutScheme = (text: string): string => text.trim().replace(/^nostr:/, "");

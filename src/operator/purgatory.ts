@@ -23,9 +23,9 @@ import {
 } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
-import type { EventId, Oid } from "../nostr/ids.js";
+import type { EventId } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
-import { stateOf } from "../nostr/nip34.js";
+import { type Oid, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/plan.js";
 import { tipOf } from "../purgatory/pull-requests.js";
 import type { Reader } from "../store/port.js";

@@ -13,7 +13,7 @@ import type { BanRow } from "../catalogue/bans-and-lists.js";
 import type { Config } from "../config/config.js";
 import type { ListEntry, ServiceEntry } from "../config/value-kinds.js";
 import type { ServiceName } from "../net/url.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import type { TableReader } from "../store/port.js";
 import { networkNamed } from "./naming.js";
 

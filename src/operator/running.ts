@@ -10,7 +10,7 @@ import type { GitHost } from "../git/git-host.js";
 import type { CarryOut } from "../intake/carry-out.js";
 import type { Intake } from "../intake/intake.js";
 import { reachOf } from "../net/address.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import { parseNpub } from "../nostr/nip19.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 import type { AdminParts, Caller, OperationContext, Outcome, RunningParts } from "./context.js";

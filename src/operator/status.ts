@@ -23,7 +23,7 @@ import {
 } from "../catalogue/repositories.js";
 import { type ArchiveUse, archiveUse } from "../catalogue/used-bytes.js";
 import { type WaitingTotals, waitingEntry, waitingTotals } from "../catalogue/waiting.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import type { EventId, Pubkey } from "../nostr/event.js";
 import type { StoreStats } from "../store/port.js";
 import { bansOf } from "./bans.js";
 import { type AdminParts, done, type Outcome, type RunningFacts, refusal } from "./context.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import { type GitCopy, isSame, type RelayCopy, VerifiedCopies } from "./verified.js";
 import { refsThatDiffer } from "./verify.js";
 

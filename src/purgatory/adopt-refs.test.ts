@@ -8,7 +8,7 @@ import { catalogueRow, type RepositoryName, repositoryKey, setCatalogueRow } fro
 import { diskAddress } from "../git/address.js";
 import { Git, GitError } from "../git/run.js";
 import { Room } from "../intake/testing/room.js";
-import type { Oid, RefName } from "../nostr/ids.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import { adoptRefs } from "./adopt-refs.js";
 import { partialPush, startPartial } from "./partial-clock.js";
 

@@ -3,8 +3,7 @@
 
 import type { Change } from "../admission/verdict.js";
 import type { RepositoryName } from "../catalogue/repositories.js";
-import type { NostrEvent } from "../nostr/event.js";
-import type { EventId } from "../nostr/ids.js";
+import type { EventId, NostrEvent } from "../nostr/event.js";
 
 export interface AwaitedEvent {
   readonly id: EventId;

@@ -6,7 +6,7 @@ import type { WaitingEntry } from "../catalogue/waiting.js";
 import type { Config } from "../config/config.js";
 import type { Repositories } from "../git/repositories.js";
 import type { ServiceName } from "../net/url.js";
-import type { EventId } from "../nostr/ids.js";
+import type { EventId } from "../nostr/event.js";
 import type { Disks } from "../store/disk-space.js";
 import type { Store } from "../store/port.js";
 

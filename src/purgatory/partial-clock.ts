@@ -5,7 +5,7 @@
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
 import { waitingEntry } from "../catalogue/waiting.js";
-import type { EventId } from "../nostr/ids.js";
+import type { EventId } from "../nostr/event.js";
 import type { Store, TableReader, Transaction } from "../store/port.js";
 
 interface PartialClockParts {

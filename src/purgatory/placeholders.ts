@@ -17,8 +17,8 @@ import { type PlaceholderRow, placeholders, putPlaceholder, removePlaceholder } 
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import type { UnclaimedAllowance } from "../git/push-types.js";
 import type { UnclaimedData } from "../git/quarantine.js";
-import { type EventId, isOid, type Oid, type Pubkey } from "../nostr/ids.js";
-import { pullRequestOf } from "../nostr/nip34.js";
+import type { EventId, Pubkey } from "../nostr/event.js";
+import { isOid, type Oid, pullRequestOf } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
 import type { PurgatoryContext } from "./context.js";
 import type { KnownPullRequest } from "./pull-requests.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { maintainers, nameOf, startSeconds, state, World } from "../admission/testing/world.js";
-import type { Oid, RefName } from "../nostr/ids.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import { alignmentOf, canDecide, decidingStates, headOf, wantedRefs } from "./plan.js";
 
 const oid = (digit: string): Oid => digit.repeat(40) as Oid;

@@ -18,9 +18,8 @@ import {
 } from "../catalogue/waiting.js";
 import type { RefTable } from "../git/ref-tables.js";
 import type { GitRepository } from "../git/repository.js";
-import { compareNewestFirst, expirationOf, kinds, type VerifiedEvent } from "../nostr/event.js";
-import { type EventId, isOid, isRefName, type Oid, type RefName } from "../nostr/ids.js";
-import { type RepositoryState, stateOf } from "../nostr/nip34.js";
+import { compareNewestFirst, type EventId, expirationOf, kinds, type VerifiedEvent } from "../nostr/event.js";
+import { isOid, isRefName, type Oid, type RefName, type RepositoryState, stateOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import { partialPush } from "./partial-clock.js";
 

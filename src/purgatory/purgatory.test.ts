@@ -7,7 +7,8 @@ import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { PushOutcome } from "../git/push-types.js";
 import { Room } from "../intake/testing/room.js";
-import type { EventId, Oid, RefName } from "../nostr/ids.js";
+import type { EventId } from "../nostr/event.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import { partialPush } from "./partial-clock.js";
 
 const main = "refs/heads/main" as RefName;

@@ -17,8 +17,9 @@ import { diskAddress, type Npub, type RepositoryAddress } from "../git/address.j
 import { Overtaken } from "../git/change-refs.js";
 import type { FoundRepository } from "../git/http-types.js";
 import type { PushSession } from "../git/push-types.js";
-import type { EventId, Oid, Pubkey } from "../nostr/ids.js";
+import type { EventId, Pubkey } from "../nostr/event.js";
 import { parseNpub } from "../nostr/nip19.js";
+import type { Oid } from "../nostr/nip34.js";
 import { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";
 import { Contributors } from "./contributors.js";

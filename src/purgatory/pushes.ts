@@ -31,9 +31,8 @@ import type {
   UnclaimedAllowance,
 } from "../git/push-types.js";
 import type { UnclaimedData } from "../git/quarantine.js";
-import { addressText, compareNewestFirst, type NostrEvent } from "../nostr/event.js";
-import { type EventId, isOid, type Oid, type RefName } from "../nostr/ids.js";
-import { pullRequestOf } from "../nostr/nip34.js";
+import { addressText, compareNewestFirst, type EventId, type NostrEvent } from "../nostr/event.js";
+import { isOid, type Oid, pullRequestOf, type RefName } from "../nostr/nip34.js";
 import type { Reader, Transaction } from "../store/port.js";
 import type { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";

@@ -12,7 +12,7 @@ import {
 } from "../catalogue/repositories.js";
 import { archiveUse, bookContributors, bookOwners, recount } from "../catalogue/used-bytes.js";
 import { defaultConfig } from "../config/testing/default-config.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
 import type { Store } from "../store/port.js";
 import { NaiveStore } from "../store/testing/naive-store.js";

@@ -11,7 +11,7 @@ import {
   type RepositoryName,
 } from "../catalogue/repositories.js";
 import { archiveUse, contributions } from "../catalogue/used-bytes.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import type { TableReader } from "../store/port.js";
 import type { PurgatoryConfig } from "./context.js";
 

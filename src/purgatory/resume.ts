@@ -12,7 +12,7 @@ import { awaitedUnderPrs, waitingHints, waitingKeys } from "../catalogue/waiting
 import { diskAddress } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
 import { GitError } from "../git/run.js";
-import type { EventId } from "../nostr/ids.js";
+import type { EventId } from "../nostr/event.js";
 import type { Store } from "../store/port.js";
 import { adoptRefs } from "./adopt-refs.js";
 import type { PurgatoryContext } from "./context.js";

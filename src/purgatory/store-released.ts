@@ -25,8 +25,7 @@ import {
   waitingKeys,
 } from "../catalogue/waiting.js";
 import { Overtaken } from "../git/change-refs.js";
-import { compareNewestFirst } from "../nostr/event.js";
-import type { EventId } from "../nostr/ids.js";
+import { compareNewestFirst, type EventId } from "../nostr/event.js";
 import { stateOf } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
 import type { Released, Via } from "./context.js";

@@ -2,8 +2,8 @@
 // A frame that is not understood becomes a `bad` message that knows where its refusal has to go; it never throws.
 // Events are not looked into here: publishing does that after the rate limit.
 
+import { isEventId } from "../nostr/event.js";
 import { type Filter, parseFilter } from "../nostr/filter.js";
-import { isEventId } from "../nostr/ids.js";
 import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
 import type { RelayLimits } from "./limits.js";
 

@@ -18,9 +18,8 @@
 // A work must be repeatable: it may be run again when a commit is retried. Works are serial: a work that waits for
 // another `transact` waits forever.
 
-import type { Address, VerifiedEvent } from "../nostr/event.js";
+import type { Address, EventId, Pubkey, VerifiedEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
 import type { TimedIds } from "../nostr/negentropy/records.js";
 
 /** A position in the feed: 1 is the first change ever, 0 is "before everything". */

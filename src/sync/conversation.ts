@@ -6,9 +6,8 @@ import type { Clock } from "../base/clock.js";
 import { RelayClient, type RelayMessage } from "../net/relay-client.js";
 import type { RelayDialer } from "../net/relay-dialer.js";
 import type { RelayUrl } from "../net/url.js";
-import { type NostrEvent, parseEvent } from "../nostr/event.js";
+import { type EventId, type NostrEvent, parseEvent } from "../nostr/event.js";
 import { type Filter, matcherOf } from "../nostr/filter.js";
-import type { EventId } from "../nostr/ids.js";
 
 export class OneOffFailure extends Error {
   override readonly name = "OneOffFailure";

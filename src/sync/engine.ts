@@ -7,7 +7,7 @@ import type { Context } from "../context.js";
 import type { Intake } from "../intake/intake.js";
 import { reachOf } from "../net/address.js";
 import { RelayDialer } from "../net/relay-dialer.js";
-import type { EventId } from "../nostr/ids.js";
+import type { EventId } from "../nostr/event.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { AwaitedEvent, Notice } from "../purgatory/bell.js";
 import { StoreClosedError } from "../store/port.js";

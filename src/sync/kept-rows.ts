@@ -3,7 +3,7 @@
 // gathered and done together: losing the last second of them costs one fetch or one dial.
 
 import { type Clock, LateWork } from "../base/clock.js";
-import type { EventId } from "../nostr/ids.js";
+import type { EventId } from "../nostr/event.js";
 import {
   type Store,
   StoreBusyError,

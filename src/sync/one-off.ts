@@ -6,9 +6,8 @@
 import { groupsOf } from "../base/collections.js";
 import type { RelayDialer } from "../net/relay-dialer.js";
 import type { RelayUrl } from "../net/url.js";
-import type { NostrEvent } from "../nostr/event.js";
+import type { EventId, NostrEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
-import type { EventId } from "../nostr/ids.js";
 import { type Conversation, converse, OneOffFailure, pages, request } from "./conversation.js";
 import { syncConstants } from "./core/config.js";
 import { splitTime } from "./core/paging.js";

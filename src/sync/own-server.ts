@@ -8,15 +8,16 @@ import { catalogueRow } from "../catalogue/repositories.js";
 import { type WaitingEntry, waitingEntry, waitingEvent, waitingKeys } from "../catalogue/waiting.js";
 import {
   addressText,
+  type EventId,
   gitDataKinds,
   kinds,
   type NostrEvent,
+  type Pubkey,
   parseAddress,
   rootKinds,
   tagValue,
 } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
 import { NegentropyRecords } from "../nostr/negentropy/records.js";
 import type { FeedEntry, Store } from "../store/port.js";
 import type { Input } from "./core/messages.js";

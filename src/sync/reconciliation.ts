@@ -2,8 +2,8 @@
 // not stored is subtracted afterwards, because it must not show in our side of the exchange.
 
 import type { NegentropyMessage, RelayMessage } from "../net/relay-client.js";
+import type { EventId } from "../nostr/event.js";
 import { type Filter, filterJson } from "../nostr/filter.js";
-import type { EventId } from "../nostr/ids.js";
 import { NegentropyClient } from "../nostr/negentropy/reconcile.js";
 import type { NegentropyRecords } from "../nostr/negentropy/records.js";
 import { meaningOfNegErr } from "./core/closed-reasons.js";

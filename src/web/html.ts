@@ -3,7 +3,7 @@
 // and ids: the same for every reader, so that a page has one ETag.
 
 import { sizeText } from "../base/text.js";
-import type { Pubkey } from "../nostr/ids.js";
+import type { Pubkey } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
 
 const entities: Readonly<Record<string, string>> = {

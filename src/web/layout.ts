@@ -2,8 +2,7 @@
 
 import type { RepositoryName } from "../catalogue/repositories.js";
 import type { Document } from "../http/routes.js";
-import { kinds } from "../nostr/event.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
+import { type EventId, kinds, type Pubkey } from "../nostr/event.js";
 import { naddrOf, neventOf, npubOf } from "../nostr/nip19.js";
 import { assetUrl } from "./assets.js";
 import { type Html, html } from "./html.js";

@@ -5,8 +5,7 @@
 import { catalogueRow, isReleased, type RepositoryName, repositoryKey, underPrs } from "../catalogue/repositories.js";
 import { diskAddress, parseGitPath } from "../git/address.js";
 import { type Document, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
-import { kinds } from "../nostr/event.js";
-import { type EventId, isEventId } from "../nostr/ids.js";
+import { type EventId, isEventId, kinds } from "../nostr/event.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { pullRequestOf } from "../nostr/nip34.js";
 import { foreign, type Html, html, time } from "./html.js";

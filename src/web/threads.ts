@@ -2,9 +2,16 @@
 // status (NIP-34, kinds 1630–1633), and people's names. Of a status the newest word of the thread's author or of a
 // maintainer counts; a stranger's never does, and is not even asked for.
 
-import { compareNewestFirst, kinds, type NostrEvent, tagValue, tagValues } from "../nostr/event.js";
+import {
+  compareNewestFirst,
+  type EventId,
+  kinds,
+  type NostrEvent,
+  type Pubkey,
+  tagValue,
+  tagValues,
+} from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
-import type { EventId, Pubkey } from "../nostr/ids.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { Reader, StoredRow } from "../store/port.js";
 import { foreign, type Html, html, personUrl, shortNpub } from "./html.js";

@@ -12,7 +12,7 @@ import fc from "fast-check";
 import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { encodePkt, PktError, readAllPkts } from "../../src/git/pkt-line.js";
 import { PushHeadParser, type PushHeadResult } from "../../src/git/push-commands.js";
-import { isRefName, maxRefNameBytes } from "../../src/nostr/ids.js";
+import { isRefName, maxRefNameBytes } from "../../src/nostr/nip34.js";
 import { clientEnvironment as environment } from "../harness/git-server.js";
 import { parameters, spiced } from "./runs.js";
 

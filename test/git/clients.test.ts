@@ -12,7 +12,7 @@ import git from "isomorphic-git";
 import http from "isomorphic-git/http/node";
 import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { RepositoryAddress } from "../../src/git/address.js";
-import type { Oid, RefName } from "../../src/nostr/ids.js";
+import type { Oid, RefName } from "../../src/nostr/nip34.js";
 import { GitServer, hexId, npub, owner } from "../harness/git-server.js";
 import { until } from "../harness/server.js";
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, afterEach, before, describe, it } from "node:test";
 import { GitRepository } from "../../src/git/repository.js";
-import type { Oid, RefName } from "../../src/nostr/ids.js";
+import type { Oid, RefName } from "../../src/nostr/nip34.js";
 import { type ClientResult, GitServer, hexId, runProgram } from "../harness/git-server.js";
 
 describe("git push", () => {

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import { gzip, gzipSync } from "node:zlib";
-import type { Oid } from "../../src/nostr/ids.js";
+import type { Oid } from "../../src/nostr/nip34.js";
 import { GitServer, npub, runProgram } from "../harness/git-server.js";
 
 const pkt = (text: string): string => (Buffer.byteLength(text) + 4).toString(16).padStart(4, "0") + text;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
-import type { Oid } from "../../src/nostr/ids.js";
+import type { Oid } from "../../src/nostr/nip34.js";
 import { GitServer } from "../harness/git-server.js";
 
 describe("git serves", () => {

@@ -26,7 +26,8 @@ import type {
 import { Repositories } from "../../src/git/repositories.js";
 import type { RefUpdate } from "../../src/git/repository-refs.js";
 import { Git } from "../../src/git/run.js";
-import type { EventId, Oid, Pubkey, RefName } from "../../src/nostr/ids.js";
+import type { EventId, Pubkey } from "../../src/nostr/event.js";
+import type { Oid, RefName } from "../../src/nostr/nip34.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 
 export const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;

@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { VerifiedEvent } from "nostr-tools";
 import { signSchnorr, xOnlyPointFromScalar } from "tiny-secp256k1";
-import type { Pubkey } from "../../src/nostr/ids.js";
+import type { Pubkey } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 
 export type { VerifiedEvent as SignedEvent } from "nostr-tools";

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodePkt, flushPkt } from "../../src/git/pkt-line.js";
-import type { Oid } from "../../src/nostr/ids.js";
+import type { Oid } from "../../src/nostr/nip34.js";
 import { runProgram } from "./git-server.js";
 
 export interface SeenRequest {

@@ -2,8 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { signSchnorr, xOnlyPointFromScalar } from "tiny-secp256k1";
-import { eventId, type NostrEvent, parseEvent } from "../../src/nostr/event.js";
-import type { Pubkey } from "../../src/nostr/ids.js";
+import { eventId, type NostrEvent, type Pubkey, parseEvent } from "../../src/nostr/event.js";
 
 export interface TestKey {
   readonly secret: Uint8Array;

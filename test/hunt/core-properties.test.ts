@@ -6,7 +6,8 @@ import { type DomainLimits, domainLimits } from "../../src/hunt/core/domains.js"
 import { DueTimes } from "../../src/hunt/core/job.js";
 import { huntConfig } from "../../src/hunt/core/testing/config.js";
 import { DrivenCore, type Fetch, oid } from "../../src/hunt/core/testing/driven-core.js";
-import type { EventId, Oid } from "../../src/nostr/ids.js";
+import type { EventId } from "../../src/nostr/event.js";
+import type { Oid } from "../../src/nostr/nip34.js";
 
 const second = 1_000;
 const minute = 60 * second;

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { catalogueRow, underPrs } from "../../src/catalogue/repositories.js";
-import type { Pubkey } from "../../src/nostr/ids.js";
+import type { Pubkey } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { openLmdbStore } from "../../src/store/lmdb/open.js";
 import type { Store, TableName } from "../../src/store/port.js";

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { EventId, Pubkey } from "../../src/nostr/event.js";
 import { matcherOf } from "../../src/nostr/filter.js";
-import type { EventId, Pubkey } from "../../src/nostr/ids.js";
 import {
   announcing,
   Driver,

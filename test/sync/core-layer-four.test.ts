@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Pubkey } from "../../src/nostr/ids.js";
+import type { Pubkey } from "../../src/nostr/event.js";
 import type { Command } from "../../src/sync/core/messages.js";
 import { announcing, Driver, event, key, only, subscribed } from "../../src/sync/core/testing/driver.js";
 

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { EventId } from "../../src/nostr/ids.js";
+import type { EventId } from "../../src/nostr/event.js";
 import type { Command } from "../../src/sync/core/messages.js";
 import {
   announcing,

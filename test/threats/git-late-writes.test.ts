@@ -8,7 +8,7 @@ import { readRefs } from "../../src/catalogue/refs.js";
 import { removeWaiting } from "../../src/catalogue/waiting.js";
 import type { RefChanges } from "../../src/git/change-refs.js";
 import { Room } from "../../src/intake/testing/room.js";
-import type { Oid, RefName } from "../../src/nostr/ids.js";
+import type { Oid, RefName } from "../../src/nostr/nip34.js";
 import type { Transaction } from "../../src/store/port.js";
 
 const main = "refs/heads/main" as RefName;

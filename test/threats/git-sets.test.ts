@@ -14,7 +14,7 @@ import {
 } from "../../src/admission/testing/world.js";
 import { diskAddress } from "../../src/git/address.js";
 import { Room } from "../../src/intake/testing/room.js";
-import type { Oid, RefName } from "../../src/nostr/ids.js";
+import type { Oid, RefName } from "../../src/nostr/nip34.js";
 
 const main = "refs/heads/main" as RefName;
 const owners = Array.from({ length: 20 }, (_none, index) => `owner ${index}`);

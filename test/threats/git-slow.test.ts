@@ -7,7 +7,7 @@ import { type ClientRequest, request as httpRequest } from "node:http";
 import { after, afterEach, before, describe, it } from "node:test";
 import { gzipSync } from "node:zlib";
 import { defaultConfig } from "../../src/config/testing/default-config.js";
-import type { Oid } from "../../src/nostr/ids.js";
+import type { Oid } from "../../src/nostr/nip34.js";
 import { GitServer, hexId } from "../harness/git-server.js";
 import { pkt } from "../harness/raw-http.js";
 import { until } from "../harness/server.js";

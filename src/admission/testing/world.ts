@@ -14,8 +14,7 @@ import {
 import { removeWaiting, waitingAnnouncement, waitingEvent } from "../../catalogue/waiting.js";
 import { defaultConfig } from "../../config/testing/default-config.js";
 import { type ServiceName, serviceName } from "../../net/url.js";
-import { eventFromStoredText, eventId, kinds, type Tag, type VerifiedEvent } from "../../nostr/event.js";
-import type { Pubkey } from "../../nostr/ids.js";
+import { eventFromStoredText, eventId, kinds, type Pubkey, type Tag, type VerifiedEvent } from "../../nostr/event.js";
 import { npubOf } from "../../nostr/nip19.js";
 import { NaiveStore } from "../../store/testing/naive-store.js";
 import { refusedFromClient } from "../at-the-door.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EventId } from "../../nostr/ids.js";
+import type { EventId } from "../../nostr/event.js";
 import { huntConstants } from "./messages.js";
 import { DrivenCore, oid } from "./testing/driven-core.js";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { type CloneUrl, type ServiceName, serviceName } from "../../net/url.js";
-import type { Oid } from "../../nostr/ids.js";
+import type { Oid } from "../../nostr/nip34.js";
 import { FetchPlan, selectPullRequestUrls, selectUrls, spellingsToTry } from "./fetch-plan.js";
 import { huntConfig } from "./testing/config.js";
 import { oid } from "./testing/driven-core.js";

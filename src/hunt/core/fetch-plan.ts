@@ -3,7 +3,7 @@
 
 import type { Config } from "../../config/config.js";
 import { type CloneUrl, normalCloneUrl, type ServiceName, servicePart } from "../../net/url.js";
-import type { Oid } from "../../nostr/ids.js";
+import type { Oid } from "../../nostr/nip34.js";
 import type { HuntAnnouncement } from "./messages.js";
 
 interface FetchPlanLimits {

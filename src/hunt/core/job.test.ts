@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { EventId } from "../../nostr/ids.js";
+import type { EventId } from "../../nostr/event.js";
 import { backoffMs, DueTimes } from "./job.js";
 import { huntConfig } from "./testing/config.js";
 import { DrivenCore, oid } from "./testing/driven-core.js";

@@ -3,7 +3,8 @@
 // Beside the jobs the moments to wake up at, and which servers were seen to serve what waits.
 
 import { Heap, SetsByKey } from "../../base/collections.js";
-import type { EventId, Oid } from "../../nostr/ids.js";
+import type { EventId } from "../../nostr/event.js";
+import type { Oid } from "../../nostr/nip34.js";
 import type { HuntUrl } from "./fetch-plan.js";
 import type { Emit, FetchId, HuntConfig, JobKind, WaitingItem } from "./messages.js";
 

@@ -4,7 +4,8 @@
 import type { Config } from "../../config/config.js";
 import type { DialFailureCode } from "../../net/failure.js";
 import type { CloneUrl, ServiceName } from "../../net/url.js";
-import type { EventId, Oid } from "../../nostr/ids.js";
+import type { EventId } from "../../nostr/event.js";
+import type { Oid } from "../../nostr/nip34.js";
 
 /** `30617:<pubkey>:<identifier>`: one owner's repository. */
 export type Coordinate = string;

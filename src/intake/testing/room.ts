@@ -16,7 +16,7 @@ import { Repositories } from "../../git/repositories.js";
 import type { GitRepository } from "../../git/repository.js";
 import { Git } from "../../git/run.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
-import type { Oid } from "../../nostr/ids.js";
+import type { Oid } from "../../nostr/nip34.js";
 import type { PurgatoryConfig, PurgatoryObserver, Released } from "../../purgatory/context.js";
 import { Purgatory } from "../../purgatory/purgatory.js";
 import { createMemoryStore } from "../../store/memory/memory-store.js";

@@ -2,7 +2,7 @@
 // from lists of ids, a server answers them with its own. Answers never exceed the frame; what does not fit is left to
 // the next round as one fingerprint over the rest.
 
-import type { EventId } from "../ids.js";
+import type { EventId } from "../event.js";
 import { differenceOf, type NegentropyRecords } from "./records.js";
 import {
   type Bound,

@@ -3,7 +3,7 @@
 
 import * as crypto from "node:crypto";
 import { endianness } from "node:os";
-import type { EventId } from "../ids.js";
+import type { EventId } from "../event.js";
 import { type Bound, boundAt, fingerprintBytes, idBytes } from "./wire.js";
 
 /** Creation times and ids of many events, ascending (time, then id bytes): what negentropy compares. Flat, because there may be a million. */

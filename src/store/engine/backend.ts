@@ -1,7 +1,7 @@
 // What the engine needs of a place that keeps things: look-ups in what is committed, and one atomic, durable commit
 // at a time. All reads are synchronous and leave nothing open, so that no read ever pins old pages.
 
-import type { EventId } from "../../nostr/ids.js";
+import type { EventId } from "../../nostr/event.js";
 import type { RowRange, Sequence, TableName } from "../port.js";
 import type { DiskRow, Entry, LogPage, Removal, Row } from "./row.js";
 

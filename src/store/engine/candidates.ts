@@ -3,9 +3,8 @@
 // where such lists are kept), author with kind, author, kind, everything.
 
 import { Heap } from "../../base/collections.js";
-import { addressText, isAddressable } from "../../nostr/event.js";
+import { addressText, type EventId, isAddressable } from "../../nostr/event.js";
 import { type Filter, searchWords } from "../../nostr/filter.js";
-import type { EventId } from "../../nostr/ids.js";
 import {
   compareEntries,
   type Entry,

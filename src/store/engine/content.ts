@@ -2,8 +2,7 @@
 // address go through Content, so that "removed", "hidden" and "not committed yet" are judged in one place.
 
 import { LoopTurns } from "../../base/clock.js";
-import type { NostrEvent } from "../../nostr/event.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
+import type { EventId, NostrEvent, Pubkey } from "../../nostr/event.js";
 import type { Sequence } from "../port.js";
 import { type Backend, PageMemories, type PageMemory } from "./backend.js";
 import type { MergedStreams } from "./candidates.js";

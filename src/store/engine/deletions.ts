@@ -7,13 +7,15 @@ import {
   type Address,
   addressOf,
   addressText,
+  type EventId,
   isAddressable,
+  isEventId,
   isReplaceable,
   kinds,
   type NostrEvent,
+  type Pubkey,
   parseAddress,
 } from "../../nostr/event.js";
-import { type EventId, isEventId, type Pubkey } from "../../nostr/ids.js";
 
 /** Targets of one request beyond this many are not looked at. */
 export const maxDeletionTargets = 1_000;

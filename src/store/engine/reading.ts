@@ -2,9 +2,8 @@
 // side tables are JSON text, so that nobody shares an object with the store.
 
 import { type Clock, unixSeconds } from "../../base/clock.js";
-import { type Address, addressText, type VerifiedEvent } from "../../nostr/event.js";
+import { type Address, addressText, type EventId, type Pubkey, type VerifiedEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
 import {
   type QueryOptions,
   type Reader,

@@ -5,14 +5,15 @@
 import {
   addressOf,
   addressText,
+  type EventId,
   expirationOf,
   isAddressable,
   type NostrEvent,
+  type Pubkey,
   tagValues,
   type VerifiedEvent,
 } from "../../nostr/event.js";
 import { searchableWords, searchStem } from "../../nostr/filter.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { RemovalCause, Sequence, StoredRow } from "../port.js";
 
 const notRemoved = Number.POSITIVE_INFINITY;

@@ -3,8 +3,14 @@
 // old version go before the new one comes.
 
 import { type Clock, unixSeconds } from "../../base/clock.js";
-import { addressText, compareNewestFirst, kinds, type VerifiedEvent } from "../../nostr/event.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
+import {
+  addressText,
+  compareNewestFirst,
+  type EventId,
+  kinds,
+  type Pubkey,
+  type VerifiedEvent,
+} from "../../nostr/event.js";
 import type { FeedEntry, PutResult, RemovalCause, Sequence, TableName, Transaction } from "../port.js";
 import type { Change, EngineTable } from "./backend.js";
 import { MergedStreams } from "./candidates.js";

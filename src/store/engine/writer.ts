@@ -4,7 +4,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../base/clock.js";
-import type { Pubkey } from "../../nostr/ids.js";
+import type { Pubkey } from "../../nostr/event.js";
 import {
   type FeedEntry,
   type Sequence,

@@ -3,7 +3,7 @@
 // may have entries on disk loses them in the transaction that removes it.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { EventId } from "../../nostr/ids.js";
+import type { EventId } from "../../nostr/event.js";
 import type { Backend, Change, EngineTable, PageMemory } from "../engine/backend.js";
 import { type Layers, MemoryLayer } from "../engine/content.js";
 import { type DiskRow, type Entry, type LogPage, LogPageDraft, type LogRecord, Row } from "../engine/row.js";

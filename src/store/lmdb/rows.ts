@@ -7,8 +7,7 @@
 
 import * as crypto from "node:crypto";
 import type { Database as LmdbTable } from "lmdb";
-import { eventFromStoredText, type Tag, type VerifiedEvent } from "../../nostr/event.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
+import { type EventId, eventFromStoredText, type Pubkey, type Tag, type VerifiedEvent } from "../../nostr/event.js";
 import type { EngineTable } from "../engine/backend.js";
 import { type DiskRow, type Entry, maxTime, type Removal, type Row } from "../engine/row.js";
 import type { RowRange, Sequence } from "../port.js";

@@ -2,7 +2,7 @@
 // and for servers that may forget.
 
 import { type Clock, systemClock } from "../../base/clock.js";
-import type { EventId } from "../../nostr/ids.js";
+import type { EventId } from "../../nostr/event.js";
 import type { Backend, Change, EngineTable } from "../engine/backend.js";
 import { type Layers, MemoryLayer } from "../engine/content.js";
 import { EngineStore } from "../engine/engine.js";

@@ -1,7 +1,6 @@
 // Events for tests of the store: right shape and id, no real signature (the store never looks at it).
 
-import { eventId, type Tag, type VerifiedEvent } from "../../nostr/event.js";
-import type { Pubkey } from "../../nostr/ids.js";
+import { eventId, type Pubkey, type Tag, type VerifiedEvent } from "../../nostr/event.js";
 
 export const pubkeyOf = (number: number): Pubkey => number.toString(16).padStart(64, "a") as Pubkey;
 

@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import type { ManualClock } from "../../base/testing/manual-clock.js";
-import { addressOf, addressText, expirationOf, type Tag, type VerifiedEvent } from "../../nostr/event.js";
+import { addressOf, addressText, type EventId, expirationOf, type Tag, type VerifiedEvent } from "../../nostr/event.js";
 import { type Filter, filterJson } from "../../nostr/filter.js";
-import type { EventId } from "../../nostr/ids.js";
 import type { Store } from "../port.js";
 import { eventOf, pubkeyOf } from "./events.js";
 import { Oracle } from "./oracle.js";

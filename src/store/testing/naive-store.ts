@@ -7,12 +7,12 @@ import {
   addressOf,
   addressText,
   compareNewestFirst,
+  type EventId,
   kinds,
   tagValues,
   type VerifiedEvent,
 } from "../../nostr/event.js";
 import { type Filter, matcherOf } from "../../nostr/filter.js";
-import type { EventId } from "../../nostr/ids.js";
 import type { PutResult, QueryOptions, RowRange, StoredEvent, StoredRow, TableName, Transaction } from "../port.js";
 
 export class NaiveStore implements Transaction {

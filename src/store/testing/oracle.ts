@@ -7,12 +7,12 @@ import {
   compareNewestFirst,
   expirationOf,
   isAddressable,
+  isEventId,
   isReplaceable,
   parseAddress,
   type VerifiedEvent,
 } from "../../nostr/event.js";
 import { type Filter, matcherOf, searchableWords } from "../../nostr/filter.js";
-import { isEventId } from "../../nostr/ids.js";
 
 interface Kept {
   readonly seq: number;

@@ -6,7 +6,7 @@ import { SetsByKey } from "../../base/collections.js";
 import { HostHealth, NaughtyList } from "../../net/health.js";
 import type { RelayLimits } from "../../net/relay-dialer.js";
 import type { RelayUrl } from "../../net/url.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
+import type { EventId, Pubkey } from "../../nostr/event.js";
 import { Budgets } from "./budgets.js";
 import type { SyncConfig } from "./config.js";
 import {

@@ -6,9 +6,8 @@
 // chunks are full.
 
 import { groupsOf } from "../../base/collections.js";
-import { kinds } from "../../nostr/event.js";
+import { kinds, type Pubkey } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
-import type { Pubkey } from "../../nostr/ids.js";
 import type { SyncConfig } from "./config.js";
 import type { Relay, SyncState, Turn } from "./core-state.js";
 import {

@@ -1,7 +1,7 @@
 // What is wanted of a relay, and what is on its way there: items and what is known of each, and the jobs, queries,
 // slices and pages that ask for them. Data only (items.ts, history.ts, query.ts, paging.ts).
 
-import type { EventId, Pubkey } from "../../nostr/ids.js";
+import type { EventId, Pubkey } from "../../nostr/event.js";
 import type { EventSource, Sides } from "./messages.js";
 
 /** An item (spec "Words") is one number: what it names, and its layer. */

@@ -7,9 +7,8 @@
 
 import type { ConnectFailure, RelayLimits } from "../../net/relay-dialer.js";
 import type { RelayUrl } from "../../net/url.js";
-import type { NostrEvent } from "../../nostr/event.js";
+import type { EventId, NostrEvent, Pubkey } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
 import type { RefusalCode } from "../../nostr/refusals.js";
 
 export interface Time {

@@ -6,13 +6,13 @@
 import {
   type Address,
   addressText,
+  type EventId,
   gitDataKinds,
   kinds,
   type NostrEvent,
   parseAddress,
   tagValue,
 } from "../../nostr/event.js";
-import type { EventId } from "../../nostr/ids.js";
 import { idTag, offer, oneOfferLess, roomToday } from "./arrivals.js";
 import { secondMs } from "./config.js";
 import { disconnect, resyncLater } from "./connection.js";

@@ -1,8 +1,7 @@
 // REQ history, page by page (spec "History" 4), as decisions about one page: go on before its oldest second, split a
 // second that fills a page, end, or admit defeat. Never a loop, never a silent skip.
 
-import type { NostrEvent } from "../../nostr/event.js";
-import type { Pubkey } from "../../nostr/ids.js";
+import type { NostrEvent, Pubkey } from "../../nostr/event.js";
 import type { Page, Slice } from "./job.js";
 
 /** Kinds met around repositories (grasp.md): a second that is too full is asked for kind by kind. */

@@ -3,7 +3,7 @@
 // limit of this link; one bad value is found by halves, so that the others do not suffer.
 
 import type { RelayLimits } from "../../net/relay-dialer.js";
-import type { EventId } from "../../nostr/ids.js";
+import type { EventId } from "../../nostr/event.js";
 import type { Meaning } from "./closed-reasons.js";
 import { hourMs } from "./config.js";
 import { log, type Relay, type SyncState, tally } from "./core-state.js";

@@ -2,9 +2,8 @@
 // an answer means for the query; what that means for the job is decided in history.ts, what a refusal or a session's
 // result means in query-answers.ts.
 
-import type { NostrEvent } from "../../nostr/event.js";
+import type { EventId, NostrEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
-import type { EventId } from "../../nostr/ids.js";
 import { secondMs } from "./config.js";
 import { log, type Relay, type SyncState, tally } from "./core-state.js";
 import { authorKinds, filterOf, historyCapacity } from "./items.js";

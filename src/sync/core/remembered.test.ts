@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { EventId } from "../../nostr/ids.js";
+import type { EventId } from "../../nostr/event.js";
 import type { RememberedId } from "./messages.js";
 import { ColdIds } from "./remembered.js";
 import { announcing, Driver, event, id, key, only } from "./testing/driver.js";

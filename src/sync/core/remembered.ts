@@ -4,8 +4,7 @@
 // policy are remembered.
 
 import { SetsByKey } from "../../base/collections.js";
-import { kinds, type NostrEvent, tagValue } from "../../nostr/event.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
+import { type EventId, kinds, type NostrEvent, type Pubkey, tagValue } from "../../nostr/event.js";
 import type { RefusalCode } from "../../nostr/refusals.js";
 import { type SyncConfig, secondMs } from "./config.js";
 import type { Command, Outcome, RelayKey, RememberedId, Time } from "./messages.js";

@@ -5,8 +5,7 @@
 // requests (kinds 5 and 62), hourly by author; items without a live filter in turn, roots every 6 h, repos hourly.
 
 import { groupsOf } from "../../base/collections.js";
-import { kinds } from "../../nostr/event.js";
-import type { Pubkey } from "../../nostr/ids.js";
+import { kinds, type Pubkey } from "../../nostr/event.js";
 import { hourMs, lookbackMs, secondMs } from "./config.js";
 import { LayerFour, type Relay, type SyncState, type Turn } from "./core-state.js";
 import { isSweeping, sweepOver } from "./items.js";

@@ -5,8 +5,7 @@
 
 import { SetsByKey } from "../../base/collections.js";
 import { normalRelayUrl, type RelayUrl, servicePart } from "../../net/url.js";
-import { addressText, kinds, type NostrEvent, rootKinds } from "../../nostr/event.js";
-import type { EventId, Pubkey } from "../../nostr/ids.js";
+import { addressText, type EventId, kinds, type NostrEvent, type Pubkey, rootKinds } from "../../nostr/event.js";
 import { type Announcement, announcementOf, repositoriesTagged } from "../../nostr/nip34.js";
 import type { SyncConfig } from "./config.js";
 import type { Account } from "./messages.js";

@@ -1,6 +1,6 @@
 // A hunt core with a hand on its clock: keeps time, sends the ticks it asks for and only those, and notes every command.
 
-import type { Oid } from "../../../nostr/ids.js";
+import type { Oid } from "../../../nostr/nip34.js";
 import { HuntCore } from "../core.js";
 import type { FetchId, FetchResult, HuntCommand, HuntConfig, HuntInput, WaitingItem } from "../messages.js";
 import { huntConfig } from "./config.js";

@@ -3,8 +3,7 @@
 
 import type { RelayLimits } from "../../../net/relay-dialer.js";
 import type { RelayUrl } from "../../../net/url.js";
-import type { NostrEvent } from "../../../nostr/event.js";
-import type { EventId, Pubkey } from "../../../nostr/ids.js";
+import type { EventId, NostrEvent, Pubkey } from "../../../nostr/event.js";
 import type { SyncConfig } from "../config.js";
 import { SyncCore } from "../core.js";
 import type { Command, Input } from "../messages.js";
