@@ -1,5 +1,5 @@
 // The hunt for missing git data: follows what waits in purgatory, drives the core, runs its fetches, and tells the
-// operator what it knows. purgatory.md "Hunting"; the rules are in core/, fetching in run-fetch.ts and fetch-server.ts.
+// operator what it knows. purgatory.md "Hunting"; the rules are in core/, fetching in run-fetch.ts and look-up.ts.
 
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { unixSeconds } from "../base/clock.js";

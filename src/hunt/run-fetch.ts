@@ -1,5 +1,8 @@
 // Carries one fetch command to the repository it is for: keeps that repository from expiring meanwhile, makes the
-// directory of one that has none for as long as it takes, counts what came, and has it released. purgatory.md "Hunting".
+// directory of one that has none for as long as it takes, counts what came, and has it released. Then the
+// fetch itself: look up what the server has, then ask for ids in the order FetchPlan gives, each group through a quarantine
+// of its own. What came before a failure stays; git is handed the end of the chain of redirects; every connection after the
+// first is asked for. purgatory.md "Hunting", Fetch; threats.md row 4.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import {
@@ -13,14 +16,47 @@ import {
 import { bookContributors, bookOwners } from "../catalogue/used-bytes.js";
 import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
+import { fetchFromRemote, type RemoteFetchLimits } from "../git/fetch-remote.js";
 import { LauncherError } from "../git/launcher.js";
 import type { Repositories } from "../git/repositories.js";
+import type { GitRepository } from "../git/repository.js";
+import type { Git } from "../git/run.js";
+import type { Guard } from "../net/guard.js";
+import type { CloneUrl } from "../net/url.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/event.js";
+import type { Oid } from "../nostr/nip34.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { removeRepository } from "../purgatory/resume.js";
 import type { Store } from "../store/port.js";
+import { FetchPlan } from "./core/fetch-plan.js";
+import type { FetchFailureCode, FetchResult, HuntConfig } from "./core/messages.js";
 import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
-import { fetchFromServer, type ServerFetchParts, type ServerFetchResult } from "./fetch-server.js";
+import { type LookUp, lookUp, type PlainHosts } from "./look-up.js";
+
+interface ServerFetchParts {
+  readonly git: Git;
+  readonly clock: Clock;
+  readonly guard: Guard;
+  readonly plainHosts: PlainHosts;
+  readonly config: HuntConfig;
+  readonly scratchRoot: string;
+  /** Every git process that fetched, for the metrics. */
+  readonly fetched: (bytes: number, seconds: number) => void;
+}
+
+interface ServerFetch {
+  readonly url: CloneUrl;
+  readonly ids: readonly Oid[];
+  readonly maxBytes: number;
+  /** Known not to be enough. */
+  readonly tooFewBytes: number;
+  readonly repository: GitRepository;
+  readonly trustRefs: boolean;
+  readonly mayConnect: (host: string) => Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+type ServerFetchResult = FetchResult & { readonly bytes: number };
 
 export interface RunFetchParts {
   readonly store: Store;
@@ -105,6 +141,71 @@ async function intoRepository(
   });
   if (result.failure !== "too-large" || maxBytes === command.maxBytes) return result;
   return { ...result, failure: maxBytes === archiveLeft ? "archive-full" : "quota-full" };
+}
+
+/** Repositories here are SHA-1: a longer id is on no server for us. */
+const sha1Digits = 40;
+
+async function fetchFromServer(parts: ServerFetchParts, fetch: ServerFetch): Promise<ServerFetchResult> {
+  if (fetch.maxBytes <= fetch.tooFewBytes) return { arrived: [], refused: [], failure: "too-large", bytes: 0 };
+  let connections = 1;
+  const mayConnect = async (host: string): Promise<boolean> => {
+    const granted = await fetch.mayConnect(host);
+    if (granted) connections++;
+    return granted;
+  };
+  const { config } = parts;
+  const found = await lookUp(fetch.url, {
+    ...parts,
+    totalMs: Math.min(60_000, config.gitHuntTotalSecs * 1_000),
+    idleMs: config.gitHuntSlowSecs * 1_000,
+    maxRedirects: config.gitHuntMaxRedirects,
+    mayConnect,
+    signal: fetch.signal,
+  });
+  if (!found.ok) return { arrived: [], refused: [], failure: found.code, bytes: 0 };
+  const ids = fetch.ids.filter((id) => id.length === sha1Digits);
+  // Nothing is there at all: asking for ids one by one would only spend connections.
+  if (found.advertised.size === 0) return { arrived: [], refused: ids, bytes: 0 };
+  const requests = config.gitHuntMaxRequests - connections;
+  const plan = new FetchPlan(ids, found.advertised, { requests, unadvertised: config.gitHuntMaxUnadvertised });
+  return await followPlan(parts, fetch, found, plan, mayConnect);
+}
+
+async function followPlan(
+  parts: ServerFetchParts,
+  fetch: ServerFetch,
+  found: LookUp & { readonly ok: true },
+  plan: FetchPlan,
+  mayConnect: (host: string) => Promise<boolean>,
+): Promise<ServerFetchResult> {
+  const { config } = parts;
+  let bytes = 0;
+  let failure: FetchFailureCode | undefined;
+  for (let ids = plan.next(); ids && failure === undefined; ids = failure === undefined ? plan.next() : undefined) {
+    if (!(await mayConnect(found.url.hostname))) {
+      plan.report("failed");
+      break;
+    }
+    const limits: RemoteFetchLimits = {
+      totalMs: config.gitHuntTotalSecs * 1_000,
+      minBytesPerSecond: config.gitHuntMinBytesPerSecond,
+      slowForMs: config.gitHuntSlowSecs * 1_000,
+      maxObjects: config.gitHuntMaxObjects,
+      gitMemoryBytes: config.gitMemoryBytes,
+      maxBytes: Math.max(0, fetch.maxBytes - bytes),
+    };
+    const startedMs = parts.clock.monotonicMs();
+    const { repository, trustRefs, signal } = fetch;
+    const result = await fetchFromRemote({ ...parts, repository, trustRefs, signal, url: found.url, ids, limits });
+    bytes += result.bytes;
+    parts.fetched(result.bytes, (parts.clock.monotonicMs() - startedMs) / 1_000);
+    plan.report(result.outcome);
+    if (result.outcome === "failed") failure = result.code === "aborted" ? "cancelled" : result.code;
+  }
+  const { arrived, refused } = plan;
+  const tooFew = failure === "too-large" ? { tooFewBytes: fetch.maxBytes } : {};
+  return { arrived, refused, bytes, ...tooFew, ...(failure === undefined ? {} : { failure }) };
 }
 
 /** A stranger's pull request is not charged to the owner's share. */

@@ -6,8 +6,8 @@ import { reachOf } from "../net/address.js";
 import { guardWith, type Resolve, systemResolver } from "../net/guard.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { type HuntConfig, huntConstants } from "./core/messages.js";
-import { PlainHosts } from "./fetch-server.js";
 import { createHuntMetrics, Hunting } from "./hunting.js";
+import { PlainHosts } from "./look-up.js";
 import { Repair } from "./repair.js";
 
 interface UsedRooms {

@@ -8,7 +8,7 @@ import { catalogueRow, isReleased, type RepositoryName, repositoryAddress } from
 import { diskAddress } from "../git/address.js";
 import type { RefTable } from "../git/ref-tables.js";
 import { selectUrls } from "../hunt/core/fetch-plan.js";
-import { lookUp, PlainHosts } from "../hunt/fetch-server.js";
+import { lookUp, PlainHosts } from "../hunt/look-up.js";
 import { guardWith, systemResolver } from "../net/guard.js";
 import { type CloneUrl, type ServiceName, serviceName } from "../net/url.js";
 import { type EventId, kinds } from "../nostr/event.js";
@@ -136,7 +136,7 @@ async function inTurn<T, R>(items: readonly T[], work: (item: T) => Promise<R>):
 }
 
 // A repository's branches and tags beside those of one other git server. Asked by our own requests, never by git:
-// each hop through the outbound guard, a minute and 16 MiB at most (hunt/fetch-server.ts).
+// each hop through the outbound guard, a minute and 16 MiB at most (hunt/look-up.ts).
 
 const gitServerMaxMs = 60_000;
 const idleMs = 30_000;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseLsRefs, v2Command } from "./advertisement.js";
-import { lsRefsQuestion, readAdvertisement, readLsRefs } from "./fetch-advertised.js";
-import { reasonIn } from "./fetch-remote.js";
-import { encodePkt, flushPkt, readAllPkts } from "./pkt-line.js";
+import { parseLsRefs, v2Command } from "../git/advertisement.js";
+import { reasonIn } from "../git/fetch-remote.js";
+import { encodePkt, flushPkt, readAllPkts } from "../git/pkt-line.js";
+import { lsRefsQuestion, readAdvertisement, readLsRefs } from "./look-up.js";
 
 const a = "a".repeat(40);
 const b = "b".repeat(40);

@@ -1,119 +1,29 @@
-// One `fetch` command of the core, from the first look to the last object: look up what the server has, then ask for
-// ids in the order FetchPlan gives, each group through a quarantine of its own. What came before a failure stays. What
-// a server has is asked by our own requests: `info/refs`, then `ls-refs` where protocol 2 is spoken. Redirects are
-// followed here and nowhere else, every hop through the outbound guard; git is handed the end of the chain. Every
-// connection after the first is asked for. purgatory.md "Hunting", Fetch; threats.md row 4.
+// What another server has: asked by our own requests, `info/refs`, then `ls-refs` where protocol 2 is spoken. Redirects are
+// followed here and nowhere else, every hop through the outbound guard. The answers are read strictly, because a stranger
+// wrote them: whatever is not git's is `undefined`. purgatory.md "Hunting", Fetch; threats.md rows 4 and 7.
 
 import type { Clock } from "../base/clock.js";
-import {
-  advertisementType,
-  infoRefsSuffix,
-  lsRefsQuestion,
-  lsRefsTypes,
-  type RemoteRefs,
-  readAdvertisement,
-  readLsRefs,
-} from "../git/fetch-advertised.js";
-import { fetchFromRemote, type RemoteFetchLimits } from "../git/fetch-remote.js";
-import type { GitRepository } from "../git/repository.js";
-import type { Git } from "../git/run.js";
+import { delimiterPkt, encodePkt, flushPkt, lineOf, listPkts, type Pkt, PktError } from "../git/pkt-line.js";
 import type { DialFailureCode } from "../net/failure.js";
 import type { Guard, GuardedUrl } from "../net/guard.js";
 import { followRedirects, type HttpOptions, httpRequest } from "../net/http.js";
 import type { CloneUrl } from "../net/url.js";
-import type { Oid } from "../nostr/nip34.js";
-import { FetchPlan, spellingsToTry } from "./core/fetch-plan.js";
-import type { FetchFailureCode, FetchResult, HuntConfig } from "./core/messages.js";
+import { isOid, type Oid } from "../nostr/nip34.js";
+import { spellingsToTry } from "./core/fetch-plan.js";
+import type { FetchFailureCode } from "./core/messages.js";
 
-export interface ServerFetchParts {
-  readonly git: Git;
-  readonly clock: Clock;
-  readonly guard: Guard;
-  readonly plainHosts: PlainHosts;
-  readonly config: HuntConfig;
-  readonly scratchRoot: string;
-  /** Every git process that fetched, for the metrics. */
-  readonly fetched: (bytes: number, seconds: number) => void;
+interface RemoteRefs {
+  /** Everything that is named, peeled tags included. */
+  readonly ids: ReadonlySet<Oid>;
+  /** By name, as it was written: a stranger's text. */
+  readonly refs: ReadonlyMap<string, Oid>;
 }
 
-interface ServerFetch {
-  readonly url: CloneUrl;
-  readonly ids: readonly Oid[];
-  readonly maxBytes: number;
-  /** Known not to be enough. */
-  readonly tooFewBytes: number;
-  readonly repository: GitRepository;
-  readonly trustRefs: boolean;
-  readonly mayConnect: (host: string) => Promise<boolean>;
-  readonly signal: AbortSignal;
-}
-
-export type ServerFetchResult = FetchResult & { readonly bytes: number };
-
-/** Repositories here are SHA-1: a longer id is on no server for us. */
-const sha1Digits = 40;
-
-export async function fetchFromServer(parts: ServerFetchParts, fetch: ServerFetch): Promise<ServerFetchResult> {
-  if (fetch.maxBytes <= fetch.tooFewBytes) return { arrived: [], refused: [], failure: "too-large", bytes: 0 };
-  let connections = 1;
-  const mayConnect = async (host: string): Promise<boolean> => {
-    const granted = await fetch.mayConnect(host);
-    if (granted) connections++;
-    return granted;
-  };
-  const { config } = parts;
-  const found = await lookUp(fetch.url, {
-    ...parts,
-    totalMs: Math.min(60_000, config.gitHuntTotalSecs * 1_000),
-    idleMs: config.gitHuntSlowSecs * 1_000,
-    maxRedirects: config.gitHuntMaxRedirects,
-    mayConnect,
-    signal: fetch.signal,
-  });
-  if (!found.ok) return { arrived: [], refused: [], failure: found.code, bytes: 0 };
-  const ids = fetch.ids.filter((id) => id.length === sha1Digits);
-  // Nothing is there at all: asking for ids one by one would only spend connections.
-  if (found.advertised.size === 0) return { arrived: [], refused: ids, bytes: 0 };
-  const requests = config.gitHuntMaxRequests - connections;
-  const plan = new FetchPlan(ids, found.advertised, { requests, unadvertised: config.gitHuntMaxUnadvertised });
-  return await followPlan(parts, fetch, found, plan, mayConnect);
-}
-
-async function followPlan(
-  parts: ServerFetchParts,
-  fetch: ServerFetch,
-  found: LookUp & { readonly ok: true },
-  plan: FetchPlan,
-  mayConnect: (host: string) => Promise<boolean>,
-): Promise<ServerFetchResult> {
-  const { config } = parts;
-  let bytes = 0;
-  let failure: FetchFailureCode | undefined;
-  for (let ids = plan.next(); ids && failure === undefined; ids = failure === undefined ? plan.next() : undefined) {
-    if (!(await mayConnect(found.url.hostname))) {
-      plan.report("failed");
-      break;
-    }
-    const limits: RemoteFetchLimits = {
-      totalMs: config.gitHuntTotalSecs * 1_000,
-      minBytesPerSecond: config.gitHuntMinBytesPerSecond,
-      slowForMs: config.gitHuntSlowSecs * 1_000,
-      maxObjects: config.gitHuntMaxObjects,
-      gitMemoryBytes: config.gitMemoryBytes,
-      maxBytes: Math.max(0, fetch.maxBytes - bytes),
-    };
-    const startedMs = parts.clock.monotonicMs();
-    const { repository, trustRefs, signal } = fetch;
-    const result = await fetchFromRemote({ ...parts, repository, trustRefs, signal, url: found.url, ids, limits });
-    bytes += result.bytes;
-    parts.fetched(result.bytes, (parts.clock.monotonicMs() - startedMs) / 1_000);
-    plan.report(result.outcome);
-    if (result.outcome === "failed") failure = result.code === "aborted" ? "cancelled" : result.code;
-  }
-  const { arrived, refused } = plan;
-  const tooFew = failure === "too-large" ? { tooFewBytes: fetch.maxBytes } : {};
-  return { arrived, refused, bytes, ...tooFew, ...(failure === undefined ? {} : { failure }) };
-}
+type RemoteAdvertisement =
+  /** Refs came with it. */
+  | ({ readonly type: "refs" } & RemoteRefs)
+  /** Protocol 2: refs are told to those who ask with `ls-refs`. */
+  | { readonly type: "ask-ls-refs" };
 
 interface LookUpParts {
   readonly clock: Clock;
@@ -127,7 +37,7 @@ interface LookUpParts {
   readonly signal: AbortSignal;
 }
 
-type LookUp =
+export type LookUp =
   | {
       readonly ok: true;
       readonly url: GuardedUrl;
@@ -244,5 +154,97 @@ export class PlainHosts {
     this.#until.set(host, this.clock.monotonicMs() + rememberMs);
     const [oldest] = this.#until.keys();
     if (this.#until.size > maxHosts && oldest !== undefined) this.#until.delete(oldest);
+  }
+}
+
+/** As many as 16 MiB of real lines are; shorter ones name nothing. */
+const maxLines = 400_000;
+
+const infoRefsSuffix = "/info/refs?service=git-upload-pack";
+const advertisementType = "application/x-git-upload-pack-advertisement";
+const lsRefsTypes = {
+  request: "application/x-git-upload-pack-request",
+  answer: "application/x-git-upload-pack-result",
+} as const;
+
+/** Only what states and pull requests name: forges keep a ref for every pull request they ever had. */
+export function lsRefsQuestion(): Buffer {
+  const prefixes = ["HEAD", "refs/heads/", "refs/tags/", "refs/nostr/"].map((name) => `ref-prefix ${name}\n`);
+  return Buffer.concat([
+    encodePkt("command=ls-refs\n"),
+    encodePkt("object-format=sha1"),
+    delimiterPkt,
+    ...["peel\n", ...prefixes].map((line) => encodePkt(line)),
+    flushPkt,
+  ]);
+}
+
+export function readAdvertisement(body: Buffer): RemoteAdvertisement | undefined {
+  const pkts = pktsOf(body);
+  if (!pkts) return undefined;
+  const rest = withoutServiceLine(pkts);
+  const first = rest[0];
+  if (first?.type !== "data") return undefined;
+  const line = lineOf(first.payload);
+  if (line === "version 2") return { type: "ask-ls-refs" };
+  const refs = line === "version 1" ? rest.slice(1) : rest;
+  const found = { ids: new Set<Oid>(), refs: new Map<string, Oid>() };
+  for (const pkt of refs) {
+    if (pkt.type !== "data") continue;
+    const text = lineOf(pkt.payload);
+    const id = idOfLine(text);
+    if (id === undefined) return undefined;
+    // An empty repository sends one line with no ref behind it.
+    if (/^0+$/.test(id)) continue;
+    found.ids.add(id);
+    const name = nameOfLine(text);
+    if (!name.endsWith("^{}")) found.refs.set(name, id);
+  }
+  return { type: "refs", ...found };
+}
+
+export function readLsRefs(body: Buffer): RemoteRefs | undefined {
+  const pkts = pktsOf(body);
+  if (pkts?.at(-1)?.type !== "flush") return undefined;
+  const ids = new Set<Oid>();
+  const refs = new Map<string, Oid>();
+  for (const pkt of pkts) {
+    if (pkt.type !== "data") continue;
+    const line = lineOf(pkt.payload);
+    if (line.startsWith("unborn ")) continue;
+    const id = idOfLine(line);
+    if (id === undefined) return undefined;
+    ids.add(id);
+    refs.set(nameOfLine(line), id);
+    const peeled = / peeled:(\S+)/.exec(line)?.[1];
+    if (isOid(peeled)) ids.add(peeled);
+  }
+  return { ids, refs };
+}
+
+/** Behind the id, up to the capabilities of version 0 or the attributes of version 2. */
+const nameOfLine = (line: string): string => line.slice(line.indexOf(" ") + 1).split(/[\0 ]/, 1)[0] ?? "";
+
+function idOfLine(line: string): Oid | undefined {
+  const id = line.slice(0, line.indexOf(" "));
+  // "shallow <id>" lines of version 0 name no ref.
+  if (id === "shallow") return "0".repeat(40) as Oid;
+  return isOid(id) ? id : undefined;
+}
+
+/** `# service=git-upload-pack` and its flush; some servers leave it out in protocol 2. */
+function withoutServiceLine(pkts: readonly Pkt[]): readonly Pkt[] {
+  const first = pkts[0];
+  if (first?.type !== "data" || lineOf(first.payload) !== "# service=git-upload-pack") return pkts;
+  return pkts[1]?.type === "flush" ? pkts.slice(2) : pkts.slice(1);
+}
+
+function pktsOf(body: Buffer): Pkt[] | undefined {
+  try {
+    const pkts = listPkts(body, maxLines);
+    return pkts.length > maxLines ? undefined : pkts;
+  } catch (error) {
+    if (error instanceof PktError) return undefined;
+    throw error;
   }
 }
