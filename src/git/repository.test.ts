@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { systemClock } from "../base/clock.js";
+import { ManualClock } from "../base/testing/manual-clock.js";
 import { changeRefs, readRefs, refsVersion, unalignedRepositories } from "../catalogue/refs.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import type { Oid, RefName } from "../nostr/nip34.js";
@@ -22,6 +23,8 @@ import { Git, GitTooOldError, isNewEnough } from "./run.js";
 const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
 const owner = "1".repeat(64) as Pubkey;
 const main = "refs/heads/main" as RefName;
+/** Nothing happens in the background that a test does not ask for. */
+const standing = new ManualClock();
 
 describe("repository", () => {
   let folder: string;
@@ -40,7 +43,7 @@ describe("repository", () => {
       },
     });
     store = createMemoryStore({ clock: systemClock });
-    repositories = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
+    repositories = new Repositories({ gitDataPath: folder, git, clock: standing, store });
   });
   after(async () => {
     await launcher.close();
@@ -189,7 +192,7 @@ describe("repository", () => {
     const repository = await fresh();
     const [one, two] = [await commit(repository, "1"), await commit(repository, "2")];
     await repository.updateRefs([{ ref: main, to: one }]);
-    const elsewhere = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
+    const elsewhere = new Repositories({ gitDataPath: folder, git, clock: standing, store });
     await elsewhere.open(repository.address).updateRefs([{ ref: main, to: two }]);
     const side = "refs/heads/side" as RefName;
     await assert.rejects(repository.updateRefs([{ ref: side, to: one }]), Overtaken);
@@ -256,7 +259,7 @@ describe("repository", () => {
     });
     await writeFile(join(changed.directory, main), `${await commit(changed, "planted")}\n`);
     await rm(gone.directory, { recursive: true });
-    const later = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
+    const later = new Repositories({ gitDataPath: folder, git, clock: standing, store });
     await later.alignAll((error) => assert.fail(String(error)));
     assert.equal(await onDisk(left, main), next);
     assert.equal(await refsVersion(store, gone.address), 0, "its objects are gone");
@@ -282,7 +285,7 @@ describe("repository", () => {
     // Written, not synced: the names are there and the content is not. Nothing was recorded as aligned.
     await writeFile(join(repository.directory, main), "");
     await writeFile(join(repository.directory, "refs/heads/never"), "\0\0\0\0");
-    const later = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
+    const later = new Repositories({ gitDataPath: folder, git, clock: standing, store });
     const faults: unknown[] = [];
     await later.alignAll((error) => faults.push(error));
     assert.deepEqual(faults, []);
@@ -318,7 +321,7 @@ describe("repository", () => {
     // No file can be read through a directory: neither git's fault nor a bug.
     await rm(join(broken.directory, "HEAD"));
     await mkdir(join(broken.directory, "HEAD"));
-    const later = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
+    const later = new Repositories({ gitDataPath: folder, git, clock: standing, store });
     const faults: unknown[] = [];
     await later.alignAll((error) => faults.push(error));
     assert.equal(faults.length, 1);
@@ -344,7 +347,7 @@ describe("repository", () => {
     await repositories.create(gone.address);
     assert.equal((await gone.refs()).refs.size, 0);
     await rm(join(headless.directory, "HEAD"));
-    const later = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
+    const later = new Repositories({ gitDataPath: folder, git, clock: standing, store });
     await later.alignAll((error) => assert.fail(String(error)));
     assert.equal((await later.open(headless.address).refs()).refs.get(main)?.oid, tips[1]);
     assert.equal(await readFile(join(headless.directory, "HEAD"), "utf8"), "ref: refs/heads/main\n");
@@ -503,7 +506,7 @@ describe("repository", () => {
     for (const path of left) await writeFile(join(repository.directory, path), "");
     await mkdir(join(repository.directory, "objects/tmp_quarantine-x/pack"), { recursive: true });
     await writeFile(join(repository.directory, "config"), "[core]\n\tbare = true\n\tsshCommand = touch /tmp/x\n");
-    const later = new Repositories({ gitDataPath: folder, git, clock: systemClock, store });
+    const later = new Repositories({ gitDataPath: folder, git, clock: standing, store });
     const reopened = later.open(repository.address);
     await reopened.updateRefs([{ ref: main, to: oid }]);
     for (const path of [...left, "objects/tmp_quarantine-x"]) {
@@ -556,7 +559,7 @@ describe("repository", () => {
     assert.equal(await repository.housekeep({ cruft: true }), "done");
     assert.match(await readFile(join(repository.directory, "packed-refs"), "utf8"), new RegExp(oid));
     assert.deepEqual(await repository.missingObjects([oid], { deep: true }), new Set());
-    const reopened = new Repositories({ gitDataPath: folder, git, clock: systemClock, store }).open(repository.address);
+    const reopened = new Repositories({ gitDataPath: folder, git, clock: standing, store }).open(repository.address);
     assert.equal((await reopened.refs()).refs.get(main)?.oid, oid);
     assert.deepEqual(await repository.fsck(), []);
   });
@@ -619,7 +622,7 @@ describe("repository", () => {
     const orphan = `pack-${"e".repeat(40)}`;
     const left = ["tmp_pack_Ab12", ".tmp-7-pack-1.idx", "multi-pack-index.lock", `${orphan}.pack`, `${orphan}.rev`];
     for (const name of left) await writeFile(join(folderOf, name), "half");
-    const reopened = new Repositories({ gitDataPath: folder, git, clock: systemClock, store }).open(repository.address);
+    const reopened = new Repositories({ gitDataPath: folder, git, clock: standing, store }).open(repository.address);
     assert.equal((await reopened.refs()).refs.get(main)?.oid, oid);
     assert.deepEqual((await readdir(folderOf)).sort(), good);
     assert.equal(await reopened.housekeep(), "done");

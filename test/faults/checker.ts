@@ -115,7 +115,8 @@ async function repositoryProblems(
     }
   }
   const adrift = differences(set, governing, shown, found.partials.get(name) ?? null);
-  const isPartlyPushed = set.acknowledgedRefs.some(({ index }) => index > governing);
+  const pushedUnder = [...set.acknowledgedRefs.map(({ index }) => index), ...set.unanswered];
+  const isPartlyPushed = pushedUnder.some((index) => index > governing);
   if (adrift.length > 0 && !(isPartlyPushed && (await settles(world, owner, set, relay)))) {
     problems.push(`${name}: refs are not what the served state ${governing} says: ${adrift.join(", ")}`);
   }

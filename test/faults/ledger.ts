@@ -41,6 +41,8 @@ export class Hosted {
   /** The newest state whose release was acknowledged, by an OK without "purgatory" or a complete push. */
   floor = -1;
   readonly acknowledgedRefs: AcknowledgedRef[] = [];
+  /** States under which a push was sent whose answer never came: its refs may be written, or not. */
+  readonly unanswered = new Set<number>();
   /** Commits of refused pushes: they must not be anywhere. */
   readonly refused = new Map<string, Person>();
   readonly pullRequests: PullRequestRecord[] = [];

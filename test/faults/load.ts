@@ -142,6 +142,7 @@ export class Load {
     const options = this.world.random.chance(0.3) ? ["--atomic"] : [];
     const report = await set.source.push(this.world.url(owner, set), pushed, ...options);
     this.answers += report.refs.length > 0 ? 1 : 0;
+    if (report.refs.length === 0) set.unanswered.add(index);
     const accepted = report.refs.filter(({ ok }) => ok).map(({ ref }) => ref);
     for (const ref of accepted) set.acknowledgedRefs.push({ owner, ref, value: pushed[ref], index });
     if (Object.keys(wanted).every((ref) => accepted.includes(ref))) set.released(index);
