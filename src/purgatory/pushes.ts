@@ -305,11 +305,8 @@ function readOnlyReason(row: CatalogueRow | undefined, rules: PushRules): string
     case "leaving":
       return "this repository is leaving: its newest announcement does not list this server, so it is read-only here";
     case "archived":
-      return rules.archiveReadOnly
-        ? "this server only mirrors this repository: push to a server its announcement lists"
-        : undefined;
     case "waiting":
-      return row.archive && rules.archiveReadOnly
+      return rules.archiveReadOnly && (row.status === "archived" || row.archive)
         ? "this server only mirrors this repository: push to a server its announcement lists"
         : undefined;
     case "served":
