@@ -15,6 +15,7 @@ import { git } from "../../bench/traffic-git.js";
 import { argumentsOf, wholeNumber } from "../../src/base/testing/program.js";
 import { freePort } from "../harness/free-port.js";
 import { until } from "../harness/server.js";
+import { DiskWatch } from "./disk-watch.js";
 import { httpAttacks } from "./http-attacks.js";
 import { relayAttacks } from "./relay-attacks.js";
 import type { Target } from "./stranger.js";
@@ -129,12 +130,14 @@ async function run(folder: string): Promise<boolean> {
   const honest = await begin(port, repositories, join(folder, "work"));
   say(`${relayAttacks.length + httpAttacks.length} attacks and hostile peers for ${seconds} s …`);
   const sampling = new Sampling({ port, pid: server.pid ?? 0 });
+  const disk = new DiskWatch(join(folder, "disk-watch"));
   const traffic = nextMessage<TrafficResult>(honest);
   honest.send("go");
   const shares = values.only === "" ? (["relay", "http", "peers"] as const) : (["relay", "http"] as const);
   const results = await Promise.all(shares.map((share) => attack(target, share)));
   const { measured, acknowledged, refs } = await traffic;
   const samples = await sampling.stop();
+  const disksOwn = await disk.stop();
   let lost = (await missingEvents(port, acknowledged)) + (await missingRefs(port, repositories, refs));
   server.kill("SIGKILL");
   await ended;
@@ -154,6 +157,7 @@ async function run(folder: string): Promise<boolean> {
       attempts,
       mostBytes,
       worstLoopMs,
+      disk: disksOwn,
       acknowledged: acknowledged.length,
       lost,
       problems,
@@ -167,6 +171,10 @@ async function run(folder: string): Promise<boolean> {
   }
   say(
     `server: at most ${mebibytes(mostBytes)} of its own; event loop's p99 in its worst 2 s ${milliseconds(worstLoopMs)}`,
+  );
+  const { p50Ms, p99Ms, worstMs } = disksOwn;
+  say(
+    `disk: one write of 4 KiB with its sync: p50 ${milliseconds(p50Ms)}, p99 ${milliseconds(p99Ms)}, worst ${milliseconds(worstMs)}`,
   );
   say(`lost of ${acknowledged.length} events and ${Object.keys(refs).length} refs, also after kill -9: ${lost}`);
   for (const problem of problems) say(`BROKEN: ${problem}`);
