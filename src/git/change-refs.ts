@@ -12,8 +12,7 @@ import {
 import type { Oid, RefName } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
 import { peelTags } from "./objects.js";
-import type { RefTable } from "./ref-tables.js";
-import { sortRefs } from "./repository-files.js";
+import { type RefTable, refsAfter } from "./ref-tables.js";
 import { foldersOf, type RefUpdate, type RepositoryContext, type RepositoryRefs } from "./repository-refs.js";
 import { checkedOid } from "./run.js";
 
@@ -104,19 +103,17 @@ async function changeOf({ repository, updates, head }: Wish): Promise<Change | u
     repository.place,
     moved.flatMap(([ref, to]) => (to !== undefined && mayBePeeled(ref) ? [to] : [])),
   );
-  const refs = new Map<RefName, RefValue>(before.refs);
-  const changes = moved.map(([ref, to]): ChangedRef => {
-    const value = to === undefined ? undefined : { oid: to, peeled: mayBePeeled(ref) ? peeled.get(to) : undefined };
-    if (value) refs.set(ref, value);
-    else refs.delete(ref);
-    return { ref, value };
-  });
+  const values = new Map(
+    moved.map(([ref, to]): [RefName, RefValue | undefined] => [
+      ref,
+      to === undefined ? undefined : { oid: to, peeled: mayBePeeled(ref) ? peeled.get(to) : undefined },
+    ]),
+  );
+  const changes = [...values].map(([ref, value]): ChangedRef => ({ ref, value }));
+  const refs = refsAfter(before.refs, values);
   // HEAD moves only to a branch that exists.
   const isThere = (branch: RefName): boolean => branch.startsWith("refs/heads/") && refs.has(branch);
-  const after = {
-    head: head !== undefined && isThere(head) ? head : before.head,
-    refs: moved.some(([ref]) => !before.refs.has(ref)) ? sortRefs(refs) : refs,
-  };
+  const after = { head: head !== undefined && isThere(head) ? head : before.head, refs };
   if (changes.length === 0 && after.head === before.head) return undefined;
   return { repository, before, refs: changes, after };
 }

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keyOf } from "../admission/testing/world.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
-import { changeRefs, removeRefs } from "../catalogue/refs.js";
-import type { RefName } from "../nostr/nip34.js";
+import { changeRefs, type RefValue, removeRefs } from "../catalogue/refs.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
-import { RefAlignment } from "./ref-tables.js";
+import { RefAlignment, refsAfter } from "./ref-tables.js";
 
 async function refAlignment() {
   const clock = new ManualClock(0);
@@ -99,4 +99,37 @@ test("a repository that is removed while its files are synced, and made anew, is
   });
   await it.flush();
   assert.deepEqual(await recorded(), {});
+});
+
+test("refs that come are put where git sorts them, by the bytes of their names; others keep their place", () => {
+  const oid = (digit: string): RefValue => ({ oid: digit.repeat(40) as Oid, peeled: undefined });
+  // U+FF5E comes before U+1F600 in bytes, and after it in JavaScript's order.
+  const names = ["a", "a-b", "a/b", "b", "b/c", "z", "é", "\uff5e", "\u{1f600}"].map(
+    (name) => `refs/heads/${name}` as RefName,
+  );
+  const tables = [new Map(names.map((name) => [name, oid("1")]))];
+  for (const [index, name] of names.entries()) {
+    const others = new Map(names.filter((one) => one !== name).map((one) => [one, oid("1")]));
+    tables.push(refsAfter(others, new Map([[name, oid("1")]])));
+    const [other = names[0] as RefName] = names.slice(index - 1);
+    const gone = refsAfter(others, new Map([[other, undefined]]));
+    assert.deepEqual(
+      [...gone.keys()],
+      [...others.keys()].filter((one) => one !== other),
+    );
+    tables.push(
+      refsAfter(
+        gone,
+        new Map([
+          [name, oid("1")],
+          [other, oid("1")],
+        ]),
+      ),
+    );
+  }
+  tables.push(refsAfter(new Map(), new Map([...names].reverse().map((name) => [name, oid("1")]))));
+  for (const table of tables) assert.deepEqual([...table.keys()], names);
+  const moved = refsAfter(new Map(tables[0]), new Map([[names[3] as RefName, oid("2")]]));
+  assert.deepEqual([...moved.keys()], names);
+  assert.deepEqual(moved.get(names[3] as RefName), oid("2"));
 });

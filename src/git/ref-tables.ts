@@ -6,6 +6,7 @@
 import type { Clock } from "../base/clock.js";
 import { type RefValue, recordAligned } from "../catalogue/refs.js";
 import type { RefName } from "../nostr/nip34.js";
+import { compareUtf8 } from "../store/engine/reading.js";
 import type { Store } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
 
@@ -24,6 +25,26 @@ export interface RefTable {
 
 /** Of a repository that is not on disk yet but answers as an empty one (`/prs/`). */
 export const emptyTable: RefTable = { refs: new Map(), head: unbornBranch as RefName, version: 0, generation: 0 };
+
+/** The refs after these changes (undefined: the ref goes). New ones are put where they belong: what is sorted is not sorted again. */
+export function refsAfter(
+  before: ReadonlyMap<RefName, RefValue>,
+  changes: ReadonlyMap<RefName, RefValue | undefined>,
+): Map<RefName, RefValue> {
+  const created = [...changes.keys()].filter((ref) => changes.get(ref) && !before.has(ref)).sort(compareUtf8);
+  const after = new Map<RefName, RefValue>();
+  const put = (ref: RefName, value: RefValue | undefined): void => {
+    if (value) after.set(ref, value);
+  };
+  let [next] = created;
+  let at = 0;
+  for (const [ref, value] of before) {
+    for (; next !== undefined && compareUtf8(next, ref) < 0; next = created[++at]) put(next, changes.get(next));
+    put(ref, changes.has(ref) ? changes.get(ref) : value);
+  }
+  for (const ref of created.slice(at)) put(ref, changes.get(ref));
+  return after;
+}
 
 /** What an empty table costs, in refs. */
 const tableWeight = 8;

@@ -243,12 +243,3 @@ async function collectNames(directory: string, folder: string, names: RefName[])
     else if (entry.isFile() && isRefName(name)) names.push(name);
   }
 }
-
-/** git sorts names by bytes; JavaScript by UTF-16 units, which differs only above U+D7FF. */
-export function sortRefs(refs: ReadonlyMap<RefName, RefValue>): Map<RefName, RefValue> {
-  const byBytes = [...refs.keys()].some((name) => /[\ud800-\uffff]/.test(name));
-  const entries = [...refs];
-  if (byBytes) entries.sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
-  else entries.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-  return new Map(entries);
-}

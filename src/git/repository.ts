@@ -27,8 +27,8 @@ import {
   type UnclaimedData,
   unclaimedObjects,
 } from "./quarantine.js";
-import type { RefTable } from "./ref-tables.js";
-import { bytesBelow, sortRefs, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
+import { type RefTable, refsAfter } from "./ref-tables.js";
+import { bytesBelow, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
 import { type RefUpdate, RepositoryRefs } from "./repository-refs.js";
 
 /** More haves cost more than they save. */
@@ -146,13 +146,13 @@ export class GitRepository extends RepositoryRefs {
     const kept = tables.get(key);
     if (kept && fetchable.basis.get(kept) === shown) return kept;
     const changes = fetchable.changes;
-    const refs = new Map<RefName, RefValue>(shown.refs);
+    const unclaimed = new Map<RefName, RefValue>();
     for (const { eventId, tip } of await this.unclaimed()) {
       const ref = `refs/nostr/${eventId}` as RefName;
-      if (!refs.has(ref)) refs.set(ref, { oid: tip, peeled: undefined });
+      if (!shown.refs.has(ref)) unclaimed.set(ref, { oid: tip, peeled: undefined });
     }
-    if (refs.size === shown.refs.size) return shown;
-    const table = tables.set(key, { ...shown, refs: sortRefs(refs) });
+    if (unclaimed.size === 0) return shown;
+    const table = tables.set(key, { ...shown, refs: refsAfter(shown.refs, unclaimed) });
     fetchable.basis.set(table, shown);
     // Read while it changed: good for this one answer only.
     if (fetchable.changes !== changes) tables.delete(key);
