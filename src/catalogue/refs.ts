@@ -97,7 +97,10 @@ export async function removeRefs(tx: Transaction, name: RepositoryName): Promise
 /** Git's own files have at least this version, on disk. */
 export async function recordAligned(tx: Transaction, name: RepositoryName, version: number): Promise<void> {
   // Removed in a transaction before this one.
-  if ((await refsVersion(tx, name)) >= version) tx.setRow("aligned", repositoryKey(name), version);
+  if ((await refsVersion(tx, name)) < version) return;
+  // Whoever synced an older version and comes later must not make the files look older than they are.
+  const known = (await tx.row<number>("aligned", repositoryKey(name))) ?? 0;
+  if (known < version) tx.setRow("aligned", repositoryKey(name), version);
 }
 
 /** Repositories whose files may be older than their rows. Not inside a transaction. */
