@@ -679,6 +679,27 @@ test("a host whose name does not exist is left alone for twelve hours; the list 
   assert.deepEqual(restarted.taken(), ["gone.test/1"]);
 });
 
+test("the time in which this server stood still is held against nobody, and is told in the log", () => {
+  const driver = new DrivenCore();
+  driver.announce("r", "https://gone.test/1");
+  driver.onFetch = (fetch) => driver.finish(fetch.fetch, { failure: "dns-missing" });
+  driver.waiting("r", { id: "s", ids: [oid(1)] });
+  driver.advance(25 * second);
+  assert.equal(driver.taken().length, 2);
+  // The machine slept, and its alarm goes off when it wakes up: ten minutes lie between three failures.
+  driver.nowMs += 15 * minute;
+  driver.send({ type: "tick" });
+  assert.equal(driver.taken().length, 1);
+  assert.deepEqual(driver.of("naughty"), []);
+  const told = driver.of("log").filter(({ message }) => message === "stood still");
+  assert.deepEqual(
+    told.map(({ level, fields }) => [level, Math.round(Number(fields.forMs) / minute)]),
+    [["warn", 15]],
+  );
+  driver.advance(30 * minute);
+  assert.equal(driver.of("naughty").length, 1, "ten minutes in which it could have answered are held against it");
+});
+
 test("a bad certificate condemns one port of a host, not the host", () => {
   const driver = new DrivenCore();
   driver.announce("r", "https://a.test:8443/1", "https://a.test/1");

@@ -46,6 +46,7 @@ export class HuntCore {
     this.#commands = [];
     const state = this.#state;
     state.nowMs = Math.max(state.nowMs, nowMs);
+    this.#noticeStandstill();
     this.#accept(input);
     do {
       this.#fireDue();
@@ -54,6 +55,15 @@ export class HuntCore {
     this.#endRound();
     this.#askToBeWoken();
     return this.#commands;
+  }
+
+  /** Nothing came though an alarm was due: the process was stopped or the machine slept, and no server failed meanwhile. */
+  #noticeStandstill(): void {
+    const forMs = this.#state.nowMs - (this.#wakeAtMs ?? this.#state.nowMs);
+    if (forMs <= this.#config.stoodStillMs) return;
+    this.#wakeAtMs = undefined;
+    this.#log("warn", "stood still", { forMs: Math.round(forMs) });
+    this.#scheduler.stoodStill(forMs);
   }
 
   #accept(input: HuntInput): void {
@@ -307,7 +317,7 @@ export class HuntCore {
     this.#state.emit({ type: "wake-at", atMs });
   }
 
-  #log(level: "debug" | "info", message: string, fields: Readonly<Record<string, string | number>>): void {
+  #log(level: "debug" | "info" | "warn", message: string, fields: Readonly<Record<string, string | number>>): void {
     this.#state.emit({ type: "log", level, message, fields });
   }
 }

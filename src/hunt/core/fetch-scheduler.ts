@@ -195,6 +195,10 @@ export class FetchScheduler {
     this.#naughty.restore({ place, kind, untilMs: nowMs + remainingMs }, nowMs);
   }
 
+  stoodStill(forMs: number): void {
+    this.#naughty.stoodStill(forMs);
+  }
+
   #serveFirstOf(names: Set<string>): boolean {
     for (const name of names) {
       names.delete(name);

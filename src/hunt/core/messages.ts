@@ -170,7 +170,7 @@ const lanes: Readonly<Record<JobKind, LaneLimits>> = {
   "pull-request": { fresh: 4, total: 16 },
 };
 
-/** `windowMs`: in which a domain's connections are counted. */
-export const huntConstants = { windowMs: 60_000, lanes };
+/** `windowMs`: in which a domain's connections are counted. `stoodStillMs`: an alarm so much too late means a standstill. */
+export const huntConstants = { windowMs: 60_000, stoodStillMs: 90_000, lanes };
 
 export type HuntConfig = HuntSettings & Readonly<typeof huntConstants> & { readonly ours: readonly ServiceName[] };
