@@ -105,6 +105,7 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
         huntingQueue: status.huntingQueue(),
         waiting: await waitingTotals(store),
         repositories: await parts.repositoryCount(),
+        refsBehind: gitHost.repositories.countBehind,
         events: store.stats.events,
         startedSeconds,
         versions: { holdfast: version, git: gitHost.git.version, node: process.versions.node },

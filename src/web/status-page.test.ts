@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RelayHistory, type RelayStatus, samplesKept, sparkline } from "./status-page.js";
+import { RelayHistory, type RelayStatus, type StatusFacts, samplesKept, sparkline, statusPage } from "./status-page.js";
 
 const relay = (url: string, isConnected: boolean, health: RelayStatus["health"] = "healthy"): RelayStatus => ({
   url,
@@ -33,4 +33,22 @@ test("a sparkline is told in words as well", () => {
   const drawn = sparkline(["up", "down", "part", "up"]).toString();
   assert.match(drawn, /aria-label="healthy at 2 of 4 looks"/);
   assert.equal(drawn.match(/<rect/g)?.length, samplesKept);
+});
+
+test("repositories whose refs are behind are counted while there are some", () => {
+  const site = { name: "x", basePath: "", httpUrl: "https://x.example", relayUrl: "wss://x.example", version: "1" };
+  const facts: StatusFacts = {
+    relays: [],
+    huntingQueue: undefined,
+    waiting: { entries: 0, waitingAnnouncements: 0, softAnnouncements: 0 },
+    repositories: 7,
+    refsBehind: 0,
+    events: 9,
+    startedSeconds: 0,
+    versions: { holdfast: "1", git: "2", node: "20" },
+  };
+  const shown = (refsBehind: number): string => statusPage(site, { ...facts, refsBehind }, () => []).body;
+  assert.doesNotMatch(shown(0), /behind/);
+  assert.match(shown(1), /<b>1<\/b> repository behind on refs/);
+  assert.match(shown(1_200), /<b>1,200<\/b> repositories behind on refs/);
 });

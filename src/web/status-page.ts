@@ -32,6 +32,7 @@ export function statusPage(site: Site, facts: StatusFacts, historyOf: (url: stri
 <li><b>${count(facts.events)}</b> ${facts.events === 1 ? "event" : "events"}</li>
 <li><b>${count(relays.filter(({ isConnected }) => isConnected).length)} of ${count(relays.length)}</b> relays connected</li>
 <li><b>${count(gaps)}</b> events found late</li>
+${facts.refsBehind > 0 && html`<li><b>${count(facts.refsBehind)}</b> ${facts.refsBehind === 1 ? "repository" : "repositories"} behind on refs</li>`}
 </ul>
 ${section(
   "waiting",
@@ -145,6 +146,8 @@ export interface StatusFacts {
   readonly huntingQueue: number | undefined;
   readonly waiting: Omit<WaitingTotals, "bytes">;
   readonly repositories: number;
+  /** Repositories whose git files do not say yet what is served. */
+  readonly refsBehind: number;
   readonly events: number;
   readonly startedSeconds: number;
   readonly versions: { readonly holdfast: string; readonly git: string; readonly node: string };

@@ -41,6 +41,7 @@ const facts: StatusFacts = {
   huntingQueue: 12,
   waiting: { waitingAnnouncements: 4, softAnnouncements: 17, entries: 63 },
   repositories: 1_284,
+  refsBehind: 2,
   events: 402_118,
   startedSeconds: Math.floor(Date.now() / 1000) - 400_000,
   versions: { holdfast: "1.0.0", git: "2.47.1", node: "20.20.2" },
