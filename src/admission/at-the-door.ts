@@ -13,6 +13,7 @@ import {
   kinds,
   type NostrEvent,
   type Pubkey,
+  refusedForBytes,
   tagValues,
   type VerifiedEvent,
 } from "../nostr/event.js";
@@ -20,21 +21,15 @@ import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { Volume } from "../store/disk-space.js";
 import { type RefusedVerdict, refused, type Source } from "./verdict.js";
 
-/** How much of one event a client may send. */
+/** How much of one event a client may send: the only look at the size of a client's event. */
 export function refusedForSize(
   event: NostrEvent,
   { maxEventBytes, maxEventTags }: Pick<Config, "maxEventBytes" | "maxEventTags">,
 ): Refusal | undefined {
-  if (isLongerThan(maxEventBytes, event.raw)) {
-    return refuse("too-large", `an event may have at most ${maxEventBytes} bytes`);
-  }
-  if (event.tags.length > maxEventTags) return refuse("too-large", `an event may have at most ${maxEventTags} tags`);
-  return undefined;
+  const tooLarge = refusedForBytes(event, maxEventBytes);
+  if (tooLarge || event.tags.length <= maxEventTags) return tooLarge;
+  return refuse("too-large", `an event may have at most ${maxEventTags} tags`);
 }
-
-/** A character is one to three bytes of UTF-8: most texts need no counting. */
-const isLongerThan = (bytes: number, text: string): boolean =>
-  text.length > bytes || (text.length * 3 > bytes && Buffer.byteLength(text) > bytes);
 
 export const expired = refuse("expired", "the event's expiration time has passed");
 

@@ -101,13 +101,20 @@ function isTagList(value: unknown): value is string[][] {
   return true;
 }
 
-// Counting also joins the pieces the text was made of, which then die young; left alone, both would be kept for long.
-const isTooLarge = (raw: string): boolean => Buffer.byteLength(raw) > maxEventBytes;
-
 type ParsedEvent = { readonly ok: true; readonly event: NostrEvent } | Refusal;
 
-/** Checks the shape and the id of a decoded JSON value. Unknown keys are dropped: they are not part of the event. */
+/** Checks the shape, the id and the size of a decoded JSON value. */
 export function parseEvent(value: unknown): ParsedEvent {
+  const parsed = parseEventOfAnySize(value);
+  return (parsed.ok && refusedForBytes(parsed.event, maxEventBytes)) || parsed;
+}
+
+export const refusedForBytes = ({ raw }: NostrEvent, maxBytes: number): Refusal | undefined =>
+  // Counting also joins the pieces the text was made of, which then die young; left alone, both would be kept for long.
+  Buffer.byteLength(raw) > maxBytes ? refuse("too-large", `an event may have at most ${maxBytes} bytes`) : undefined;
+
+/** For whoever has a size of his own to hold it against. Unknown keys are dropped: they are not part of the event. */
+export function parseEventOfAnySize(value: unknown): ParsedEvent {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return refuse("bad-event", "an event is a JSON object with id, pubkey, created_at, kind, tags, content and sig");
   }
@@ -128,7 +135,6 @@ export function parseEvent(value: unknown): ParsedEvent {
   const preimage = idPreimage({ pubkey, created_at, kind, tags, content }, tagsJson, contentJson);
   if (sha256Hex(preimage) !== id) return refuse("bad-id", "id is not the hash of the event");
   const raw = `{"id":"${id}","pubkey":"${pubkey}","created_at":${created_at},"kind":${kind},"tags":${tagsJson},"content":${contentJson},"sig":"${sig}"}`;
-  if (isTooLarge(raw)) return refuse("too-large", `an event may have at most ${maxEventBytes} bytes`);
   return { ok: true, event: { id, pubkey, created_at, kind, tags, content, sig, raw } };
 }
 

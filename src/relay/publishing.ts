@@ -5,7 +5,7 @@ import { refusedForSize } from "../admission/at-the-door.js";
 import { perMinute, TokenBucket } from "../base/budget/rates.js";
 import { unixSeconds } from "../base/clock.js";
 import { normalRelayUrl, servicePart } from "../net/url.js";
-import { kinds, type NostrEvent, type Pubkey, parseEvent, tagValue } from "../nostr/event.js";
+import { kinds, type NostrEvent, type Pubkey, parseEvent, parseEventOfAnySize, tagValue } from "../nostr/event.js";
 import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
 import type { Connection } from "./connection.js";
 import { noticeOf } from "./messages.js";
@@ -55,7 +55,7 @@ export class Publishing {
     if (this.#rate.waitMs(rate, nowMs) > 0 || !visit.maySendEvents) {
       return refuse("rate-limited", "too many events: slow down and send this one again in a minute");
     }
-    const parsed = parseEvent(value);
+    const parsed = parseEventOfAnySize(value);
     const cost = parsed.ok ? costOf(parsed.event) : 1;
     if (!this.#rate.take(rate, nowMs, cost) || !visit.takeEvent(cost)) {
       return refuse("rate-limited", `this event counts as ${cost}: slow down and send it again in a few minutes`);

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import { eventId } from "../../src/nostr/event.js";
 import { RelayClient } from "../harness/relay-client.js";
 import { keyOf, sign } from "../harness/relay-events.js";
 import { startRelay, type TestRelay } from "../harness/relay-server.js";
@@ -48,6 +49,24 @@ describe("a relay over a real socket", { timeout: 900_000 }, () => {
     const [, , accepted, text] = await client.publish(event);
     assert.equal(accepted, true);
     assert.match(String(text), /^duplicate: /);
+  });
+
+  test("a client is told the server's own limit of size, however far its event is beyond it", async (t) => {
+    const small = await startRelay({ limits: { maxEventBytes: 65_536 } }, t);
+    const sender = await RelayClient.connect(small.url);
+    for (const chars of [65_536, 2 ** 20]) {
+      const unsigned = {
+        pubkey: alice.pubkey,
+        created_at: 1_700_000_000,
+        kind: 1,
+        tags: [],
+        content: "x".repeat(chars),
+      };
+      const event = { ...unsigned, id: eventId(unsigned), sig: "0".repeat(128) };
+      const answer = await sender.publish({ ...event, raw: JSON.stringify(event) });
+      assert.deepEqual(answer, ["OK", event.id, false, "invalid: an event may have at most 65536 bytes"]);
+    }
+    await sender.close();
   });
 
   test("an older version of a replaceable event is OK true duplicate, not stored, not sent to subscribers", async () => {
