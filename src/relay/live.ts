@@ -48,9 +48,8 @@ export class LiveEvent {
   }
 }
 
-export interface LiveListener {
-  offer(live: LiveEvent): void;
-}
+/** Called with each event that a subscription wants. */
+type Offer = (live: LiveEvent) => void;
 
 interface Waiting {
   readonly seq: Sequence | undefined;
@@ -60,14 +59,14 @@ interface Waiting {
 /** An event on its round. */
 interface Round {
   readonly live: LiveEvent;
-  readonly listeners: readonly LiveListener[];
+  readonly listeners: readonly Offer[];
   at: number;
 }
 
 export class Live {
   readonly #store: Store;
   readonly #outgoing: ByteBudget;
-  readonly #index = new SubscriptionIndex<LiveListener>();
+  readonly #index = new SubscriptionIndex<Offer>();
   readonly #stop: () => void;
   #seen: Sequence;
   #waiting: Waiting[] = [];
@@ -94,11 +93,11 @@ export class Live {
     return Math.max(this.#seen, this.#store.position);
   }
 
-  add(listener: LiveListener, filters: readonly Filter[]): void {
+  add(listener: Offer, filters: readonly Filter[]): void {
     this.#index.add(listener, filters);
   }
 
-  remove(listener: LiveListener): void {
+  remove(listener: Offer): void {
     this.#index.remove(listener);
   }
 
@@ -162,7 +161,7 @@ function goOn(round: Round, untilMs: number): boolean {
   const { live, listeners } = round;
   while (round.at < listeners.length) {
     const end = Math.min(listeners.length, round.at + offersBetweenLooks);
-    for (; round.at < end; round.at++) listeners[round.at]?.offer(live);
+    for (; round.at < end; round.at++) listeners[round.at]?.(live);
     if (round.at < listeners.length && performance.now() >= untilMs) return false;
   }
   return true;

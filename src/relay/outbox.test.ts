@@ -10,7 +10,7 @@ const budget = new ByteBudget(() => ({ inAll: 2 ** 30, perAddress: 2 ** 30 }));
 function slowSocket(turn: FlushTurn) {
   const waiting: { pieces: readonly Buffer[]; taken: () => void }[] = [];
   const outbox = new Outbox({
-    sink: { write: (pieces, taken) => waiting.push({ pieces, taken }) },
+    write: (pieces, taken) => waiting.push({ pieces, taken }),
     held: budget.open("192.0.2.1"),
     turn,
     clock: new ManualClock(),

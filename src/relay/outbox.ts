@@ -8,12 +8,6 @@ import type { Clock } from "../base/clock.js";
 import { encodeRelayMessage, type RelayMessage, type RelayVerb } from "./messages.js";
 import { SharedText } from "./shared-text.js";
 
-/** The socket, as far as an outbox needs it: bytes in order, and a call when they are with the kernel. */
-export interface ByteSink {
-  /** All pieces in order; one call when all are taken. */
-  write(pieces: readonly Buffer[], done: () => void): void;
-}
-
 /** What waits to be written: frames of this client, or a text that others wait for too. */
 type Piece = Buffer | SharedText;
 
@@ -40,7 +34,8 @@ function newSlab(bytes: number): Buffer {
 }
 
 export interface OutboxParts {
-  readonly sink: ByteSink;
+  /** To the socket: all pieces in order, and one call when all are with the kernel. */
+  write(pieces: readonly Buffer[], done: () => void): void;
   readonly turn: FlushTurn;
   readonly clock: Clock;
   /** Its place in the budget of all that is on its way out. */
@@ -246,7 +241,7 @@ export class Outbox {
     this.#writing = batch;
     this.#writingSinceMs = this.#parts.clock.monotonicMs();
     this.#written ??= () => this.#taken();
-    this.#parts.sink.write(buffersOf(batch), this.#written);
+    this.#parts.write(buffersOf(batch), this.#written);
   }
 
   /** About a full slab, and a shared text whole. Frames of our own are joined: the kernel is asked once for them all. */

@@ -9,7 +9,7 @@ import { refuse } from "../nostr/refusals.js";
 import type { RecordBudget, RelayParts } from "./connection.js";
 import type { Live } from "./live.js";
 import { noticeOf, type RelayVerb } from "./messages.js";
-import { type ByteSink, type FlushTurn, Outbox, type OutboxParts } from "./outbox.js";
+import { type FlushTurn, Outbox, type OutboxParts } from "./outbox.js";
 import { Session, type SessionPlace } from "./session.js";
 import type { RelayBudgets, Visit } from "./visitors.js";
 
@@ -35,7 +35,7 @@ export interface Room {
 const ignore = (): void => undefined;
 
 /** There are thousands of these and most are idle: it is itself what its parts call, instead of a closure for each. */
-export class SocketSession implements SessionPlace, OutboxParts, ByteSink, GivesWay {
+export class SocketSession implements SessionPlace, OutboxParts, GivesWay {
   readonly openedAtMs: number;
   readonly ip: string;
   readonly visit: Visit;
@@ -108,10 +108,6 @@ export class SocketSession implements SessionPlace, OutboxParts, ByteSink, Gives
 
   get clock(): Clock {
     return this.#room.parts.clock;
-  }
-
-  get sink(): ByteSink {
-    return this;
   }
 
   /** `ws` writes only whole control frames to this socket, and we only whole frames: they may interleave. */

@@ -8,7 +8,7 @@ import { type Filter, type Matcher, matcherOf, matchesNothing } from "../nostr/f
 import type { Sequence, Store } from "../store/port.js";
 import { noLongerWanted } from "./connection.js";
 import type { RelayLimits } from "./limits.js";
-import type { Live, LiveEvent, LiveListener } from "./live.js";
+import type { Live, LiveEvent } from "./live.js";
 import { eventPrefix } from "./messages.js";
 import type { Outbox } from "./outbox.js";
 
@@ -97,7 +97,7 @@ interface SubscriptionParts {
   readonly answers: LoopTurns;
 }
 
-export class Subscription implements LiveListener {
+export class Subscription {
   readonly id: string;
   readonly #filters: readonly Filter[];
   readonly #parts: SubscriptionParts;
@@ -123,7 +123,7 @@ export class Subscription implements LiveListener {
     this.#sentUpTo = this.#boundary;
     // Whether a new event fits a search is for the store's words to say; a search is answered from what is stored.
     parts.live.add(
-      this,
+      this.#offer,
       filters.filter((filter) => filter.search === undefined),
     );
   }
@@ -131,11 +131,11 @@ export class Subscription implements LiveListener {
   close(): void {
     this.#isClosed = true;
     this.#stop?.abort(noLongerWanted);
-    this.#parts.live.remove(this);
+    this.#parts.live.remove(this.#offer);
     this.#buffered = [];
   }
 
-  offer(live: LiveEvent): void {
+  readonly #offer = (live: LiveEvent): void => {
     if (this.#isLive) this.#deliver(live);
     else if (this.#overflowed || this.#isClosed) return;
     else {
@@ -148,7 +148,7 @@ export class Subscription implements LiveListener {
         this.#buffered = [];
       }
     }
-  }
+  };
 
   /** Sends stored events and EOSE, then goes live. Ends early, silently, when closed. */
   async run(): Promise<void> {

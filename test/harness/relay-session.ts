@@ -54,12 +54,10 @@ export async function startSession(
   const budgets = relayBudgets({ limits });
   let last = "";
   const outbox = new Outbox({
-    sink: {
-      write(pieces, done) {
-        last = Buffer.concat(pieces).toString("latin1");
-        onText(last);
-        setImmediate(done);
-      },
+    write(pieces, done) {
+      last = Buffer.concat(pieces).toString("latin1");
+      onText(last);
+      setImmediate(done);
     },
     held: budgets.outgoing.open("192.0.2.1"),
     turn: new FlushTurn(),
