@@ -83,34 +83,36 @@ class Bench {
       repositories,
       capabilities: await askCapabilities(found),
       clock: systemClock,
-      lookUp: (_npub, identifier) => ({ address: RepositoryAddress.of(owner, npub, identifier) }),
-      beginPush: (address) => ({
-        authority,
-        locked: (work) => repositories.withLocks([address], work),
-        keepAside: async () => undefined,
-        abandon: async () => undefined,
-        release: async ({ updates }) => {
-          await repositories.open(address).updateRefs(updates);
-          return true;
-        },
-        follow: async () => ({ messages: [] }),
-        end: () => undefined,
-      }),
-      ipOf: () => "bench",
-      config: () =>
-        defaultConfig({
+      served: {
+        lookUp: (_npub, identifier) => ({ address: RepositoryAddress.of(owner, npub, identifier) }),
+        beginPush: (address) => ({
+          authority,
+          locked: (work) => repositories.withLocks([address], work),
+          keepAside: async () => undefined,
+          abandon: async () => undefined,
+          release: async ({ updates }) => {
+            await repositories.open(address).updateRefs(updates);
+            return true;
+          },
+          follow: async () => ({ messages: [] }),
+          end: async () => undefined,
+        }),
+      },
+      live: {
+        current: defaultConfig({
           gitPackConcurrent: wide.total,
           gitPackConcurrentPerRepository: wide.perRepository,
           gitPackConcurrentPerIp: wide.perIp,
           gitPackQueue: wide.maxQueued,
           gitPackCacheBytes: 2 * 2 ** 30,
         }),
+      },
       pushTurns: wide,
       cacheDirectory: join(folder, "answers"),
     });
-    const server = createServer((request, response) => {
-      const [pathname = "", query = ""] = (request.url ?? "").split("?");
-      void http.handle(request, response, pathname, new URLSearchParams(query));
+    const server = createServer((message, response) => {
+      const [localPath = "", query = ""] = (message.url ?? "").split("?");
+      void http.handle({ message, localPath, query: new URLSearchParams(query), ip: "bench" }, response);
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -36,7 +36,6 @@ import { policyInForce, RunTimeRules } from "./operator/rules.js";
 import { openSocket, operatorOf } from "./operator/running.js";
 import { VerifiedCopies } from "./operator/verified.js";
 import { repositoryCounter, watchProcess } from "./process-metrics.js";
-import { contributorRules } from "./purgatory/contributors.js";
 import { countEntries, createPurgatoryMetrics, purgatoryObserver } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
@@ -139,7 +138,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       live,
       disks,
       observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock),
-      ...(config.grasp06Enable && { contributorRules: contributorRules(store, [name], settings.lists) }),
+      ...(config.grasp06Enable && { contributorRules: { services: [name], lists: settings.lists } }),
     });
     const carryOut = new CarryOut(purgatory);
     const sweep = new Sweep(carryOut);

@@ -6,25 +6,15 @@ import { publicUrls } from "./config/config.js";
 import { type LiveConfig, memo } from "./config/load.js";
 import { LogRing } from "./config/logging.js";
 import type { Context } from "./context.js";
-import { parseGitPath } from "./git/address.js";
 import type { GitHost } from "./git/git-host.js";
 import { GitHttp } from "./git/http.js";
-import type { GitMetrics } from "./git/metrics.js";
+import { type GitMetrics, gitObserver } from "./git/metrics.js";
 import { healthRoutes, metricsRoute } from "./http/monitoring.js";
 import { type RelayFacts, relayFacts, relayInformationRoute, wellKnownRoutes } from "./http/nip11.js";
 import { type Route, type RouteRequest, sendPlain } from "./http/routes.js";
-import {
-  clientIp,
-  createHttpServer,
-  type HttpServer,
-  isLocalPeer,
-  trustedProxies,
-  type UpgradeTarget,
-} from "./http/server.js";
+import { createHttpServer, type HttpServer, httpLimits, isLocalPeer } from "./http/server.js";
 import type { Intake } from "./intake/intake.js";
-import { refuse } from "./nostr/refusals.js";
 import type { Verifier } from "./nostr/verify/pool.js";
-import type { RunTimeRules } from "./operator/rules.js";
 import type { RunningOperator } from "./operator/running.js";
 import { measureQueues } from "./process-metrics.js";
 import type { Purgatory } from "./purgatory/purgatory.js";
@@ -64,12 +54,8 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
   const { live, clock, store, onFault } = context;
   const { operator } = rooms;
   const config = live.current;
-  const proxies = memo(
-    () => live.current,
-    (now) => trustedProxies(now.trustedProxies.map(({ address, prefixBits }) => `${address}/${prefixBits}`)).list,
-  );
   const basePath = config.domain.includes("/") ? config.domain.slice(config.domain.indexOf("/")) : "";
-  const git = gitHttp(context, rooms, (request) => clientIp(request, proxies()));
+  const git = gitHttp(context, rooms);
   measureQueues(context, {
     store: () => store.stats.queuedWorks,
     fetches: () => git.queued.fetches,
@@ -88,7 +74,8 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
   });
   const { rules, api } = operator;
   const facts = () => relayFacts(rules.over(live.current), rules.keepsOut, context.serverKey, context.version);
-  const common = { basePath, trustedProxies: proxies, clock, onFault };
+  const { trustedProxies, requestTimeoutMs } = httpLimits(live);
+  const common = { basePath, trustedProxies, clock, onFault };
   // Loaded once the port is open: clients of the relay and of git do not wait for them.
   const apiRoutes = once(() => loadApi(rooms));
   const pages = once(async () => {
@@ -103,8 +90,8 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
   });
   const http = createHttpServer({
     ...common,
-    // The git room ends its requests itself, after NGIT_GIT_TOTAL_SECS; node must not be earlier.
-    requestTimeoutMs: () => Math.max(live.current.gitTotalSecs, 3_600) * 1_000 + 60_000,
+    requestTimeoutMs,
+    networks: rules,
     routes: [
       ...routes(context, rooms, git, apiRoutes, facts),
       loadedLater(
@@ -112,7 +99,7 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
         async () => (await pages()).routes,
       ),
     ],
-    webSocket: unlessBlocked(relay, rules),
+    webSocket: relay,
   });
   const listening = await http.listen(config.bindAddress);
   for (const load of [apiRoutes, pages]) load().catch(onFault);
@@ -155,47 +142,16 @@ const loadedLater = (matches: Route["matches"], load: () => Promise<readonly Rou
   },
 });
 
-/** Before every other route: a blocked network gets nothing but this. */
-const blockedRoute = (rules: RunTimeRules): Route => ({
-  matches: (request) => rules.isBlocked(request.ip),
-  handle(_request, response) {
-    response.setHeader("Connection", "close");
-    sendPlain(response, 403, "this address is not wanted here");
-  },
-});
-
-/** A blocked network gets no session. */
-const unlessBlocked = (relay: UpgradeTarget, rules: RunTimeRules): UpgradeTarget => ({
-  accept: (request, socket, head, ip) =>
-    rules.isBlocked(ip)
-      ? refuse("not-allowed", "this address is not wanted here")
-      : relay.accept(request, socket, head, ip),
-});
-
-function gitHttp(
-  { live, logger, clock }: Context,
-  { gitHost, purgatory, gitMetrics }: UsedRooms,
-  ipOf: (request: Parameters<typeof clientIp>[0]) => string,
-): GitHttp {
-  return new GitHttp({
+const gitHttp = ({ live, logger, clock }: Context, { gitHost, purgatory, gitMetrics }: UsedRooms): GitHttp =>
+  new GitHttp({
     repositories: gitHost.repositories,
     capabilities: gitHost.capabilities,
     clock,
-    lookUp: (npub, identifier, area) => purgatory.lookUp(npub, identifier, area),
-    beginPush: (address, ip) => purgatory.beginPush(address, ip),
-    ipOf,
-    config: () => live.current,
+    served: purgatory,
+    live,
     cacheDirectory: `${gitHost.launcher.scratchDirectory}/answers`,
-    observe(done) {
-      gitMetrics.observe(done);
-      const { operation, status, code, durationMs, fault } = done;
-      const repo = done.address?.label;
-      if (fault !== undefined && status !== "aborted")
-        logger.error({ err: fault, operation, repo }, "a git request failed");
-      else logger.debug({ operation, status, code, repo, ms: Math.round(durationMs) }, "git");
-    },
+    observe: gitObserver(logger, gitMetrics),
   });
-}
 
 /** Relay management (NIP-86) and `/api`. */
 async function loadApi({ operator: { api }, syncStatus }: UsedRooms): Promise<Route[]> {
@@ -219,17 +175,8 @@ function routes(
   facts: () => RelayFacts,
 ): Route[] {
   const { live, clock, store, registry, serverKey, onFault } = context;
-  const { operator, gitHost } = rooms;
+  const { gitHost } = rooms;
   const urls = publicUrls(live.current);
-  const gitRoute: Route = {
-    matches: (request) => {
-      const path = parseGitPath(request.localPath);
-      return path !== undefined && path.rest !== "";
-    },
-    async handle(request, response) {
-      await git.handle(request.message, response, request.localPath, request.query);
-    },
-  };
   const keeping = keepingOf(live, clock);
   const checks = [
     { name: "store", isReady: () => store.isWritable() },
@@ -237,8 +184,7 @@ function routes(
     { name: "disk", isReady: rooms.isDiskFit },
   ];
   return [
-    blockedRoute(operator.rules),
-    gitRoute,
+    git,
     loadedLater(isForApi, apiRoutes),
     relayInformationRoute(facts, () => relayLimits(live.current)),
     ...healthRoutes(checks, keeping, onFault),

@@ -1,4 +1,4 @@
-// Table "purgatory": what waits for git data, and how it is found. Time and release are the purgatory room's
+// Table "purgatory": what waits for git data, and how it is found; in table "journal", which of it was pushed in part. Time and release are the purgatory room's
 // (purgatory.md, "Waiting room"). Every derived row is written here, so that no caller can forget one.
 //
 //   e:<event id>                                  → WaitingEntry: the truth; every row below is derived from it
@@ -9,6 +9,7 @@
 //   h:<bytes, 12 digits>:<pubkey>, b:<pubkey>     → 1, number: who holds how much, the largest holder last
 //   g:<event id>:<repository>                     → PlaceholderRow: data pushed to refs/nostr/<id> before its event
 //   c:all                                         → WaitingTotals
+//   partial:<repository>:<event id>               → PartialPush, in "journal": a state that waits and was pushed in part
 // Repositories and identifiers in keys are encoded (repositories.ts), so no key is a prefix of another's.
 
 import {
@@ -331,4 +332,48 @@ export function putPlaceholder(tx: Transaction, row: PlaceholderRow): void {
 export function removePlaceholder(tx: Transaction, row: PlaceholderRow): void {
   const name = repositoryNamed(row.repository);
   if (name) tx.deleteRow("purgatory", waitingKeys.placeholder(row.id, name));
+}
+
+interface PartialPush {
+  readonly owner: RepositoryName["owner"];
+  readonly identifier: string;
+  readonly state: EventId;
+  readonly since: number;
+}
+
+const partialPrefix = "partial:";
+
+const partialKey = (name: RepositoryName, state: EventId): string => `${partialPrefix}${repositoryKey(name)}:${state}`;
+
+/** The clock of a partial state starts with its first push and is not renewed by later ones. True: it starts now. */
+export async function startPartial(
+  tx: Transaction,
+  name: RepositoryName,
+  state: EventId,
+  now: number,
+): Promise<boolean> {
+  const key = partialKey(name, state);
+  if ((await tx.row("journal", key)) !== undefined) return false;
+  const row: PartialPush = { owner: name.owner, identifier: name.identifier, state, since: now };
+  tx.setRow("journal", key, row);
+  return true;
+}
+
+/** For a clock that jumped. */
+export const movePartial = (tx: Transaction, push: PartialPush, seconds: number): void =>
+  tx.setRow("journal", partialKey(push, push.state), { ...push, since: push.since + seconds });
+
+export const partialPush = (
+  reader: TableReader,
+  name: RepositoryName,
+  state: EventId,
+): Promise<PartialPush | undefined> => reader.row<PartialPush>("journal", partialKey(name, state));
+
+export const endPartial = (tx: Transaction, name: RepositoryName, state: EventId): void =>
+  tx.deleteRow("journal", partialKey(name, state));
+
+export async function partialPushes(reader: TableReader): Promise<PartialPush[]> {
+  const found: PartialPush[] = [];
+  for await (const [, row] of reader.rows<PartialPush>("journal", { prefix: partialPrefix })) found.push(row);
+  return found;
 }

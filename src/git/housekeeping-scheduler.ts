@@ -6,8 +6,7 @@
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { KeyedLock } from "../base/keyed-lock.js";
-import { catalogueRow, catalogueRows } from "../catalogue/repositories.js";
-import { recount } from "../catalogue/used-bytes.js";
+import { catalogueRow, catalogueRows, recount } from "../catalogue/repositories.js";
 import type { Store, TableReader } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
 import {

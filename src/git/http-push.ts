@@ -3,7 +3,7 @@
 // The answer is HTTP 200 and a report framed by the client's own capabilities: exactly one line for each command, and human
 // words on band 2. While we work, something goes out every few seconds, because clients give up after 15 s of silence.
 
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { Turns } from "../base/budget/turns.js";
 import type { Clock } from "../base/clock.js";
 import { refuseAll, resultOf } from "./decide-push.js";
@@ -12,6 +12,7 @@ import {
   busy,
   type FoundRepository,
   type GitHttpOptions,
+  type GitRequest,
   refuse,
   type UntimedOperation,
   usualPushTurns,
@@ -36,14 +37,13 @@ export class PushEndpoint {
   }
 
   async serve(
-    request: IncomingMessage,
+    { ip }: GitRequest,
     response: ServerResponse,
     body: BodyReader,
     found: FoundRepository,
     signal: AbortSignal,
   ): Promise<UntimedOperation> {
-    const ip = this.options.ipOf(request);
-    const parser = new PushHeadParser(this.options.config());
+    const parser = new PushHeadParser(this.options.live.current);
     response.setHeader("Content-Type", "application/x-git-receive-pack-result");
     for (;;) {
       const chunk = await body.next();
@@ -68,7 +68,7 @@ export class PushEndpoint {
       response,
       capabilities,
       this.options.clock,
-      this.options.config().gitProgressIntervalSecs * 1_000,
+      this.options.live.current.gitProgressIntervalSecs * 1_000,
     );
   }
 
@@ -85,7 +85,7 @@ export class PushEndpoint {
     },
   ): Promise<UntimedOperation> {
     const { repositories } = this.options;
-    const config = this.options.config();
+    const config = this.options.live.current;
     const faulted = (fault: unknown): PushResult => {
       if (fault instanceof BodyBrokenError || push.signal.aborted) throw fault;
       // An HTTP error here would make git print "Everything up-to-date".
@@ -93,7 +93,7 @@ export class PushEndpoint {
       return resultOf(refuseAll(push.commands, { ok: false, code: "internal", reason }), { fault });
     };
     try {
-      const result = await receivePush(repositories, this.options.beginPush, {
+      const result = await receivePush(repositories, this.options.served, {
         address: found.address,
         readOnlyReason: found.readOnlyReason,
         createOnPush: found.createOnPush ?? false,

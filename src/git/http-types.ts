@@ -9,7 +9,7 @@ import type { RepositoryArea } from "../catalogue/repositories.js";
 import type { Config } from "../config/config.js";
 import type { Npub, RepositoryAddress } from "./address.js";
 import type { Capabilities } from "./advertisement.js";
-import type { BeginPush, PackBudgets, PushRefusalCode } from "./push-types.js";
+import type { PackBudgets, PushRefusalCode, PushSessions } from "./push-types.js";
 import type { Repositories } from "./repositories.js";
 
 export interface FoundRepository {
@@ -60,20 +60,33 @@ export const usualPushTurns: TurnLimits = {
 };
 const retryAfterSeconds = 5;
 
-export interface GitHttpOptions {
-  readonly beginPush: BeginPush;
-  readonly repositories: Repositories;
-  readonly capabilities: Capabilities;
-  readonly clock: Clock;
-  /** The catalogue: what is not in it is not served. */
-  readonly lookUp: (
+/** Which repositories there are, and who may push. */
+export interface ServedRepositories extends PushSessions {
+  /** What is not found is not served. */
+  lookUp(
     npub: Npub,
     identifier: string,
     area: RepositoryArea,
-  ) => FoundRepository | undefined | Promise<FoundRepository | undefined>;
-  readonly ipOf: (request: IncomingMessage) => string;
+  ): FoundRepository | undefined | Promise<FoundRepository | undefined>;
+}
+
+/** A request, as far as git needs it. */
+export interface GitRequest {
+  readonly message: IncomingMessage;
+  /** Undecoded, without the base path and the query. */
+  readonly localPath: string;
+  readonly query: URLSearchParams;
+  /** The client's address, through trusted proxies. */
+  readonly ip: string;
+}
+
+export interface GitHttpOptions {
+  readonly served: ServedRepositories;
+  readonly repositories: Repositories;
+  readonly capabilities: Capabilities;
+  readonly clock: Clock;
   /** Read anew for each request: settings may change while the server runs. */
-  readonly config: () => GitHttpConfig;
+  readonly live: { readonly current: GitHttpConfig };
   /** Instead of the usual ones; for tests and benchmarks. */
   readonly pushTurns?: TurnLimits;
   readonly uploadBodies?: ByteLimits;

@@ -1,7 +1,7 @@
-// git's smart HTTP (git-http.md, Serving): finds the repository, picks the service, frames the answer. Knows no Nostr
-// policy: which repositories there are and who may push is asked of the functions it is given.
+// git's smart HTTP (git-http.md, Serving): a route of the server that finds the repository, picks the service and frames the
+// answer. Knows no Nostr policy: which repositories there are and who may push it asks of what it is given.
 
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { ByteBudget, type ByteLimits } from "../base/budget/bytes.js";
 import { ipGroup, perMinute, Rates } from "../base/budget/rates.js";
 import { type TurnLimits, Turns } from "../base/budget/turns.js";
@@ -15,6 +15,7 @@ import {
   type FoundRepository,
   type GitHttpConfig,
   type GitHttpOptions,
+  type GitRequest,
   notAllowed,
   refuse,
   type UntimedOperation,
@@ -64,13 +65,13 @@ export class GitHttp {
   constructor(readonly options: GitHttpOptions) {
     this.#advertiser = new Advertiser(options.capabilities);
     this.#pushes = new PushEndpoint(options);
-    const uploadBodies = (): ByteLimits => options.uploadBodies ?? uploadBodiesFor(options.config());
+    const uploadBodies = (): ByteLimits => options.uploadBodies ?? uploadBodiesFor(options.live.current);
     this.#bodies = new ByteBudget(uploadBodies);
     this.#bodyBytes = new Rates(() => perMinute(4 * uploadBodies().perAddress));
     this.#upload = {
-      config: options.config,
-      limiter: new Turns(() => fetchTurns(options.config())),
-      answers: new FetchCache(options.cacheDirectory, () => options.config().gitPackCacheBytes, options.clock),
+      live: options.live,
+      limiter: new Turns(() => fetchTurns(options.live.current)),
+      answers: new FetchCache(options.cacheDirectory, () => options.live.current.gitPackCacheBytes, options.clock),
       lsRefs: new LsRefsAnswers(),
     };
   }
@@ -84,21 +85,21 @@ export class GitHttp {
     return this.#upload.answers.close();
   }
 
-  /** `pathname` undecoded, without the base path and the query. False: not a git URL (or only a repository's page); nothing was written. */
-  async handle(
-    request: IncomingMessage,
-    response: ServerResponse,
-    pathname: string,
-    query: URLSearchParams,
-  ): Promise<boolean> {
-    const path = parseGitPath(pathname);
-    if (!path || path.rest === "") return false;
+  /** A git URL; that of a repository alone is its page. */
+  matches({ localPath }: Pick<GitRequest, "localPath">): boolean {
+    const path = parseGitPath(localPath);
+    return path !== undefined && path.rest !== "";
+  }
+
+  async handle(request: GitRequest, response: ServerResponse): Promise<void> {
+    const path = parseGitPath(request.localPath);
+    if (!path) return void refuse(response, 404, "this is no address of a repository", "missing");
     const begun = this.options.clock.monotonicMs();
-    const found = await this.options.lookUp(path.npub, path.identifier, path.area);
+    const found = await this.options.served.lookUp(path.npub, path.identifier, path.area);
     let outcome: UntimedOperation;
     try {
       outcome = found
-        ? await this.#serve(request, response, path, query, found)
+        ? await this.#serve(request, response, path, found)
         : refuse(response, 404, "this server has no such repository", "missing");
     } catch (fault) {
       // Whoever waited for a place and left is no fault of ours.
@@ -110,31 +111,30 @@ export class GitHttp {
     }
     const durationMs = this.options.clock.monotonicMs() - begun;
     this.options.observe?.({ ...outcome, durationMs, ...(found ? { address: found.address } : {}) });
-    return true;
   }
 
   async #serve(
-    request: IncomingMessage,
+    request: GitRequest,
     response: ServerResponse,
     { rest }: GitPath,
-    query: URLSearchParams,
     found: FoundRepository,
   ): Promise<UntimedOperation> {
+    const { message } = request;
     noCache(response);
     if (rest === "info/refs") {
-      if (request.method !== "GET" && request.method !== "HEAD") return notAllowed(response, "GET, HEAD");
-      return await this.#advertise(request, response, query.get("service"), found);
+      if (message.method !== "GET" && message.method !== "HEAD") return notAllowed(response, "GET, HEAD");
+      return await this.#advertise(request, response, found);
     }
     if (!isService(rest)) return refuse(response, 404, "only git's smart protocol is served", "missing");
-    if (request.method !== "POST") return notAllowed(response, "POST");
-    if (!BodyReader.understands(request)) return refuse(response, 415, "only gzip is understood", "bad-request");
+    if (message.method !== "POST") return notAllowed(response, "POST");
+    if (!BodyReader.understands(message)) return refuse(response, 415, "only gzip is understood", "bad-request");
     const aborter = new AbortController();
     const gone = (): void => aborter.abort();
     response.once("close", gone);
-    const { gitTotalSecs, gitIdleSecs } = this.options.config();
+    const { gitTotalSecs, gitIdleSecs } = this.options.live.current;
     const cancelTotal = this.options.clock.after(gitTotalSecs * 1_000, () => response.destroy());
     try {
-      const body = new BodyReader(request, this.options.clock, gitIdleSecs * 1_000);
+      const body = new BodyReader(message, this.options.clock, gitIdleSecs * 1_000);
       if (rest === "git-upload-pack") return await this.#fetch(request, response, body, found, aborter.signal);
       return await this.#pushes.serve(request, response, body, found, aborter.signal);
     } finally {
@@ -144,22 +144,22 @@ export class GitHttp {
   }
 
   async #advertise(
-    request: IncomingMessage,
+    { message, query }: GitRequest,
     response: ServerResponse,
-    service: string | null,
     found: FoundRepository,
   ): Promise<UntimedOperation> {
+    const service = query.get("service");
     if (!isService(service)) return refuse(response, 404, "only git's smart protocol is served", "missing");
     const repository = await this.#onDisk(found);
     // Who pushes builds on what is here for good: unclaimed data counts as here for nothing.
     const isForFetching = service === "git-upload-pack";
     const refs = repository && (isForFetching ? repository.fetchableRefs() : repository.refs());
     const table = (await refs) ?? emptyTable;
-    const answer = this.#advertiser.answer(table, service, protocolVersion(request.headers["git-protocol"]));
+    const answer = this.#advertiser.answer(table, service, protocolVersion(message.headers["git-protocol"]));
     response.statusCode = 200;
     response.setHeader("Content-Type", `application/x-${service}-advertisement`);
     response.setHeader("Content-Length", answer.length);
-    response.end(request.method === "HEAD" ? undefined : answer);
+    response.end(message.method === "HEAD" ? undefined : answer);
     return { operation: "advertise", status: "ok", bytesIn: 0, bytesOut: answer.length };
   }
 
@@ -170,15 +170,14 @@ export class GitHttp {
   }
 
   async #fetch(
-    request: IncomingMessage,
+    { message, ip }: GitRequest,
     response: ServerResponse,
     body: BodyReader,
     found: FoundRepository,
     signal: AbortSignal,
   ): Promise<UntimedOperation> {
     const { clock, crowdedMs = usualCrowdedMs } = this.options;
-    const { gitFetchRequestMaxBytes, gitIdleSecs } = this.options.config();
-    const ip = this.options.ipOf(request);
+    const { gitFetchRequestMaxBytes, gitIdleSecs } = this.options.live.current;
     const turnAway = (): UntimedOperation => {
       response.setHeader("Connection", "close");
       return { ...busy(response), operation: "fetch", bytesIn: body.bytes };
@@ -200,7 +199,7 @@ export class GitHttp {
       held.close();
       this.#bodyBytes.spend(ipGroup(ip), clock.monotonicMs(), body.bytes);
     }
-    const version = protocolVersion(request.headers["git-protocol"]);
+    const version = protocolVersion(message.headers["git-protocol"]);
     const repository = await this.#onDisk(found);
     const plan = await planUpload(bytes, version, repository, this.#upload);
     if (plan.type === "bad-request")
@@ -216,7 +215,7 @@ export class GitHttp {
     const giveWay = { afterMs: crowdedMs, isAskedFor: () => limiter.queued > 0 };
     const send = (chunk: Buffer, holdsPlace = false): Promise<boolean> =>
       writeChunk(response, chunk, clock, gitIdleSecs * 1_000, holdsPlace ? giveWay : undefined);
-    const result = await runUpload(repository, bytes, version, this.options.ipOf(request), this.#upload, send, signal);
+    const result = await runUpload(repository, bytes, version, ip, this.#upload, send, signal);
     const common = { operation: plan.operation, bytesIn: body.bytes } as const;
     switch (result.status) {
       case "sent":

@@ -1,8 +1,9 @@
-// The git room's numbers (configuration.md, "Metrics"). One push counts once; a refused push is not a success.
+// The git room's numbers (configuration.md, "Metrics"), and its line in the log. One push counts once; a refused push is not a success.
 // Labels are operations, outcomes, codes, and the addresses of the busiest repositories; never text a stranger chose
 // beyond those.
 
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { Logger } from "../config/logging.js";
 import type { GitOperation } from "./http-types.js";
 
 const maxRepositoriesCounted = 10_000;
@@ -79,3 +80,14 @@ export function createGitMetrics(registry: Registry, topRepositories: () => numb
     started: (stallMs) => stall.observe(stallMs / 1_000),
   };
 }
+
+export const gitObserver =
+  (logger: Logger, metrics: GitMetrics) =>
+  (done: GitOperation): void => {
+    metrics.observe(done);
+    const { operation, status, code, durationMs, fault } = done;
+    const repo = done.address?.label;
+    if (fault !== undefined && status !== "aborted")
+      logger.error({ err: fault, operation, repo }, "a git request failed");
+    else logger.debug({ operation, status, code, repo, ms: Math.round(durationMs) }, "git");
+  };

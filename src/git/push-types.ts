@@ -148,8 +148,8 @@ export interface PushSession {
   release(outcome: PushOutcome): Promise<boolean>;
   /** Without the locks: what follows from the release, before the pusher gets the report. */
   follow(outcome: PushOutcome): Promise<Followed>;
-  /** Until then the repository is not taken away. */
-  end(): void;
+  /** Until then the repository is not taken away. Under `/prs/` one that is empty then goes. */
+  end(): Promise<void>;
 }
 
 export interface Followed {
@@ -159,7 +159,9 @@ export interface Followed {
   readonly fault?: unknown;
 }
 
-export type BeginPush = (address: RepositoryAddress, ip: string) => PushSession;
+export interface PushSessions {
+  beginPush(address: RepositoryAddress, ip: string): PushSession;
+}
 
 export interface PushRequest {
   readonly address: RepositoryAddress;

@@ -18,7 +18,6 @@ import {
 } from "./decide-push.js";
 import { type ObjectType, objectTypes } from "./objects.js";
 import type {
-  BeginPush,
   CandidateState,
   CommandVerdict,
   PushAuthority,
@@ -28,6 +27,7 @@ import type {
   PushRequest,
   PushResult,
   PushSession,
+  PushSessions,
 } from "./push-types.js";
 import { type QuarantineDirectory, reachedBy, type TakeBack, type UnclaimedData } from "./quarantine.js";
 import { receivePack } from "./receive-pack.js";
@@ -40,15 +40,15 @@ const maxRounds = 3;
 
 export async function receivePush(
   repositories: Repositories,
-  beginPush: BeginPush,
+  served: PushSessions,
   request: PushRequest,
 ): Promise<PushResult | "busy"> {
   const repository = repositories.open(request.address);
-  const session = beginPush(request.address, request.ip);
+  const session = served.beginPush(request.address, request.ip);
   try {
     return await new Push(repositories, repository, session, request).run();
   } finally {
-    session.end();
+    await session.end();
   }
 }
 

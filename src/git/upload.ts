@@ -16,7 +16,7 @@ import type { GitRepository } from "./repository.js";
 import type { GitEnvironment } from "./run.js";
 
 export interface UploadParts {
-  readonly config: () => Pick<Config, "gitTotalSecs">;
+  readonly live: { readonly current: Pick<Config, "gitTotalSecs"> };
   readonly limiter: Turns;
   readonly answers: FetchCache;
   readonly lsRefs: LsRefsAnswers;
@@ -103,7 +103,7 @@ export async function runUpload(
   body: Buffer,
   version: ProtocolVersion,
   ip: string,
-  { config, limiter, answers }: UploadParts,
+  { live, limiter, answers }: UploadParts,
   send: Send,
   signal: AbortSignal,
 ): Promise<SendResult> {
@@ -127,7 +127,7 @@ export async function runUpload(
       try {
         const job = await repository.context.git.start(["upload-pack", "--stateless-rpc", repository.directory], {
           env: { ...(version === 0 ? {} : { GIT_PROTOCOL: `version=${version}` }), ...alternates(unclaimed) },
-          limits: { wallClockMs: config().gitTotalSecs * 1_000 },
+          limits: { wallClockMs: live.current.gitTotalSecs * 1_000 },
           signal: ending,
           stdin: true,
           ...(file === undefined ? {} : { stdoutFile: file }),

@@ -6,18 +6,16 @@ import { createServer, IncomingMessage, type Server, type ServerResponse, STATUS
 import { type AddressInfo, BlockList, isIP, isIPv6, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.js";
-import type { Refusal } from "../nostr/refusals.js";
+import type { Config } from "../config/config.js";
+import type { Relay } from "../relay/relay.js";
 import { type Route, type RouteRequest, sendPlain } from "./routes.js";
-
-/** The relay, as far as the server needs it. */
-export interface UpgradeTarget {
-  accept(request: IncomingMessage, socket: Duplex, head: Buffer, ip: string): { readonly ok: true } | Refusal;
-}
 
 export interface HttpParts {
   /** First match answers. */
   readonly routes: readonly Route[];
-  readonly webSocket?: UpgradeTarget;
+  readonly webSocket?: Pick<Relay, "accept">;
+  /** A blocked network gets no route and no session. */
+  readonly networks?: { isBlocked(ip: string): boolean };
   /** "" or `/base`: the path of the service's public URL. */
   readonly basePath: string;
   readonly trustedProxies: () => TrustedProxies;
@@ -38,10 +36,29 @@ export interface HttpServer {
   close(withinMs: number): Promise<void>;
 }
 
+/** What the server obeys of the settings; asked each time, because they change while it runs. */
+export function httpLimits(live: {
+  readonly current: Pick<Config, "trustedProxies" | "gitTotalSecs">;
+}): Required<Pick<HttpParts, "trustedProxies" | "requestTimeoutMs">> {
+  let known: { readonly from: Config["trustedProxies"]; readonly list: TrustedProxies } | undefined;
+  return {
+    trustedProxies() {
+      const { trustedProxies: from } = live.current;
+      if (known?.from !== from) {
+        known = { from, list: trustedProxies(from.map((net) => `${net.address}/${net.prefixBits}`)).list };
+      }
+      return known.list;
+    },
+    // The git room ends its requests itself, after NGIT_GIT_TOTAL_SECS; node must not be earlier.
+    requestTimeoutMs: () => Math.max(live.current.gitTotalSecs, 3_600) * 1_000 + 60_000,
+  };
+}
+
 const defaultHeadersTimeoutMs = 10_000;
 /** Rooms have idle timers of their own. */
 const defaultRequestTimeoutMs = 60 * 60 * 1_000;
 const keepAliveMs = 30_000;
+const notWanted = "this address is not wanted here";
 const closeStepMs = 50;
 
 export function createHttpServer(parts: HttpParts): HttpServer {
@@ -126,6 +143,10 @@ async function answer(parts: HttpParts, message: IncomingMessage, response: Serv
     return sendPlain(response, 400, "the Host header is missing");
   }
   const request = routeRequest(parts, message);
+  if (parts.networks?.isBlocked(request.ip)) {
+    response.setHeader("Connection", "close");
+    return sendPlain(response, 403, notWanted);
+  }
   const route = parts.routes.find((one) => one.matches(request));
   if (!route) return sendPlain(response, 404, "not found");
   try {
@@ -154,6 +175,7 @@ function upgrade(parts: HttpParts, message: IncomingMessage, socket: Duplex, hea
   const fault = handshakeFault(message);
   if (!target) refuseUpgrade(socket, 404, "not found");
   else if (fault !== undefined) refuseUpgrade(socket, 400, fault);
+  else if (parts.networks?.isBlocked(request.ip)) refuseUpgrade(socket, 503, notWanted);
   else {
     const accepted = target.accept(message, socket, head, request.ip);
     if (!accepted.ok) refuseUpgrade(socket, accepted.code === "rate-limited" ? 429 : 503, accepted.message);

@@ -6,6 +6,8 @@
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import {
+  bookContributors,
+  bookOwners,
   type CatalogueRow,
   catalogueRow,
   isReleased,
@@ -13,7 +15,6 @@ import {
   rowForData,
   takesStates,
 } from "../catalogue/repositories.js";
-import { bookContributors, bookOwners } from "../catalogue/used-bytes.js";
 import { waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { fetchFromRemote, type RemoteFetchLimits } from "../git/fetch-remote.js";
@@ -80,7 +81,7 @@ export async function runFetch(
     const row = await rowForData(parts.store, name, unixSeconds(parts.clock));
     const author = command.kind === "pull-request" ? await authorOf(parts.store, command.job) : undefined;
     const isGone = command.kind === "pull-request" && author === undefined;
-    if (!row || !takesStates(row) || isGone) return { result: nothing, release: async () => done() };
+    if (!row || !takesStates(row) || isGone) return { result: nothing, release: done };
     const result = await intoRepository(parts, command, leave, row, author, trustRefs).catch(async (error: unknown) => {
       // The server closes, its owner deleted it in the middle of it, or git's launcher died: nobody is to blame.
       if (
@@ -91,13 +92,9 @@ export async function runFetch(
         return nothing;
       throw error;
     });
-    const end = async (): Promise<void> => {
-      done();
-      await parts.purgatory.contributors.tidy(row);
-    };
-    return { result, release: () => release(parts, command, author, row, result).finally(end) };
+    return { result, release: () => release(parts, command, author, row, result).finally(done) };
   } catch (error) {
-    done();
+    await done();
     throw error;
   }
 }

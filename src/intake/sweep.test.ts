@@ -105,7 +105,7 @@ test("nothing ends under a push that began while the end waited for the store", 
     (await waitingEntry(room.store, waiting.id))?.phase,
     await room.repositories.exists(diskAddress(name)),
   ];
-  const ends: (() => void)[] = [];
+  const ends: (() => Promise<void>)[] = [];
   // Asked last before the store is.
   room.purgatory.expireOnlyIf(() => {
     ends.push(room.purgatory.pushBegins(diskAddress(name)));
@@ -115,7 +115,7 @@ test("nothing ends under a push that began while the end waited for the store", 
   assert.equal(ends.length, 1, "the second of them finds the push at work");
   assert.deepEqual(await here(), ["waiting", "waiting", true]);
   room.purgatory.expireOnlyIf(() => true);
-  for (const end of ends) end();
+  for (const end of ends) await end();
   await room.sweep();
   assert.deepEqual(await here(), ["soft", undefined, false]);
 });

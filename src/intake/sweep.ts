@@ -19,6 +19,8 @@ import {
 } from "../catalogue/repositories.js";
 import {
   dueEntries,
+  movePartial,
+  partialPushes,
   placesOf,
   putWaiting,
   type WaitingEntry,
@@ -28,7 +30,6 @@ import {
 import { expirationOf, kinds } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { Expiry, PurgatoryConfig, PurgatoryContext } from "../purgatory/context.js";
-import { movePartial, partialPushes } from "../purgatory/partial-clock.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Transaction } from "../store/port.js";
 import { type CarryOut, withdraw } from "./carry-out.js";

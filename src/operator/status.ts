@@ -14,6 +14,8 @@ import {
   rememberedId,
 } from "../catalogue/decisions.js";
 import {
+  type ArchiveUse,
+  archiveUse,
   type CatalogueRow,
   catalogueRow,
   catalogueRows,
@@ -21,7 +23,6 @@ import {
   type RepositoryStatus,
   repositoryNamed,
 } from "../catalogue/repositories.js";
-import { type ArchiveUse, archiveUse } from "../catalogue/used-bytes.js";
 import { type WaitingTotals, waitingEntry, waitingTotals } from "../catalogue/waiting.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import type { StoreStats } from "../store/port.js";

@@ -5,12 +5,12 @@ import { after, before, describe, it } from "node:test";
 import { announcement, keyOf, makeEvent, nameOf, oid, state } from "../admission/testing/world.js";
 import { readRefs, removeRefs } from "../catalogue/refs.js";
 import { catalogueRow, type RepositoryName, repositoryKey, setCatalogueRow } from "../catalogue/repositories.js";
+import { partialPush, startPartial } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { Git, GitError } from "../git/run.js";
 import { Room } from "../intake/testing/room.js";
 import type { Oid, RefName } from "../nostr/nip34.js";
 import { adoptRefs } from "./adopt-refs.js";
-import { partialPush, startPartial } from "./partial-clock.js";
 
 const main = "refs/heads/main" as RefName;
 const side = "refs/heads/side" as RefName;

@@ -10,7 +10,7 @@ import {
   repositoryKey,
   setCatalogueRow,
 } from "../catalogue/repositories.js";
-import { isStillHere } from "../catalogue/waiting.js";
+import { endPartial, isStillHere } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { RefChanges } from "../git/change-refs.js";
 import { nostrRefEventId } from "../git/decide-push.js";
@@ -20,7 +20,6 @@ import type { EventId } from "../nostr/event.js";
 import { isOid, type Oid, type RefName } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
 import type { PurgatoryContext } from "./context.js";
-import { endPartial } from "./partial-clock.js";
 
 interface PromisedRefs extends RepositoryName {
   readonly updates: readonly { readonly ref: RefName; readonly to: Oid | null }[];

@@ -1,6 +1,7 @@
 // What purgatory is given, and what it tells: one value that every part of the room shares.
 
 import type { Clock } from "../base/clock.js";
+import type { AdmissionLists } from "../catalogue/bans-and-lists.js";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import type { WaitingEntry } from "../catalogue/waiting.js";
 import type { Config } from "../config/config.js";
@@ -69,13 +70,6 @@ export interface PurgatoryObserver {
   refsBehind?(error: unknown): void;
 }
 
-/** GRASP-06 as the operator switched it on. */
-export interface ContributorRules {
-  readonly services: readonly ServiceName[];
-  /** Lists and bans: nothing is pushed there. */
-  isBlocked(name: RepositoryName): Promise<boolean>;
-}
-
 export interface PurgatoryContext {
   readonly store: Store;
   readonly repositories: Repositories;
@@ -84,6 +78,6 @@ export interface PurgatoryContext {
   readonly live: { readonly current: PurgatoryConfig };
   readonly disks: Pick<Disks, "fullest">;
   readonly observer: PurgatoryObserver;
-  /** GRASP-06, when it is on. */
-  readonly contributorRules?: ContributorRules;
+  /** GRASP-06, when it is on: the names of this service in `clone` tags, and whose pull requests are not wanted. */
+  readonly contributorRules?: { readonly services: readonly ServiceName[]; readonly lists: () => AdmissionLists };
 }

@@ -2,7 +2,6 @@
 // rows are written with the first data and deleted after their directories: a directory without a row is what a crash left.
 
 import { unixSeconds } from "../base/clock.js";
-import { type AdmissionLists, isRepositoryBlocked } from "../catalogue/bans-and-lists.js";
 import {
   catalogueRow,
   contributedRows,
@@ -17,11 +16,9 @@ import {
 import { placeholders, waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { nostrRefEventId } from "../git/decide-push.js";
-import type { ServiceName } from "../net/url.js";
 import type { EventId } from "../nostr/event.js";
 import { type RefName, repositoriesTagged } from "../nostr/nip34.js";
-import type { Store } from "../store/port.js";
-import type { ContributorRules, PurgatoryContext } from "./context.js";
+import type { PurgatoryContext } from "./context.js";
 import type { PullRequestRefs } from "./pull-requests.js";
 
 export class Contributors {
@@ -101,9 +98,3 @@ export class Contributors {
     return !(await repositories.open(address).refs()).refs.has(ref);
   }
 }
-
-export const contributorRules = (
-  store: Store,
-  services: readonly ServiceName[],
-  lists: () => AdmissionLists,
-): ContributorRules => ({ services, isBlocked: (name) => isRepositoryBlocked(store, lists(), name) });

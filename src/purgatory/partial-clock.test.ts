@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { announcement, nameOf, oid, state } from "../admission/testing/world.js";
 import { unixSeconds } from "../base/clock.js";
+import { partialPush, startPartial } from "../catalogue/waiting.js";
 import { Room } from "../intake/testing/room.js";
-import { PartialClock, partialPush, startPartial } from "./partial-clock.js";
+import { PartialClock } from "./partial-clock.js";
 
 const name = nameOf("alice", "part");
 const graceSeconds = 10;

@@ -1,12 +1,12 @@
 // The clocks of states of which a push brought only a part (git-http.md, "Push" 3, partial state): each runs out once,
-// its grace after the first such push; later pushes do not renew it. Durable in table "journal", so a restart goes on:
-//   partial:<owner>:<identifier>:<state> → PartialPush: when the first push under a state that still waits came
+// its grace after the first such push; later pushes do not renew it. Its rows (catalogue/waiting.ts) are durable, so a
+// restart goes on.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
-import { waitingEntry } from "../catalogue/waiting.js";
+import { movePartial, partialPush, partialPushes, waitingEntry } from "../catalogue/waiting.js";
 import type { EventId } from "../nostr/event.js";
-import type { Store, TableReader, Transaction } from "../store/port.js";
+import type { Store } from "../store/port.js";
 
 interface PartialClockParts {
   readonly store: Store;
@@ -67,48 +67,4 @@ export class PartialClock {
     this.#timers.clear();
     await this.#releasing;
   }
-}
-
-interface PartialPush {
-  readonly owner: RepositoryName["owner"];
-  readonly identifier: string;
-  readonly state: EventId;
-  readonly since: number;
-}
-
-const partialPrefix = "partial:";
-
-const partialKey = (name: RepositoryName, state: EventId): string => `${partialPrefix}${repositoryKey(name)}:${state}`;
-
-/** The clock of a partial state starts with its first push and is not renewed by later ones. True: it starts now. */
-export async function startPartial(
-  tx: Transaction,
-  name: RepositoryName,
-  state: EventId,
-  now: number,
-): Promise<boolean> {
-  const key = partialKey(name, state);
-  if ((await tx.row("journal", key)) !== undefined) return false;
-  const row: PartialPush = { owner: name.owner, identifier: name.identifier, state, since: now };
-  tx.setRow("journal", key, row);
-  return true;
-}
-
-/** For a clock that jumped. */
-export const movePartial = (tx: Transaction, push: PartialPush, seconds: number): void =>
-  tx.setRow("journal", partialKey(push, push.state), { ...push, since: push.since + seconds });
-
-export const partialPush = (
-  reader: TableReader,
-  name: RepositoryName,
-  state: EventId,
-): Promise<PartialPush | undefined> => reader.row<PartialPush>("journal", partialKey(name, state));
-
-export const endPartial = (tx: Transaction, name: RepositoryName, state: EventId): void =>
-  tx.deleteRow("journal", partialKey(name, state));
-
-export async function partialPushes(reader: TableReader): Promise<PartialPush[]> {
-  const found: PartialPush[] = [];
-  for await (const [, row] of reader.rows<PartialPush>("journal", { prefix: partialPrefix })) found.push(row);
-  return found;
 }

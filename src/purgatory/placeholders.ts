@@ -5,6 +5,7 @@ import { type HourlyCounter, ipGroup } from "../base/budget/rates.js";
 import { unixSeconds } from "../base/clock.js";
 import { sizeText } from "../base/text.js";
 import {
+  bookContributors,
   type RepositoryName,
   repositoryAddress,
   repositoryKey,
@@ -12,7 +13,6 @@ import {
   rowForData,
   setCatalogueRow,
 } from "../catalogue/repositories.js";
-import { bookContributors } from "../catalogue/used-bytes.js";
 import { type PlaceholderRow, placeholders, putPlaceholder, removePlaceholder } from "../catalogue/waiting.js";
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import type { UnclaimedAllowance } from "../git/push-types.js";

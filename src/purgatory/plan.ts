@@ -10,6 +10,7 @@ import {
   takesStates,
 } from "../catalogue/repositories.js";
 import {
+  partialPush,
   type WaitingEntry,
   waitingAnnouncement,
   waitingEntries,
@@ -21,7 +22,6 @@ import type { GitRepository } from "../git/repository.js";
 import { compareNewestFirst, type EventId, expirationOf, kinds, type VerifiedEvent } from "../nostr/event.js";
 import { isOid, isRefName, type Oid, type RefName, type RepositoryState, stateOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
-import { partialPush } from "./partial-clock.js";
 
 /** Objects of a state that another repository has and this one lacks. */
 interface ObjectCopy {

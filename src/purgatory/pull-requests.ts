@@ -4,13 +4,13 @@
 
 import { prsIdentifier } from "../admission/service.js";
 import {
+  bookCopies,
   catalogueRow,
   isReleased,
   type RepositoryName,
   repositoryAddress,
   repositoryKey,
   repositoryNamed,
-  setCatalogueRow,
   underPrs,
 } from "../catalogue/repositories.js";
 import {
@@ -25,11 +25,12 @@ import {
 import { diskAddress } from "../git/address.js";
 import { Overtaken, RefChanges } from "../git/change-refs.js";
 import { nostrRefEventId } from "../git/decide-push.js";
+import type { TakeBack } from "../git/quarantine.js";
 import type { GitRepository } from "../git/repository.js";
 import type { ServiceName } from "../net/url.js";
 import { addressText, type EventId, kinds, type NostrEvent, type Pubkey } from "../nostr/event.js";
 import { isOid, type Oid, pullRequestOf, type RefName, repositoriesTagged } from "../nostr/nip34.js";
-import type { Reader } from "../store/port.js";
+import type { Reader, Transaction } from "../store/port.js";
 import type { PurgatoryContext } from "./context.js";
 import type { PlanParts, RepositoryPlan } from "./plan.js";
 import { accountsOf, quotaLeft } from "./quotas.js";
@@ -43,7 +44,14 @@ export interface PullRequestPlan {
     readonly name: RepositoryName;
     readonly repository: GitRepository;
     readonly copyFrom?: GitRepository;
+    /** What was copied: booked in the transaction that sets the ref. */
+    readonly copiedBytes?: number;
   }[];
+}
+
+interface CopiedCommit {
+  readonly bytes: number;
+  readonly takeBack: TakeBack;
 }
 
 export interface KnownPullRequest {
@@ -144,13 +152,14 @@ export class PullRequestRefs {
 
   /**
    * Those whose commit is here, with the repositories that get their ref, objects copied. Under the locks of all these
-   * repositories. `asked`: looked at however many others wait there.
+   * repositories. `asked`: looked at however many others wait there. `takeBacks`: for a release that is not written after all.
    */
   async place(
     names: readonly RepositoryName[],
     plans: readonly RepositoryPlan[],
     asked: readonly EventId[],
     planning: PlanParts,
+    takeBacks: TakeBack[],
   ): Promise<PullRequestPlan[]> {
     const released = new Set(plans.filter((plan) => plan.governing).map((plan) => repositoryKey(plan.name)));
     const mine = new Set(names.map(repositoryKey));
@@ -165,7 +174,10 @@ export class PullRequestRefs {
         const targets: PullRequestPlan["targets"][number][] = [];
         for (const target of plan.targets) {
           const { name: at, repository, copyFrom } = target;
-          if (!copyFrom || (await this.#copyFrom(at, repository, copyFrom, plan.tip))) targets.push(target);
+          const copied = copyFrom && (await this.#copyFrom(at, repository, copyFrom, plan.tip));
+          if (copied) takeBacks.push(copied.takeBack);
+          if (!copyFrom) targets.push(target);
+          else if (copied) targets.push({ ...target, copiedBytes: copied.bytes });
         }
         if (targets.length > 0) placed.set(entry.id, { ...plan, targets });
       }
@@ -186,8 +198,7 @@ export class PullRequestRefs {
         await repositories.withLocks([address], async () => {
           // Deleted meanwhile: then its ref has no business here.
           if (!(await store.has(entry.id))) return;
-          const repository = this.#open(name);
-          if (await this.#copyFrom(name, repository, source, tip)) await this.#setRefs(repository, [[entry.id, tip]]);
+          await this.#placeCopy(name, source, entry.id, tip);
         });
       }
     }
@@ -247,39 +258,58 @@ export class PullRequestRefs {
     });
   }
 
-  /**
-   * Under both locks: the commit and all it reaches, from the one to the other. Copies are the receiving repository's share
-   * for pull requests, not its owner's; their author's share they were when they came (git-http.md, "Budgets").
-   */
-  async #copyFrom(name: RepositoryName, repository: GitRepository, source: GitRepository, tip: Oid): Promise<boolean> {
+  /** Under both locks: the commit and all it reaches, from the one to the other (git-http.md, "Budgets"). Undefined: it cannot be. */
+  async #copyFrom(
+    name: RepositoryName,
+    repository: GitRepository,
+    source: GitRepository,
+    tip: Oid,
+  ): Promise<CopiedCommit | undefined> {
     const { store, live, observer } = this.parts;
-    if ((await repository.missingObjects([tip])).size === 0) return true;
+    if ((await repository.missingObjects([tip])).size === 0) return { bytes: 0, takeBack: async () => undefined };
     if (quotaLeft(await accountsOf(store, name, [], live.current)).isUsedUp) {
       observer.problem(name, "its share for pull requests is full: one was not copied into it");
-      return false;
+      return undefined;
     }
     const before = await repository.sizeBytes();
-    if (!(await repository.copyObjectsFrom(source, [tip]))) return false;
-    const copied = (await repository.sizeBytes()) - before;
-    await store.transact(async (tx) => {
-      const row = await catalogueRow(tx, name);
-      const counters = row && { ...row.counters, pullRequestBytes: row.counters.pullRequestBytes + copied };
-      if (row && counters) setCatalogueRow(tx, { ...row, counters });
-    });
-    return true;
+    const takeBack = await repository.copyObjectsFrom(source, [tip]);
+    return takeBack && { bytes: (await repository.sizeBytes()) - before, takeBack };
   }
 
-  /** Under the repository's lock, commits in place. Only events that are served in that very transaction get their ref. */
-  async #setRefs(repository: GitRepository, tips: readonly (readonly [EventId, Oid])[]): Promise<void> {
+  /** Under the locks of both: the commit, then its ref. If the event is gone when the ref is written, so is the copy. */
+  async #placeCopy(name: RepositoryName, source: GitRepository, id: EventId, tip: Oid): Promise<void> {
+    const repository = this.#open(name);
+    const copied = await this.#copyFrom(name, repository, source, tip);
+    if (!copied) return;
+    let isSet = false;
+    try {
+      isSet = await this.#setRefs(repository, [[id, tip]], (tx) => bookCopies(tx, name, copied.bytes));
+    } finally {
+      if (!isSet) await copied.takeBack();
+    }
+  }
+
+  /**
+   * Under the repository's lock, commits in place. Only events that are served in that very transaction get their ref. False:
+   * none is.
+   */
+  async #setRefs(
+    repository: GitRepository,
+    tips: readonly (readonly [EventId, Oid])[],
+    alongside: (tx: Transaction) => Promise<void> = async () => undefined,
+  ): Promise<boolean> {
     const { store, repositories } = this.parts;
     for (;;) {
       const served: (readonly [EventId, Oid])[] = [];
       for (const [id, tip] of tips) if (await store.has(id)) served.push([id, tip]);
+      if (served.length === 0) return false;
       const updates = served.map(([id, to]) => ({ ref: pullRequestRef(id), to }));
       try {
-        return await repositories.changeRefs(new RefChanges().add(repository, updates), async (tx) => {
+        await repositories.changeRefs(new RefChanges().add(repository, updates), async (tx) => {
           for (const [id] of served) if (!(await tx.has(id))) throw new Overtaken("a pull request was deleted");
+          await alongside(tx);
         });
+        return true;
       } catch (error) {
         // One more is gone each time, so this ends.
         if (!(error instanceof Overtaken)) throw error;
@@ -300,9 +330,7 @@ export class PullRequestRefs {
         const source = repositories.open(prs);
         const tip = (await source.refs()).refs.get(pullRequestRef(id))?.oid;
         // Deleted meanwhile: then its ref has no business here either.
-        if (!tip || !(await store.has(id))) return;
-        const repository = repositories.open(main);
-        if (await this.#copyFrom(name, repository, source, tip)) await this.#setRefs(repository, [[id, tip]]);
+        if (tip && (await store.has(id))) await this.#placeCopy(name, source, id, tip);
       });
     }
   }

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { announcement, keyOf, maintainers, makeEvent, nameOf, oid, state, sync } from "../admission/testing/world.js";
 import { rememberedId } from "../catalogue/decisions.js";
-import { catalogueRow } from "../catalogue/repositories.js";
-import { waitingEntry } from "../catalogue/waiting.js";
+import { catalogueRow, underPrs } from "../catalogue/repositories.js";
+import { partialPush, waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
+import { Overtaken } from "../git/change-refs.js";
 import type { PushOutcome } from "../git/push-types.js";
 import { Room } from "../intake/testing/room.js";
 import type { EventId } from "../nostr/event.js";
 import type { Oid, RefName } from "../nostr/nip34.js";
-import { partialPush } from "./partial-clock.js";
 
 const main = "refs/heads/main" as RefName;
 const minutes = 60;
@@ -262,6 +262,52 @@ describe("the waiting room", () => {
     assert.equal(await quota(), 100);
     const counters = (await catalogueRow(room.store, name))?.counters;
     assert.deepEqual([counters?.bytes, counters?.pullRequestBytes], [0, 400]);
+  });
+
+  it("commits that were copied for a pull request go again when its release is overtaken, and count when it is written", async (context) => {
+    const [source, target] = [nameOf("paul", "twin"), nameOf("rita", "twin")];
+    for (const owner of ["paul", "rita"]) {
+      await room.send(announcement(owner, "twin", [maintainers("paul", "rita")], room.now));
+    }
+    const base = await room.commit(source, "base");
+    await room.commit(target, "base");
+    await room.send(state("paul", "twin", [[main, base]], room.now));
+    // A state of a maintainer of both waits: they are looked at together.
+    await room.send(state("paul", "twin", [[main, oid("far")]], room.now + 1));
+    const proposed = await room.commit(nameOf("alice", "hunted"), "for the twins");
+    const tags = [
+      ["a", `30617:${keyOf("paul")}:twin`],
+      ["a", `30617:${keyOf("rita")}:twin`],
+      ["c", proposed],
+    ];
+    const event = makeEvent(keyOf("stranger"), 1618, tags, room.now);
+    await room.send(event);
+    assert.equal(await room.commit(source, "for the twins"), proposed, "a hunt brings it");
+    const overtaken = context.mock.method(room.repositories, "changeRefs", async () => {
+      throw new Overtaken("something came first");
+    });
+    const share = async () => (await catalogueRow(room.store, target))?.counters.pullRequestBytes;
+    await assert.rejects(room.purgatory.fetched(source, event.id), Overtaken);
+    assert.deepEqual(await room.repository(target).missingObjects([proposed]), new Set([proposed]));
+    assert.equal(await share(), 0);
+    overtaken.mock.restore();
+    await room.purgatory.fetched(source, event.id);
+    assert.ok((await room.repository(target).refs()).refs.has(`refs/nostr/${event.id}` as RefName));
+    assert.ok(((await share()) ?? 0) > 0);
+  });
+
+  it("what a push under /prs/ left without data goes when the push ends, its row too", async () => {
+    const name = underPrs(nameOf("carl", "mine"));
+    const address = diskAddress(name);
+    const push = room.purgatory.beginPush(address, "192.0.2.1");
+    await room.repositories.create(address);
+    const eventId = "9".repeat(64) as EventId;
+    await push.keepAside([{ eventId, tip: oid("mine") as Oid, bytes: 1, sinceMs: room.clock.nowMs() }]);
+    await push.abandon();
+    assert.ok(await catalogueRow(room.store, name), "others would take it away under the push");
+    await push.end();
+    assert.equal(await catalogueRow(room.store, name), undefined);
+    assert.equal(await room.repositories.exists(address), false);
   });
 
   it("a crash between an event and its git data's claim is mended at the next start", async () => {

@@ -4,10 +4,12 @@
 import { restarted } from "../admission/waiting-capacity.js";
 import { hourlyCounter } from "../base/budget/rates.js";
 import { unixSeconds } from "../base/clock.js";
+import { UseCounts } from "../base/keyed-lock.js";
 import {
   catalogueRow,
   type RepositoryArea,
   type RepositoryName,
+  repositoryKey,
   setCatalogueRow,
   underPrs,
   withStatus,
@@ -26,7 +28,7 @@ import { Contributors } from "./contributors.js";
 import { PartialClock } from "./partial-clock.js";
 import { Placeholders } from "./placeholders.js";
 import { knownPullRequest, PullRequestRefs } from "./pull-requests.js";
-import { Pushes } from "./pushes.js";
+import { PurgatoryPush, type PushParts } from "./pushes.js";
 import { ArchiveBudget, accountsOf, quotaLeft } from "./quotas.js";
 import { Releaser } from "./release.js";
 import { resume } from "./resume.js";
@@ -44,7 +46,9 @@ export class Purgatory {
   /** A push or fetch for it is running, or its release is not done: nothing of it is taken away. */
   readonly isBusy: (name: RepositoryName) => boolean;
   readonly #partials: PartialClock;
-  readonly #pushes: Pushes;
+  readonly #pushParts: PushParts;
+  /** Repositories to which pushes and fetches bring data. */
+  readonly #atWork = new UseCounts();
   #mayExpire: (entry: WaitingEntry) => boolean = () => true;
 
   constructor(context: PurgatoryContext) {
@@ -66,21 +70,14 @@ export class Purgatory {
       isOver: (name) => releaser.release([name], "partial"),
       failed: (error) => observer.failed("releasing a partial state", error),
     });
-    const pushes = new Pushes({
-      ...context,
-      archiveBudget,
-      placeholders,
-      releaser,
-      partials,
-      bell: this.bell,
-    });
-    const isBusy = (name: RepositoryName): boolean => pushes.isAtWork(name) || releaser.isUnfinished(name);
+    const isBusy = (name: RepositoryName): boolean =>
+      this.#atWork.has(repositoryKey(name)) || releaser.isUnfinished(name);
     const contributors = new Contributors({ ...context, isBusy, pullRequests });
     this.placeholders = placeholders;
     this.archiveBudget = archiveBudget;
     this.releaser = releaser;
     this.#partials = partials;
-    this.#pushes = pushes;
+    this.#pushParts = { ...context, archiveBudget, placeholders, releaser, partials, bell: this.bell };
     this.isBusy = isBusy;
     this.contributors = contributors;
     this.pullRequests = pullRequests;
@@ -132,13 +129,23 @@ export class Purgatory {
       : undefined;
   }
 
-  /** A push or a fetch for it is at work until the returned function is called: nothing of it expires meanwhile. */
-  pushBegins(name: RepositoryName): () => void {
-    return this.#pushes.begins(name);
+  /**
+   * A push or a fetch for it is at work until the returned function is called: nothing of it expires meanwhile. What was left
+   * under `/prs/` without data goes then: whoever came upon it before let it be.
+   */
+  pushBegins(name: RepositoryName): () => Promise<void> {
+    const end = this.#atWork.begin(repositoryKey(name));
+    return async () => {
+      end();
+      if (name.area !== "prs") return;
+      // What was brought is written: it must not look as if it were not.
+      const failed = (error: unknown): void => this.context.observer.failed("removing an empty repository", error);
+      await this.contributors.tidy(name).catch(failed);
+    };
   }
 
   beginPush(address: RepositoryAddress, ip: string): PushSession {
-    return this.#pushes.begin(address, ip);
+    return new PurgatoryPush(this.#pushParts, address, ip, this.pushBegins(address));
   }
 
   /** After a hunt brought objects into a repository, or found its refs adrift. */

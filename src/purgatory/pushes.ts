@@ -3,20 +3,20 @@
 
 import { restarted } from "../admission/waiting-capacity.js";
 import { unixSeconds } from "../base/clock.js";
-import { UseCounts } from "../base/keyed-lock.js";
+import { isRepositoryBlocked } from "../catalogue/bans-and-lists.js";
 import {
+  bookContributors,
+  bookOwners,
   type CatalogueRow,
   catalogueRow,
   type RepositoryName,
   repositoryAddress,
-  repositoryKey,
   rowForData,
   type StateStamp,
   setCatalogueRow,
   takesStates,
 } from "../catalogue/repositories.js";
-import { bookContributors, bookOwners } from "../catalogue/used-bytes.js";
-import { isStillHere, putWaiting, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
+import { isStillHere, putWaiting, startPartial, waitingAnnouncement, waitingEntry } from "../catalogue/waiting.js";
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
 import { Overtaken, RefChanges } from "../git/change-refs.js";
 import { nostrRefEventId } from "../git/decide-push.js";
@@ -36,7 +36,7 @@ import { isOid, type Oid, pullRequestOf, type RefName } from "../nostr/nip34.js"
 import type { Reader, Transaction } from "../store/port.js";
 import type { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";
-import { type PartialClock, startPartial } from "./partial-clock.js";
+import type { PartialClock } from "./partial-clock.js";
 import type { Placeholders } from "./placeholders.js";
 import { canDecide, decidingStates } from "./plan.js";
 import { type KnownPullRequest, knownPullRequest } from "./pull-requests.js";
@@ -46,30 +46,12 @@ import type { ReleaseDone, Releaser } from "./release.js";
 const nostrIds = (refs: readonly { readonly ref: RefName }[]): EventId[] =>
   refs.flatMap(({ ref }) => nostrRefEventId(ref) ?? []);
 
-interface PushParts extends PurgatoryContext {
+export interface PushParts extends PurgatoryContext {
   readonly archiveBudget: ArchiveBudget;
   readonly placeholders: Placeholders;
   readonly releaser: Releaser;
   readonly partials: PartialClock;
   readonly bell: Bell;
-}
-
-export class Pushes {
-  readonly #atWork = new UseCounts();
-
-  constructor(private readonly parts: PushParts) {}
-
-  begin(address: RepositoryAddress, ip: string): PurgatoryPush {
-    return new PurgatoryPush(this.parts, address, ip, this.begins(address));
-  }
-
-  begins(name: RepositoryName): () => void {
-    return this.#atWork.begin(repositoryKey(name));
-  }
-
-  isAtWork(name: RepositoryName): boolean {
-    return this.#atWork.has(repositoryKey(name));
-  }
 }
 
 export class PurgatoryPush implements PushSession {
@@ -84,7 +66,7 @@ export class PurgatoryPush implements PushSession {
     private readonly parts: PushParts,
     private readonly address: RepositoryAddress,
     private readonly ip: string,
-    readonly end: () => void,
+    readonly end: () => Promise<void>,
   ) {}
 
   async authority(commands: readonly PushCommand[]): Promise<PushAuthority> {
@@ -119,10 +101,10 @@ export class PurgatoryPush implements PushSession {
   }
 
   async #unwantedReason(): Promise<string | undefined> {
-    const { contributorRules } = this.parts;
+    const { store, contributorRules } = this.parts;
     if (this.address.area !== "prs") return undefined;
     if (!contributorRules) return "this server takes no contributors' pull requests";
-    return (await contributorRules.isBlocked(this.address))
+    return (await isRepositoryBlocked(store, contributorRules.lists(), this.address))
       ? "pull requests of this key or name are not wanted here"
       : undefined;
   }
@@ -227,7 +209,9 @@ export class PurgatoryPush implements PushSession {
       throw error;
     } finally {
       // Also when it could not be ended: of a state that was pushed only in part nothing else would come back to it.
-      if (decision.candidate && updates.length > 0) await parts.partials.watch(address, decision.candidate.id);
+      const state = updates.length > 0 ? decision.candidate?.id : undefined;
+      const isReleased = this.#written?.released.some(({ id }) => id === state);
+      if (state && !isReleased) await parts.partials.watch(address, state);
     }
   }
 

@@ -4,13 +4,16 @@ import { nameOf } from "../admission/testing/world.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import { sizeText } from "../base/text.js";
 import {
+  archiveUse,
+  bookContributors,
+  bookOwners,
   catalogueRow,
   newRepositoryRow,
   type RepositoryStatus,
+  recount,
   repositoryKey,
   setCatalogueRow,
 } from "../catalogue/repositories.js";
-import { archiveUse, bookContributors, bookOwners, recount } from "../catalogue/used-bytes.js";
 import { defaultConfig } from "../config/testing/default-config.js";
 import type { Pubkey } from "../nostr/event.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";

@@ -1,16 +1,17 @@
 // How much more data a repository may take (git-http.md, "Budgets"): each limit against what is booked to that account
-// (catalogue/used-bytes.ts).
+// (catalogue/repositories.ts).
 
 import type { Clock } from "../base/clock.js";
 import { sizeText } from "../base/text.js";
 import {
+  archiveUse,
   catalogueRow,
   catalogueRows,
   contributedRows,
+  contributions,
   everyRow,
   type RepositoryName,
 } from "../catalogue/repositories.js";
-import { archiveUse, contributions } from "../catalogue/used-bytes.js";
 import type { Pubkey } from "../nostr/event.js";
 import type { TableReader } from "../store/port.js";
 import type { PurgatoryConfig } from "./context.js";

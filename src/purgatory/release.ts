@@ -216,7 +216,7 @@ export class Releaser {
     for (const { governing, repository } of plans) {
       if (governing) refs.add(repository, governing.alignment.updates, governing.alignment.head);
     }
-    const pullRequests = await this.parts.pullRequests.place(names, plans, asked, planning);
+    const pullRequests = await this.parts.pullRequests.place(names, plans, asked, planning, takeBacks);
     for (const { ref, tip, targets } of pullRequests) {
       for (const { repository } of targets) refs.add(repository, [{ ref, to: tip }]);
     }

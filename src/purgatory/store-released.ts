@@ -4,6 +4,8 @@
 
 import { refreshListings } from "../catalogue/maintainers.js";
 import {
+  bookCopies,
+  bookOwners,
   type CatalogueRow,
   catalogueRow,
   isReleased,
@@ -13,8 +15,8 @@ import {
   takesStates,
   withStatus,
 } from "../catalogue/repositories.js";
-import { bookOwners } from "../catalogue/used-bytes.js";
 import {
+  endPartial,
   isStillHere,
   removeWaiting,
   type WaitingEntry,
@@ -29,7 +31,6 @@ import { compareNewestFirst, type EventId } from "../nostr/event.js";
 import { stateOf } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
 import type { Released, Via } from "./context.js";
-import { endPartial } from "./partial-clock.js";
 import type { RepositoryPlan } from "./plan.js";
 import type { PullRequestPlan } from "./pull-requests.js";
 
@@ -144,9 +145,10 @@ export async function storeReleased(
   }
   for (const { entry, targets } of pullRequests) {
     if (!(await isStillHere(tx, entry.id))) throw new Overtaken("a pull request was deleted");
-    for (const { name } of targets) {
+    for (const { name, copiedBytes } of targets) {
       const isServed = name.area === "prs" || isReleased(await catalogueRow(tx, name));
       if (!isServed) throw new Overtaken("a repository is not served now");
+      if (copiedBytes) await bookCopies(tx, name, copiedBytes);
     }
   }
   // Oldest first, so that the newest wins.

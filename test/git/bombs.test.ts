@@ -64,13 +64,14 @@ describe("bombs", () => {
   let url: string;
   before(async () => {
     server = await GitServer.start({
-      config: () =>
-        defaultConfig({
+      live: {
+        current: defaultConfig({
           gitFetchRequestMaxBytes: 4 << 20,
           gitIdleSecs: 0.4,
           pushMaxBytes: 8 << 20,
           pushMaxObjects: 1000,
         }),
+      },
     });
     url = await server.create("bomb");
   });

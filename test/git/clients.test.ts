@@ -28,7 +28,13 @@ describe("clients", () => {
   });
   let config = usual;
   before(async () => {
-    server = await GitServer.start({ config: () => config });
+    server = await GitServer.start({
+      live: {
+        get current() {
+          return config;
+        },
+      },
+    });
   });
   after(() => server.stop());
 

@@ -29,7 +29,7 @@ esac
 `;
     await writeFile(join(folder, "git"), script, { mode: 0o755 });
     process.env.PATH = `${folder}:${path}`;
-    server = await GitServer.start({ config: () => defaultConfig({ gitProgressIntervalSecs: 0.05 }) });
+    server = await GitServer.start({ live: { current: defaultConfig({ gitProgressIntervalSecs: 0.05 }) } });
     process.env.PATH = path;
   });
 

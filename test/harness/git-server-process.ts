@@ -5,7 +5,9 @@ import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { GitServer } from "./git-server.js";
 
 // No room to keep answers: git waits for its reader.
-const server = await GitServer.start({ config: () => defaultConfig({ gitPackConcurrent: 4, gitPackCacheBytes: 0 }) });
+const server = await GitServer.start({
+  live: { current: defaultConfig({ gitPackConcurrent: 4, gitPackCacheBytes: 0 }) },
+});
 const url = await server.create("victim");
 const work = await server.workingCopy("victim");
 const tip = await server.commit(work, "big", randomBytes(24 << 20));

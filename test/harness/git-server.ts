@@ -127,37 +127,39 @@ export class GitServer {
       repositories,
       capabilities: await askCapabilities(git),
       clock: systemClock,
-      lookUp: (_npub, identifier) => it().catalogue.get(identifier),
-      beginPush: (address) => ({
-        authority: async () => it().#authority(),
-        locked: (work) => repositories.withLocks([address], work),
-        keepAside: async () => undefined,
-        abandon: async () => undefined,
-        release: async (outcome) => {
-          const { updates, decision } = outcome;
-          if (updates.length > 0 && !it().onWrite()) return false;
-          if (updates.length > 0) it().written.push({ address, candidate: decision.candidate, updates });
-          await repositories.open(address).updateRefs(updates);
-          return true;
-        },
-        follow: async (outcome) => {
-          it().released.push(outcome);
-          return { messages: it().releaseMessages };
-        },
-        end: () => undefined,
-      }),
-      ipOf: (request) => request.socket.remoteAddress ?? "",
-      config: () => defaultConfig({ gitPackConcurrent: 4, gitFetchRequestMaxBytes: 4 << 20 }),
+      served: {
+        lookUp: (_npub, identifier) => it().catalogue.get(identifier),
+        beginPush: (address) => ({
+          authority: async () => it().#authority(),
+          locked: (work) => repositories.withLocks([address], work),
+          keepAside: async () => undefined,
+          abandon: async () => undefined,
+          release: async (outcome) => {
+            const { updates, decision } = outcome;
+            if (updates.length > 0 && !it().onWrite()) return false;
+            if (updates.length > 0) it().written.push({ address, candidate: decision.candidate, updates });
+            await repositories.open(address).updateRefs(updates);
+            return true;
+          },
+          follow: async (outcome) => {
+            it().released.push(outcome);
+            return { messages: it().releaseMessages };
+          },
+          end: async () => undefined,
+        }),
+      },
+      live: { current: defaultConfig({ gitPackConcurrent: 4, gitFetchRequestMaxBytes: 4 << 20 }) },
       uploadBodies: { inAll: 64 << 20, perAddress: 16 << 20 },
       cacheDirectory: join(folder, "answers"),
       observe: (operation) => void it().operations.push(operation),
       ...overrides,
     });
-    const listener = createServer((request, response) => {
-      const [pathname = "", query = ""] = (request.url ?? "").split("?");
-      void http.handle(request, response, pathname, new URLSearchParams(query)).then((handled) => {
-        if (!handled) response.writeHead(404).end("no git URL\n");
-      });
+    const listener = createServer((message, response) => {
+      const [localPath = "", query = ""] = (message.url ?? "").split("?");
+      const ip = message.socket.remoteAddress ?? "";
+      const request = { message, localPath, query: new URLSearchParams(query), ip };
+      if (http.matches(request)) void http.handle(request, response);
+      else response.writeHead(404).end("no git URL\n");
     });
     await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
     const { port } = listener.address() as AddressInfo;

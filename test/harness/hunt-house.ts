@@ -33,7 +33,6 @@ import { createVerifierPool, type VerifierPool } from "../../src/nostr/verify/po
 import { RunTimeRules } from "../../src/operator/rules.js";
 import { operatorOf, type RunningOperator } from "../../src/operator/running.js";
 import type { Expiry, Released } from "../../src/purgatory/context.js";
-import { contributorRules } from "../../src/purgatory/contributors.js";
 import { Purgatory } from "../../src/purgatory/purgatory.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
 import { type Service, startService } from "../../src/service.js";
@@ -130,7 +129,7 @@ export class HuntHouse {
       live,
       disks: { fullest: 0 },
       ...(live.current.grasp06Enable && {
-        contributorRules: contributorRules(store, [serviceName(domain) as ServiceName], () => listsOf(live.current)),
+        contributorRules: { services: [serviceName(domain) as ServiceName], lists: () => listsOf(live.current) },
       }),
       observer: {
         released: (released) => void this.released.push(released),

@@ -29,8 +29,9 @@ describe("threats 41 to 43: slow clients", { timeout: 900_000 }, () => {
   before(async () => {
     // Nobody is ended for standing still in this test: places and bytes alone must do.
     server = await GitServer.start({
-      config: () =>
-        defaultConfig({ gitFetchRequestMaxBytes: 4 << 20, gitIdleSecs: hour / 1_000, gitPackCacheBytes: 0 }),
+      live: {
+        current: defaultConfig({ gitFetchRequestMaxBytes: 4 << 20, gitIdleSecs: hour / 1_000, gitPackCacheBytes: 0 }),
+      },
       uploadBodies: { inAll: 8 << 20, perAddress: 2 << 20 },
       crowdedMs: 200,
     });

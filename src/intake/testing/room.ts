@@ -133,27 +133,31 @@ export class Room {
 
   // A push in pieces, as the git server tells it.
 
-  #push(address: RepositoryAddress, ip = "192.0.2.1"): PushSession {
+  async #push<T>(address: RepositoryAddress, ip: string, work: (push: PushSession) => Promise<T>): Promise<T> {
     const push = this.purgatory.beginPush(address, ip);
-    push.end();
-    return push;
+    try {
+      return await work(push);
+    } finally {
+      await push.end();
+    }
   }
 
   authority(address: RepositoryAddress, commands: readonly PushCommand[], ip: string): Promise<PushAuthority> {
-    return this.#push(address, ip).authority(commands);
+    return this.#push(address, ip, (push) => push.authority(commands));
   }
 
   keptAside({ address, ip, placeholders }: Pick<PushOutcome, "address" | "ip" | "placeholders">): Promise<void> {
-    return this.#push(address, ip).keepAside(placeholders);
+    return this.#push(address, ip, (push) => push.keepAside(placeholders));
   }
 
   /** Its objects are in place: it is written, with what it releases. Undefined: what it was decided by is gone. */
   async pushed(given: Pick<PushOutcome, "address"> & Partial<PushOutcome>): Promise<Followed | undefined> {
     const decision = { verdicts: [], candidate: undefined, moves: true };
     const outcome: PushOutcome = { decision, updates: [], placeholders: [], packBytes: 0, ip: "192.0.2.1", ...given };
-    const push = this.#push(outcome.address, outcome.ip);
-    const isWritten = await push.locked(() => push.release(outcome));
-    return isWritten ? await push.follow(outcome) : undefined;
+    return await this.#push(outcome.address, outcome.ip, async (push) => {
+      const isWritten = await push.locked(() => push.release(outcome));
+      return isWritten ? await push.follow(outcome) : undefined;
+    });
   }
 
   repository(name: RepositoryName): GitRepository {
