@@ -9,7 +9,7 @@ export function runTests({ files, fileCount = files.length, concurrency, json, i
   const failures = [];
   if (isTimed) timesOf(process.cwd(), (report) => process.stderr.write(report));
   // Given to each file's process.
-  process.execArgv.push("--enable-source-maps");
+  process.execArgv.push("--enable-source-maps", "--import", new URL("./test-process.mjs", import.meta.url).href);
   const results = run({ files, concurrency })
     .on("test:pass", ({ skip, details }) => {
       if (details.type !== "suite") counts[skip === undefined ? "passed" : "skipped"]++;

@@ -61,11 +61,6 @@ const longest = [
   "test/stories/import",
   "test/stories/prs-restart",
   "test/threats/git-commands",
-  "test/docs/moving",
-  "test/stories/admin-pages",
-  "test/cli/operator-offline",
-  "test/cli/every-verb",
-  "test/docs/walkthroughs",
 ];
 
 function testsIn(folder) {
@@ -95,7 +90,7 @@ if (files.length === 0) calledWrongly("No test file matches");
 // Many of them wait, for timers and for git, more than they work.
 const concurrency = 3 * availableParallelism();
 /** Files in a process; fewer when that leaves a core without work. Groups of src are the shortest and come last. */
-const most = { simulate: 1, test: 4, src: 20 };
+const most = { simulate: 1, test: 5, src: 20 };
 const groups = Object.entries(most).flatMap(([folder, size]) => {
   const short = files.filter((path) => place(path) < 0 && path.startsWith(join(root, "dist", folder)));
   return groupsOf(short, Math.min(size, Math.ceil(short.length / concurrency)));
