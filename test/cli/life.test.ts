@@ -47,11 +47,14 @@ class Running {
   }
 }
 
-test("SIGTERM gives the lock back and exits 0", async () => {
+test("a second server on the same data is refused with the first one's process number; SIGTERM gives the lock back and exits 0", async () => {
   const data = mkdtempSync(join(folder, "term-"));
   const server = new Running({ NGIT_DATA_PATH: data });
   await server.logged(/"listening"/);
   assert.ok(readdirSync(join(data, "relay")).includes("holdfast.lock"));
+  const second = new Running({ NGIT_DATA_PATH: data });
+  assert.equal(await second.ended, 1);
+  assert.match(second.stderr, /in use by process \d+: stop it, or set NGIT_DATA_PATH/);
   server.signal("SIGTERM");
   assert.equal(await server.ended, 0);
   assert.match(server.stderr, /"stopped"/);
@@ -67,33 +70,15 @@ test("rooms are closed in reverse order", async () => {
   assert.equal(server.stdout, "store opened\nservice closed\nverifier closed\nstore closed\n");
 });
 
-test("a second server on the same data is refused with the first one's process number", async () => {
-  const data = mkdtempSync(join(folder, "twice-"));
-  const first = new Running({ NGIT_DATA_PATH: data });
-  await first.logged(/"listening"/);
-  const second = new Running({ NGIT_DATA_PATH: data });
-  assert.equal(await second.ended, 1);
-  assert.match(second.stderr, /in use by process \d+: stop it, or set NGIT_DATA_PATH/);
-  first.signal("SIGINT");
-  assert.equal(await first.ended, 0);
-});
-
-test("with the memory backend nothing is written", async () => {
+test("with the memory backend nothing is written; SIGHUP reads the settings again and the server goes on; SIGINT ends it with 0", async () => {
   const data = join(folder, "memory");
   const server = new Running({ NGIT_DATA_PATH: data, NGIT_DATABASE_BACKEND: "memory" });
   await server.logged(/"listening"/);
-  server.signal("SIGTERM");
-  assert.equal(await server.ended, 0);
-  assert.ok(!existsSync(join(data, "relay")));
-});
-
-test("SIGHUP reads the settings again and the server goes on", async () => {
-  const server = new Running({ NGIT_DATABASE_BACKEND: "memory" });
-  await server.logged(/"listening"/);
   server.signal("SIGHUP");
   await server.logged(/settings read again/);
-  server.signal("SIGTERM");
+  server.signal("SIGINT");
   assert.equal(await server.ended, 0);
+  assert.ok(!existsSync(join(data, "relay")));
 });
 
 test("a rejected promise nobody awaited ends the process with the reason in the log", async () => {

@@ -6,8 +6,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { argumentsOf, calledWrongly, wholeNumber } from "../../src/base/testing/program.js";
 import { Random } from "../../src/store/testing/random.js";
-import { faultPlan } from "./faults.js";
-import { type RoundResult, runRounds } from "./rounds.js";
+import type { RoundResult } from "./rounds.js";
 import type { Fault } from "./scene.js";
 
 const usage = `npm run faults -- --rounds N      so many rounds (200), each with a fault; exit 1 when a promise was broken
@@ -23,6 +22,8 @@ const { values } = argumentsOf(usage, {
 });
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber("seed", values.seed);
 const rounds = wholeNumber("rounds", values.rounds, 1);
+// Whoever only asks what there is need not wait until the server's rooms are loaded.
+const [{ faultPlan }, { runRounds }] = await Promise.all([import("./faults.js"), import("./rounds.js")]);
 
 const out = (text: string): void => void process.stdout.write(`${text}\n`);
 
