@@ -11,22 +11,23 @@ import { shrink } from "./shrink.js";
 
 describe("simulator", () => {
   it("finds no broken property in the first seeds", () => {
-    // `npm run simulate` tries hundreds.
-    for (let seed = 1; seed <= 6; seed++) assert.deepEqual(run({ seed }).problems, [], `seed ${seed}`);
+    // Continuous integration tries 300 (`npm run simulate -- --seeds 300`).
+    for (let seed = 1; seed <= 3; seed++) assert.deepEqual(run({ seed }).problems, [], `seed ${seed}`);
   });
 
   /**
-   * Seeds that once broke a property. 177: a relay that refuses at random was asked without pause. 279: a link that
-   * ends as the clock jumps. 293: a restart gave the places of live relays to dead names. 319 and 589: a second cut off
-   * by a relay that splits negentropy down to it.
+   * Seeds that once broke a property. 279: a link that ends as the clock jumps. 293: a restart gave the places of live
+   * relays to dead names. 319 and 589: a second cut off by a relay that splits negentropy down to it.
    * 655: a sync with failures took the wait after trouble back. 791: a hidden cap cut the oldest second.
    * 1794: the watcher missed an event that policy did not admit any more, because our clock went back.
+   * 177, a relay that refuses at random and was asked without pause, takes as long as all of these together: it is one of
+   * the 300.
    */
-  for (const seed of [177, 279, 293, 319, 589, 655, 791, 1794])
+  for (const seed of [279, 293, 319, 589, 655, 791, 1794])
     it(`keeps seed ${seed} clean`, () => assert.deepEqual(run({ seed }).problems, []));
 
   it("gives the same run for the same seed", () => {
-    assert.deepEqual(run({ seed: 77 }), run({ seed: 77 }));
+    assert.deepEqual(run({ seed: 319 }), run({ seed: 319 }));
   });
 
   /** The property that must catch a mistake, and what befalls the world in which it shows. */

@@ -16,7 +16,8 @@ import { Person } from "../harness/grasp-people.js";
 import { Story, stateEvent, type WorkingCopy } from "../harness/grasp-story.js";
 import { type ChildServer, newFolder, removeFolder, startChild, until } from "../harness/server.js";
 
-const pushes = 20;
+const pushes = 13;
+const repackAfterPacks = 8;
 const patienceMs = 120_000;
 
 const packFiles = (directory: string): string[] => readdirSync(join(directory, "objects/pack"));
@@ -52,7 +53,7 @@ async function metric(story: Story, line: RegExp): Promise<number> {
 }
 
 it(`after ${pushes} pushes a repository has few packs, a bitmap and a commit-graph, and nobody had to ask for it`, async () => {
-  const story = await Story.begin({ settings: { NGIT_GIT_REPACK_AFTER_PACKS: "12" } });
+  const story = await Story.begin({ settings: { NGIT_GIT_REPACK_AFTER_PACKS: String(repackAfterPacks) } });
   try {
     const owner = new Person();
     const { work } = await story.hosted(owner, "busy");
@@ -60,7 +61,7 @@ it(`after ${pushes} pushes a repository has few packs, a bitmap and a commit-gra
     let tip = "";
     for (let index = 1; index < pushes; index++) tip = await pushNext(story, owner, "busy", work, `push ${index}`);
     assert.ok(
-      await until(() => hasBitmap(directory) && packsIn(directory) < 12, patienceMs),
+      await until(() => hasBitmap(directory) && packsIn(directory) < repackAfterPacks, patienceMs),
       packFiles(directory).join(" "),
     );
     assert.ok(await until(() => existsSync(join(directory, "packed-refs")), patienceMs));
@@ -74,7 +75,7 @@ it(`after ${pushes} pushes a repository has few packs, a bitmap and a commit-gra
         return done >= 1;
       }, patienceMs),
     );
-    assert.ok((await metric(story, /^ngit_git_housekeeping_packs_joined_total (\d+)$/m)) >= 11);
+    assert.ok((await metric(story, /^ngit_git_housekeeping_packs_joined_total (\d+)$/m)) >= repackAfterPacks - 1);
     // Packs of the last pushes may be joined at any moment, and a foreign fsck takes a pack that goes for a damaged one.
     await story.server.stop();
     await sound(directory);
