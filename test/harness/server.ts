@@ -183,8 +183,11 @@ export async function startChild(
     child.kill("SIGTERM");
     await ended;
   });
+  // Asking it again and again until it listens would cost a tenth of the start: it says so, unless it is set to be quiet.
+  const isQuiet = !["debug", "info"].includes(options.settings?.NGIT_LOG_LEVEL ?? "info");
   const isReady = await until(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return true;
+    if (!isQuiet && !log.includes('"listening"')) return false;
     return (await fetch(`${server.origin}/`).catch(() => undefined))?.status === 200;
   }, 60_000);
   if (!isReady || child.exitCode !== null) throw new Error(`the server did not start: ${log}`);
