@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { after, afterEach, before, describe, it } from "node:test";
 import { GitRepository } from "../../src/git/repository.js";
 import type { Oid, RefName } from "../../src/nostr/nip34.js";
-import { type ClientResult, GitServer, hexId, runProgram } from "../harness/git-server.js";
+import { type ClientResult, GitServer, headOf, hexId, runProgram } from "../harness/git-server.js";
 
 describe("git push", () => {
   let server: GitServer;
@@ -23,7 +23,7 @@ describe("git push", () => {
     identifier = `push${repositories++}`;
     url = await server.create(identifier);
     work = await server.workingCopy(identifier);
-    first = (await server.mustGit(work, "rev-parse", "HEAD")) as Oid;
+    first = await headOf(work);
     server.candidates = [];
     server.mark = undefined;
     server.strict = false;

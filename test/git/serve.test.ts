@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import type { Oid } from "../../src/nostr/nip34.js";
-import { GitServer } from "../harness/git-server.js";
+import { GitServer, headOf } from "../harness/git-server.js";
 
 describe("git serves", () => {
   let server: GitServer;
@@ -16,7 +16,7 @@ describe("git serves", () => {
     server = await GitServer.start();
     url = await server.create("serve");
     work = await server.workingCopy("origin");
-    first = (await server.mustGit(work, "rev-parse", "HEAD")) as Oid;
+    first = await headOf(work);
     second = await server.commit(work, "two", "2\n".repeat(1000));
     await server.mustGit(work, "tag", "-a", "v1", "-m", "one", first);
     const tag = await server.mustGit(work, "rev-parse", "refs/tags/v1");

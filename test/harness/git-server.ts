@@ -3,7 +3,7 @@
 
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -79,6 +79,22 @@ export function runProgram(
   });
 }
 
+/** As `git init` makes it, without its templates, a process and the look at every setting there is. */
+export async function emptyRepository(directory: string, isBare: boolean): Promise<void> {
+  await mkdir(join(directory, "objects"), { recursive: true });
+  await mkdir(join(directory, "refs", "heads"), { recursive: true });
+  await writeFile(join(directory, "HEAD"), "ref: refs/heads/main\n");
+  await writeFile(join(directory, "config"), `[core]\n\trepositoryformatversion = 0\n\tbare = ${isBare}\n`);
+}
+
+/** Read here: a commit writes its branch as a file, and a git process would take longer than the commit. */
+export async function headOf(workingCopy: string): Promise<Oid> {
+  const read = async (name: string): Promise<string> =>
+    (await readFile(join(workingCopy, ".git", name), "utf8")).trim();
+  const head = await read("HEAD");
+  return (head.startsWith("ref: ") ? await read(head.slice("ref: ".length)) : head) as Oid;
+}
+
 export class GitServer {
   candidates: CandidateState[] = [];
   mark: StateStamp | undefined;
@@ -102,6 +118,7 @@ export class GitServer {
   releaseMessages: readonly string[] = [];
   readonly catalogue = new Map<string, FoundRepository>();
   #created = 1_700_000_000;
+  #firstCopy: Promise<string> | undefined;
 
   private constructor(
     readonly folder: string,
@@ -229,11 +246,17 @@ export class GitServer {
     return result.stdout.trim();
   }
 
-  /** A working copy with one commit on `main`. */
+  /** A working copy with one commit on `main`: made by git once, copied for everybody. */
   async workingCopy(name: string = randomBytes(4).toString("hex")): Promise<string> {
     const cwd = join(this.folder, "work", name);
-    await mkdir(cwd, { recursive: true });
-    await this.mustGit(cwd, "init", "-q", "-b", "main");
+    this.#firstCopy ??= this.#makeFirstCopy();
+    await cp(await this.#firstCopy, cwd, { recursive: true });
+    return cwd;
+  }
+
+  async #makeFirstCopy(): Promise<string> {
+    const cwd = join(this.folder, "first-copy");
+    await emptyRepository(join(cwd, ".git"), false);
     await this.commit(cwd, "one", "1\n");
     return cwd;
   }
@@ -243,7 +266,7 @@ export class GitServer {
     // Random bytes do not shrink; trying costs seconds.
     await this.mustGit(cwd, "-c", "core.compression=0", "add", "-A");
     await this.mustGit(cwd, "commit", "-q", "-m", `write ${file}`);
-    return (await this.mustGit(cwd, "rev-parse", "HEAD")) as Oid;
+    return headOf(cwd);
   }
 
   folderFor(name: string): string {

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type ClientResult, runProgram } from "./git-server.js";
+import { type ClientResult, emptyRepository, headOf, runProgram } from "./git-server.js";
 import type { Person, SignedEvent } from "./grasp-people.js";
 import { ask, pkt, pktLines } from "./raw-http.js";
 import type { RelayClient } from "./relay-client.js";
@@ -35,25 +35,8 @@ export class WorkingCopy {
     await writeFile(join(this.folder, file), `${text}\n`);
     await this.must("add", "-A");
     await this.must("commit", "-q", "-m", text);
-    return this.#head();
+    return headOf(this.folder);
   }
-
-  /** Read here: a commit writes its branch as a file, and a git process would take longer than the commit. */
-  async #head(): Promise<string> {
-    const read = async (name: string): Promise<string> =>
-      (await readFile(join(this.folder, ".git", name), "utf8")).trim();
-    const head = await read("HEAD");
-    return head.startsWith("ref: ") ? read(head.slice("ref: ".length)) : head;
-  }
-}
-
-/** As `git init` makes it, without its templates. */
-async function emptyWorkingCopy(folder: string): Promise<WorkingCopy> {
-  await mkdir(join(folder, ".git", "objects"), { recursive: true });
-  await mkdir(join(folder, ".git", "refs", "heads"), { recursive: true });
-  await writeFile(join(folder, ".git", "HEAD"), "ref: refs/heads/main\n");
-  await writeFile(join(folder, ".git", "config"), "[core]\n\trepositoryformatversion = 0\n\tbare = false\n");
-  return new WorkingCopy(folder);
 }
 
 export class Story {
@@ -131,7 +114,8 @@ export class Story {
     let folder: string;
     do folder = join(this.server.folder, `work${this.#count++}`);
     while (existsSync(folder));
-    return emptyWorkingCopy(folder);
+    await emptyRepository(join(folder, ".git"), false);
+    return new WorkingCopy(folder);
   }
 
   /** Refs as the server advertises them (HEAD included), by name: what `git ls-remote` asks, without two processes. */

@@ -2,14 +2,14 @@
 // and that can be made to misbehave in the ways of threats.md row 7.
 
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodePkt, flushPkt } from "../../src/git/pkt-line.js";
 import type { Oid } from "../../src/nostr/nip34.js";
-import { runProgram } from "./git-server.js";
+import { emptyRepository, headOf, runProgram } from "./git-server.js";
 
 export interface SeenRequest {
   readonly method: string;
@@ -87,8 +87,7 @@ export class HuntGitServer {
   /** A bare repository; refs are values of `from`, a working clone. */
   async publish(name: string, from: string, refs: Readonly<Record<string, string>>): Promise<void> {
     const path = join(this.folder, `${name}.git`);
-    await mkdir(path, { recursive: true });
-    await mustGit(["init", "-q", "--bare", path]);
+    await emptyRepository(path, true);
     const specs = Object.entries(refs).map(([ref, oid]) => `${oid}:${ref}`);
     if (specs.length > 0) await mustGit(["push", "-q", path, ...specs], from);
   }
@@ -229,12 +228,10 @@ async function endlessRefs(response: ServerResponse, bytes: number): Promise<voi
   response.write(Buffer.concat([encodePkt("# service=git-upload-pack\n"), flushPkt]));
   const first = encodePkt(`${"1".repeat(40)} refs/heads/a\0side-band-64k\n`);
   response.write(first);
-  for (let sent = 0, count = 0; sent < bytes && !response.destroyed; ) {
-    const lines = Array.from({ length: 1_000 }, () =>
-      encodePkt(`${"1".repeat(40)} refs/heads/${"x".repeat(200)}${count++}\n`),
-    );
-    const chunk = Buffer.concat(lines);
-    sent += chunk.length;
+  const chunk = Buffer.concat(
+    Array.from({ length: 1_000 }, (_, count) => encodePkt(`${"1".repeat(40)} refs/heads/${"x".repeat(200)}${count}\n`)),
+  );
+  for (let sent = 0; sent < bytes && !response.destroyed; sent += chunk.length) {
     if (!response.write(chunk))
       await Promise.race(["drain", "close"].map((event) => new Promise((go) => response.once(event, go))));
   }
@@ -269,17 +266,16 @@ export class WorkingClone {
 
   static async make(): Promise<WorkingClone> {
     const path = await mkdtemp(join(tmpdir(), "hunt-work-"));
-    await mustGit(["init", "-q", "-b", "main", path]);
+    await emptyRepository(join(path, ".git"), false);
     return new WorkingClone(path);
   }
 
   async commit(message: string): Promise<Oid> {
     await mustGit(["commit", "-q", "--allow-empty", "-m", message], this.path);
-    return (await mustGit(["rev-parse", "HEAD"], this.path)) as Oid;
+    return headOf(this.path);
   }
 
   async commitFile(name: string, content: string | Buffer): Promise<Oid> {
-    const { writeFile } = await import("node:fs/promises");
     await writeFile(join(this.path, name), content);
     await mustGit(["add", name], this.path);
     return this.commit(`add ${name}`);

@@ -13,9 +13,11 @@ export function cpuMs(work: () => unknown): number {
   return (user + system) / 1000;
 }
 
-/** Least of a few runs. */
-export function leastCpuMs(work: () => unknown): number {
-  return Math.min(...Array.from({ length: runs }, () => cpuMs(work)));
+/** Least of a few runs; the first that takes less than `enoughMs` is the last. */
+export function leastCpuMs(work: () => unknown, enoughMs = 0): number {
+  let least = cpuMs(work);
+  for (let run = 1; run < runs && least >= enoughMs; run++) least = Math.min(least, cpuMs(work));
+  return least;
 }
 
 export function loopBoundMs(): number {

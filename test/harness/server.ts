@@ -210,7 +210,8 @@ export async function startChild(
   };
 }
 
-const nextLookMs = { least: 10, most: 250 };
+/** A look at a server costs it work that no test asks for: most of the time nobody looks. */
+const pauseMs = { least: 10, most: 400, forEachMsOfLooking: 12 };
 
 /** Looks again and again until it is true; false after the time is over. A look that takes long is taken less often. */
 export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 120_000): Promise<boolean> {
@@ -221,8 +222,9 @@ export async function until(isSo: () => Promise<boolean> | boolean, withinMs = 1
     const now = performance.now();
     if (now > end) return false;
     await new Promise((resolve) => setImmediate(resolve));
-    const pauseMs = Math.min(nextLookMs.most, Math.max(nextLookMs.least, 5 * (now - begun)));
-    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    const { least, most, forEachMsOfLooking } = pauseMs;
+    const pause = Math.min(most, Math.max(least, forEachMsOfLooking * (now - begun)));
+    await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
 

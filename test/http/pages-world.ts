@@ -7,7 +7,7 @@ import type { Tag } from "../../src/nostr/event.js";
 import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { freePort } from "../harness/free-port.js";
-import { runProgram } from "../harness/git-server.js";
+import { emptyRepository, headOf, runProgram } from "../harness/git-server.js";
 import { RelayClient } from "../harness/relay-client.js";
 import { until as isSoWithin, startInProcess } from "../harness/server.js";
 
@@ -86,7 +86,7 @@ export async function startPagesWorld(
       ]),
     async workingCopy(...commits) {
       const folder = await mkdtemp(join(root, "work-"));
-      await world.git(folder, "init", "--quiet", "--initial-branch=main");
+      await emptyRepository(join(folder, ".git"), false);
       for (const [index, files] of commits.entries()) {
         for (const [path, text] of Object.entries(files)) {
           await mkdir(dirname(join(folder, path)), { recursive: true });
@@ -95,7 +95,7 @@ export async function startPagesWorld(
         await world.git(folder, "add", "--all");
         await world.git(folder, "commit", "--quiet", "--allow-empty", "-m", files[".message"] ?? `Change ${index + 1}`);
       }
-      return { folder, tip: await world.git(folder, "rev-parse", "HEAD") };
+      return { folder, tip: await headOf(folder) };
     },
     async git(folder, ...args) {
       const result = await runProgram("git", args, { cwd: folder });

@@ -7,6 +7,7 @@ import type { VerifiedEvent } from "../../src/nostr/event.js";
 import { RelayClient } from "../harness/relay-client.js";
 import { keyOf, sign } from "../harness/relay-events.js";
 import { startRelay, type TestRelay } from "../harness/relay-server.js";
+import { untilSo } from "../harness/server.js";
 
 const author = keyOf("author");
 const events = Array.from({ length: 600 }, (_, index) =>
@@ -15,7 +16,7 @@ const events = Array.from({ length: 600 }, (_, index) =>
 const put = (server: TestRelay, event: unknown) => server.store.transact((tx) => tx.put(event as VerifiedEvent));
 
 async function heardAll(client: RelayClient, id: string, count: number): Promise<string[]> {
-  while (client.eventsOf(id).length < count) await client.next(([verb]) => verb === "EVENT");
+  await untilSo(`${count} events of ${id}`, () => client.eventsOf(id).length >= count);
   return client.eventsOf(id).map((event) => event.id);
 }
 
