@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import type { CheckResult } from "../../src/operator/repositories.js";
+import { askServer } from "../../src/operator/socket.js";
 import { runProgram } from "../harness/git-server.js";
 import { Person } from "../harness/grasp-people.js";
 import { type Story, stateEvent } from "../harness/grasp-story.js";
@@ -222,15 +224,19 @@ describe("threat 8: planted in a repository", () => {
   });
   after(() => story.end());
 
-  interface Checked {
-    readonly unsound?: readonly { readonly repository: string; readonly problems: readonly string[] }[];
-  }
+  const listed = (unsound: CheckResult["unsound"]): string => unsound.flatMap((each) => each.problems).join("\n");
   async function problems(): Promise<string> {
+    const asked = { operation: "repos.fsck", parameters: {} } as const;
+    const outcome = await askServer(join(server.folder, "relay"), asked, () => undefined);
+    assert.ok(outcome?.ok, JSON.stringify(outcome));
+    return listed((outcome.result as CheckResult).unsound);
+  }
+  /** The same by the verb, which ends with 1 when there are any. */
+  async function problemsByVerb(): Promise<string> {
     const env = dropInEnvironment(server.folder, Number(new URL(server.origin).port), { backend: "lmdb" });
     const ended = await runProgram(process.execPath, [program, "repos", "fsck", "--json"], { env });
-    const { unsound } = JSON.parse(ended.stdout) as Checked;
-    assert.equal(ended.code, unsound?.length === 0 ? 0 : 1, ended.stderr);
-    return (unsound ?? []).flatMap((each) => each.problems).join("\n");
+    assert.equal(ended.code, 1, ended.stderr);
+    return listed((JSON.parse(ended.stdout) as CheckResult).unsound);
   }
 
   it("threat 8: hooks, config, alternates, grafts, attributes and links run nothing, whatever is asked, and fsck reports each", async () => {
@@ -317,7 +323,7 @@ describe("threat 8: planted in a repository", () => {
     assert.ok(page.status === 200 || page.status === 500, String(page.status));
     assert.doesNotMatch(page.text, /root:/);
 
-    const found = await problems();
+    const found = await problemsByVerb();
     assert.equal(existsSync(proof), false, "nor does fsck run anything");
     assert.equal(server.child.exitCode, null, "one such repository does not end the server");
     for (const expected of [

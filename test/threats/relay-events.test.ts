@@ -6,10 +6,8 @@ import { describe, test } from "node:test";
 import { getEventHash, verifyEvent } from "nostr-tools";
 import { NegentropyClient } from "../../src/nostr/negentropy/reconcile.js";
 import { NegentropyRecords } from "../../src/nostr/negentropy/records.js";
-import { Story } from "../harness/grasp-story.js";
 import type { RelayClient } from "../harness/relay-client.js";
 import { keyOf, sign, type TestKey } from "../harness/relay-events.js";
-import { startChild } from "../harness/server.js";
 import { eventually, mebibyte, nowSeconds, RelayWorld } from "./relay-world.js";
 
 const alice = keyOf("alice");
@@ -36,9 +34,12 @@ async function reconciledIds(client: RelayClient, filter: object): Promise<strin
   return found.sort();
 }
 
-describe("threats 21 to 27", { timeout: 500_000, concurrency: 2 }, () => {
-  test("threat 21: a forged copy of an accepted event is refused before, beside and after the good one, and served nowhere", async (t) => {
-    const world = await RelayWorld.start(t);
+describe("threats 21 to 27", { timeout: 500_000 }, () => {
+  const shared = RelayWorld.shared();
+
+  // The first: it asks for all there is.
+  test("threat 21: a forged copy of an accepted event is refused before, beside and after the good one, and served nowhere", async () => {
+    const world = shared();
     const live = await world.client();
     await live.ask("live", { kinds: [1621] });
     const others = await Promise.all([world.client(), world.client(), world.client()]);
@@ -96,8 +97,38 @@ describe("threats 21 to 27", { timeout: 500_000, concurrency: 2 }, () => {
     );
   });
 
-  test("threat 22: a deletion by a stranger, sent before the event arrives, has no effect, also after a restart", async (t) => {
-    const world = await RelayWorld.start(t);
+  test("threat 27: every odd spelling of an event is refused or served in a form that hashes to its id", async () => {
+    const world = shared();
+    const client = await world.client();
+    const heldBefore = await world.heldBytes();
+    let serial = 0;
+    const expected = new Set(await world.ids({ kinds: [1, 1621], limit: 5_000 }));
+    for (const { name, text, isTaken } of oddSpellings(world, () => String(serial++))) {
+      const answer = client.next(([verb]) => verb === "NOTICE" || verb === "OK");
+      client.socket.send(typeof text === "string" ? `["EVENT",${text}]` : text);
+      const [verb, id, accepted, why] = await answer;
+      assert.equal(verb === "OK" && accepted === true, isTaken, `${name}: ${String(verb)} ${String(why ?? id)}`);
+      if (isTaken) expected.add(String(id));
+    }
+    assert.equal(client.socket.readyState, client.socket.OPEN, "no odd event closes the connection");
+    const raw: string[] = [];
+    client.socket.on("message", (data) => raw.push(String(data)));
+    const { events } = await client.ask("served", { kinds: [1, 1621], limit: 5_000 });
+    assert.deepEqual(new Set(events.map(({ id }) => id)), expected);
+    for (const frame of raw.filter((text) => text.startsWith('["EVENT"'))) {
+      const event = JSON.parse(frame)[2] as Record<string, unknown>;
+      assert.deepEqual(Object.keys(event).sort(), ["content", "created_at", "id", "kind", "pubkey", "sig", "tags"]);
+      const { pubkey, created_at, kind, tags, content } = event;
+      const hashed = JSON.stringify([0, pubkey, created_at, kind, tags, content]);
+      assert.equal(createHash("sha256").update(hashed).digest("hex"), event.id);
+      assert.ok(verifyEvent(event as never));
+    }
+    assert.equal(await world.count({ kinds: [1, 1621] }), expected.size);
+    await world.isUnharmed(heldBefore, 64 * mebibyte);
+  });
+
+  test("threat 22: a deletion by a stranger, sent before the event arrives, has no effect, also after a restart", async () => {
+    const world = shared();
     // Mallory has something here, so that her requests are taken and kept.
     await world.taken(world.issue(mallory, "a foothold").event);
     const early = world.issue(alice, "not yet sent").event;
@@ -145,18 +176,16 @@ describe("threats 21 to 27", { timeout: 500_000, concurrency: 2 }, () => {
     assert.equal((await world.publish(late))[0], false);
 
     await world.server.stop();
-    const again = await startChild({ backend: "lmdb", folder: world.server.folder });
-    t.after(() => again.stop());
-    const story = await Story.on(again);
-    assert.deepEqual((await story.served({ ids: kept })).map(({ id }) => id).sort(), kept);
-    assert.deepEqual(await story.served({ ids: [late.id] }), []);
-    await story.relay.close();
+    await world.startAgain();
+    assert.deepEqual(await world.ids({ ids: kept }), kept);
+    assert.deepEqual(await world.ids({ ids: [late.id] }), []);
   });
 
-  test("threat 24: one bad event inside a group commit leaves the other 199 stored, also after kill -9", async (t) => {
-    const world = await RelayWorld.start(t);
+  test("threat 24: one bad event inside a group commit leaves the other 199 stored, also after kill -9", async () => {
+    const world = shared();
+    const about = { kinds: [1621], "#a": [world.coordinate] };
+    const stored = await world.ids(about);
     const clients = await Promise.all(Array.from({ length: 4 }, () => world.client()));
-    const stored: string[] = [];
     for (const [round, spoil] of Object.entries({
       signature: (good: Sent) => ({ ...good, sig: "0".repeat(128) }),
       id: (good: Sent) => ({ ...good, content: "swapped" }),
@@ -178,43 +207,9 @@ describe("threats 21 to 27", { timeout: 500_000, concurrency: 2 }, () => {
     }
     world.server.child.kill("SIGKILL");
     await world.server.ended;
-    const again = await startChild({ backend: "lmdb", folder: world.server.folder });
-    t.after(() => again.stop());
-    const story = await Story.on(again);
-    const served = await story.served({ kinds: [1621], "#a": [world.coordinate] });
-    assert.deepEqual(served.map(({ id }) => id).sort(), stored.sort());
-    assert.deepEqual(await story.served({ kinds: [1] }), []);
-    await story.relay.close();
-  });
-
-  test("threat 27: every odd spelling of an event is refused or served in a form that hashes to its id", async (t) => {
-    const world = await RelayWorld.start(t);
-    const client = await world.client();
-    const heldBefore = await world.heldBytes();
-    let serial = 0;
-    const expected = new Set<string>();
-    for (const { name, text, isTaken } of oddSpellings(world, () => String(serial++))) {
-      const answer = client.next(([verb]) => verb === "NOTICE" || verb === "OK");
-      client.socket.send(typeof text === "string" ? `["EVENT",${text}]` : text);
-      const [verb, id, accepted, why] = await answer;
-      assert.equal(verb === "OK" && accepted === true, isTaken, `${name}: ${String(verb)} ${String(why ?? id)}`);
-      if (isTaken) expected.add(String(id));
-    }
-    assert.equal(client.socket.readyState, client.socket.OPEN, "no odd event closes the connection");
-    const raw: string[] = [];
-    client.socket.on("message", (data) => raw.push(String(data)));
-    const { events } = await client.ask("served", { kinds: [1, 1621], limit: 5_000 });
-    assert.deepEqual(new Set(events.map(({ id }) => id)), expected);
-    for (const frame of raw.filter((text) => text.startsWith('["EVENT"'))) {
-      const event = JSON.parse(frame)[2] as Record<string, unknown>;
-      assert.deepEqual(Object.keys(event).sort(), ["content", "created_at", "id", "kind", "pubkey", "sig", "tags"]);
-      const { pubkey, created_at, kind, tags, content } = event;
-      const hashed = JSON.stringify([0, pubkey, created_at, kind, tags, content]);
-      assert.equal(createHash("sha256").update(hashed).digest("hex"), event.id);
-      assert.ok(verifyEvent(event as never));
-    }
-    assert.equal(await world.count({ kinds: [1, 1621] }), expected.size);
-    await world.isUnharmed(heldBefore, 64 * mebibyte);
+    await world.startAgain();
+    assert.deepEqual(await world.ids(about), stored.sort());
+    assert.deepEqual(await world.ids({ kinds: [1] }), []);
   });
 });
 

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
-import type { TestContext } from "node:test";
+import { after, afterEach, before, type TestContext } from "node:test";
 import { Person } from "../harness/grasp-people.js";
 import { Story } from "../harness/grasp-story.js";
 import { heldBy, mebibyte } from "../harness/held-memory.js";
@@ -20,23 +20,71 @@ export class RelayWorld {
   readonly #extra: RelayClient[] = [];
   #nextSecond = nowSeconds() - 5_000;
 
+  #server: ChildServer;
+  #story: Story;
+
   private constructor(
-    readonly server: ChildServer,
-    readonly story: Story,
-  ) {}
+    server: ChildServer,
+    story: Story,
+    readonly settings: Readonly<Record<string, string>>,
+  ) {
+    this.#server = server;
+    this.#story = story;
+  }
 
   static async start(t: TestContext, settings: Record<string, string> = {}, more: ServerOptions = {}) {
-    const server = await startChild({ backend: "lmdb", settings, ...more });
-    const world = new RelayWorld(server, await Story.on(server));
+    const world = await RelayWorld.#begin(settings, more);
     t.after(() => world.end());
+    return world;
+  }
+
+  /** One for all tests of a suite, which run one after another and look only at what is their own. */
+  static shared(settings: Record<string, string> = {}): () => RelayWorld {
+    let world: RelayWorld | undefined;
+    before(async () => {
+      world = await RelayWorld.#begin(settings, {});
+    });
+    afterEach(() => {
+      if (world) world.#dismiss();
+    });
+    after(() => world?.end());
+    return () => world ?? assert.fail("the world has not begun");
+  }
+
+  static async #begin(settings: Record<string, string>, more: ServerOptions): Promise<RelayWorld> {
+    const server = await startChild({ backend: "lmdb", settings, ...more });
+    const world = new RelayWorld(server, await Story.on(server), settings);
     await world.story.hosted(world.owner, "target");
     return world;
   }
 
+  get server(): ChildServer {
+    return this.#server;
+  }
+
+  get story(): Story {
+    return this.#story;
+  }
+
+  /** After the server was stopped or killed: the same data, address and settings. */
+  async startAgain(): Promise<void> {
+    const { folder, port } = this.#server;
+    this.#dismiss();
+    this.#story.relay.socket.terminate();
+    this.#server = await startChild({ backend: "lmdb", settings: this.settings, folder, port });
+    this.#story = await Story.on(this.#server);
+  }
+
+  /** Whoever a test let in. */
+  #dismiss(): void {
+    for (const client of this.#extra.splice(0)) client.socket.terminate();
+  }
+
   async end(): Promise<void> {
-    for (const client of [this.story.relay, ...this.#extra]) client.socket.terminate();
-    await this.server.stop();
-    await removeFolder(this.server.folder);
+    this.#dismiss();
+    this.#story.relay.socket.terminate();
+    await this.#server.stop();
+    await removeFolder(this.#server.folder);
   }
 
   get coordinate(): string {
