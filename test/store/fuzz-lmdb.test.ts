@@ -5,9 +5,10 @@ import { test } from "node:test";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
 import { openLmdbStore } from "../../src/store/lmdb/open.js";
 import { fuzzStore } from "../../src/store/testing/fuzz.js";
+import { runs } from "../fuzz/runs.js";
 
 const seed = Number(process.env.HOLDFAST_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const cases = Number(process.env.HOLDFAST_FUZZ_CASES ?? 2_000);
+const cases = runs(2_000);
 
 test(`the LMDB store answers like the naive one, over index runs and restarts (seed ${seed})`, async () => {
   const clock = new ManualClock();

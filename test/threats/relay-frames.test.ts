@@ -44,7 +44,7 @@ describe("threats 32 and 37", { timeout: 900_000 }, () => {
     const boundMs = loopBoundMs();
     for (const [name, text] of uglyFrames) {
       const frame = Buffer.from(text);
-      const spentMs = leastCpuMs(() => started.session.receive(frame, false));
+      const spentMs = leastCpuMs(() => started.session.receive(frame, false), boundMs);
       if (process.env.TRACELESS_FIGURES) process.stderr.write(`${name}: ${spentMs.toFixed(1)} ms\n`);
       assert.ok(spentMs < boundMs, `${name}: ${spentMs} ms of processor time`);
     }
@@ -56,7 +56,7 @@ describe("threats 32 and 37", { timeout: 900_000 }, () => {
     const boundMs = loopBoundMs();
     for (const [name, text] of uglyFrames) {
       const frame = Buffer.from(text);
-      const spentMs = leastCpuMs(() => parseRelayFrame(frame));
+      const spentMs = leastCpuMs(() => parseRelayFrame(frame), boundMs);
       assert.ok(spentMs < boundMs, `${name}: ${spentMs} ms of processor time`);
     }
     const event = sign(keyOf("author"), { content: "x".repeat(900_000) });

@@ -11,7 +11,7 @@ import type { Store } from "../../src/store/port.js";
 import { eventOf } from "../../src/store/testing/events.js";
 import { until } from "../harness/server.js";
 
-const replacements = 2_000;
+const replacements = 600;
 const tags = [["d", "x".repeat(300)]];
 
 async function replace(store: Store, day: number): Promise<void> {

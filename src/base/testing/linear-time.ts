@@ -75,7 +75,7 @@ export const uglyShapes: readonly (readonly [name: string, make: (chars: number)
 
 /** Below this a measurement says nothing, and nobody is hurt. */
 const leastMicros = 4_000;
-const firstChars = 256;
+const firstChars = 1024;
 const defaultMaxChars = 2 ** 20;
 const attempts = 8;
 /** Linear is 2, quadratic 4. */
@@ -94,27 +94,39 @@ export function assertLinear<Input>(
   parse: (input: Input) => unknown,
   { maxChars = defaultMaxChars }: LinearOptions = {},
 ): void {
-  let chars = firstChars;
   // Looked at twice: something else on the machine may have made one run slower, and a text too short proves nothing.
   const isShort = (text: Input): boolean => [1, 2].some(() => microsOf(() => parse(text)) < leastMicros);
-  while (chars < maxChars / 2 && isShort(make(chars * 2))) chars *= 2;
-  const once = make(chars);
-  const twice = make(chars * 2);
+  let most = Math.min(firstChars, maxChars);
+  let twice = make(most);
+  while (isShort(twice)) {
+    if (most === maxChars) return;
+    most = Math.min(4 * most, maxChars);
+    twice = make(most);
+  }
+  // Once a table outgrows a cache, twice as many cost four times as much, there and nowhere else; a pattern that tries
+  // again from each place costs as much at every length.
+  const fault = ratioFault(make(most / 2), twice, parse, leastMicros);
+  if (fault === undefined || ratioFault(make(most / 4), make(most / 2), parse, 0) === undefined) return;
+  assert.fail(`${name}: of ${most / 2} and ${most}, ${fault}`);
+}
+
+/** Undefined: twice as much takes about twice the time, or so little that it says nothing. */
+function ratioFault<Input>(
+  once: Input,
+  twice: Input,
+  parse: (input: Input) => unknown,
+  saysNothingMicros: number,
+): string | undefined {
   let onceMicros = Number.POSITIVE_INFINITY;
   let twiceMicros = Number.POSITIVE_INFINITY;
   for (let attempt = 0; attempt < attempts; attempt++) {
-    onceMicros = Math.min(
-      onceMicros,
-      Math.max(
-        1,
-        microsOf(() => parse(once)),
-      ),
-    );
+    const spent = microsOf(() => parse(once));
+    onceMicros = Math.min(onceMicros, Math.max(1, spent));
     twiceMicros = Math.min(
       twiceMicros,
       microsOf(() => parse(twice)),
     );
-    if (twiceMicros < leastMicros || (attempt > 0 && twiceMicros / onceMicros < mostRatio)) return;
+    if (twiceMicros < saysNothingMicros || (attempt > 0 && twiceMicros / onceMicros < mostRatio)) return undefined;
   }
-  assert.fail(`${name}: ${chars} take ${onceMicros} µs of processor time, ${chars * 2} take ${twiceMicros}`);
+  return `these take ${onceMicros} µs of processor time, those ${twiceMicros}`;
 }

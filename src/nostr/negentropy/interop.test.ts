@@ -27,14 +27,15 @@ function casesFrom(seed: number, count: number) {
 }
 
 const countOf = (ids: readonly unknown[]): number => ids.length;
-const runs = 40;
+const runs = 12;
 
 for (const frameBytes of [4096, 60_000, 500_000]) {
   test(`nostr-tools as client finds exactly the differences to our server with frames of ${frameBytes} bytes`, (context) => {
     const seed = Date.now() >>> 0;
     context.diagnostic(`seed ${seed}`);
-    // In one case of the second seed an id is told twice.
-    for (const sides of [...casesFrom(seed, runs), ...casesFrom(3794383240, runs)]) {
+    // In one case of the second seed an id is told twice; only what does not fit into a frame can be.
+    const known = frameBytes === 4096 ? casesFrom(3794383240, 40) : [];
+    for (const sides of [...casesFrom(seed, runs), ...known]) {
       const client = new nip77.Negentropy(storageOf(sides.ours), 10_000_000);
       const server = new NegentropyServer(recordsOf(sides.theirs), { frameBytes });
       const have: string[] = [];

@@ -87,17 +87,17 @@ test("have and need are exactly the differences of two random sets, whatever the
         );
       },
     ),
-    { numRuns: 100 },
+    { numRuns: 40 },
   );
 });
 
 test("differences in clusters and at the ends are found within the smallest frames", () => {
-  const items = randomItems(20_000, 50_000, 7).sort((a, b) => a.time - b.time);
+  const items = randomItems(10_000, 25_000, 7).sort((a, b) => a.time - b.time);
   for (const [from, to] of [
-    [0, 3000],
-    [17_000, 20_000],
-    [8000, 12_000],
-    [0, 20_000],
+    [0, 1500],
+    [8500, 10_000],
+    [4000, 6000],
+    [0, 10_000],
   ] as const) {
     const part = items.slice(from, to);
     const rest = [...items.slice(0, from), ...items.slice(to)];
@@ -207,7 +207,7 @@ test("random bytes (threats.md 26) never throw: each gets an answer within the f
   const records = recordsOf(randomItems(500, 40, 2));
   const server = new NegentropyServer(records, { frameBytes: 4096 });
   let errors = 0;
-  for (let run = 0; run < 30_000; run++) {
+  for (let run = 0; run < 6_000; run++) {
     const message = Uint8Array.from({ length: Math.floor(next() * 60) }, () => Math.floor(next() * 256));
     // Half begin as the protocol does, and with small numbers, so that they get further than the first byte.
     if (run % 2 === 0) {
@@ -219,7 +219,7 @@ test("random bytes (threats.md 26) never throw: each gets an answer within the f
     else assert.ok(answer.message.length <= 4096);
     new NegentropyClient(records, { frameBytes: 4096 }).reconcile(message);
   }
-  assert.ok(errors > 15_000, `${errors} errors, seed ${seed}`);
+  assert.ok(errors > 3_000, `${errors} errors, seed ${seed}`);
 });
 
 test("mutated messages of a real exchange never throw, on either side", (context) => {
@@ -241,7 +241,7 @@ test("mutated messages of a real exchange never throw, on either side", (context
     message = step.message;
   }
   let errors = 0;
-  for (let run = 0; run < 5000; run++) {
+  for (let run = 0; run < 1000; run++) {
     const original = messages[Math.floor(next() * messages.length)]!;
     const mutant = Uint8Array.from(
       original.subarray(0, next() < 0.3 ? Math.floor(next() * original.length) : undefined),
