@@ -14,6 +14,7 @@ import { type ChildServer, until } from "../harness/server.js";
 import { beginWatched, huntAttempts, traceless, waitingIn } from "../harness/traceless.js";
 
 const isFull = process.env.THREATS_FULL === "1";
+const largeBytes = (isFull ? 64 : 2) << 20;
 const main = "refs/heads/main";
 const flush = Buffer.from("0000");
 const delimiter = Buffer.from("0001");
@@ -34,7 +35,7 @@ describe("threats 9, 17 and 19", { timeout: 900_000 }, () => {
       await server.change({ NGIT_GIT_PACK_CONCURRENT: "2", NGIT_GIT_PACK_QUEUE: "20" });
       const hosted = await story.hosted(alice, "biggest");
       ({ url } = hosted);
-      writeFileSync(join(hosted.work.folder, "large"), randomBytes((isFull ? 64 : 4) << 20));
+      writeFileSync(join(hosted.work.folder, "large"), randomBytes(largeBytes));
       await hosted.work.must("config", "core.compression", "0");
       tip = await hosted.work.commit("large");
       await story.state(alice, "biggest", { [main]: tip });
@@ -131,7 +132,7 @@ describe("threats 9, 17 and 19", { timeout: 900_000 }, () => {
           );
           isOver = true;
           await watching;
-          const served = answers.filter(({ status, body }) => status === 200 && body.length > 4 << 20);
+          const served = answers.filter(({ status, body }) => status === 200 && body.length > largeBytes);
           const told = answers.filter(({ status, headers }) => status === 503 && headers["retry-after"] !== undefined);
           assert.equal(served.length + told.length, 50, answers.map(({ status }) => status).join(" "));
           assert.ok(served.length >= 20, `${served.length} were served`);

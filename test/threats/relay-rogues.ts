@@ -90,7 +90,7 @@ export function endlessReconciliation(ids: number): string {
 }
 
 /** They flood for as long as a test waits: more often would make a slow machine slower, not the attack another. */
-const floodEveryMs = 100;
+const floodEveryMs = 250;
 
 const repeatedly = (socket: WebSocket, everyMs: number, act: () => void): void => {
   const timer = setInterval(act, everyMs);
