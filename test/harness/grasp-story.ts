@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type ClientResult, emptyRepository, headOf, runProgram } from "./git-server.js";
+import { type ClientResult, emptyRepository, gitScript, headOf, runProgram } from "./git-server.js";
 import type { Person, SignedEvent } from "./grasp-people.js";
 import { ask, pkt, pktLines } from "./raw-http.js";
 import type { RelayClient } from "./relay-client.js";
@@ -33,8 +33,7 @@ export class WorkingCopy {
 
   async commit(text: string, file = "file"): Promise<string> {
     await writeFile(join(this.folder, file), `${text}\n`);
-    await this.must("add", "-A");
-    await this.must("commit", "-q", "-m", text);
+    await gitScript(this.folder, 'git add -A && exec git commit -q -m "$1"', text);
     return headOf(this.folder);
   }
 }
