@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rememberId } from "../catalogue/decisions.js";
-import { catalogueRow } from "../catalogue/repositories.js";
+import { catalogueRow, setCatalogueRow } from "../catalogue/repositories.js";
 import { putWaiting, waitingAnnouncement, waitingEntry, waitingTotals } from "../catalogue/waiting.js";
-import type { Tag } from "../nostr/event.js";
+import type { EventId, Tag } from "../nostr/event.js";
 import { refusalText } from "../nostr/refusals.js";
 import {
   addressOfRepository,
@@ -43,6 +43,27 @@ test("who may write a state is said by announcements served or waiting, and the 
   assert.equal(refusalText(stranger), "invalid: author not authorized for this repository");
   assert.equal(outcome(await world.send(state("bob", "x"))), "hold");
   assert.equal(outcome(await world.send(state("bob", "y"))), "no-announcement");
+});
+
+test("a state in the other format waits where none was used yet, and is refused by name where one was", async () => {
+  const world = new World();
+  const long = (id: string): Tag => ["refs/heads/main", id.repeat(64)];
+  await world.host("alice", "x", [maintainers("bob")]);
+  assert.equal(outcome(await world.send(state("alice", "x", [long("a")]))), "hold");
+  const row = await catalogueRow(world.store, nameOf("alice", "x"));
+  assert.ok(row);
+  const mark = { id: "f".repeat(64) as EventId, created_at: startSeconds };
+  setCatalogueRow(world.store, { ...row, mark });
+  const refused = await world.send(state("alice", "x", [long("b")], later(1)));
+  assert.equal(outcome(refused), "object-format");
+  assert.ok(!refused.ok && /SHA-256.*SHA-1/.test(refused.message));
+  // Where the author decides in another one that can hold it, it waits for that one.
+  await world.send(announcement("bob", "x"));
+  const verdict = await world.send(state("bob", "x", [long("c")], later(2)));
+  assert.ok(verdict.ok && verdict.action === "hold");
+  assert.deepEqual(verdict.entry.repositories, [addressOfRepository("bob", "x")]);
+  const mixed: Tag[] = [long("a"), ["refs/heads/b", "b".repeat(40)]];
+  assert.equal(outcome(await world.send(state("alice", "x", mixed, later(3)))), "object-format");
 });
 
 test("threats 11: an ex-maintainer and somebody listed only elsewhere are refused", async () => {

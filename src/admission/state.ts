@@ -7,7 +7,7 @@ import {
   storedAuthority,
   type TrustingRepository,
 } from "../catalogue/maintainers.js";
-import { isReleased, repositoryAddress, takesStates, withStatus } from "../catalogue/repositories.js";
+import { fixedFormat, isReleased, repositoryAddress, takesStates, withStatus } from "../catalogue/repositories.js";
 import {
   type WaitingEntry,
   type WaitingHint,
@@ -17,7 +17,15 @@ import {
   waitingKeys,
 } from "../catalogue/waiting.js";
 import { compareNewestFirst, type EventId, kinds, type VerifiedEvent } from "../nostr/event.js";
-import { isOid, isRefName, type RepositoryState, stateOf } from "../nostr/nip34.js";
+import {
+  formatName,
+  formatsNamed,
+  isOid,
+  isRefName,
+  type ObjectFormat,
+  type RepositoryState,
+  stateOf,
+} from "../nostr/nip34.js";
 import type { AdmissionConfig, AdmissionSettings } from "./settings.js";
 import {
   type AdmissionContext,
@@ -107,7 +115,19 @@ function decideState({ event, state, facts, context, config }: StateCase): Verdi
   const { nowSeconds, source } = context;
   const fault = state.identifier === "" ? "the d tag lacks an identifier" : refsFault(state);
   if (fault !== undefined) return refused("state", "bad-state", fault);
-  const addresses = facts.repositories.map(repositoryAddress);
+  const [format, other] = formatsNamed(state);
+  if (other) {
+    const mixed = "the state mixes SHA-1 and SHA-256 object ids: a repository has ids of one format";
+    return refused("state", "object-format", mixed, { refs: state.refs.length });
+  }
+  const able = facts.repositories.filter((repository) => canHold(repository, format));
+  const [unable] = facts.repositories;
+  if (format && unable && able.length === 0) {
+    const here = formatName(fixedFormat(unable.row) ?? "sha1");
+    const reason = `the state names objects by ${formatName(format)}, the repository has ${here} ones: publish a state of a ${here} clone`;
+    return refused("state", "object-format", reason, { repositories: facts.repositories.map(repositoryAddress) });
+  }
+  const addresses = able.map(repositoryAddress);
   const record = { repositories: addresses, refs: state.refs.length };
   if (addresses.length === 0) {
     return facts.isAnnounced
@@ -121,7 +141,7 @@ function decideState({ event, state, facts, context, config }: StateCase): Verdi
     return known("state", "waiting", purgatoryMessage, record);
   }
   if (facts.expired) return known("remembered", "superseded", "duplicate: its git data was looked for in vain", record);
-  const served = facts.repositories.some(({ row }) => isReleased(row));
+  const served = able.some(({ row }) => isReleased(row));
   // Without refs there is nothing to wait for and nothing it may start: it neither releases nor prolongs a wait.
   if (state.refs.length === 0 && served) return stored("state", { ...record, empty: true });
   const evicted = ownOldestThatGivesWay(event, facts, config);
@@ -141,7 +161,10 @@ function decideState({ event, state, facts, context, config }: StateCase): Verdi
     repositories: addresses,
     releasable: hasOnlyObjectIds(state) && state.refs.length > 0,
   });
-  const wake = state.refs.length === 0 ? { changes: [], repositories: [] } : restartWaits(facts, nowSeconds, config);
+  const wake =
+    state.refs.length === 0
+      ? { changes: [], repositories: [] }
+      : restartWaits({ ...facts, repositories: able }, nowSeconds, config);
   return held(
     "state",
     entry,
@@ -153,6 +176,12 @@ function decideState({ event, state, facts, context, config }: StateCase): Verdi
       repositories: wake.repositories,
     },
   );
+}
+
+/** A format is fixed by the first state that was released or pushed under; until then the newest state decides it. */
+function canHold({ row }: TrustingRepository, format: ObjectFormat | undefined): boolean {
+  const fixed = fixedFormat(row);
+  return format === undefined || fixed === undefined || fixed === format;
 }
 
 /**

@@ -67,6 +67,14 @@ export async function readRefs(reader: TableReader, name: RepositoryName): Promi
   return { version: row.version, head: row.head, refs };
 }
 
+/** Any one of its refs: they all have the repository's format. */
+export async function anyRef(reader: TableReader, name: RepositoryName): Promise<Oid | undefined> {
+  for await (const [, text] of reader.rows<string>("refs", { prefix: refPrefix(name), limit: 1 })) {
+    return text.split(" ")[0] as Oid;
+  }
+  return undefined;
+}
+
 /** Answers the new version. */
 export async function changeRefs(
   tx: Transaction,

@@ -14,6 +14,7 @@ import {
   parseAddress,
   tagValues,
 } from "../nostr/event.js";
+import type { ObjectFormat } from "../nostr/nip34.js";
 import type { TableReader, Transaction } from "../store/port.js";
 
 /** `main`: announced, at `/<npub>/<identifier>.git`. `prs`: what contributors push, at `/prs/<npub>/<identifier>.git` (GRASP-06). */
@@ -94,6 +95,8 @@ export interface CatalogueRow {
   readonly identifier: string;
   readonly area?: RepositoryArea;
   readonly status: RepositoryStatus;
+  /** Absent: SHA-1. May change as long as no state was used here (`fixedFormat`). */
+  readonly format?: ObjectFormat;
   /** Second at which the status began. */
   readonly since: number;
   /** Newest state that ever governed or under which a push was accepted; it only rises. */
@@ -129,6 +132,10 @@ export function newRepositoryRow(
     counters: { pushes: 0, bytes: 0, pullRequestBytes: 0 },
   };
 }
+
+/** The format its data has for good; undefined while no state was ever released or pushed under. */
+export const fixedFormat = (row: CatalogueRow): ObjectFormat | undefined =>
+  row.mark === null && row.governing === null ? undefined : (row.format ?? "sha1");
 
 export const withStatus = (row: CatalogueRow, status: RepositoryStatus, nowSeconds: number): CatalogueRow =>
   row.status === status ? row : { ...row, status, since: nowSeconds };

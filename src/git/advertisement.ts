@@ -4,7 +4,7 @@
 
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Oid } from "../nostr/nip34.js";
+import { formatName, type ObjectFormat, type Oid, oidDigits } from "../nostr/nip34.js";
 import { encodePkt, flushPkt, lineOf, type Pkt, readAllPkts } from "./pkt-line.js";
 import type { RefTable } from "./ref-tables.js";
 import { createRepositoryFiles } from "./repository-files.js";
@@ -13,6 +13,7 @@ import type { Git } from "./run.js";
 export type GitService = "git-upload-pack" | "git-receive-pack";
 export type ProtocolVersion = 0 | 1 | 2;
 
+/** As for a SHA-1 repository; for the other format one token differs. */
 export interface Capabilities {
   /** v0 tokens of upload-pack without `symref=`. */
   readonly upload: string;
@@ -20,6 +21,16 @@ export interface Capabilities {
   /** v2 capability lines after `version 2`. */
   readonly v2: readonly string[];
 }
+
+/** Stock git never gets here: it reads the format from the advertisement. */
+export const otherFormatReason = (here: ObjectFormat, asked: ObjectFormat, by: "request" | "push"): string =>
+  `this repository names its objects by ${formatName(here)}, the ${by} by ${formatName(asked)}: clone it with a client that knows ${formatName(here)}`;
+
+/** Without this token clients take a repository for SHA-1. */
+const formatToken = "object-format=";
+
+const inFormat = (tokens: string, format: ObjectFormat): string =>
+  tokens.replace(`${formatToken}sha1`, formatToken + format);
 
 /** Asks the installed git, with a scratch repository that has one commit (an empty one tells less). */
 export async function askCapabilities(git: Git): Promise<Capabilities> {
@@ -54,22 +65,24 @@ function capabilitiesFrom(v0: Buffer, v2: Buffer, version: string): Capabilities
   };
 }
 
-const absent = "0".repeat(40);
+const absent = (format: ObjectFormat): string => "0".repeat(oidDigits[format]);
 
 export class Advertiser {
   readonly #answers = new RefAnswerCache(4);
-  readonly #v2: Buffer;
+  readonly #v2: Readonly<Record<ObjectFormat, Buffer>>;
 
   constructor(readonly capabilities: Capabilities) {
-    this.#v2 = Buffer.concat([
-      encodePkt("version 2\n"),
-      ...capabilities.v2.map((line) => encodePkt(`${line}\n`)),
-      flushPkt,
-    ]);
+    const answer = (format: ObjectFormat): Buffer =>
+      Buffer.concat([
+        encodePkt("version 2\n"),
+        ...capabilities.v2.map((line) => encodePkt(`${inFormat(line, format)}\n`)),
+        flushPkt,
+      ]);
+    this.#v2 = { sha1: answer("sha1"), sha256: answer("sha256") };
   }
 
   answer(table: RefTable, service: GitService, version: ProtocolVersion): Buffer {
-    if (service === "git-upload-pack" && version === 2) return this.#v2;
+    if (service === "git-upload-pack" && version === 2) return this.#v2[table.format];
     const key = `${service} ${version === 1 ? 1 : 0}`;
     return this.#answers.get(table, key, () => this.#build(table, service, version));
   }
@@ -78,14 +91,16 @@ export class Advertiser {
     const lines = service === "git-upload-pack" ? uploadLines(table) : receiveLines(table);
     const headOid = table.refs.get(table.head)?.oid;
     const symref = headOid ? ` symref=HEAD:${table.head}` : "";
-    const tokens = service === "git-upload-pack" ? this.capabilities.upload + symref : this.capabilities.receive;
-    if (lines.length === 0) lines.push(`${absent} capabilities^{}`);
+    const { upload, receive } = this.capabilities;
+    const tokens = inFormat(service === "git-upload-pack" ? upload : receive, table.format);
+    const shown = service === "git-upload-pack" ? tokens + symref : tokens;
+    if (lines.length === 0) lines.push(`${absent(table.format)} capabilities^{}`);
     const [first = "", ...others] = lines;
     return Buffer.concat([
       encodePkt(`# service=${service}\n`),
       flushPkt,
       ...(version === 1 ? [encodePkt("version 1\n")] : []),
-      encodePkt(`${first}\0${tokens}\n`),
+      encodePkt(`${first}\0${shown}\n`),
       ...others.map((line) => encodePkt(`${line}\n`)),
       flushPkt,
     ]);
@@ -122,14 +137,23 @@ export function v2Command(pkts: readonly Pkt[]): string | undefined {
   return /^command=([a-z-]{1,32})$/.exec(lineOf(first.payload))?.[1];
 }
 
+/** The format a v2 request is written in: whoever names none means SHA-1. Undefined: one that git does not know. */
+export function v2Format(pkts: readonly Pkt[]): ObjectFormat | undefined {
+  const end = pkts.findIndex(({ type }) => type !== "data");
+  const named = pkts
+    .slice(0, end < 0 ? undefined : end)
+    .flatMap((pkt) => (pkt.type === "data" ? [lineOf(pkt.payload)] : []))
+    .findLast((line) => line.startsWith(formatToken));
+  const format = named?.slice(formatToken.length) ?? "sha1";
+  return format === "sha1" || format === "sha256" ? format : undefined;
+}
+
 /** Undefined when it is not exactly one well-formed ls-refs request. */
 export function parseLsRefs(pkts: readonly Pkt[]): LsRefsRequest | undefined {
   const lines = pkts.map((pkt) => (pkt.type === "data" ? lineOf(pkt.payload) : pkt.type));
   if (pkts.at(-1)?.type !== "flush" || pkts.slice(0, -1).some(({ type }) => type === "flush")) return undefined;
   const divider = pkts.findIndex(({ type }) => type === "delimiter");
   const args = divider < 0 ? [] : lines.slice(divider + 1, -1);
-  const settings = lines.slice(1, divider < 0 ? -1 : divider);
-  if (settings.some((line) => line.startsWith("object-format=") && line !== "object-format=sha1")) return undefined;
   const prefixes = args.filter((arg) => arg.startsWith("ref-prefix ")).map((arg) => arg.slice("ref-prefix ".length));
   const flags = args.filter((arg) => !arg.startsWith("ref-prefix "));
   if (flags.some((flag) => flag !== "peel" && flag !== "symrefs" && flag !== "unborn")) return undefined;
@@ -168,8 +192,12 @@ export class LsRefsAnswers {
   /** Undefined when the request is not well formed. */
   answer(table: RefTable, body: Buffer, pkts: () => readonly Pkt[]): Buffer | undefined {
     const build = (): Buffer | undefined => {
-      const request = parseLsRefs(pkts());
-      return request && answerLsRefs(table, request);
+      const lines = pkts();
+      const request = parseLsRefs(lines);
+      const format = v2Format(lines);
+      if (!request || !format) return undefined;
+      if (format === table.format) return answerLsRefs(table, request);
+      return encodePkt(`ERR ${otherFormatReason(table.format, format, "request")}\n`);
     };
     if (body.length > maxKeptRequestBytes) return build();
     return this.#answers.get(table, body.toString("latin1"), build);

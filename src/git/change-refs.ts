@@ -9,7 +9,7 @@ import {
   type RefValue,
   refsVersion,
 } from "../catalogue/refs.js";
-import type { Oid, RefName } from "../nostr/nip34.js";
+import { formatOf, type Oid, type RefName } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
 import { peelTags } from "./objects.js";
 import { type RefTable, refsAfter } from "./ref-tables.js";
@@ -93,7 +93,9 @@ export function clashOf(
 async function changeOf({ repository, updates, head }: Wish): Promise<Change | undefined> {
   const before = await repository.refs();
   const moved = [...updates].filter(([ref, to]) => before.refs.get(ref)?.oid !== to);
-  for (const [, to] of moved) if (to !== undefined) checkedOid(to);
+  for (const [, to] of moved) {
+    if (to !== undefined && formatOf(checkedOid(to)) !== before.format) throw new RangeError("an id of another format");
+  }
   const clash = clashOf(
     before,
     moved.map(([ref, to]) => ({ ref, to })),
@@ -162,8 +164,8 @@ export async function changeRefs<T>(
       }
       return written;
     });
-    for (const [index, { repository, refs, after }] of changes.entries()) {
-      tables.set(repository.address.key, { ...after, version: versions[index] ?? 0 });
+    for (const [index, { repository, before, refs, after }] of changes.entries()) {
+      tables.set(repository.address.key, { ...after, format: before.format, version: versions[index] ?? 0 });
       repository.fallBehind(refs.map(({ ref }) => ref));
     }
     told(() => committed(result));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { compareNewestFirst, type EventId } from "../nostr/event.js";
-import type { Oid, RefName } from "../nostr/nip34.js";
+import type { ObjectFormat, Oid, RefName } from "../nostr/nip34.js";
 import { decidePush } from "./decide-push.js";
 import type { CandidateState, PushAuthority, PushCommand, PushDecision } from "./push-types.js";
 
@@ -36,6 +36,7 @@ interface Case {
   readonly authority: Partial<PushAuthority>;
   readonly current?: Record<string, Oid>;
   readonly atomic?: boolean;
+  readonly formats?: { readonly here: ObjectFormat; readonly pushed: ObjectFormat };
   readonly complete?: boolean | undefined;
   /** For each command: an effect, or a refusal's code. */
   readonly expected: readonly string[];
@@ -50,6 +51,7 @@ function decide({
   authority,
   current = {},
   atomic = false,
+  formats = { here: "sha1", pushed: "sha1" },
   complete,
 }: Omit<Case, "name" | "expected">): PushDecision {
   return decidePush({
@@ -57,6 +59,7 @@ function decide({
     atomic,
     authority: { ...base, ...authority },
     current: new Map(Object.entries(current).map(([ref, value]) => [ref as RefName, { oid: value }])),
+    formats,
     completeness: () => complete,
   });
 }
@@ -71,6 +74,13 @@ const cases: readonly Case[] = [
     authority: { candidates: [s1] },
     expected: ["move"],
     candidate: "1",
+  },
+  {
+    name: "ids of another format than the repository's",
+    commands: [to(main, A)],
+    authority: { candidates: [s1] },
+    formats: { here: "sha256", pushed: "sha1" },
+    expected: ["object-format"],
   },
   { name: "without a state nothing passes", commands: [to(main, A)], authority: {}, expected: ["no-state"] },
   {

@@ -4,7 +4,8 @@
 // on the authority of that moment and with completeness known.
 
 import { compareNewestFirst, type EventId, isEventId } from "../nostr/event.js";
-import type { Oid, RefName } from "../nostr/nip34.js";
+import type { ObjectFormat, Oid, RefName } from "../nostr/nip34.js";
+import { otherFormatReason } from "./advertisement.js";
 import type {
   CandidateState,
   CommandVerdict,
@@ -24,6 +25,8 @@ interface PushFacts {
   readonly atomic: boolean;
   readonly authority: PushAuthority;
   readonly current: ReadonlyMap<RefName, { readonly oid: Oid }>;
+  /** How the repository names its objects, and how the commands do. */
+  readonly formats: { readonly here: ObjectFormat; readonly pushed: ObjectFormat };
   /** Whether every object of a candidate is here together with this push; undefined: not known yet. */
   readonly completeness: (candidate: CandidateState) => boolean | undefined;
 }
@@ -56,11 +59,14 @@ function isStateRef(ref: RefName): boolean {
 }
 
 export function decidePush(facts: PushFacts): PushDecision {
-  const { authority, commands } = facts;
-  const { readOnlyReason } = authority;
-  if (readOnlyReason !== undefined) {
-    const verdicts = commands.map((command) => refused(command, "read-only", readOnlyReason));
+  const { authority, commands, formats } = facts;
+  const refuseEach = (code: PushRefusalCode, reason: string): PushDecision => {
+    const verdicts = commands.map((command) => refused(command, code, reason));
     return { verdicts, candidate: undefined, moves: false };
+  };
+  if (authority.readOnlyReason !== undefined) return refuseEach("read-only", authority.readOnlyReason);
+  if (formats.here !== formats.pushed) {
+    return refuseEach("object-format", otherFormatReason(formats.here, formats.pushed, "push"));
   }
   const usable = authority.candidates
     .filter(({ refs }) => refs.size > 0)

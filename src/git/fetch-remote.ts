@@ -9,12 +9,12 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
 import { curlResolveEntry, type GuardedUrl } from "../net/guard.js";
-import type { Oid } from "../nostr/nip34.js";
+import type { ObjectFormat, Oid } from "../nostr/nip34.js";
 import { missingObjects } from "./objects.js";
 import { type QuarantineDirectory, reachedBy } from "./quarantine.js";
 import type { RefTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
-import { bytesBelow, repositoryConfig } from "./repository-files.js";
+import { bytesBelow, repositoryConfigs } from "./repository-files.js";
 import { checkedOid, type Git, GitError, toleratedFaults } from "./run.js";
 
 export interface RemoteFetchLimits {
@@ -59,7 +59,7 @@ export async function fetchFromRemote(fetch: RemoteFetch): Promise<RemoteFetchRe
   const { repository, signal } = fetch;
   if (signal.aborted) return { outcome: "failed", code: "aborted", bytes: 0 };
   const table = await repository.refs();
-  const scratch = await makeScratch(fetch.scratchRoot, fetch.trustRefs ? table : undefined);
+  const scratch = await makeScratch(fetch.scratchRoot, table.format, fetch.trustRefs ? table : undefined);
   const attempt = async (memoryBytes: number): Promise<RemoteFetchResult | { readonly needsBytes: number }> => {
     const quarantine = await repository.quarantine();
     try {
@@ -267,12 +267,12 @@ interface ScratchDirectory {
  * config, and a planted `url.….insteadOf` or `http.proxy` would rewrite the checked URL (mechanisms.md, "Fetch for
  * hunting"). The repository's refs are copied in as text, so that git asks only for what is new.
  */
-async function makeScratch(root: string, known: RefTable | undefined): Promise<ScratchDirectory> {
+async function makeScratch(root: string, format: ObjectFormat, known: RefTable | undefined): Promise<ScratchDirectory> {
   const directory = join(root, `fetch-${randomBytes(8).toString("hex")}`);
   await mkdir(join(directory, "refs"), { recursive: true, mode: 0o700 });
   await mkdir(join(directory, "objects"));
   await writeFile(join(directory, "HEAD"), "ref: refs/heads/none\n");
-  await writeFile(join(directory, "config"), repositoryConfig);
+  await writeFile(join(directory, "config"), repositoryConfigs[format]);
   const lines = known ? [...known.refs].slice(0, maxRefs).map(([ref, { oid }]) => `${oid} ${ref}\n`) : [];
   await writeFile(join(directory, "packed-refs"), lines.join(""));
   return { directory, drop: () => removeAll(directory) };

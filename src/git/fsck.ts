@@ -2,13 +2,13 @@
 // Repairs two things: the config, which is ours and which the next git would obey, and packs that cannot be read and that
 // nothing needs any more. Bringing objects back is the hunt's work.
 
-import { link, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { link, lstat, mkdir, readdir, rm } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { ifPresent, replaceFile, syncPath } from "../base/durable-files.js";
-import type { Oid } from "../nostr/nip34.js";
+import { ifPresent, syncPath } from "../base/durable-files.js";
+import type { ObjectFormat, Oid } from "../nostr/nip34.js";
 import { missingObjects, type ObjectPlace } from "./objects.js";
 import type { QuarantineDirectory } from "./quarantine.js";
-import { identifierFile, repositoryConfig, unclaimedFolder } from "./repository-files.js";
+import { identifierFile, mendConfig, unclaimedFolder } from "./repository-files.js";
 import { type Git, GitError } from "./run.js";
 
 const expectedEntries = new Set([
@@ -27,14 +27,12 @@ const expectedEntries = new Set([
 /** Nothing here writes them, and git would obey them: other objects, another history, programs to run on content. */
 const plantedFiles = ["objects/info/alternates", "objects/info/http-alternates", "info/attributes", "info/grafts"];
 
-export async function checkRepository({ git, directory }: ObjectPlace): Promise<string[]> {
+export async function checkRepository({ git, directory }: ObjectPlace, format: ObjectFormat): Promise<string[]> {
   const problems: string[] = [];
   const names = await ifPresent(readdir(directory));
   if (!names) return ["the repository's directory is missing"];
-  if ((await ifPresent(readFile(join(directory, "config"), "utf8"))) !== repositoryConfig) {
+  if (await mendConfig(directory, format))
     problems.push("config is not the one this server writes: it was written anew");
-    await replaceFile(join(directory, "config"), repositoryConfig);
-  }
   if (((await ifPresent(readdir(join(directory, "hooks")))) ?? []).length > 0) problems.push("hooks are planted");
   for (const name of names) {
     if (name === "hooks" || expectedEntries.has(name) || name.startsWith("tmp_") || name.endsWith(".lock")) continue;

@@ -6,6 +6,7 @@
 import type { ServerResponse } from "node:http";
 import { Turns } from "../base/budget/turns.js";
 import type { Clock } from "../base/clock.js";
+import type { ObjectFormat } from "../nostr/nip34.js";
 import { refuseAll, resultOf } from "./decide-push.js";
 import { BodyBrokenError, type BodyReader } from "./http-body.js";
 import {
@@ -57,9 +58,9 @@ export class PushEndpoint {
       if (result.status === "refused") {
         return await this.#refusePush(response, body, result.capabilities, result.code, result.reason);
       }
-      const { commands, capabilities } = result.head;
-      const responder = this.#responder(response, capabilities);
-      return await this.#runPush(responder, body, found, { commands, capabilities, first: parser.rest, ip, signal });
+      const { head } = result;
+      const responder = this.#responder(response, head.capabilities);
+      return await this.#runPush(responder, body, found, { ...head, first: parser.rest, ip, signal });
     }
   }
 
@@ -78,6 +79,7 @@ export class PushEndpoint {
     found: FoundRepository,
     push: {
       readonly commands: readonly PushCommand[];
+      readonly format: ObjectFormat;
       readonly capabilities: PushCapabilities;
       readonly first: Buffer;
       readonly ip: string;
@@ -98,6 +100,7 @@ export class PushEndpoint {
         readOnlyReason: found.readOnlyReason,
         createOnPush: found.createOnPush ?? false,
         commands: push.commands,
+        format: push.format,
         atomic: push.capabilities.atomic,
         ip: push.ip,
         budgets: config,

@@ -20,7 +20,8 @@ import {
   refuse,
   type UntimedOperation,
 } from "./http-types.js";
-import { emptyTable } from "./ref-tables.js";
+import { emptyTables, type RefTable } from "./ref-tables.js";
+import type { GitRepository } from "./repository.js";
 import { planUpload, runUpload, type UploadParts } from "./upload.js";
 
 const isService = (text: string | null): text is GitService =>
@@ -150,11 +151,7 @@ export class GitHttp {
   ): Promise<UntimedOperation> {
     const service = query.get("service");
     if (!isService(service)) return refuse(response, 404, "only git's smart protocol is served", "missing");
-    const repository = await this.#onDisk(found);
-    // Who pushes builds on what is here for good: unclaimed data counts as here for nothing.
-    const isForFetching = service === "git-upload-pack";
-    const refs = repository && (isForFetching ? repository.fetchableRefs() : repository.refs());
-    const table = (await refs) ?? emptyTable;
+    const table = await this.#table(found, await this.#onDisk(found), service);
     const answer = this.#advertiser.answer(table, service, protocolVersion(message.headers["git-protocol"]));
     response.statusCode = 200;
     response.setHeader("Content-Type", `application/x-${service}-advertisement`);
@@ -163,10 +160,20 @@ export class GitHttp {
     return { operation: "advertise", status: "ok", bytesIn: 0, bytesOut: answer.length };
   }
 
-  async #onDisk({ address, createOnPush }: FoundRepository) {
+  async #onDisk({ address, createOnPush }: FoundRepository): Promise<GitRepository | undefined> {
     const { repositories } = this.options;
     if (createOnPush && !(await repositories.exists(address))) return undefined;
     return repositories.open(address);
+  }
+
+  async #table(
+    { address }: FoundRepository,
+    repository: GitRepository | undefined,
+    service: GitService,
+  ): Promise<RefTable> {
+    if (!repository) return emptyTables[await this.options.repositories.formatFor(address)];
+    // Who pushes builds on what is here for good: unclaimed data counts as here for nothing.
+    return await (service === "git-upload-pack" ? repository.fetchableRefs() : repository.refs());
   }
 
   async #fetch(
@@ -201,7 +208,8 @@ export class GitHttp {
     }
     const version = protocolVersion(message.headers["git-protocol"]);
     const repository = await this.#onDisk(found);
-    const plan = await planUpload(bytes, version, repository, this.#upload);
+    const table = await this.#table(found, repository, "git-upload-pack");
+    const plan = planUpload(bytes, version, repository, table, this.#upload);
     if (plan.type === "bad-request")
       return { ...refuse(response, 400, plan.reason, "bad-request"), operation: "fetch" };
     response.setHeader("Content-Type", "application/x-git-upload-pack-result");

@@ -3,7 +3,8 @@
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { isOid, type Oid } from "../nostr/nip34.js";
+import { isOid, type Oid, oidDigits } from "../nostr/nip34.js";
+import { formatIn } from "./repository-files.js";
 import { checkedOid, type Git, type GitEnvironment, GitError } from "./run.js";
 
 export type ObjectType = "commit" | "tree" | "blob" | "tag";
@@ -15,13 +16,14 @@ export interface ObjectPlace {
   readonly env?: GitEnvironment;
 }
 
-const sha1HexLength = 40;
-
 /** Bisecting for incomplete tips stops here; what is undecided then counts as missing. */
 const maxConnectivityChecks = 64;
 
-/** Repositories are SHA-1: a 64-hex id is well-formed and never here. */
-const canBeHere = (oid: Oid): boolean => oid.length === sha1HexLength;
+/** An id of the other format is never here. git would take a shorter one for the beginning of a longer one. */
+function namedAs({ directory }: ObjectPlace): (oid: Oid) => boolean {
+  const digits = oidDigits[formatIn(directory)];
+  return (oid) => oid.length === digits;
+}
 
 export async function objectTypes(place: ObjectPlace, oids: readonly Oid[]): Promise<Map<Oid, ObjectType>> {
   const types = new Map<Oid, ObjectType>();
@@ -44,7 +46,7 @@ export async function peelTags(place: ObjectPlace, oids: readonly Oid[]): Promis
 
 async function batchCheck(place: ObjectPlace, oids: readonly Oid[], suffix: string): Promise<[Oid, string][]> {
   const { git, directory, env = {} } = place;
-  const candidates = [...new Set(oids)].filter(canBeHere).map(checkedOid);
+  const candidates = [...new Set(oids)].filter(namedAs(place)).map(checkedOid);
   if (candidates.length === 0) return [];
   // With an environment the objects may be elsewhere too.
   const absent = place.env ? undefined : absentObjects(join(directory, "objects"), candidates);
@@ -70,6 +72,8 @@ export async function missingObjects(
   { deep = false, existing = new Set() }: MissingOptions = {},
 ): Promise<Set<Oid>> {
   const wanted = [...new Set(oids)];
+  if (wanted.length === 0) return new Set();
+  const canBeHere = namedAs(place);
   const missing = new Set(wanted.filter((oid) => !canBeHere(oid)));
   const unsure = wanted.filter((oid) => canBeHere(oid) && !existing.has(oid));
   const present = await objectTypes(place, unsure);
@@ -149,20 +153,21 @@ const maxIndexes = 50;
 const magicOfVersion2 = "ff744f6300000002";
 const headerBytes = 8;
 const namesAt = headerBytes + 256 * 4;
-const nameBytes = 20;
 
 /**
  * Which objects a repository lacks for sure, read from its files: a look into pack indexes instead of a git process. Most
  * questions are about commits that have not come yet (a state before its push, pull requests that wait), and while
  * strangers keep every core busy a process takes ten times as long as a read. Reads at once and little: each wait for the
- * disk would be a turn of an event loop that is busy. Of these SHA-1 ids, those that are not in the object directory; an id
- * that is not among them may be here or not.
+ * disk would be a turn of an event loop that is busy. Of these ids, all of the repository's format, those that are not in the
+ * object directory; an id that is not among them may be here or not.
  */
 export function absentObjects(objectDirectory: string, oids: readonly Oid[]): ReadonlySet<Oid> {
   try {
     // Loose ones first: git packs an object before it removes the loose file.
     const folders = new Set(readdirSync(objectDirectory));
-    const indexes = readIndexes(join(objectDirectory, "pack"));
+    const [first] = oids;
+    if (first === undefined) return new Set();
+    const indexes = readIndexes(join(objectDirectory, "pack"), first.length / 2);
     if (!indexes) return new Set();
     return new Set(
       oids.filter((oid) => !folders.has(oid.slice(0, 2)) && !indexes.some((index) => isInIndex(index, oid))),
@@ -174,7 +179,7 @@ export function absentObjects(objectDirectory: string, oids: readonly Oid[]): Re
 }
 
 /** Undefined: one of them is not as expected, or they are too large to be read here. */
-function readIndexes(folder: string): readonly Buffer[] | undefined {
+function readIndexes(folder: string, nameBytes: number): readonly Buffer[] | undefined {
   const paths = readdirSync(folder)
     .filter((name) => name.endsWith(".idx"))
     .map((name) => join(folder, name));
@@ -185,13 +190,13 @@ function readIndexes(folder: string): readonly Buffer[] | undefined {
   const indexes: Buffer[] = [];
   for (const path of paths) {
     const index = readFileSync(path);
-    if (!isWellFormed(index)) return undefined;
+    if (!isWellFormed(index, nameBytes)) return undefined;
     indexes.push(index);
   }
   return indexes;
 }
 
-function isWellFormed(index: Buffer): boolean {
+function isWellFormed(index: Buffer, nameBytes: number): boolean {
   if (index.length < namesAt || index.toString("hex", 0, headerBytes) !== magicOfVersion2) return false;
   return index.length >= namesAt + endOf(index, 255) * nameBytes;
 }
@@ -201,6 +206,7 @@ const endOf = (index: Buffer, firstByte: number): number => index.readUInt32BE(h
 
 function isInIndex(index: Buffer, oid: Oid): boolean {
   const name = Buffer.from(oid, "hex");
+  const nameBytes = name.length;
   const first = name.readUInt8(0);
   let low = first === 0 ? 0 : endOf(index, first - 1);
   let high = endOf(index, first);

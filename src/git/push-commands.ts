@@ -5,7 +5,7 @@
 import { GatheredBytes } from "../base/collections.js";
 import { sizeText } from "../base/text.js";
 import type { Config } from "../config/config.js";
-import { isOid, isRefName, type Oid } from "../nostr/nip34.js";
+import { formatOf, isOid, isRefName, type ObjectFormat, type Oid } from "../nostr/nip34.js";
 import { PktError, readPkt } from "./pkt-line.js";
 import type { PushCommand } from "./push-types.js";
 
@@ -18,6 +18,8 @@ export interface PushCapabilities {
 
 interface PushHead {
   readonly commands: readonly PushCommand[];
+  /** Of all ids in them. */
+  readonly format: ObjectFormat;
   readonly capabilities: PushCapabilities;
 }
 
@@ -46,12 +48,12 @@ function parseCapabilities(text: string): PushCapabilities {
 
 const isZero = (text: string): boolean => /^0+$/.test(text);
 
-function parseCommand(line: string): PushCommand | undefined {
+function parseCommand(line: string): (PushCommand & { readonly format: ObjectFormat }) | undefined {
   const [oldText, newText] = [line.slice(0, line.indexOf(" ")), line.split(" ", 2)[1] ?? ""];
   const ref = line.slice(oldText.length + newText.length + 2);
   if (!isOid(oldText) || !isOid(newText) || oldText.length !== newText.length || !isRefName(ref)) return undefined;
   const unlessZero = (oid: Oid): Oid | undefined => (isZero(oid) ? undefined : oid);
-  return { ref, old: unlessZero(oldText), new: unlessZero(newText) };
+  return { ref, old: unlessZero(oldText), new: unlessZero(newText), format: formatOf(oldText) };
 }
 
 /** Feed it chunks until it says something else than `more`. */
@@ -61,6 +63,7 @@ export class PushHeadParser {
   /** Bytes read before those in `#gathered`. */
   #consumed = 0;
   #capabilities = noCapabilities;
+  #format: ObjectFormat | undefined;
   readonly #commands: PushCommand[] = [];
   readonly #refs = new Set<string>();
 
@@ -113,7 +116,8 @@ export class PushHeadParser {
     if (this.#commands.length === 0) {
       return this.#consumed + this.#at === 4 ? { status: "probe" } : this.#refuse("a push must contain a command");
     }
-    return { status: "ready", head: { commands: this.#commands, capabilities: this.#capabilities } };
+    const format = this.#format ?? "sha1";
+    return { status: "ready", head: { commands: this.#commands, format, capabilities: this.#capabilities } };
   }
 
   #line(payload: Buffer): PushHeadResult | undefined {
@@ -129,8 +133,11 @@ export class PushHeadParser {
     // A replaced byte would make us authorise another name than the one that was sent.
     if (!Buffer.from(line, "utf8").equals(body)) return this.#refuse("a command must be UTF-8");
     if (/^shallow (?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(line)) return undefined;
-    const command = parseCommand(line);
-    if (!command) return this.#refuse("a command must be two object ids and a legal ref name");
+    const parsed = parseCommand(line);
+    if (!parsed) return this.#refuse("a command must be two object ids and a legal ref name");
+    const { format, ...command } = parsed;
+    this.#format ??= format;
+    if (format !== this.#format) return this.#refuse("all object ids of a push must have the same length");
     if (this.#refs.has(command.ref)) return this.#refuse("a push must name each ref once");
     const { pushMaxCommands: maxCommands } = this.limits;
     if (this.#commands.length >= maxCommands) {

@@ -3,7 +3,7 @@
 
 import type { Config } from "../config/config.js";
 import type { EventId } from "../nostr/event.js";
-import type { Oid, RefName } from "../nostr/nip34.js";
+import type { ObjectFormat, Oid, RefName } from "../nostr/nip34.js";
 import type { RepositoryAddress } from "./address.js";
 import type { UnclaimedData } from "./quarantine.js";
 import type { RefUpdate } from "./repository-refs.js";
@@ -67,6 +67,7 @@ export interface PushAuthority {
 /** One code for the user, the log and the metric (docs/reference/refusals.md lists them). */
 export type PushRefusalCode =
   | "read-only"
+  | "object-format"
   | "ref-not-allowed"
   | "no-state"
   | "state-differs"
@@ -168,6 +169,8 @@ export interface PushRequest {
   readonly readOnlyReason: string | undefined;
   readonly createOnPush: boolean;
   readonly commands: readonly PushCommand[];
+  /** Of the commands' ids. */
+  readonly format: ObjectFormat;
   readonly atomic: boolean;
   readonly ip: string;
   readonly budgets: PackBudgets;

@@ -10,6 +10,7 @@ import { missingObjects, type ObjectPlace, type ObjectType, surveyObjects } from
 import type { PackBudgets, PushRefusalCode, Refused } from "./push-types.js";
 import { alternatePath, type QuarantineDirectory } from "./quarantine.js";
 import type { GitRepository } from "./repository.js";
+import { formatIn } from "./repository-files.js";
 import { checkedOid, toleratedFaults } from "./run.js";
 
 interface ReceivedPack {
@@ -115,7 +116,7 @@ export async function receivePack(
   if (exit.timedOut || tookTooLong)
     return refused("timeout", "checking the objects took too long: push in smaller steps");
   // --strict also wants what the objects link to.
-  const lacking = /did not receive expected object ([0-9a-f]{40})/.exec(exit.stderr)?.[1];
+  const lacking = /did not receive expected object ([0-9a-f]{40,64})/.exec(exit.stderr)?.[1];
   if (lacking) {
     return refused("missing-objects", `the push lacks object ${lacking.slice(0, 8)}: push from a complete clone`);
   }
@@ -155,9 +156,15 @@ const borrowing = ({ place }: GitRepository, foreign: string): ObjectPlace => ({
   env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: alternatePath(join(resolve(foreign), "objects")) },
 });
 
-/** Which of these neither repository has with everything they reach. */
-export const lackingWith = (repository: GitRepository, foreign: string, oids: readonly Oid[]): Promise<Set<Oid>> =>
-  missingObjects(borrowing(repository, foreign), oids, { deep: true });
+/** Which of these neither repository has with everything they reach. One of the other format has nothing for ours. */
+export const lackingWith = async (
+  repository: GitRepository,
+  foreign: string,
+  oids: readonly Oid[],
+): Promise<Set<Oid>> =>
+  formatIn(foreign) === formatIn(repository.directory)
+    ? await missingObjects(borrowing(repository, foreign), oids, { deep: true })
+    : new Set(oids);
 
 /**
  * Brings what of these the other repository has and ours lacks, complete or not at all. Nothing of the other repository

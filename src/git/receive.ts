@@ -31,7 +31,7 @@ import type {
 } from "./push-types.js";
 import { type QuarantineDirectory, reachedBy, type TakeBack, type UnclaimedData } from "./quarantine.js";
 import { receivePack } from "./receive-pack.js";
-import { emptyTable } from "./ref-tables.js";
+import { emptyTables, type RefTable } from "./ref-tables.js";
 import type { Repositories } from "./repositories.js";
 import type { GitRepository } from "./repository.js";
 import type { RefUpdate } from "./repository-refs.js";
@@ -66,9 +66,11 @@ class Push {
   async run(): Promise<PushResult | "busy"> {
     const { request } = this;
     const isHere = !request.createOnPush || (await this.repositories.exists(request.address));
-    const table = isHere ? await this.repository.refs() : emptyTable;
+    const table = isHere
+      ? await this.repository.refs()
+      : emptyTables[await this.repositories.formatFor(request.address)];
     const authority = await this.#authority();
-    const decision = this.#decide(authority, table.refs, () => undefined);
+    const decision = this.#decide(authority, table, () => undefined);
     if (!decision.moves) return resultOf(decision.verdicts);
     // Decided before a place is taken: what is refused holds none, and disturbs nobody's work.
     const leave = await request.turn(decision.candidate !== undefined);
@@ -109,11 +111,18 @@ class Push {
 
   #decide(
     authority: PushAuthority,
-    current: ReadonlyMap<PushCommand["ref"], { readonly oid: Oid }>,
+    { refs: current, format }: RefTable,
     completeness: (candidate: CandidateState) => boolean | undefined,
   ): PushDecision {
-    const { commands, atomic } = this.request;
-    const decision = decidePush({ commands, atomic, authority, current, completeness });
+    const { commands, atomic, format: pushed } = this.request;
+    const decision = decidePush({
+      commands,
+      atomic,
+      authority,
+      current,
+      formats: { here: format, pushed },
+      completeness,
+    });
     const faults = this.#objectFaults;
     if (faults.size === 0) return decision;
     const verdicts = decision.verdicts.map((verdict) => (verdict.ok && faults.get(verdict.command)) || verdict);
@@ -181,7 +190,7 @@ class Push {
   async #commit(quarantine: QuarantineDirectory, first: PushDecision): Promise<PushResult | Written> {
     const current = await this.repository.refs();
     let decision =
-      this.#objectFaults.size === 0 ? first : this.#decide(await this.#authority(), current.refs, () => undefined);
+      this.#objectFaults.size === 0 ? first : this.#decide(await this.#authority(), current, () => undefined);
     for (let round = 0; round < maxRounds && decision.moves; round++) {
       const again = await this.#decideAgain(quarantine);
       const isSame = isSamePlan(decision, again);
@@ -244,7 +253,7 @@ class Push {
 
   async #decideAgain(quarantine: QuarantineDirectory): Promise<PushDecision> {
     const authority = withRoomFor(quarantine.packBytes, await this.#authority());
-    const { refs } = await this.repository.refs();
+    const table = await this.repository.refs();
     const complete = new Map<CandidateState, boolean>();
     // Whether a candidate is complete matters only for deletions under one that does not govern yet.
     if (this.request.commands.some(({ new: to }) => to === undefined)) {
@@ -254,7 +263,7 @@ class Push {
         complete.set(candidate, missing.size === 0);
       }
     }
-    return this.#decide(authority, refs, (candidate) => complete.get(candidate) ?? false);
+    return this.#decide(authority, table, (candidate) => complete.get(candidate) ?? false);
   }
 
   async #follow(outcome: PushOutcome): Promise<PushResult> {

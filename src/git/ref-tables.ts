@@ -5,7 +5,7 @@
 
 import type { Clock } from "../base/clock.js";
 import { type RefValue, recordAligned } from "../catalogue/refs.js";
-import type { RefName } from "../nostr/nip34.js";
+import type { ObjectFormat, RefName } from "../nostr/nip34.js";
 import { compareUtf8 } from "../store/engine/reading.js";
 import type { Store } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
@@ -17,14 +17,27 @@ export interface RefTable {
   readonly refs: ReadonlyMap<RefName, RefValue>;
   /** The branch HEAD names, whether or not it exists. */
   readonly head: RefName;
+  /** Of all its objects. */
+  readonly format: ObjectFormat;
   /** Of its rows; 0 when there are none. */
   readonly version: number;
   /** Grows with each table that is made; part of the key of shared fetch answers. */
   readonly generation: number;
 }
 
-/** Of a repository that is not on disk yet but answers as an empty one (`/prs/`). */
-export const emptyTable: RefTable = { refs: new Map(), head: unbornBranch as RefName, version: 0, generation: 0 };
+const emptyOf = (format: ObjectFormat): RefTable => ({
+  refs: new Map(),
+  head: unbornBranch as RefName,
+  format,
+  version: 0,
+  generation: 0,
+});
+
+/** Of a repository without rows, also of one that is not on disk yet and answers as an empty one (`/prs/`). */
+export const emptyTables: Readonly<Record<ObjectFormat, RefTable>> = {
+  sha1: emptyOf("sha1"),
+  sha256: emptyOf("sha256"),
+};
 
 /** The refs after these changes (undefined: the ref goes). New ones are put where they belong: what is sorted is not sorted again. */
 export function refsAfter(
@@ -65,9 +78,9 @@ export class RefTables {
     return table;
   }
 
-  set(key: string, { head, refs, version }: Omit<RefTable, "generation">): RefTable {
+  set(key: string, { head, refs, format, version }: Omit<RefTable, "generation">): RefTable {
     this.delete(key);
-    const table: RefTable = { head, refs, version, generation: ++this.#generation };
+    const table: RefTable = { head, refs, format, version, generation: ++this.#generation };
     this.#tables.set(key, table);
     this.#weight += refs.size + tableWeight;
     for (const [oldKey] of this.#tables) {

@@ -7,10 +7,12 @@ import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
 import { InUse, KeyedLock } from "../base/keyed-lock.js";
-import { readRefs, refsVersion, removeRefs, unalignedRepositories } from "../catalogue/refs.js";
+import { wantedFormat } from "../catalogue/object-format.js";
+import { anyRef, readRefs, refsVersion, removeRefs, unalignedRepositories } from "../catalogue/refs.js";
 import type { RepositoryArea } from "../catalogue/repositories.js";
 import { isPubkey } from "../nostr/event.js";
 import { parseNpub } from "../nostr/nip19.js";
+import type { ObjectFormat } from "../nostr/nip34.js";
 import type { Store, Transaction } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
 import { changeRefs, type RefChanges } from "./change-refs.js";
@@ -18,11 +20,14 @@ import { RefAlignment, RefTables } from "./ref-tables.js";
 import { GitRepository } from "./repository.js";
 import {
   createRepositoryFiles,
+  formatIn,
+  hasOurConfig,
   identifierFile,
   isRepositoryDirectory,
   leftoverPrefix,
   removeEmptyFolder,
   removeRepositoryFiles,
+  replaceRepositoryFiles,
 } from "./repository-files.js";
 import type { RepositoryContext } from "./repository-refs.js";
 import type { Git } from "./run.js";
@@ -75,17 +80,54 @@ export class Repositories {
     return new GitRepository(this.#context, address, address.directoryUnder(this.#gitDataPath));
   }
 
-  /** Bare, HEAD at refs/heads/master, our config; durable when it resolves. Existing ones are left as they are. */
+  /** The format a repository has, or would have if it were made now. */
+  async formatFor(address: RepositoryAddress): Promise<ObjectFormat> {
+    return (await this.exists(address))
+      ? (await this.open(address).refs()).format
+      : await wantedFormat(this.#context.store, address);
+  }
+
+  /**
+   * Bare, HEAD at refs/heads/master, our config, in the format its row says; durable when it resolves. Existing ones are
+   * left as they are.
+   */
   async create(address: RepositoryAddress): Promise<GitRepository> {
     const repository = this.open(address);
     await this.#context.refLocks.run(address.key, async () => {
-      const create = () => createRepositoryFiles(repository.directory, address.identifier);
       // Rows without a directory speak of objects that are lost. First: after a crash in between they would count again.
       if (!(await isThere(repository.directory))) await this.#forget(address);
+      const format = await repository.expectedFormat();
+      const create = () => createRepositoryFiles(repository.directory, address.identifier, format);
       const how = await this.#withFolder(repository.directory, create);
       if (how === "completed") this.#context.behind.set(address.key, { names: undefined });
     });
     return repository;
+  }
+
+  /**
+   * An announced repository without refs whose row says another format than its files have: unclaimed data goes with it
+   * (git-http.md, "SHA-256 repositories"). False: it is as it should be.
+   */
+  async remakeInFormat(address: RepositoryAddress): Promise<boolean> {
+    const { store, workLocks, refLocks, inUse } = this.#context;
+    const { directory } = this.open(address);
+    const isOther = async (): Promise<boolean> =>
+      address.area === "main" &&
+      (await hasOurConfig(directory)) &&
+      formatIn(directory) !== (await wantedFormat(store, address)) &&
+      (await anyRef(store, address)) === undefined;
+    if (!(await isOther())) return false;
+    await this.#snapshot?.keep(address);
+    const remake = async (): Promise<boolean> => {
+      if (!(await isOther())) return false;
+      const format = await wantedFormat(store, address);
+      await this.#withFolder(directory, () => replaceRepositoryFiles(directory, address.identifier, format));
+      this.#forgetInMemory(address);
+      return true;
+    };
+    // A push that is being written ends first, and then has fixed the format.
+    const locked = (): Promise<boolean> => workLocks.run(address.key, () => refLocks.run(address.key, remake));
+    return await inUse.during([address.key], locked, { always: true });
   }
 
   /** Innermost of all locks: a folder must not go while a repository is made in it. */
@@ -142,11 +184,16 @@ export class Repositories {
 
   /** Under the ref lock. The directory goes first: rows without one are forgotten when it is made again. */
   async #forget(address: RepositoryAddress): Promise<void> {
-    const { store, tables, behind, alignment } = this.#context;
+    const { store } = this.#context;
     if ((await refsVersion(store, address)) > 0) await store.transact((tx) => removeRefs(tx, address));
-    tables.delete(address.key);
-    behind.delete(address.key);
-    alignment.forget(address.key);
+    this.#forgetInMemory(address);
+  }
+
+  #forgetInMemory({ key }: RepositoryAddress): void {
+    const { tables, behind, alignment } = this.#context;
+    tables.delete(key);
+    behind.delete(key);
+    alignment.forget(key);
   }
 
   /** The only way refs change: see change-refs.ts. */

@@ -2,6 +2,7 @@
 // how that is removed. Starts no process. Nothing here judges who may have a repository.
 
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rmdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import {
@@ -14,7 +15,7 @@ import {
   writeSynced,
 } from "../base/durable-files.js";
 import { mayBePeeled, type RefValue } from "../catalogue/refs.js";
-import { isOid, isRefName, type Oid, type RefName } from "../nostr/nip34.js";
+import { isOid, isRefName, type ObjectFormat, type Oid, type RefName } from "../nostr/nip34.js";
 import { unbornBranch } from "./ref-tables.js";
 export const identifierFile = "holdfast-identifier";
 export const unclaimedFolder = "unclaimed";
@@ -22,8 +23,42 @@ export const quarantinePrefix = "tmp_quarantine-";
 /** Begun and not finished, or given up: beside repositories, never mistaken for one. */
 export const leftoverPrefix = ".holdfast-";
 
+const core = (version: number): string =>
+  `[core]\n\trepositoryformatversion = ${version}\n\tfilemode = true\n\tbare = true\n`;
+
 /** Ours, to the byte: a repository's config could run programs for us (threats.md row 8). */
-export const repositoryConfig = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
+export const repositoryConfigs: Readonly<Record<ObjectFormat, string>> = {
+  sha1: core(0),
+  sha256: `${core(1)}[extensions]\n\tobjectformat = sha256\n`,
+};
+
+/**
+ * The format in which git reads a repository, ours or another program's. Read at once: a small file, asked for before each
+ * question to git.
+ */
+export function formatIn(directory: string): ObjectFormat {
+  try {
+    return /^\s*objectformat\s*=\s*"?sha256"?\s*$/im.test(readFileSync(join(directory, "config"), "utf8"))
+      ? "sha256"
+      : "sha1";
+  } catch {
+    return "sha1";
+  }
+}
+
+/** One of the two that this server writes. */
+export async function hasOurConfig(directory: string): Promise<boolean> {
+  const config = await ifPresent(readFile(join(directory, "config"), "utf8"));
+  return config === repositoryConfigs.sha1 || config === repositoryConfigs.sha256;
+}
+
+/** Writes the config anew unless it is the one of this format. True: it was another. */
+export async function mendConfig(directory: string, format: ObjectFormat): Promise<boolean> {
+  const path = join(directory, "config");
+  if ((await ifPresent(readFile(path, "utf8"))) === repositoryConfigs[format]) return false;
+  await replaceFile(path, repositoryConfigs[format]);
+  return true;
+}
 
 /**
  * Makes it beside, then renames: it is there completely or not at all. `completed`: damage had taken HEAD away and left the
@@ -32,6 +67,7 @@ export const repositoryConfig = "[core]\n\trepositoryformatversion = 0\n\tfilemo
 export async function createRepositoryFiles(
   directory: string,
   identifier: string,
+  format: ObjectFormat = "sha1",
 ): Promise<"made" | "completed" | "was there"> {
   const parent = dirname(directory);
   await makeDirectory(parent);
@@ -45,14 +81,14 @@ export async function createRepositoryFiles(
   }
   const beside = join(parent, `${leftoverPrefix}new-${randomBytes(6).toString("hex")}`);
   try {
-    await writeRepositoryFiles(beside, identifier);
+    await writeRepositoryFiles(beside, identifier, format);
     await rename(beside, directory);
   } catch (error) {
     await removeAll(beside);
     if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
     // Somebody else made it meanwhile: theirs is as good.
     if ((await ifPresent(readFile(join(directory, "HEAD")))) !== undefined) return "was there";
-    await writeRepositoryFiles(directory, identifier);
+    await writeRepositoryFiles(directory, identifier, format);
     return "completed";
   }
   await syncPath(parent);
@@ -60,14 +96,30 @@ export async function createRepositoryFiles(
 }
 
 /** HEAD comes last: without it git does not take the directory for a repository. */
-async function writeRepositoryFiles(directory: string, identifier: string): Promise<void> {
+async function writeRepositoryFiles(directory: string, identifier: string, format: ObjectFormat): Promise<void> {
   for (const folder of ["objects/info", "objects/pack", "refs/heads", "refs/tags"]) {
     await mkdir(join(directory, folder), { recursive: true });
   }
-  await writeSynced(join(directory, "config"), repositoryConfig);
+  await writeSynced(join(directory, "config"), repositoryConfigs[format]);
   await writeSynced(join(directory, identifierFile), identifier);
   await writeSynced(join(directory, "HEAD"), `ref: ${unbornBranch}\n`);
   for (const folder of ["objects", "refs", "."]) await syncPath(join(directory, folder));
+}
+
+/** An empty one in another format, in place of one without refs. */
+export async function replaceRepositoryFiles(
+  directory: string,
+  identifier: string,
+  format: ObjectFormat,
+): Promise<void> {
+  const parent = dirname(directory);
+  const leftover = (kind: string): string => join(parent, `${leftoverPrefix}${kind}-${randomBytes(6).toString("hex")}`);
+  const [made, old] = [leftover("new"), leftover("old")];
+  await writeRepositoryFiles(made, identifier, format);
+  await rename(directory, old);
+  await rename(made, directory);
+  await syncPath(parent);
+  await removeAll(old);
 }
 
 /** Out of the way first: from then on nobody can open it, however long removing takes. */
@@ -93,10 +145,9 @@ export async function removeEmptyFolder(folder: string): Promise<void> {
 }
 
 /** Removes what an earlier life of the server left. Only when no process of ours works there. */
-export async function sweepRepositoryFiles(directory: string): Promise<void> {
+export async function sweepRepositoryFiles(directory: string, format: ObjectFormat): Promise<void> {
   if ((await ifPresent(stat(join(directory, "HEAD")))) === undefined) return;
-  const config = await ifPresent(readFile(join(directory, "config"), "utf8"));
-  if (config !== repositoryConfig) await replaceFile(join(directory, "config"), repositoryConfig);
+  await mendConfig(directory, format);
   await removeWhere(directory, (name) => name.startsWith("tmp_"));
   await removeWhere(join(directory, "objects"), (name) => name.startsWith("tmp_"));
   await sweepRefLocks(directory);

@@ -8,14 +8,22 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, replaceFile, syncBelow, syncPath } from "../base/durable-files.js";
 import type { InUse, KeyedLock } from "../base/keyed-lock.js";
-import { readRefs } from "../catalogue/refs.js";
-import type { Oid, RefName } from "../nostr/nip34.js";
+import { wantedFormat } from "../catalogue/object-format.js";
+import { anyRef, readRefs } from "../catalogue/refs.js";
+import { formatOf, type ObjectFormat, type Oid, type RefName } from "../nostr/nip34.js";
 import type { Store } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
 import { type ObjectPlace, objectTypes, peelTags } from "./objects.js";
 import type { RefAlignment } from "./ref-tables.js";
-import { emptyTable, type RefTable, type RefTables } from "./ref-tables.js";
-import { readHead, readRefFiles, sweepRefLocks, sweepRepositoryFiles } from "./repository-files.js";
+import { emptyTables, type RefTable, type RefTables } from "./ref-tables.js";
+import {
+  formatIn,
+  hasOurConfig,
+  readHead,
+  readRefFiles,
+  sweepRefLocks,
+  sweepRepositoryFiles,
+} from "./repository-files.js";
 import { checkedOid, type Git, GitError, type GitResult } from "./run.js";
 
 export interface RepositoryContext {
@@ -81,13 +89,25 @@ export class RepositoryRefs {
     const cached = tables.get(this.key);
     if (cached) return cached;
     await this.#sweepOnce();
-    return tables.set(this.key, (await readRefs(store, this.address)) ?? emptyTable);
+    const format = formatIn(this.directory);
+    return tables.set(this.key, { ...((await readRefs(store, this.address)) ?? emptyTables[format]), format });
   }
 
   async #sweepOnce(): Promise<void> {
     if (this.context.swept.has(this.key)) return;
-    await sweepRepositoryFiles(this.directory);
+    await sweepRepositoryFiles(this.directory, await this.expectedFormat());
     this.context.swept.add(this.key);
+  }
+
+  /**
+   * The format its files must be read in: that of its refs; without any, whatever a config of ours says, because an empty
+   * repository is made anew when its format changes (Repositories.create).
+   */
+  async expectedFormat(): Promise<ObjectFormat> {
+    const { store } = this.context;
+    const oid = await anyRef(store, this.address);
+    if (oid) return formatOf(oid);
+    return (await hasOurConfig(this.directory)) ? formatIn(this.directory) : await wantedFormat(store, this.address);
   }
 
   /** In the turn in which these refs were committed: whoever runs git on the files from now on has them written first. */

@@ -8,6 +8,7 @@ import { after, before, describe, it } from "node:test";
 import { systemClock } from "../base/clock.js";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import { changeRefs, readRefs, refsVersion, unalignedRepositories } from "../catalogue/refs.js";
+import { newRepositoryRow, setCatalogueRow } from "../catalogue/repositories.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import type { Oid, RefName } from "../nostr/nip34.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
@@ -479,6 +480,31 @@ describe("repository", () => {
         assert.deepEqual(absentObjects(join(packs, ".."), [packedOne as Oid]), new Set(), "nothing is sure");
       }
     }
+  });
+
+  it("in SHA-256: made by its row, looked into without git, made anew while empty, and never asked for ids of the other format", async () => {
+    const address = diskAddress({ owner, identifier: "long" });
+    const row = newRepositoryRow(address, 0);
+    const says = (format: "sha1" | "sha256") => store.transact(async (tx) => setCatalogueRow(tx, { ...row, format }));
+    await says("sha256");
+    const repository = await repositories.create(address);
+    assert.equal((await repository.refs()).format, "sha256");
+    const oid = await commit(repository, "x");
+    assert.equal(oid.length, 64);
+    const prefix = oid.slice(0, 40) as Oid;
+    assert.deepEqual(await repository.missingObjects([oid, prefix]), new Set([prefix]), "no abbreviation of an id");
+    await repository.updateRefs([{ ref: main, to: oid }]);
+    await git.mustRun(["repack", "-a", "-d", "-q"], { directory: repository.directory });
+    const absent = "9".repeat(64) as Oid;
+    const objects = join(repository.directory, "objects");
+    assert.deepEqual(absentObjects(objects, [oid, absent]), new Set([absent]));
+    await assert.rejects(repository.updateRefs([{ ref: main, to: prefix }]), /another format/);
+    await says("sha1");
+    assert.equal(await repositories.remakeInFormat(address), false, "it has refs");
+    await repository.updateRefs([{ ref: main, to: undefined }]);
+    assert.equal(await repositories.remakeInFormat(address), true);
+    assert.equal((await repositories.open(address).refs()).format, "sha1");
+    assert.deepEqual(await repository.fsck(), []);
   });
 
   it("threat 1: values that are no object ids never reach git", async () => {

@@ -188,7 +188,8 @@ export class GitRepository extends RepositoryRefs {
       () => [],
       (error: unknown) => [`its refs could not be written to git's files: ${error}`],
     );
-    const found = await this.context.inUse.during([this.key], () => checkRepository(this.place), { always: true });
+    const check = async (): Promise<string[]> => checkRepository(this.place, await this.expectedFormat());
+    const found = await this.context.inUse.during([this.key], check, { always: true });
     return [...behind, ...found];
   }
 

@@ -12,9 +12,9 @@ import type { RefName } from "../nostr/nip34.js";
 import type { TableReader } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
 import { readUnclaimed } from "./quarantine.js";
-import { emptyTable } from "./ref-tables.js";
+import { emptyTables } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
-import { identifierFile, repositoryConfig, unclaimedFolder } from "./repository-files.js";
+import { formatIn, identifierFile, repositoryConfigs, unclaimedFolder } from "./repository-files.js";
 
 /** What makes up a pack; its .idx comes last because git knows a pack by it. */
 const packParts = [".pack", ".rev", ".mtimes", ".idx"];
@@ -78,11 +78,14 @@ export class RepositoriesSnapshot {
     if (!(await this.repositories.exists(address))) return false;
     const { directory } = this.repositories.open(address);
     const target = this.#directory(address);
+    const format = formatIn(directory);
     for (const folder of ["objects/info", "objects/pack", "refs/heads", "refs/tags"]) {
       await mkdir(join(target, folder), { recursive: true });
     }
     await linkObjects(join(directory, "objects"), join(target, "objects"));
     await this.#linkUnclaimed(directory, target);
+    // One that is made anew in the other format leaves its objects here first.
+    await writeFile(join(target, "config"), repositoryConfigs[format]);
     return true;
   }
 
@@ -97,8 +100,7 @@ export class RepositoriesSnapshot {
       await rm(target, { recursive: true });
       return false;
     }
-    const { head, refs } = stored ?? emptyTable;
-    await writeFile(join(target, "config"), repositoryConfig);
+    const { head, refs } = stored ?? emptyTables.sha1;
     await writeFile(join(target, identifierFile), address.identifier);
     if (refs.size > 0) await writeFile(join(target, "packed-refs"), packedRefs(refs));
     await writeFile(join(target, "HEAD"), `ref: ${head}\n`);
@@ -126,7 +128,7 @@ async function linkObjects(from: string, to: string): Promise<void> {
   for (const folder of ((await ifPresent(readdir(from))) ?? []).filter((name) => /^[0-9a-f]{2}$/.test(name))) {
     await mkdir(join(to, folder), { recursive: true });
     for (const name of (await ifPresent(readdir(join(from, folder)))) ?? []) {
-      if (/^[0-9a-f]{38}$/.test(name)) await linked(join(from, folder, name), join(to, folder, name));
+      if (/^(?:[0-9a-f]{38}|[0-9a-f]{62})$/.test(name)) await linked(join(from, folder, name), join(to, folder, name));
     }
   }
 }

@@ -5,13 +5,21 @@
 import { createHash } from "node:crypto";
 import type { Turns } from "../base/budget/turns.js";
 import type { Config } from "../config/config.js";
-import { isLsRefs, type LsRefsAnswers, type ProtocolVersion, v2Command } from "./advertisement.js";
+import { formatOf, isOid, type ObjectFormat } from "../nostr/nip34.js";
+import {
+  isLsRefs,
+  type LsRefsAnswers,
+  otherFormatReason,
+  type ProtocolVersion,
+  v2Command,
+  v2Format,
+} from "./advertisement.js";
 import type { Send, SendResult } from "./cache-entry.js";
 import type { AnswerOrigin, FetchCache } from "./fetch-cache.js";
 import { maxUploadLines } from "./http-types.js";
 import { encodePkt, lineOf, listPkts, type Pkt, PktError } from "./pkt-line.js";
 import { alternatePath } from "./quarantine.js";
-import { emptyTable, type RefTable } from "./ref-tables.js";
+import type { RefTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
 import type { GitEnvironment } from "./run.js";
 
@@ -34,28 +42,33 @@ const packBytes = new WeakMap<RefTable, number>();
 
 const remoteError = (text: string): Buffer => encodePkt(`ERR ${text}\n`);
 
-/** What a request needs, from its bytes alone. */
-export async function planUpload(
+/** What a request needs, from its bytes and what can be fetched. `repository`: undefined while it is not on disk. */
+export function planUpload(
   body: Buffer,
   version: ProtocolVersion,
   repository: GitRepository | undefined,
+  table: RefTable,
   { lsRefs }: UploadParts,
-): Promise<UploadPlan> {
+): UploadPlan {
   try {
     if (version === 2 && isLsRefs(body)) {
-      const table = repository ? await repository.fetchableRefs() : emptyTable;
       const answer = lsRefs.answer(table, body, () => listPkts(body, maxUploadLines));
       if (answer) return { type: "answer", operation: "ls-refs", body: answer };
       return { type: "bad-request", reason: "this ls-refs request is not well formed" };
     }
-    return planFetch(listPkts(body, maxUploadLines), version, repository);
+    return planFetch(listPkts(body, maxUploadLines), version, repository, table.format);
   } catch (error) {
     if (error instanceof PktError) return { type: "bad-request", reason: error.message };
     throw error;
   }
 }
 
-function planFetch(pkts: readonly Pkt[], version: ProtocolVersion, repository: GitRepository | undefined): UploadPlan {
+function planFetch(
+  pkts: readonly Pkt[],
+  version: ProtocolVersion,
+  repository: GitRepository | undefined,
+  format: ObjectFormat,
+): UploadPlan {
   if (pkts.every(({ type }) => type === "flush")) return { type: "answer", operation: "probe", body: Buffer.alloc(0) };
   if (pkts.length > maxUploadLines) {
     const answer = remoteError(`upload-pack: more than ${maxUploadLines} want and have lines`);
@@ -64,6 +77,11 @@ function planFetch(pkts: readonly Pkt[], version: ProtocolVersion, repository: G
   if (version === 2 && v2Command(pkts) !== "fetch") {
     return { type: "bad-request", reason: "only ls-refs and fetch are served" };
   }
+  const asked = version === 2 ? v2Format(pkts) : formatWanted(pkts);
+  if (version === 2 && !asked) return { type: "bad-request", reason: "this object-format is not known" };
+  if (asked && asked !== format) {
+    return { type: "answer", operation: "fetch", body: remoteError(otherFormatReason(format, asked, "request")) };
+  }
   if (!repository) {
     const wanted = pkts
       .flatMap((pkt) => (pkt.type === "data" ? [lineOf(pkt.payload)] : []))
@@ -71,7 +89,7 @@ function planFetch(pkts: readonly Pkt[], version: ProtocolVersion, repository: G
     return {
       type: "answer",
       operation: "fetch",
-      body: remoteError(`upload-pack: not our ref ${wanted?.slice(5, 45) ?? ""}`),
+      body: remoteError(`upload-pack: not our ref ${wanted?.split(" ")[1]?.slice(0, 64) ?? ""}`),
     };
   }
   const hasSomething = pkts.some((pkt) => pkt.type === "data" && pkt.payload.subarray(0, 5).equals(have));
@@ -80,15 +98,20 @@ function planFetch(pkts: readonly Pkt[], version: ProtocolVersion, repository: G
 
 const packsOf = async (repository: GitRepository): Promise<number> => (await repository.packFacts()).bytes;
 
-/** The ids a fetch asks for. */
-function wantsOf(body: Buffer): Set<string> {
-  const wants = new Set<string>();
-  for (const pkt of listPkts(body, maxUploadLines)) {
-    const id = pkt.type === "data" ? /^want ([0-9a-f]{40})/.exec(lineOf(pkt.payload))?.[1] : undefined;
-    if (id) wants.add(id);
-  }
-  return wants;
+/** The id of a `want` line. */
+function wantIn(pkt: Pkt): string | undefined {
+  return pkt.type === "data" ? /^want ([0-9a-f]+)/.exec(lineOf(pkt.payload))?.[1] : undefined;
 }
+
+/** Before protocol 2 nothing but the ids' length says in which format a fetch is written. */
+function formatWanted(pkts: readonly Pkt[]): ObjectFormat | undefined {
+  const first = pkts.map(wantIn).find((id) => id !== undefined);
+  return isOid(first) ? formatOf(first) : undefined;
+}
+
+/** The ids a fetch asks for. */
+const wantsOf = (body: Buffer): Set<string> =>
+  new Set(listPkts(body, maxUploadLines).flatMap((pkt) => wantIn(pkt) ?? []));
 
 /** An environment variable has room for this many; a client that wants more at once is told that they are not here. */
 const maxAlternates = 256;

@@ -11,15 +11,20 @@ const service = Buffer.concat([encodePkt("# service=git-upload-pack\n"), flushPk
 const message = (...lines: string[]): Buffer => Buffer.concat([...lines.map((line) => encodePkt(line)), flushPkt]);
 
 test("our ls-refs question is one that our own server understands", () => {
-  const pkts = [...readAllPkts(lsRefsQuestion())];
+  const pkts = [...readAllPkts(lsRefsQuestion("sha256"))];
   assert.equal(v2Command(pkts), "ls-refs");
   assert.equal(parseLsRefs(pkts)?.peel, true);
 });
 
 test("protocol 2 is told by its first line, with and without the service line", () => {
   for (const body of [Buffer.concat([service, message("version 2\n", "fetch\n")]), message("version 2\n", "fetch\n")]) {
-    assert.deepEqual(readAdvertisement(body), { type: "ask-ls-refs" });
+    assert.deepEqual(readAdvertisement(body), { type: "ask-ls-refs", format: "sha1" });
   }
+});
+
+test("protocol 2 says how objects are named, and a server that says nothing means SHA-1", () => {
+  const body = message("version 2\n", "fetch\n", "object-format=sha256\n");
+  assert.deepEqual(readAdvertisement(body), { type: "ask-ls-refs", format: "sha256" });
 });
 
 test("protocols 0 and 1 bring their ids with them, peeled tags included", () => {

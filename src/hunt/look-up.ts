@@ -8,7 +8,7 @@ import type { DialFailureCode } from "../net/failure.js";
 import type { Guard, GuardedUrl } from "../net/guard.js";
 import { followRedirects, type HttpOptions, httpRequest } from "../net/http.js";
 import type { CloneUrl } from "../net/url.js";
-import { isOid, type Oid } from "../nostr/nip34.js";
+import { formatOf, isOid, type ObjectFormat, type Oid } from "../nostr/nip34.js";
 import { spellingsToTry } from "./core/fetch-plan.js";
 import type { FetchFailureCode } from "./core/messages.js";
 
@@ -23,9 +23,11 @@ type RemoteAdvertisement =
   /** Refs came with it. */
   | ({ readonly type: "refs" } & RemoteRefs)
   /** Protocol 2: refs are told to those who ask with `ls-refs`. */
-  | { readonly type: "ask-ls-refs" };
+  | { readonly type: "ask-ls-refs"; readonly format: ObjectFormat };
 
 interface LookUpParts {
+  /** How our repository names its objects: one with other names has nothing for us. */
+  readonly format: ObjectFormat;
   readonly clock: Clock;
   readonly guard: Guard;
   readonly plainHosts: PlainHosts;
@@ -93,8 +95,11 @@ async function askOne(spelling: CloneUrl, parts: LookUpParts): Promise<LookUp> {
   // What redirects led to is checked again under its own name: git dials it next.
   const base = await parts.guard(answer.url.href.slice(0, -infoRefsSuffix.length));
   if (!base.ok) return blame(base.code);
+  const hasOtherFormat = ({ ids }: RemoteRefs): boolean => [...ids].some((id) => formatOf(id) !== parts.format);
   const found = ({ ids, refs }: RemoteRefs): LookUp => ({ ok: true, url: base.url, advertised: ids, refs });
-  if (advertisement.type === "refs") return found(advertisement);
+  if (advertisement.type === "refs")
+    return hasOtherFormat(advertisement) ? blame("other-format") : found(advertisement);
+  if (advertisement.format !== parts.format) return blame("other-format");
   if (!(await parts.mayConnect(base.url.hostname))) return failed("cancelled");
   const listed = await askLsRefs(base.url, parts);
   return "code" in listed ? blame(listed.code) : found(listed);
@@ -112,7 +117,7 @@ async function askLsRefs(
     accept: lsRefsTypes.answer,
     "user-agent": agent,
   };
-  const answer = await httpRequest(target.url, { ...httpOptions(parts), headers, body: lsRefsQuestion() });
+  const answer = await httpRequest(target.url, { ...httpOptions(parts), headers, body: lsRefsQuestion(parts.format) });
   if (!answer.ok) return { code: parts.signal.aborted ? "cancelled" : answer.code };
   if (answer.status !== 200) return { code: codeOfStatus(answer.status) };
   const listed = isType(answer.headers["content-type"], lsRefsTypes.answer) ? readLsRefs(answer.body) : undefined;
@@ -168,11 +173,11 @@ const lsRefsTypes = {
 } as const;
 
 /** Only what states and pull requests name: forges keep a ref for every pull request they ever had. */
-export function lsRefsQuestion(): Buffer {
+export function lsRefsQuestion(format: ObjectFormat): Buffer {
   const prefixes = ["HEAD", "refs/heads/", "refs/tags/", "refs/nostr/"].map((name) => `ref-prefix ${name}\n`);
   return Buffer.concat([
     encodePkt("command=ls-refs\n"),
-    encodePkt("object-format=sha1"),
+    encodePkt(`object-format=${format}`),
     delimiterPkt,
     ...["peel\n", ...prefixes].map((line) => encodePkt(line)),
     flushPkt,
@@ -186,7 +191,7 @@ export function readAdvertisement(body: Buffer): RemoteAdvertisement | undefined
   const first = rest[0];
   if (first?.type !== "data") return undefined;
   const line = lineOf(first.payload);
-  if (line === "version 2") return { type: "ask-ls-refs" };
+  if (line === "version 2") return { type: "ask-ls-refs", format: v2FormatOf(rest) };
   const refs = line === "version 1" ? rest.slice(1) : rest;
   const found = { ids: new Set<Oid>(), refs: new Map<string, Oid>() };
   for (const pkt of refs) {
@@ -202,6 +207,10 @@ export function readAdvertisement(body: Buffer): RemoteAdvertisement | undefined
   }
   return { type: "refs", ...found };
 }
+
+/** A server that says nothing of it knows SHA-1 only. */
+const v2FormatOf = (pkts: readonly Pkt[]): ObjectFormat =>
+  pkts.some((pkt) => pkt.type === "data" && lineOf(pkt.payload) === "object-format=sha256") ? "sha256" : "sha1";
 
 export function readLsRefs(body: Buffer): RemoteRefs | undefined {
   const pkts = pktsOf(body);

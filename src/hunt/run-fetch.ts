@@ -25,7 +25,7 @@ import type { Git } from "../git/run.js";
 import type { Guard } from "../net/guard.js";
 import type { CloneUrl } from "../net/url.js";
 import { type EventId, isEventId, type Pubkey } from "../nostr/event.js";
-import type { Oid } from "../nostr/nip34.js";
+import { formatOf, type Oid } from "../nostr/nip34.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { removeRepository } from "../purgatory/resume.js";
 import type { Store } from "../store/port.js";
@@ -140,9 +140,6 @@ async function intoRepository(
   return { ...result, failure: maxBytes === archiveLeft ? "archive-full" : "quota-full" };
 }
 
-/** Repositories here are SHA-1: a longer id is on no server for us. */
-const sha1Digits = 40;
-
 async function fetchFromServer(parts: ServerFetchParts, fetch: ServerFetch): Promise<ServerFetchResult> {
   if (fetch.maxBytes <= fetch.tooFewBytes) return { arrived: [], refused: [], failure: "too-large", bytes: 0 };
   let connections = 1;
@@ -152,8 +149,10 @@ async function fetchFromServer(parts: ServerFetchParts, fetch: ServerFetch): Pro
     return granted;
   };
   const { config } = parts;
+  const { format } = await fetch.repository.refs();
   const found = await lookUp(fetch.url, {
     ...parts,
+    format,
     totalMs: Math.min(60_000, config.gitHuntTotalSecs * 1_000),
     idleMs: config.gitHuntSlowSecs * 1_000,
     maxRedirects: config.gitHuntMaxRedirects,
@@ -161,7 +160,7 @@ async function fetchFromServer(parts: ServerFetchParts, fetch: ServerFetch): Pro
     signal: fetch.signal,
   });
   if (!found.ok) return { arrived: [], refused: [], failure: found.code, bytes: 0 };
-  const ids = fetch.ids.filter((id) => id.length === sha1Digits);
+  const ids = fetch.ids.filter((id) => formatOf(id) === format);
   // Nothing is there at all: asking for ids one by one would only spend connections.
   if (found.advertised.size === 0) return { arrived: [], refused: ids, bytes: 0 };
   const requests = config.gitHuntMaxRequests - connections;

@@ -20,6 +20,16 @@ export type Oid = Brand<string, "Oid">;
 
 const oidPattern = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
+/** How a repository names its objects. The length of an id tells which. */
+export type ObjectFormat = "sha1" | "sha256";
+
+export const oidDigits: Readonly<Record<ObjectFormat, number>> = { sha1: 40, sha256: 64 };
+
+export const formatOf = (oid: Oid): ObjectFormat => (oid.length === oidDigits.sha256 ? "sha256" : "sha1");
+
+/** As people write it. */
+export const formatName = (format: ObjectFormat): string => (format === "sha256" ? "SHA-256" : "SHA-1");
+
 export const isOid = (text: unknown): text is Oid => typeof text === "string" && oidPattern.test(text);
 
 /** A full ref name (`refs/…`) that git itself would accept. */
@@ -95,6 +105,10 @@ export interface RepositoryState {
   /** The branch HEAD names (`refs/heads/x`), however it was spelled; undefined when absent or a raw object id. */
   readonly headBranch: string | undefined;
 }
+
+/** The formats of the ids it names: more than one where it mixes them, which no repository can hold. */
+export const formatsNamed = ({ refs }: Pick<RepositoryState, "refs">): ReadonlySet<ObjectFormat> =>
+  new Set(refs.flatMap(({ value }) => (isOid(value) ? [formatOf(value)] : [])));
 
 function headBranchOf(event: NostrEvent): string | undefined {
   const text = tagValue(event, "HEAD")?.replace(/^ref:\s*/, "");

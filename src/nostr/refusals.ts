@@ -15,6 +15,10 @@ const refusals = {
   expired: ["invalid", "The event's own expiration (NIP-40) has passed."],
   "bad-announcement": ["invalid", "The repository announcement lacks something or contradicts itself."],
   "bad-state": ["invalid", "The repository state names refs git could never hold."],
+  "object-format": [
+    "invalid",
+    "The state mixes SHA-1 and SHA-256 object ids, or names objects by another hash than the repository it is for.",
+  ],
   // What was sent is understood and not wanted here.
   deleted: ["blocked", "Its author asked for it to be deleted."],
   vanished: ["blocked", "Its author asked to vanish from this relay."],

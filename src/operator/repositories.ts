@@ -18,7 +18,7 @@ import type { RefTable } from "../git/ref-tables.js";
 import type { Repositories } from "../git/repositories.js";
 import { type EventId, kinds, type Pubkey } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
-import { type RepositoryState, stateOf } from "../nostr/nip34.js";
+import { type ObjectFormat, type RepositoryState, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/plan.js";
 import type { Reader } from "../store/port.js";
 import { type AdminParts, type Caller, done, noteChange, type Outcome, type Progress, refusal } from "./context.js";
@@ -33,6 +33,7 @@ export interface RepositoryLine {
   readonly governing: EventId | null;
   readonly partial: CatalogueRow["partial"];
   readonly isArchive: boolean;
+  readonly format: ObjectFormat;
   readonly pushes: number;
   /** Received by pushes and hunts; `repos show` looks at the disk. */
   readonly receivedBytes: number;
@@ -46,6 +47,7 @@ const lineOf = (row: CatalogueRow): RepositoryLine => ({
   governing: row.governing,
   partial: row.partial,
   isArchive: row.archive !== null,
+  format: row.format ?? "sha1",
   pushes: row.counters.pushes,
   receivedBytes: row.counters.bytes,
 });

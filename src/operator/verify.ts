@@ -48,7 +48,7 @@ export async function verifyRepository(
   const listed = relaysOf(announcement, services, maxCopies);
   const servers = gitServersOf(announcement.clone, services, maxCopies);
   const filters = await filtersOf(parts, name);
-  const { refs } = await (await parts.repositories()).open(diskAddress(name)).refs();
+  const table = await (await parts.repositories()).open(diskAddress(name)).refs();
 
   let compared = 0;
   const counted = async <T>(work: Promise<T>): Promise<T> => {
@@ -57,7 +57,7 @@ export async function verifyRepository(
     return result;
   };
   const relays = await inTurn(listed, (relay) => counted(verifyRelay(parts, relay, filters, context.signal)));
-  const gitServers = await inTurn(servers, (url) => counted(verifyGitServer(parts, url, refs, context.signal)));
+  const gitServers = await inTurn(servers, (url) => counted(verifyGitServer(parts, url, table, context.signal)));
   const verified = { repository: repositoryText(name), at: unixSeconds(clock), relays, gitServers };
   parts.running?.verified(name, verified);
   return done(verified);
@@ -155,12 +155,13 @@ const gitServersOf = (clone: readonly string[], ours: readonly ServiceName[], ma
 async function verifyGitServer(
   { clock, reach }: AdminParts,
   url: CloneUrl,
-  here: RefTable["refs"],
+  { refs: here, format }: RefTable,
   signal: AbortSignal,
 ): Promise<GitCopy> {
   let requests = 1;
   const found = await lookUp(url, {
     clock,
+    format,
     guard: guardWith({ resolve: systemResolver(clock), reach: reach() }),
     plainHosts: new PlainHosts(clock),
     totalMs: gitServerMaxMs,

@@ -5,6 +5,7 @@ import { maintainersOf } from "../catalogue/maintainers.js";
 import {
   type CatalogueRow,
   catalogueRow,
+  fixedFormat,
   type RepositoryName,
   type StateStamp,
   takesStates,
@@ -20,7 +21,17 @@ import {
 import type { RefTable } from "../git/ref-tables.js";
 import type { GitRepository } from "../git/repository.js";
 import { compareNewestFirst, type EventId, expirationOf, kinds, type VerifiedEvent } from "../nostr/event.js";
-import { isOid, isRefName, type Oid, type RefName, type RepositoryState, stateOf } from "../nostr/nip34.js";
+import {
+  formatOf,
+  formatsNamed,
+  isOid,
+  isRefName,
+  type ObjectFormat,
+  type Oid,
+  type RefName,
+  type RepositoryState,
+  stateOf,
+} from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 
 /** Objects of a state that another repository has and this one lacks. */
@@ -39,6 +50,8 @@ export interface RepositoryPlan {
     | undefined;
   /** States that wait and whose objects are all here though a newer one decides: stored, nothing moved. */
   readonly superseded: readonly DecidingState[];
+  /** States that wait and name objects by another hash than the repository: nothing of them can be held there. */
+  readonly otherFormat: readonly DecidingState[];
 }
 
 export interface PlanParts {
@@ -46,7 +59,7 @@ export interface PlanParts {
   readonly nowSeconds: number;
   readonly partialGraceSeconds: number;
   /** The refs as the release will find them: those of a push that is written with it are there already. */
-  readonly refsOf: (repository: GitRepository) => Promise<Pick<RefTable, "head" | "refs">>;
+  readonly refsOf: (repository: GitRepository) => Promise<Pick<RefTable, "head" | "refs" | "format">>;
   /** Which of these a repository lacks, or has without all they reach. */
   readonly missingOf: (repository: GitRepository, oids: readonly Oid[]) => Promise<ReadonlySet<Oid>>;
   /** The state under which that push was decided. */
@@ -120,7 +133,9 @@ export async function planFor(
   if (!row || !takesStates(row) || row.status === "soft") return undefined;
   if (row.status === "waiting" && (await isOver(reader, name, parts.nowSeconds))) return undefined;
   const table = await parts.refsOf(repository);
-  const states = (await decidingStates(reader, name)).filter(canDecide);
+  const able = (await decidingStates(reader, name)).filter(canDecide);
+  const states = able.filter((state) => formatOfState(state) === table.format);
+  const otherFormat = able.filter((state) => state.entry && !states.includes(state));
   const pushed = parts.pushedUnder(repository);
   const mark = pushed && (!row.mark || compareNewestFirst(pushed, row.mark) < 0) ? pushed : row.mark;
   const eligible = mark ? states.filter((state) => compareNewestFirst(state.event, mark) <= 0) : states;
@@ -137,7 +152,7 @@ export async function planFor(
       : mark !== null && compareNewestFirst(mark, state.event) < 0;
     if (isOld && (await completenessOf(state, repository, parts, async () => [])).complete) superseded.push(state);
   }
-  return { name, repository, row, governing, superseded };
+  return { name, repository, row, governing, superseded, otherFormat };
 }
 
 /** An announcement that its author let expire (NIP-40) is swept, not released. */
@@ -210,7 +225,7 @@ export function wantedRefs(state: RepositoryState): WantedRefs {
     if (isRefName(name) && isOid(value)) refs.set(name, value);
     else wellFormed = false;
   }
-  return { refs, wellFormed };
+  return { refs, wellFormed: wellFormed && formatsNamed(state).size <= 1 };
 }
 
 const isStatesToDecide = (ref: string): boolean => ref.startsWith("refs/heads/") || ref.startsWith("refs/tags/");
@@ -290,6 +305,21 @@ export async function decidingStates(reader: Reader, name: RepositoryName): Prom
     for (const state of candidates) if (state) found.push(state);
   }
   return found.sort((a, b) => compareNewestFirst(a.event, b.event));
+}
+
+/** Of a state that can decide: all its ids have one format. */
+export function formatOfState({ refs }: Pick<DecidingState, "refs">): ObjectFormat | undefined {
+  const [oid] = refs.values();
+  return oid && formatOf(oid);
+}
+
+/** The format of a waiting repository's newest state, where that is not its own and it may still change. */
+export async function otherFormat(reader: Reader, name: RepositoryName): Promise<ObjectFormat | undefined> {
+  const row = name.area === "prs" ? undefined : await catalogueRow(reader, name);
+  if (row?.status !== "waiting" || fixedFormat(row) !== undefined) return undefined;
+  const newest = (await decidingStates(reader, name)).find(canDecide);
+  const format = newest && formatOfState(newest);
+  return format === (row.format ?? "sha1") ? undefined : format;
 }
 
 /** Names at least one branch or tag, and nothing git could never hold: only such a state moves refs. */

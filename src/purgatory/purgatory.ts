@@ -62,7 +62,8 @@ export class Purgatory {
       for (const item of items) observer.released(item);
       this.bell.ring({ ids: items.map(({ id }) => id) });
     };
-    const releaser = new Releaser({ ...context, pullRequests, archiveBudget, released });
+    const madeAnew = (name: RepositoryName): Promise<void> => placeholders.repositoryGone(name);
+    const releaser = new Releaser({ ...context, pullRequests, archiveBudget, released, madeAnew });
     const partials = new PartialClock({
       store,
       clock,

@@ -111,6 +111,7 @@ for (const { name, expected, command, held, ...facts } of cases) {
       atomic: false,
       authority,
       current,
+      formats: { here: "sha1", pushed: "sha1" },
       completeness: () => false,
     });
     const [verdict] = verdicts;

@@ -32,13 +32,13 @@ import type {
 } from "../git/push-types.js";
 import type { UnclaimedData } from "../git/quarantine.js";
 import { addressText, compareNewestFirst, type EventId, type NostrEvent } from "../nostr/event.js";
-import { isOid, type Oid, pullRequestOf, type RefName } from "../nostr/nip34.js";
+import { formatOf, isOid, type Oid, pullRequestOf, type RefName } from "../nostr/nip34.js";
 import type { Reader, Transaction } from "../store/port.js";
 import type { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";
 import type { PartialClock } from "./partial-clock.js";
 import type { Placeholders } from "./placeholders.js";
-import { canDecide, decidingStates } from "./plan.js";
+import { canDecide, decidingStates, formatOfState } from "./plan.js";
 import { type KnownPullRequest, knownPullRequest } from "./pull-requests.js";
 import { type Account, type ArchiveBudget, accountsOf, quotaLeft, quotaRemarks } from "./quotas.js";
 import type { ReleaseDone, Releaser } from "./release.js";
@@ -181,6 +181,9 @@ export class PurgatoryPush implements PushSession {
       for (const id of nostrIds(updates.filter(({ to }) => to !== undefined))) {
         if (!(await isStillHere(tx, id))) throw new Overtaken("a pull request was deleted");
       }
+      const pushed = updates.find(({ to }) => to !== undefined)?.to;
+      const format = address.area === "prs" ? undefined : (row.format ?? "sha1");
+      if (pushed && format && formatOf(pushed) !== format) throw new Overtaken("the repository has another format now");
       if (state) await pushUnder(tx, row, state, now);
     }
     await this.#book(tx, outcome);
@@ -326,7 +329,7 @@ export async function pushAuthority(
   const row = await catalogueRow(reader, name);
   const candidates: CandidateState[] = [];
   for (const state of nostrRefsOnly ? [] : await decidingStates(reader, name)) {
-    if (!canDecide(state)) continue;
+    if (!canDecide(state) || formatOfState(state) !== (row?.format ?? "sha1")) continue;
     const { id, created_at } = state.event;
     candidates.push({ id, created_at, refs: state.refs, governs: row?.governing === id });
   }

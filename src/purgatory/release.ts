@@ -13,6 +13,7 @@ import {
   type RepositoryName,
   repositoryKey,
   type StateStamp,
+  setCatalogueRow,
   takesStates,
 } from "../catalogue/repositories.js";
 import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
@@ -23,10 +24,10 @@ import type { RefTable } from "../git/ref-tables.js";
 import type { GitRepository } from "../git/repository.js";
 import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
-import type { Oid } from "../nostr/nip34.js";
+import { formatName, type Oid } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
 import type { PurgatoryContext, Released, Via } from "./context.js";
-import { oidsIn, type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
+import { oidsIn, otherFormat, type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PullRequestPlan, PullRequestRefs } from "./pull-requests.js";
 import { type ArchiveBudget, accountsOf, quotaLeft } from "./quotas.js";
 import { storeReleased } from "./store-released.js";
@@ -70,6 +71,8 @@ export class Releaser {
       readonly pullRequests: PullRequestRefs;
       readonly archiveBudget: ArchiveBudget;
       readonly released: (released: readonly Released[]) => void;
+      /** It was made anew in another format: data that nobody claimed is gone. */
+      readonly madeAnew: (name: RepositoryName) => Promise<void>;
     },
   ) {}
 
@@ -99,7 +102,10 @@ export class Releaser {
     done: Set<string>,
   ): Promise<readonly Released[]> {
     const concerned = await this.concerned(name);
-    for (const one of concerned) done.add(repositoryKey(one));
+    for (const one of concerned) {
+      done.add(repositoryKey(one));
+      await this.settleFormat(one);
+    }
     if (concerned.length === 0) return [];
     const addresses = concerned.map((one) => diskAddress(one));
     try {
@@ -110,6 +116,21 @@ export class Releaser {
       this.markUnfinished([name]);
       throw error;
     }
+  }
+
+  /**
+   * An announcement alone makes a SHA-1 repository. Until a state was released or pushed under, the newest that could decide
+   * says how objects are named (git-http.md, "SHA-256 repositories"): a repository of the other format is made anew, empty.
+   */
+  private async settleFormat(name: RepositoryName): Promise<void> {
+    const { store, repositories, madeAnew } = this.parts;
+    if ((await otherFormat(store, name)) === undefined) return;
+    await store.transact(async (tx) => {
+      const format = await otherFormat(tx, name);
+      const row = format && (await catalogueRow(tx, name));
+      if (row) setCatalogueRow(tx, { ...row, format });
+    });
+    if (await repositories.remakeInFormat(diskAddress(name))) await madeAnew(name);
   }
 
   /** After a release, without its locks: pull requests get their refs in the other repositories they are for. */
@@ -248,6 +269,11 @@ export class Releaser {
       for (const name of names) {
         const plan = await planFor(name, this.open(name), planning);
         if (!plan || !(await this.prepare(plan, planning, copied, takeBacks))) continue;
+        const { format } = await planning.refsOf(plan.repository);
+        for (const { event } of plan.otherFormat) {
+          const what = `state ${event.id} is not copied there: it does not name objects by ${formatName(format)}`;
+          this.parts.observer.problem(name, what);
+        }
         plans.push(plan);
         const { governing } = plan;
         if (governing && governing.alignment.missing.length > 0) planning.servedPartly.add(governing.state.event.id);
@@ -262,7 +288,7 @@ export class Releaser {
    */
   private planning(nowSeconds: number, partial: ReadonlySet<EventId>, push: PushedRefs | undefined): PlanParts {
     const asked = new Map<string, Promise<ReadonlySet<Oid>>>();
-    const tables = new Map<string, Promise<Pick<RefTable, "head" | "refs">>>();
+    const tables = new Map<string, ReturnType<PlanParts["refsOf"]>>();
     const isPushed = (repository: GitRepository): boolean => push?.repository.address.key === repository.address.key;
     const refsOf: PlanParts["refsOf"] = (repository) => {
       const { key } = repository.address;
@@ -270,13 +296,13 @@ export class Releaser {
       tables.set(key, known);
       return known;
     };
-    const after = ({ head, refs }: RefTable): Pick<RefTable, "head" | "refs"> => {
+    const after = ({ refs, ...rest }: RefTable): RefTable => {
       const pushed = new Map(refs);
       for (const { ref, to } of push?.updates ?? []) {
         if (to === undefined) pushed.delete(ref);
         else pushed.set(ref, { oid: to, peeled: undefined });
       }
-      return { head, refs: pushed };
+      return { ...rest, refs: pushed };
     };
     const missingOf: PlanParts["missingOf"] = async (repository, oids) => {
       // What a ref names was complete when the ref was written; what was pushed is.

@@ -46,7 +46,11 @@ export async function resume(
   await repositories.alignAll((error) => parts.observer.refsBehind?.(error));
   const unreleased: RepositoryName[] = [];
   for await (const row of catalogueRows(store)) {
-    if (row.status === "waiting") await repositories.create(diskAddress(row));
+    if (row.status === "waiting") {
+      await repositories.create(diskAddress(row));
+      // The row says another format since a crash: the directory follows it.
+      if (await repositories.remakeInFormat(diskAddress(row))) await placeholders.repositoryGone(row);
+    }
     if (wantsNoDirectory(row)) await removeRepository(store, repositories, row);
     if (row.status === "waiting" || row.status === "served" || row.status === "archived") unreleased.push(row);
     await placeholders.dropUnknown(row);

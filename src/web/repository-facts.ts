@@ -15,7 +15,14 @@ import type { Browser, CommitView } from "../git/browse.js";
 import type { RefTable } from "../git/ref-tables.js";
 import type { Repositories } from "../git/repositories.js";
 import { type EventId, kinds, type Pubkey, tagValue } from "../nostr/event.js";
-import { type Announcement, announcementOf, type Oid, type RepositoryState, type StateRef } from "../nostr/nip34.js";
+import {
+  type Announcement,
+  announcementOf,
+  type ObjectFormat,
+  type Oid,
+  type RepositoryState,
+  type StateRef,
+} from "../nostr/nip34.js";
 import { governingState } from "../operator/repositories.js";
 import type { Reader } from "../store/port.js";
 import type { PeerStatus, StatusSources } from "./status-page.js";
@@ -29,6 +36,7 @@ export interface Maintainer extends Person {
 export interface RepositoryFacts {
   readonly name: RepositoryName;
   readonly status: CatalogueRow["status"];
+  readonly format: ObjectFormat;
   /** No push is taken for it. */
   readonly isReadOnly: boolean;
   readonly announcement: Announcement;
@@ -125,6 +133,7 @@ export async function lookAtRepository(
     facts: {
       name,
       status: row.status,
+      format: row.format ?? "sha1",
       isReadOnly: row.status === "leaving" || (row.status === "archived" && sources.archiveReadOnly()),
       announcement,
       maintainers,

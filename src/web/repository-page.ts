@@ -4,6 +4,7 @@
 import { type CommitView, countedCommits, type Readme } from "../git/browse.js";
 import type { Document } from "../http/routes.js";
 import { kinds } from "../nostr/event.js";
+import { formatName } from "../nostr/nip34.js";
 import { bytes, count, counted, foreign, foreignLink, type Html, html, time, webUrl } from "./html.js";
 import {
   badgePath,
@@ -111,6 +112,7 @@ function aboutList(site: Site, facts: RepositoryFacts): Html {
     )}${maintainers.length > 20 && html`<li class="quiet">and ${count(maintainers.length - 20)} more</li>`}</ul></dd>
 <dt>Last push</dt><dd>${state ? html`${time(state.event.created_at)}${signer && html`, signed by ${personLink(signer)}`}` : "none yet"}</dd>
 <dt>Storage</dt><dd>${storageText(facts)}</dd>
+${facts.format === "sha256" && html`<dt>Object ids</dt><dd>${formatName(facts.format)}: needs git 2.29 or newer, or another client that knows them</dd>`}
 <dt>Identifier</dt><dd><code>${foreign(name.identifier, 300)}</code></dd>
 ${announcement.hashtags.length > 0 && html`<dt>Topics</dt><dd>${announcement.hashtags.slice(0, 12).map((topic) => html`${tag(foreign(topic, 40))} `)}</dd>`}
 ${web.length > 0 && html`<dt>Web</dt><dd><ul>${web.map((url) => html`<li>${foreignLink(url, foreign(url, 100))}</li>`)}</ul></dd>`}

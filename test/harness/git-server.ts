@@ -27,7 +27,7 @@ import { Repositories } from "../../src/git/repositories.js";
 import type { RefUpdate } from "../../src/git/repository-refs.js";
 import { Git } from "../../src/git/run.js";
 import type { EventId, Pubkey } from "../../src/nostr/event.js";
-import type { Oid, RefName } from "../../src/nostr/nip34.js";
+import type { ObjectFormat, Oid, RefName } from "../../src/nostr/nip34.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 
 export const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
@@ -80,11 +80,17 @@ export function runProgram(
 }
 
 /** As `git init` makes it, without its templates, a process and the look at every setting there is. */
-export async function emptyRepository(directory: string, isBare: boolean): Promise<void> {
+export async function emptyRepository(
+  directory: string,
+  isBare: boolean,
+  format: ObjectFormat = "sha1",
+): Promise<void> {
   await mkdir(join(directory, "objects"), { recursive: true });
   await mkdir(join(directory, "refs", "heads"), { recursive: true });
   await writeFile(join(directory, "HEAD"), "ref: refs/heads/main\n");
-  await writeFile(join(directory, "config"), `[core]\n\trepositoryformatversion = 0\n\tbare = ${isBare}\n`);
+  const core = `[core]\n\trepositoryformatversion = ${format === "sha1" ? 0 : 1}\n\tbare = ${isBare}\n`;
+  const extension = format === "sha1" ? "" : `[extensions]\n\tobjectformat = ${format}\n`;
+  await writeFile(join(directory, "config"), core + extension);
 }
 
 /**

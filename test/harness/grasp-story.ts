@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { ObjectFormat } from "../../src/nostr/nip34.js";
 import { type ClientResult, emptyRepository, gitScript, headOf, runProgram } from "./git-server.js";
 import type { Person, SignedEvent } from "./grasp-people.js";
 import { ask, pkt, pktLines } from "./raw-http.js";
@@ -108,20 +109,26 @@ export class Story {
     return (await this.served({ ids: [event.id] })).length === 1;
   }
 
-  async workingCopy(): Promise<WorkingCopy> {
+  async workingCopy(format: ObjectFormat = "sha1"): Promise<WorkingCopy> {
     // An earlier story on the same folder may have its own.
     let folder: string;
     do folder = join(this.server.folder, `work${this.#count++}`);
     while (existsSync(folder));
-    await emptyRepository(join(folder, ".git"), false);
+    await emptyRepository(join(folder, ".git"), false, format);
     return new WorkingCopy(folder);
   }
 
   /** Refs as the server advertises them (HEAD included), by name: what `git ls-remote` asks, without two processes. */
-  async advertised(person: Person, identifier: string): Promise<Record<string, string>> {
+  async advertised(person: Person, identifier: string, format: ObjectFormat = "sha1"): Promise<Record<string, string>> {
     const answer = await ask(`${this.url(person, identifier)}/git-upload-pack`, {
       headers: { "Git-Protocol": "version=2", "Content-Type": "application/x-git-upload-pack-request" },
-      body: Buffer.concat([pkt("command=ls-refs\n"), Buffer.from("0001"), pkt("peel\n"), Buffer.from("0000")]),
+      body: Buffer.concat([
+        pkt("command=ls-refs\n"),
+        pkt(`object-format=${format}`),
+        Buffer.from("0001"),
+        pkt("peel\n"),
+        Buffer.from("0000"),
+      ]),
     });
     assert.equal(answer.status, 200, answer.text);
     const refs: Record<string, string> = {};

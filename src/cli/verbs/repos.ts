@@ -1,6 +1,7 @@
 // `holdfast repos list|show|fsck|gc|delete|restore|import`: the repositories of this server.
 
 import { sizeText, timeText } from "../../base/text.js";
+import { formatName } from "../../nostr/nip34.js";
 import { differenceText } from "../../operator/naming.js";
 import type { CheckResult, RepositoryDetails, RepositoryLines } from "../../operator/repositories.js";
 import type { Verb } from "../abilities.js";
@@ -70,6 +71,7 @@ function repositoryText(details: RepositoryDetails): string {
   const pairs: [string, string][] = [
     ["repository", details.repository],
     ["status", `${details.status} since ${timeText(details.since)} UTC${details.isArchive ? ", a mirror" : ""}`],
+    ["format", formatName(details.format)],
     ["announcement", details.announcement ?? "none served"],
     ["governing", details.governing ?? "none"],
     ["mark", mark ? `${mark.id} (${timeText(mark.created_at)} UTC)` : "none"],

@@ -323,6 +323,7 @@ export class FetchScheduler {
 /** Failures that a server can only cause by answering. */
 const answered: ReadonlySet<string> = new Set([
   "not-git",
+  "other-format",
   "http-status",
   "fetch-failed",
   "bad-objects",

@@ -40,6 +40,8 @@ export type FetchFailureCode =
   | DialFailureCode
   /** An answer, but not git's. */
   | "not-git"
+  /** Its objects are named by another hash than ours: it can have none of them. */
+  | "other-format"
   /** Something failed after a redirect: says nothing about the URL's own host. */
   | "redirect-failed"
   | "fetch-failed"
