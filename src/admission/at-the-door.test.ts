@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it, test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
-import type { VerifiedEvent } from "../nostr/event.js";
-import { DailyBytes, refusedForDisk } from "./at-the-door.js";
+import type { Pubkey, VerifiedEvent } from "../nostr/event.js";
+import { DailyBytes, refusedForDisk, refusedFromClient, refusedFromElsewhere } from "./at-the-door.js";
 
 describe("an event while the disk fills up", () => {
   const cases: readonly [string, number, { git: number; relay: number }, boolean][] = [
@@ -72,5 +72,32 @@ test("what was not kept after all is given back", () => {
     const taken = daily.take(kilobyte("alice", repository), "192.0.2.1");
     assert.ok(taken.ok);
     taken.giveBack();
+  }
+});
+
+test("NIP-70: a repost that embeds a protected event is refused from clients, relays and imports", () => {
+  const embedded = (tags: unknown): string => JSON.stringify({ kind: 1, tags, content: "for friends" });
+  const cases: readonly [string, number, string, boolean][] = [
+    ["a repost of a protected event", 6, embedded([["p", "x"], ["-"]]), false],
+    ["a generic repost of one", 16, embedded([["-"]]), false],
+    ["a repost of an open event", 6, embedded([["p", "-"]]), true],
+    ["a repost without content", 6, "", true],
+    ["a repost with other text", 6, "look at this: [-]", true],
+    ["a repost of what is no event", 6, JSON.stringify([["-"]]), true],
+    ["tags that are none", 16, embedded("-"), true],
+    ["another kind with the same content", 1, embedded([["-"]]), true],
+    ["a hundred thousand brackets", 6, "[".repeat(100_000), true],
+  ];
+  for (const [name, kind, content, isTaken] of cases) {
+    const event = { pubkey: "alice", kind, tags: [], content } as unknown as VerifiedEvent;
+    const answers = [
+      refusedFromClient(event, { authenticated: new Set([event.pubkey]) }),
+      refusedFromElsewhere(event, { type: "import" }, "server" as Pubkey),
+    ];
+    assert.deepEqual(
+      answers.map((refusal) => refusal?.code),
+      isTaken ? [undefined, undefined] : ["not-allowed", "not-allowed"],
+      name,
+    );
   }
 });

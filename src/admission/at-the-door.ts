@@ -17,6 +17,7 @@ import {
   tagValues,
   type VerifiedEvent,
 } from "../nostr/event.js";
+import { frameFault, usualFrameBounds } from "../nostr/frame-shape.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { Volume } from "../store/disk-space.js";
 import { type RefusedVerdict, refused, type Source } from "./verdict.js";
@@ -49,6 +50,7 @@ export function refusedFromClient(
   if (event.kind === kinds.auth) {
     return refused("auth-event", "not-relayed", "authentication events are for the AUTH message and are never stored");
   }
+  if (embedsProtected(event)) return reposted;
   if (!isProtected(event) || authenticated.has(event.pubkey)) return undefined;
   return authenticated.size > 0
     ? refused("protected", "not-allowed", "only its own author may publish a protected event")
@@ -60,8 +62,25 @@ export function refusedFromElsewhere(event: NostrEvent, source: Source, serverKe
   if (event.kind === kinds.auth) {
     return refused("auth-event", "not-relayed", "authentication events (22242) belong into an AUTH message");
   }
+  if (embedsProtected(event)) return reposted;
   if (!isProtected(event) || (source.type === "own" && event.pubkey === serverKey)) return undefined;
   return refused("protected", "not-allowed", "a protected event is taken only from its author");
+}
+
+const reposted = refused("protected", "not-allowed", "a repost must not carry a protected event of somebody else");
+
+/** NIP-70: a repost (6, 16) has the event it repeats as its content. What is no JSON, or too deep for an event, carries none. */
+function embedsProtected({ kind, content }: NostrEvent): boolean {
+  if ((kind !== kinds.repost && kind !== kinds.genericRepost) || content === "") return false;
+  if (frameFault(Buffer.from(content), usualFrameBounds) !== undefined) return false;
+  let value: unknown;
+  try {
+    value = JSON.parse(content);
+  } catch {
+    return false;
+  }
+  const tags = (value as { readonly tags?: unknown } | null)?.tags;
+  return Array.isArray(tags) && tags.some((tag) => Array.isArray(tag) && tag[0] === "-");
 }
 
 /** They make room, and people must be able to take back what they said, however full it is. */

@@ -15,32 +15,67 @@ export const isEventId = (text: unknown): text is EventId => typeof text === "st
 export const isPubkey = (text: unknown): text is Pubkey => typeof text === "string" && hex64.test(text);
 export const isSignature = (text: unknown): text is string => typeof text === "string" && hex128.test(text);
 
-/** Kinds this server knows by name (NIP-01, NIP-09, NIP-34, NIP-62, GRASP). */
+/** Kinds this server knows by name (NIP-01, NIP-09, NIP-34 with its drafts for CI and packages, NIP-62, GRASP). */
 export const kinds = {
   profile: 0,
   contacts: 3,
   deletion: 5,
+  repost: 6,
+  genericRepost: 16,
   vanish: 62,
   comment: 1111,
   patch: 1617,
   pullRequest: 1618,
   pullRequestUpdate: 1619,
   issue: 1621,
+  coverNote: 1624,
+  label: 1985,
+  ciTrigger: 9840,
+  ciJob: 9841,
+  ciResult: 9842,
+  ciRequest: 9843,
+  ciStop: 9844,
   relayList: 10_002,
   graspList: 10_317,
+  ciCoordinator: 19_843,
+  ciReadiness: 19_844,
   auth: 22_242,
   httpAuth: 27_235,
+  ciSecret: 29_846,
   announcement: 30_617,
   state: 30_618,
+  /** Container images of a repository: tags and the digests they name. */
+  container: 30_624,
+  ciProgress: 39_842,
+  ciStatus: 39_844,
 } as const;
+
+/** What applications keep for their users: shown to nobody but the author, who has authenticated. */
+export const privateKinds: readonly number[] = [78, 30_078];
+
+export const isPrivateKind = (kind: number): boolean => kind === 78 || kind === 30_078;
 
 /** Events that begin a thread about a repository; sync follows what tags them. */
 export const rootKinds: readonly number[] = [kinds.patch, kinds.pullRequest, kinds.pullRequestUpdate, kinds.issue];
 
+/** Events about runs on a commit: they may refer to what they are about by the commit alone. */
+export const ciKinds: ReadonlySet<number> = new Set([
+  kinds.ciTrigger,
+  kinds.ciJob,
+  kinds.ciResult,
+  kinds.ciRequest,
+  kinds.ciStop,
+  kinds.ciCoordinator,
+  kinds.ciReadiness,
+  kinds.ciSecret,
+  kinds.ciProgress,
+  kinds.ciStatus,
+]);
+
 /** Events that are served only together with git data of their own. */
 export const gitDataKinds: ReadonlySet<number> = new Set([kinds.state, kinds.pullRequest, kinds.pullRequestUpdate]);
 
-const named = new Set<number>([...Object.values(kinds), 1, 7, 1622, 1624, 1630, 1631, 1632, 1633, 1985, 9735]);
+const named = new Set<number>([...Object.values(kinds), 1, 7, 1622, 1630, 1631, 1632, 1633, 9735]);
 
 /** A metric label: kinds nobody here has heard of share one, so that strangers cannot make labels. */
 export const kindLabel = (kind: number): string => (named.has(kind) ? String(kind) : "other");

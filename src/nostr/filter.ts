@@ -6,6 +6,7 @@
 import {
   type EventId,
   isEventId,
+  isPrivateKind,
   isPubkey,
   isWhole,
   kinds,
@@ -27,6 +28,8 @@ export interface Filter {
   readonly limit?: number;
   /** NIP-50. */
   readonly search?: string;
+  /** Who asks; never in what a client sends. Events of private kinds match only for their own authors. */
+  readonly readers?: Pick<ReadonlySet<Pubkey>, "has">;
 }
 
 type ParsedFilter = { readonly ok: true; readonly filter: Filter } | Refusal;
@@ -78,7 +81,7 @@ export function parseFilter(value: unknown): ParsedFilter {
 
 /** The filter as clients write it. */
 export function filterJson(filter: Filter): Record<string, unknown> {
-  const { tags, ...rest } = filter;
+  const { tags, readers: _asking, ...rest } = filter;
   return { ...rest, ...Object.fromEntries([...(tags ?? [])].map(([name, values]) => [`#${name}`, values])) };
 }
 
@@ -107,7 +110,8 @@ function inList<T>(list: readonly T[]): (item: T) => boolean {
 export function matcherOf(filter: Filter, looks: "once" | "often" = "once"): Matcher {
   if (matchesNothing(filter)) return () => false;
   const checks: Matcher[] = [];
-  const { ids, authors, kinds, tags, since, until } = filter;
+  const { ids, authors, kinds, tags, since, until, readers } = filter;
+  if (readers) checks.push((event) => !isPrivateKind(event.kind) || readers.has(event.pubkey));
   if (since !== undefined) checks.push((event) => event.created_at >= since);
   if (until !== undefined) checks.push((event) => event.created_at <= until);
   if (kinds) {

@@ -6,7 +6,7 @@ import { npubOf } from "../nostr/nip19.js";
 import { done, type Outcome, refusal } from "./context.js";
 import { keyNamed } from "./naming.js";
 import { type OperationName, parametersOf } from "./operations.js";
-import type { BanType } from "./rules.js";
+import { type BanType, listNames } from "./rules.js";
 import type { ResultOf } from "./run.js";
 
 export type Run = <Name extends OperationName>(operation: Name, parameters: object) => Promise<Outcome<ResultOf<Name>>>;
@@ -38,8 +38,14 @@ export const methods: Readonly<Record<string, Method>> = {
     "none",
     "keys on the repository whitelist: a list of {pubkey, reason}; empty when everybody may host",
   ],
+  assignrole: [
+    "public key, name of a list",
+    "puts a key on a list: the roles of this relay are its lists, and none can be made or renamed",
+  ],
+  unassignrole: ["public key, name of a list", "takes a key off a list"],
   banevent: ["event id, reason", "removes an event and refuses it from now on", "ban", { type: "event" }],
   allowevent: ["event id, reason", "lifts the ban of an event", "unban", { type: "event" }],
+  unbanevent: ["event id, reason", "lifts the ban of an event", "unban", { type: "event" }],
   listbannedevents: ["none", "what is banned: a list of {id, reason}", "bans.list", { type: "event" }],
   listeventsneedingmoderation: ["none", "always empty: nothing here waits for a moderator"],
   changerelayname: ["text", changing("name"), "profile.change", { field: "relayName" }],
@@ -169,6 +175,8 @@ const methodsOfTheirOwn: Readonly<Record<string, Call>> = {
     if (!key) return noKey;
     return ask(run, "lists.remove", { list: "repository-whitelist", entry: npubOf(key) });
   },
+  assignrole: (parameters, run) => onList("lists.add", parameters, run),
+  unassignrole: (parameters, run) => onList("lists.remove", parameters, run),
   async listallowedpubkeys(_, run) {
     const lists = await run("lists.show", { list: "repository-whitelist" });
     if (!lists.ok) return lists;
@@ -176,6 +184,20 @@ const methodsOfTheirOwn: Readonly<Record<string, Call>> = {
     return done(keys.map(({ entry, reason }) => ({ pubkey: hexOf(entry), ...withReason(reason) })));
   },
 };
+
+/** Lists of this relay that keys are put on. */
+const roles: ReadonlySet<unknown> = new Set(listNames.filter((list) => list !== "archive-grasp-services"));
+
+async function onList(
+  operation: "lists.add" | "lists.remove",
+  [text, list]: readonly unknown[],
+  run: Run,
+): Promise<Outcome<unknown>> {
+  const key = keyNamed(String(text ?? ""));
+  if (!key) return noKey;
+  if (!roles.has(list)) return refusal("bad-request", `the second parameter must be one of ${[...roles].join(", ")}`);
+  return ask(run, operation, { list, entry: npubOf(key), ...(operation === "lists.add" && { reason: "" }) });
+}
 
 const noKey = refusal("bad-request", "the first parameter must be a public key");
 

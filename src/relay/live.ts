@@ -3,7 +3,7 @@
 // takes longer than a moment goes on in the next turn of the event loop (threats.md rows 35 and 38).
 
 import type { ByteBudget } from "../base/budget/bytes.js";
-import type { NostrEvent, VerifiedEvent } from "../nostr/event.js";
+import { isPrivateKind, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../nostr/filter.js";
 import type { FeedEntry, Sequence, Store } from "../store/port.js";
 import { valuesOf } from "./messages.js";
@@ -73,6 +73,8 @@ export class Live {
   #waitingChars = 0;
   #round: Round | undefined;
   #isScheduled = false;
+  #isPrivateHere = true;
+  #hasPrivateCome = false;
 
   constructor(store: Store, outgoing: ByteBudget) {
     this.#store = store;
@@ -83,6 +85,15 @@ export class Live {
 
   get subscriptions(): number {
     return this.#index.size;
+  }
+
+  /** Most servers hold no private events: then questions need not ask who reads. Yes, until the store has counted them. */
+  get isPrivateHere(): boolean {
+    return this.#isPrivateHere;
+  }
+
+  privateCounted(count: number): void {
+    this.#isPrivateHere = this.#hasPrivateCome || count > 0;
   }
 
   /**
@@ -117,7 +128,9 @@ export class Live {
   #committed(entries: readonly FeedEntry[]): void {
     for (const entry of entries) {
       if (entry.seq > this.#seen) this.#seen = entry.seq;
-      if (entry.type === "stored") this.#add(entry.seq, entry.event);
+      if (entry.type !== "stored") continue;
+      if (isPrivateKind(entry.event.kind)) this.#isPrivateHere = this.#hasPrivateCome = true;
+      this.#add(entry.seq, entry.event);
     }
     this.#begin();
   }

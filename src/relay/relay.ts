@@ -4,6 +4,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import { privateKinds } from "../nostr/event.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { RecordBudget, type RelayParts } from "./connection.js";
 import type { RelayLimits } from "./limits.js";
@@ -32,6 +33,7 @@ export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limit
   const parts = { ...given, limits: given.limits() };
   const budgets = relayBudgets(parts);
   const live = new Live(parts.store, budgets.outgoing);
+  parts.store.count([{ kinds: privateKinds }]).then((count) => live.privateCounted(count), parts.onFault);
   const visitors = new Visitors(clock, parts);
   const sessions = new Set<SocketSession>();
   const room: Room = {

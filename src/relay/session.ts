@@ -8,7 +8,16 @@ import { frameFault } from "../nostr/frame-shape.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { StoreClosedError } from "../store/port.js";
 import { ConcurrencyLimit, type Connection, noLongerWanted, type Place } from "./connection.js";
-import { type BadMessage, type ClientMessage, closedBy, noticeOf, parseClientMessage } from "./messages.js";
+import {
+  type BadMessage,
+  type ClientMessage,
+  closedBy,
+  negErrorBy,
+  noticeOf,
+  parseClientMessage,
+  type RelayMessage,
+} from "./messages.js";
+import { asked, needsAuthentication, type Readers } from "./private-events.js";
 import { Authenticating, Publishing } from "./publishing.js";
 import { Reconciling } from "./reconciling.js";
 import { Subscribing } from "./subscribing.js";
@@ -25,6 +34,7 @@ export class Session implements Connection {
   #end: AbortController | undefined;
   #queries: ConcurrencyLimit | undefined;
   #auth: Authenticating | undefined;
+  #asking: Readers | undefined;
   #publishing: Publishing | undefined;
   #subscribing: Subscribing | undefined;
   #reconciling: Reconciling | undefined;
@@ -121,16 +131,35 @@ export class Session implements Connection {
         return this.#publishing.publish(message.event);
       case "AUTH":
         return this.#authenticating().authenticate(message.event);
-      case "REQ":
+      case "REQ": {
         this.#subscribing ??= new Subscribing(this);
-        return this.#subscribing.subscribe(message.subscription, message.filters);
-      case "COUNT":
-        return count(this, message.subscription, message.filters);
+        const { subscription: id, filters } = message;
+        if (this.#asksInVain(filters, (refusal) => closedBy(id, refusal))) {
+          this.#subscribing.unsubscribe(id);
+          return undefined;
+        }
+        return this.#subscribing.subscribe(
+          id,
+          filters.map((filter) => asked(filter, this.#readers)),
+        );
+      }
+      case "COUNT": {
+        const { subscription: id, filters } = message;
+        if (this.#asksInVain(filters, (refusal) => closedBy(id, refusal))) return undefined;
+        return count(
+          this,
+          id,
+          filters.map((filter) => this.#stored(filter)),
+        );
+      }
       case "CLOSE":
         this.#subscribing?.unsubscribe(message.subscription);
         return undefined;
-      case "NEG-OPEN":
-        return this.#reconciliations().open(message.subscription, message.filter, message.message);
+      case "NEG-OPEN": {
+        const { subscription: id, filter } = message;
+        if (this.#asksInVain([filter], (refusal) => negErrorBy(id, refusal))) return undefined;
+        return this.#reconciliations().open(id, this.#stored(filter), message.message);
+      }
       case "NEG-MSG":
         this.#reconciliations().continue(message.subscription, message.message);
         return undefined;
@@ -138,6 +167,26 @@ export class Session implements Connection {
         this.#reconciling?.end(message.subscription);
         return undefined;
     }
+  }
+
+  /** Keys that have authenticated by the time an event is looked at. */
+  get #readers(): Readers {
+    this.#asking ??= { has: (key) => this.#auth?.authenticated.has(key) ?? false };
+    return this.#asking;
+  }
+
+  /** What is asked of the store about what it holds now. */
+  #stored(filter: Filter): Filter {
+    return this.place.live.isPrivateHere ? asked(filter, this.#readers) : filter;
+  }
+
+  /** A stranger who asks for private events is asked to authenticate; true when there is nothing else to answer. */
+  #asksInVain(filters: readonly Filter[], answer: (refusal: Refusal) => RelayMessage): boolean {
+    const isKnown = (this.#auth?.authenticated.size ?? 0) > 0;
+    const { needed, refusal } = needsAuthentication(filters, isKnown);
+    if (needed) this.#authenticating().ask();
+    if (refusal) this.place.outbox.send(answer(refusal));
+    return refusal !== undefined;
   }
 
   /** Refusing must not cost us more than asking costs a stranger: bad frames without end cost the connection. */

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
+import type { VerifiedEvent } from "../../src/nostr/event.js";
 import { RelayClient } from "../harness/relay-client.js";
 import { type EventWish, keyOf, sign, type TestKey } from "../harness/relay-events.js";
 import { startRelay, type TestRelay } from "../harness/relay-server.js";
@@ -125,6 +126,112 @@ describe("AUTH", { timeout: 900_000 }, () => {
     assert.equal(await server.store.has(event.id), false);
     assert.equal((await client.publish(protectedBy(alice, "still not")))[2], false);
     await client.close();
+  });
+});
+
+describe("private events (kinds 78 and 30078)", { timeout: 900_000 }, () => {
+  const settings = (key: TestKey, kind: number, content: string) =>
+    sign(key, {
+      kind,
+      content,
+      created_at: nowSeconds,
+      tags: [
+        ["d", content],
+        ["t", "app"],
+      ],
+    });
+  const opening = "6100000200";
+
+  test("are shown to their authors alone, after AUTH: stored before or later, asked, live, counted and reconciled", async (t) => {
+    const clock = new ManualClock(nowSeconds * 1000);
+    const server = await startRelay({ clock, serviceNames: ["relay.example.com"] }, t);
+    const connect = () => RelayClient.connect(server.url);
+    const isPrivate = (event: { id: string }): boolean => hidden.some(({ id }) => id === event.id);
+    const hidden = [settings(alice, 78, "old"), settings(alice, 30_078, "older")];
+    const open = sign(alice, { content: "for all", created_at: nowSeconds, tags: [["t", "app"]] });
+    for (const event of [...hidden, open]) await server.store.transact((tx) => tx.put(event as VerifiedEvent));
+
+    const stranger = await connect();
+    const filters: Record<string, unknown>[] = [
+      {},
+      { ids: [...hidden, open].map(({ id }) => id) },
+      { authors: [alice.pubkey] },
+      { "#t": ["app"] },
+      { authors: [alice.pubkey], kinds: [1, 78, 30_078] },
+      { kinds: [1, 78], "#t": ["app"] },
+    ];
+    const counted = async (client: RelayClient, ...asked: unknown[]): Promise<unknown> => {
+      const answer = client.next(([verb]) => verb === "COUNT" || verb === "CLOSED");
+      client.send("COUNT", "c", ...asked);
+      return (await answer)[2];
+    };
+    const reconciled = async (client: RelayClient, filter: unknown): Promise<string> => {
+      const answer = client.next(([verb, id]) => String(verb).startsWith("NEG-") && id === "n");
+      client.send("NEG-OPEN", "n", filter, opening);
+      const [, , text] = await answer;
+      client.send("NEG-CLOSE", "n");
+      return String(text);
+    };
+    for (const [index, filter] of filters.entries()) {
+      const name = JSON.stringify(filter);
+      const { events, end } = await stranger.ask(`s${index}`, filter);
+      assert.deepEqual([events.map(({ id }) => id), end[0]], [[open.id], "EOSE"], name);
+      assert.deepEqual(await counted(stranger, filter), { count: 1 }, name);
+      const ids = await reconciled(stranger, filter);
+      assert.ok(ids.includes(open.id) && !hidden.some(({ id }) => ids.includes(id)), name);
+    }
+    assert.deepEqual(await counted(stranger, {}, { kinds: [7] }), { count: 1 });
+
+    // Asked for by name, they need AUTH; with other kinds the rest is answered.
+    const other = await connect();
+    const only = { kinds: [30_078], authors: [alice.pubkey] };
+    const challenge = other.next(([verb]) => verb === "AUTH");
+    const { end } = await other.ask("only", only);
+    assert.match(`${end[0]} ${end[2]}`, /^CLOSED auth-required: /);
+    assert.match(String(await counted(other, only)), /^auth-required: /);
+    assert.match(await reconciled(other, only), /^auth-required: /);
+
+    // Mallory authenticates, and sees nothing of alice's; alice does, also in a subscription that was open before.
+    const as = async (client: RelayClient, key: TestKey, text: unknown) => {
+      const tags = [
+        ["relay", "wss://relay.example.com"],
+        ["challenge", String(text)],
+      ];
+      const event = sign(key, { kind: 22_242, created_at: nowSeconds, tags });
+      const answer = client.next(([verb, id]) => verb === "OK" && id === event.id);
+      client.send("AUTH", event);
+      assert.equal((await answer)[2], true);
+    };
+    await as(other, mallory, (await challenge)[1]);
+    assert.deepEqual((await other.ask("only", only)).events, []);
+    const author = await connect();
+    const hers = author.next(([verb]) => verb === "AUTH");
+    await author.ask("before", { authors: [alice.pubkey], kinds: [1, 78, 30_078] });
+    await as(author, alice, (await hers)[1]);
+    const { events } = await author.ask("all", { authors: [alice.pubkey] });
+    assert.equal(events.filter(isPrivate).length, 2);
+    assert.deepEqual(await counted(author, { "#t": ["app"] }), { count: 3 });
+    assert.ok((await reconciled(author, {})).includes(hidden[0]?.id ?? "none"));
+
+    const [live, last] = [settings(alice, 30_078, "new"), sign(alice, { content: "last", created_at: nowSeconds })];
+    const heard = author.next(
+      ([verb, id, event]) => verb === "EVENT" && id === "before" && (event as { id: string }).id === live.id,
+    );
+    const ended = [stranger, other].map((client) =>
+      client.next(([verb, , event]) => verb === "EVENT" && (event as { id: string }).id === last.id),
+    );
+    other.send("REQ", "everything", {});
+    await other.next(([verb, id]) => verb === "EOSE" && id === "everything");
+    assert.equal((await author.publish(live))[2], true);
+    await heard;
+    await author.publish(last);
+    await Promise.all(ended);
+    for (const client of [stranger, other]) {
+      assert.ok(
+        client.heard.every((message) => !JSON.stringify(message).includes(live.id)),
+        "not live either",
+      );
+    }
   });
 });
 

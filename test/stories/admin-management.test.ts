@@ -131,6 +131,10 @@ test("keys, events, networks and kinds are banned, listed with reasons, and allo
   assert.equal((await client.publish(announcement))[2], false);
   await call("allowevent", announcement.id);
   assert.equal((await client.publish(announcement))[2], true);
+  await call("banevent", announcement.id, "no");
+  assert.equal(await call("unbanevent", announcement.id), true);
+  assert.deepEqual(await call("listbannedevents"), []);
+  assert.equal((await client.publish(announcement))[2], true);
   assert.deepEqual(await call("listeventsneedingmoderation"), []);
 
   await call("blockip", "192.0.2.7", "scan");
@@ -165,6 +169,14 @@ test("a ban is lifted by unbanpubkey, an allowed key is taken off by unallowpubk
   assert.deepEqual(await call("listallowedpubkeys"), [{ pubkey: third.pubkey }]);
   assert.deepEqual(await call("listbannedpubkeys"), [], "not allowed is not banned");
   await assert.rejects(call("unallowpubkey", "a-repository"), /must be a public key/);
+  // Roles are the lists: the same key, put on it by its name and taken off again.
+  assert.equal(await call("assignrole", allowed.pubkey, "repository-whitelist"), true);
+  assert.equal((await client.publish(server.announcement(allowed, "two")))[2], true);
+  assert.equal(await call("unassignrole", allowed.pubkey, "repository-whitelist"), true);
+  assert.equal(await call("unassignrole", allowed.pubkey, "repository-whitelist"), true, "again is no error");
+  assert.deepEqual(await call("listallowedpubkeys"), [{ pubkey: third.pubkey }]);
+  for (const role of ["moderator", "archive-grasp-services", 5])
+    await assert.rejects(call("assignrole", allowed.pubkey, role), /must be one of repository-whitelist, /);
   await server.operate("lists.remove", { list: "repository-whitelist", entry: third.pubkey });
 });
 

@@ -40,6 +40,12 @@ const rankOfOtherLetter = 6;
 const rankOfAuthor = 7;
 
 export function planOf(filter: Filter): Plan {
+  const plan = planByFields(filter);
+  // Whose private events they are says the header.
+  return filter.readers && plan.type === "terms" && plan.residual === "none" ? { ...plan, residual: "header" } : plan;
+}
+
+function planByFields(filter: Filter): Plan {
   const { ids, authors, kinds, tags, search } = filter;
   if (ids) return { type: "ids", ids };
   const addresses = addressesOf(filter);

@@ -58,9 +58,9 @@ function rowMatcher(filter: Filter, plan: Plan): RowMatcher {
 }
 
 /** What the header alone says against a row, where the index has not asked it already. */
-function headerMatcher({ authors, kinds }: Filter, plan: Plan): Matcher | undefined {
+function headerMatcher({ authors, kinds, readers }: Filter, plan: Plan): Matcher | undefined {
   if (plan.type !== "terms" || plan.residual !== "header") return undefined;
-  return matcherOf({ ...(authors && { authors }), ...(kinds && { kinds }) });
+  return matcherOf({ ...(authors && { authors }), ...(kinds && { kinds }), ...(readers && { readers }) });
 }
 
 /** Opens the lists of a plan one by one, so that a filter of 5,000 values can be opened in slices too. */

@@ -74,6 +74,47 @@ async function nextPage(pages: AsyncIterator<readonly FeedEntry[]>): Promise<rea
 }
 
 function storing(check: Check): void {
+  check("private kinds match only for readers who wrote them, whatever leads to the event", async (store) => {
+    const [mine, theirs] = [pubkeyOf(1), pubkeyOf(2)];
+    const about = {
+      tags: [
+        ["t", "x"],
+        ["d", "x"],
+      ],
+    };
+    const events = [1, 2].flatMap((author) =>
+      [1, 78, 30_078].map((kind, index) => eventOf({ author, kind, at: nowSeconds - index, ...about })),
+    );
+    await putAll(store, events);
+    const visible = events.filter(({ kind, pubkey }) => kind === 1 || pubkey === mine).map(({ id }) => id);
+    const questions: Filter[] = [
+      {},
+      { ids: events.map(({ id }) => id) },
+      { authors: [mine, theirs] },
+      { authors: [mine, theirs], kinds: [1, 78, 30_078] },
+      { kinds: [1, 78, 30_078] },
+      { tags: new Map([["t", ["x"]]]) },
+      { tags: new Map([["t", ["x"]]]), kinds: [1, 78, 30_078] },
+      {
+        tags: new Map([
+          ["t", ["x"]],
+          ["d", ["x"]],
+        ]),
+      },
+    ];
+    const readers = new Set([mine]);
+    for (const question of questions) {
+      const filter = { ...question, readers };
+      assert.deepEqual((await ask(store, [filter])).sort(), [...visible].sort(), JSON.stringify(question));
+      assert.equal(await store.count([filter]), visible.length, JSON.stringify(question));
+      assert.equal(await store.count([filter, { kinds: [7] }]), visible.length);
+      assert.equal((await store.timedIds(filter, 10))?.length, visible.length, JSON.stringify(question));
+      assert.equal((await ask(store, [{ ...filter, limit: 3 }])).length, 3, "hidden ones take no place in a limit");
+    }
+    const byAddress = { authors: [theirs], kinds: [30_078], tags: new Map([["d", ["x"]]]), readers };
+    assert.deepEqual([await ask(store, [byAddress]), await store.count([byAddress])], [[], 0]);
+  });
+
   check("what was put is answered byte for byte, by id, by query and by count", async (store) => {
     const event = eventOf({ content: 'ü "quoted" \\ \u0001 😀', tags: [["t", "x"], ["only"]] });
     const result = await put(store, event);
