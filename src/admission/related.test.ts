@@ -296,3 +296,34 @@ test("an announcement kept by maintainer exception can be talked about", async (
   assert.equal(outcome(await world.ask(issue("carol", [a("bob", "x")]))), "store");
   assert.equal(outcome(await world.ask(pullRequest("carol", [a("bob", "x")]))), "unrelated");
 });
+
+test("CI, package and label events are taken where they refer to something hosted, and are kept as their range says", async () => {
+  const world = new World();
+  await world.host("alice", "x");
+  const proposed = oid("proposed");
+  const pullRequest = makeEvent(keyOf("bob"), kinds.pullRequest, [a("alice", "x"), ["c", proposed]]);
+  await world.store.put(pullRequest);
+  const all = [1624, 1985, 9840, 9841, 9842, 9843, 9844, 19_843, 19_844, 29_846, 30_624, 39_842, 39_844];
+  const expected = (kind: number): string => (kind === 29_846 ? "relay" : "store");
+  const event = (kind: number, tags: readonly Tag[]): VerifiedEvent =>
+    makeEvent(keyOf("ci"), kind, [["d", "run"], ...tags], startSeconds, String(tags));
+  for (const kind of all) {
+    assert.equal(outcome(await world.ask(event(kind, [a("alice", "x")]))), expected(kind), `${kind} by a`);
+    assert.equal(outcome(await world.ask(event(kind, [["E", pullRequest.id]]))), expected(kind), `${kind} by E`);
+    assert.equal(outcome(await world.ask(event(kind, [["a", `30617:${keyOf("eve")}:x`]]))), "unrelated", `${kind}`);
+    assert.equal(outcome(await world.ask(event(kind, [["c", oid("unknown")]]))), "unrelated", `${kind} by another c`);
+  }
+  const isOfCommit = (kind: number): boolean => ![1624, 1985, 30_624].includes(kind);
+  for (const kind of all) {
+    const verdict = outcome(await world.ask(event(kind, [["c", proposed]])));
+    assert.equal(verdict, isOfCommit(kind) ? expected(kind) : "unrelated", `${kind} by c`);
+  }
+  // A job result may come before what it quotes, and names it by address; later versions replace earlier ones.
+  const job = event(9841, [["q", `39842:${keyOf("ci")}:run`]]);
+  assert.equal(outcome(await world.send(job)), "unrelated");
+  await world.send(event(39_842, [a("alice", "x")]));
+  assert.equal(outcome(await world.send(job)), "store");
+  const older = world.store.ids().length;
+  await world.send(makeEvent(keyOf("ci"), 39_842, [["d", "run"], a("alice", "x")], startSeconds + 1));
+  assert.equal(world.store.ids().length, older, "one marker a run");
+});

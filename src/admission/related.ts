@@ -10,14 +10,16 @@ import {
   type Address,
   addressOf,
   addressText,
+  ciKinds,
   isAddressable,
   kinds,
   type NostrEvent,
+  tagValues,
   targetsOf,
   type VerifiedEvent,
 } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
-import { repositoriesTagged } from "../nostr/nip34.js";
+import { isOid, repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import type { AdmissionConfig, AdmissionSettings } from "./settings.js";
 import { type AdmissionContext, held, known, purgatoryMessage, refused, stored, type Verdict } from "./verdict.js";
@@ -45,6 +47,7 @@ const carriesNoRelation = new Set<number>([
 const maxRelationTargets = 1_000;
 const maxTaggersRead = 200;
 const maxRepositories = 20;
+const maxCommits = 20;
 
 interface Found {
   servedVia: string | undefined;
@@ -69,6 +72,7 @@ export async function readRelation(
     if (entry) addWaiting(entry, isBlocked, found);
   }
   if (found.servedVia === undefined) await lookForTaggers(event, reader, isBlocked, found);
+  if (found.servedVia === undefined && ciKinds.has(event.kind)) await lookForCommits(event, reader, isBlocked, found);
   return {
     servedVia: found.servedVia,
     repositories: [...found.repositories].slice(0, maxRepositories),
@@ -128,6 +132,24 @@ function addWaiting(entry: WaitingEntry, isBlocked: (name: RepositoryName) => bo
   }
 }
 
+/** What is run on a commit may name nothing but the commit: related to what is here of the same commit. */
+async function lookForCommits(
+  event: NostrEvent,
+  reader: Reader,
+  isBlocked: (name: RepositoryName) => boolean,
+  found: Found,
+): Promise<void> {
+  const commits = [...new Set(tagValues(event, "c").filter(isOid))].slice(0, maxCommits);
+  if (commits.length === 0) return;
+  const about = [kinds.pullRequest, kinds.pullRequestUpdate, kinds.ciJob, kinds.ciResult, kinds.ciProgress];
+  const filter: Filter = { kinds: about, tags: new Map([["c", commits]]), limit: maxTaggersRead };
+  for await (const page of reader.query([filter], { limit: maxTaggersRead })) {
+    // What is here is here for a repository; so is what is said of the same commit.
+    const one = page.find(({ id }) => id !== event.id);
+    if (one) return addServed(one.event, `commit of ${one.id}`, reader, isBlocked, found);
+  }
+}
+
 /** The other direction: something here points at this event, by id or by the address it lives at. */
 async function lookForTaggers(
   event: NostrEvent,
@@ -171,7 +193,8 @@ export async function judgeRelated(
   if (relation.waiting.length === 0) {
     const sentence =
       "it is not about anything here: no a, A or q tag names a repository of this server and no e, E or q tag an event of it";
-    return refused("related", "unrelated", sentence, {});
+    const commits = ciKinds.has(event.kind) ? ", nor does a c tag name the commit of one" : "";
+    return refused("related", "unrelated", `${sentence}${commits}`, {});
   }
   return holdRelated(event, relation.waiting, { reader, source, nowSeconds }, config);
 }

@@ -22,7 +22,7 @@ import { type Clock, unixSeconds } from "../base/clock.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
 import type { Config } from "../config/config.js";
 import type { Logger } from "../config/logging.js";
-import type { NostrEvent, VerifiedEvent } from "../nostr/event.js";
+import type { EventId, NostrEvent, VerifiedEvent } from "../nostr/event.js";
 import { type Refusal, type RefusalCode, refuse } from "../nostr/refusals.js";
 import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/pool.js";
 import type { Disks } from "../store/disk-space.js";
@@ -72,11 +72,15 @@ interface IntakeParts {
 }
 
 const duplicate: IntakeAnswer = { ok: true, outcome: "duplicate", message: "duplicate: this event is stored already" };
+const passedOnBefore: IntakeAnswer = { ok: true, outcome: "duplicate", message: "duplicate: this event was passed on" };
+const maxPassedOn = 10_000;
 const superseded: IntakeAnswer = { ok: true, outcome: "superseded", message: "duplicate: a newer version is stored" };
 
 export function createIntake(parts: IntakeParts): Intake {
   const { store, verifier, policy, clock, observer, live, disks } = parts;
   const ephemeralListeners = new Set<(event: VerifiedEvent) => void>();
+  /** Ephemeral events that were passed on lately: id → signature, the oldest first. */
+  const passedOn = new Map<EventId, string>();
   let underWay = 0;
   const isIdle: (() => void)[] = [];
 
@@ -90,6 +94,8 @@ export function createIntake(parts: IntakeParts): Intake {
     // another signature is judged like any other (threats row 21).
     const held = await store.event(event.id);
     if (held?.event.sig === event.sig) return duplicate;
+    // Two servers that follow each other would pass an ephemeral event to and fro for ever.
+    if (passedOn.get(event.id) === event.sig) return passedOnBefore;
     const used = disks && { git: disks.shareUsed("git"), relay: disks.shareUsed("relay") };
     const full = used && refusedForDisk(event, used, live.current.diskEventsMaxPercent);
     if (full) return full;
@@ -112,7 +118,7 @@ export function createIntake(parts: IntakeParts): Intake {
     const { verdict, answer } = await store.transact((tx) => decideAndWrite(tx, verified, source));
     parts.decisions?.note(decisionRecord(verified, source, verdict, nowSeconds));
     if (!verdict.ok || !answer.ok) return answer;
-    if (verdict.action === "relay") for (const listener of ephemeralListeners) listener(verified);
+    if (verdict.action === "relay") passOn(verified);
     const wasWritten = answer.outcome === "stored" || (verdict.action !== "store" && verdict.action !== "leave");
     if (!wasWritten || !parts.carryOut) return answer;
     try {
@@ -122,6 +128,14 @@ export function createIntake(parts: IntakeParts): Intake {
       parts.gitFailed?.(verified, error);
       return refuse("internal", "it was kept, but git could not follow: try again later");
     }
+  }
+
+  function passOn(event: VerifiedEvent): void {
+    if (passedOn.has(event.id)) return;
+    passedOn.set(event.id, event.sig);
+    const [oldest] = passedOn.size > maxPassedOn ? passedOn.keys() : [];
+    if (oldest !== undefined) passedOn.delete(oldest);
+    for (const listener of ephemeralListeners) listener(event);
   }
 
   async function decideAndWrite(
