@@ -30,6 +30,7 @@ import { startHunting } from "./hunt/start-hunting.js";
 import { ArchiveReview } from "./intake/archive-review.js";
 import { CarryOut } from "./intake/carry-out.js";
 import { createIntake, notingParseFailures } from "./intake/intake.js";
+import { MaintainerReview } from "./intake/maintainer-review.js";
 import { Sweep } from "./intake/sweep.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { policyInForce, RunTimeRules } from "./operator/rules.js";
@@ -142,6 +143,8 @@ export async function startServer(parts: StartParts): Promise<Server> {
     });
     const carryOut = new CarryOut(purgatory);
     const sweep = new Sweep(carryOut);
+    const maintainers = new MaintainerReview(context, carryOut);
+    await maintainers.adopt();
     await purgatory.resume();
     closing.add("purgatory", () => purgatory.close());
     const sweeping = repeatedly(
@@ -179,8 +182,12 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("hunt", () => hunt.close());
     const archive = new ArchiveReview(context, { settings, carryOut });
     closing.add("archive review", () => archive.close());
-    const stopReviewing = live.onChange(() => archive.start());
-    closing.add("archive settings", async () => stopReviewing());
+    closing.add("maintainer review", () => maintainers.close());
+    const stopReviewing = live.onChange(() => {
+      archive.start();
+      maintainers.start();
+    });
+    closing.add("reviewed settings", async () => stopReviewing());
     const housekeeping = await startHousekeeping(context, gitHost, disks);
     closing.add("housekeeping", () => housekeeping.close());
     const verifiedCopies = new VerifiedCopies();
@@ -235,6 +242,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       await syncing?.close();
     });
     archive.start();
+    maintainers.start();
     return { address: service.address, close: () => closing.close() };
   } catch (error) {
     await closing.close();

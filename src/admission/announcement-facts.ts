@@ -2,15 +2,16 @@
 
 import { isWhitelisted } from "../catalogue/bans-and-lists.js";
 import { type LeftRepository, leftRepository } from "../catalogue/decisions.js";
-import { type AuthorityChange, storedAuthority } from "../catalogue/maintainers.js";
+import { storedAuthority } from "../catalogue/maintainers.js";
 import { type CatalogueRow, catalogueRow, isReleased, type RepositoryName } from "../catalogue/repositories.js";
 import { type WaitingEntry, waitingAnnouncement, waitingAnnouncementsOf, waitingTotals } from "../catalogue/waiting.js";
-import { type EventId, kinds, type Pubkey, type VerifiedEvent } from "../nostr/event.js";
+import { type EventId, kinds, type NostrEvent, type Pubkey, type VerifiedEvent } from "../nostr/event.js";
 import type { Announcement } from "../nostr/nip34.js";
-import { lapsedExceptions, ownerTrusting } from "./maintainer-exception.js";
+import { ownerNaming } from "./maintainer-exception.js";
+import { type MembershipChange, membershipChange } from "./membership.js";
 import { cloneUrlsOnHosts, httpCloneUrls, type ServiceListing, serviceListing } from "./service.js";
 import type { AdmissionSettings } from "./settings.js";
-import type { AdmissionContext, StoredReference } from "./verdict.js";
+import type { AdmissionContext } from "./verdict.js";
 import { roomFor } from "./waiting-capacity.js";
 
 export interface AnnouncementFacts {
@@ -24,11 +25,12 @@ export interface AnnouncementFacts {
   readonly stored: { readonly id: EventId; readonly created_at: number } | undefined;
   readonly waiting: WaitingEntry | undefined;
   readonly left: LeftRepository | undefined;
-  /** The owner whose released repository's set contains the author; only asked when nothing better applies. */
+  /** The owner of a released repository whose maintainers name the author; only asked when nothing better applies. */
   readonly exceptionOwner: Pubkey | undefined;
-  /** Exceptions that lean on this repository and fall when the new version is stored (`kept`) or it leaves. */
-  readonly lapsesIfStored: readonly StoredReference[];
-  readonly lapsesIfLeaving: readonly StoredReference[];
+  /** What follows for maintainer sets when this version counts, when its repository leaves with it, and when it only ends a wait. */
+  readonly ifCounting: MembershipChange;
+  readonly ifLeaving: MembershipChange;
+  readonly ifLapsing: MembershipChange;
   readonly waitingOfKey: number;
   readonly waitingInAll: number;
   readonly hasRoom: boolean;
@@ -54,11 +56,12 @@ export async function readAnnouncementFacts(
   const exceptionOwner =
     hostedAsIs || !whitelisted || isBlocked(name)
       ? undefined
-      : await ownerTrusting(storedAuthority(reader), name, isBlocked);
-  const change = (next: CatalogueRow | undefined): AuthorityChange => ({ name, announcements: [event], row: next });
+      : await ownerNaming(storedAuthority(reader), name, isBlocked);
   const waiting = await waitingAnnouncement(reader, name);
-  const canLapse = latest !== undefined || waiting !== undefined;
   const leaving: CatalogueRow | undefined = row && { ...row, status: "leaving" };
+  const after = (next: CatalogueRow | undefined, announcements: readonly NostrEvent[] = [event]) =>
+    membershipChange(reader, [{ name, announcements, row: next }], isBlocked);
+  const ifCounting = await after(row);
   const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), config);
   return {
     name,
@@ -71,9 +74,9 @@ export async function readAnnouncementFacts(
     waiting,
     left: await leftRepository(reader, name, nowSeconds),
     exceptionOwner,
-    lapsesIfStored: canLapse ? await lapsedExceptions(reader, [change(row)], isBlocked) : [],
-    lapsesIfLeaving:
-      canLapse && !hostedAsIs && isReleased(row) ? await lapsedExceptions(reader, [change(leaving)], isBlocked) : [],
+    ifCounting,
+    ifLeaving: !hostedAsIs && isReleased(row) ? await after(leaving) : ifCounting,
+    ifLapsing: !hostedAsIs && waiting ? await after(undefined, latest ? [latest.event] : []) : ifCounting,
     waitingOfKey: await waitingAnnouncementsOf(reader, event.pubkey, config.purgatoryMaxAnnouncementsPerKey),
     waitingInAll: (await waitingTotals(reader)).waitingAnnouncements,
     hasRoom: room.ok,

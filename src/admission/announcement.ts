@@ -6,6 +6,7 @@ import type { ServiceName } from "../net/url.js";
 import { compareNewestFirst, type VerifiedEvent } from "../nostr/event.js";
 import { announcementOf } from "../nostr/nip34.js";
 import { type AnnouncementFacts, readAnnouncementFacts } from "./announcement-facts.js";
+import type { MembershipChange } from "./membership.js";
 import { listingAdvice } from "./service.js";
 import type { AdmissionConfig, AdmissionSettings } from "./settings.js";
 import {
@@ -17,7 +18,6 @@ import {
   type RepositoryChange,
   refused,
   type Source,
-  type StoredReference,
   stored,
   type Verdict,
 } from "./verdict.js";
@@ -71,11 +71,11 @@ const record = ({ facts }: AnnouncementCase): Facts => ({
   listedInRelays: facts.listing.inRelays,
   status: facts.row?.status ?? null,
   exceptionOwner: facts.exceptionOwner ?? null,
-  lapsed: facts.lapsesIfStored.map((lapse) => lapse.id),
+  lapsed: facts.ifCounting.lapsed.map((lapse) => lapse.id),
 });
 
-const removals = (lapses: readonly StoredReference[]): Change[] =>
-  lapses.flatMap((lapse): Change[] => [
+const removals = ({ lapsed }: MembershipChange): Change[] =>
+  lapsed.flatMap((lapse): Change[] => [
     { type: "remove", id: lapse.id, cause: "unhosted" },
     { type: "listings", name: lapse.name },
   ]);
@@ -143,12 +143,18 @@ function host(context: AnnouncementCase, archive: CatalogueRow["archive"]): Verd
     return wait(context, archive);
   }
   const status = archive ? "archived" : "served";
-  const changes: Change[] = [{ type: "listings", name }, ...removals(facts.lapsesIfStored)];
+  const changes: Change[] = [{ type: "listings", name }, ...removals(facts.ifCounting)];
   const isSame = row.status === status && JSON.stringify(row.archive) === JSON.stringify(archive);
   if (!isSame) changes.unshift({ type: "catalogue", row: { ...withStatus(row, status, nowSeconds), archive } });
   const repositories: RepositoryChange[] = row.status === status ? [] : [{ name, to: "return" }];
   const message = archive ? undefined : whereItIs(context);
-  return stored(rule, record(context), { changes, repositories, ...(message === undefined ? {} : { message }) });
+  const { concerned } = facts.ifCounting;
+  return stored(rule, record(context), {
+    changes,
+    repositories,
+    concerned,
+    ...(message === undefined ? {} : { message }),
+  });
 }
 
 const whereItIs = ({ facts }: AnnouncementCase): string | undefined =>
@@ -190,7 +196,7 @@ function wait(context: AnnouncementCase, archive: CatalogueRow["archive"]): Verd
     { type: "catalogue", row: withStatus(changed, deadline.phase, nowSeconds) },
     { type: "listings", name },
     ...(facts.left ? [{ type: "forget-left", name } as const] : []),
-    ...removals(facts.lapsesIfStored),
+    ...removals(facts.ifCounting),
   ];
   const where = whereItIs(context);
   return held(archive ? "archive" : "announcement", entry, waiting === undefined, record(context), {
@@ -200,6 +206,7 @@ function wait(context: AnnouncementCase, archive: CatalogueRow["archive"]): Verd
     ],
     after,
     repositories: placeOnDisk(context, deadline.phase),
+    concerned: facts.ifCounting.concerned,
     ...(where === undefined ? {} : { message: `${purgatoryMessage}; ${where}` }),
   });
 }
@@ -233,7 +240,7 @@ function notHosted(context: AnnouncementCase): Verdict {
       ok: true,
       action: "leave",
       rule: "un-hosting",
-      facts: { ...record(context), lapsed: facts.lapsesIfLeaving.map((lapse) => lapse.id) },
+      facts: { ...record(context), lapsed: facts.ifLeaving.lapsed.map((lapse) => lapse.id) },
       message: row.archive
         ? "this repository is no longer mirrored here: it is read-only and will be removed later"
         : "this version no longer lists this service: the repository is read-only here and will be removed later",
@@ -241,16 +248,18 @@ function notHosted(context: AnnouncementCase): Verdict {
       changes: [
         { type: "catalogue", row: withStatus(row, "leaving", nowSeconds) },
         { type: "listings", name },
-        ...removals(facts.lapsesIfLeaving),
-        ...removals(facts.lapsesIfStored),
+        ...removals(facts.ifLeaving),
+        ...removals(facts.ifCounting),
       ],
       repositories: row.status === "leaving" ? [] : [{ name, to: "leave" }],
+      concerned: facts.ifLeaving.concerned,
     };
   }
   if (facts.exceptionOwner !== undefined && !listsUs) {
     return stored("maintainer-exception", record(context), {
-      changes: [...endWait, { type: "listings", name }, ...removals(facts.lapsesIfStored)],
+      changes: [...endWait, { type: "listings", name }, ...removals(facts.ifCounting)],
       repositories: gone,
+      concerned: facts.ifCounting.concerned,
     });
   }
   if (waiting && lost) {
@@ -268,8 +277,10 @@ function notHosted(context: AnnouncementCase): Verdict {
         ...endWait,
         { type: "remember-left", name, by: event, until: nowSeconds + config.purgatoryRememberSecs },
         { type: "listings", name },
+        ...removals(facts.ifLapsing),
       ],
       repositories: gone,
+      concerned: facts.ifLapsing.concerned,
     };
   }
   if (listsUs) {

@@ -106,6 +106,8 @@ interface Accepted extends Decided {
   readonly message?: string;
   readonly changes?: readonly Change[];
   readonly repositories?: readonly RepositoryChange[];
+  /** Whose maintainer sets an announcement changed or counts in: what may be released there is looked at again. */
+  readonly concerned?: readonly RepositoryName[];
 }
 
 /** Kept and served. */
@@ -178,11 +180,7 @@ export const refused = (rule: RuleName, code: RefusalCode, message: string, fact
 });
 
 /** What a verdict may say beyond its rule and facts. */
-interface Extras {
-  readonly message?: string;
-  readonly changes?: readonly Change[];
-  readonly repositories?: readonly RepositoryChange[];
-}
+type Extras = Pick<Accepted, "message" | "changes" | "repositories" | "concerned">;
 
 export function stored(
   rule: RuleName,
@@ -210,6 +208,7 @@ export function held(
     isNew,
     changes: [...(extras.changes ?? []), { type: "hold", entry }, ...(extras.after ?? [])],
     repositories: extras.repositories ?? [],
+    ...(extras.concerned && { concerned: extras.concerned }),
   };
 }
 

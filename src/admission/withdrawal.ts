@@ -3,10 +3,10 @@
 // the store when the request is put.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { maintainerTags } from "../catalogue/maintainer-set.js";
 import {
   type AuthorityChange,
   countingAnnouncements,
-  maintainerTags,
   repositoriesTrusting,
   storedAuthority,
 } from "../catalogue/maintainers.js";
@@ -23,7 +23,7 @@ import { type WaitingEntry, waitingEvent } from "../catalogue/waiting.js";
 import { addressOf, addressText, kinds, type NostrEvent } from "../nostr/event.js";
 import { repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
-import { lapsedExceptions } from "./maintainer-exception.js";
+import { membershipChange } from "./membership.js";
 import type { Change, RepositoryChange, UnholdCause, Withdrawn } from "./verdict.js";
 
 interface EndOfWait {
@@ -59,6 +59,8 @@ export interface Withdrawal {
   readonly changes: readonly Change[];
   readonly repositories: readonly RepositoryChange[];
   readonly withdrawn: readonly Withdrawn[];
+  /** Whose maintainer sets are without what goes: what may be released there is looked at again. */
+  readonly concerned: readonly RepositoryName[];
 }
 
 interface Affected {
@@ -150,10 +152,12 @@ export async function withdrawalOf(
     const counting = await countingAnnouncements(reader, name.owner, name.identifier);
     authority.push({ name, announcements: counting.filter((event) => !gone.has(event.id)), row });
   }
-  for (const lapse of await lapsedExceptions(reader, authority, isBlocked, announcements)) {
+  const { lapsed, concerned } = await membershipChange(reader, authority, isBlocked, announcements);
+  for (const lapse of lapsed) {
     changes.push({ type: "remove", id: lapse.id, cause: "unhosted" }, { type: "listings", name: lapse.name });
   }
-  return { changes, repositories, withdrawn: stored.filter(({ kind }) => withGitData.has(kind)).map(withdrawnOf) };
+  const withdrawn = stored.filter(({ kind }) => withGitData.has(kind)).map(withdrawnOf);
+  return { changes, repositories, withdrawn, concerned };
 }
 
 const withdrawnOf = (event: NostrEvent): Withdrawn => ({

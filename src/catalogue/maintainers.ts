@@ -1,9 +1,7 @@
-// Who may decide (grasp.md): the recursive maintainer set of one owner's repository, and what it means for git: who
-// decides there, and from which repositories here it may be filled (git-http.md "Push" 3, purgatory.md).
-// The set is directed: it starts at the owner and follows what members say; what others say about the owner is never
-// asked. This includes the draft role tags; they will change, and nothing outside this file reads them.
+// Maintainer sets (maintainer-set.ts) over the announcements that are here, and what they mean for git: who decides in a
+// repository, and from which repositories here it may be filled (git-http.md "Push" 3, purgatory.md).
 //
-// Who lists whom: an index over the announcements that are here (served or waiting), in table "catalogue".
+// Who names whom: an index over the announcements that are here (served or waiting), in table "catalogue".
 //   lister:<identifier>:<lister>                            → ListerRow
 //   listing:<identifier>:<listed>:<since, 12 digits>:<lister> → 1
 // Maintainer sets are walked forward from an owner without it. It exists for the opposite question, "whose sets may
@@ -19,9 +17,10 @@
 // `maxListingsRead` index rows are read, `maxVerified` candidates checked; beyond that a stranger's repository is not
 // found, which only means that a state is not spread to it by itself.
 
-import { compareNewestFirst, isPubkey, kinds, type NostrEvent, type Pubkey, type Tag } from "../nostr/event.js";
-import { announcementOf } from "../nostr/nip34.js";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { compareNewestFirst, type EventId, kinds, type NostrEvent, type Pubkey } from "../nostr/event.js";
 import type { Reader, TableReader, Transaction } from "../store/port.js";
+import { type MaintainerSet, maintainerWalk, maxMaintainerDepth, namedBy, rolesOf } from "./maintainer-set.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -30,93 +29,51 @@ import {
   type RepositoryName,
   repositoryKey,
 } from "./repositories.js";
-import { waitingAnnouncement, waitingEvent } from "./waiting.js";
-
-export const maxMaintainers = 100;
-export const maxMaintainerDepth = 10;
-
-/** All announcements by an author for an identifier that count: the served one and the waiting one. */
-type AnnouncementsOf = (author: Pubkey, identifier: string) => Promise<readonly NostrEvent[]>;
-
-/** Names of the tags this file reads. */
-export const maintainerTags: readonly string[] = ["M", "m", "o", "maintainers"];
-
-interface Role {
-  readonly decides: boolean;
-  readonly pubkey: Pubkey;
-  readonly active: boolean;
-}
-
-const boundary = /^\d{1,15}$/;
-
-/** `["m", <key>, start, end, start, …]`. Anything else under these names (`["m","text/plain"]`) is not a role. */
-function roleOf(tag: Tag): Role | undefined {
-  const [name, pubkey, ...boundaries] = tag;
-  if (name !== "M" && name !== "m" && name !== "o") return undefined;
-  if (!isPubkey(pubkey) || !boundaries.every((item) => boundary.test(item))) return undefined;
-  const active = boundaries.length === 0 || boundaries.length % 2 === 1;
-  return { decides: name !== "o", pubkey, active };
-}
-
-/** The keys an announcement itself lists as deciding with its author; without the author, each once, at most 100. */
-export function listedMaintainers(event: NostrEvent): readonly Pubkey[] {
-  const roles = event.tags.flatMap((tag) => roleOf(tag) ?? []);
-  const listed =
-    roles.length > 0
-      ? roles.filter((role) => role.decides && role.active).map((role) => role.pubkey)
-      : (announcementOf(event)?.maintainers ?? []);
-  return [...new Set(listed)].filter((key) => key !== event.pubkey).slice(0, maxMaintainers);
-}
+import { waitingAnnouncement, waitingEntry, waitingEvent } from "./waiting.js";
 
 export const newestOf = (events: readonly NostrEvent[]): NostrEvent | undefined =>
   [...events].sort(compareNewestFirst)[0];
 
-export interface MaintainerGraph {
-  /** The set, in the order found: the owner first, then by distance. Empty without an announcement of the owner's. */
-  readonly members: ReadonlySet<Pubkey>;
-  /** What each member with an announcement lists. */
-  readonly lists: ReadonlyMap<Pubkey, readonly Pubkey[]>;
+/** What authority is decided on: the store as it is, or as it would be after a change. */
+export interface AuthorityView {
+  /** All announcements by an author for an identifier that count: the served one and the waiting one. */
+  announcementsOf(owner: Pubkey, identifier: string): Promise<readonly NostrEvent[]>;
+  /** Whether keys that a `maintainers` tag lists have to answer too. */
+  mutual(): Promise<boolean>;
+  rowOf(name: RepositoryName): Promise<CatalogueRow | undefined>;
+  listersOf(identifier: string, listed: Pubkey, limit: number): Promise<readonly Pubkey[]>;
 }
 
-export async function maintainerGraph(
-  owner: Pubkey,
-  identifier: string,
-  announcementsOf: AnnouncementsOf,
-): Promise<MaintainerGraph> {
-  const members = new Set<Pubkey>();
-  const lists = new Map<Pubkey, readonly Pubkey[]>();
-  let level: Pubkey[] = [owner];
-  for (let depth = 0; level.length > 0; depth++) {
-    const next: Pubkey[] = [];
-    for (const author of level) {
-      const announcement = newestOf(await announcementsOf(author, identifier));
-      if (author === owner) {
-        // A chain of authority starts at the repository's own announcement.
-        if (!announcement) return { members, lists };
-        members.add(owner);
-      }
-      if (!announcement) continue;
-      const listed = listedMaintainers(announcement);
-      lists.set(author, listed);
-      if (depth >= maxMaintainerDepth) continue;
-      for (const key of listed) {
-        if (members.has(key) || members.size >= maxMaintainers) continue;
-        members.add(key);
-        next.push(key);
-      }
-    }
-    level = next;
-  }
-  return { members, lists };
-}
+export const storedAuthority = (reader: Reader): AuthorityView => ({
+  announcementsOf: (owner, identifier) => countingAnnouncements(reader, owner, identifier),
+  mutual: () => asksForAnswers(reader),
+  rowOf: (name) => catalogueRow(reader, name),
+  listersOf: (identifier, listed, limit) => listersOf(reader, identifier, listed, limit),
+});
 
-/** The directed maintainer set of `owner`'s repository: at most 100 keys, at most 10 steps away; cycles end. */
+const mutualKey = "maintainers-mutual";
+
+/**
+ * The setting is a row, so that everybody who asks who decides, also in a transaction and in a command without a server,
+ * gets one answer. Without a row nothing was ever decided by another rule than the listed one.
+ */
+export const asksForAnswers = async (reader: TableReader): Promise<boolean> =>
+  (await reader.row<boolean>("meta", mutualKey)) === true;
+
+export const setAsksForAnswers = (tx: Transaction, mutual: boolean): void => tx.setRow("meta", mutualKey, mutual);
+
+/** The directed maintainer set of one repository, and why each key is in it or not. */
 export async function maintainerSet(
-  owner: Pubkey,
-  identifier: string,
-  announcementsOf: AnnouncementsOf,
-): Promise<ReadonlySet<Pubkey>> {
-  return (await maintainerGraph(owner, identifier, announcementsOf)).members;
+  view: Pick<AuthorityView, "announcementsOf" | "mutual">,
+  { owner, identifier }: RepositoryName,
+): Promise<MaintainerSet> {
+  const walk = maintainerWalk(owner, await view.mutual());
+  let step = walk.next();
+  while (!step.done) {
+    const newest = newestOf(await view.announcementsOf(step.value, identifier));
+    step = walk.next(newest && rolesOf(newest));
+  }
+  return step.value;
 }
 
 /** The announcements that count for authority: the stored version and the waiting one (grasp.md, "Who may decide"). */
@@ -131,8 +88,15 @@ export async function countingAnnouncements(
   return [...(stored ? [stored.event] : []), ...(waiting ? [waitingEvent(waiting)] : [])];
 }
 
-export const maintainersOf = (reader: Reader, name: RepositoryName): Promise<ReadonlySet<Pubkey>> =>
-  maintainerSet(name.owner, name.identifier, (author, identifier) => countingAnnouncements(reader, author, identifier));
+export const maintainersOf = async (reader: Reader, name: RepositoryName): Promise<ReadonlySet<Pubkey>> =>
+  (await maintainerSet(storedAuthority(reader), name)).members;
+
+/** Whether a state is here, stored or waiting, and its author decides in the repository at this moment. */
+export async function stateDecides(reader: Reader, name: RepositoryName, id: EventId): Promise<boolean> {
+  // The waiting one first, as above.
+  const author = (await waitingEntry(reader, id))?.pubkey ?? (await reader.event(id))?.event.pubkey;
+  return author !== undefined && (await maintainersOf(reader, name)).has(author);
+}
 
 /** Released repositories of other members of the set: a new repository may be filled from them at once. */
 export async function releasedSiblings(reader: Reader, name: RepositoryName): Promise<CatalogueRow[]> {
@@ -159,7 +123,9 @@ export async function refreshListings(tx: Transaction, name: RepositoryName, now
   const announcements = await countingAnnouncements(tx, name.owner, name.identifier);
   const before = (await tx.row<ListerRow>("catalogue", listerKey(name)))?.since ?? {};
   const after: Record<string, number> = {};
-  for (const listed of announcements.flatMap(listedMaintainers)) after[listed] = before[listed] ?? nowSeconds;
+  for (const event of announcements) {
+    for (const listed of namedBy(rolesOf(event))) after[listed] = before[listed] ?? nowSeconds;
+  }
   for (const [listed, since] of Object.entries(before)) {
     if (after[listed] === undefined) tx.deleteRow("catalogue", listingKey(name, listed as Pubkey, since));
   }
@@ -189,19 +155,6 @@ export async function announcersOf(reader: TableReader, identifier: string, limi
 const maxListingsRead = 300;
 const maxVerified = 60;
 
-/** What authority is decided on: the store as it is, or as it would be after a change. */
-export interface AuthorityView {
-  announcementsOf(owner: Pubkey, identifier: string): Promise<readonly NostrEvent[]>;
-  rowOf(name: RepositoryName): Promise<CatalogueRow | undefined>;
-  listersOf(identifier: string, listed: Pubkey, limit: number): Promise<readonly Pubkey[]>;
-}
-
-export const storedAuthority = (reader: Reader): AuthorityView => ({
-  announcementsOf: (owner, identifier) => countingAnnouncements(reader, owner, identifier),
-  rowOf: (name) => catalogueRow(reader, name),
-  listersOf: (identifier, listed, limit) => listersOf(reader, identifier, listed, limit),
-});
-
 export interface AuthorityChange {
   readonly name: RepositoryName;
   readonly announcements: readonly NostrEvent[];
@@ -212,22 +165,22 @@ export interface AuthorityChange {
 export function changedAuthority(view: AuthorityView, changes: readonly AuthorityChange[]): AuthorityView {
   const byKey = new Map(changes.map((change) => [repositoryKey(change.name), change]));
   return {
+    ...view,
     announcementsOf: async (owner, identifier) =>
       byKey.get(repositoryKey({ owner, identifier }))?.announcements ?? view.announcementsOf(owner, identifier),
     rowOf: async (name) => {
       const change = byKey.get(repositoryKey(name));
       return change ? change.row : view.rowOf(name);
     },
-    listersOf: (identifier, listed, limit) => view.listersOf(identifier, listed, limit),
   };
 }
 
 /** Members of a key's own set from which the key is reached again: they trust each other. */
-function mutual(key: Pubkey, graph: MaintainerGraph): Pubkey[] {
+function mutual(key: Pubkey, { names }: MaintainerSet): Pubkey[] {
   const reaching = new Set<Pubkey>([key]);
   for (let grown = true; grown; ) {
     grown = false;
-    for (const [member, listed] of graph.lists) {
+    for (const [member, listed] of names) {
       if (!reaching.has(member) && listed.some((other) => reaching.has(other))) {
         reaching.add(member);
         grown = true;
@@ -238,7 +191,8 @@ function mutual(key: Pubkey, graph: MaintainerGraph): Pubkey[] {
   return [...reaching];
 }
 
-async function listersUpwards(view: AuthorityView, key: Pubkey, identifier: string): Promise<Pubkey[]> {
+/** Whose sets may reach a key: keys that name it, keys that name those, and so on, longest listed first. */
+export async function listersUpwards(view: AuthorityView, key: Pubkey, identifier: string): Promise<Pubkey[]> {
   const found = new Set<Pubkey>();
   let budget = maxListingsRead;
   let level: Pubkey[] = [key];
@@ -251,7 +205,7 @@ async function listersUpwards(view: AuthorityView, key: Pubkey, identifier: stri
       for (const lister of listers) {
         if (lister === key || found.has(lister)) continue;
         const current = newestOf(await view.announcementsOf(lister, identifier));
-        if (!current || !listedMaintainers(current).includes(listed)) continue;
+        if (!current || !namedBy(rolesOf(current)).includes(listed)) continue;
         found.add(lister);
         next.push(lister);
       }
@@ -265,8 +219,12 @@ export interface TrustingRepository extends RepositoryName {
   readonly row: CatalogueRow;
 }
 
+/** Sets that are looked at before others get their turn: an attacker's may name hundreds of keys each. */
+const setsATurn = 10;
+
 /**
- * Repositories for `identifier` whose own maintainer set contains `key` and whose row is `wanted`, at most `max`.
+ * Repositories for `identifier` whose own maintainer set contains `key` and whose row is `wanted`, at most `max`. With
+ * `holds` another question is asked of their sets.
  */
 export async function repositoriesTrusting(
   view: AuthorityView,
@@ -274,9 +232,10 @@ export async function repositoriesTrusting(
   identifier: string,
   max: number,
   wanted: (row: CatalogueRow) => boolean,
+  holds: (set: MaintainerSet) => boolean = ({ members }) => members.has(key),
 ): Promise<TrustingRepository[]> {
-  const graph = await maintainerGraph(key, identifier, view.announcementsOf);
-  const near = graph.members.has(key) ? [key, ...mutual(key, graph)] : [];
+  const own = await maintainerSet(view, { owner: key, identifier });
+  const near = [key, ...mutual(key, own)];
   const chosen = await repositoriesOf(view, near, identifier, wanted);
   const known = new Set(near);
   const far = (await listersUpwards(view, key, identifier)).filter((owner) => !known.has(owner));
@@ -284,12 +243,11 @@ export async function repositoriesTrusting(
   chosen.push(...strangers.filter(({ row }) => isReleased(row)), ...strangers.filter(({ row }) => !isReleased(row)));
 
   const trusting: TrustingRepository[] = [];
-  for (const candidate of chosen.slice(0, maxVerified)) {
+  for (const [index, candidate] of chosen.slice(0, maxVerified).entries()) {
     if (trusting.length >= max) break;
+    if (index % setsATurn === setsATurn - 1) await nextTurn();
     // The bounds of a set (100 keys, 10 steps) are the owner's: only walking from the owner tells who is inside.
-    const set =
-      candidate.owner === key ? undefined : await maintainerSet(candidate.owner, identifier, view.announcementsOf);
-    if (set === undefined || set.has(key)) trusting.push(candidate);
+    if (holds(candidate.owner === key ? own : await maintainerSet(view, candidate))) trusting.push(candidate);
   }
   return trusting;
 }

@@ -3,6 +3,7 @@
 // Also for `repos fsck`. purgatory.md "Repair".
 
 import type { Clock } from "../base/clock.js";
+import { stateDecides } from "../catalogue/maintainers.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -94,6 +95,11 @@ export class Repair {
       logger.warn({ repo: row.address, refs: mended.slice(0, 20) }, "refs changed from outside, mended");
     const orphans = await purgatory.dropOrphanedPullRequests(row);
     if (orphans > 0) logger.warn({ repo: row.address, refs: orphans }, "refs of deleted pull requests, removed");
+    if (row.governing !== null && !(await stateDecides(store, row, row.governing))) {
+      // A crash, or another rule about maintainers: the state's author left, and nothing was released here since.
+      await purgatory.fetched(row);
+      return [];
+    }
     const adrift = await refsAdrift(store, repository, row);
     if (adrift.length === 0) return adrift;
     logger.warn({ repo: row.address, refs: adrift.slice(0, 20) }, "refs adrift, realigning");

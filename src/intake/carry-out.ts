@@ -8,6 +8,7 @@
 
 import { applyChange, type Change, type RepositoryChange, type Verdict, type Withdrawn } from "../admission/verdict.js";
 import { type Withdrawal, withdrawalOf } from "../admission/withdrawal.js";
+import type { MaintainerSet } from "../catalogue/maintainer-set.js";
 import { repositoriesTrusting, storedAuthority } from "../catalogue/maintainers.js";
 import {
   catalogueRow,
@@ -61,7 +62,7 @@ export class CarryOut {
   /** After a verdict was written: git follows. Answers whether the event is served now. */
   async follow(event: VerifiedEvent, verdict: Verdict, reviewed?: Notice["reviewed"]): Promise<boolean> {
     if (!verdict.ok || (needsNoGit(event, verdict) && !reviewed)) return false;
-    const concerned = await this.#concernedBy(event, verdict);
+    const concerned = concernedBy(event, verdict);
     try {
       return await this.#inGit(event, verdict, concerned);
     } finally {
@@ -75,13 +76,14 @@ export class CarryOut {
 
   /** After `withdraw` was committed. `ended`: what waited and does no more. */
   async followWithdrawal(withdrawal: Withdrawal, ended: readonly WaitingEntry[] = []): Promise<void> {
-    const { changes, repositories, withdrawn } = withdrawal;
+    const { changes, repositories, withdrawn, concerned } = withdrawal;
     try {
       await this.changeDirectories(repositories);
       await this.#dropRefs(withdrawn);
+      if (concerned.length > 0) await this.purgatory.releaser.release(concerned, "present");
       for (const name of ended.flatMap(placesOf)) await this.purgatory.contributors.tidy(name);
     } finally {
-      const names = [...repositories.map(({ name }) => name), ...ended.flatMap(placesOf)];
+      const names = [...repositories.map(({ name }) => name), ...concerned, ...ended.flatMap(placesOf)];
       const ids = new Set([...unheldIds(changes), ...ended.map(({ id }) => id)]);
       if (names.length + ids.size + changes.length > 0) this.purgatory.bell.ring({ names, ids: [...ids], changes });
     }
@@ -89,12 +91,25 @@ export class CarryOut {
 
   /** A repository whose data was kept is served again: what waited for it is released, and sync and hunt hear of it. */
   async followReturn(name: RepositoryName): Promise<void> {
-    const { releaser, pullRequests, bell } = this.purgatory;
+    const { releaser, pullRequests, bell, context } = this.purgatory;
+    const { owner, identifier } = name;
+    const max = context.live.current.releaseMaxRepositories;
+    const reads = ({ read }: MaintainerSet): boolean => read.has(owner);
+    // Its announcement counts again in the sets of others too.
+    const reading = await repositoriesTrusting(
+      storedAuthority(context.store),
+      owner,
+      identifier,
+      max,
+      takesStates,
+      reads,
+    );
+    const names = [name, ...reading.map((one) => ({ owner: one.owner, identifier }))];
     try {
-      await releaser.release([name], "present");
+      await releaser.release(names, "present");
       await pullRequests.copyInto(name);
     } finally {
-      bell.ring({ names: [name] });
+      bell.ring({ names });
     }
   }
 
@@ -150,19 +165,13 @@ export class CarryOut {
     const row = await catalogueRow(this.purgatory.context.store, name);
     if (row?.status === "waiting") await this.purgatory.context.repositories.create(diskAddress(name));
   }
+}
 
-  async #concernedBy(event: VerifiedEvent, verdict: Accepted): Promise<RepositoryName[]> {
-    if (verdict.action !== "hold" && verdict.action !== "store") return [];
-    // A new version of an announcement may add a maintainer whose state is here already: to its own repository, and
-    // to each one that trusts its author.
-    if (event.kind === kinds.announcement) {
-      const name = { owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" };
-      const max = this.purgatory.context.live.current.releaseMaxRepositories;
-      const authority = storedAuthority(this.purgatory.context.store);
-      const trusting = await repositoriesTrusting(authority, event.pubkey, name.identifier, max, takesStates);
-      return [name, ...trusting.map(({ owner, identifier }) => ({ owner, identifier }))];
-    }
-    if (verdict.action === "store") return [];
-    return placesOf(verdict.entry);
-  }
+/** Repositories in which something may be released now. An announcement may add a maintainer whose state is here already. */
+function concernedBy(event: VerifiedEvent, verdict: Accepted): RepositoryName[] {
+  const inSets = [...(verdict.concerned ?? [])];
+  if (verdict.action === "hold" && event.kind !== kinds.announcement) return [...placesOf(verdict.entry), ...inSets];
+  const isCounting = verdict.action === "hold" || verdict.action === "store";
+  if (!isCounting || event.kind !== kinds.announcement) return inSets;
+  return [{ owner: event.pubkey, identifier: addressOf(event)?.identifier ?? "" }, ...inSets];
 }

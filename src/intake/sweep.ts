@@ -1,11 +1,11 @@
 // Ends what has waited too long (purgatory.md, "Waiting room": expiry). The decisions are pure functions
 // at the end of the file.
 
-import { ownerTrusting } from "../admission/maintainer-exception.js";
+import { ownerNaming } from "../admission/maintainer-exception.js";
 import type { Withdrawal } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
 import { rememberId } from "../catalogue/decisions.js";
-import { refreshListings, storedAuthority } from "../catalogue/maintainers.js";
+import { storedAuthority } from "../catalogue/maintainers.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -161,7 +161,10 @@ export class Sweep {
     const { store, live } = this.parts;
     const over: CatalogueRow[] = [];
     for await (const row of catalogueRows(store)) if (isGraceOver(row, now, live.current)) over.push(row);
-    for (const row of over) await store.transact((tx) => forgetRepository(tx, row, now));
+    for (const row of over) {
+      const end = await store.transact((tx) => forgetRepository(tx, row, now));
+      if (end) await this.carryOut.followWithdrawal(end);
+    }
     await this.carryOut.changeDirectories(over.map((name) => ({ name, to: "remove" })));
   }
 }
@@ -191,7 +194,8 @@ async function applyExpiry(
     await putWaiting(tx, { ...current, phase: "soft", expires: expiry.expires, renewed: now });
     const name = { owner: entry.pubkey, identifier: entry.identifier };
     const dropped = expiry.dropRepository ? await softened(tx, name, now) : [];
-    return { changes: [], withdrawn: [], repositories: dropped.map((one) => ({ name: one, to: "remove" })) };
+    const repositories = dropped.map((one) => ({ name: one, to: "remove" as const }));
+    return { changes: [], withdrawn: [], repositories, concerned: [] };
   }
   if (expiry.rememberUntil !== undefined) {
     const { pubkey, eventKind: kind, source } = entry;
@@ -202,17 +206,16 @@ async function applyExpiry(
 }
 
 /** With its row goes the announcement that left us: only as somebody's maintainer may its author have one here. */
-async function forgetRepository(tx: Transaction, row: CatalogueRow, now: number): Promise<void> {
+async function forgetRepository(tx: Transaction, row: CatalogueRow, now: number): Promise<Withdrawal | undefined> {
   const current = await catalogueRow(tx, row);
   // Announced again while this waited for its turn.
-  if (current?.status !== row.status || current.since !== row.since) return;
+  if (current?.status !== row.status || current.since !== row.since) return undefined;
   deleteCatalogueRow(tx, row);
   const { owner, identifier } = row;
   const left =
     row.status === "leaving" ? await tx.latest({ kind: kinds.announcement, pubkey: owner, identifier }) : undefined;
-  if (!left || (await ownerTrusting(storedAuthority(tx), row, () => false)) !== undefined) return;
-  await tx.remove(left.event.id, "unhosted");
-  await refreshListings(tx, row, now);
+  if (!left || (await ownerNaming(storedAuthority(tx), row, () => false)) !== undefined) return undefined;
+  return withdraw(tx, { stored: [left.event], waiting: [], cause: "unhosted" }, now);
 }
 
 /** A replacement of a repository that is served waits for nothing of its own: then there is nothing to drop. */

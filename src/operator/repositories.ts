@@ -2,7 +2,6 @@
 // checks and housekeeping of one repository or of all, one after the other.
 
 import { type DecisionRecord, decisionsAbout } from "../catalogue/decisions.js";
-import { maintainersOf } from "../catalogue/maintainers.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -17,11 +16,11 @@ import { keepHouse } from "../git/housekeeping-scheduler.js";
 import type { RefTable } from "../git/ref-tables.js";
 import type { Repositories } from "../git/repositories.js";
 import { type EventId, kinds, type Pubkey } from "../nostr/event.js";
-import { npubOf } from "../nostr/nip19.js";
 import { type ObjectFormat, type RepositoryState, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/plan.js";
 import type { Reader } from "../store/port.js";
 import { type AdminParts, type Caller, done, noteChange, type Outcome, type Progress, refusal } from "./context.js";
+import { type MaintainerStanding, standingsOf } from "./maintainers.js";
 import { differenceText, type RefDifference, repositoryText } from "./naming.js";
 import type { CheckedOf } from "./operations.js";
 
@@ -74,6 +73,8 @@ export async function listRepositories(
 export interface RepositoryDetails extends RepositoryLine {
   readonly announcement: EventId | null;
   readonly maintainers: readonly string[];
+  /** Why each key is a maintainer, or is not. */
+  readonly standings: readonly MaintainerStanding[];
   readonly waitingEvents: number;
   readonly disk: {
     readonly bytes: number;
@@ -106,10 +107,12 @@ export async function showRepository(parts: AdminParts, name: RepositoryName): P
   const repository = (await repositories.exists(address)) ? repositories.open(address) : undefined;
   const table = await repository?.refs();
   const state = await governingState(store, row);
+  const standings = await standingsOf(store, name);
   return done({
     ...lineOf(row),
     announcement: announcement?.event.id ?? null,
-    maintainers: [...(await maintainersOf(store, name))].map(npubOf),
+    maintainers: standings.filter(({ decides }) => decides).map(({ npub }) => npub),
+    standings,
     waitingEvents: await waitingAbout(store, name),
     disk:
       repository && table

@@ -23,12 +23,13 @@ import {
   type RepositoryStatus,
   repositoryNamed,
 } from "../catalogue/repositories.js";
-import { type WaitingTotals, waitingEntry, waitingTotals } from "../catalogue/waiting.js";
-import type { EventId, Pubkey } from "../nostr/event.js";
+import { type WaitingTotals, waitingEntry, waitingEvent, waitingTotals } from "../catalogue/waiting.js";
+import { addressOf, type EventId, kinds, type NostrEvent, type Pubkey } from "../nostr/event.js";
 import type { StoreStats } from "../store/port.js";
 import { bansOf } from "./bans.js";
 import { type AdminParts, done, type Outcome, type RunningFacts, refusal } from "./context.js";
 import { showLists } from "./lists.js";
+import { authorSentences, standingSentence, standingsOf } from "./maintainers.js";
 import { eventNamed, repositoryNamedBy, repositoryText } from "./naming.js";
 import { waitingAbout } from "./repositories.js";
 
@@ -126,6 +127,7 @@ async function explainEvent({ store, clock, running }: AdminParts, id: EventId):
       ? [noRoom]
       : []),
     ...(await banSentences(store, id, author)),
+    ...(await stateSentences(store, decisions[0], stored?.event ?? (waiting && waitingEvent(waiting)))),
     ...(remembered ? [`its id is remembered (${remembered.reason}) until ${timeText(remembered.until)} UTC`] : []),
   ];
   if (now.length === 0 && decisions.length === 0) {
@@ -133,6 +135,20 @@ async function explainEvent({ store, clock, running }: AdminParts, id: EventId):
   }
   const standing = now.length > 0 ? now : ["it is not here"];
   return done({ subject: id, now: standing, decisions });
+}
+
+/** What a state is worth depends on how its author stands. */
+async function stateSentences(
+  reader: AdminParts["store"],
+  decision: DecisionRecord | undefined,
+  event: NostrEvent | undefined,
+): Promise<readonly string[]> {
+  const author = event?.pubkey ?? decision?.pubkey;
+  if ((event?.kind ?? decision?.kind) !== kinds.state || !author) return [];
+  const identifier = event
+    ? addressOf(event)?.identifier
+    : repositoryNamed(decision?.repositories[0] ?? "")?.identifier;
+  return identifier === undefined ? [] : authorSentences(reader, author, identifier);
 }
 
 const noRoom = "its git data is not fetched: the disk budget for mirrors is used up (NGIT_ARCHIVE_MAX_BYTES)";
@@ -180,9 +196,12 @@ async function explainRepository(
     ...(waiting > 0 ? [waiting === 1 ? "1 event about it waits" : `${waiting} events about it wait`] : []),
     ...(lacksRoom(running, name) ? [noRoom] : []),
     ...(blacklisted ? ["it is on the repository blacklist"] : []),
+    ...(row ? (await standingsOf(store, name)).slice(0, maintainersTold).map(standingSentence) : []),
   ];
   return done({ subject: repositoryText(name), now, decisions });
 }
+
+const maintainersTold = 30;
 
 function standing(row: CatalogueRow, left: LeftRepository | undefined): string {
   const partial = row.partial ? `, ${row.partial.missingRefs.length} refs of its state are missing` : "";

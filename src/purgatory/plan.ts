@@ -48,6 +48,8 @@ export interface RepositoryPlan {
   readonly governing:
     | { readonly state: DecidingState; readonly alignment: Alignment; readonly copy?: ObjectCopy }
     | undefined;
+  /** The state that governed is one whose author no longer decides here. */
+  readonly isUngoverned: boolean;
   /** States that wait and whose objects are all here though a newer one decides: stored, nothing moved. */
   readonly superseded: readonly DecidingState[];
   /** States that wait and name objects by another hash than the repository: nothing of them can be held there. */
@@ -133,9 +135,11 @@ export async function planFor(
   if (!row || !takesStates(row) || row.status === "soft") return undefined;
   if (row.status === "waiting" && (await isOver(reader, name, parts.nowSeconds))) return undefined;
   const table = await parts.refsOf(repository);
-  const able = (await decidingStates(reader, name)).filter(canDecide);
+  const all = await decidingStates(reader, name);
+  const able = all.filter(canDecide);
   const states = able.filter((state) => formatOfState(state) === table.format);
   const otherFormat = able.filter((state) => state.entry && !states.includes(state));
+  const isUngoverned = row.governing !== null && !all.some(({ event }) => event.id === row.governing);
   const pushed = parts.pushedUnder(repository);
   const mark = pushed && (!row.mark || compareNewestFirst(pushed, row.mark) < 0) ? pushed : row.mark;
   const eligible = mark ? states.filter((state) => compareNewestFirst(state.event, mark) <= 0) : states;
@@ -152,7 +156,7 @@ export async function planFor(
       : mark !== null && compareNewestFirst(mark, state.event) < 0;
     if (isOld && (await completenessOf(state, repository, parts, async () => [])).complete) superseded.push(state);
   }
-  return { name, repository, row, governing, superseded, otherFormat };
+  return { name, repository, row, governing, isUngoverned, superseded, otherFormat };
 }
 
 /** An announcement that its author let expire (NIP-40) is swept, not released. */

@@ -4,6 +4,7 @@
 import { restarted } from "../admission/waiting-capacity.js";
 import { unixSeconds } from "../base/clock.js";
 import { isRepositoryBlocked } from "../catalogue/bans-and-lists.js";
+import { stateDecides } from "../catalogue/maintainers.js";
 import {
   bookContributors,
   bookOwners,
@@ -177,7 +178,9 @@ export class PurgatoryPush implements PushSession {
     if (updates.length > 0) {
       const row = await rowForData(tx, address, now);
       if (!row || !takesStates(row) || row.status === "soft") throw new Overtaken("the repository takes no pushes now");
-      if (state && !(await isStillHere(tx, state.id))) throw new Overtaken("the state was deleted");
+      if (state && !(await stateDecides(tx, address, state.id))) {
+        throw new Overtaken("the state was deleted, or its author left");
+      }
       for (const id of nostrIds(updates.filter(({ to }) => to !== undefined))) {
         if (!(await isStillHere(tx, id))) throw new Overtaken("a pull request was deleted");
       }

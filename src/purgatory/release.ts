@@ -369,7 +369,7 @@ function isQuiet(plan: RepositoryPlan): boolean {
   // A repository that was announced again has its state already and waits all the same.
   if (governing && !isReleased(row)) return false;
   if (superseded.some((state) => state.entry)) return false;
-  if (!governing) return true;
+  if (!governing) return !(plan.isUngoverned && isReleased(row));
   const partialNow = governing.alignment.missing.length > 0;
   return row.governing === governing.state.event.id && !governing.state.entry && partialNow === (row.partial !== null);
 }

@@ -2,7 +2,7 @@
 // What the release was planned on is asked for again, and an Overtaken ends the transaction. Announcements
 // first, so that the feed and every subscriber hear of a repository before they hear of its state.
 
-import { refreshListings } from "../catalogue/maintainers.js";
+import { refreshListings, stateDecides } from "../catalogue/maintainers.js";
 import {
   bookCopies,
   bookOwners,
@@ -54,7 +54,7 @@ async function releaseEntry(
 
 function governedRow(row: CatalogueRow, plan: RepositoryPlan, nowSeconds: number): CatalogueRow {
   const { governing } = plan;
-  if (!governing) return row;
+  if (!governing) return plan.isUngoverned && isReleased(row) ? { ...row, governing: null, partial: null } : row;
   const { id, created_at } = governing.state.event;
   const stamp = { id, created_at };
   const { missing } = governing.alignment;
@@ -125,8 +125,8 @@ export async function storeReleased(
     if (!found || !takesStates(found) || found.status === "soft")
       throw new Overtaken("a repository takes no states now");
     const row = bookOwners(tx, found, copied.get(repositoryKey(plan.name)) ?? 0);
-    if (plan.governing && !(await isStillHere(tx, plan.governing.state.event.id))) {
-      throw new Overtaken("a state was deleted");
+    if (plan.governing && !(await stateDecides(tx, plan.name, plan.governing.state.event.id))) {
+      throw new Overtaken("a state was deleted, or its author left");
     }
     const changed = governedRow(row, plan, nowSeconds);
     setCatalogueRow(tx, changed);

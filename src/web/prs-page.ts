@@ -2,17 +2,26 @@
 // here. An empty one is a page as well, not a 404: to git it is an empty repository, and one URL must not be both.
 // Served pull requests only; what waits is not shown (threats.md row 31).
 
-import { catalogueRow, isReleased, type RepositoryName, repositoryKey, underPrs } from "../catalogue/repositories.js";
+import {
+  catalogueRow,
+  isReleased,
+  type RepositoryName,
+  repositoryAddress,
+  repositoryKey,
+  underPrs,
+} from "../catalogue/repositories.js";
 import { diskAddress, parseGitPath } from "../git/address.js";
 import { type Document, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
-import { type EventId, isEventId, kinds } from "../nostr/event.js";
+import { type EventId, isEventId, kinds, type Pubkey } from "../nostr/event.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { pullRequestOf } from "../nostr/nip34.js";
+import type { Reader } from "../store/port.js";
+import { type CiResults, ciMarks, ciResultsOf } from "./ci-results.js";
 import { foreign, type Html, html, time } from "./html.js";
 import { copyLine, pageDocument, repositoryPath, type Site, threadUrl } from "./layout.js";
 import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "./page-limits.js";
 import { linked, list, listLine, oidMark, quiet, section, tag } from "./pieces.js";
-import type { RepositorySources } from "./repository-facts.js";
+import { publicMaintainers, type RepositorySources } from "./repository-facts.js";
 import { ownText, type Person, peopleOf, personLink, readWithin, type Thread, titleOf } from "./threads.js";
 
 interface Target {
@@ -29,6 +38,7 @@ interface PrsFacts {
   readonly name: RepositoryName;
   readonly signer: Person | undefined;
   readonly pullRequests: readonly HeldPullRequest[];
+  readonly ci: CiResults;
   readonly targets: readonly Target[];
   /** There are more than are shown. */
   readonly isCut: boolean;
@@ -82,11 +92,18 @@ async function factsOf({ store, repositories }: RepositorySources, name: Reposit
     }
   });
   const shown = [...targets.values()].slice(0, shownTargets);
+  const ci = await ciResultsOf(store, {
+    repositories: shown.map(repositoryAddress),
+    commits: [],
+    pullRequests: pullRequests.map(({ id }) => id),
+    maintainers: await maintainersOfThose(store, shown),
+  });
   const people = await peopleOf(store, [name.owner, ...shown.map(({ owner }) => owner)]);
   return {
     name,
     signer: people.get(name.owner),
     pullRequests,
+    ci,
     targets: await Promise.all(
       shown.map(async (target) => ({
         name: target,
@@ -96,6 +113,17 @@ async function factsOf({ store, repositories }: RepositorySources, name: Reposit
     ),
     isCut: hasMore || ids.length > shownPullRequests,
   };
+}
+
+/** A pull request may name twenty repositories: who maintains them is worked out for a few. */
+const judgedTargets = 3;
+
+async function maintainersOfThose(store: Reader, names: readonly RepositoryName[]): Promise<ReadonlySet<Pubkey>> {
+  const maintainers = new Set<Pubkey>();
+  for (const name of names.slice(0, judgedTargets)) {
+    for (const key of (await publicMaintainers(store, name)).members) maintainers.add(key);
+  }
+  return maintainers;
 }
 
 function prsPage(site: Site, facts: PrsFacts): Document {
@@ -109,7 +137,7 @@ function prsPage(site: Site, facts: PrsFacts): Document {
 ${section("held", "Held here")`${
   pullRequests.length === 0
     ? quiet("Nothing yet: no pull request of this contributor for this name has its data on this server.")
-    : [list(pullRequests.map((held) => line(site, held))), facts.isCut && quiet("and more")]
+    : [list(pullRequests.map((held) => line(site, held, facts.ci))), facts.isCut && quiet("and more")]
 }`}
 ${facts.targets.length > 0 && section("for", "Proposed to")`${list(facts.targets.map((target) => targetLine(site, target)))}`}
 ${newest !== undefined && section("fetch", "Fetch the newest")`${copyLine("Fetch a pull request with git", `git fetch ${url} refs/nostr/${newest.id}`)}`}
@@ -122,10 +150,10 @@ ${copyLine("Push a pull request with git", `git push ${url} HEAD:refs/nostr/<eve
   });
 }
 
-const line = (site: Site, held: HeldPullRequest): Html =>
+const line = (site: Site, held: HeldPullRequest, ci: CiResults): Html =>
   listLine(
     linked(threadUrl(site, held), foreign(held.title, 120)),
-    held.kind === kinds.pullRequestUpdate && html` ${tag("update")}`,
+    [held.kind === kinds.pullRequestUpdate && html` ${tag("update")}`, ciMarks(ci.byPullRequest.get(held.id))],
     html`${oidMark(held.tip)} ${time(held.created_at)}`,
   );
 

@@ -2,7 +2,8 @@
 // states, people only a waiting announcement lists) is never read here (purgatory.md "Visible"; threats row 31).
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { maintainerSet } from "../catalogue/maintainers.js";
+import type { MaintainerSet, Standing as MaintainerStanding } from "../catalogue/maintainer-set.js";
+import { asksForAnswers, maintainerSet } from "../catalogue/maintainers.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -25,10 +26,12 @@ import {
 } from "../nostr/nip34.js";
 import { governingState } from "../operator/repositories.js";
 import type { Reader } from "../store/port.js";
+import { type CiResults, ciResultsOf } from "./ci-results.js";
 import type { PeerStatus, StatusSources } from "./status-page.js";
 import { type KnownRoots, type Person, peopleOf, type Thread, type Threads, threadsOf } from "./threads.js";
 
 export interface Maintainer extends Person {
+  readonly standing: MaintainerStanding;
   /** Has a repository of this name on this server as well. */
   readonly isHostedHere: boolean;
 }
@@ -41,6 +44,8 @@ export interface RepositoryFacts {
   readonly isReadOnly: boolean;
   readonly announcement: Announcement;
   readonly maintainers: readonly Maintainer[];
+  /** Named by maintainers, and none: invited, left, moderators. */
+  readonly others: readonly Maintainer[];
   readonly people: ReadonlyMap<Pubkey, Person>;
   readonly state: RepositoryState | undefined;
   readonly comparison: Comparison;
@@ -55,6 +60,8 @@ export interface RepositoryFacts {
   };
   readonly peers: readonly PeerStatus[];
   readonly threads: Threads;
+  /** Of the commits and pull requests that are shown. */
+  readonly ci: CiResults;
   /** Undefined: no commit is there to look at. */
   readonly view: CommitView | undefined;
 }
@@ -111,23 +118,39 @@ export async function lookAtRepository(
     if (!result.ok) return { type: "busy" };
     view = result.view;
   }
-  const members = await publicMaintainers(store, name);
+  const { members, standings } = await publicMaintainers(store, name);
+  const outside = [...standings.keys()].filter((key) => !members.has(key)).slice(0, shownOthers);
   const threads = await threadsOf(store, sources.knownRoots, repositoryAddress(name), members, visitor.signal);
+  const ci = await ciResultsOf(
+    store,
+    {
+      repositories: [repositoryAddress(name)],
+      commits: (view?.commits ?? []).map(({ oid }) => oid),
+      pullRequests: shownOf(threads.proposals).map(({ id }) => id),
+      maintainers: members,
+    },
+    visitor.signal,
+  );
   // Apart, so that strangers' profiles do not crowd out those of maintainers.
   const people = new Map([
     ...(await peopleOf(
       store,
       [...shownOf(threads.issues), ...shownOf(threads.proposals)].map(({ author }) => author),
     )),
-    ...(await peopleOf(store, [...members, ...(state ? [state.author] : [])])),
+    ...(await peopleOf(store, [...members, ...(state ? [state.author] : []), ...outside])),
   ]);
-  const maintainers: Maintainer[] = [];
-  for (const pubkey of members) {
-    const person = people.get(pubkey);
+  const maintainerOf = async (pubkey: Pubkey): Promise<Maintainer[]> => {
+    const [person, standing] = [people.get(pubkey), standings.get(pubkey)];
     const sibling =
       pubkey === name.owner ? undefined : await releasedRow(store, { owner: pubkey, identifier: name.identifier });
-    if (person) maintainers.push({ ...person, isHostedHere: sibling !== undefined && sibling !== "waiting" });
-  }
+    return person && standing
+      ? [{ ...person, standing, isHostedHere: sibling !== undefined && sibling !== "waiting" }]
+      : [];
+  };
+  const maintainers: Maintainer[] = [];
+  for (const pubkey of members) maintainers.push(...(await maintainerOf(pubkey)));
+  const others: Maintainer[] = [];
+  for (const pubkey of outside) others.push(...(await maintainerOf(pubkey)));
   return {
     type: "found",
     facts: {
@@ -137,6 +160,7 @@ export async function lookAtRepository(
       isReadOnly: row.status === "leaving" || (row.status === "archived" && sources.archiveReadOnly()),
       announcement,
       maintainers,
+      others,
       people,
       state,
       comparison: comparisonOf(table, state),
@@ -149,6 +173,7 @@ export async function lookAtRepository(
       },
       peers: sources.peersOf(announcement),
       threads,
+      ci,
       view,
     },
   };
@@ -182,14 +207,22 @@ export function comparisonOf(table: RefTable, state: RepositoryState | undefined
   return comparison;
 }
 
+const shownOthers = 10;
+
 /** The directed set as everybody can work it out: by served announcements alone. */
-async function publicMaintainers(store: Reader, name: RepositoryName): Promise<ReadonlySet<Pubkey>> {
-  return await maintainerSet(name.owner, name.identifier, async (pubkey, identifier) => {
-    // A hundred announcements of a megabyte each are read one by one, with others' requests between them.
-    await nextTurn();
-    const stored = await store.latest({ kind: kinds.announcement, pubkey, identifier });
-    return stored && tagValue(stored.event, "d") === identifier ? [stored.event] : [];
-  });
+export async function publicMaintainers(store: Reader, name: RepositoryName): Promise<MaintainerSet> {
+  return await maintainerSet(
+    {
+      mutual: () => asksForAnswers(store),
+      async announcementsOf(pubkey, identifier) {
+        // A hundred announcements of a megabyte each are read one by one, with others' requests between them.
+        await nextTurn();
+        const stored = await store.latest({ kind: kinds.announcement, pubkey, identifier });
+        return stored && tagValue(stored.event, "d") === identifier ? [stored.event] : [];
+      },
+    },
+    name,
+  );
 }
 
 export const isOpen = ({ status }: Thread): boolean => status === "open" || status === "draft";

@@ -1,11 +1,14 @@
 // The page at a repository's git URL (grasp.md G7), made of facts. Everything strangers wrote goes through `html`,
 // the README through the small Markdown of markdown.ts (threats row 14).
 
+import { standingText } from "../catalogue/maintainer-set.js";
 import { type CommitView, countedCommits, type Readme } from "../git/browse.js";
 import type { Document } from "../http/routes.js";
 import { kinds } from "../nostr/event.js";
+import { npubOf } from "../nostr/nip19.js";
 import { formatName } from "../nostr/nip34.js";
-import { bytes, count, counted, foreign, foreignLink, type Html, html, time, webUrl } from "./html.js";
+import { ciMarks } from "./ci-results.js";
+import { bytes, count, counted, foreign, foreignLink, type Html, html, shortNpub, time, webUrl } from "./html.js";
 import {
   badgePath,
   clientUrl,
@@ -20,7 +23,14 @@ import {
 } from "./layout.js";
 import { renderMarkdown } from "./markdown.js";
 import { faint, linked, list, listLine, oidMark, quiet, section, stackTable, tag, timeOr } from "./pieces.js";
-import { isOpen, type OverallStanding, type RepositoryFacts, type Standing, shownOf } from "./repository-facts.js";
+import {
+  isOpen,
+  type Maintainer,
+  type OverallStanding,
+  type RepositoryFacts,
+  type Standing,
+  shownOf,
+} from "./repository-facts.js";
 import type { PeerStatus } from "./status-page.js";
 import { personLink, statusKinds, type Thread } from "./threads.js";
 
@@ -94,8 +104,14 @@ function statusNote({ status, isReadOnly, partialSince, comparison }: Repository
   return undefined;
 }
 
+/** The owner's own standing needs no words. */
+const standingNote = ({ standing }: Maintainer): Html | undefined =>
+  standing.as === "owner"
+    ? undefined
+    : html`<br><span class="small quiet">${standingText(standing, (key) => shortNpub(npubOf(key)))}</span>`;
+
 function aboutList(site: Site, facts: RepositoryFacts): Html {
-  const { announcement, name, maintainers, state, people } = facts;
+  const { announcement, name, maintainers, others, state, people } = facts;
   const signer = state && people.get(state.author);
   const web = announcement.web.flatMap((text) => webUrl(text) ?? []).slice(0, 5);
   const client = clientUrl(site, name);
@@ -106,10 +122,17 @@ function aboutList(site: Site, facts: RepositoryFacts): Html {
     .map(
       (person) =>
         html`<li>${personLink(person)}${person.pubkey === name.owner && html` ${tag("owner")}`}${
+          person.standing.as === "lead" && html` ${tag("lead")}`
+        }${
           person.isHostedHere &&
           html` <a class="small" href="${repositoryPath(site, { ...name, owner: person.pubkey })}">their copy here</a>`
-        }</li>`,
-    )}${maintainers.length > 20 && html`<li class="quiet">and ${count(maintainers.length - 20)} more</li>`}</ul></dd>
+        }${standingNote(person)}</li>`,
+    )}${maintainers.length > 20 && html`<li class="quiet">and ${count(maintainers.length - 20)} more</li>`}</ul>${
+    others.length > 0 &&
+    html`<p class="small quiet">Named, and not maintainers:</p><ul>${others.map(
+      (person) => html`<li>${personLink(person)}${standingNote(person)}</li>`,
+    )}</ul>`
+  }</dd>
 <dt>Last push</dt><dd>${state ? html`${time(state.event.created_at)}${signer && html`, signed by ${personLink(signer)}`}` : "none yet"}</dd>
 <dt>Storage</dt><dd>${storageText(facts)}</dd>
 ${facts.format === "sha256" && html`<dt>Object ids</dt><dd>${formatName(facts.format)}: needs git 2.29 or newer, or another client that knows them</dd>`}
@@ -187,7 +210,11 @@ function threadSection(
     const author = facts.people.get(thread.author);
     return listLine(
       linked(threadUrl(site, thread), foreign(thread.title, 160)),
-      [thread.status === "draft" && html` ${tag("draft")}`, thread.kind === kinds.patch && html` ${tag("patch")}`],
+      [
+        thread.status === "draft" && html` ${tag("draft")}`,
+        thread.kind === kinds.patch && html` ${tag("patch")}`,
+        ciMarks(facts.ci.byPullRequest.get(thread.id)),
+      ],
       html`${time(thread.created_at)}${author && html` by ${personLink(author)}`}`,
     );
   };
@@ -202,7 +229,7 @@ function threadSection(
 <p class="quiet small">${count(open.length)}${facts.threads.isCut && " or more"} open, ${count(ended)} settled.</p>`;
 }
 
-function commitSection({ view, headBranch }: RepositoryFacts): Html | undefined {
+function commitSection({ view, headBranch, ci }: RepositoryFacts): Html | undefined {
   if (!view || view.commits.length === 0) return undefined;
   const total =
     view.commitCount >= countedCommits
@@ -210,7 +237,7 @@ function commitSection({ view, headBranch }: RepositoryFacts): Html | undefined 
       : counted(view.commitCount, "commit", "commits");
   const line = ({ oid, subject, author, time: seconds }: CommitView["commits"][number]): Html => {
     const below = html`${oidMark(oid)} ${time(seconds)} by ${foreign(author, 60)}`;
-    return listLine(foreign(subject || "(no message)", 160), undefined, below);
+    return listLine(foreign(subject || "(no message)", 160), ciMarks(ci.byCommit.get(oid)), below);
   };
   return section("commits", "Recent commits")`
 <p class="quiet">${total} on <code>${foreign(headBranch.replace(/^refs\/heads\//, ""), 100)}</code>.</p>

@@ -74,6 +74,34 @@ test("a clone by nostr URL has what was pushed, and a contributor's pull request
   assert.match(await home.must(work, "ngit", "pr", "list"), /A fix/);
 });
 
+test("a maintainer whom ngit invites pushes after accepting, and not after leaving", async () => {
+  const bob = SecretKey.generate(randomBytes);
+  const nsec = Buffer.from(bob.exportBytes()).toString("hex");
+  const owner = (await home.must(work, "git", "config", "nostr.nsec")).trim();
+  await home.must(
+    work,
+    ...(["ngit", "--nsec", owner, "--defaults", "repo", "edit", "--add-maintainer", npubOf(bob.pubkey)] as const),
+  );
+  const copy = join(home.folder, "bob");
+  await home.must(home.folder, "git", "clone", "-q", nostrUrl, copy);
+  await home.must(copy, "git", "config", "nostr.nsec", nsec);
+  const npub = /^nostr:\/\/(npub1[a-z0-9]+)/.exec(nostrUrl)?.[1];
+  const held = async (): Promise<string> =>
+    (await home.must(copy, "git", "ls-remote", `${server.origin}/${npub}/demo.git`, "refs/heads/main")).slice(0, 40);
+  const before = await held();
+  await home.must(copy, "git", "commit", "-q", "--allow-empty", "-m", "by bob");
+  assert.notEqual((await home.run(copy, "git", "push", "-q", "origin", "main")).code, 0);
+  assert.equal(await held(), before);
+  await home.must(copy, "ngit", "--nsec", nsec, "--defaults", "repo", "accept");
+  await home.must(copy, "git", "push", "-q", "origin", "main");
+  const pushed = (await home.must(copy, "git", "rev-parse", "HEAD")).trim();
+  assert.equal(await held(), pushed);
+  await home.must(copy, "ngit", "--nsec", nsec, "--defaults", "repo", "leave", "--force");
+  await home.must(copy, "git", "commit", "-q", "--allow-empty", "-m", "by bob, who left");
+  assert.notEqual((await home.run(copy, "git", "push", "-q", "origin", "main")).code, 0);
+  assert.equal(await held(), pushed);
+});
+
 test("a contributor's own server has the pull request's commits at once, although its event goes elsewhere", async () => {
   const own = await startInProcess({ backend: "memory", settings: { NGIT_GRASP06_ENABLE: "true" } });
   try {

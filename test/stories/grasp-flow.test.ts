@@ -68,6 +68,59 @@ describe("GRASP-01 with stock git", () => {
     await listener.close();
   });
 
+  it("CI results about a hosted commit are taken, served and shown beside it, with who asked for them", async () => {
+    const [alice, coordinator, stranger] = [new Person(), new Person(), new Person()];
+    const { tip, url } = await story.hosted(alice, "checked");
+    const about = [
+      ["a", alice.coordinate("checked")],
+      ["c", tip],
+      ["w", ".ngit/workflows/build.yml", "0".repeat(64)],
+      ["o", "push"],
+      ["r", "refs/heads/main"],
+    ];
+    await story.accepted(
+      alice.sign(9843, [
+        ["a", alice.coordinate("checked")],
+        ["p", coordinator.pubkey],
+      ]),
+    );
+    const marker = coordinator.sign(39842, [...about, ["d", "run-1"], ["status", "in_progress"]]);
+    await story.accepted(marker);
+    const page = async (): Promise<string> => (await fetch(url, { headers: { Accept: "text/html" } })).text();
+    assert.match(await page(), /CI <bdi>build\.yml<\/bdi>: in progress/);
+    const result = coordinator.sign(9842, [...about, ["r", "run-1"], ["conclusion", "failure"]]);
+    await story.accepted(result);
+    await story.accepted(stranger.sign(9842, [...about, ["r", "run-9"], ["conclusion", "success"]]));
+    const shown = await page();
+    assert.match(shown, /tag bad"><span title="[^"]*reported by npub1[^"]*">CI <bdi>build\.yml<\/bdi>: failure/);
+    assert.match(shown, /CI <bdi>build\.yml<\/bdi>: success \(not asked for\)/);
+    assert.deepEqual(
+      (await story.served({ "#c": [tip], kinds: [9842, 39842] })).map(({ id }) => id).sort(),
+      [marker.id, result.id, ...(await story.served({ authors: [stranger.pubkey] })).map(({ id }) => id)].sort(),
+    );
+    // Ephemeral: passed on, not kept.
+    const listener = await story.server.connect();
+    await listener.ask("secrets", { kinds: [29846] });
+    const heard = listener.next(([verb, id]) => verb === "EVENT" && id === "secrets");
+    const secret = alice.sign(29846, [
+      ["a", alice.coordinate("checked")],
+      ["p", coordinator.pubkey],
+    ]);
+    await story.accepted(secret);
+    assert.equal(((await heard)[2] as { id: string }).id, secret.id);
+    assert.equal(await story.isServed(secret), false);
+    // Once: two servers that follow each other would pass it to and fro.
+    assert.deepEqual(await story.publish(secret), { ok: true, message: "duplicate: this event was passed on" });
+    const next = alice.sign(29846, [["a", alice.coordinate("checked")]]);
+    const later = listener.next(
+      ([verb, id, event]) => verb === "EVENT" && id === "secrets" && (event as { id: string }).id === next.id,
+    );
+    await story.accepted(next);
+    await later;
+    assert.equal(listener.eventsOf("secrets").length, 2);
+    await listener.close();
+  });
+
   it("a push without a state says what to do, exits with an error and leaves nothing", async () => {
     const alice = new Person();
     await story.announce(alice, "nostate");

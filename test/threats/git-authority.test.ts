@@ -195,6 +195,13 @@ describe("threats 10, 11, 12, 16 and 18", { timeout: 900_000 }, () => {
         replaced: (identifier, _state, tip) => story.state(alice, identifier, { [main]: tip, "refs/heads/side": tip }),
         deleted: (_identifier, state) => story.accepted(alice.sign(5, [["e", state.id]])),
         "its author's no more": (identifier) => story.announce(alice, identifier),
+        "of a maintainer who leaves": (identifier) =>
+          story.accepted(
+            bob.sign(30617, [
+              ["d", identifier],
+              ["m", bob.pubkey, "1", "2"],
+            ]),
+          ),
       };
     for (const [index, [what, happens]] of Object.entries(changes).entries()) {
       it(`threat 11: a state that is ${what} during the push decides nothing: the authority at commit time does`, async () => {
@@ -202,7 +209,7 @@ describe("threats 10, 11, 12, 16 and 18", { timeout: 900_000 }, () => {
         const { work, tip, url } = await story.hosted(alice, identifier, [["maintainers", bob.pubkey]]);
         const two = await work.commit("two");
         const pack = await packOf(work.folder, [two], [tip]);
-        const author = what === "its author's no more" ? bob : alice;
+        const author = what === "replaced" || what === "deleted" ? alice : bob;
         const state = await story.state(author, identifier, { [main]: two });
         const push = async (): Promise<void> => {
           const head = Buffer.concat([pkt(`${tip} ${two} ${main}\0report-status`), Buffer.from("0000")]);

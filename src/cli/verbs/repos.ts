@@ -76,7 +76,10 @@ function repositoryText(details: RepositoryDetails): string {
     ["governing", details.governing ?? "none"],
     ["mark", mark ? `${mark.id} (${timeText(mark.created_at)} UTC)` : "none"],
     ["partial", partial ? `${partial.missingRefs.length} refs missing: ${partial.missingRefs.join(" ")}` : "no"],
-    ["maintainers", details.maintainers.join(" ")],
+    ...details.standings.map(({ npub, decides, because }): [string, string] => [
+      decides ? "maintainer" : "not maintainer",
+      `${npub} ${because}`,
+    ]),
     ["waiting", `${details.waitingEvents} events`],
     ["pushes", `${details.pushes}, ${sizeText(details.receivedBytes)} received`],
     ["on disk", disk ? `${sizeText(disk.bytes)}, ${disk.refs} refs, HEAD ${disk.head}` : "nothing"],

@@ -11,6 +11,11 @@ export const pushSettings = {
     reloadable: true,
     help: "Accept only pushes that bring the repository fully in line with a state.",
   }),
+  NGIT_MAINTAINERS_MUTUAL: setting(onOff(), {
+    fallback: "false",
+    reloadable: true,
+    help: "Keys in a maintainers tag count only if their own announcement names a maintainer too, as with role tags.",
+  }),
   NGIT_PARTIAL_STATE_GRACE_SECS: limit(
     seconds(),
     "10",

@@ -28,6 +28,7 @@ export interface RepositoriesQuestion {
   readonly onlyPartial: boolean;
 }
 
+const shownStandings = 20;
 const shownOwners = 10;
 const shownRepositories = 300;
 
@@ -130,7 +131,12 @@ ${section("facts", "Facts")`<dl class="facts">
 <dt>On disk</dt><dd>${disk === null ? faint("no directory") : html`${bytes(disk.bytes)}, ${counted(disk.refs, "ref", "refs")}, HEAD <code>${foreign(disk.head, 100)}</code>${disk.unclaimedPushes > 0 && `, ${counted(disk.unclaimedPushes, "push", "pushes")} without an event`}`}</dd>
 <dt>Governing state</dt><dd>${details.governing === null ? faint("none") : html`<a href="${whyHref(view, details.governing)}"><code>${details.governing.slice(0, 16)}…</code></a>${details.mark !== null && html`, signed ${time(details.mark.created_at)}`}`}</dd>
 <dt>Announcement</dt><dd>${details.announcement === null ? faint("none is served") : html`<a href="${whyHref(view, details.announcement)}"><code>${details.announcement.slice(0, 16)}…</code></a>`}</dd>
-<dt>Maintainers</dt><dd>${details.maintainers.slice(0, 10).map((npub) => html`${npubMark(npub)} `)}${details.maintainers.length > 10 && `and ${count(details.maintainers.length - 10)} more`}</dd>
+<dt>Maintainers</dt><dd><ul>${details.standings
+  .slice(0, shownStandings)
+  .map(
+    ({ npub, decides, because }) =>
+      html`<li>${npubMark(npub)} ${!decides && tag("not a maintainer")} <span class="small quiet">${because}</span></li>`,
+  )}${details.standings.length > shownStandings && html`<li>and ${count(details.standings.length - shownStandings)} more</li>`}</ul></dd>
 </dl>`}
 ${differenceSection(differences)}
 ${section("actions", "Actions")`<div class="actions">
