@@ -119,6 +119,15 @@ function contradictions(values: SettingValues): Problem[] {
   if (values.databaseBackend === "postgres" && values.databaseUrl === undefined) {
     problems.push(problem("NGIT_DATABASE_URL", "is required with the postgres backend", "Set it to a postgres:// URL"));
   }
+  if (values.privateMode && values.metricsPublic) {
+    problems.push(
+      problem(
+        "NGIT_METRICS_PUBLIC",
+        "shows everybody the metrics of a private service",
+        "Remove it, and set NGIT_METRICS_TOKEN for the program that reads them",
+      ),
+    );
+  }
   const metrics = values.metricsBindAddress;
   if (metrics && metrics.port !== 0 && hostPortText(metrics) === hostPortText(bindAddress)) {
     problems.push(
@@ -154,8 +163,13 @@ function ordered(small: SettingName, least: number, large: SettingName, most: nu
   return [problem(small, `is ${least} and so more than ${large} (${most})`, `Lower ${small} or raise ${large}`)];
 }
 
-/** `https://host/base`; plain http for a server that is only on this machine. */
+/** `https://host/base`; plain http for a server that is only on this machine, unless its public origin says otherwise. */
 export function publicUrls(config: Config): { readonly http: string; readonly relay: string } {
+  const { domain, privatePublicOrigin } = config;
+  if (privatePublicOrigin !== undefined) {
+    const base = domain.includes("/") ? domain.slice(domain.indexOf("/")) : "";
+    return { http: `${privatePublicOrigin}${base}`, relay: `${privatePublicOrigin.replace(/^http/, "ws")}${base}` };
+  }
   const isLocal = /^(?:localhost|127\.|\[::1\])/.test(config.domain);
   return { http: `http${isLocal ? "" : "s"}://${config.domain}`, relay: `ws${isLocal ? "" : "s"}://${config.domain}` };
 }

@@ -277,3 +277,43 @@ test("loopback stands for both of its networks, and a plain address for itself",
     ["127.0.0.0/8", "::1/128", "10.0.0.0/8", "fe80::1/128"],
   );
 });
+
+test("a name that looks like a setting of a private service and is none stops the start", () => {
+  for (const name of ["NGIT_PRIVATE_MEMBER", "NGIT_PRIVATE_MOD", "ngit_private_mode", "NGIT_PRIVATEMODE"]) {
+    const told = faults({ environment: { [name]: "true" } });
+    assert.equal(told.length, 1, name);
+    assert.match(told[0] ?? "", new RegExp(`^${name}: looks like a setting of a private service and is not known`));
+  }
+  assert.match(faults({ environment: { NGIT_PRIVATE_MOD: "true" } })[0] ?? "", /Did you mean NGIT_PRIVATE_MODE\?/);
+});
+
+test("private settings without a word on the mode stop the start: nobody runs publicly by forgetting it", () => {
+  const forgotten = faults({ environment: { NGIT_PRIVATE_MEMBERS: npub } });
+  assert.match(forgotten[0] ?? "", /^NGIT_PRIVATE_MODE: is not set, but NGIT_PRIVATE_MEMBERS is/);
+  assert.match(faults({ environment: { NGIT_PRIVATE_MODE: " " } })[0] ?? "", /^NGIT_PRIVATE_MODE: is set and empty/);
+  assert.match(faults({ file: `NGIT_PRIVATE_PEERS=true\n` })[0] ?? "", /^NGIT_PRIVATE_MODE: is not set/);
+  assert.match(
+    faults({ environment: { NGIT_PRIVATE_MODE: "ture" } })[0] ?? "",
+    /^NGIT_PRIVATE_MODE: must be true or false/,
+  );
+  assert.equal(
+    configOf({ environment: { NGIT_PRIVATE_MODE: "false", NGIT_PRIVATE_MEMBERS: npub } }).privateMode,
+    false,
+  );
+});
+
+test("a private service is configured by its members, and its metrics are not for everybody", () => {
+  const environment = {
+    NGIT_PRIVATE_MODE: "true",
+    NGIT_PRIVATE_MEMBERS: npub,
+    NGIT_PRIVATE_PUBLIC_ORIGIN: "https://Git.example.com:443/",
+  };
+  const config = configOf({ environment });
+  assert.deepEqual([config.privateMode, config.privateMembers, config.privatePeers], [true, [npubHex], false]);
+  assert.equal(config.privatePublicOrigin, "https://git.example.com");
+  const shown = faults({ environment: { ...environment, NGIT_METRICS_PUBLIC: "true" } });
+  assert.match(shown[0] ?? "", /^NGIT_METRICS_PUBLIC: shows everybody the metrics of a private service/);
+  for (const bad of ["git.example.com", "https://git.example.com/base", "https://a@git.example.com", "wss://x"]) {
+    assert.equal(faults({ environment: { ...environment, NGIT_PRIVATE_PUBLIC_ORIGIN: bad } }).length, 1, bad);
+  }
+});

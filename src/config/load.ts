@@ -4,6 +4,7 @@
 
 import { type Config, completeConfig, type Origin, type Problem, type Surroundings } from "./config.js";
 import { allSettings, type NamedSetting, type SettingName, type SettingValues, settingNamed } from "./schema.js";
+import { flagName } from "./setting.js";
 import { readValue } from "./value-kinds.js";
 
 export interface Sources {
@@ -39,6 +40,7 @@ export function loadConfig(sources: Sources): LoadResult {
   const problems: Problem[] = [];
   const file = readConfigFile(sources, problems);
   checkFlags(sources.flags, problems);
+  problems.push(...privateFaults(sources, file));
   const written = (setting: NamedSetting): Written | undefined => {
     const flag = [setting.flag, ...setting.aliases].find((name) => sources.flags[name] !== undefined);
     const candidates: Written[] = [];
@@ -141,6 +143,34 @@ function checkFlags(flags: Sources["flags"], problems: Problem[]): void {
   }
 }
 
+/**
+ * A server that is meant to be private must never start publicly by a slip of the pen: names that look like settings of
+ * private services and are none, and a mode that is left open while members are named, stop the start.
+ */
+function privateFaults({ environment, flags }: Sources, file: ReadonlyMap<string, string>): Problem[] {
+  const mode = "NGIT_PRIVATE_MODE";
+  const written = Object.keys(environment).filter((name) => environment[name] !== undefined);
+  const problems: Problem[] = written
+    .filter((name) => /^ngit_?private/i.test(name) && !settingNamed(name))
+    .sort()
+    .map((name) => ({
+      key: name,
+      origin: "environment",
+      message: "looks like a setting of a private service and is not known",
+      fix: didYouMean(name, names()),
+    }));
+  const isWritten = (name: string): boolean =>
+    (environment[name] ?? file.get(name) ?? flags[flagName(name)]) !== undefined;
+  const modeText = flags[flagName(mode)] ?? environment[mode] ?? file.get(mode);
+  const others = names().filter((name) => name.startsWith("NGIT_PRIVATE_") && name !== mode && isWritten(name));
+  if (modeText?.trim() === "" || (modeText === undefined && others.length > 0)) {
+    const why = modeText === undefined ? `is not set, but ${others.join(" and ")} is` : "is set and empty";
+    const fix = `Write ${mode}=true, or ${mode}=false for a public server`;
+    problems.push({ key: mode, origin: "environment", message: why, fix });
+  }
+  return problems;
+}
+
 const names = (): string[] => allSettings.map((setting) => setting.name);
 
 function didYouMean(written: string, known: Iterable<string>): string {
@@ -150,7 +180,7 @@ function didYouMean(written: string, known: Iterable<string>): string {
 
 function unknownEnvironment(environment: Sources["environment"]): string[] {
   return Object.keys(environment)
-    .filter((name) => name.startsWith("NGIT_") && name !== "NGIT_CONFIG" && !settingNamed(name))
+    .filter((name) => /^NGIT_(?!PRIVATE|CONFIG$)/.test(name) && !settingNamed(name))
     .sort()
     .map((name) => {
       const near = nearest(name, names());

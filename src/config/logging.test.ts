@@ -3,8 +3,9 @@ import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import pino from "pino";
 import { escapeControls } from "../base/text.js";
-import { createLog, LogRing, textLine, withoutSecrets } from "./logging.js";
+import { createLog, LogRing, namingNoRepository, textLine, withoutSecrets } from "./logging.js";
 
 test("remote text cannot forge a log line, move the cursor or turn text round", () => {
   const line = JSON.stringify({ level: 40, time: "T", message: "a\nb\u001b[2Jc\u009bd\u202ee", from: "x y\r\nz" });
@@ -76,6 +77,7 @@ test("what looks like a secret is not kept", () => {
     "header Bearer abcdefghijklmnop1234",
     "cloning https://user:hunter2@git.example.com/x.git",
     'password="hunter2"',
+    `git used hft_0123456789ab_${"abcd".repeat(10)}abc`,
   ];
   for (const line of lines) {
     const kept = withoutSecrets(line);
@@ -84,4 +86,23 @@ test("what looks like a secret is not kept", () => {
   }
   const plain = "2026-01-02T03:04:05.678Z INFO  connected to a relay relay=wss://relay.example.com sync=full";
   assert.equal(withoutSecrets(plain), plain);
+});
+
+test("from level info on the log of a private service names no repository", () => {
+  const lines: string[] = [];
+  const logger = namingNoRepository(pino({ level: "debug", base: null }, { write: (line) => void lines.push(line) }));
+  const npub = `npub1${"q".repeat(58)}`;
+  const key = "a".repeat(64);
+  const error = new Error(`git failed in /data/git/${npub}/secret.git for 30617:${key}:secret plans`);
+  logger.info({ repo: `30617:${key}:secret`, kind: "gc" }, "housekeeping");
+  logger.warn({ url: "https://other.example/team/secret.git", code: "timeout" }, `fetch of ${npub}/secret failed`);
+  logger.error({ err: error }, "a git request failed");
+  logger.fatal(`30617:${key}:secret plans`);
+  const text = lines.join("");
+  assert.equal(lines.length, 4);
+  assert.doesNotMatch(text, /secret|plans/);
+  assert.match(text, /"kind":"gc"/);
+  assert.match(text, /https:\/\/other\.example\/…/);
+  logger.debug({ repo: "secret" }, "git");
+  assert.match(lines[4] ?? "", /secret/, "debug tells everything");
 });

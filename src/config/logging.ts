@@ -61,6 +61,43 @@ export function createLog(options: LogOptions): Log {
   };
 }
 
+const repositoryFields = ["repo", "repository", "repositories", "coordinate", "identifier", "job"];
+// A clone URL or a directory of git's, and an announcement's address; an identifier may hold anything up to the line's end.
+const repositoryNames = /(?:npub1[02-9ac-hj-np-z]{58}|prs\/[0-9a-f]{64})\/[^\s"')]*|\b30617:[0-9a-f]{64}:[^\n"]*/g;
+
+// What is behind a host names a repository there.
+const pathsOfUrls = /\b(https?:\/\/[^\s/"')]+)\/[^\s"')]+/g;
+
+const withoutNames = (text: string): string => text.replace(pathsOfUrls, "$1/…").replace(repositoryNames, "…");
+
+function withoutRepositories(fields: object): object {
+  const kept = Object.entries(fields).filter(([field]) => !repositoryFields.includes(field));
+  return Object.fromEntries(
+    kept.map(([field, value]) => {
+      if (typeof value === "string") return [field, withoutNames(value)];
+      if (!(value instanceof Error)) return [field, value];
+      return [
+        field,
+        { type: value.name, message: withoutNames(value.message), stack: withoutNames(value.stack ?? "") },
+      ];
+    }),
+  );
+}
+
+/** The log of a private service (GRASP-08): from level info on no line names a repository; debug tells everything. */
+export function namingNoRepository(logger: Logger): Logger {
+  const closed = Object.create(logger) as Logger;
+  for (const level of ["info", "warn", "error", "fatal"] as const) {
+    closed[level] = (...given: unknown[]) => {
+      const changed = given.map((one) =>
+        typeof one === "string" ? withoutNames(one) : typeof one === "object" && one ? withoutRepositories(one) : one,
+      );
+      (logger[level] as (...args: unknown[]) => void).apply(logger, changed);
+    };
+  }
+  return closed;
+}
+
 const levelNames: Readonly<Record<number, string>> = {
   10: "TRACE",
   20: "DEBUG",
@@ -102,6 +139,7 @@ export interface RecentLine {
 // Nostr secret keys, one-time links, credentials in headers and in URLs.
 const secrets: readonly (readonly [RegExp, string])[] = [
   [/\b(nsec1|ncryptsec1)[02-9ac-hj-np-z]+/gi, "$1…"],
+  [/\bhft_[0-9a-f]{12}_[A-Za-z0-9_-]+/g, "hft_…"],
   [/\b(token|secret|password|passwd|cookie)(["']?\s*[=:]\s*["']?)[^\s"'&,;]+/gi, "$1$2…"],
   [/\b(authorization["']?\s*[=:]\s*["']?)[^"',;]+/gi, "$1…"],
   [/\b(Bearer|Nostr|Basic) [A-Za-z0-9+/_=-]{16,}/g, "$1 …"],

@@ -7,6 +7,7 @@ import { relaySettings } from "./settings/relay.js";
 import {
   accessSettings,
   observabilitySettings,
+  privateSettings,
   serviceSettings,
   storageSettings,
   testSettings,
@@ -17,6 +18,7 @@ export const settings = {
   ...serviceSettings,
   ...storageSettings,
   ...accessSettings,
+  ...privateSettings,
   ...observabilitySettings,
   ...relaySettings,
   ...pushSettings,
@@ -38,6 +40,7 @@ const sectionTables: readonly (readonly [title: string, table: SettingTable])[] 
   ["Service", serviceSettings],
   ["Storage", storageSettings],
   ["Who and what is accepted", accessSettings],
+  ["Private service", privateSettings],
   ["Logs and metrics", observabilitySettings],
   ["Relay limits", relaySettings],
   ["Pushes and budgets", pushSettings],

@@ -186,6 +186,14 @@ function urlOf(schemes: readonly string[], value: string): string | undefined {
 export const webUrl = (): ValueKind<string> =>
   kindOf("an https:// or http:// URL", (value) => urlOf(["http:", "https:"], value));
 
+/** Scheme, host and port alone. */
+export const origin = (): ValueKind<string> =>
+  kindOf("an origin: https:// or http://, a host and perhaps a port, nothing behind it", (value) => {
+    const url = urlOf(["http:", "https:"], value) && tryUrl(value);
+    const isBare = url && url.pathname === "/" && !/[?#@]/.test(value);
+    return isBare ? url.origin : undefined;
+  });
+
 export const postgresUrl = (): ValueKind<string> =>
   kindOf("a postgres:// URL", (value) => urlOf(["postgres:", "postgresql:"], value));
 

@@ -10,6 +10,7 @@ import {
   networkList,
   oneOf,
   onOff,
+  origin,
   path,
   postgresUrl,
   publicKey,
@@ -87,6 +88,28 @@ export const accessSettings = {
     fallback: "",
     reloadable: true,
     help: "Authors whose events are refused, whatever they are.",
+  }),
+} satisfies SettingTable;
+
+export const privateSettings = {
+  NGIT_PRIVATE_MODE: setting(onOff(), {
+    fallback: "false",
+    help: "GRASP-08: everything here is for members only.",
+  }),
+  NGIT_PRIVATE_MEMBERS: setting(listOf(publicKey()), {
+    fallback: "",
+    reloadable: true,
+    help: "Members of a private service, beside its own key and the admins. `holdfast lists` adds more at run time.",
+    example: "npub1…,npub1…",
+  }),
+  NGIT_PRIVATE_PUBLIC_ORIGIN: setting(origin(), {
+    fallbackWords: "that of NGIT_DOMAIN",
+    help: "Scheme, host and port that members sign their git requests for, where it differs from NGIT_DOMAIN.",
+    example: "https://git.example.com",
+  }),
+  NGIT_PRIVATE_PEERS: setting(onOff(), {
+    fallback: "false",
+    help: "Keys that run the other relays of accepted announcements count as members: an announcement then widens the membership.",
   }),
 } satisfies SettingTable;
 
