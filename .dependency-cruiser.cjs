@@ -9,7 +9,7 @@ const floors = [
   ["intake"],
   ["purgatory"],
   ["git"],
-  ["admission"],
+  ["admission", "access"],
   ["catalogue"],
   ["store"],
   ["net"],

@@ -89,7 +89,8 @@ export type TableName =
   | "audit"
   | "meta"
   | "refs"
-  | "aligned";
+  | "aligned"
+  | "tokens";
 
 export interface RowRange {
   /** Only keys that begin with this. */

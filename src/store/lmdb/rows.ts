@@ -32,6 +32,7 @@ const tableNumbers: Readonly<Record<EngineTable, number>> = {
   meta: 11,
   refs: 12,
   aligned: 13,
+  tokens: 14,
 };
 
 export function emptyTables(database: WithRows): Set<EngineTable> {
