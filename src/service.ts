@@ -1,6 +1,8 @@
 // Opens the port: the relay and the git host behind one HTTP server, and /metrics on its own address if asked for.
 
 import { randomBytes } from "node:crypto";
+import { GitAccess } from "./access/git-access.js";
+import type { Members } from "./access/members.js";
 import type { Clock } from "./base/clock.js";
 import { publicUrls } from "./config/config.js";
 import { type LiveConfig, memo } from "./config/load.js";
@@ -9,8 +11,9 @@ import type { Context } from "./context.js";
 import type { GitHost } from "./git/git-host.js";
 import { GitHttp } from "./git/http.js";
 import { type GitMetrics, gitObserver } from "./git/metrics.js";
-import { healthRoutes, metricsRoute } from "./http/monitoring.js";
+import { healthRoutes, mayReadMetrics, metricsRoute } from "./http/monitoring.js";
 import { type RelayFacts, relayFacts, relayInformationRoute, wellKnownRoutes } from "./http/nip11.js";
+import { privateRoute } from "./http/private.js";
 import { type Route, type RouteRequest, sendPlain } from "./http/routes.js";
 import { createHttpServer, type HttpServer, httpLimits, isLocalPeer } from "./http/server.js";
 import type { Intake } from "./intake/intake.js";
@@ -21,9 +24,11 @@ import type { Purgatory } from "./purgatory/purgatory.js";
 import { relayLimits } from "./relay/limits.js";
 import type { RelayMetrics } from "./relay/metrics.js";
 import { createRelay } from "./relay/relay.js";
+import type { Pages } from "./web/pages.js";
 import type { StatusSources } from "./web/status-page.js";
 
 interface UsedRooms {
+  readonly members: Members;
   readonly operator: RunningOperator;
   readonly verifier: Verifier;
   readonly intake: Intake;
@@ -68,6 +73,7 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     clock,
     limits: memo(() => live.current, relayLimits),
     serviceNames: context.services,
+    members: rooms.members,
     metrics: rooms.relayMetrics,
     newChallenge: () => randomBytes(16).toString("hex"),
     onFault,
@@ -85,20 +91,24 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     const { gitHost, repositoryCount } = rooms;
     return createPages(context, {
       ...{ api, gitHost, repositoryCount, recentLog, basePath, relayFacts: facts },
+      isPrivate: rooms.members.isPrivate,
       ...(status && { status }),
     });
   });
+  const table = [
+    ...routes(context, rooms, git, apiRoutes, facts),
+    loadedLater(
+      () => true,
+      async () => (await pages()).routes,
+    ),
+  ];
+  const access = gitAccessOf(context, rooms);
+  const open = rooms.members.isPrivate ? [behindGate(context, rooms, access, table, pages)] : table;
   const http = createHttpServer({
     ...common,
     requestTimeoutMs,
     networks: rules,
-    routes: [
-      ...routes(context, rooms, git, apiRoutes, facts),
-      loadedLater(
-        () => true,
-        async () => (await pages()).routes,
-      ),
-    ],
+    routes: open,
     webSocket: relay,
   });
   const listening = await http.listen(config.bindAddress);
@@ -175,7 +185,7 @@ function routes(
   facts: () => RelayFacts,
 ): Route[] {
   const { live, clock, store, registry, serverKey, onFault } = context;
-  const { gitHost } = rooms;
+  const { gitHost, members } = rooms;
   const urls = publicUrls(live.current);
   const keeping = keepingOf(live, clock);
   const checks = [
@@ -191,8 +201,37 @@ function routes(
     ...(live.current.metricsEnabled && live.current.metricsBindAddress === undefined
       ? [metricsRoute(registry, keeping, () => metricsAccess(live))]
       : []),
-    ...wellKnownRoutes(serverKey, urls.relay),
+    ...wellKnownRoutes(serverKey, urls.relay, members.isPrivate),
   ];
+}
+
+/** GRASP-08: members only. */
+function behindGate(
+  context: Context,
+  { operator: { api } }: UsedRooms,
+  access: GitAccess,
+  table: readonly Route[],
+  pages: () => Promise<Pages>,
+): Route {
+  const { live } = context;
+  return privateRoute(
+    {
+      api,
+      git: access,
+      mayReadMetrics: (request) => live.current.metricsEnabled && mayReadMetrics(request, metricsAccess(live)),
+      signInPage: async (status) => (await pages()).signInPage(status),
+      signInFiles: async () => (await pages()).signInFiles,
+    },
+    table,
+  );
+}
+
+/** Who asks for a repository: git's requests of a private service, and those of large files, go by it. Members sign for the
+ * public origin, where one is set. */
+function gitAccessOf(context: Context, { members, verifier }: UsedRooms): GitAccess {
+  const { live, clock, store } = context;
+  const services = live.current.privatePublicOrigin === undefined ? context.services : context.services.slice(-1);
+  return new GitAccess({ members, store, verifier, clock, services });
 }
 
 function metricsAccess(live: LiveConfig): { isPublic: boolean; token?: string } {

@@ -36,6 +36,8 @@ interface RemoteFetch {
   readonly limits: RemoteFetchLimits;
   /** False where the repository itself may be damaged: then what its refs reach is fetched and checked again. */
   readonly trustRefs: boolean;
+  /** GRASP-08: who we are, for this URL. It stands in a file of ours, never among arguments that others on the machine see. */
+  readonly authorization?: string | undefined;
   /** A private directory of ours. */
   readonly scratchRoot: string;
   readonly signal: AbortSignal;
@@ -59,7 +61,8 @@ export async function fetchFromRemote(fetch: RemoteFetch): Promise<RemoteFetchRe
   const { repository, signal } = fetch;
   if (signal.aborted) return { outcome: "failed", code: "aborted", bytes: 0 };
   const table = await repository.refs();
-  const scratch = await makeScratch(fetch.scratchRoot, table.format, fetch.trustRefs ? table : undefined);
+  const known = fetch.trustRefs ? table : undefined;
+  const scratch = await makeScratch(fetch.scratchRoot, table.format, known, fetch.authorization);
   const attempt = async (memoryBytes: number): Promise<RemoteFetchResult | { readonly needsBytes: number }> => {
     const quarantine = await repository.quarantine();
     try {
@@ -267,12 +270,18 @@ interface ScratchDirectory {
  * config, and a planted `url.….insteadOf` or `http.proxy` would rewrite the checked URL (mechanisms.md, "Fetch for
  * hunting"). The repository's refs are copied in as text, so that git asks only for what is new.
  */
-async function makeScratch(root: string, format: ObjectFormat, known: RefTable | undefined): Promise<ScratchDirectory> {
+async function makeScratch(
+  root: string,
+  format: ObjectFormat,
+  known: RefTable | undefined,
+  authorization: string | undefined,
+): Promise<ScratchDirectory> {
   const directory = join(root, `fetch-${randomBytes(8).toString("hex")}`);
   await mkdir(join(directory, "refs"), { recursive: true, mode: 0o700 });
   await mkdir(join(directory, "objects"));
   await writeFile(join(directory, "HEAD"), "ref: refs/heads/none\n");
-  await writeFile(join(directory, "config"), repositoryConfigs[format]);
+  const header = authorization === undefined ? "" : `[http]\n\textraHeader = "Authorization: ${authorization}"\n`;
+  await writeFile(join(directory, "config"), repositoryConfigs[format] + header, { mode: 0o600 });
   const lines = known ? [...known.refs].slice(0, maxRefs).map(([ref, { oid }]) => `${oid} ${ref}\n`) : [];
   await writeFile(join(directory, "packed-refs"), lines.join(""));
   return { directory, drop: () => removeAll(directory) };

@@ -6,7 +6,8 @@ import { npubOf } from "../nostr/nip19.js";
 import type { Caller } from "../operator/context.js";
 import { type Authorised, sessionLifeMs } from "../operator/login.js";
 import { manage } from "../operator/nip86.js";
-import { descriptionOf, type OperationName, operationNames, parametersOf } from "../operator/operations.js";
+import { descriptionOf, type OperationName, operationNames } from "../operator/operations.js";
+import { parametersOf } from "../operator/parameters.js";
 import type { OperatorApi } from "../operator/running.js";
 import {
   bodyOf,
@@ -22,12 +23,12 @@ import {
 const managementType = "application/nostr+json+rpc";
 const json = "application/json; charset=utf-8";
 
+export const isManagement = ({ method, localPath, message }: RouteRequest): boolean =>
+  method === "POST" && localPath === "/" && mediaType(message.headers["content-type"]) === managementType;
+
 export function managementRoute(parts: OperatorApi): Route {
   return {
-    matches: (request) =>
-      request.method === "POST" &&
-      request.localPath === "/" &&
-      mediaType(request.message.headers["content-type"]) === managementType,
+    matches: isManagement,
     async handle(request, response) {
       const body = await bodyOf(request.message, parts.clock);
       if (!body) {

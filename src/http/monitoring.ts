@@ -57,7 +57,7 @@ export function metricsRoute(registry: Registry, keeping: Keeping, access: () =>
   return {
     matches: (request) => isRead(request, "/metrics"),
     async handle(request, response) {
-      if (!mayRead(request, access())) {
+      if (!mayReadMetrics(request, access())) {
         response.setHeader("WWW-Authenticate", "Bearer");
         return sendPlain(response, 401, "metrics are for this machine or with the operator's token");
       }
@@ -66,7 +66,7 @@ export function metricsRoute(registry: Registry, keeping: Keeping, access: () =>
   };
 }
 
-function mayRead(request: RouteRequest, access: MetricsAccess): boolean {
+export function mayReadMetrics(request: RouteRequest, access: MetricsAccess): boolean {
   if (access.isPublic || isLocalPeer(request.message)) return true;
   const given = /^Bearer +(\S+)$/i.exec(request.message.headers.authorization ?? "")?.[1];
   return access.token !== undefined && access.token !== "" && given !== undefined && sameText(given, access.token);

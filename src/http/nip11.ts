@@ -29,6 +29,8 @@ export interface RelayFacts {
   readonly retention: readonly Readonly<Record<string, unknown>>[];
   /** Who is not on a list may not write everything. */
   readonly restrictedWrites: boolean;
+  /** GRASP-08: nothing is said to strangers beyond this document. */
+  readonly isPrivate: boolean;
 }
 
 function relayInformation(facts: RelayFacts, limits: RelayLimits): Record<string, unknown> {
@@ -51,7 +53,7 @@ function relayInformation(facts: RelayFacts, limits: RelayLimits): Record<string
       max_event_tags: limits.maxEventTags,
       max_content_length: limits.maxEventBytes,
       min_pow_difficulty: 0,
-      auth_required: false,
+      auth_required: facts.isPrivate,
       payment_required: false,
       restricted_writes: facts.restrictedWrites,
       created_at_upper_limit: limits.maxFutureSecs,
@@ -91,6 +93,7 @@ const softwareUrl = "urn:software:holdfast";
 const supportedNips = [1, 9, 11, 34, 40, 42, 45, 50, 62, 67, 70, 77, 86, 98] as const;
 
 function acceptanceCriteria(config: Config): string {
+  if (config.privateMode) return "This is a private service: only its members may use it.";
   const hosted =
     config.repositoryWhitelist.length > 0
       ? "Repositories on this server's list are hosted when their announcement names this server in clone and relays."
@@ -114,6 +117,7 @@ function archivedWords(config: Config): string {
 
 /** Said only when something is kept out by hand; what it is, is not shown. */
 function curation(config: Config, keepsOut: boolean): string | undefined {
+  if (config.privateMode) return undefined;
   const lists = [config.repositoryWhitelist, config.repositoryBlacklist, config.eventBlacklist];
   return keepsOut || lists.some((list) => list.length > 0)
     ? "The operator keeps lists of what is hosted here and what is not."
@@ -137,23 +141,28 @@ export function relayFacts(config: Config, keepsOut: boolean, serverKey: Pubkey,
       "GRASP-02",
       ...(isArchiving(config) ? ["GRASP-05"] : []),
       ...(config.grasp06Enable ? ["GRASP-06"] : []),
+      ...(config.privateMode ? ["GRASP-08"] : []),
     ],
     repoAcceptanceCriteria: acceptanceCriteria(config),
     curation: curation(config, keepsOut),
     postingPolicy: config.relayPostingPolicy,
     retention: [{ time: null }],
     restrictedWrites: true,
+    isPrivate: config.privateMode,
   };
 }
 
 /** Pages may be indexed; machine addresses cost work and say nothing to a reader. */
 const robots = ["User-agent: *", "Disallow: /api/", "Disallow: /admin", "Disallow: /metrics", "Disallow: /*.git/", ""];
 
-export function wellKnownRoutes(ownKey: Pubkey, relayUrl: string): Route[] {
+const privateRobots = ["User-agent: *", "Disallow: /", ""];
+
+export function wellKnownRoutes(ownKey: Pubkey, relayUrl: string, isPrivate: boolean): Route[] {
+  const lines = isPrivate ? privateRobots : robots;
   return [
     {
       matches: (request) => isRead(request, "/robots.txt"),
-      handle: (_request, response) => sendText(response, 200, "text/plain; charset=utf-8", robots.join("\n")),
+      handle: (_request, response) => sendText(response, 200, "text/plain; charset=utf-8", lines.join("\n")),
     },
     {
       matches: (request) => isRead(request, "/.well-known/nostr.json"),

@@ -7,7 +7,7 @@ import { delimiterPkt, encodePkt, flushPkt, lineOf, listPkts, type Pkt, PktError
 import type { DialFailureCode } from "../net/failure.js";
 import type { Guard, GuardedUrl } from "../net/guard.js";
 import { followRedirects, type HttpOptions, httpRequest } from "../net/http.js";
-import type { CloneUrl } from "../net/url.js";
+import { type CloneUrl, servicePart } from "../net/url.js";
 import { formatOf, isOid, type ObjectFormat, type Oid } from "../nostr/nip34.js";
 import { spellingsToTry } from "./core/fetch-plan.js";
 import type { FetchFailureCode } from "./core/messages.js";
@@ -36,7 +36,31 @@ interface LookUpParts {
   readonly maxRedirects: number;
   /** Leave for one more connection to that host. */
   readonly mayConnect: (host: string) => Promise<boolean>;
+  /** GRASP-08: who we are, for a repository's root URL there; nothing for hosts that are not to know. Absent on public servers. */
+  readonly authorization?: OwnAuthorization | undefined;
   readonly signal: AbortSignal;
+}
+
+/** The header for a repository's root URL, or nothing where that host is not to have one. */
+export type OwnAuthorization = (root: string) => string | undefined;
+
+/**
+ * Our own signature goes to the hosts that the announcements of a repository name, and to no others: it is asked for again at
+ * every hop, so that a redirect carries it nowhere (GRASP-08 "Sync").
+ */
+export function authorizationFor(clone: readonly string[], sign: (root: string) => string): OwnAuthorization {
+  const places = new Set(clone.flatMap((url) => placesOf(url)));
+  return (root) => {
+    const [place] = placesOf(root);
+    return place !== undefined && places.has(place) ? sign(root) : undefined;
+  };
+}
+
+/** Scheme, host and port as they are written; what is announced without TLS may be asked with it, never the other way round. */
+function placesOf(url: string): string[] {
+  const host = servicePart(url)?.split("/")[0];
+  if (host === undefined) return [];
+  return /^https:/i.test(url) ? [`https://${host}`] : [`http://${host}`, `https://${host}`];
 }
 
 export type LookUp =
@@ -82,8 +106,11 @@ async function askOne(spelling: CloneUrl, parts: LookUpParts): Promise<LookUp> {
       return parts.guard(url);
     },
     maxRedirects: parts.maxRedirects,
-    request: (url) =>
-      httpRequest(url, { ...httpOptions(parts), headers: { "git-protocol": "version=2", "user-agent": agent } }),
+    request: (url) => {
+      const root = url.href.endsWith(infoRefsSuffix) ? url.href.slice(0, -infoRefsSuffix.length) : undefined;
+      const headers = { "git-protocol": "version=2", "user-agent": agent, ...ownHeader(parts, root) };
+      return httpRequest(url, { ...httpOptions(parts), headers });
+    },
     mayConnect: (url) => parts.mayConnect(url.hostname),
   });
   const blame = (code: FetchFailureCode): LookUp => failed(hops > 1 ? "redirect-failed" : code);
@@ -116,12 +143,18 @@ async function askLsRefs(
     "content-type": lsRefsTypes.request,
     accept: lsRefsTypes.answer,
     "user-agent": agent,
+    ...ownHeader(parts, base.href),
   };
   const answer = await httpRequest(target.url, { ...httpOptions(parts), headers, body: lsRefsQuestion(parts.format) });
   if (!answer.ok) return { code: parts.signal.aborted ? "cancelled" : answer.code };
   if (answer.status !== 200) return { code: codeOfStatus(answer.status) };
   const listed = isType(answer.headers["content-type"], lsRefsTypes.answer) ? readLsRefs(answer.body) : undefined;
   return listed ?? { code: "not-git" };
+}
+
+function ownHeader({ authorization }: LookUpParts, root: string | undefined): Readonly<Record<string, string>> {
+  const value = root === undefined ? undefined : authorization?.(root);
+  return value === undefined ? {} : { authorization: value };
 }
 
 const httpOptions = ({ clock, totalMs, idleMs, signal }: LookUpParts): HttpOptions => ({

@@ -32,7 +32,8 @@ import type { Store } from "../store/port.js";
 import { FetchPlan } from "./core/fetch-plan.js";
 import type { FetchFailureCode, FetchResult, HuntConfig } from "./core/messages.js";
 import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
-import { type LookUp, lookUp, type PlainHosts } from "./look-up.js";
+import { authorizationFor, type LookUp, lookUp, type OwnAuthorization, type PlainHosts } from "./look-up.js";
+import { announcedCloneUrls } from "./wants.js";
 
 interface ServerFetchParts {
   readonly git: Git;
@@ -41,6 +42,8 @@ interface ServerFetchParts {
   readonly plainHosts: PlainHosts;
   readonly config: HuntConfig;
   readonly scratchRoot: string;
+  /** GRASP-08: our own header for a repository's root URL; absent on public servers. */
+  readonly sign?: ((root: string) => string) | undefined;
   /** Every git process that fetched, for the metrics. */
   readonly fetched: (bytes: number, seconds: number) => void;
 }
@@ -53,6 +56,7 @@ interface ServerFetch {
   readonly tooFewBytes: number;
   readonly repository: GitRepository;
   readonly trustRefs: boolean;
+  readonly authorization?: OwnAuthorization | undefined;
   readonly mayConnect: (host: string) => Promise<boolean>;
   readonly signal: AbortSignal;
 }
@@ -130,11 +134,14 @@ async function intoRepository(
   if (left === 0) return { ...nothing, failure: "quota-full" };
   const maxBytes = Math.min(command.maxBytes, left, archiveLeft);
   const { url, ids, tooFewBytes } = command;
+  const { sign } = parts.server;
+  const authorization = sign && authorizationFor(await announcedCloneUrls(parts.store, row), sign);
   const address = diskAddress(row);
   // Housekeeping stays away: what comes in rests on objects that no ref holds yet.
   const result = await parts.repositories.whileUsed(address, async () => {
     const repository = await parts.repositories.create(address);
-    return fetchFromServer(parts.server, { url, ids, maxBytes, tooFewBytes, repository, trustRefs, ...leave });
+    const fetch = { url, ids, maxBytes, tooFewBytes, repository, trustRefs, authorization };
+    return fetchFromServer(parts.server, { ...fetch, ...leave });
   });
   if (result.failure !== "too-large" || maxBytes === command.maxBytes) return result;
   return { ...result, failure: maxBytes === archiveLeft ? "archive-full" : "quota-full" };
@@ -156,6 +163,7 @@ async function fetchFromServer(parts: ServerFetchParts, fetch: ServerFetch): Pro
     totalMs: Math.min(60_000, config.gitHuntTotalSecs * 1_000),
     idleMs: config.gitHuntSlowSecs * 1_000,
     maxRedirects: config.gitHuntMaxRedirects,
+    authorization: fetch.authorization,
     mayConnect,
     signal: fetch.signal,
   });
@@ -193,7 +201,10 @@ async function followPlan(
     };
     const startedMs = parts.clock.monotonicMs();
     const { repository, trustRefs, signal } = fetch;
-    const result = await fetchFromRemote({ ...parts, repository, trustRefs, signal, url: found.url, ids, limits });
+    // Signed anew for each: the one before may be too old.
+    const authorization = fetch.authorization?.(found.url.href);
+    const asked = { repository, trustRefs, signal, url: found.url, ids, limits, authorization };
+    const result = await fetchFromRemote({ ...parts, ...asked });
     bytes += result.bytes;
     parts.fetched(result.bytes, (parts.clock.monotonicMs() - startedMs) / 1_000);
     plan.report(result.outcome);

@@ -1,9 +1,12 @@
 // The hunt for missing git data and the repair of what is here, from settings as operators name them.
 
+import { randomBytes } from "node:crypto";
+import { repositoryAuthorization } from "../access/signed-request.js";
 import type { Context } from "../context.js";
 import type { GitHost } from "../git/git-host.js";
 import { reachOf } from "../net/address.js";
 import { guardWith, type Resolve, systemResolver } from "../net/guard.js";
+import type { SecretKey } from "../nostr/keys.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { type HuntConfig, huntConstants } from "./core/messages.js";
 import { createHuntMetrics, Hunting } from "./hunting.js";
@@ -13,6 +16,8 @@ import { Repair } from "./repair.js";
 interface UsedRooms {
   readonly gitHost: Pick<GitHost, "git" | "launcher" | "repositories">;
   readonly purgatory: Purgatory;
+  /** A private server shows who it is to the hosts of an announcement; not given: it never does. */
+  readonly serverSecret?: SecretKey;
   /** Instead of the system's; for tests. */
   readonly resolve?: Resolve;
   /** Instead of what the settings say; for tests. */
@@ -38,6 +43,11 @@ export async function startHunting(context: Context, parts: UsedRooms): Promise<
   const stopListening = live.onChange(() => Object.assign(config, fromSettings()));
   const { measure, fetched } = createHuntMetrics(registry);
   const guard = guardWith({ resolve: parts.resolve ?? systemResolver(clock), reach: reachOf(live.current) });
+  const { serverSecret } = parts;
+  const sign =
+    live.current.privateMode && serverSecret
+      ? (root: string) => repositoryAuthorization(serverSecret, root, clock, randomBytes)
+      : undefined;
   const hunting: Hunting = new Hunting({
     store,
     repositories,
@@ -55,6 +65,7 @@ export async function startHunting(context: Context, parts: UsedRooms): Promise<
       plainHosts: new PlainHosts(clock),
       config,
       scratchRoot: launcher.scratchDirectory,
+      sign,
       fetched,
     },
   });

@@ -184,6 +184,12 @@ async function huntAnnouncements(reader: Reader, name: RepositoryName, row: Cata
   return found;
 }
 
+/** Where the announcements of a repository say that copies of it are; nothing announces what lies under `/prs/`. */
+export async function announcedCloneUrls(reader: Reader, row: CatalogueRow): Promise<string[]> {
+  if (row.area === "prs") return [];
+  return (await huntAnnouncements(reader, row, row)).flatMap(({ clone }) => clone);
+}
+
 interface WaitingPullRequest {
   readonly id: EventId;
   readonly phase: WaitingPhase;

@@ -2,12 +2,14 @@
 // ping every half minute, and an end when nothing was heard for a minute (event-sync.md "Connections"). What is not a
 // message comes out as nothing; events are parsed later. Keeps nothing.
 
+import { randomBytes } from "node:crypto";
 import type { RawData, WebSocket } from "ws";
-import type { Clock } from "../base/clock.js";
+import { type Clock, unixSeconds } from "../base/clock.js";
 import type { Config } from "../config/config.js";
-import type { NostrEvent } from "../nostr/event.js";
+import { kinds, type NostrEvent } from "../nostr/event.js";
 import { type Filter, filterJson } from "../nostr/filter.js";
 import { frameFault, usualFrameBounds } from "../nostr/frame-shape.js";
+import { type SecretKey, signEvent } from "../nostr/keys.js";
 
 /** A relay that takes nothing of what we send is given up when `sendMaxBytes` wait. */
 type LinkSettings = Pick<Config, "syncPingIntervalSecs" | "syncSilentLinkSecs" | "sendMaxBytes">;
@@ -161,6 +163,63 @@ export class RelayClient {
     this.#socket.terminate();
     this.#hooks.closed(this.#clock.monotonicMs() - this.#frameMs);
   }
+}
+
+/**
+ * The beginning of a private service's connection (GRASP-08): the relay asks who is there, we answer, it lets us in; until then
+ * nothing else is said, because filters name repositories. `heard` takes what the relay says meanwhile.
+ */
+export class Entering {
+  readonly done: Promise<boolean>;
+  readonly #parts: EnteringParts;
+  #end: (isIn: boolean) => void = () => undefined;
+  #cancel: () => void = () => undefined;
+  #sent: string | undefined;
+
+  constructor(parts: EnteringParts) {
+    this.#parts = parts;
+    this.done = new Promise((resolve) => {
+      this.#end = (isIn) => {
+        this.#cancel();
+        resolve(isIn);
+      };
+    });
+    this.#wait();
+  }
+
+  heard(message: RelayMessage): void {
+    if (message.type === "AUTH" && this.#sent === undefined) {
+      this.#sent = this.#parts.answer(message.challenge).id;
+      this.#wait();
+    } else if (message.type === "OK" && message.id === this.#sent) this.#end(message.ok);
+  }
+
+  /** The connection ended. */
+  fail(): void {
+    this.#end(false);
+  }
+
+  #wait(): void {
+    this.#cancel();
+    this.#cancel = this.#parts.clock.after(this.#parts.withinMs, () => this.#end(false));
+  }
+}
+
+interface EnteringParts {
+  readonly clock: Clock;
+  /** How long a relay may take to ask who we are, and again to answer. */
+  readonly withinMs: number;
+  /** Sends the answer to a challenge, and tells which it was. */
+  readonly answer: (challenge: string) => NostrEvent;
+}
+
+/** What a relay is sent when it asks who is there (NIP-42). */
+export function authEvent(key: SecretKey, url: string, challenge: string, clock: Clock): NostrEvent {
+  const tags = [
+    ["relay", url],
+    ["challenge", challenge],
+  ];
+  return signEvent(key, { kind: kinds.auth, created_at: unixSeconds(clock), tags, content: "" }, randomBytes);
 }
 
 /** What relays say to a client. */

@@ -5,6 +5,8 @@
 import { WebSocket } from "ws";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
+import { isPubkey, type Pubkey } from "../nostr/event.js";
+import type { SecretKey } from "../nostr/keys.js";
 import type { Reach } from "./address.js";
 import { type DialFailure, failure, failureOf } from "./failure.js";
 import {
@@ -28,6 +30,8 @@ export type ConnectFailure =
   | "too-many-requests"
   | "server-error"
   | "blocked-address"
+  /** A private service speaks only to relays that ask who is there and let it in. */
+  | "no-entry"
   | "other";
 
 /** The part of a relay's NIP-11 document that we obey. */
@@ -37,6 +41,13 @@ export interface RelayLimits {
   readonly maxFilters?: number;
   readonly maxLimit?: number;
   readonly maxFilterValues?: number;
+}
+
+/** What a relay says of itself (NIP-11), as far as it matters here. */
+interface RelayInformation {
+  readonly limits: RelayLimits;
+  /** Whose relay it is: the operator's key, and the relay's own where that is another. */
+  readonly keys: readonly Pubkey[];
 }
 
 type RelaySettings = Pick<
@@ -54,11 +65,13 @@ const informationIdleMs = 5_000;
 export class RelayDialer {
   readonly #resolve: Resolve;
 
+  /** `entrance`: nothing is said on a connection before the relay has let this key in (GRASP-08). */
   constructor(
     readonly clock: Clock,
     readonly settings: () => RelaySettings,
     private readonly reach: () => Reach,
     private readonly userAgent: string,
+    readonly entrance?: SecretKey,
   ) {
     this.#resolve = systemResolver(clock);
   }
@@ -84,9 +97,9 @@ export class RelayDialer {
   }
 
   /** A relay that says nothing about its limits, or nonsense, has told us nothing: the usual limits stand. */
-  async lookUpLimits(url: RelayUrl, signal: AbortSignal): Promise<RelayLimits> {
+  async lookUp(url: RelayUrl, signal: AbortSignal): Promise<RelayInformation> {
     const checked = await guardUrl(url.replace(/^ws/, "http"), { resolve: this.#resolve, reach: this.reach() });
-    if (!checked.ok) return {};
+    if (!checked.ok) return nothingKnown;
     const answer = await httpRequest(checked.url, {
       clock: this.clock,
       totalMs: this.#timeoutMs,
@@ -95,13 +108,21 @@ export class RelayDialer {
       headers: { accept: "application/nostr+json", "user-agent": this.userAgent },
       signal,
     });
-    if (!answer.ok || answer.status !== 200) return {};
+    if (!answer.ok || answer.status !== 200) return nothingKnown;
     try {
-      return limitsOf(JSON.parse(answer.body.toString("utf8")));
+      const document: unknown = JSON.parse(answer.body.toString("utf8"));
+      return { limits: limitsOf(document), keys: keysOf(document) };
     } catch {
-      return {};
+      return nothingKnown;
     }
   }
+}
+
+export const nothingKnown: RelayInformation = { limits: {}, keys: [] };
+
+function keysOf(document: unknown): Pubkey[] {
+  const { pubkey, self } = (document ?? {}) as { readonly pubkey?: unknown; readonly self?: unknown };
+  return [...new Set([pubkey, self].filter(isPubkey))];
 }
 
 export function connectFailure(failure: DialFailure | GuardRefusal): ConnectFailure {

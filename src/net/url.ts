@@ -1,6 +1,7 @@
 // Normal forms of URLs, so that two spellings of one service compare equal and nothing is ever compared as a substring.
 
 import type { Brand } from "../base/brand.js";
+import type { Config } from "../config/config.js";
 
 /** `ws://host[:port][/path]` or `wss://…` in normal form: lower-case scheme and host, no default port, no trailing slash. */
 export type RelayUrl = Brand<string, "RelayUrl">;
@@ -63,6 +64,14 @@ export function serviceName(domain: string): ServiceName | undefined {
   const url = parse(`http://${domain}`, ["http:"]);
   if (url?.search !== "" || url.hash !== "") return undefined;
   return `${hostAndPort(url)}${normalPath(url.pathname)}` as ServiceName;
+}
+
+/** The names this server answers to: that of NGIT_DOMAIN first, then that of NGIT_PRIVATE_PUBLIC_ORIGIN where it is another. */
+export function serviceNames(config: Pick<Config, "domain" | "privatePublicOrigin">): ServiceName[] {
+  const { domain, privatePublicOrigin } = config;
+  const base = domain.includes("/") ? domain.slice(domain.indexOf("/")) : "";
+  const alias = privatePublicOrigin === undefined ? [] : [`${new URL(privatePublicOrigin).host}${base}`];
+  return [...new Set([domain, ...alias].flatMap((text) => serviceName(text) ?? []))];
 }
 
 /** `new URL("http://…")` drops `:80` only; a service written with `:443` is the same as one written without a port. */

@@ -1,6 +1,7 @@
 // What the verbs of one connection share: the parts of the relay, the way out, who is on the other side, how many queries
 // run at a time, and the records that reconciliations (NIP-77) may hold.
 
+import type { Members } from "../access/members.js";
 import type { HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
 import type { Intake } from "../intake/intake.js";
@@ -23,6 +24,8 @@ export interface RelayParts {
   readonly limits: RelayLimits;
   /** The names this service answers to; an AUTH event must name one of them. */
   readonly serviceNames: readonly ServiceName[];
+  /** Only members may use a private relay. */
+  readonly members: Members;
   readonly metrics: RelayMetrics;
   /** Unguessable text, new at each call. */
   readonly newChallenge: () => string;
@@ -49,6 +52,8 @@ export interface Connection {
   /** Aborts when the connection ends. */
   readonly closed: AbortSignal;
   readonly isClosing: boolean;
+  /** Why whoever is on it may not use the relay (GRASP-08); undefined on a public one, and for members. */
+  turnedAway(): Refusal | undefined;
   /** Turns an exception into what the client is told. */
   failed(error: unknown): Refusal;
 }

@@ -8,7 +8,7 @@ import { normalRelayUrl, servicePart } from "../net/url.js";
 import { kinds, type NostrEvent, type Pubkey, parseEvent, parseEventOfAnySize, tagValue } from "../nostr/event.js";
 import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
 import type { Connection } from "./connection.js";
-import { noticeOf } from "./messages.js";
+import { noticeOf, type RelayMessage } from "./messages.js";
 
 /** An id longer than this is not echoed: it is nobody's id. */
 const maxEchoedIdChars = 1_000;
@@ -30,7 +30,7 @@ export class Publishing {
     const event = this.#read(value);
     if (!("raw" in event)) {
       parts.metrics.refusedAtTheDoor(kindOf(value), event.code);
-      return this.#answerRefusal(value, event);
+      return this.#connection.place.outbox.send(refusedEvent(value, event));
     }
     const { authenticated } = this.#auth;
     let text: string;
@@ -63,15 +63,16 @@ export class Publishing {
     if (!parsed.ok) return parsed;
     return refusedForSize(parsed.event, limits) ?? parsed.event;
   }
-
-  #answerRefusal(value: unknown, refusal: Refusal): void {
-    const { outbox } = this.#connection.place;
-    const id = (value as { id?: unknown } | null | undefined)?.id;
-    if (typeof id === "string" && id.length <= maxEchoedIdChars) {
-      outbox.send({ type: "OK", id, accepted: false, text: refusalText(refusal) });
-    } else outbox.send(noticeOf(refusal));
-  }
 }
+
+/** An OK with the id that was sent, or, where that is none, a NOTICE. */
+export function refusedEvent(value: unknown, refusal: Refusal): RelayMessage {
+  const id = (value as { id?: unknown } | null | undefined)?.id;
+  if (typeof id !== "string" || id.length > maxEchoedIdChars) return noticeOf(refusal);
+  return { type: "OK", id, accepted: false, text: refusalText(refusal) };
+}
+
+export const notAMember = refuse("not-allowed", "this key is not a member of this private service: ask its operator");
 
 const tagsAsOneEvent = 100;
 const charsAsOneEvent = 16 * 1024;
@@ -147,6 +148,8 @@ export class Authenticating {
     }
     this.#authenticated ??= new Set();
     this.#authenticated.add(event.pubkey);
+    // Said at once: a relay that follows us then asks nothing, and its filters name no repository in vain.
+    if (!parts.members.has(event.pubkey)) return answer(false, refusalText(notAMember));
     answer(true, "");
   }
 

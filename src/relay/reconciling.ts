@@ -4,7 +4,7 @@
 import type { Filter } from "../nostr/filter.js";
 import { NegentropyServer } from "../nostr/negentropy/reconcile.js";
 import { NegentropyRecords } from "../nostr/negentropy/records.js";
-import { refuse } from "../nostr/refusals.js";
+import { type Refusal, refuse } from "../nostr/refusals.js";
 import { type Connection, noLongerWanted } from "./connection.js";
 import { negErrorBy } from "./messages.js";
 
@@ -87,11 +87,15 @@ export class Reconciling {
     }
   }
 
+  closeAll(refusal: Refusal): void {
+    for (const id of [...this.#open.keys()]) this.#fail(id, refusal);
+  }
+
   close(): void {
     for (const id of [...this.#open.keys()]) this.end(id);
   }
 
-  #fail(id: string, refusal: ReturnType<typeof refuse>): void {
+  #fail(id: string, refusal: Refusal): void {
     this.end(id);
     this.#connection.place.outbox.send(negErrorBy(id, refusal));
   }

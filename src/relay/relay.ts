@@ -48,6 +48,9 @@ export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limit
     },
   };
   metrics.watch(visitors);
+  const stopMembers = parts.members.onChange(() => {
+    for (const session of sessions) session.membersChanged();
+  });
   const stopEphemeral = parts.intake.onEphemeral((event) => live.offerEphemeral(event));
   const webSockets = new WebSocketServer({
     noServer: true,
@@ -104,6 +107,7 @@ export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limit
       for (const session of left) session.terminate();
       await Promise.all(left.map((session) => session.ended()));
       stopEphemeral();
+      stopMembers();
       live.close();
       webSockets.close();
     },

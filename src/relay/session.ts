@@ -11,6 +11,7 @@ import { ConcurrencyLimit, type Connection, noLongerWanted, type Place } from ".
 import {
   type BadMessage,
   type ClientMessage,
+  type ClientVerb,
   closedBy,
   negErrorBy,
   noticeOf,
@@ -18,7 +19,7 @@ import {
   type RelayMessage,
 } from "./messages.js";
 import { asked, needsAuthentication, type Readers } from "./private-events.js";
-import { Authenticating, Publishing } from "./publishing.js";
+import { Authenticating, notAMember, Publishing, refusedEvent } from "./publishing.js";
 import { Reconciling } from "./reconciling.js";
 import { Subscribing } from "./subscribing.js";
 
@@ -79,13 +80,36 @@ export class Session implements Connection {
     );
   }
 
+  /** A private relay asks who is there before anything is said (GRASP-08). */
+  greet(): void {
+    if (this.place.parts.members.isPrivate) this.#authenticating().ask();
+  }
+
   receive(frame: Buffer, isBinary: boolean): void {
     if (this.#isGivenUp) return;
     const message = this.#read(frame, isBinary);
     this.place.parts.metrics.received(message.type === "bad" ? message.verb : message.type);
-    const work = this.#dispatch(message);
+    const refusal = needsMembership.has(message.type) ? this.turnedAway() : undefined;
+    if (refusal) this.place.outbox.send(refusalOf(message, refusal));
+    const work = refusal ? undefined : this.#dispatch(message);
     if (work) this.#track(work, frame.length);
-    if (message.type === "bad") this.#charge(frame.length);
+    if (message.type === "bad" || refusal) this.#charge(frame.length);
+  }
+
+  turnedAway(): Refusal | undefined {
+    const { members } = this.place.parts;
+    if (!members.isPrivate) return undefined;
+    const keys = [...(this.#auth?.authenticated ?? [])];
+    if (keys.length === 0) return refuse("auth-required", "this relay is private: authenticate first");
+    return keys.some((key) => members.has(key)) ? undefined : notAMember;
+  }
+
+  /** Whoever is no member any more loses what is open, at once. */
+  membersChanged(): void {
+    const refusal = this.turnedAway();
+    if (!refusal) return;
+    this.#subscribing?.closeAll(refusal);
+    this.#reconciling?.closeAll(refusal);
   }
 
   /** New events are refused from now on; resolves when the ones under way are answered. */
@@ -240,6 +264,23 @@ export class Session implements Connection {
 
 const tightInFlightBytes = 64 * 1024;
 
+const needsMembership: ReadonlySet<string> = new Set<ClientVerb>(["EVENT", "REQ", "COUNT", "NEG-OPEN"]);
+
+/** What the answer to a message that is not let through is. */
+function refusalOf(message: ClientMessage | BadMessage, refusal: Refusal): RelayMessage {
+  switch (message.type) {
+    case "EVENT":
+      return refusedEvent(message.event, refusal);
+    case "REQ":
+    case "COUNT":
+      return closedBy(message.subscription, refusal);
+    case "NEG-OPEN":
+      return negErrorBy(message.subscription, refusal);
+    default:
+      return noticeOf(refusal);
+  }
+}
+
 const badFrame = (message: string): BadMessage => ({
   type: "bad",
   verb: undefined,
@@ -252,6 +293,8 @@ async function count(connection: Connection, id: string, filters: readonly Filte
   const { outbox, parts } = place;
   try {
     const number = await queries.pass(() => parts.store.count(filters, { signal: closed }));
+    const refusal = connection.turnedAway();
+    if (refusal) return outbox.send(closedBy(id, refusal));
     outbox.send({ type: "COUNT", subscription: id, count: number });
   } catch (error) {
     if (!closed.aborted) outbox.send(closedBy(id, connection.failed(error)));

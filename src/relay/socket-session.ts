@@ -84,6 +84,11 @@ export class SocketSession implements SessionPlace, OutboxParts, GivesWay {
     webSocket.on("close", () => this.#closed());
     // Protocol violations and resets: `ws` closes the socket itself and "close" follows.
     webSocket.on("error", ignore);
+    this.#session.greet();
+  }
+
+  membersChanged(): void {
+    this.#session.membersChanged();
   }
 
   get parts(): RelayParts {

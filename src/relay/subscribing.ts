@@ -65,6 +65,14 @@ export class Subscribing {
     open.subscription.close();
   }
 
+  /** The connection stays, without what was open. */
+  closeAll(refusal: Refusal): void {
+    for (const id of [...this.#open.keys()]) {
+      this.unsubscribe(id);
+      this.#connection.place.outbox.send(closedBy(id, refusal));
+    }
+  }
+
   close(): void {
     for (const id of [...this.#open.keys()]) this.unsubscribe(id);
     this.#held.close();

@@ -1,12 +1,10 @@
 // The sockets of sync: carries out what the core says about links and tells it what they say. At most one connection
 // a relay; every input carries the number of its link, so that what an old socket still says is not mistaken.
 
-import { randomBytes } from "node:crypto";
-import { unixSeconds } from "../base/clock.js";
-import { RelayClient, type RelayMessage } from "../net/relay-client.js";
-import type { RelayDialer, RelayLimits } from "../net/relay-dialer.js";
-import { kinds, parseEvent } from "../nostr/event.js";
-import { type SecretKey, signEvent } from "../nostr/keys.js";
+import { authEvent, Entering, RelayClient, type RelayMessage } from "../net/relay-client.js";
+import { nothingKnown, type RelayDialer, type RelayLimits } from "../net/relay-dialer.js";
+import { type NostrEvent, type Pubkey, parseEvent } from "../nostr/event.js";
+import type { SecretKey } from "../nostr/keys.js";
 import type { Command, Input, RelayKey } from "./core/messages.js";
 import { type OwnSide, Reconciliation } from "./reconciliation.js";
 
@@ -17,6 +15,8 @@ interface ConnectionsParts {
   readonly tell: (input: Input) => void;
   readonly bytes: (relay: RelayKey, direction: "in" | "out", count: number) => void;
   readonly dialFailed: (relay: RelayKey, message: string) => void;
+  /** Whose relay it is, as its information document says. */
+  readonly runBy: (relay: RelayKey, keys: readonly Pubkey[]) => void;
   readonly fault: (error: unknown) => void;
 }
 
@@ -29,6 +29,8 @@ class Connection {
   client: RelayClient | undefined;
   challenge = "";
   authId = "";
+  /** Until the relay has let us in, where that is asked for. */
+  entering: Entering | undefined;
   /** The core wants no more from this relay for now. */
   held = false;
 
@@ -109,11 +111,12 @@ export class Connections {
     let limits: RelayLimits = {};
     let limitsKnown = false;
     const looked = dialer
-      .lookUpLimits(url, stop.signal)
-      .catch(() => ({}) as RelayLimits)
+      .lookUp(url, stop.signal)
+      .catch(() => nothingKnown)
       .then((found) => {
-        limits = found;
+        limits = found.limits;
         limitsKnown = true;
+        if (!stop.signal.aborted) this.#parts.runBy(relay, found.keys);
       });
     const dialled = await dialer.dial(url, stop.signal);
     if (stop.signal.aborted) {
@@ -130,10 +133,12 @@ export class Connections {
       message: (message) => this.#onMessage(connection, message),
       bytes: (direction, count) => this.#parts.bytes(relay, direction, count),
       closed: (silentMs) => {
+        if (connection.entering) return connection.entering.fail();
         this.#drop(connection);
         tell({ type: "closed", relay, link: number, silentMs });
       },
     });
+    if (dialer.entrance && !(await this.#isLetIn(connection, dialer.entrance))) return;
     this.#applyPause(connection);
     // What the relay says before the core knows of the link (a challenge) waits in the socket.
     connection.client.pause();
@@ -148,6 +153,27 @@ export class Connections {
     if (!stop.signal.aborted) tell({ type: "nip11", relay, link: number, limits });
   }
 
+  /** False: the core has been told, or wants it no more. */
+  async #isLetIn(connection: Connection, key: SecretKey): Promise<boolean> {
+    const { dialer, tell } = this.#parts;
+    const { relay, number, url, stop } = connection;
+    const { clock } = dialer;
+    const answer = (challenge: string): NostrEvent => {
+      connection.challenge = challenge;
+      const event = authEvent(key, url, challenge, clock);
+      connection.client?.authenticate(event);
+      return event;
+    };
+    connection.entering = new Entering({ clock, withinMs: dialer.settings().syncDialTimeoutSecs * 1_000, answer });
+    const isIn = await connection.entering.done;
+    connection.entering = undefined;
+    if (stop.signal.aborted) return false;
+    if (isIn) return true;
+    this.#drop(connection);
+    tell({ type: "connectFailed", relay, link: number, kind: "no-entry" });
+    return false;
+  }
+
   #applyPause(connection: Connection): void {
     if (connection.held || this.#allHeld) connection.client?.pause();
     else connection.client?.resume();
@@ -156,12 +182,18 @@ export class Connections {
   #drop(connection: Connection): void {
     if (this.#open.get(connection.relay) === connection) this.#open.delete(connection.relay);
     connection.stop.abort();
+    connection.entering?.fail();
     for (const session of connection.sessions.values()) session.stop();
     connection.sessions.clear();
     connection.client?.close();
   }
 
   #onMessage(connection: Connection, message: RelayMessage): void {
+    const { entering } = connection;
+    if (entering) {
+      entering.heard(message);
+      return;
+    }
     const { tell } = this.#parts;
     const of = { relay: connection.relay, link: connection.number };
     switch (message.type) {
@@ -198,12 +230,7 @@ export class Connections {
 
   #authenticate(connection: Connection): void {
     const { serverKey, dialer } = this.#parts;
-    const tags = [
-      ["relay", connection.url],
-      ["challenge", connection.challenge],
-    ];
-    const draft = { kind: kinds.auth, created_at: unixSeconds(dialer.clock), tags, content: "" };
-    const event = signEvent(serverKey, draft, randomBytes);
+    const event = authEvent(serverKey, connection.url, connection.challenge, dialer.clock);
     connection.authId = event.id;
     connection.client?.authenticate(event);
   }

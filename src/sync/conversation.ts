@@ -3,11 +3,12 @@
 
 import type { WebSocket } from "ws";
 import type { Clock } from "../base/clock.js";
-import { RelayClient, type RelayMessage } from "../net/relay-client.js";
+import { authEvent, Entering, RelayClient, type RelayMessage } from "../net/relay-client.js";
 import type { RelayDialer } from "../net/relay-dialer.js";
 import type { RelayUrl } from "../net/url.js";
 import { type EventId, type NostrEvent, parseEvent } from "../nostr/event.js";
 import { type Filter, matcherOf } from "../nostr/filter.js";
+import type { SecretKey } from "../nostr/keys.js";
 
 export class OneOffFailure extends Error {
   override readonly name = "OneOffFailure";
@@ -16,13 +17,19 @@ export class OneOffFailure extends Error {
 /** What is asked for at once; a larger answer is not listened to. */
 const pageEvents = 500;
 const silenceMs = 30_000;
+const entryMs = 10_000;
 /** A hundred events are sent at once. */
 const sendMaxBytes = 64 * 2 ** 20;
 
 export async function converse(url: RelayUrl, dialer: RelayDialer, signal: AbortSignal): Promise<Conversation> {
   const dialled = await dialer.dial(url, signal);
   if (!dialled.ok) throw new OneOffFailure(`${url} cannot be reached: ${dialled.message}`);
-  return new Conversation(dialer, dialled.socket);
+  const conversation = new Conversation(dialer, dialled.socket);
+  if (!dialer.entrance || (await conversation.enter(url, dialer.entrance))) return conversation;
+  conversation.close();
+  throw new OneOffFailure(
+    `${url} does not ask who is there, or does not let this server in: a private server speaks to no other relays`,
+  );
 }
 
 type Listen<T> = (message: RelayMessage, done: (result: T) => void) => void;
@@ -49,6 +56,24 @@ export class Conversation {
         bytes: () => undefined,
         closed: () => this.fail("the relay closed the connection"),
       },
+    );
+  }
+
+  /** Nothing else is said before: what is asked for names repositories (GRASP-08). */
+  enter(url: RelayUrl, key: SecretKey): Promise<boolean> {
+    const { clock } = this;
+    let entering: Entering | undefined;
+    return this.exchange<boolean>(
+      (done) => {
+        const answer = (challenge: string): NostrEvent => {
+          const event = authEvent(key, url, challenge, clock);
+          this.say((client) => client.authenticate(event));
+          return event;
+        };
+        entering = new Entering({ clock, withinMs: entryMs, answer });
+        void entering.done.then(done);
+      },
+      (message) => entering?.heard(message),
     );
   }
 

@@ -7,7 +7,7 @@ import type { Context } from "../context.js";
 import type { Intake } from "../intake/intake.js";
 import { reachOf } from "../net/address.js";
 import { RelayDialer } from "../net/relay-dialer.js";
-import type { EventId } from "../nostr/event.js";
+import type { EventId, Pubkey } from "../nostr/event.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { AwaitedEvent, Notice } from "../purgatory/bell.js";
 import { StoreClosedError } from "../store/port.js";
@@ -27,6 +27,8 @@ export interface EngineRooms {
   readonly serverSecret: SecretKey;
   /** A relay, by its name as a service, serves an event that waits here for its git data. */
   readonly servedThere: (id: EventId, relay: RelayKey) => void;
+  /** Whose relay it is, as its information document says. */
+  readonly runBy?: (relay: RelayKey, keys: readonly Pubkey[]) => void;
 }
 
 export class SyncEngine {
@@ -57,11 +59,18 @@ export class SyncEngine {
     this.#kept = new KeptRows(store, clock, onFault);
     const settings = () => live.current;
     this.#connections = new Connections({
-      dialer: new RelayDialer(clock, settings, () => reachOf(live.current), `holdfast/${version}`),
+      dialer: new RelayDialer(
+        clock,
+        settings,
+        () => reachOf(live.current),
+        `holdfast/${version}`,
+        live.current.privateMode ? rooms.serverSecret : undefined,
+      ),
       serverKey: rooms.serverSecret,
       own: ownSide(store, clock, () => live.current.negentropyMaxRecords),
       tell: (input) => this.tell(input),
       bytes: (relay, direction, count) => metrics.bytes(relay, direction, count),
+      runBy: (relay, keys) => rooms.runBy?.(relay, keys),
       dialFailed: (relay, message) => logger.debug({ relay, reason: message }, "dialling failed"),
       fault: onFault,
     });

@@ -1,17 +1,20 @@
 // Sync as the server runs it: the engine with its settings, what purgatory reports to it, and what others may ask.
 
 import { createHash } from "node:crypto";
+import type { Members } from "../access/members.js";
 import { repeatedly } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { Context } from "../context.js";
 import { normalRelayUrl, type RelayUrl } from "../net/url.js";
+import type { Pubkey } from "../nostr/event.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { syncConstants } from "./core/config.js";
 import { type EngineRooms, SyncEngine } from "./engine.js";
 import { createSyncMetrics } from "./metrics.js";
 import { type CopyStatus, copyStatus, type SyncStatus, syncStatus } from "./status.js";
 
-interface UsedRooms extends EngineRooms {
+interface UsedRooms extends Omit<EngineRooms, "runBy"> {
+  readonly members: Members;
   /** The settings with the operator's run-time lists in them. */
   readonly inForce: () => Config;
   readonly purgatory: Purgatory;
@@ -33,6 +36,11 @@ const lists = new Set([
 /** Events that git data waits for are asked for again while the data is kept; after a start, when relays are followed. */
 const askAgainMs = 10 * 60_000;
 const firstAskMs = 5_000;
+/** How soon a relay that is listed no more takes its operator's membership with it. */
+const countPeersMs = 30_000;
+
+const isOfAnnouncement = (relay: { readonly waitingOnly: boolean; readonly repositories: number }): boolean =>
+  !relay.waitingOnly && relay.repositories > 0;
 
 /** What is mirrored, and who is followed whatever they hold. */
 const archiveText = (config: Config): string =>
@@ -74,7 +82,35 @@ export async function startSyncing(context: Context, parts: UsedRooms) {
   // The core reads it when it needs it: what changes is written into it.
   const config = { ...inForceNow(), ...syncConstants, ownServices: services };
   const metrics = createSyncMetrics(registry, () => live.current.metricsMaxRelayLabels);
-  const engine = new SyncEngine(context, config, metrics, parts);
+  const peers =
+    live.current.privateMode && live.current.privatePeers ? new Map<string, readonly Pubkey[]>() : undefined;
+  const engine = new SyncEngine(context, config, metrics, {
+    ...parts,
+    runBy(relay, keys) {
+      peers?.set(relay, keys);
+      countPeers();
+    },
+  });
+
+  /** GRASP-08: who runs a relay of an accepted announcement is a member while it is one. */
+  function countPeers(): void {
+    if (!peers) return;
+    const listed = new Set(engine.snapshot().relays.flatMap((one) => (isOfAnnouncement(one) ? [one.relay] : [])));
+    const counted = [...peers].flatMap(([relay, keys]) =>
+      listed.has(relay) ? keys.map((pubkey) => ({ relay, pubkey })) : [],
+    );
+    for (const { relay, pubkey } of parts.members.setPeers(counted)) {
+      context.logger.info({ relay, key: pubkey }, "the key that runs this relay counts as a member");
+    }
+  }
+  const counting =
+    peers &&
+    repeatedly(
+      clock,
+      () => (live.current.test ? 200 : countPeersMs),
+      async () => countPeers(),
+      onFault,
+    );
   engine.tell({ type: "ignoredRelays", relays: parts.ignoredRelays });
   const stopHearing = purgatory.bell.listen((notice) => engine.heard(notice));
   await engine.start();
@@ -117,6 +153,7 @@ export async function startSyncing(context: Context, parts: UsedRooms) {
       stopListening();
       stopHearing();
       await asking.close();
+      await counting?.close();
       await engine.close();
     },
   };

@@ -4,7 +4,8 @@
 //   holdfast.js   times in words, buttons that copy, fresh content when the relay tells of something new (the same page
 //                 asked for again, so that the server's escaping is the only one); every page is complete without it
 //   admin.css     tabs, cards, forms and the log of the admin pages
-//   admin.js      signing in with a browser's extension (NIP-07), and the log as it is written, put in as text only
+//   admin.js      the log as it is written, put in as text only
+//   sign-in.js    signing in with a browser's extension (NIP-07)
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -24,8 +25,14 @@ const assets = {
   script: asset("holdfast.js", "text/javascript; charset=utf-8"),
   adminStyle: asset("admin.css", "text/css; charset=utf-8"),
   adminScript: asset("admin.js", "text/javascript; charset=utf-8"),
+  signInScript: asset("sign-in.js", "text/javascript; charset=utf-8"),
   icon: asset("icon.svg", "image/svg+xml"),
 };
+
+/** What the sign-in page of a private service needs: the only files that strangers get there. */
+export const signInFiles: readonly string[] = [assets.style, assets.script, assets.signInScript, assets.icon].map(
+  ({ path }) => path,
+);
 
 /** Below the service's base path. */
 export const assetUrl = (name: keyof typeof assets, basePath: string): string =>

@@ -17,6 +17,8 @@ export interface Site {
   /** `wss://host/base` */
   readonly relayUrl: string;
   readonly version: string;
+  /** GRASP-08: members only. */
+  readonly isPrivate: boolean;
 }
 
 export interface PageParts {
@@ -30,6 +32,10 @@ export interface PageParts {
   readonly footer?: string;
   /** Style and script of the admin pages, beside those of all. */
   readonly isAdmins?: boolean;
+  /** The script with which a browser's extension signs somebody in. */
+  readonly canSignIn?: boolean;
+  /** Nobody is signed in yet: there is nothing to go to. */
+  readonly isForStrangers?: boolean;
   /** A Nostr filter: elements marked `data-live` (each with an id) are renewed when the relay sends a match. */
   readonly listenFor?: Readonly<Record<string, unknown>>;
   /** Instead: they are renewed as time goes by. */
@@ -37,11 +43,17 @@ export interface PageParts {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+const privatelyEverySeconds = 60;
+
 export function pageDocument(site: Site, page: PageParts): Document {
   const { basePath } = site;
   const home = basePath === "" ? "/" : `${basePath}/`;
   const marked = (name: PageParts["current"]): Html | undefined =>
     page.current === name ? html` aria-current="page"` : undefined;
+  // A private relay answers nobody who has not authenticated: the page is renewed as time goes by.
+  const listenFor = site.isPrivate ? undefined : page.listenFor;
+  const everySeconds = page.everySeconds ?? (site.isPrivate && page.listenFor ? privatelyEverySeconds : undefined);
+  const hasMembers = site.isPrivate && !page.isForStrangers;
   const body = html`<!doctype html>
 <html lang="en">
 <head>
@@ -51,14 +63,16 @@ export function pageDocument(site: Site, page: PageParts): Document {
 ${page.description !== undefined && html`<meta name="description" content="${page.description.slice(0, 300)}">\n`}<link rel="stylesheet" href="${assetUrl("style", basePath)}">
 <link rel="icon" type="image/svg+xml" href="${assetUrl("icon", basePath)}">
 <script src="${assetUrl("script", basePath)}" defer></script>
-${page.isAdmins && html`<link rel="stylesheet" href="${assetUrl("adminStyle", basePath)}">\n<script src="${assetUrl("adminScript", basePath)}" defer></script>\n`}</head>
-<body data-base="${basePath}"${page.listenFor && html` data-listen-for="${JSON.stringify(page.listenFor)}"`}${
-    page.everySeconds !== undefined && html` data-every-seconds="${page.everySeconds}"`
+${page.isAdmins && html`<link rel="stylesheet" href="${assetUrl("adminStyle", basePath)}">\n<script src="${assetUrl("adminScript", basePath)}" defer></script>\n`}${
+  page.canSignIn && html`<script src="${assetUrl("signInScript", basePath)}" defer></script>\n`
+}</head>
+<body data-base="${basePath}"${listenFor && html` data-listen-for="${JSON.stringify(listenFor)}"`}${
+    everySeconds !== undefined && html` data-every-seconds="${everySeconds}"`
   }>
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <a class="brand" href="${home}">${site.name}</a>
-<nav aria-label="Pages"><a href="${home}"${marked("home")}>Home</a><a href="${basePath}/status"${marked("status")}>Status</a>${
+<nav aria-label="Pages">${page.isForStrangers ? html`<a href="${basePath}/sign-in" aria-current="page">Sign in</a>` : html`<a href="${home}"${marked("home")}>Home</a><a href="${basePath}/status"${marked("status")}>Status</a>`}${
     page.current === "admin" && html`<a href="${basePath}/admin"${marked("admin")}>Admin</a>`
   }</nav>
 </header>
@@ -66,7 +80,9 @@ ${page.below}
 <main id="main">
 ${page.main}
 </main>
-<footer class="bottom"><p>Holdfast ${site.version}: a Nostr relay and git host. ${page.footer ?? "No cookies, no tracking."}</p></footer>
+<footer class="bottom"><p>Holdfast ${site.version}: a Nostr relay and git host. ${page.footer ?? (site.isPrivate ? "One cookie keeps you signed in; no tracking." : "No cookies, no tracking.")}</p>${
+    hasMembers && html`<form method="post" action="${basePath}/sign-out"><button type="submit">Sign out</button></form>`
+  }</footer>
 <div id="said" role="status" class="skip"></div>
 </body>
 </html>
@@ -114,13 +130,13 @@ export function naddr(site: Site, { owner, identifier }: RepositoryName): string
 
 const client = "https://gitworkshop.dev";
 
-/** Undefined for names too long for NIP-19. */
+/** Undefined for names too long for NIP-19, and on a private service, whose repositories others shall not hear of. */
 export function clientUrl(site: Site, name: RepositoryName): string | undefined {
-  const address = naddr(site, name);
+  const address = site.isPrivate ? undefined : naddr(site, name);
   return address === undefined ? undefined : `${client}/${address}`;
 }
 
 export function threadUrl(site: Site, thread: { id: EventId; author: Pubkey; kind: number }): string | undefined {
-  const pointer = neventOf({ ...thread, relays: [site.relayUrl] });
+  const pointer = site.isPrivate ? undefined : neventOf({ ...thread, relays: [site.relayUrl] });
   return pointer === undefined ? undefined : `${client}/${pointer}`;
 }

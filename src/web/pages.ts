@@ -9,22 +9,24 @@ import type { Context } from "../context.js";
 import { Browser } from "../git/browse.js";
 import type { GitHost } from "../git/git-host.js";
 import type { RelayFacts } from "../http/nip11.js";
-import { isRead, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
+import { type Document, isRead, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import type { OperatorApi } from "../operator/running.js";
 import type { Store } from "../store/port.js";
 import { createAdminPages } from "./admin/routes.js";
-import { assetRoutes } from "./assets.js";
+import { assetRoutes, signInFiles } from "./assets.js";
 import { type Activity, landingRoute, recentActivity, searchRepositories } from "./landing.js";
 import type { Site } from "./layout.js";
 import { despiteDamage, inTurns, missingPage, retryAfterSeconds, tryLaterPage, VisitorRates } from "./page-limits.js";
 import { prsRoutes } from "./prs-page.js";
 import { repositoryRoutes } from "./repository-routes.js";
+import { signInPage } from "./sign-in.js";
 import { nothingFollowed, RelayHistory, type StatusSources, sampleEveryMs, statusPage } from "./status-page.js";
 import { KnownRoots } from "./threads.js";
 
 interface UsedRooms {
   /** "" or `/base`. */
   readonly basePath: string;
+  readonly isPrivate: boolean;
   readonly gitHost: GitHost;
   readonly repositoryCount: () => number | Promise<number>;
   /** What NIP-11 says: the landing page says the same. */
@@ -37,6 +39,9 @@ interface UsedRooms {
 
 export interface Pages {
   readonly routes: readonly Route[];
+  /** What strangers see of a private service, and the paths of the files that page needs. */
+  signInPage(status: number): Document;
+  readonly signInFiles: readonly string[];
   /** Ends what would go on for ever; before the server waits for its requests. */
   endStreams(): void;
   close(): Promise<void>;
@@ -59,7 +64,8 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
   const site = (): Site => {
     const urls = publicUrls(live.current);
     // The operator may have given it another name at run time.
-    return { name: parts.relayFacts().name, basePath, httpUrl: urls.http, relayUrl: urls.relay, version };
+    const { name } = parts.relayFacts();
+    return { name, basePath, httpUrl: urls.http, relayUrl: urls.relay, version, isPrivate: parts.isPrivate };
   };
   const activity = keptUntilChange(store, () => recentActivity(store, shownActivity));
   const sources = {
@@ -136,6 +142,8 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
       ...assetRoutes(),
       nothing,
     ],
+    signInPage: (status) => signInPage(site(), status),
+    signInFiles,
     endStreams: () => admin.close(),
     close: () => sampling.close(),
   };

@@ -36,7 +36,14 @@ test("a sparkline is told in words as well", () => {
 });
 
 test("repositories whose refs are behind are counted while there are some", () => {
-  const site = { name: "x", basePath: "", httpUrl: "https://x.example", relayUrl: "wss://x.example", version: "1" };
+  const site = {
+    name: "x",
+    basePath: "",
+    httpUrl: "https://x.example",
+    relayUrl: "wss://x.example",
+    version: "1",
+    isPrivate: false,
+  };
   const facts: StatusFacts = {
     relays: [],
     huntingQueue: undefined,

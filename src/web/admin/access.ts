@@ -9,6 +9,7 @@ import { isFormToken, type LoginLinks } from "../../operator/login.js";
 import type { OperatorApi } from "../../operator/running.js";
 import { type Html, html } from "../html.js";
 import { copyLine, pageDocument, type Site } from "../layout.js";
+import { signInButton } from "../sign-in.js";
 import type { Fields } from "./actions.js";
 import { adminFooter, privately } from "./frame.js";
 
@@ -107,6 +108,7 @@ export function loginPage(site: Site, status: number, said?: string): Document {
       title: `Log in · ${site.name}`,
       current: "admin",
       isAdmins: true,
+      canSignIn: true,
       footer: adminFooter,
       ...(status === 401 && { headers: { "WWW-Authenticate": "Nostr" } }),
       main: html`<h1>Log in</h1>
@@ -123,5 +125,5 @@ ${byExtension(site)}`,
 
 const byExtension = (site: Site): Html => html`<section aria-labelledby="by-key"><h2 id="by-key">With your key</h2>
 <p>If your key is in <code>NGIT_ADMIN_NPUBS</code>, a Nostr extension of your browser (NIP-07) can sign you in.</p>
-<div id="nip07" hidden data-url="${site.httpUrl}/admin/login" data-path="${site.basePath}/admin/login"><button type="button">Sign in with Nostr</button> <span role="status" class="quiet"></span></div>
+${signInButton(`${site.httpUrl}/admin/login`, `${site.basePath}/admin/login`)}
 <noscript><p class="quiet">This way needs JavaScript; the link above does not.</p></noscript></section>`;

@@ -1,7 +1,8 @@
 // What forms of the admin pages may do: the operations that have a sentence here, asked with the form's fields as the
 // table of operations (operator/operations.ts) describes them. Nothing else can be reached by a form.
 
-import { type OperationName, type Parameter, parametersOf } from "../../operator/operations.js";
+import type { OperationName } from "../../operator/operations.js";
+import { type Parameter, parametersOf } from "../../operator/parameters.js";
 import type { ResultOf } from "../../operator/run.js";
 import { bytes, counted } from "../html.js";
 

@@ -27,6 +27,7 @@ const listLabels: Readonly<Record<ListName, string>> = {
   "event-blacklist": "event blacklist: keys only",
   "archive-whitelist": "archive: mirror these",
   "archive-grasp-services": "archive: mirror a GRASP service",
+  "private-members": "members of a private service: keys only",
 };
 
 export function bansPage(view: View, { bans, entries, refusedKinds }: BansFacts): Document {
@@ -85,10 +86,12 @@ const listTable = (view: View, entries: readonly ListedEntry[]): Html =>
   stackTable(entries, [
     ["Entry", ({ entry }) => html`<code>${foreign(entry, 200)}</code>`],
     ["List", ({ list }) => list],
-    ["Since", ({ since }) => timeOr(since, "configured")],
+    ["Since", ({ since, origin }) => timeOr(since, origin === "peer relay" ? origin : "configured")],
     reasonColumn,
-    ["Remove", (entry) => (entry.origin === "run time" ? remove(view, entry) : faint("in the configuration")), "form"],
+    ["Remove", (entry) => (entry.origin === "run time" ? remove(view, entry) : faint(notHere[entry.origin])), "form"],
   ]);
+
+const notHere = { configuration: "in the configuration", "peer relay": "while it runs a relay listed here" } as const;
 
 const remove = (view: View, { list, entry }: ListedEntry): Html =>
   actionForm(view, { operation: "lists.remove", label: "Remove", about: entry, fields: { list, entry } });

@@ -1,42 +1,5 @@
 "use strict";
 (() => {
-  const login = document.getElementById("nip07");
-  if (login) {
-    const said = login.querySelector("[role=status]");
-    const button = login.querySelector("button");
-    const tell = (text) => { said.textContent = text; };
-    const base64 = (text) => btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
-    const offer = () => {
-      login.hidden = false;
-      if (!window.nostr) tell("No extension for Nostr (NIP-07) was found in this browser.");
-    };
-    button.addEventListener("click", async () => {
-      if (!window.nostr) return tell("No extension for Nostr (NIP-07) was found in this browser.");
-      button.disabled = true;
-      try {
-        tell("Waiting for your extension to sign…");
-        const url = login.dataset.url;
-        const event = await window.nostr.signEvent({
-          kind: 27235,
-          created_at: Math.floor(Date.now() / 1000),
-          tags: [["u", url], ["method", "POST"]],
-          content: "",
-        });
-        const answer = await fetch(login.dataset.path, {
-          method: "POST",
-          headers: { Authorization: "Nostr " + base64(JSON.stringify(event)) },
-        });
-        if (answer.ok) return location.reload();
-        tell("Not let in: " + (await answer.text()).trim() + ".");
-      } catch (error) {
-        tell("The extension did not sign: " + (error && error.message ? error.message : "no reason was given") + ".");
-      }
-      button.disabled = false;
-    });
-    // Extensions may put window.nostr there a little later than this runs.
-    setTimeout(offer, window.nostr ? 0 : 300);
-  }
-
   const log = document.getElementById("log");
   if (log) {
     const state = document.getElementById("log-state");
