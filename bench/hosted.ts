@@ -36,7 +36,7 @@ export const announcementOf = (author: number, name: string): VerifiedEvent =>
 export async function hostRepository(dataFolder: string): Promise<void> {
   const nowSeconds = Math.floor(Date.now() / 1_000);
   const policy = createAdmissionPolicy({
-    ...admissionSettings(() => defaultConfig(), pubkeyOf(0), serviceName(hostedDomain) as ServiceName),
+    ...admissionSettings(() => defaultConfig(), pubkeyOf(0), [serviceName(hostedDomain) as ServiceName]),
     adminKeys: () => new Set(),
   });
   const store = await openLmdbStore(join(dataFolder, "relay"));

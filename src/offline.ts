@@ -13,7 +13,7 @@ import type { ImportHouse } from "./import/import-repositories.js";
 import { CarryOut } from "./intake/carry-out.js";
 import { createIntake, type Intake } from "./intake/intake.js";
 import { reachOf } from "./net/address.js";
-import { serviceName } from "./net/url.js";
+import { serviceNames } from "./net/url.js";
 import { SecretKey } from "./nostr/keys.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import type { AdminParts } from "./operator/context.js";
@@ -66,6 +66,8 @@ export async function openOperator(config: Config, store: Store, clock: Clock): 
       const own = serverSecret(config);
       return new Set(config.adminNpubs ?? (own ? [own.pubkey] : []));
     },
+    members: () => policiesOf(config, rules)?.members,
+    serverSecret: () => serverSecret(config),
   };
   const { signal } = new AbortController();
   return {
@@ -191,8 +193,9 @@ async function openDoor(
 /** Undefined when the server's key or domain cannot be used. */
 function policiesOf(config: Config, rules: RunTimeRules): PolicyInForce | undefined {
   const secret = serverSecret(config);
-  const service = serviceName(config.domain);
-  return secret && service ? policyInForce({ current: config }, rules, secret.pubkey, service) : undefined;
+  const services = serviceNames(config);
+  if (!secret || services.length === 0) return undefined;
+  return policyInForce({ current: config }, rules, secret.pubkey, services);
 }
 
 function serverSecret(config: Config): SecretKey | undefined {

@@ -20,7 +20,7 @@ import { type Clock, repeatedly } from "./base/clock.js";
 import { ClosingOrder } from "./base/closing-order.js";
 import { DecisionLog } from "./catalogue/decisions.js";
 import type { LiveConfig } from "./config/load.js";
-import type { Logger, LogRing } from "./config/logging.js";
+import { type Logger, type LogRing, namingNoRepository } from "./config/logging.js";
 import type { Context } from "./context.js";
 import { returnFreeMemory } from "./free-memory.js";
 import { openGitHost } from "./git/git-host.js";
@@ -41,7 +41,7 @@ import { countEntries, createPurgatoryMetrics, purgatoryObserver } from "./purga
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
 import { type Service, startService } from "./service.js";
-import { closeFolders, identityOf, lockedData, startFailure } from "./start-refusal.js";
+import { closeFolders, identityOf, keepPrivate, lockedData, startFailure } from "./start-refusal.js";
 import { Disks, type ReadDisk } from "./store/disk-space.js";
 import { openStore } from "./store/open-store.js";
 import type { Store } from "./store/port.js";
@@ -67,6 +67,8 @@ export interface StartParts {
    * again must not be able to end the server with it. Logged when not given.
    */
   readonly onRequestFault?: (error: unknown) => void;
+  /** What ran as a private service may be shown to everybody from now on. */
+  readonly openPrivateData?: boolean;
   /** What the admin page shows of the log; nothing when not given. */
   readonly recentLog?: LogRing;
   /** Instead of the one the settings ask for, and not closed here; for tests that look into it or start again on it. */
@@ -78,7 +80,8 @@ export interface StartParts {
 }
 
 export async function startServer(parts: StartParts): Promise<Server> {
-  const { live, logger, clock } = parts;
+  const { live, clock } = parts;
+  const logger = live.current.privateMode ? namingNoRepository(parts.logger) : parts.logger;
   const onFault = survivable(logger, parts.onFault);
   const config = live.current;
   const closing = new ClosingOrder(logger);
@@ -87,10 +90,11 @@ export async function startServer(parts: StartParts): Promise<Server> {
       const release = lockedData(config);
       closing.add("lock", async () => release());
     }
-    const { secret, service: name } = identityOf(config);
+    const { secret, services } = identityOf(config);
 
     const registry = new Registry();
-    const gitMetrics = createGitMetrics(registry, () => live.current.metricsTopNRepos);
+    // Metrics of a private service name no repository.
+    const gitMetrics = createGitMetrics(registry, () => (config.privateMode ? 0 : live.current.metricsTopNRepos));
     const openingStore = parts.store
       ? Promise.resolve(parts.store)
       : openStore(config, clock, (sentence) => logger.info(sentence));
@@ -101,9 +105,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
     );
     const store = await openingStore;
     if (!parts.store) closing.add("store", () => store.close());
+    await keepPrivate(store, config.privateMode, parts.openPrivateData ?? false, logger);
     const context: Context = {
       ...{ live, clock, logger, registry, store, onFault },
-      services: [name],
+      services,
       serverKey: secret.pubkey,
       version: parts.build.version,
     };
@@ -126,7 +131,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
 
     const rules = new RunTimeRules(store);
     await rules.refresh();
-    const { inForce, settings, policy } = policyInForce(live, rules, secret.pubkey, name);
+    const { inForce, settings, members, policy } = policyInForce(live, rules, secret.pubkey, services);
+    const stopTellingMembers = live.onChange(() => members.changed());
+    closing.add("members", async () => stopTellingMembers());
 
     // Built last, and asked before that by what is built first.
     let syncing: Syncing | undefined;
@@ -139,7 +146,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       live,
       disks,
       observer: purgatoryObserver(logger, purgatoryMetrics, decisions, clock),
-      ...(config.grasp06Enable && { contributorRules: { services: [name], lists: settings.lists } }),
+      ...(config.grasp06Enable && { contributorRules: { services, lists: settings.lists } }),
     });
     const carryOut = new CarryOut(purgatory);
     const sweep = new Sweep(carryOut);
@@ -178,7 +185,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
 
     const repositoryCount = repositoryCounter(context);
     watchProcess(context, parts.build.commit, verifier.engine, repositoryCount);
-    const hunt = await startHunting(context, { gitHost, purgatory });
+    const hunt = await startHunting(context, { gitHost, purgatory, serverSecret: secret });
     closing.add("hunt", () => hunt.close());
     const archive = new ArchiveReview(context, { settings, carryOut });
     closing.add("archive review", () => archive.close());
@@ -193,6 +200,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const verifiedCopies = new VerifiedCopies();
     const operator = operatorOf(context, {
       ...{ rules, adminKeys: settings.adminKeys, gitHost, carryOut, verifier, decisions, intake, repositoryCount },
+      ...{ members, serverSecret: secret },
       verified: (name, verified) => verifiedCopies.note(name, verified),
       housekeep: (address, kind, signal) => housekeeping.run(address, kind, signal),
       askedServers: (name) =>
@@ -208,7 +216,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const service = await startService(
       { ...context, onFault: onRequestFault },
       {
-        ...{ operator, verifier, intake, gitHost, purgatory, relayMetrics, gitMetrics, repositoryCount },
+        ...{ operator, verifier, intake, gitHost, purgatory, relayMetrics, gitMetrics, repositoryCount, members },
         isDiskFit: () => disks.fullest * 100 < live.current.diskEventsMaxPercent,
         ...(parts.recentLog && { recentLog: parts.recentLog }),
         syncStatus: () => syncing?.status(),
@@ -228,7 +236,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     if (!parts.policy) {
       const { startSyncing } = await import("./sync/start-syncing.js");
       syncing = await startSyncing(context, {
-        ...{ inForce, intake, purgatory, serverSecret: secret },
+        ...{ inForce, intake, purgatory, members, serverSecret: secret },
         ignoredRelays: ignoredRelays(),
         servedThere: (id, relay) => hunt.hunting.servedBy(id, relay),
       });

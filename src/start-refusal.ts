@@ -5,10 +5,12 @@ import { chmodSync } from "node:fs";
 import { lockDataDirectory } from "./base/data-lock.js";
 import type { Config } from "./config/config.js";
 import { problemText } from "./config/config.js";
+import type { Logger } from "./config/logging.js";
 import { loadServerKey } from "./config/server-key.js";
 import { GitTooOldError } from "./git/run.js";
-import { type ServiceName, serviceName } from "./net/url.js";
+import { type ServiceName, serviceNames } from "./net/url.js";
 import { SecretKey } from "./nostr/keys.js";
+import type { Store } from "./store/port.js";
 
 /** The server cannot start for a reason its operator can mend. */
 export class StartRefusal extends Error {
@@ -36,15 +38,36 @@ export function closeFolders(folders: readonly string[]): void {
   }
 }
 
+const privateMark = "private";
+
+/**
+ * What a private service kept is never shown to everybody by a forgotten setting (GRASP-08): the store remembers, and only the
+ * operator's word opens it.
+ */
+export async function keepPrivate(store: Store, isPrivate: boolean, mayOpen: boolean, logger: Logger): Promise<void> {
+  const wasPrivate = (await store.row("meta", privateMark)) !== undefined;
+  if (wasPrivate === isPrivate) return;
+  if (wasPrivate && !mayOpen) {
+    throw new StartRefusal(
+      "this data belongs to a private service, and NGIT_PRIVATE_MODE is not true: set it, or start once with --open-private-data to show everything in it to everybody",
+    );
+  }
+  await store.transact(async (tx) => {
+    if (isPrivate) tx.setRow("meta", privateMark, true);
+    else tx.deleteRow("meta", privateMark);
+  });
+  if (wasPrivate) logger.warn("the data of a private service is public from now on, as --open-private-data says");
+}
+
 /** The server's key, made at the first start, and the name it goes by. */
-export function identityOf(config: Config): { readonly secret: SecretKey; readonly service: ServiceName } {
+export function identityOf(config: Config): { readonly secret: SecretKey; readonly services: readonly ServiceName[] } {
   const key = loadServerKey(config);
   if (!key.ok) throw new StartRefusal(problemText(key.problem));
   const secret = SecretKey.fromHex(key.secretHex);
   if (!secret) throw new StartRefusal("NGIT_RELAY_OWNER_NSEC is not a secret key: remove it to have one made");
-  const service = serviceName(config.domain);
-  if (!service) throw new StartRefusal(`NGIT_DOMAIN ${config.domain} is not host[:port][/base]`);
-  return { secret, service };
+  const services = serviceNames(config);
+  if (services.length === 0) throw new StartRefusal(`NGIT_DOMAIN ${config.domain} is not host[:port][/base]`);
+  return { secret, services };
 }
 
 /** What went wrong at start, as a refusal where the operator can do something about it. */

@@ -16,7 +16,7 @@ export function abilitiesOn(terminal: Terminal, environment: Abilities["environm
     clock,
     build,
     cores,
-    async serve(loaded, load) {
+    async serve(loaded, load, { openPrivateData }) {
       const { runServer } = await import("./run-until-signal.js");
       return await runServer({
         loaded,
@@ -24,7 +24,7 @@ export function abilitiesOn(terminal: Terminal, environment: Abilities["environm
         clock,
         start: async (parts) => {
           const { startServer } = await import("./server.js");
-          return await startServer({ ...parts, clock, build, cores });
+          return await startServer({ ...parts, clock, build, cores, openPrivateData });
         },
         version: build.version,
       });

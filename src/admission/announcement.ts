@@ -52,6 +52,11 @@ export async function judgeAnnouncement(
     return refused("announcement", "bad-announcement", fault ?? "not an announcement");
   const { source, nowSeconds } = context;
   const config = settings.config();
+  if (!config.privateMode && event.tags.some(([name, value]) => name === "private" && value === "true")) {
+    const advice =
+      "this announcement asks for a private service and this one is public: remove the private tag, or this server from it";
+    return refused("announcement", "private-announcement", advice);
+  }
   const facts = await readAnnouncementFacts(event, announcement, context, settings);
   const verdict = decideAnnouncement({ event, facts, source, nowSeconds, config, services: settings.services });
   const isNewcomer = verdict.ok && verdict.action === "hold" && verdict.isNew && source.type === "client";

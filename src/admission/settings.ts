@@ -25,6 +25,7 @@ export type AdmissionConfig = Pick<
   | "graspListsPerHourPerIp"
   | "maxGraspLists"
   | "grasp06Enable"
+  | "privateMode"
 >;
 
 export interface ArchiveRules {
@@ -53,11 +54,11 @@ const none: ReadonlySet<number> = new Set();
 export function admissionSettings(
   config: () => Config,
   serverKey: Pubkey,
-  service: ServiceName,
+  services: readonly ServiceName[],
   refusedKinds: () => ReadonlySet<number> = () => none,
 ): AdmissionSettings {
   return {
-    services: [service],
+    services,
     serverKey,
     adminKeys: memo(config, ({ adminNpubs }) => new Set(adminNpubs ?? [serverKey])),
     lists: memo(config, listsOf),

@@ -1,13 +1,8 @@
 // Verbs made from the table of operations: arguments, flags, help and examples as the table describes them.
 
 import { Argument, type Command, Option } from "commander";
-import {
-  descriptionOf,
-  type OperationName,
-  type Parameter,
-  type ParametersOf,
-  parametersOf,
-} from "../operator/operations.js";
+import { descriptionOf, type OperationName, type ParametersOf } from "../operator/operations.js";
+import { type Parameter, parametersOf } from "../operator/parameters.js";
 import type { ResultOf } from "../operator/run.js";
 import type { Abilities } from "./abilities.js";
 import { acceptFilters, answering, filtersOf, wholeNumberOption } from "./flags.js";

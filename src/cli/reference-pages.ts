@@ -96,7 +96,7 @@ export function managementPage(): string {
     "",
     "GET with such a token, or with the session of `holdfast admin link`: `/api/status`, `/api/purgatory`, `/api/repos`,",
     "`/api/repos/<npub>/<identifier>`, `/api/why/<event id or npub/identifier>`, `/api/relays`, `/api/lists`, `/api/bans`,",
-    "`/api/audit`.",
+    "`/api/audit`, `/api/tokens`.",
     "Everybody else gets 401, and from `/api/status` counts.",
   ].join("\n")}\n`;
 }

@@ -85,6 +85,7 @@ const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
   lists: async () => (await import("./verbs/operations.js")).lists,
   ban: async () => (await import("./verbs/operations.js")).ban,
   unban: async () => (await import("./verbs/operations.js")).unban,
+  tokens: async () => (await import("./verbs/operations.js")).tokens,
   admin: async () => (await import("./verbs/operations.js")).admin,
   events: async () => (await import("./verbs/events.js")).events,
   sync: async () => (await import("./verbs/operations.js")).sync,

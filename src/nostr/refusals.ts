@@ -33,6 +33,10 @@ const refusals = {
   "no-announcement": ["invalid", "No announcement is known for the repository of this state."],
   "not-a-maintainer": ["invalid", "The author is not a maintainer of the repository."],
   "not-allowed": ["restricted", "This needs a right the connection has not proven."],
+  "private-announcement": [
+    "restricted",
+    "The announcement asks for a private service (GRASP-08), and this one is public.",
+  ],
   "auth-required": ["auth-required", "Authenticate first (NIP-42)."],
   "too-many": ["blocked", "More subscriptions, filters, values or sessions than allowed."],
   "too-many-waiting": ["rate-limited", "As many events of this key wait for git data as may."],

@@ -1,6 +1,7 @@
 // What every operation of an operator is given, what it ends in, and the audit table it writes its change to. The same
 // whether a server runs or a command opened its data itself.
 
+import type { Members } from "../access/members.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import type { Config } from "../config/config.js";
@@ -12,6 +13,7 @@ import type { CarryOut } from "../intake/carry-out.js";
 import type { Intake } from "../intake/intake.js";
 import type { Reach } from "../net/address.js";
 import type { Pubkey } from "../nostr/event.js";
+import type { SecretKey } from "../nostr/keys.js";
 import type { Store, TableReader, Transaction } from "../store/port.js";
 import type { RelayStatus } from "../sync/status.js";
 import type { LoginLinks } from "./login.js";
@@ -74,6 +76,10 @@ export interface AdminParts {
   readonly reach: () => Reach;
   /** May not be banned: an operator would be locked out. */
   readonly adminKeys: () => ReadonlySet<Pubkey>;
+  /** The server's own key; undefined when it cannot be used. */
+  readonly serverSecret: () => SecretKey | undefined;
+  /** Who belongs to a private service; undefined like the key. */
+  readonly members: () => Members | undefined;
   /** Absent offline. */
   readonly running?: RunningParts;
 }

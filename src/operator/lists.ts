@@ -8,6 +8,7 @@ import { identifierKey, repositoryKey } from "../catalogue/repositories.js";
 import type { Config } from "../config/config.js";
 import { type ListEntry, type ServiceEntry, text, webUrl } from "../config/value-kinds.js";
 import { maxKind } from "../nostr/event.js";
+import { npubOf } from "../nostr/nip19.js";
 import { type AdminParts, type Caller, changeRules, done, type Outcome, refusal } from "./context.js";
 import { entryNamed, entryText, serviceNamed } from "./naming.js";
 import { kindPrefix, type ListName, type ListRow, listNames, type ProfileField, profileKey } from "./rules.js";
@@ -15,13 +16,14 @@ import { kindPrefix, type ListName, type ListRow, listNames, type ProfileField, 
 export interface ListedEntry {
   readonly list: ListName;
   readonly entry: string;
-  readonly origin: "configuration" | "run time";
+  /** `peer relay`: the key runs a relay of an accepted announcement (NGIT_PRIVATE_PEERS); the reason names the relay. */
+  readonly origin: "configuration" | "run time" | "peer relay";
   readonly since: number | null;
   readonly reason: string;
   readonly by: string;
 }
 
-export function showLists({ rules, config }: AdminParts, only?: ListName): ListedEntry[] {
+export function showLists({ rules, config, members }: AdminParts, only?: ListName): ListedEntry[] {
   const configured = config();
   return listNames
     .filter((list) => only === undefined || list === only)
@@ -42,6 +44,14 @@ export function showLists({ rules, config }: AdminParts, only?: ListName): Liste
         reason,
         by,
       })),
+      ...(list === "private-members" ? (members()?.peers ?? []) : []).map(({ pubkey, relay }) => ({
+        list,
+        entry: npubOf(pubkey),
+        origin: "peer relay" as const,
+        since: null,
+        reason: relay,
+        by: "",
+      })),
     ]);
 }
 
@@ -55,6 +65,8 @@ function configuredEntries(config: Config, list: ListName): readonly Entry[] {
       return config.repositoryBlacklist;
     case "event-blacklist":
       return config.eventBlacklist.map((pubkey) => ({ type: "author", pubkey }));
+    case "private-members":
+      return config.privateMembers.map((pubkey) => ({ type: "author", pubkey }));
     case "archive-whitelist":
       return config.archiveWhitelist;
     case "archive-grasp-services":
@@ -76,13 +88,15 @@ export function listRow({ clock }: AdminParts, caller: Caller, entry: Entry, rea
 function entryFor(list: ListName, text: string): Entry | undefined {
   if (list === "archive-grasp-services") return serviceNamed(text);
   const entry = entryNamed(text);
-  return list === "event-blacklist" && entry?.type !== "author" ? undefined : entry;
+  return isOfKeys(list) && entry?.type !== "author" ? undefined : entry;
 }
 
 function wantedEntry(list: ListName): string {
   if (list === "archive-grasp-services") return "a host, host:port or URL of a GRASP service";
-  return list === "event-blacklist" ? "an npub or hex key" : "an npub, npub/identifier or identifier";
+  return isOfKeys(list) ? "an npub or hex key" : "an npub, npub/identifier or identifier";
 }
+
+const isOfKeys = (list: ListName): boolean => list === "event-blacklist" || list === "private-members";
 
 export async function addToList(
   parts: AdminParts,

@@ -116,7 +116,17 @@ async function withNip98(work: (nip98: Nip98, clock: ManualClock) => Promise<voi
   const verifier = await createVerifierPool({ workers: 1 });
   const clock = new ManualClock(nowSeconds * 1000);
   try {
-    await work(new Nip98({ services: [service], adminKeys: () => new Set([admin.pubkey]), verifier, clock }), clock);
+    await work(
+      new Nip98({
+        services: [service],
+        isKnown: (key) => key === admin.pubkey,
+        strangersAreTold: "this key is not an admin's",
+        isPrivate: false,
+        verifier,
+        clock,
+      }),
+      clock,
+    );
   } finally {
     await verifier.close();
   }

@@ -1,19 +1,21 @@
-// How somebody proves to be an operator: by a one-time link into the admin pages or by an HTTP request signed with an
-// admin's key (NIP-98); either may open a browser's session. Links and sessions are in memory only: a restart ends all
-// of them. Tokens are kept as hashes, so that a look into memory or a timing difference gives none away.
+// How somebody proves to be an operator, or a member of a private service: by a one-time link into the admin pages or by an
+// HTTP request signed with a key (NIP-98); either may open a browser's session. Links and sessions are in memory only: a
+// restart ends all of them. Tokens are kept as hashes, so that a look into memory or a timing difference gives none away.
 
 import { createHash, timingSafeEqual } from "node:crypto";
+import { isOfNow, signedEventIn, signedForSeconds } from "../access/signed-request.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { pathBelowService, type ServiceName, withoutTrailing } from "../net/url.js";
-import { type EventId, kinds, type NostrEvent, type Pubkey, parseEvent, tagValue } from "../nostr/event.js";
+import { type EventId, kinds, type NostrEvent, type Pubkey, tagValue } from "../nostr/event.js";
 import type { RandomBytes } from "../nostr/keys.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 
 export const linkLifeMs = 10 * 60_000;
 export const sessionLifeMs = 12 * 60 * 60_000;
-/** The oldest gives way. */
+/** The oldest gives way; among sessions first the oldest of the same key, so that nobody can end another's. */
 const maxLinks = 20;
-const maxSessions = 100;
+const maxSessions = 2_000;
+const maxSessionsOfOne = 100;
 
 /** What the last action of a session came to; shown once. */
 export interface Notice {
@@ -58,12 +60,19 @@ export class LoginLinks {
 
   /** A session for somebody whose identity is proven. */
   open(who: string): string {
+    const own = [...this.#sessions].filter(([, session]) => session.who === who).map(([hash]) => hash);
+    for (const hash of own.slice(0, Math.max(0, own.length + 1 - maxSessionsOfOne))) this.#sessions.delete(hash);
     const endsMs = this.#clock.monotonicMs() + sessionLifeMs;
     return this.#add(this.#sessions, { endsMs, who, notice: undefined }, maxSessions);
   }
 
   isSession(token: string): boolean {
     return this.#alive(token) !== undefined;
+  }
+
+  /** Whether a link with this token can still be used; uses nothing up. */
+  isLink(token: string): boolean {
+    return (this.#links.get(hashOf(token)) ?? 0) > this.#clock.monotonicMs();
   }
 
   /** `operator` when a link opened it, else an npub; undefined when the session is over. */
@@ -131,13 +140,16 @@ export type Authorised =
 
 export interface Nip98Parts {
   readonly services: readonly ServiceName[];
-  readonly adminKeys: () => ReadonlySet<Pubkey>;
+  /** Whose tokens are taken, and what others are told. */
+  readonly isKnown: (pubkey: Pubkey) => boolean;
+  readonly strangersAreTold: string;
+  /** A private service gives one reason for everything, and looks at every signature, so that nobody can try keys out. */
+  readonly isPrivate: boolean;
   readonly verifier: Verifier;
   readonly clock: Clock;
 }
 
-const validForSeconds = 60;
-/** Only admins' valid tokens are remembered, so a stranger cannot fill this. Full means refused, never forgotten. */
+/** Only valid tokens of known keys are remembered, so a stranger cannot fill this. Full means refused, never forgotten. */
 const maxRemembered = 10_000;
 
 const no = (reason: string): Authorised => ({ ok: false, reason });
@@ -156,20 +168,28 @@ export class Nip98 {
   }
 
   async authorise(request: SignedRequest): Promise<Authorised> {
-    const event = tokenOf(request.authorization);
-    if (!event) return no("an Authorization header with a NIP-98 event is needed");
-    const now = unixSeconds(this.#parts.clock);
-    const fault = this.#faultOf(event, request, now);
-    if (fault !== undefined) return no(fault);
-    if (!(await this.#parts.verifier.verify(event))) return no("the token's signature is not valid");
-    return this.#takeOnce(event, now) ? { ok: true, pubkey: event.pubkey } : no("the token was used before");
+    const answer = await this.#judge(request);
+    return answer.ok || !this.#parts.isPrivate ? answer : no(this.#parts.strangersAreTold);
   }
 
-  /** Cheap checks first: a signature is looked at only when an admin could have made the token for this request. */
-  #faultOf(event: NostrEvent, request: SignedRequest, now: number): string | undefined {
+  async #judge(request: SignedRequest): Promise<Authorised> {
+    const { clock, verifier, isKnown, strangersAreTold, isPrivate } = this.#parts;
+    const event = signedEventIn(request.authorization);
+    if (!event) return no("an Authorization header with a NIP-98 event is needed");
+    if (!isPrivate && !isKnown(event.pubkey)) return no(strangersAreTold);
+    const fault = this.#faultOf(event, request);
+    if (fault !== undefined) return no(fault);
+    if (!(await verifier.verify(event))) return no("the token's signature is not valid");
+    if (!isKnown(event.pubkey)) return no(strangersAreTold);
+    return this.#takeOnce(event, unixSeconds(clock))
+      ? { ok: true, pubkey: event.pubkey }
+      : no("the token was used before");
+  }
+
+  /** Cheap checks first: a signature is looked at only when the token could be for this request. */
+  #faultOf(event: NostrEvent, request: SignedRequest): string | undefined {
     if (event.kind !== kinds.httpAuth) return `the token is not of kind ${kinds.httpAuth}`;
-    if (!this.#parts.adminKeys().has(event.pubkey)) return "this key is not an admin's";
-    if (Math.abs(event.created_at - now) > validForSeconds) return "the token's time is not now";
+    if (!isOfNow(event, this.#parts.clock)) return "the token's time is not now";
     if (tagValue(event, "method")?.toUpperCase() !== request.method) return "the token is for another method";
     if (!this.#isForUrl(tagValue(event, "u") ?? "", request)) return "the token is for another URL";
     const payload = tagValue(event, "payload");
@@ -189,18 +209,7 @@ export class Nip98 {
   #takeOnce(event: NostrEvent, now: number): boolean {
     for (const [id, until] of this.#used) if (until < now) this.#used.delete(id);
     if (this.#used.has(event.id) || this.#used.size >= maxRemembered) return false;
-    this.#used.set(event.id, event.created_at + validForSeconds + 1);
+    this.#used.set(event.id, event.created_at + signedForSeconds + 1);
     return true;
-  }
-}
-
-function tokenOf(header: string | undefined): NostrEvent | undefined {
-  const encoded = /^Nostr +([A-Za-z0-9+/_-]+=*)$/i.exec(header ?? "")?.[1];
-  if (encoded === undefined) return undefined;
-  try {
-    const parsed = parseEvent(JSON.parse(Buffer.from(encoded, "base64").toString("utf8")));
-    return parsed.ok ? parsed.event : undefined;
-  } catch {
-    return undefined;
   }
 }

@@ -5,7 +5,8 @@
 import { npubOf } from "../nostr/nip19.js";
 import { done, type Outcome, refusal } from "./context.js";
 import { keyNamed } from "./naming.js";
-import { type OperationName, parametersOf } from "./operations.js";
+import type { OperationName } from "./operations.js";
+import { parametersOf } from "./parameters.js";
 import { type BanType, listNames } from "./rules.js";
 import type { ResultOf } from "./run.js";
 

@@ -55,7 +55,7 @@ const oneList = typed(list, "<list>", "which list");
 const entry = typed(
   name,
   "<entry>",
-  "npub, npub/identifier or identifier (event-blacklist: npub only; archive-grasp-services: host[:port])",
+  "npub, npub/identifier or identifier (event-blacklist, private-members: npub only; archive-grasp-services: host[:port])",
 );
 const banType = z.enum(banTypes);
 const oneBanType = typed(banType, "<type>", "what is named");
@@ -259,6 +259,7 @@ export const operations = {
         'holdfast lists add repository-blacklist npub1… --reason "spam"',
         "holdfast lists add repository-whitelist npub1…/my-project",
         "holdfast lists add archive-grasp-services git.example.com",
+        "holdfast lists add private-members npub1…",
       ],
     },
   ),
@@ -298,6 +299,48 @@ export const operations = {
       verb: "unban",
       help: "lift a ban; what it removed is sent again by its author or brought back by `repos restore`",
       examples: ["holdfast unban key npub1…", "holdfast unban ip 203.0.113.0/24"],
+    },
+  ),
+  "tokens.add": operation(
+    {
+      member: typed(named(keyNamed, "an npub or hex key"), "<member>", "npub of the member whose token it is"),
+      push: typed(z.boolean().default(false), "--push", "it may push too; it can only read if left out"),
+      repository: typed(
+        named(placeNamedBy, nameAnywhere).optional(),
+        "--repository <npub/identifier>",
+        "only for this repository; for all if left out",
+      ),
+      days: typed(
+        z.number().int().min(1).max(3_650).optional(),
+        "--days <count>",
+        "it ends after so many days; never if left out",
+      ),
+      note: typed(z.string().max(200).default(""), "--note <text>", "what it is for, shown in the list"),
+    },
+    {
+      verb: "tokens add",
+      help: "make a token with which a program of a member fetches or pushes; it is shown this once",
+      examples: [
+        'holdfast tokens add npub1… --repository npub1…/my-project --days 90 --note "CI"',
+        "holdfast tokens add npub1… --push",
+      ],
+    },
+  ),
+  "tokens.list": operation(
+    {},
+    {
+      verb: "tokens list",
+      help: "list tokens: whose they are, what they open and when they end; the tokens themselves are not kept",
+      examples: ["holdfast tokens list", "holdfast tokens list --json"],
+      api: { word: "tokens" },
+    },
+  ),
+  "tokens.revoke": operation(
+    { id: typed(name, "<id>", "its id, as `tokens list` shows it") },
+    {
+      verb: "tokens revoke",
+      help: "end a token at once",
+      examples: ["holdfast tokens revoke 1f2e3d4c5b6a"],
     },
   ),
   "kinds.refused": operation({}, {}),
@@ -355,33 +398,3 @@ export const operationNames = Object.keys(operations) as OperationName[];
 export const isOperation = (text: string): text is OperationName => Object.hasOwn(operations, text);
 
 export const descriptionOf = (operation: OperationName) => operations[operation] as Description;
-
-export interface Parameter {
-  readonly name: string;
-  readonly type: "text" | "number" | "switch" | "list";
-  readonly isOptional: boolean;
-  readonly choices?: readonly string[];
-  /** Absent: the command line does not take it. */
-  readonly flags?: string;
-  readonly help?: string;
-  /** What the command line sends when the option is left out. */
-  readonly standard?: string;
-}
-
-export const parametersOf = (operation: OperationName): Parameter[] =>
-  Object.entries(operations[operation].parameters.shape as Readonly<Record<string, z.ZodType>>).map(
-    ([parameter, schema]) => ({
-      name: parameter,
-      isOptional: schema.isOptional(),
-      ...typeOf(schema),
-      ...(schema.meta() as object | undefined),
-    }),
-  );
-
-function typeOf(schema: z.core.$ZodType): Pick<Parameter, "type" | "choices"> {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) return typeOf(schema.unwrap());
-  if (schema instanceof z.ZodEnum) return { type: "text", choices: schema.options.map(String) };
-  if (schema instanceof z.ZodNumber) return { type: "number" };
-  if (schema instanceof z.ZodBoolean) return { type: "switch" };
-  return { type: schema instanceof z.ZodArray ? "list" : "text" };
-}

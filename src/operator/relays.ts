@@ -139,8 +139,9 @@ export async function syncWithRelay(
   }
 }
 
-export const dialerOf = ({ clock, config }: AdminParts, reach: Reach): RelayDialer =>
-  new RelayDialer(clock, config, () => reach, "holdfast");
+/** A private server speaks only to relays that let its key in. */
+export const dialerOf = ({ clock, config, serverSecret }: AdminParts, reach: Reach): RelayDialer =>
+  new RelayDialer(clock, config, () => reach, "holdfast", config().privateMode ? serverSecret() : undefined);
 
 function sideOf(parts: AdminParts, intake: Intake, { relay, refused, forMirror }: RelaySync): OneOffSide {
   const { store, clock, config } = parts;

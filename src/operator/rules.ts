@@ -1,15 +1,17 @@
 // The rules an operator set at run time, read from the store and kept in memory for look-up: entries of white- and
 // blacklists, blocked networks, kinds that are not taken, relays left alone, the relay's name. Laid over the configuration;
 // no file is changed. Whoever writes one of these rows calls `refresh` afterwards; then it is in force.
-// Banned keys and events are read where events are judged; here is only known whether there are any.
+// Banned events are read where events are judged; here is only known whether there are any. Banned keys are known here too: a
+// private service lets none of them in.
 //   lists: <list>:<a|r|i|s>:<key> → ListRow      bans: ip:<network>, kind:<number>, relay:<key> → BanRow
 //   meta:  profile:<field>        → text
 
 import { BlockList, isIP, isIPv6 } from "node:net";
+import { Members } from "../access/members.js";
 import { policyOfOperator, policyWithImports } from "../admission/policy.js";
 import { type AdmissionSettings, admissionSettings } from "../admission/settings.js";
 import type { AdmissionPolicy } from "../admission/verdict.js";
-import type { BanRow } from "../catalogue/bans-and-lists.js";
+import { type BanRow, bannedAuthorKey } from "../catalogue/bans-and-lists.js";
 import type { Config } from "../config/config.js";
 import type { ListEntry, ServiceEntry } from "../config/value-kinds.js";
 import type { ServiceName } from "../net/url.js";
@@ -23,6 +25,7 @@ export const listNames = [
   "event-blacklist",
   "archive-whitelist",
   "archive-grasp-services",
+  "private-members",
 ] as const;
 export type ListName = (typeof listNames)[number];
 
@@ -40,6 +43,7 @@ export const profileFields = ["relayName", "relayDescription", "relayIcon"] as c
 export type ProfileField = (typeof profileFields)[number];
 export const profileKey = (field: ProfileField): string => `profile:${field}`;
 
+const keyPrefix = "key:";
 export const networkPrefix = "ip:";
 export const kindPrefix = "kind:";
 export const relayPrefix = "relay:";
@@ -51,6 +55,7 @@ export class RunTimeRules {
   #networks = new BlockList();
   #kinds: ReadonlySet<number> = new Set();
   #ignoredRelays: ReadonlyMap<string, BanRow> = new Map();
+  #bannedKeys: ReadonlySet<string> = new Set();
   #keepsOut = false;
   readonly #listeners = new Set<() => void>();
   #laidOver: { readonly from: Config; readonly config: Config } | undefined;
@@ -78,6 +83,8 @@ export class RunTimeRules {
     for await (const [key, row] of this.#reader.rows<BanRow>("bans", { prefix: relayPrefix })) {
       ignoredRelays.set(key.slice(relayPrefix.length), row);
     }
+    const bannedKeys = new Set<string>();
+    for await (const [key] of this.#reader.rows<BanRow>("bans", { prefix: keyPrefix })) bannedKeys.add(key);
     const profile: Partial<Record<ProfileField, string>> = {};
     for (const field of profileFields) {
       const text = await this.#reader.row<string>("meta", profileKey(field));
@@ -88,7 +95,8 @@ export class RunTimeRules {
     this.#kinds = kinds;
     this.#ignoredRelays = ignoredRelays;
     this.#profile = profile;
-    this.#keepsOut = kinds.size > 0 || (await this.#hasBan("key:")) || (await this.#hasBan("event:"));
+    this.#bannedKeys = bannedKeys;
+    this.#keepsOut = kinds.size > 0 || bannedKeys.size > 0 || (await this.#hasBan("event:"));
     this.#laidOver = undefined;
     for (const listener of this.#listeners) listener();
   }
@@ -122,6 +130,10 @@ export class RunTimeRules {
     return this.#ignoredRelays;
   }
 
+  isBanned(pubkey: Pubkey): boolean {
+    return this.#bannedKeys.has(bannedAuthorKey(pubkey));
+  }
+
   isBlocked(ip: string): boolean {
     return isIP(ip) !== 0 && this.#networks.check(ip, isIPv6(ip) ? "ipv6" : "ipv4");
   }
@@ -138,15 +150,17 @@ export class RunTimeRules {
     const services = this.#lists["archive-grasp-services"].flatMap(({ entry }) =>
       entry.type === "service" ? [entry.host] : [],
     );
-    const authors = entries("event-blacklist").flatMap((entry) => (entry.type === "author" ? [entry.pubkey] : []));
+    const keys = (list: ListName): Pubkey[] =>
+      entries(list).flatMap((entry) => (entry.type === "author" ? [entry.pubkey] : []));
     return {
       ...config,
       ...this.#profile,
       repositoryWhitelist: [...config.repositoryWhitelist, ...entries("repository-whitelist")],
       repositoryBlacklist: [...config.repositoryBlacklist, ...entries("repository-blacklist")],
-      eventBlacklist: [...config.eventBlacklist, ...authors],
+      eventBlacklist: [...config.eventBlacklist, ...keys("event-blacklist")],
       archiveWhitelist: [...config.archiveWhitelist, ...entries("archive-whitelist")],
       archiveGraspServices: [...config.archiveGraspServices, ...services],
+      privateMembers: [...config.privateMembers, ...keys("private-members")],
     };
   }
 }
@@ -158,6 +172,7 @@ function emptyLists(): Record<ListName, ListRow[]> {
 /** The rules for events as this server has them, running or not: settings with the run-time rules over them. */
 export interface PolicyInForce {
   readonly inForce: () => Config;
+  readonly members: Members;
   readonly settings: AdmissionSettings;
   readonly policy: AdmissionPolicy;
   /** For moving a whole server here (`repos import`): the operator's bounds, and what is nothing to us is refused. */
@@ -168,9 +183,16 @@ export function policyInForce(
   live: { readonly current: Config },
   rules: RunTimeRules,
   serverKey: Pubkey,
-  service: ServiceName,
+  services: readonly ServiceName[],
 ): PolicyInForce {
   const inForce = (): Config => rules.over(live.current);
-  const settings = admissionSettings(inForce, serverKey, service, () => rules.refusedKinds);
-  return { inForce, settings, policy: policyWithImports(settings), movingPolicy: policyOfOperator(settings) };
+  const settings = admissionSettings(inForce, serverKey, services, () => rules.refusedKinds);
+  const members = new Members({
+    inForce,
+    serverKey,
+    adminKeys: settings.adminKeys,
+    isBanned: (pubkey) => rules.isBanned(pubkey),
+  });
+  rules.onRefresh(() => members.changed());
+  return { inForce, settings, members, policy: policyWithImports(settings), movingPolicy: policyOfOperator(settings) };
 }

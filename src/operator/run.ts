@@ -12,6 +12,7 @@ import { ignoreRelay, listRelays, reconnectRelay, syncNamedRelay, unignoreRelay 
 import { checkRepositories, housekeepRepositories, listRepositories, showRepository } from "./repositories.js";
 import { beginSnapshot } from "./snapshot.js";
 import { explain, statusOf } from "./status.js";
+import { addToken, listTokens, revokeToken } from "./tokens.js";
 import { verifyRepository } from "./verify.js";
 
 type Implementation<Asked> = (parts: AdminParts, asked: Asked, context: OperationContext) => Promise<Outcome<unknown>>;
@@ -43,6 +44,9 @@ const implementations = {
   "bans.list": async (parts, asked) => done({ bans: await bansOf(parts, asked.type) }),
   ban: (parts, asked, { caller, progress }) => ban(parts, caller, asked, progress),
   unban: (parts, asked, { caller }) => unban(parts, caller, asked),
+  "tokens.add": (parts, asked, { caller }) => addToken(parts, caller, asked),
+  "tokens.list": async (parts) => done({ tokens: await listTokens(parts) }),
+  "tokens.revoke": (parts, asked, { caller }) => revokeToken(parts, caller, asked.id),
   "kinds.refused": async ({ rules }) => done({ refusedKinds: [...rules.refusedKinds] }),
   "kinds.set": (parts, asked, { caller }) => setKindTaken(parts, caller, asked),
   "profile.change": (parts, asked, { caller }) => changeProfile(parts, caller, asked),

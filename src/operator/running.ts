@@ -1,6 +1,7 @@
 // The operator's operations over a running server's rooms, for the HTTP routes and the admin socket.
 
 import { randomBytes } from "node:crypto";
+import type { Members } from "../access/members.js";
 import type { Clock } from "../base/clock.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
 import { publicUrls } from "../config/config.js";
@@ -11,6 +12,7 @@ import type { CarryOut } from "../intake/carry-out.js";
 import type { Intake } from "../intake/intake.js";
 import { reachOf } from "../net/address.js";
 import type { Pubkey } from "../nostr/event.js";
+import type { SecretKey } from "../nostr/keys.js";
 import { parseNpub } from "../nostr/nip19.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 import type { AdminParts, Caller, OperationContext, Outcome, RunningParts } from "./context.js";
@@ -23,10 +25,15 @@ import { type PublicStatus, publicStatus } from "./status.js";
 
 /** What the HTTP routes and the admin pages are given. */
 export interface OperatorApi {
+  /** Requests signed by an admin. */
   readonly nip98: Nip98;
+  /** Requests signed by a member of a private service. */
+  readonly memberNip98: Nip98;
   readonly links: LoginLinks;
   /** The npub a browser's session belongs to, while its key is an admin's. */
   readonly sessionOwner: (session: string) => string | undefined;
+  /** The same, while its key is a member's. */
+  readonly sessionMember: (session: string) => string | undefined;
   readonly run: <Name extends OperationName>(
     operation: Name,
     parameters: object,
@@ -54,6 +61,8 @@ export function operatorOf(
   rooms: {
     readonly rules: RunTimeRules;
     readonly adminKeys: () => ReadonlySet<Pubkey>;
+    readonly members: Members;
+    readonly serverSecret: SecretKey;
     readonly gitHost: GitHost;
     readonly carryOut: CarryOut;
     readonly verifier: Verifier;
@@ -64,6 +73,7 @@ export function operatorOf(
     readonly traffic: () => { readonly connections: number; readonly subscriptions: number } | undefined;
   } & Pick<RunningParts, AskedOfOtherRooms>,
 ): RunningOperator {
+  const { members, serverSecret } = rooms;
   const { rules, adminKeys, gitHost, carryOut, verifier, decisions, intake, repositoryCount, traffic } = rooms;
   const { askedServers, verified, isFetching, askNow, relays, damaged, housekeep } = rooms;
   const startedMs = clock.monotonicMs();
@@ -90,8 +100,19 @@ export function operatorOf(
     intake: async () => intake,
     reach: () => reachOf(live.current),
     adminKeys,
+    members: () => members,
+    serverSecret: () => serverSecret,
     running,
   };
+  const isAdmin = (key: Pubkey): boolean => adminKeys().has(key);
+  // A key that does not count any more opens nothing, however young its session.
+  const ownerIf = (session: string, isKnown: (key: Pubkey) => boolean): string | undefined => {
+    const who = links.whoOf(session);
+    const key = who === undefined ? undefined : parseNpub(who);
+    return key && !isKnown(key) ? undefined : who;
+  };
+  const { isPrivate } = members;
+  const signed = { services, verifier, clock, isPrivate };
   // Loaded by the first request: the table of operations is large, and a start does not wait for it.
   const run: RunningOperator["run"] = async (request, context) => {
     const { runOperation } = await import("./run.js");
@@ -101,14 +122,15 @@ export function operatorOf(
     rules,
     run,
     api: {
-      nip98: new Nip98({ services, adminKeys, verifier, clock }),
+      nip98: new Nip98({ ...signed, isKnown: isAdmin, strangersAreTold: "this key is not an admin's" }),
+      memberNip98: new Nip98({
+        ...signed,
+        isKnown: (key) => members.has(key),
+        strangersAreTold: "a member's key must have signed this request, for this URL and within the last minute",
+      }),
       links,
-      sessionOwner(session) {
-        const who = links.whoOf(session);
-        const key = who === undefined ? undefined : parseNpub(who);
-        // A key that is no admin's any more opens nothing, however young its session.
-        return key && !adminKeys().has(key) ? undefined : who;
-      },
+      sessionOwner: (session) => ownerIf(session, isAdmin),
+      sessionMember: (session) => ownerIf(session, (key) => members.has(key)),
       clock,
       publicUrl,
       publicStatus: async () => publicStatus(parts, running.facts(), await repositoryCount()),

@@ -2,13 +2,15 @@
 // and changes nothing. What is dialled was named by strangers: it goes through the outbound guard, is bounded in time
 // and bytes, and what remote servers answer is for the operator only (threats.md rows 4 and 31).
 
+import { randomBytes } from "node:crypto";
+import { repositoryAuthorization } from "../access/signed-request.js";
 import { unixSeconds } from "../base/clock.js";
 import { maintainersOf } from "../catalogue/maintainers.js";
 import { catalogueRow, isReleased, type RepositoryName, repositoryAddress } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
 import type { RefTable } from "../git/ref-tables.js";
 import { selectUrls } from "../hunt/core/fetch-plan.js";
-import { lookUp, PlainHosts } from "../hunt/look-up.js";
+import { authorizationFor, lookUp, PlainHosts } from "../hunt/look-up.js";
 import { guardWith, systemResolver } from "../net/guard.js";
 import { type CloneUrl, type ServiceName, serviceName } from "../net/url.js";
 import { type EventId, kinds } from "../nostr/event.js";
@@ -153,12 +155,13 @@ const gitServersOf = (clone: readonly string[], ours: readonly ServiceName[], ma
   }).map(({ url }) => url);
 
 async function verifyGitServer(
-  { clock, reach }: AdminParts,
+  { clock, reach, config, serverSecret }: AdminParts,
   url: CloneUrl,
   { refs: here, format }: RefTable,
   signal: AbortSignal,
 ): Promise<GitCopy> {
   let requests = 1;
+  const secret = config().privateMode ? serverSecret() : undefined;
   const found = await lookUp(url, {
     clock,
     format,
@@ -168,6 +171,8 @@ async function verifyGitServer(
     idleMs,
     maxRedirects,
     mayConnect: async () => ++requests <= maxRequests,
+    authorization:
+      secret && authorizationFor([url], (root) => repositoryAuthorization(secret, root, clock, randomBytes)),
     signal,
   });
   if (!found.ok) {

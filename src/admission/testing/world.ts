@@ -75,7 +75,7 @@ export class World {
     const config = defaultConfig({ ...options.config, grasp06Enable: options.grasp06 ?? false });
     this.archive = { ...noArchive, ...options.archive };
     this.settings = {
-      ...admissionSettings(() => config, keyOf("server"), service as ServiceName),
+      ...admissionSettings(() => config, keyOf("server"), [service as ServiceName]),
       adminKeys: () => new Set([keyOf("admin")]),
       lists: () => this.lists,
       archive: () => this.archive,

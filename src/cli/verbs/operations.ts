@@ -1,5 +1,5 @@
 // Verbs that do one operation each (operator/operations.ts describes them) and how its answer looks on a terminal:
-// `lists`, `ban`, `unban`, `admin`, `purgatory`, `why`, `relays` and `sync`.
+// `lists`, `ban`, `unban`, `tokens`, `admin`, `purgatory`, `why`, `relays` and `sync`.
 
 import { timeText } from "../../base/text.js";
 import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
@@ -48,6 +48,38 @@ export const ban: Verb = (program, abilities) => {
 
 export const unban: Verb = (program, abilities) => {
   operatorVerb(program, abilities, "unban", { text: ({ target }) => `${target} is not banned any more` });
+};
+
+export const tokens: Verb = (program, abilities) => {
+  const parent = program.command("tokens").description("tokens with which members' programs fetch and push");
+  operatorVerb(parent, abilities, "tokens.add", {
+    text: ({ id, token, right, repository, ends }) =>
+      [
+        token,
+        "",
+        `This is shown once. It may ${right === "push" ? "fetch and push" : "fetch"} ${repository ?? "every repository"}${
+          ends === null ? "" : ` until ${timeText(ends)} UTC`
+        }; git takes it as password with any user name. Its id is ${id}.`,
+      ].join("\n"),
+  });
+  operatorVerb(parent, abilities, "tokens.list", {
+    text: ({ tokens: all }) =>
+      tableText(
+        ["ID", "RIGHT", "WORKS", "SINCE (UTC)", "ENDS (UTC)", "MEMBER", "REPOSITORY", "NOTE"],
+        all.map(({ id, right, works, since, ends, member, repository, note }) => [
+          id,
+          right,
+          works ? "yes" : "no",
+          timeText(since),
+          ends === null ? "-" : timeText(ends),
+          member,
+          repository ?? "all",
+          note,
+        ]),
+        "there are no tokens",
+      ),
+  });
+  operatorVerb(parent, abilities, "tokens.revoke", { text: ({ id }) => `token ${id} opens nothing any more` });
 };
 
 export const admin: Verb = (program, abilities) => {

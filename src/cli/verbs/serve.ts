@@ -9,13 +9,15 @@ export const serve: Verb = (program, abilities) => {
   const command = program
     .command("serve", { isDefault: true })
     .description("run the server (the default command)")
-    .option("--json", "write the log as JSON, like --log-format json");
+    .option("--json", "write the log as JSON, like --log-format json")
+    .option("--open-private-data", "show to everybody what ran as a private service (NGIT_PRIVATE_MODE) until now");
   acceptSettings(command, "listed").action(async () => {
     if (command.getOptionValue("json") && command.getOptionValue("logFormat") === undefined) {
       command.setOptionValue("logFormat", "json");
     }
     const loaded = settingsOf(command, abilities);
-    const exitCode = await abilities.serve(loaded, settingsReader(command, abilities));
+    const openPrivateData = command.getOptionValue("openPrivateData") === true;
+    const exitCode = await abilities.serve(loaded, settingsReader(command, abilities), { openPrivateData });
     if (exitCode !== 0) throw new CommandFailure("", exitCode === 2 ? 2 : 1);
   });
   command.addHelpText(
