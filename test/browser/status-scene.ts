@@ -18,6 +18,7 @@ const site = {
   httpUrl: "https://harbour.example",
   relayUrl: "wss://harbour.example",
   version: "1.0.0",
+  isPrivate: false,
 };
 
 const relay = (url: string, health: RelayStatus["health"], isConnected: boolean, gapEvents = 0): RelayStatus => ({

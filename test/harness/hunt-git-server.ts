@@ -15,6 +15,7 @@ export interface SeenRequest {
   readonly method: string;
   readonly path: string;
   readonly command: "info/refs" | "ls-refs" | "fetch" | "other";
+  readonly authorization: string | undefined;
   readonly atMs: number;
 }
 
@@ -105,7 +106,8 @@ export class HuntGitServer {
     const body = Buffer.concat(chunks);
     const path = request.url ?? "";
     const command = commandOf(path, body);
-    this.requests.push({ method: request.method ?? "", path, command, atMs: performance.now() });
+    const { authorization } = request.headers;
+    this.requests.push({ method: request.method ?? "", path, command, authorization, atMs: performance.now() });
     response.on("error", () => undefined);
     const { behaviour } = this;
     if (behaviour.type === "redirect") {

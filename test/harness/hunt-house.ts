@@ -5,6 +5,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Registry } from "prom-client";
+import { membersOf } from "../../src/access/testing/members-of.js";
 import { createAdmissionPolicy } from "../../src/admission/policy.js";
 import { type AdmissionSettings, admissionSettings } from "../../src/admission/settings.js";
 import type { Source } from "../../src/admission/verdict.js";
@@ -28,6 +29,7 @@ import { Sweep } from "../../src/intake/sweep.js";
 import type { Resolve } from "../../src/net/guard.js";
 import { type ServiceName, serviceName } from "../../src/net/url.js";
 import type { NostrEvent } from "../../src/nostr/event.js";
+import { SecretKey } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { createVerifierPool, type VerifierPool } from "../../src/nostr/verify/pool.js";
 import { RunTimeRules } from "../../src/operator/rules.js";
@@ -142,7 +144,7 @@ export class HuntHouse {
     this.#sweep = new Sweep(this.carryOut);
     await this.purgatory.resume();
     this.admissionSettings = {
-      ...admissionSettings(() => live.current, keyOf("server").pubkey, serviceName(domain) as ServiceName),
+      ...admissionSettings(() => live.current, keyOf("server").pubkey, [serviceName(domain) as ServiceName]),
       adminKeys: () => new Set(),
     };
     this.decisions = new DecisionLog({ store, clock, failed: (error) => void this.faults.push(error) });
@@ -160,6 +162,7 @@ export class HuntHouse {
     this.room = await startHunting(this.context(survivable(this.#logger(), (error) => void this.faults.push(error))), {
       gitHost: this.gitHost,
       purgatory: this.purgatory,
+      serverSecret: SecretKey.fromBytes(keyOf("server").secret) as SecretKey,
       ...(wish.hunt ? { huntConfig: wish.hunt } : {}),
       ...(wish.resolve ? { resolve: wish.resolve } : {}),
     });
@@ -187,6 +190,8 @@ export class HuntHouse {
       ...common,
       rules: new RunTimeRules(store),
       adminKeys: () => new Set(),
+      members: membersOf(() => live.current),
+      serverSecret: SecretKey.fromBytes(keyOf("server").secret) as SecretKey,
       traffic: () => undefined,
       askedServers: () => [],
       verified: () => undefined,
@@ -215,6 +220,7 @@ export class HuntHouse {
       relayMetrics: createRelayMetrics(registry, () => 10),
       gitMetrics: createGitMetrics(registry, () => 10),
       operator: this.operator,
+      members: membersOf(() => this.live.current),
       syncStatus: () => undefined,
     });
   }

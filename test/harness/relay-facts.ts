@@ -12,4 +12,5 @@ export const testFacts: RelayFacts = {
   repoAcceptanceCriteria: "Everything.",
   retention: [{ time: null }],
   restrictedWrites: false,
+  isPrivate: false,
 };

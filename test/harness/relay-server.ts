@@ -3,6 +3,8 @@
 import { randomBytes } from "node:crypto";
 import type { TestContext } from "node:test";
 import { Registry } from "prom-client";
+import type { Members } from "../../src/access/members.js";
+import { membersOf } from "../../src/access/testing/members-of.js";
 import type { AdmissionPolicy } from "../../src/admission/verdict.js";
 import { type Clock, systemClock } from "../../src/base/clock.js";
 import { defaultConfig } from "../../src/config/testing/default-config.js";
@@ -29,6 +31,8 @@ export interface TestRelayWish {
   readonly routes?: readonly Route[];
   readonly basePath?: string;
   readonly serviceNames?: readonly string[];
+  /** Everybody, if not given. */
+  readonly members?: Members;
   readonly abuseThreshold?: number;
   readonly headersTimeoutMs?: number;
   /** 0: any free one. */
@@ -72,6 +76,7 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
     clock,
     limits: () => limits,
     serviceNames: (wish.serviceNames ?? ["relay.example.com"]).map((name) => serviceName(name) as ServiceName),
+    members: wish.members ?? membersOf(),
     metrics,
     newChallenge: () => randomBytes(16).toString("hex"),
     onFault,

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Registry } from "prom-client";
+import { membersOf } from "../../src/access/testing/members-of.js";
 import { systemClock } from "../../src/base/clock.js";
 import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { createIntake } from "../../src/intake/intake.js";
@@ -77,6 +78,7 @@ export async function startSession(
       clock: systemClock,
       limits,
       serviceNames: [],
+      members: membersOf(),
       metrics,
       newChallenge: () => "challenge",
       onFault: (error) => faults.push(error),

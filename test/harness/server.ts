@@ -53,6 +53,8 @@ export interface ServerOptions {
 
 export interface InProcessOptions extends ServerOptions {
   readonly clock?: Clock;
+  /** As the flag of `serve` says it. */
+  readonly openPrivateData?: boolean;
   /** How full its disks are said to be. */
   readonly readDisk?: ReadDisk;
   /** Instead of the one its settings ask for. */
@@ -104,15 +106,22 @@ const common = (folder: string, port: number, stop: () => Promise<void>) => ({
   end: () => stop().finally(() => removeFolder(folder)),
 });
 
-export async function startInProcess(options: InProcessOptions = {}): Promise<TestServer> {
+export interface InProcessServer extends TestServer {
+  /** As an operator changes settings and sends SIGHUP. */
+  reload(settings: Readonly<Record<string, string>>): void;
+}
+
+export async function startInProcess(options: InProcessOptions = {}): Promise<InProcessServer> {
   const folder = options.folder ?? (await newFolder());
   const port = options.port ?? (await freePort());
   const { onLog, readDisk, store, policy } = options;
   const faults: unknown[] = [];
   // Imported here: tests that start children alone need not load the server themselves.
   const { startServer } = await import("../../src/server.js");
+  const environment = dropInEnvironment(folder, port, options);
+  const live = liveConfigOf(environment);
   const server = await startServer({
-    live: liveConfigOf(dropInEnvironment(folder, port, options)),
+    live,
     logger: onLog
       ? pino(
           { level: "debug", base: null, messageKey: "message" },
@@ -124,6 +133,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<Te
     cores: 2,
     onFault: (error) => void faults.push(error),
     onRequestFault: (error) => void faults.push(error),
+    ...(options.openPrivateData && { openPrivateData: true }),
     ...(readDisk && { readDisk }),
     ...(store && { store }),
     ...(policy && { policy }),
@@ -134,7 +144,14 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<Te
     await stopped;
     if (faults.length > 0) throw new AggregateError(faults, "the server reported faults");
   };
-  return { ...common(folder, port, stop), faults };
+  return {
+    ...common(folder, port, stop),
+    faults,
+    reload(settings) {
+      const result = Object.assign(environment, settings) && live.reload();
+      if (!result.ok) throw new Error(JSON.stringify(result.problems));
+    },
+  };
 }
 
 export interface ChildServer extends TestServer {

@@ -26,6 +26,8 @@ export interface PlainHabits {
   readonly refusesLimitZero?: boolean;
   /** Wants to know who asks before it answers. */
   readonly wantsAuth?: boolean;
+  /** Lets nobody in who says who he is. */
+  readonly refusesAuth?: boolean;
   /** Filters with a value longer than this are refused as invalid. */
   readonly maxValueChars?: number;
   /** Filters with more values than this are refused. */
@@ -197,9 +199,9 @@ export class PlainRelay {
       case "AUTH": {
         const parsed = parseEvent(rest[0]);
         if (!parsed.ok) break;
-        client.authenticated = true;
+        client.authenticated = this.habits.refusesAuth !== true;
         this.authenticatedAs.push(parsed.event.pubkey);
-        this.#send(client, "OK", parsed.event.id, true, "");
+        this.#send(client, "OK", parsed.event.id, client.authenticated, client.authenticated ? "" : "restricted: no");
         break;
       }
       case "EVENT": {

@@ -24,6 +24,7 @@ const landingFacts = {
     relayUrl: "wss://relay.example.com/base",
     httpUrl: "https://relay.example.com/base",
     version: "1.0.0",
+    isPrivate: false,
   },
   relay: {
     ...testFacts,
@@ -72,7 +73,7 @@ describe("the HTTP server", { timeout: 900_000 }, () => {
         () => undefined,
       ),
       metricsRoute(registry, { clock, keptMs: () => 1_000 }, () => ({ isPublic: false, token: "secret" })),
-      ...wellKnownRoutes(key.pubkey, "wss://relay.example.com"),
+      ...wellKnownRoutes(key.pubkey, "wss://relay.example.com", false),
       throwing,
     ];
     server = await startRelay({ routes, basePath: "/base" });
