@@ -64,7 +64,7 @@ export class MaintainerReview {
       const names = await this.#everybody();
       for (const name of names) {
         if (this.#isClosed) return;
-        await this.#review(name);
+        await this.#review(name, last?.mutual ?? false, mutual);
       }
       await store.transact(async (tx) => tx.setRow<Reviewed>("meta", reviewedKey, { version: rulesVersion, mutual }));
       if (names.length > 0) logger.info({ repositories: names.length, mutual }, "maintainers reviewed");
@@ -85,14 +85,18 @@ export class MaintainerReview {
     return [...names.values()];
   }
 
-  async #review(name: RepositoryName): Promise<void> {
+  async #review(name: RepositoryName, wasMutual: boolean, mutual: boolean): Promise<void> {
     const { store, clock } = this.context;
     const now = unixSeconds(clock);
     const end = await store.transact(async (tx): Promise<Withdrawal | undefined> => {
       await refreshListings(tx, name, now);
-      if (await catalogueRow(tx, name)) return undefined;
+      if (wasMutual === mutual || (await catalogueRow(tx, name))) return undefined;
       const stored = await tx.latest({ kind: kinds.announcement, pubkey: name.owner, identifier: name.identifier });
-      if (!stored || (await ownerNaming(storedAuthority(tx), name, () => false)) !== undefined) return undefined;
+      const after = storedAuthority(tx);
+      const before = { ...after, mutual: async () => wasMutual };
+      // What an operator imported leans on nobody, and stays.
+      const wasNamed = stored !== undefined && (await ownerNaming(before, name, () => false)) !== undefined;
+      if (!wasNamed || (await ownerNaming(after, name, () => false)) !== undefined) return undefined;
       return withdraw(tx, { stored: [stored.event], waiting: [], cause: "unhosted" }, now);
     });
     if (end) return this.carryOut.followWithdrawal(end);

@@ -6,7 +6,7 @@ import { after, before, describe, it, test } from "node:test";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
 import { type CatalogueRow, catalogueRow } from "../../src/catalogue/repositories.js";
 import { MaintainerReview } from "../../src/intake/maintainer-review.js";
-import type { NostrEvent } from "../../src/nostr/event.js";
+import type { NostrEvent, VerifiedEvent } from "../../src/nostr/event.js";
 import { Person } from "../harness/grasp-people.js";
 import { Story, stateEvent } from "../harness/grasp-story.js";
 import { fromClient, fromSync, HuntHouse } from "../harness/hunt-house.js";
@@ -346,6 +346,23 @@ test("NGIT_MAINTAINERS_MUTUAL asks listed keys for answers too, from the moment 
   ]);
   await taken(house, listing);
   const byException = await taken(house, announcement(house, carol, scene.identifier, elsewhere, []));
+  // Named only by an invitee of the owner's from then on; and one that is here because the operator imported it.
+  const [dave, erin] = [keyOf("dave"), keyOf("erin")];
+  const lists = (key: TestKey): Tags => [["maintainers", key.pubkey]];
+  const places = here(house, owner, "chain");
+  await taken(house, announcement(house, owner, "chain", places, lists(dave)));
+  const first = await commit(house, owner, "chain", "first");
+  await taken(
+    house,
+    signed(house, owner, 30618, [
+      ["d", "chain"],
+      ["refs/heads/main", first],
+    ]),
+  );
+  const invited = await taken(house, announcement(house, dave, "chain", elsewhere, lists(erin)));
+  const beyond = await taken(house, announcement(house, erin, "chain", elsewhere, []));
+  const imported = announcement(house, keyOf("somebody"), "chain", elsewhere, []);
+  await house.store.transact((tx) => tx.put(imported as VerifiedEvent));
   const review = new MaintainerReview(
     house.context((error) => void house.faults.push(error)),
     house.carryOut,
@@ -361,6 +378,11 @@ test("NGIT_MAINTAINERS_MUTUAL asks listed keys for answers too, from the moment 
   assert.equal((await rowOf(scene))?.governing, null);
   // Bob's own repository names carol outright no more either, but she is invited there.
   assert.equal(await house.isServed(byException), true);
+  assert.deepEqual(await Promise.all([invited, beyond, imported].map((event) => house.isServed(event))), [
+    true,
+    false,
+    true,
+  ]);
   await reviewed(false);
   assert.equal((await rowOf(scene))?.governing, scene.bobs.id);
   await review.close();
