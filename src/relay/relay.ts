@@ -29,8 +29,13 @@ const sweepMs = 1_000;
 
 export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limits: () => RelayLimits }): Relay {
   const { clock, metrics } = given;
-  // Looked at many times a frame, and made anew from all settings each time: a reload is noticed at the next sweep.
-  const parts = { ...given, limits: given.limits() };
+  const parts = {
+    ...given,
+    // Settings that were read again hold for the next frame.
+    get limits() {
+      return given.limits();
+    },
+  };
   const budgets = relayBudgets(parts);
   const live = new Live(parts.store, budgets.outgoing);
   parts.store.count([{ kinds: privateKinds }]).then((count) => live.privateCounted(count), parts.onFault);
@@ -68,7 +73,6 @@ export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limit
 
   function sweep(): void {
     stopSweep = clock.after(sweepMs, sweep);
-    parts.limits = given.limits();
     webSockets.options.maxPayload = parts.limits.maxMessageBytes * 2;
     const nowMs = clock.monotonicMs();
     for (const session of sessions) session.tick(nowMs);

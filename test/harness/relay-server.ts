@@ -48,13 +48,15 @@ export interface TestRelay {
   readonly intake: Intake;
   readonly registry: Registry;
   readonly faults: unknown[];
+  /** As after a reload of the settings. */
+  change(limits: TestRelayWish["limits"]): void;
   close(withinMs?: number): Promise<void>;
 }
 
 /** With a test's context it is closed when the test ends, however it ends. */
 export async function startRelay(wish: TestRelayWish = {}, context?: TestContext): Promise<TestRelay> {
   const clock = wish.clock ?? systemClock;
-  const limits = { ...relayLimits(defaultConfig()), ...wish.limits };
+  let limits = { ...relayLimits(defaultConfig()), ...wish.limits };
   const store = watchedStore(clock);
   const registry = new Registry();
   const metrics = createRelayMetrics(registry, () => wish.abuseThreshold ?? 10);
@@ -113,6 +115,9 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
     port,
     store,
     relay,
+    change(other) {
+      limits = { ...limits, ...other };
+    },
     intake,
     registry,
     faults,

@@ -51,6 +51,15 @@ describe("a relay over a real socket", { timeout: 900_000 }, () => {
     assert.match(String(text), /^duplicate: /);
   });
 
+  test("a limit that was read again holds for the next frame", async (t) => {
+    const changing = await startRelay({ limits: { maxFiltersPerReq: 1 } }, t);
+    const client = await RelayClient.connect(changing.url);
+    assert.equal((await client.ask("two", {}, {})).end[0], "CLOSED");
+    changing.change({ maxFiltersPerReq: 2 });
+    assert.equal((await client.ask("two", {}, {})).end[0], "EOSE");
+    await client.close();
+  });
+
   test("a client is told the server's own limit of size, however far its event is beyond it", async (t) => {
     const small = await startRelay({ limits: { maxEventBytes: 65_536 } }, t);
     const sender = await RelayClient.connect(small.url);
