@@ -254,7 +254,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     return { address: service.address, close: () => closing.close() };
   } catch (error) {
     await closing.close();
-    throw startFailure(error, config);
+    throw startFailure(error);
   }
 }
 

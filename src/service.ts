@@ -112,9 +112,15 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     webSocket: relay,
   });
   const listening = await http.listen(config.bindAddress);
+  // A start that fails here must not leave the port open: the process would live on and serve nothing.
+  const metricsServer = await ownMetricsServer(context, common).catch(async (error: unknown) => {
+    await http.close(closeWithinMs);
+    await relay.close(closeWithinMs);
+    await git.close();
+    throw error;
+  });
   for (const load of [apiRoutes, pages]) load().catch(onFault);
   const stopDropping = rules.onRefresh(() => http.endConnections((ip) => rules.isBlocked(ip)));
-  const metricsServer = await ownMetricsServer(context, common);
   return {
     address: `${listening.address}:${listening.port}`,
     get traffic() {

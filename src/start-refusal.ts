@@ -3,6 +3,7 @@
 
 import { chmodSync } from "node:fs";
 import { lockDataDirectory } from "./base/data-lock.js";
+import { systemErrorSentence, thisMachine } from "./base/system-error.js";
 import type { Config } from "./config/config.js";
 import { problemText } from "./config/config.js";
 import type { Logger } from "./config/logging.js";
@@ -71,14 +72,8 @@ export function identityOf(config: Config): { readonly secret: SecretKey; readon
 }
 
 /** What went wrong at start, as a refusal where the operator can do something about it. */
-export function startFailure(error: unknown, config: Config): unknown {
+export function startFailure(error: unknown): unknown {
   if (error instanceof GitTooOldError) return new StartRefusal(error.message);
-  const code = (error as NodeJS.ErrnoException | undefined)?.code;
-  if (code === "EADDRINUSE" || code === "EACCES" || code === "EADDRNOTAVAIL") {
-    const { host, port } = config.bindAddress;
-    return new StartRefusal(
-      `cannot use ${host} port ${port} or a file (${code}): choose another with NGIT_BIND_ADDRESS, or check permissions. ${String(error)}`,
-    );
-  }
-  return error;
+  const sentence = systemErrorSentence(error, thisMachine(["serve"]));
+  return sentence === undefined ? error : new StartRefusal(sentence);
 }

@@ -62,7 +62,8 @@ export function settingsReader(command: Command, abilities: Abilities): () => Lo
     if (value !== undefined) flags[option.name()] = String(value);
   }
   for (const argument of command.args) {
-    const unknown = /^--?([^-=][^=]*)/.exec(argument)?.[1];
+    // `--name` is looked up by its name; `-n` is reported as it was typed.
+    const unknown = /^(?:--|(?=-))(-?[^-=][^=]*)/.exec(argument)?.[1];
     if (unknown) flags[unknown] = "";
   }
   const configPath: unknown = command.getOptionValue("config");

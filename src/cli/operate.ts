@@ -1,7 +1,7 @@
 // Runs one of the operator's operations for a verb: over the admin socket when a server runs, else by opening the data,
 // with a progress bar meanwhile. Of the table of operations only types are used, so that `holdfast status` need not load it.
 
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import type { Clock } from "../base/clock.js";
 import { lockDataDirectory } from "../base/data-lock.js";
 import type { Config } from "../config/config.js";
@@ -132,8 +132,19 @@ export async function withOperator<T>(
 
 /** A verb in the wrong directory must say so, not make an empty database there. */
 export function mustHaveData(config: Config): void {
-  if (config.databaseBackend !== "memory" && !existsSync(config.relayDataPath)) {
+  // What this user may not look at may well be there: that is thrown, and told as what it is.
+  if (config.databaseBackend !== "memory" && !isThere(config.relayDataPath)) {
     throw new CommandFailure(`there is no data at ${config.relayDataPath}: name it with --data-path or NGIT_DATA_PATH`);
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    statSync(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
   }
 }
 

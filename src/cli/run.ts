@@ -1,6 +1,7 @@
 // The command line: builds the program from its verbs, runs one, answers an exit code: 0 done, 1 failed, 2 called wrongly.
 
 import { Command, CommanderError } from "commander";
+import { systemCode, systemErrorSentence, thisMachine } from "../base/system-error.js";
 import { escapeControls } from "../base/text.js";
 import { type Abilities, CommandFailure, type Verb } from "./abilities.js";
 
@@ -50,23 +51,43 @@ function neededVerbs([first = "", ...rest]: readonly string[]): readonly string[
 }
 
 export async function runCommandLine(argv: readonly string[], abilities: Abilities): Promise<number> {
-  const program = await buildProgram(abilities, neededVerbs(argv.slice(2)));
   const asJson = argv.includes("--json");
   try {
+    const program = await buildProgram(abilities, neededVerbs(argv.slice(2)));
     await program.parseAsync([...argv]);
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    if (!(error instanceof CommandFailure)) throw error;
+    const failure = failureOf(error, argv.slice(2), abilities);
     // Without a message the command has said everything itself.
-    if (error.message === "") return error.exitCode;
-    if (asJson)
-      await abilities.terminal.out(`${JSON.stringify({ ok: false, error: error.message, ...error.details })}\n`);
-    else {
-      abilities.terminal.error(`holdfast: ${escapeControls(error.message)}\n`);
+    if (failure.message === "") return failure.exitCode;
+    if (asJson) {
+      await abilities.terminal.out(`${JSON.stringify({ ok: false, error: failure.message, ...failure.details })}\n`);
+    } else {
+      abilities.terminal.error(`holdfast: ${escapeControls(failure.message)}\n`);
     }
-    return error.exitCode;
+    return failure.exitCode;
   }
+}
+
+/** Errors of the rooms that say themselves what to do. By name: a verb must not load a room to compare classes. */
+const saysWhatToDo = new Set(["BackupRefusal", "GitTooOldError", "OneOffFailure", "StartRefusal", "StoreFullError"]);
+
+/** The one boundary of all verbs: whatever went wrong becomes a sentence and an exit code, never a stack. */
+export function failureOf(
+  error: unknown,
+  typed: readonly string[],
+  { environment }: Pick<Abilities, "environment">,
+): CommandFailure {
+  if (error instanceof CommandFailure) return error;
+  const sentence = systemErrorSentence(error, thisMachine(typed));
+  if (sentence !== undefined) return new CommandFailure(sentence, 1, { code: systemCode(error) });
+  if (error instanceof Error && saysWhatToDo.has(error.name)) return new CommandFailure(error.message);
+  const isDebugging = /^(?:debug|trace)$/.test(environment.NGIT_LOG_LEVEL ?? "") || typed.includes("--log-level=debug");
+  const told =
+    error instanceof Error ? (isDebugging && error.stack) || `${error.name}: ${error.message}` : String(error);
+  const advice = isDebugging ? "" : ". NGIT_LOG_LEVEL=debug shows where; please report it";
+  return new CommandFailure(`this is a fault of the program: ${told}${advice}`, 1, { code: "fault" });
 }
 
 /**

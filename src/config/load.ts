@@ -137,9 +137,10 @@ function checkFlags(flags: Sources["flags"], problems: Problem[]): void {
   const known = new Set(allSettings.flatMap((setting) => [setting.flag, ...setting.aliases]));
   for (const flag of Object.keys(flags)) {
     if (known.has(flag)) continue;
-    const near = nearest(flag, known);
+    const near = nearest(flag.replace(/^-/, ""), known);
     const fix = near ? `Did you mean --${near}?` : "`--help` after the command lists its flags";
-    problems.push({ key: `--${flag}`, origin: "flag", message: "is an unknown flag", fix });
+    const key = flag.startsWith("-") ? flag : `--${flag}`;
+    problems.push({ key, origin: "flag", message: "is an unknown flag", fix });
   }
 }
 

@@ -70,7 +70,7 @@ test("import takes good events once, counts what is known and says why others ar
 test("importing a file that is not there fails with its name", async () => {
   const ended = await run(dataFolder(), ["events", "import", "/nowhere.jsonl"]);
   assert.equal(ended.code, 1);
-  assert.match(ended.error, /\/nowhere\.jsonl cannot be read \(ENOENT\)/);
+  assert.match(ended.error, /\/nowhere\.jsonl is not there \(ENOENT\): check the name/);
 });
 
 test("export writes the very text that was stored, and never over an existing file", async () => {
@@ -86,7 +86,7 @@ test("export writes the very text that was stored, and never over an existing fi
   assert.equal(readFileSync(path, "utf8"), `${newer}\n${older}\n`);
   const again = await run(data, ["events", "export", "--output", path]);
   assert.equal(again.code, 1);
-  assert.match(again.error, /cannot be created \(EEXIST\)/);
+  assert.match(again.error, /is there already \(EEXIST\): name another/);
 });
 
 test("scan counts by kind; delete removes only with --yes, and what it removed can come again", async () => {

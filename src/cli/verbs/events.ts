@@ -1,7 +1,7 @@
 // `holdfast events import|export|scan|delete`: JSONL in and out of the event store, whether the server runs or not.
 
 import { createReadStream } from "node:fs";
-import { type FileHandle, open, rm } from "node:fs/promises";
+import { type FileHandle, open, rm, stat } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import type { Config } from "../../config/config.js";
@@ -73,9 +73,7 @@ function addExport(parent: Command, abilities: Abilities): void {
 
 /** A file that is not whole does not stay. */
 async function intoNew<T>(path: string, work: (file: FileHandle) => Promise<T>): Promise<T> {
-  const file = await open(path, "wx", 0o644).catch((error: NodeJS.ErrnoException) => {
-    throw new CommandFailure(`${path} cannot be created (${error.code ?? String(error)})`);
-  });
+  const file = await open(path, "wx", 0o644);
   try {
     const done = await work(file);
     await file.sync();
@@ -127,11 +125,10 @@ function textOf(tally: ImportTally): string {
 }
 
 export async function* linesOf(path: string): AsyncIterable<string> {
-  try {
-    yield* createInterface({ input: createReadStream(path, "utf8"), crlfDelay: Number.POSITIVE_INFINITY });
-  } catch (error) {
-    throw new CommandFailure(`${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`);
-  }
+  // Opened first: a read of a folder does not say which.
+  if ((await stat(path)).isDirectory())
+    throw new CommandFailure(`${path} is a folder: name a file with one event a line`);
+  yield* createInterface({ input: createReadStream(path, "utf8"), crlfDelay: Number.POSITIVE_INFINITY });
 }
 
 function requestOf(events: readonly NostrEvent[]) {

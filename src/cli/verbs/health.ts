@@ -7,6 +7,7 @@ import { existsSync, statSync } from "node:fs";
 import { mkdir, statfs } from "node:fs/promises";
 import { get } from "node:http";
 import { createServer } from "node:net";
+import { systemErrorSentence, thisMachine } from "../../base/system-error.js";
 import { sizeText, timeText } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
 import { type HostPort, hostPortText } from "../../config/value-kinds.js";
@@ -39,6 +40,7 @@ interface Status {
   readonly metrics: Readonly<Record<string, number>>;
   /** Null where the admin socket cannot be reached. */
   readonly counts: Counts | null;
+  readonly whyNoCounts?: string;
   /** How it keeps in step with other relays; null when it does not say. */
   readonly sync: SyncStatus | null;
 }
@@ -53,7 +55,11 @@ async function statusOf(config: Config): Promise<Status | undefined> {
   const metricsUrl = `${metricsAt}/metrics`;
   const token = config.metricsToken;
   const metrics = await ask(metricsUrl, token ? { authorization: `Bearer ${token}` } : {});
-  const counts = await askRunning(config, { operation: "status", parameters: {} }).catch(() => undefined);
+  let whyNoCounts = "the admin socket cannot be reached";
+  const counts = await askRunning(config, { operation: "status", parameters: {} }).catch((error: unknown) => {
+    whyNoCounts = systemErrorSentence(error, thisMachine(["status"])) ?? whyNoCounts;
+    return undefined;
+  });
   const sync = await ask(`${url}/api/sync`);
   return {
     running: true,
@@ -64,6 +70,7 @@ async function statusOf(config: Config): Promise<Status | undefined> {
     metricsUrl,
     metrics: metrics?.status === 200 ? plainMetrics(metrics.body) : {},
     counts: counts?.ok ? counts.result : null,
+    ...(!counts?.ok && { whyNoCounts }),
     sync: sync?.status === 200 ? ((jsonOr(sync.body) as SyncStatus | undefined) ?? null) : null,
   };
 }
@@ -88,8 +95,8 @@ function plainMetrics(body: string): Record<string, number> {
   return sums;
 }
 
-function countLines(counts: Counts | null): string[] {
-  if (!counts) return ["counts     not available: the admin socket cannot be reached"];
+function countLines({ counts, whyNoCounts }: Status): string[] {
+  if (!counts) return [`counts     not available: ${whyNoCounts}`];
   const { server, store, repositories, archive, waiting } = counts;
   const inStatus = Object.entries(repositories).map(([status, count]) => `${count} ${status}`);
   return [
@@ -123,7 +130,7 @@ function statusText(answer: Status): string {
     `name       ${String(information?.name ?? "-")}`,
     `version    ${String(information?.version ?? "-")}`,
   ];
-  lines.push(...countLines(answer.counts));
+  lines.push(...countLines(answer));
   for (const relay of answer.sync?.relays ?? []) lines.push(`relay      ${relayText(relay)}`);
   const hasMetrics = Object.keys(answer.metrics).length > 0;
   lines.push(hasMetrics ? `metrics    ${answer.metricsUrl}, or with --json` : "metrics    not available");
@@ -218,7 +225,11 @@ async function disk(check: string, path: string, config: Config): Promise<Findin
     if (usedPercent >= config.diskPushMaxPercent) return finding(check, "note", `${detail}: pushes are refused`);
     return finding(check, "ok", detail);
   } catch (error) {
-    return finding(check, "bad", `${path} cannot be used (${(error as NodeJS.ErrnoException).code ?? String(error)})`);
+    return finding(
+      check,
+      "bad",
+      systemErrorSentence(error, thisMachine(["doctor"])) ?? `${path} cannot be used: ${error}`,
+    );
   }
 }
 
