@@ -8,7 +8,7 @@ import { flagName } from "./setting.js";
 import { readValue } from "./value-kinds.js";
 
 export interface Sources {
-  /** Flags that were given, by the flag's name without dashes, aliases included. */
+  /** Flags that were given, by the name after `--`, aliases included; `-n` as it was typed. */
   readonly flags: Readonly<Record<string, string>>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Path of the config file, from `--config`; NGIT_CONFIG is looked at otherwise. */

@@ -41,7 +41,7 @@ test("wrong arguments and configuration exit 2 and say what to do", async () => 
     [["serve", "--bind-adress", "x"], /--bind-adress: is an unknown flag\. Did you mean --bind-address\?/],
     [
       ["config", "check", "--max-limit", "none", "-x"],
-      /2 faults[\s\S]*--x: is an unknown flag[\s\S]*--max-limit: must be/,
+      /2 faults[\s\S]* -x: is an unknown flag[\s\S]*--max-limit: must be/,
     ],
     [["config", "chekc"], /unknown command 'chekc'/],
     [["completion", "tcsh"], /Allowed choices are bash, zsh, fish/],
