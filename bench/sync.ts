@@ -31,7 +31,7 @@ const settings = {
 async function liveLags(first: SyncServer, second: SyncServer, repository: NostrEvent): Promise<number[]> {
   const sent = new Map<string, number>();
   const lags: number[] = [];
-  const stop = second.store.onCommit((entries) => {
+  const stop = second.store.onCommit(({ entries }) => {
     for (const entry of entries) {
       const at = entry.type === "stored" ? sent.get(entry.event.id) : undefined;
       if (at !== undefined) lags.push(performance.now() - at);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { VerifierDiedError } from "./nostr/verify/pool.js";
-import { StoreBusyError, StoreClosedError, StoreFullError } from "./store/port.js";
+import { SharedLogError, StoreBusyError, StoreClosedError, StoreFullError } from "./store/port.js";
 import { survivable } from "./survivable-errors.js";
 
 const descriptors = Object.assign(new Error("too many open files"), { code: "EMFILE" });
@@ -9,6 +9,7 @@ const cases: readonly (readonly [what: string, error: unknown, ends: boolean])[]
   ["a full store", new StoreFullError("full"), false],
   ["a busy store", new StoreBusyError("busy"), false],
   ["a closing store", new StoreClosedError("closed"), false],
+  ["a shared log out of reach", new SharedLogError("unreachable", "gone"), false],
   ["threads that died over the same signatures twice", new VerifierDiedError("died"), false],
   ["no descriptor left", descriptors, false],
   ["a fault nobody expected", new TypeError("x is undefined"), true],

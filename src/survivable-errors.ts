@@ -6,7 +6,7 @@ import type { Logger } from "./config/logging.js";
 import { LauncherError } from "./git/launcher.js";
 import { GitError } from "./git/run.js";
 import { VerifierDiedError } from "./nostr/verify/pool.js";
-import { StoreBusyError, StoreClosedError, StoreFullError } from "./store/port.js";
+import { SharedLogError, StoreBusyError, StoreClosedError, StoreFullError } from "./store/port.js";
 
 const passingCodes: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENFILE"]);
 
@@ -15,6 +15,7 @@ export function isPassing(error: unknown): boolean {
     error instanceof StoreFullError ||
     error instanceof StoreBusyError ||
     error instanceof StoreClosedError ||
+    error instanceof SharedLogError ||
     error instanceof LauncherError ||
     error instanceof GitError ||
     error instanceof VerifierDiedError;

@@ -283,7 +283,11 @@ export async function applyVerdict(
   nowSeconds: number,
   isReview = false,
 ): Promise<PutResult | undefined> {
-  if (!verdict.ok || verdict.action === "relay" || verdict.action === "known") return undefined;
+  if (!verdict.ok || verdict.action === "known") return undefined;
+  if (verdict.action === "relay") {
+    tx.pass(event);
+    return undefined;
+  }
   const stores = verdict.action === "store" || verdict.action === "leave";
   const put = stores ? await tx.put(event) : undefined;
   if (put && !put.stored && !isReview) return put;

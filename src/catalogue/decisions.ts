@@ -141,6 +141,9 @@ interface DecisionLogParts {
  */
 export class DecisionLog {
   #noted: DecisionRecord[] = [];
+  /** Somebody waits until they are written. */
+  #isAwaited = false;
+  #isRiding = false;
   readonly #writing: LateWork;
 
   constructor(private readonly parts: DecisionLogParts) {
@@ -150,24 +153,35 @@ export class DecisionLog {
   note(record: DecisionRecord): void {
     if (this.#noted.length >= maxWaitingRecords) return;
     this.#noted.push(record);
-    if (this.#noted.length === pageRecords) void this.written();
+    if (this.#noted.length === pageRecords) void this.#writing.now();
     else this.#writing.later();
   }
 
   /** Resolves when everything noted so far was written, or could not be. */
-  written(): Promise<void> {
-    return this.#writing.now();
+  async written(): Promise<void> {
+    this.#isAwaited = true;
+    try {
+      const writing = this.#writing.now();
+      // A page that waits for the commit of another work needs one.
+      if (this.#isRiding) await this.parts.store.transact(async () => undefined).catch(() => undefined);
+      await writing;
+    } finally {
+      this.#isAwaited = false;
+    }
   }
 
   async #write(): Promise<void> {
     const page = this.#noted.splice(0, pageRecords);
     if (page.length === 0) return;
     try {
-      await this.parts.store.transact((tx) => putDecisions(tx, page));
+      this.#isRiding = !this.#isAwaited;
+      await this.parts.store.transact((tx) => putDecisions(tx, page), { mayWait: this.#isRiding });
     } catch (error) {
       this.#noted.unshift(...page);
       this.parts.failed(error);
       return;
+    } finally {
+      this.#isRiding = false;
     }
     await this.#write();
   }

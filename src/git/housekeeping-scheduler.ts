@@ -7,7 +7,7 @@
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { KeyedLock } from "../base/keyed-lock.js";
 import { catalogueRow, catalogueRows, recount } from "../catalogue/repositories.js";
-import type { Store, TableReader } from "../store/port.js";
+import type { Store, TableReader, Transaction } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
 import {
   garbageDue,
@@ -61,7 +61,7 @@ async function* housekeepingRows(
 }
 
 const forgetHousekeeping = (store: Store, address: RepositoryAddress): Promise<void> =>
-  store.transact(async (tx) => tx.deleteRow("meta", rowKey(address)));
+  store.transact(async (tx) => tx.deleteRow("meta", rowKey(address)), { isLocal: true });
 
 /** One repository with everything that belongs to it: git's own work, the record of it, and the owner's account, which shrinks. */
 export async function keepHouse(
@@ -102,10 +102,11 @@ async function remember(
   change: (record: HousekeepingRecord) => HousekeepingRecord,
 ): Promise<void> {
   const { owner, identifier, area } = address;
-  await store.transact(async (tx) => {
+  const work = async (tx: Transaction): Promise<void> => {
     const record = (await housekeepingRecord(tx, address)) ?? newRecord(unixSeconds(clock));
     tx.setRow<HousekeepingRow>("meta", rowKey(address), { ...change(record), owner, identifier, area });
-  });
+  };
+  await store.transact(work, { isLocal: true });
 }
 
 /** The disk is looked at first; if a push was booked meanwhile, what was seen is old and the next look counts. */

@@ -7,7 +7,7 @@ import type { Clock } from "../base/clock.js";
 import { type RefValue, recordAligned } from "../catalogue/refs.js";
 import type { ObjectFormat, RefName } from "../nostr/nip34.js";
 import { compareUtf8 } from "../store/engine/reading.js";
-import type { Store } from "../store/port.js";
+import type { Store, Transaction } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
 
 export const unbornBranch = "refs/heads/master";
@@ -180,12 +180,13 @@ export class RefAlignment {
   }
 
   private async record(synced: readonly { readonly repository: Aligned; readonly version: number }[]): Promise<void> {
-    await this.store.transact(async (tx) => {
+    const work = async (tx: Transaction): Promise<void> => {
       for (const { repository, version } of synced) {
         // Removed meanwhile, and perhaps made anew: then these were other files.
         if (this.#atWork.has(repository.address.key)) await recordAligned(tx, repository.address, version);
       }
-    });
+    };
+    await this.store.transact(work, { isLocal: true });
   }
 
   #again(repository: Aligned): void {

@@ -77,7 +77,7 @@ export class Hunting {
         for (const name of names) this.#changed(name);
         for (const id of ids) for (const name of this.#missing.withItem(id)) this.#rechecks.add(name);
       }),
-      store.onCommit((entries) => this.#committed(entries)),
+      store.onCommit(({ entries }) => this.#committed(entries)),
       this.#parts.repositories.onChange((address) => this.#missing.arrived(address)),
     );
     logger.info({}, "hunting for git data");

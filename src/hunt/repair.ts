@@ -180,7 +180,7 @@ export class Repair {
     const chosen = next ?? (await this.#placeAfter(undefined));
     if (!chosen) return intervalMs();
     // First: a repository that cannot be checked must not be chosen for ever.
-    await store.transact(async (tx) => tx.setRow("meta", cursorKey, repositoryKey(chosen)));
+    await store.transact(async (tx) => tx.setRow("meta", cursorKey, repositoryKey(chosen)), { isLocal: true });
     await this.check(chosen);
     this.#count ??= await this.#countPlaces();
     return Math.max(shortestPauseMs, intervalMs() / Math.max(1, this.#count));

@@ -26,7 +26,14 @@ import type { EventId, NostrEvent, VerifiedEvent } from "../nostr/event.js";
 import { type Refusal, type RefusalCode, refuse } from "../nostr/refusals.js";
 import { type Verifier, VerifierBusyError, VerifierClosedError } from "../nostr/verify/pool.js";
 import type { Disks } from "../store/disk-space.js";
-import { type Store, StoreBusyError, StoreClosedError, StoreFullError, type Transaction } from "../store/port.js";
+import {
+  SharedLogError,
+  type Store,
+  StoreBusyError,
+  StoreClosedError,
+  StoreFullError,
+  type Transaction,
+} from "../store/port.js";
 import type { CarryOut } from "./carry-out.js";
 
 export type IntakeAnswer =
@@ -41,8 +48,6 @@ export type IntakeAnswer =
 
 export interface Intake {
   submit(event: NostrEvent, source: Source): Promise<IntakeAnswer>;
-  /** Ephemeral events that were admitted: they exist only for live subscribers. */
-  onEphemeral(listener: (event: VerifiedEvent) => void): () => void;
   /** Resolves when nothing is under way: whoever sent an event may have left before its answer, git has not. */
   idle(): Promise<void>;
 }
@@ -78,7 +83,6 @@ const superseded: IntakeAnswer = { ok: true, outcome: "superseded", message: "du
 
 export function createIntake(parts: IntakeParts): Intake {
   const { store, verifier, policy, clock, observer, live, disks } = parts;
-  const ephemeralListeners = new Set<(event: VerifiedEvent) => void>();
   /** Ephemeral events that were passed on lately: id → signature, the oldest first. */
   const passedOn = new Map<EventId, string>();
   let underWay = 0;
@@ -115,10 +119,15 @@ export function createIntake(parts: IntakeParts): Intake {
   }
 
   async function decide(verified: VerifiedEvent, source: Source, nowSeconds: number): Promise<IntakeAnswer> {
-    const { verdict, answer } = await store.transact((tx) => decideAndWrite(tx, verified, source));
+    const passing = new PassingOnce(passedOn, verified);
+    const { verdict, answer } = await store
+      .transact((tx) => decideAndWrite(tx, verified, source, passing))
+      .catch((error: unknown) => {
+        passing.failed();
+        throw error;
+      });
     parts.decisions?.note(decisionRecord(verified, source, verdict, nowSeconds));
     if (!verdict.ok || !answer.ok) return answer;
-    if (verdict.action === "relay") passOn(verified);
     const wasWritten = answer.outcome === "stored" || (verdict.action !== "store" && verdict.action !== "leave");
     if (!wasWritten || !parts.carryOut) return answer;
     try {
@@ -130,22 +139,16 @@ export function createIntake(parts: IntakeParts): Intake {
     }
   }
 
-  function passOn(event: VerifiedEvent): void {
-    if (passedOn.has(event.id)) return;
-    passedOn.set(event.id, event.sig);
-    const [oldest] = passedOn.size > maxPassedOn ? passedOn.keys() : [];
-    if (oldest !== undefined) passedOn.delete(oldest);
-    for (const listener of ephemeralListeners) listener(event);
-  }
-
   async function decideAndWrite(
     tx: Transaction,
     event: VerifiedEvent,
     source: Source,
+    passing: PassingOnce,
   ): Promise<{ readonly verdict: Verdict; readonly answer: IntakeAnswer }> {
     const nowSeconds = unixSeconds(clock);
     const verdict = await policy(event, { reader: tx, source, nowSeconds });
-    const put = await applyVerdict(tx, event, verdict, nowSeconds);
+    const isOver = verdict.ok && verdict.action === "relay" && !passing.isMine();
+    const put = isOver ? undefined : await applyVerdict(tx, event, verdict, nowSeconds);
     if (!verdict.ok) return { verdict, answer: verdict };
     const message = verdict.message ?? "";
     if (!put) return { verdict, answer: { ok: true, outcome: outcomeOf(verdict), message } };
@@ -180,16 +183,39 @@ export function createIntake(parts: IntakeParts): Intake {
 
   return {
     submit,
-    onEphemeral(listener) {
-      ephemeralListeners.add(listener);
-      return () => ephemeralListeners.delete(listener);
-    },
     idle: () =>
       new Promise((resolve) => {
         if (underWay === 0) resolve();
         else isIdle.push(resolve);
       }),
   };
+}
+
+/** One submission of an ephemeral event, of which the first copy is passed on. Its work may be run again. */
+class PassingOnce {
+  #isMine = false;
+
+  constructor(
+    private readonly passedOn: Map<EventId, string>,
+    private readonly event: VerifiedEvent,
+  ) {}
+
+  isMine(): boolean {
+    if (!this.#isMine && this.passedOn.has(this.event.id)) return false;
+    this.#isMine = true;
+    notePassedOn(this.passedOn, this.event);
+    return true;
+  }
+
+  failed(): void {
+    if (this.#isMine) this.passedOn.delete(this.event.id);
+  }
+}
+
+function notePassedOn(passedOn: Map<EventId, string>, { id, sig }: VerifiedEvent): void {
+  passedOn.set(id, sig);
+  const [oldest] = passedOn.size > maxPassedOn ? passedOn.keys() : [];
+  if (oldest !== undefined) passedOn.delete(oldest);
 }
 
 /** Of what was admitted and not put into the store. */
@@ -202,6 +228,7 @@ const diskFull = refuse("disk-full", "the server's disk is full: try again later
 
 function failureOf(error: unknown): Refusal {
   if (error instanceof StoreFullError) return diskFull;
+  if (error instanceof SharedLogError) return refuse("store-failed", error.message);
   if (error instanceof StoreBusyError || error instanceof VerifierBusyError) {
     return refuse("busy", "the server is busy: try again in a few seconds");
   }

@@ -5,7 +5,7 @@
 import type { ByteBudget } from "../base/budget/bytes.js";
 import { isPrivateKind, type NostrEvent, type VerifiedEvent } from "../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../nostr/filter.js";
-import type { FeedEntry, Sequence, Store } from "../store/port.js";
+import type { Commit, Sequence, Store } from "../store/port.js";
 import { valuesOf } from "./messages.js";
 import { eventFrame } from "./outbox.js";
 import { SharedText } from "./shared-text.js";
@@ -80,7 +80,7 @@ export class Live {
     this.#store = store;
     this.#outgoing = outgoing;
     this.#seen = store.position;
-    this.#stop = store.onCommit((entries) => this.#committed(entries));
+    this.#stop = store.onCommit((commit) => this.#committed(commit));
   }
 
   get subscriptions(): number {
@@ -116,22 +116,18 @@ export class Live {
     return new LiveEvent(seq, event, this.#outgoing);
   }
 
-  offerEphemeral(event: VerifiedEvent): void {
-    this.#add(undefined, event);
-    this.#begin();
-  }
-
   close(): void {
     this.#stop();
   }
 
-  #committed(entries: readonly FeedEntry[]): void {
+  #committed({ entries, passing }: Commit): void {
     for (const entry of entries) {
       if (entry.seq > this.#seen) this.#seen = entry.seq;
       if (entry.type !== "stored") continue;
       if (isPrivateKind(entry.event.kind)) this.#isPrivateHere = this.#hasPrivateCome = true;
       this.#add(entry.seq, entry.event);
     }
+    for (const event of passing) this.#add(undefined, event);
     this.#begin();
   }
 

@@ -56,7 +56,6 @@ export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limit
   const stopMembers = parts.members.onChange(() => {
     for (const session of sessions) session.membersChanged();
   });
-  const stopEphemeral = parts.intake.onEphemeral((event) => live.offerEphemeral(event));
   const webSockets = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -110,7 +109,6 @@ export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limit
       const left = [...sessions];
       for (const session of left) session.terminate();
       await Promise.all(left.map((session) => session.ended()));
-      stopEphemeral();
       stopMembers();
       live.close();
       webSockets.close();

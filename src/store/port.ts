@@ -1,4 +1,4 @@
-// The store's contract, in words. Implementations: memory/, lmdb/; a PostgreSQL one can join without a change here.
+// The store's contract, in words. Implementations: memory/, lmdb/, and postgres/, where several machines share one order.
 // One contract suite (testing/contract.ts) runs over all of them. The store knows Nostr's rules of replacement,
 // deletion and expiration; it knows no policy: who may put what is decided above it.
 //
@@ -15,6 +15,7 @@
 //     the text that was put. An event that is replaced, deleted, vanished or expired is never answered.
 //  6. When the disk is full, writes are refused with StoreFullError, reads go on, and writes work again when there
 //     is space, without a restart.
+//  7. What rules keep in memory follows each commit before the next work runs, also a commit that another machine made.
 // A work must be repeatable: it may be run again when a commit is retried. Works are serial: a work that waits for
 // another `transact` waits forever.
 
@@ -92,6 +93,13 @@ export type TableName =
   | "aligned"
   | "tokens";
 
+/**
+ * Rows that speak of this machine's disk alone: which versions its git files have, when they were tidied, how far repair has
+ * come. Machines that share a log do not share them.
+ */
+export const isLocalRow = (table: string, key: string): boolean =>
+  table === "aligned" || (table === "meta" && /^(housekeeping:|repair:after$|ready$)/.test(key));
+
 export interface RowRange {
   /** Only keys that begin with this. */
   readonly prefix?: string;
@@ -140,6 +148,28 @@ export interface Transaction extends Reader {
   remove(id: EventId, cause: RemovalCause): Promise<boolean>;
   setRow<T>(table: TableName, key: string, value: T): void;
   deleteRow(table: TableName, key: string): void;
+  /** Hands an ephemeral event to everybody who listens now, on other machines too. It has no number and is not kept. */
+  pass(event: VerifiedEvent): void;
+}
+
+export interface TransactOptions {
+  /** It writes only rows that `isLocalRow` names, so that it needs no other machine. Writing anything else fails. */
+  readonly isLocal?: boolean;
+  /** Nobody waits for it: it rides on the next commit. Only a shared log makes it wait, and never longer than five seconds. */
+  readonly mayWait?: boolean;
+  /** It is the work of the leader of that epoch: it fails if another machine leads by now. */
+  readonly epoch?: number;
+}
+
+/** What one commit changed. */
+export interface Commit {
+  readonly entries: readonly FeedEntry[];
+  /** Keys of the rows it wrote or deleted in a table. */
+  changedKeys(table: TableName): Iterable<string>;
+  /** Ephemeral events that it hands on. */
+  readonly passing: readonly VerifiedEvent[];
+  /** Another machine made it: nobody here knows of it yet. */
+  readonly isForeign: boolean;
 }
 
 export interface FeedSubscription {
@@ -148,7 +178,7 @@ export interface FeedSubscription {
 }
 
 export interface Store extends Reader {
-  transact<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  transact<T>(work: (tx: Transaction) => Promise<T>, options?: TransactOptions): Promise<T>;
   /** Number of the newest change that readers can see. */
   readonly position: Sequence;
   /**
@@ -160,7 +190,17 @@ export interface Store extends Reader {
    * Calls back synchronously after each commit, with what it changed, before `transact` resolves. For the live
    * path of the relay: the callback must be quick and must not throw.
    */
-  onCommit(listener: (entries: readonly FeedEntry[]) => void): () => void;
+  onCommit(listener: (commit: Commit) => void): () => void;
+  /**
+   * For what rules keep in memory: called after each commit, after `onCommit`. A promise is waited for before the commit's
+   * works are answered and before the next work runs.
+   */
+  beforeNextWork(refresh: (commit: Commit) => Promise<void> | undefined): () => void;
+  /**
+   * Before an answer that must not be old: resolves when the view has everything that was acknowledged anywhere before the
+   * call, or when that could not be learned in time. Undefined: the view has it.
+   */
+  upToDate(): Promise<void> | undefined;
   /** Times and ids of all matches; undefined when they are more than `cap`. Obeys no `limit`. */
   timedIds(filter: Filter, cap: number, signal?: AbortSignal): Promise<TimedIds | undefined>;
   /**
@@ -204,4 +244,21 @@ export class StoreBusyError extends Error {
 
 export class StoreClosedError extends Error {
   override readonly name = "StoreClosedError";
+}
+
+/** Something about the log that several machines share. Reads go on, except after `diverged`. */
+export class SharedLogError extends Error {
+  override readonly name = "SharedLogError";
+
+  constructor(
+    /**
+     * `unreachable`: nothing was stored. `unknown`: the commit was sent and no answer came, so that it is stored or not.
+     * `too-large`: one work writes more than a change of the log may hold. `behind`: it is stored, but this machine cannot
+     * follow. `not-leader`: another machine leads by now. `diverged`: this machine's copy is of another history and must be built anew; it answers nothing.
+     */
+    readonly trouble: "unreachable" | "unknown" | "too-large" | "behind" | "not-leader" | "diverged",
+    message: string,
+  ) {
+    super(message);
+  }
 }

@@ -5,12 +5,14 @@
 import { type Clock, LateWork } from "../base/clock.js";
 import type { EventId } from "../nostr/event.js";
 import {
+  SharedLogError,
   type Store,
   StoreBusyError,
   StoreClosedError,
   StoreFullError,
   type TableName,
   type TableReader,
+  type Transaction,
 } from "../store/port.js";
 import type { Command, KeptRelay, NaughtyKind, RememberedId } from "./core/messages.js";
 
@@ -47,6 +49,8 @@ export class KeptRows {
   /** table and key → the row to write, or undefined to delete it; the newest wish counts. */
   readonly #wishes = new Map<string, { table: TableName; key: string; value: unknown }>();
   readonly #writing: LateWork;
+  #isClosing = false;
+  #isRiding = false;
 
   constructor(
     private readonly store: Store,
@@ -122,8 +126,12 @@ export class KeptRows {
   }
 
   /** Writes what is gathered. */
-  close(): Promise<void> {
-    return this.#writing.now();
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    const writing = this.#writing.now();
+    // Rows that wait for the commit of another work need one.
+    if (this.#isRiding) await this.store.transact(async () => undefined).catch(() => undefined);
+    await writing;
   }
 
   #wish(table: TableName, key: string, value: unknown): void {
@@ -138,17 +146,24 @@ export class KeptRows {
       const wishes = [...this.#wishes].slice(0, writeAtOnce);
       for (const [name] of wishes) this.#wishes.delete(name);
       try {
-        await this.store.transact(async (tx) => {
+        const work = async (tx: Transaction): Promise<void> => {
           for (const [, { table, key, value }] of wishes) {
             if (value === undefined) tx.deleteRow(table, key);
             else tx.setRow(table, key, value);
           }
-        });
+        };
+        this.#isRiding = !this.#isClosing;
+        await this.store.transact(work, { mayWait: this.#isRiding });
       } catch (error) {
         const isExpected =
-          error instanceof StoreFullError || error instanceof StoreBusyError || error instanceof StoreClosedError;
+          error instanceof StoreFullError ||
+          error instanceof StoreBusyError ||
+          error instanceof StoreClosedError ||
+          error instanceof SharedLogError;
         if (!isExpected) this.fault(error);
         return;
+      } finally {
+        this.#isRiding = false;
       }
     }
   }

@@ -35,7 +35,6 @@ function openOffers() {
           submitted.push(answer);
           noticed();
         }),
-      onEphemeral: () => () => undefined,
       idle: async () => undefined,
     },
     verdict: (_offer, outcome) => verdicts.push(outcome.type === "refused" ? outcome.code : outcome.type),

@@ -38,12 +38,14 @@ export function watchedStore(clock: Clock): WatchedStore {
     deletionOf: (event) => store.deletionOf(event),
     row: (table, key) => store.row(table, key),
     rows: (table, range) => store.rows(table, range),
-    transact: (work) => store.transact(work),
+    transact: (work, options) => store.transact(work, options),
     get position() {
       return store.position;
     },
     feed: (after, signal, beforePage) => store.feed(after, signal, beforePage),
     onCommit: (listener) => store.onCommit(listener),
+    beforeNextWork: (refresh) => store.beforeNextWork(refresh),
+    upToDate: () => store.upToDate(),
     timedIds: (filter, cap, signal) => store.timedIds(filter, cap, signal),
     sweepExpired: (nowSeconds, alongside) => store.sweepExpired(nowSeconds, alongside),
     get stats() {

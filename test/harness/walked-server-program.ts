@@ -22,7 +22,7 @@ if (process.send) {
   const port = await freePort();
   const options = { backend: "lmdb", settings, folder, port } as const;
   const store = await openStore(liveConfigOf(dropInEnvironment(folder, port, options)).current, clock);
-  store.onCommit((entries) => {
+  store.onCommit(({ entries }) => {
     for (const entry of entries) if (entry.type === "stored") tell({ type: "stored", id: entry.event.id });
   });
   const server = await startInProcess({ ...options, clock, store });

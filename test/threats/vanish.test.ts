@@ -60,7 +60,7 @@ describe("threat 39", { timeout: 200_000 }, () => {
         await fill(store);
         let most = 0;
         const removed = new Set<string>();
-        store.onCommit((entries) => {
+        store.onCommit(({ entries }) => {
           const removals = entries.filter((entry) => entry.type === "removed");
           most = Math.max(most, removals.length);
           for (const { id } of removals as { id: string }[]) removed.add(id);

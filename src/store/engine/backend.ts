@@ -8,6 +8,12 @@ import type { DiskRow, Entry, LogPage, Removal, Row } from "./row.js";
 /** The port's tables, and the one that holds what deletions bind (deletions.ts). */
 export type EngineTable = TableName | "deletions";
 
+/** The last row of a shared log that a view has: its number, and the token that tells one history from another. */
+export interface Applied {
+  readonly n: number;
+  readonly token: string;
+}
+
 /** Everything one commit changes. */
 export interface Change {
   /** Sequence of the last change in it. */
@@ -18,12 +24,16 @@ export interface Change {
   readonly removals: readonly Removal[];
   /** JSON text, or undefined for a deleted row. */
   readonly tables: ReadonlyMap<EngineTable, ReadonlyMap<string, string | undefined>>;
+  /** Written with the rest, if the change came out of a shared log. */
+  readonly applied?: Applied;
 }
 
 export interface Backend {
   readonly position: Sequence;
   readonly events: number;
   readonly bytesOnDisk: number;
+  /** Undefined: it never was a view of a shared log. */
+  readonly applied: Applied | undefined;
   /** Entries of indexed rows after a place in the order. May contain rows that are also in a layer. */
   scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[];
   seqOfId(id: EventId): Sequence | undefined;
@@ -42,6 +52,8 @@ export interface Backend {
   tableRows(table: EngineTable, range: RowRange & { readonly limit: number }): readonly (readonly [string, string])[];
   /** Whether there is room for writing. */
   hasRoom(): Promise<boolean>;
+  /** Waited for before works run, if it answers a promise: rows wait in memory to be indexed, and there are too many. */
+  roomInMemory(): Promise<void> | undefined;
   /** Resolves when durable. Rejects with nothing of it written. */
   commit(change: Change): Promise<void>;
   /** Whether that rejection of `commit` means that the disk is full. */

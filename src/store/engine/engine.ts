@@ -5,14 +5,26 @@ import type { Clock } from "../../base/clock.js";
 import type { VerifiedEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { TimedIds } from "../../nostr/negentropy/records.js";
-import type { BeforePage, FeedEntry, FeedSubscription, Sequence, Store, StoreStats, Transaction } from "../port.js";
+import type {
+  BeforePage,
+  Commit,
+  FeedEntry,
+  FeedSubscription,
+  Sequence,
+  Store,
+  StoreStats,
+  Transaction,
+  TransactOptions,
+} from "../port.js";
 import type { Backend } from "./backend.js";
 import { MergedStreams } from "./candidates.js";
 import { Content, type Layers } from "./content.js";
 import { collectTimedIds } from "./counting.js";
+import { type Order, OwnOrder } from "./order.js";
 import { Slice } from "./query.js";
 import { Reading, UnmarkedAuthors } from "./reading.js";
 import { expiring } from "./row.js";
+import { View } from "./view.js";
 import { Writer } from "./writer.js";
 
 const defaultMaxQueuedWorks = 20_000;
@@ -22,13 +34,15 @@ const dayMs = 86_400_000;
 interface EngineOptions {
   readonly clock: Clock;
   readonly maxQueuedWorks?: number | undefined;
+  /** An order that other machines share; without it the store has its own. */
+  readonly order?: ((view: View) => Order) | undefined;
 }
 
 export class EngineStore extends Reading implements Store {
   readonly #writer: Writer;
   readonly #feed: Feed;
-  readonly #listeners = new Set<(entries: readonly FeedEntry[]) => void>();
-  #position: Sequence;
+  readonly #view: View;
+  readonly #order: Order;
   #isClosed = false;
   #isVanishing = false;
   /** Where the feed stood when removals were last forgotten. */
@@ -44,26 +58,29 @@ export class EngineStore extends Reading implements Store {
     const content = new Content(layers, backend);
     const unmarkedAuthors = new UnmarkedAuthors();
     super(content, options.clock, unmarkedAuthors);
-    this.#position = backend.position;
     this.#before = backend.position;
-    const position = (): Sequence => this.#position;
-    this.#feed = new Feed(backend, position, () => this.#isClosed);
+    const view = new View(content, unmarkedAuthors, (isForeign) => this.#published(isForeign));
+    this.#view = view;
+    this.#order = options.order?.(view) ?? new OwnOrder(view);
+    this.#feed = new Feed(
+      backend,
+      () => view.position,
+      () => this.#isClosed,
+    );
     this.#writer = new Writer({
-      content,
+      view,
+      order: this.#order,
       clock: options.clock,
-      unmarkedAuthors,
       maxQueuedWorks: options.maxQueuedWorks ?? defaultMaxQueuedWorks,
-      position,
-      publish: (reached, entries) => this.#publish(reached, entries),
     });
   }
 
   get position(): Sequence {
-    return this.#position;
+    return this.#view.position;
   }
 
   protected override get view(): Sequence {
-    return this.#position;
+    return this.#view.position;
   }
 
   protected override get pending(): undefined {
@@ -74,17 +91,35 @@ export class EngineStore extends Reading implements Store {
     return this.#isClosed;
   }
 
-  transact<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
-    return this.#writer.transact(work);
+  /** A machine whose history is another one must not answer from it. */
+  protected override assertOpen(): void {
+    super.assertOpen();
+    if (this.#order.stopped) throw this.#order.stopped;
+  }
+
+  transact<T>(work: (tx: Transaction) => Promise<T>, options?: TransactOptions): Promise<T> {
+    return this.#writer.transact(work, options);
+  }
+
+  /** Brings what other machines have committed into the view. */
+  catchUp(): Promise<void> {
+    return this.#writer.catchUp();
+  }
+
+  upToDate(): Promise<void> | undefined {
+    return this.#order.upToDate();
   }
 
   feed(after: Sequence, signal: AbortSignal, beforePage?: BeforePage): FeedSubscription {
     return this.#feed.subscribe(after, signal, beforePage);
   }
 
-  onCommit(listener: (entries: readonly FeedEntry[]) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  onCommit(listener: (commit: Commit) => void): () => void {
+    return this.#view.onCommit(listener);
+  }
+
+  beforeNextWork(refresh: (commit: Commit) => Promise<void> | undefined): () => void {
+    return this.#view.beforeNextWork(refresh);
   }
 
   async timedIds(filter: Filter, cap: number, signal?: AbortSignal): Promise<TimedIds | undefined> {
@@ -131,7 +166,7 @@ export class EngineStore extends Reading implements Store {
   /** First what earlier runs removed, then day by day what went before the day (threats row 54). */
   forgetDaily(): void {
     this.backend.forgetRemovals(Math.min(this.#before, this.#feed.passedByAll + 1));
-    this.#before = this.#position;
+    this.#before = this.#view.position;
     this.#stopForgetting = this.clock.after(dayMs, () => this.forgetDaily());
   }
 
@@ -141,7 +176,7 @@ export class EngineStore extends Reading implements Store {
   }
 
   async isWritable(): Promise<boolean> {
-    if (this.#isClosed || !(await this.backend.hasRoom())) return false;
+    if (this.#isClosed || !this.#order.isReady || !(await this.backend.hasRoom())) return false;
     if (this.#writer.lastCommitWorked) return true;
     // A server that is not ready gets no events, so no commit would ever show that the trouble is over.
     return this.transact(async (tx) => tx.setRow("meta", "ready", 1)).then(
@@ -177,16 +212,16 @@ export class EngineStore extends Reading implements Store {
   async #close(): Promise<void> {
     this.#stopForgetting();
     await this.#writer.close();
+    await this.#order.close();
     this.#isClosed = true;
     this.#feed.wake();
     await this.backend.close();
   }
 
-  #publish(reached: Sequence, entries: readonly FeedEntry[]): void {
-    this.#position = reached;
-    if (entries.length > 0) for (const listener of this.#listeners) callSafely(() => listener(entries));
+  #published(isForeign: boolean): void {
     this.#feed.wake();
-    this.resume();
+    // The machine that took a request to vanish goes on with it; after its end the leader does.
+    if (!isForeign) this.resume();
   }
 
   async #vanishOn(): Promise<void> {
@@ -195,17 +230,6 @@ export class EngineStore extends Reading implements Store {
       await this.#writer.continueVanishing(next);
       await nextTurn();
     }
-  }
-}
-
-/** What is committed stays committed: a listener's bug must not look like a failed commit. It ends the process instead. */
-function callSafely(call: () => void): void {
-  try {
-    call();
-  } catch (error) {
-    queueMicrotask(() => {
-      throw error;
-    });
   }
 }
 

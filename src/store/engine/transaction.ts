@@ -11,10 +11,10 @@ import {
   type Pubkey,
   type VerifiedEvent,
 } from "../../nostr/event.js";
-import type { FeedEntry, PutResult, RemovalCause, Sequence, TableName, Transaction } from "../port.js";
-import type { Change, EngineTable } from "./backend.js";
+import { isLocalRow, type PutResult, type RemovalCause, type TableName, type Transaction } from "../port.js";
+import type { Batch } from "./batch.js";
 import { MergedStreams } from "./candidates.js";
-import { type Content, type Vanishing, vanishingKey } from "./content.js";
+import { type Vanishing, vanishingKey } from "./content.js";
 import {
   addressMarkKey,
   type DeletionMark,
@@ -24,106 +24,8 @@ import {
   vanishedAtOnce,
   vanishMarkKey,
 } from "./deletions.js";
-import { maxKeyBytes, PendingTables, Reading, type UnmarkedAuthors } from "./reading.js";
-import { type AnyRow, isExpired, matchable, ofAuthor, pendingView, type Removal, Row, rowFields } from "./row.js";
-
-type Write =
-  | { readonly type: "stored"; readonly row: Row }
-  | { readonly type: "removed"; readonly row: Row; readonly removal: Removal };
-
-/**
- * The writes of one commit, while its works run. They live in memory with sequence numbers that no reader has reached
- * yet; every write leaves a note how to take it back, so that a failing work loses exactly its own.
- */
-export class Batch {
-  readonly tables = new PendingTables();
-  readonly #writes: Write[] = [];
-  readonly #undo: (() => void)[] = [];
-
-  constructor(
-    readonly content: Content,
-    /** Position before the batch. */
-    readonly start: Sequence,
-  ) {}
-
-  get #nextSeq(): Sequence {
-    return this.start + this.#writes.length + 1;
-  }
-
-  get isEmpty(): boolean {
-    return this.#undo.length === 0;
-  }
-
-  /** A place to roll back to. */
-  get mark(): number {
-    return this.#undo.length;
-  }
-
-  rollBackTo(mark: number): void {
-    while (this.#undo.length > mark) this.#undo.pop()?.();
-  }
-
-  store(event: VerifiedEvent): Row {
-    const row = new Row(this.#nextSeq, event);
-    const { active } = this.content.layers;
-    active.add(row);
-    this.#writes.push({ type: "stored", row });
-    this.#undo.push(() => {
-      this.#writes.pop();
-      active.drop(row);
-    });
-    return row;
-  }
-
-  remove(found: AnyRow, cause: RemovalCause): void {
-    const seq = this.#nextSeq;
-    const { active } = this.content.layers;
-    // A row on disk is taken into memory until the commit is published: readers see it from there meanwhile.
-    const row = found instanceof Row ? found : new Row(found.seq, found.event);
-    row.removedAt = seq;
-    if (row !== found) active.add(row);
-    const { id, event, address } = row;
-    const removal = { seq, id, pubkey: event.pubkey, kind: event.kind, address, cause };
-    this.#writes.push({ type: "removed", row, removal });
-    this.#undo.push(() => {
-      this.#writes.pop();
-      row.restore();
-      if (row !== found) active.drop(row);
-    });
-  }
-
-  setRow(table: EngineTable, key: string, text: string | undefined): void {
-    this.#undo.push(this.tables.set(table, key, text));
-  }
-
-  change(): Change {
-    const added: Row[] = [];
-    const removed: Row[] = [];
-    const removals: Removal[] = [];
-    for (const write of this.#writes) {
-      if (write.type === "stored") {
-        if (!write.row.isRemoved) added.push(write.row);
-      } else {
-        removals.push(write.removal);
-        if (write.row.seq <= this.start) removed.push(write.row);
-      }
-    }
-    return { position: this.#nextSeq - 1, added, removed, removals, tables: this.tables.changes };
-  }
-
-  /** What the feed says about it: an event that came and went in one commit was never stored. */
-  entries(): FeedEntry[] {
-    return this.#writes.flatMap((write): FeedEntry[] => {
-      if (write.type === "removed") return [{ type: "removed", ...write.removal }];
-      return write.row.isRemoved ? [] : [{ seq: write.row.seq, type: "stored", event: write.row.event }];
-    });
-  }
-
-  /** After the commit: removed rows leave the memory. A frozen layer keeps them until it is dropped as a whole. */
-  settle(): void {
-    for (const write of this.#writes) if (write.type === "removed") this.content.layers.active.drop(write.row);
-  }
-}
+import { maxKeyBytes, type PendingTables, Reading, type UnmarkedAuthors } from "./reading.js";
+import { type AnyRow, isExpired, matchable, ofAuthor, pendingView, rowFields } from "./row.js";
 
 export class EngineTransaction extends Reading implements Transaction {
   #isOver = false;
@@ -132,6 +34,8 @@ export class EngineTransaction extends Reading implements Transaction {
     readonly batch: Batch,
     clock: Clock,
     unmarkedAuthors: UnmarkedAuthors,
+    /** Only rows of this machine may be written. */
+    readonly isLocal = false,
   ) {
     super(batch.content, clock, unmarkedAuthors);
   }
@@ -159,6 +63,7 @@ export class EngineTransaction extends Reading implements Transaction {
 
   async put(event: VerifiedEvent): Promise<PutResult> {
     this.assertOpen();
+    this.#assertShared();
     const nowSeconds = unixSeconds(this.clock);
     const stored = this.content.withId(event.id, pendingView);
     if (stored) return { stored: false, reason: isExpired(stored, nowSeconds) ? "expired" : "duplicate" };
@@ -177,6 +82,7 @@ export class EngineTransaction extends Reading implements Transaction {
 
   async remove(id: EventId, cause: RemovalCause): Promise<boolean> {
     this.assertOpen();
+    this.#assertShared();
     const row = this.content.withId(id, pendingView);
     if (row) this.batch.remove(row, cause);
     return row !== undefined;
@@ -185,6 +91,7 @@ export class EngineTransaction extends Reading implements Transaction {
   setRow<T>(table: TableName, key: string, value: T): void {
     this.assertOpen();
     assertKey(key);
+    this.#assertShared(table, key);
     const text: string | undefined = JSON.stringify(value);
     if (text === undefined) throw new TypeError(`a row's value must be JSON (table ${table})`);
     this.batch.setRow(table, key, text);
@@ -193,9 +100,20 @@ export class EngineTransaction extends Reading implements Transaction {
   deleteRow(table: TableName, key: string): void {
     this.assertOpen();
     assertKey(key);
+    this.#assertShared(table, key);
     // Most deletions are a precaution: looking costs a fifth of a delete that every commit would carry to the disk.
     if (this.text(table, key) === undefined) return;
     this.batch.setRow(table, key, undefined);
+  }
+
+  pass(event: VerifiedEvent): void {
+    this.assertOpen();
+    this.#assertShared();
+    this.batch.pass(event);
+  }
+
+  #assertShared(table = "events", key = ""): void {
+    if (this.isLocal && !isLocalRow(table, key)) throw new Error(`a local work cannot write ${table} ${key}`);
   }
 
   #learnMarksOf({ pubkey }: VerifiedEvent): void {

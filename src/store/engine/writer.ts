@@ -6,31 +6,37 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../base/clock.js";
 import type { Pubkey } from "../../nostr/event.js";
 import {
-  type FeedEntry,
-  type Sequence,
+  SharedLogError,
   StoreBusyError,
   StoreClosedError,
   StoreFullError,
   type Transaction,
+  type TransactOptions,
 } from "../port.js";
-import type { Content } from "./content.js";
-import type { UnmarkedAuthors } from "./reading.js";
-import { Batch, EngineTransaction } from "./transaction.js";
+import type { Batch } from "./batch.js";
+import type { Order } from "./order.js";
+import { EngineTransaction } from "./transaction.js";
+import type { View } from "./view.js";
 
 interface WriterParts {
-  readonly content: Content;
+  readonly view: View;
+  readonly order: Order;
   readonly clock: Clock;
-  readonly unmarkedAuthors: UnmarkedAuthors;
   readonly maxQueuedWorks: number;
-  /** Moves the readers' position; called before anybody is answered. */
-  readonly publish: (position: Sequence, entries: readonly FeedEntry[]) => void;
-  readonly position: () => Sequence;
 }
 
 interface QueuedWork {
   readonly work: (tx: Transaction) => Promise<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
+  readonly isLocal: boolean;
+  readonly epoch: number | undefined;
+}
+
+/** A work that ran, and what it answers once its commit is durable. */
+interface DoneWork {
+  readonly item: QueuedWork;
+  readonly value: unknown;
 }
 
 type Step = () => Promise<void>;
@@ -41,9 +47,15 @@ const maxBatchMs = 20;
 
 export class Writer {
   #queue: QueuedWork[] = [];
+  /** Works that wait for another's commit. */
+  #riders: QueuedWork[] = [];
+  /** Works that need no other machine. */
+  #local: QueuedWork[] = [];
+  #cancelRide: (() => void) | undefined;
   #running: Promise<void> | undefined;
   #isClosed = false;
   #step: Step | undefined;
+  #catchingUp: { readonly promise: Promise<void>; readonly start: () => Promise<void> } | undefined;
   #lastCommitWorked = true;
 
   constructor(readonly parts: WriterParts) {}
@@ -53,18 +65,40 @@ export class Writer {
   }
 
   get queuedWorks(): number {
-    return this.#queue.length;
+    return this.#queue.length + this.#riders.length + this.#local.length;
   }
 
-  transact<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  transact<T>(work: (tx: Transaction) => Promise<T>, options: TransactOptions = {}): Promise<T> {
     if (this.#isClosed) return Promise.reject(new StoreClosedError("the store is closed"));
-    if (this.#queue.length >= this.parts.maxQueuedWorks) {
+    if (this.queuedWorks >= this.parts.maxQueuedWorks) {
       return Promise.reject(new StoreBusyError(`more than ${this.parts.maxQueuedWorks} works wait for a commit`));
     }
+    const { order, clock } = this.parts;
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ work, resolve: resolve as (value: unknown) => void, reject });
+      const isLocal = options.isLocal === true;
+      const item = { work, resolve: resolve as (value: unknown) => void, reject, isLocal, epoch: options.epoch };
+      if (isLocal && order.isShared) this.#local.push(item);
+      else if (options.mayWait && order.ridersWaitMs > 0) {
+        this.#riders.push(item);
+        this.#cancelRide ??= clock.after(order.ridersWaitMs, () => this.#takeRiders());
+        return;
+      } else this.#queue.push(item);
       this.#start();
     });
+  }
+
+  /** Brings what other machines have committed into the view; works wait meanwhile. */
+  catchUp(): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new StoreClosedError("the store is closed"));
+    if (!this.#catchingUp) {
+      let start: () => Promise<void> = async () => undefined;
+      const promise = new Promise<void>((resolve, reject) => {
+        start = () => this.parts.order.catchUp().then(resolve, reject);
+      });
+      this.#catchingUp = { promise, start };
+      this.#start();
+    }
+    return this.#catchingUp.promise;
   }
 
   /** One step of a request to vanish. */
@@ -85,7 +119,16 @@ export class Writer {
   /** Refuses new works; what is queued is still done. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#takeRiders();
     await this.#running;
+  }
+
+  #takeRiders(): void {
+    this.#cancelRide?.();
+    this.#cancelRide = undefined;
+    if (this.#riders.length === 0) return;
+    this.#queue.push(...this.#riders.splice(0));
+    this.#start();
   }
 
   #start(): void {
@@ -97,13 +140,20 @@ export class Writer {
     await Promise.resolve();
     let restedMs = this.parts.clock.monotonicMs();
     let looksForRoom = true;
-    while (this.#queue.length > 0 || this.#step) {
+    while (this.#queue.length > 0 || this.#local.length > 0 || this.#step || this.#catchingUp) {
       const step = this.#step;
       this.#step = undefined;
       if (step) await step();
+      const catchingUp = this.#catchingUp;
+      this.#catchingUp = undefined;
+      if (catchingUp) await catchingUp.start();
+      const local = this.#local;
+      this.#local = [];
+      if (local.length > 0) await this.#runLocal(local);
+      if (this.#queue.length > 0) this.#takeRiders();
       const works = this.#queue;
       this.#queue = [];
-      const left = await this.#runTogether(works, looksForRoom);
+      const left = works.length === 0 ? [] : await this.#runTogether(works, looksForRoom);
       looksForRoom = false;
       if (left.length > 0) this.#queue = [...left, ...this.#queue];
       if (this.parts.clock.monotonicMs() - restedMs > maxBatchMs) {
@@ -118,31 +168,39 @@ export class Writer {
 
   /** Returns the works it had no time for. */
   async #runTogether(works: QueuedWork[], looksForRoom: boolean): Promise<QueuedWork[]> {
-    const { content, clock } = this.parts;
+    const { view, clock, order } = this.parts;
+    const { backend } = view.content;
+    let done: DoneWork[] = [];
+    let taken = 0;
+    let hasBegun = false;
     try {
-      if (looksForRoom && !(await content.backend.hasRoom())) {
+      if (looksForRoom && !(await backend.hasRoom())) {
         for (const work of works) await this.#runWithoutRoom(work);
         return [];
       }
-    } catch (error) {
-      for (const work of works) work.reject(error);
-      return [];
-    }
-    const batch = new Batch(content, this.parts.position());
-    const startedMs = clock.monotonicMs();
-    const done: { readonly item: QueuedWork; readonly value: unknown }[] = [];
-    let taken = 0;
-    for (const item of works) {
-      if (taken >= maxWorksABatch || (taken % 32 === 31 && clock.monotonicMs() - startedMs > maxBatchMs)) break;
-      taken++;
-      const outcome = await this.#runWork(batch, item);
-      if (outcome) done.push({ item, value: outcome.value });
-    }
-    try {
-      await this.#commit(batch);
+      await backend.roomInMemory();
+      await this.#commit(async () => {
+        hasBegun = true;
+        const batch = view.begin();
+        const startedMs = clock.monotonicMs();
+        done = [];
+        taken = 0;
+        for (const item of works) {
+          if (taken >= maxWorksABatch || batch.textLength >= order.batchBytes) break;
+          if (taken % 32 === 31 && clock.monotonicMs() - startedMs > maxBatchMs) break;
+          taken++;
+          const outcome = await this.#runWork(batch, item);
+          if (outcome) done.push({ item, value: outcome.value });
+        }
+        return batch;
+      });
       for (const { item, value } of done) item.resolve(value);
     } catch (error) {
-      await this.#runAgain(
+      if (!hasBegun) {
+        for (const work of works) work.reject(error);
+        return [];
+      }
+      await this.#afterFailure(
         done.map(({ item }) => item),
         error,
       );
@@ -152,7 +210,12 @@ export class Writer {
 
   async #runWork(batch: Batch, item: QueuedWork): Promise<{ readonly value: unknown } | undefined> {
     const mark = batch.mark;
-    const tx = new EngineTransaction(batch, this.parts.clock, this.parts.unmarkedAuthors);
+    const { clock, view, order } = this.parts;
+    if (item.epoch !== undefined && order.epoch !== undefined && item.epoch !== order.epoch) {
+      item.reject(new SharedLogError("not-leader", "another server leads by now"));
+      return undefined;
+    }
+    const tx = new EngineTransaction(batch, clock, view.unmarkedAuthors, item.isLocal);
     try {
       return { value: await item.work(tx) };
     } catch (error) {
@@ -164,27 +227,26 @@ export class Writer {
     }
   }
 
-  async #commit(batch: Batch): Promise<void> {
-    if (batch.isEmpty) return;
-    const change = batch.change();
+  async #commit(run: () => Promise<Batch>): Promise<void> {
+    let isWritten = false;
     try {
-      await this.parts.content.backend.commit(change);
+      await this.parts.order.commit(async () => {
+        const batch = await run();
+        isWritten = !batch.isEmpty;
+        return isWritten ? batch : undefined;
+      });
     } catch (error) {
       this.#lastCommitWorked = false;
-      batch.rollBackTo(0);
       throw error;
     }
-    this.#lastCommitWorked = true;
-    this.parts.content.vanishing.follow(change.tables.get("deletions"));
-    batch.settle();
-    this.parts.publish(change.position, batch.entries());
-    this.parts.content.backend.published();
+    if (isWritten) this.#lastCommitWorked = true;
   }
 
-  async #runAgain(items: readonly QueuedWork[], error: unknown): Promise<void> {
-    const isFull = this.parts.content.backend.isFull(error);
-    if (!isFull && items.length === 1) {
-      items[0]?.reject(error);
+  async #afterFailure(items: readonly QueuedWork[], error: unknown): Promise<void> {
+    const isFull = this.#isFull(error);
+    const isOver = !this.parts.order.mayRunAgain(error);
+    if (isOver || (!isFull && items.length === 1)) {
+      for (const item of items) item.reject(isFull ? fullError() : error);
       return;
     }
     for (const item of items) {
@@ -193,28 +255,56 @@ export class Writer {
     }
   }
 
+  #isFull(error: unknown): boolean {
+    return this.parts.view.content.backend.isFull(error);
+  }
+
   async #runAlone(item: QueuedWork): Promise<void> {
-    const batch = new Batch(this.parts.content, this.parts.position());
-    const outcome = await this.#runWork(batch, item);
-    if (!outcome) return;
+    let outcome: { readonly value: unknown } | undefined;
+    let hasBegun = false;
     try {
-      await this.#commit(batch);
-      item.resolve(outcome.value);
+      await this.#commit(async () => {
+        hasBegun = true;
+        const batch = this.parts.view.begin();
+        outcome = await this.#runWork(batch, item);
+        return batch;
+      });
+      if (outcome) item.resolve(outcome.value);
     } catch (error) {
-      item.reject(this.parts.content.backend.isFull(error) ? fullError() : error);
+      if (outcome || !hasBegun) item.reject(this.#isFull(error) ? fullError() : error);
     }
   }
 
-  /** A full disk refuses writes, not questions: a work that writes nothing is answered. */
+  /** Works of this machine alone: the shared order is not asked. */
+  async #runLocal(works: readonly QueuedWork[]): Promise<void> {
+    const { view } = this.parts;
+    const batch = view.begin();
+    const done: DoneWork[] = [];
+    for (const item of works) {
+      const outcome = await this.#runWork(batch, item);
+      if (outcome) done.push({ item, value: outcome.value });
+    }
+    try {
+      if (!batch.isEmpty) await view.commit(batch);
+      for (const { item, value } of done) item.resolve(value);
+    } catch (error) {
+      for (const { item } of done) item.reject(this.#isFull(error) ? fullError() : error);
+    }
+  }
+
+  /** A full disk refuses writes, not questions: a work that writes nothing is answered, and an ephemeral event is passed on. */
   async #runWithoutRoom(item: QueuedWork): Promise<void> {
-    const batch = new Batch(this.parts.content, this.parts.position());
+    const { view, order } = this.parts;
+    const batch = view.begin();
     const outcome = await this.#runWork(batch, item);
     if (!outcome) return;
-    if (batch.isEmpty) item.resolve(outcome.value);
-    else {
+    if (batch.isLasting || (order.isShared && !batch.isEmpty)) {
       batch.rollBackTo(0);
       item.reject(fullError());
+      return;
     }
+    if (!batch.isEmpty) await view.commit(batch);
+    item.resolve(outcome.value);
   }
 }
 

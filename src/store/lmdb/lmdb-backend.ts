@@ -4,7 +4,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { EventId } from "../../nostr/event.js";
-import type { Backend, Change, EngineTable, PageMemory } from "../engine/backend.js";
+import type { Applied, Backend, Change, EngineTable, PageMemory } from "../engine/backend.js";
 import { type Layers, MemoryLayer } from "../engine/content.js";
 import { type DiskRow, type Entry, type LogPage, LogPageDraft, type LogRecord, Row } from "../engine/row.js";
 import type { RowRange, Sequence } from "../port.js";
@@ -12,6 +12,7 @@ import { type Database, type DatabaseFiles, isDiskFull } from "./database.js";
 import { forgetRemovals, Indexing, unindex } from "./indexing.js";
 import {
   addressKey,
+  appliedIn,
   decodeRemoval,
   emptyTables,
   encodeRemoval,
@@ -27,6 +28,7 @@ import {
   rowText,
   seqBytes,
   seqKey,
+  setApplied,
   setMeta,
   setRowText,
   termBytes,
@@ -77,6 +79,7 @@ export class LmdbBackend implements Backend {
   readonly #empty: Set<EngineTable>;
   position: Sequence;
   events: number;
+  applied: Applied | undefined;
 
   constructor(database: Database, options: LmdbOptions) {
     this.#database = database;
@@ -85,6 +88,7 @@ export class LmdbBackend implements Backend {
     const [last] = [...database.log.getKeys({ reverse: true, limit: 1 })];
     this.position = last ? readSeq(last, 0) : 0;
     this.events = metaNumber(database, "events") ?? 0;
+    this.applied = appliedIn(database);
     this.#seed = metaNumber(database, "seed") ?? options.seed;
     this.#indexedHigh = this.position;
     this.#empty = emptyTables(database);
@@ -167,13 +171,16 @@ export class LmdbBackend implements Backend {
     return (await (freeBytes?.() ?? files.freeBytes())) >= reserveBytes;
   }
 
-  async commit(change: Change): Promise<void> {
+  roomInMemory(): Promise<void> | undefined {
     const { active, frozen } = this.layers;
     const isCrowded =
       active.size > maxRowsInMemory * this.#options.indexAtRows ||
       active.textBytes > maxRowsInMemory * indexAtTextBytes;
-    if (frozen && isCrowded) await this.#indexRun;
-    const { added, removed, removals, tables, position } = change;
+    return frozen && isCrowded ? this.#indexRun : undefined;
+  }
+
+  async commit(change: Change): Promise<void> {
+    const { added, removed, removals, tables, position, applied } = change;
     const events = this.events + added.length - removed.length;
     const database = this.#database;
     for (const table of tables.keys()) this.#empty.delete(table);
@@ -186,11 +193,13 @@ export class LmdbBackend implements Backend {
       for (const removal of removals) database.log.put(seqKey(removal.seq), encodeRemoval(removal));
       for (const [table, rows] of tables) for (const [key, text] of rows) setRowText(database, table, key, text);
       if (events !== this.events) setMeta(database, "events", events);
+      if (applied) setApplied(database, applied);
     });
     if (removed.length > 0) this.#removing = writing.catch(() => this.#indexing?.restart());
     await writing;
     this.events = events;
     this.position = position;
+    if (applied) this.applied = applied;
   }
 
   isFull(error: unknown): boolean {

@@ -2,11 +2,14 @@
 
 import { randomInt } from "node:crypto";
 import { type Clock, systemClock, unixSeconds } from "../../base/clock.js";
+import type { Applied } from "../engine/backend.js";
 import { EngineStore } from "../engine/engine.js";
-import type { Store } from "../port.js";
+import type { Order } from "../engine/order.js";
+import type { View } from "../engine/view.js";
+import { isLocalRow, type Store } from "../port.js";
 import { DatabaseFiles } from "./database.js";
 import { LmdbBackend } from "./lmdb-backend.js";
-import { metaNumber, setMeta } from "./rows.js";
+import { appliedIn, metaNumber, rowsInRange, setApplied, setMeta, setRowText } from "./rows.js";
 import { formatVersion, isKnownFormat, upgrade } from "./upgrade.js";
 
 interface LmdbStoreOptions {
@@ -24,10 +27,55 @@ interface LmdbStoreOptions {
   readonly tell?: (sentence: string) => void;
 }
 
+/** Of a view of a log that several machines share. */
+interface SharedView {
+  readonly order: (view: View) => Order;
+  /** The row of the log that a new view begins behind. */
+  readonly begins: Applied;
+}
+
 export const defaultReserveBytes = 128 * 2 ** 20;
 const defaultIndexAtRows = 5_000;
 
-export async function openLmdbStore(folder: string, options: LmdbStoreOptions = {}): Promise<Store> {
+export const openLmdbStore = (folder: string, options: LmdbStoreOptions = {}): Promise<Store> =>
+  openLmdbEngine(folder, options);
+
+/** What lies in a folder, before it is opened as a view. */
+export async function lookIntoFolder(
+  folder: string,
+): Promise<{ readonly applied: Applied | undefined; readonly isEmpty: boolean; readonly isOfThisFormat: boolean }> {
+  const files = new DatabaseFiles(folder);
+  if (files.bytes() === 0) return { applied: undefined, isEmpty: true, isOfThisFormat: true };
+  const database = files.open();
+  try {
+    const isEmpty = [...database.log.getKeys({ limit: 1 })].length === 0;
+    const isOfThisFormat = (metaNumber(database, "version") ?? formatVersion) === formatVersion;
+    return { applied: appliedIn(database), isEmpty, isOfThisFormat };
+  } finally {
+    await database.close();
+  }
+}
+
+/** What spoke of another machine's files says nothing about this one's. */
+export async function forgetLocalRows(folder: string): Promise<void> {
+  const database = new DatabaseFiles(folder).open();
+  try {
+    for (const table of ["aligned", "meta"] as const) {
+      const rows = rowsInRange(database, table, { limit: Number.MAX_SAFE_INTEGER - 1 });
+      await database.write(() => {
+        for (const [key] of rows) if (isLocalRow(table, key)) setRowText(database, table, key, undefined);
+      });
+    }
+  } finally {
+    await database.close();
+  }
+}
+
+export async function openLmdbEngine(
+  folder: string,
+  options: LmdbStoreOptions = {},
+  shared?: SharedView,
+): Promise<EngineStore> {
   const files = new DatabaseFiles(folder, options.readOnly);
   const database = files.open();
   const version = metaNumber(database, "version");
@@ -40,6 +88,7 @@ export async function openLmdbStore(folder: string, options: LmdbStoreOptions = 
     await database.write(() => {
       setMeta(database, "version", formatVersion);
       setMeta(database, "seed", seed);
+      if (shared) setApplied(database, shared.begins);
     });
   }
   const { clock = systemClock, maxQueuedWorks, reserveBytes = defaultReserveBytes } = options;
@@ -50,7 +99,7 @@ export async function openLmdbStore(folder: string, options: LmdbStoreOptions = 
     ...(options.freeBytes && { freeBytes: options.freeBytes }),
     indexAtRows: options.indexAtRows ?? defaultIndexAtRows,
   });
-  const store = new EngineStore(backend, backend.layers, { clock, maxQueuedWorks });
+  const store = new EngineStore(backend, backend.layers, { clock, maxQueuedWorks, order: shared?.order });
   if (version !== undefined && version < formatVersion && !options.readOnly) {
     const { tell = () => undefined } = options;
     await upgrade(version, { database, backend, store, seed, nowSeconds: unixSeconds(clock), tell });

@@ -8,7 +8,7 @@
 import * as crypto from "node:crypto";
 import type { Database as LmdbTable } from "lmdb";
 import { type EventId, eventFromStoredText, type Pubkey, type Tag, type VerifiedEvent } from "../../nostr/event.js";
-import type { EngineTable } from "../engine/backend.js";
+import type { Applied, EngineTable } from "../engine/backend.js";
 import { type DiskRow, type Entry, maxTime, type Removal, type Row } from "../engine/row.js";
 import type { RowRange, Sequence } from "../port.js";
 
@@ -58,6 +58,19 @@ export function metaNumber(database: WithRows, key: MetaKey): number | undefined
 
 export function setMeta(database: WithRows, key: MetaKey, value: number): void {
   database.rows.put(rowKey(0, key), Buffer.from(String(value)));
+}
+
+/** How far a view of a shared log has come: `<n> <token>`. */
+const appliedKey = rowKey(0, "applied");
+
+export function appliedIn(database: WithRows): Applied | undefined {
+  const value = database.rows.getBinary(appliedKey);
+  const [n, token] = value ? text(value).split(" ") : [];
+  return n !== undefined && token !== undefined ? { n: Number(n), token } : undefined;
+}
+
+export function setApplied(database: WithRows, { n, token }: Applied): void {
+  database.rows.put(appliedKey, Buffer.from(`${n} ${token}`));
 }
 
 export function rowText(database: WithRows, table: EngineTable, key: string): string | undefined {

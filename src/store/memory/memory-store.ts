@@ -3,7 +3,7 @@
 
 import { type Clock, systemClock } from "../../base/clock.js";
 import type { EventId } from "../../nostr/event.js";
-import type { Backend, Change, EngineTable } from "../engine/backend.js";
+import type { Applied, Backend, Change, EngineTable } from "../engine/backend.js";
 import { type Layers, MemoryLayer } from "../engine/content.js";
 import { EngineStore } from "../engine/engine.js";
 import { compareUtf8, isInRange } from "../engine/reading.js";
@@ -60,6 +60,7 @@ export class MemoryBackend implements Backend {
   readonly #removals = new Map<Sequence, Removal>();
   position: Sequence = 0;
   readonly bytesOnDisk = 0;
+  applied: Applied | undefined;
 
   get events(): number {
     return this.layers.active.size;
@@ -106,6 +107,8 @@ export class MemoryBackend implements Backend {
     return true;
   }
 
+  roomInMemory(): undefined {}
+
   async commit(change: Change): Promise<void> {
     for (const removal of change.removals) this.#removals.set(removal.seq, removal);
     for (const [name, rows] of change.tables) {
@@ -114,6 +117,7 @@ export class MemoryBackend implements Backend {
       for (const [key, text] of rows) table.set(key, text);
     }
     this.position = change.position;
+    this.applied = change.applied ?? this.applied;
   }
 
   isFull(_error: unknown): boolean {

@@ -14,6 +14,7 @@ import {
   type Store,
   StoreBusyError,
   StoreClosedError,
+  type Transaction,
 } from "../port.js";
 import { eventOf, pubkeyOf } from "./events.js";
 
@@ -45,6 +46,7 @@ export function storeContract(name: string, open: (options: ContractOptions) => 
   describe(`${name}: storing and asking`, () => storing(check));
   describe(`${name}: deletions and time`, () => deleting(check));
   describe(`${name}: transactions`, () => transacting(check));
+  describe(`${name}: what follows a commit`, () => following(check));
   describe(`${name}: side tables`, () => tabling(check));
   describe(`${name}: the feed`, () => feeding(check));
 }
@@ -446,7 +448,7 @@ function transacting(check: Check): void {
   check("listeners hear of a commit before its work is answered, and readers see it by then", async (store) => {
     const event = eventOf({});
     const heard: string[] = [];
-    const stop = store.onCommit((entries) => {
+    const stop = store.onCommit(({ entries }) => {
       heard.push(...entries.map((entry) => `${entry.seq} ${entry.type}`), `at ${store.position}`);
     });
     await put(store, event).then(() => heard.push("answered"));
@@ -498,6 +500,107 @@ function transacting(check: Check): void {
     assert.deepEqual(await store.row("lists", "x"), [1]);
     assert.equal(reasonOf(await put(store, eventOf({ at: 1_000 }))), "stored");
     assert.equal((await ask(store, [{ limit: 2 }])).length, 2);
+  });
+}
+
+function following(check: Check): void {
+  check("a commit tells which rows it changed and that it was made here", async (store) => {
+    const heard: unknown[] = [];
+    await store.transact(async (tx) => tx.setRow("lists", "old", 1));
+    store.onCommit(({ entries, changedKeys, passing, isForeign }) =>
+      heard.push([entries.length, [...changedKeys("lists")], [...changedKeys("bans")], passing.length, isForeign]),
+    );
+    await store.transact(async (tx) => {
+      tx.setRow("lists", "new", 1);
+      tx.deleteRow("lists", "old");
+      tx.deleteRow("lists", "never");
+    });
+    assert.deepEqual(heard, [[0, ["new", "old"], [], 0, false]]);
+    assert.equal(store.position, 0);
+    await store.transact(async () => undefined);
+    assert.equal(heard.length, 1);
+  });
+
+  check("an ephemeral event is handed on without a number and not kept", async (store) => {
+    const event = eventOf({ kind: 20_001 });
+    const heard: unknown[] = [];
+    store.onCommit(({ entries, passing }) => heard.push([entries, passing.map(({ raw }) => raw)]));
+    const pass = store.transact(async (tx) => tx.pass(event)).then(() => heard.push("answered"));
+    await pass;
+    assert.deepEqual(heard, [[[], [event.raw]], "answered"]);
+    assert.equal(store.position, 0);
+    assert.equal(await store.has(event.id), false);
+    await assert.rejects(
+      store.transact(async (tx) => {
+        tx.pass(event);
+        throw new Error("taken back");
+      }),
+    );
+    assert.equal(heard.length, 2);
+  });
+
+  check(
+    "what follows a commit is waited for before its work is answered and before the next one runs",
+    async (store) => {
+      const happened: string[] = [];
+      const stop = store.beforeNextWork(async ({ entries, changedKeys }) => {
+        happened.push(`begins ${entries.length} ${[...changedKeys("bans")]}`);
+        await new Promise((resolve) => setImmediate(resolve));
+        happened.push("ends");
+      });
+      const first = store
+        .transact(async (tx) => {
+          await tx.put(eventOf({}));
+          tx.setRow("bans", "x", 1);
+        })
+        .then(() => happened.push("answered"));
+      await first;
+      await store.transact(async () => happened.push("next work"));
+      assert.deepEqual(happened, ["begins 1 x", "ends", "answered", "next work"]);
+      stop();
+      await put(store, eventOf({ content: "unfollowed" }));
+      assert.equal(happened.length, 4);
+    },
+  );
+
+  check("a local work writes rows of this machine and nothing else", async (store) => {
+    const local = { isLocal: true } as const;
+    const written = await store.transact(async (tx) => {
+      tx.setRow("aligned", "x", 1);
+      tx.setRow("meta", "housekeeping:x", 1);
+      return tx.row("aligned", "x");
+    }, local);
+    assert.equal(written, 1);
+    for (const work of [
+      async (tx: Transaction) => tx.setRow("meta", "x", 1),
+      async (tx: Transaction) => tx.deleteRow("bans", "x"),
+      async (tx: Transaction) => tx.pass(eventOf({})),
+      async (tx: Transaction) => void (await tx.put(eventOf({}))),
+    ]) {
+      await assert.rejects(store.transact(work, local), /a local work cannot write/);
+    }
+    assert.equal(store.position, 0);
+  });
+
+  check("a work that may wait is done with the next one, and when the store closes at the latest", async (store) => {
+    const done: string[] = [];
+    const waits = (name: string): Promise<unknown> =>
+      store.transact(async (tx) => tx.setRow("decisions", name, 1), { mayWait: true }).then(() => done.push(name));
+    const first = waits("first");
+    await put(store, eventOf({}));
+    await first;
+    assert.equal(await store.row("decisions", "first"), 1);
+    const last = waits("last");
+    await store.close();
+    await last;
+    assert.deepEqual(done, ["first", "last"]);
+  });
+
+  check("what was answered is seen after looking for what is new", async (store) => {
+    const event = eventOf({});
+    await put(store, event);
+    await store.upToDate();
+    assert.equal(await store.has(event.id), true);
   });
 }
 
@@ -603,7 +706,7 @@ function feeding(check: Check): void {
   check("an event that came and went in one commit is only told as removed", async (store) => {
     const event = eventOf({});
     const heard: FeedEntry[] = [];
-    store.onCommit((entries) => heard.push(...entries));
+    store.onCommit(({ entries }) => heard.push(...entries));
     await store.transact(async (tx) => {
       await tx.put(event);
       await tx.remove(event.id, "unhosted");

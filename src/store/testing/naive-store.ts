@@ -117,6 +117,9 @@ export class NaiveStore implements Transaction {
     this.#table(table).set(key, JSON.stringify(value));
   }
 
+  /** Nobody listens. */
+  pass(): void {}
+
   deleteRow(table: TableName, key: string): void {
     this.#table(table).delete(key);
   }
