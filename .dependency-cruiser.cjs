@@ -12,6 +12,7 @@ const floors = [
   ["admission", "access"],
   ["catalogue"],
   ["store"],
+  ["cluster"],
   ["net"],
   ["config", "nostr"],
   ["base"],

@@ -15,7 +15,7 @@ import { setImmediate } from "node:timers/promises";
 import { type Clock, LateWork } from "../base/clock.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import type { RefusalCode } from "../nostr/refusals.js";
-import type { Store, TableReader, Transaction } from "../store/port.js";
+import { commitSoon, type Store, type TableReader, type Transaction } from "../store/port.js";
 import { type RepositoryName, repositoryAddress, repositoryKey } from "./repositories.js";
 import type { EntrySource, WaitingEntry } from "./waiting.js";
 
@@ -143,7 +143,6 @@ export class DecisionLog {
   #noted: DecisionRecord[] = [];
   /** Somebody waits until they are written. */
   #isAwaited = false;
-  #isRiding = false;
   readonly #writing: LateWork;
 
   constructor(private readonly parts: DecisionLogParts) {
@@ -160,12 +159,11 @@ export class DecisionLog {
   /** Resolves when everything noted so far was written, or could not be. */
   async written(): Promise<void> {
     this.#isAwaited = true;
+    const stop = commitSoon(this.parts.store, this.parts.clock);
     try {
-      const writing = this.#writing.now();
-      // A page that waits for the commit of another work needs one.
-      if (this.#isRiding) await this.parts.store.transact(async () => undefined).catch(() => undefined);
-      await writing;
+      await this.#writing.now();
     } finally {
+      stop();
       this.#isAwaited = false;
     }
   }
@@ -174,14 +172,11 @@ export class DecisionLog {
     const page = this.#noted.splice(0, pageRecords);
     if (page.length === 0) return;
     try {
-      this.#isRiding = !this.#isAwaited;
-      await this.parts.store.transact((tx) => putDecisions(tx, page), { mayWait: this.#isRiding });
+      await this.parts.store.transact((tx) => putDecisions(tx, page), { mayWait: !this.#isAwaited });
     } catch (error) {
       this.#noted.unshift(...page);
       this.parts.failed(error);
       return;
-    } finally {
-      this.#isRiding = false;
     }
     await this.#write();
   }

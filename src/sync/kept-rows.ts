@@ -5,6 +5,7 @@
 import { type Clock, LateWork } from "../base/clock.js";
 import type { EventId } from "../nostr/event.js";
 import {
+  commitSoon,
   SharedLogError,
   type Store,
   StoreBusyError,
@@ -50,11 +51,10 @@ export class KeptRows {
   readonly #wishes = new Map<string, { table: TableName; key: string; value: unknown }>();
   readonly #writing: LateWork;
   #isClosing = false;
-  #isRiding = false;
 
   constructor(
     private readonly store: Store,
-    clock: Clock,
+    private readonly clock: Clock,
     private readonly fault: (error: unknown) => void,
   ) {
     this.#writing = new LateWork(clock, gatherMs, () => this.#write());
@@ -128,10 +128,9 @@ export class KeptRows {
   /** Writes what is gathered. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    const writing = this.#writing.now();
-    // Rows that wait for the commit of another work need one.
-    if (this.#isRiding) await this.store.transact(async () => undefined).catch(() => undefined);
-    await writing;
+    const stop = commitSoon(this.store, this.clock);
+    await this.#writing.now();
+    stop();
   }
 
   #wish(table: TableName, key: string, value: unknown): void {
@@ -152,8 +151,7 @@ export class KeptRows {
             else tx.setRow(table, key, value);
           }
         };
-        this.#isRiding = !this.#isClosing;
-        await this.store.transact(work, { mayWait: this.#isRiding });
+        await this.store.transact(work, { mayWait: !this.#isClosing });
       } catch (error) {
         const isExpected =
           error instanceof StoreFullError ||
@@ -162,8 +160,6 @@ export class KeptRows {
           error instanceof SharedLogError;
         if (!isExpected) this.fault(error);
         return;
-      } finally {
-        this.#isRiding = false;
       }
     }
   }

@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ManualClock } from "../base/testing/manual-clock.js";
+import { connectRefusal, type DatabaseFacts, judgeDatabase } from "./check-database.js";
+import { ClusterClock } from "./cluster-clock.js";
+import { clusterLocks } from "./locks.js";
+import { Looks } from "./looks.js";
+import { databasePlace } from "./session.js";
+
+const fit: DatabaseFacts = {
+  version: 150_004,
+  isReplica: false,
+  isReadOnly: false,
+  fsync: "on",
+  user: "holdfast",
+  hasSchema: true,
+  mayWrite: true,
+  backends: ["1", "2", "1", "2"],
+};
+const place = { words: "db:5432/x", schema: "holdfast" };
+
+test("a database that cannot carry a cluster is refused by name, with a sentence that says what to do", () => {
+  assert.equal(judgeDatabase(fit, place), undefined);
+  const cases: [Partial<DatabaseFacts>, string, RegExp][] = [
+    [{ version: 130_011 }, "too-old", /PostgreSQL 13.*Upgrade/],
+    [{ backends: ["1", "1", "1", "2"] }, "pooler", /PgBouncer.*pool_mode=session/],
+    [{ backends: ["1", "2", "2", "1"] }, "pooler", /PgBouncer/],
+    [{ isReplica: true }, "replica", /NGIT_DATABASE_URL to the primary/],
+    [{ isReadOnly: true }, "read-only", /default_transaction_read_only/],
+    [{ fsync: "off" }, "fsync-off", /fsync=on/],
+    [{ mayWrite: false }, "no-rights", /holdfast.*USAGE and CREATE on schema/],
+    [{ mayWrite: false, hasSchema: false }, "no-rights", /CREATE on the database/],
+  ];
+  for (const [facts, code, sentence] of cases) {
+    const refusal = judgeDatabase({ ...fit, ...facts }, place);
+    assert.equal(refusal?.code, code);
+    assert.match(refusal?.message ?? "", sentence);
+  }
+});
+
+test("a connection that fails is refused by name and never shows the password", () => {
+  const error = (message: string, code?: string): Error => Object.assign(new Error(message), { code });
+  const cases: [Error, string][] = [
+    [error("password authentication failed", "28P01"), "not-let-in"],
+    [error('database "x" does not exist', "3D000"), "no-database"],
+    [error("permission denied for database", "42501"), "no-rights"],
+    [error("The server does not support SSL connections"), "tls"],
+    [error("self-signed certificate", "DEPTH_ZERO_SELF_SIGNED_CERT"), "tls"],
+    [error("connect ECONNREFUSED 127.0.0.1:1", "ECONNREFUSED"), "unreachable"],
+    [error("getaddrinfo ENOTFOUND db", "ENOTFOUND"), "unreachable"],
+  ];
+  for (const [failure, code] of cases) assert.equal(connectRefusal(failure, place).code, code);
+});
+
+test("the URL of the database is read with care", () => {
+  const url = databasePlace("postgres://me:p%40ss@db.example.com/events");
+  assert.deepEqual([url?.words, url?.config.password], ["db.example.com:5432/events", "p@ss"]);
+  assert.deepEqual(url?.config.ssl, {});
+  assert.equal(databasePlace("postgres://me@db.example.com/events?sslmode=disable")?.config.ssl, false);
+  assert.equal(databasePlace("postgres://me@127.0.0.1:5433/events")?.config.ssl, false);
+  assert.deepEqual(databasePlace("postgres://me@127.0.0.1/events?sslmode=require")?.config.ssl, {});
+  assert.equal(databasePlace("postgres:///events?host=/run/postgresql")?.config.host, "/run/postgresql");
+  for (const wrong of ["mysql://a/b", "postgres://host", "nonsense", "postgres:///x"]) {
+    assert.equal(databasePlace(wrong), undefined, wrong);
+  }
+  assert.equal(databasePlace("postgres://h/x", "drop table"), undefined);
+  assert.notEqual(clusterLocks("one").log, clusterLocks("two").log);
+});
+
+test("a request joins the next look and never one that is under way", async () => {
+  const clock = new ManualClock();
+  const ends: (() => void)[] = [];
+  let begun = 0;
+  const looks = new Looks(clock, () => {
+    begun += 1;
+    return new Promise((resolve) => ends.push(resolve));
+  });
+  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const answered: string[] = [];
+  const ask = (name: string): Promise<number> => looks.upToDate().then(() => answered.push(name));
+  const first = ask("first");
+  await settle();
+  assert.equal(begun, 1);
+  const later = [ask("second"), ask("third")];
+  await settle();
+  assert.equal(begun, 1);
+  ends[0]?.();
+  await first;
+  await settle();
+  assert.deepEqual([begun, answered], [2, ["first"]]);
+  ends[1]?.();
+  await Promise.all(later);
+  assert.deepEqual([begun, looks.staleAnswers], [2, 0]);
+});
+
+test("a look that takes too long is answered from the view and counted; after a minute of that the machine is not ready", async () => {
+  const clock = new ManualClock();
+  let isBroken = true;
+  const looks = new Looks(clock, () => (isBroken ? new Promise(() => undefined) : Promise.resolve()));
+  const first = looks.upToDate();
+  clock.advance(250);
+  await first;
+  assert.deepEqual([looks.staleAnswers, looks.isReady], [1, true]);
+  clock.advance(60_000);
+  assert.equal(looks.isReady, false);
+  isBroken = false;
+  const failing = new Looks(clock, () => (isBroken ? Promise.reject(new Error("gone")) : Promise.resolve()));
+  isBroken = true;
+  await failing.upToDate();
+  assert.equal(failing.staleAnswers, 1);
+  isBroken = false;
+  clock.advance(60_000);
+  assert.equal(failing.isReady, false);
+  await failing.upToDate();
+  assert.deepEqual([failing.staleAnswers, failing.isReady], [1, true]);
+});
+
+test("the cluster's time is the database's, whatever the machine's own clock says, and it never jumps", () => {
+  const own = new ManualClock(1_700_003_600_000);
+  const warned: number[] = [];
+  const clock = new ClusterClock(own, (byMs) => warned.push(byMs));
+  clock.measured(1_700_000_000_000, own.monotonicMs());
+  assert.equal(clock.nowMs(), 1_700_000_000_000);
+  assert.deepEqual(warned, [3_600_000]);
+  own.advance(1_000);
+  assert.equal(clock.nowMs(), 1_700_000_001_000);
+  own.jumpWall(86_400_000);
+  assert.equal(clock.nowMs(), 1_700_000_001_000);
+  clock.measured(1_700_000_003_000, own.monotonicMs());
+  assert.equal(clock.nowMs(), 1_700_000_001_000);
+  let before = clock.nowMs();
+  for (let second = 0; second < 60; second++) {
+    own.advance(1_000);
+    const stepMs = clock.nowMs() - before;
+    assert.ok(stepMs >= 950 && stepMs <= 1_050, `${stepMs}`);
+    before = clock.nowMs();
+  }
+  assert.equal(clock.nowMs(), 1_700_000_063_000);
+  const askedMs = own.monotonicMs();
+  own.advance(400);
+  clock.measured(1_700_000_063_250, askedMs);
+  own.advance(60_000);
+  assert.equal(clock.nowMs(), 1_700_000_123_400);
+  assert.deepEqual(warned, [3_600_000]);
+});

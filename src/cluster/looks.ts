@@ -1,0 +1,53 @@
+// Looks at the newest change, for answers that must not be old. A request joins the next look and never one that is under
+// way: that one may have read before the change the request must see. When looks fail or take too long the machine answers
+// from its view, counts that, and after a while reports that it is not ready.
+
+import type { Clock } from "../base/clock.js";
+
+const lookMs = 250;
+const staleForMs = 60_000;
+
+export class Looks {
+  #running: Promise<boolean> = Promise.resolve(true);
+  #next: Promise<boolean> | undefined;
+  #staleSinceMs: number | undefined;
+  /** Answers that may have been old. */
+  staleAnswers = 0;
+
+  constructor(
+    private readonly clock: Clock,
+    /** Resolves when the view has what was newest after the call. */
+    private readonly look: () => Promise<void>,
+  ) {}
+
+  /** False after a minute of answers that may be old. */
+  get isReady(): boolean {
+    return this.#staleSinceMs === undefined || this.clock.monotonicMs() - this.#staleSinceMs < staleForMs;
+  }
+
+  async upToDate(): Promise<void> {
+    let cancel: () => void = () => undefined;
+    const tooLate = new Promise<boolean>((resolve) => {
+      cancel = this.clock.after(lookMs, () => resolve(false));
+    });
+    const isFresh = await Promise.race([this.#join(), tooLate]);
+    cancel();
+    if (isFresh) this.#staleSinceMs = undefined;
+    else {
+      this.staleAnswers += 1;
+      this.#staleSinceMs ??= this.clock.monotonicMs();
+    }
+  }
+
+  #join(): Promise<boolean> {
+    this.#next ??= this.#running.then(() => {
+      this.#next = undefined;
+      this.#running = this.look().then(
+        () => true,
+        () => false,
+      );
+      return this.#running;
+    });
+    return this.#next;
+  }
+}

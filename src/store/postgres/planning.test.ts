@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { judgeView } from "./local-view.js";
+import { planTrim, snapshotName, snapshotOf, type TrimFacts } from "./snapshots.js";
+
+const limits = { snapshotEveryMs: 1_000, maxLogBytes: 100 };
+const usual: TrimFacts = {
+  oldest: 10,
+  newest: 100,
+  logBytes: 20,
+  snapshot: 80,
+  snapshotAgeMs: 10,
+  nodes: [
+    { applied: 100, silentMs: 1 },
+    { applied: 60, silentMs: 5_000 },
+  ],
+};
+const day = 86_400_000;
+
+test("the log keeps what the newest snapshot and the slowest living machine need", () => {
+  const cases: [string, Partial<TrimFacts>, { makesSnapshot: boolean; before: number }][] = [
+    ["the slowest machine decides", {}, { makesSnapshot: false, before: 60 }],
+    [
+      "a machine silent for a day is not waited for",
+      { nodes: [{ applied: 5, silentMs: day }] },
+      { makesSnapshot: false, before: 80 },
+    ],
+    [
+      "nothing behind the snapshot goes",
+      { nodes: [{ applied: 100, silentMs: 0 }] },
+      { makesSnapshot: false, before: 80 },
+    ],
+    ["without a snapshot nothing goes, and one is made", { snapshot: undefined }, { makesSnapshot: true, before: 10 }],
+    ["an old snapshot is replaced", { snapshotAgeMs: 1_000 }, { makesSnapshot: true, before: 60 }],
+    ["nothing new needs no snapshot", { snapshotAgeMs: 1_000, newest: 80 }, { makesSnapshot: false, before: 60 }],
+    ["a large log has a snapshot made early", { logBytes: 51 }, { makesSnapshot: true, before: 60 }],
+    ["a log beyond its limit leaves slow machines behind", { logBytes: 101 }, { makesSnapshot: true, before: 80 }],
+    ["what is gone stays gone", { oldest: 70 }, { makesSnapshot: false, before: 70 }],
+  ];
+  for (const [title, facts, expected] of cases) {
+    assert.deepEqual(planTrim({ ...usual, ...facts }, limits), expected, title);
+  }
+});
+
+test("a snapshot's name says what it holds, and other files are none", () => {
+  const snapshot = {
+    n: 12,
+    madeMs: 1_700_000_000_000,
+    token: "0".repeat(8).concat("-1111-2222-3333-", "4".repeat(12)),
+    digest: "ab".repeat(32),
+  };
+  const name = snapshotName(snapshot);
+  assert.deepEqual(snapshotOf(name), { name, ...snapshot });
+  for (const other of [`${name}.part`, "view-.mdb", `../${name}`, "events-1.mdb"])
+    assert.equal(snapshotOf(other), undefined, other);
+});
+
+test("a view is kept only if the log goes on from it", () => {
+  const applied = { n: 3, token: "t" };
+  const base = { applied, isEmpty: false, isOfThisFormat: true, isInLog: true };
+  assert.equal(judgeView(base), "keep");
+  assert.equal(judgeView({ ...base, isInLog: false }), "renew");
+  assert.equal(judgeView({ ...base, isOfThisFormat: false }), "renew");
+  assert.equal(judgeView({ ...base, applied: undefined }), "foreign");
+  assert.equal(judgeView({ ...base, applied: undefined, isEmpty: true }), "renew");
+});

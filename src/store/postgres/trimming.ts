@@ -1,0 +1,76 @@
+// Carries out what snapshots.ts plans: makes a snapshot of the view when one is due, and forgets what nobody needs of the log.
+
+import { join } from "node:path";
+import type { Clock } from "../../base/clock.js";
+import { removeAll } from "../../base/durable-files.js";
+import { type DatabasePlace, Session } from "../../cluster/session.js";
+import type { EngineStore } from "../engine/engine.js";
+import type { ChangeLog } from "./change-log.js";
+import {
+  digestOf,
+  planTrim,
+  type SnapshotPlace,
+  snapshotName,
+  snapshotsIn,
+  type TrimFacts,
+  type TrimLimits,
+} from "./snapshots.js";
+
+interface TrimParts {
+  readonly place: DatabasePlace;
+  /** The machine's own clock. */
+  readonly own: Clock;
+  /** The cluster's time. */
+  readonly clock: Clock;
+  readonly log: ChangeLog;
+  readonly store: EngineStore;
+  readonly folder: string;
+  readonly snapshots: SnapshotPlace;
+}
+
+const usualLimits: TrimLimits = { snapshotEveryMs: 86_400_000, maxLogBytes: 4 * 2 ** 30 };
+/** A machine may be fetching the older one. */
+const keptSnapshots = 2;
+
+/** Answers how many changes were forgotten. */
+export async function trimLog(parts: TrimParts, limits: Partial<TrimLimits>): Promise<number> {
+  const wanted = { ...usualLimits, ...limits };
+  const session = await Session.open(parts.place, { clock: parts.own, name: "holdfast trim" });
+  try {
+    if (planTrim(await factsOf(parts, session), wanted).makesSnapshot) await makeSnapshot(parts);
+    return await parts.log.trim(session, planTrim(await factsOf(parts, session), wanted).before);
+  } finally {
+    await session.close();
+  }
+}
+
+async function factsOf({ place, log, snapshots, clock }: TrimParts, session: Session): Promise<TrimFacts> {
+  const [newest] = await snapshotsIn(snapshots);
+  const nodes = await session.rows(
+    `SELECT applied, extract(epoch FROM clock_timestamp() - seen) * 1000 FROM ${place.schema}.node`,
+  );
+  return {
+    ...(await log.ends(session)),
+    logBytes: await log.bytes(session),
+    snapshot: newest?.n,
+    snapshotAgeMs: newest ? clock.nowMs() - newest.madeMs : 0,
+    nodes: nodes.map(([applied, silentMs]) => ({ applied: Number(applied), silentMs: Number(silentMs) })),
+  };
+}
+
+async function makeSnapshot({ store, folder, snapshots, clock }: TrimParts): Promise<void> {
+  const aside = join(folder, "snapshot-made.part");
+  await removeAll(aside);
+  try {
+    let { applied } = store.backend;
+    await store.snapshot(aside, () => {
+      applied = store.backend.applied;
+    });
+    if (!applied) return;
+    const file = join(aside, "events-1.mdb");
+    await snapshots.put(snapshotName({ ...applied, madeMs: clock.nowMs(), digest: await digestOf(file) }), file);
+    for (const { name } of (await snapshotsIn(snapshots)).slice(keptSnapshots)) await snapshots.remove(name);
+  } finally {
+    await removeAll(aside);
+  }
+}

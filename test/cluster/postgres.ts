@@ -1,0 +1,135 @@
+// A PostgreSQL of a test's own: real, on loopback, in a folder that goes with it. Never run as root.
+
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { chownSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import pg from "pg";
+import { freePort } from "../harness/free-port.js";
+
+const bin = process.env.POSTGRES_BIN ?? "/usr/lib/postgresql/15/bin";
+
+/** PostgreSQL refuses to run as root: then as the user that Debian made for it. */
+function otherUser(): { uid?: number; gid?: number } {
+  if (process.getuid?.() !== 0) return {};
+  for (const name of ["postgres", "nobody"]) {
+    const line = readFileSync("/etc/passwd", "utf8")
+      .split("\n")
+      .find((text) => text.startsWith(`${name}:`));
+    const [, , uid, gid] = line?.split(":") ?? [];
+    if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) };
+  }
+  throw new Error("there is no user that PostgreSQL could run as");
+}
+
+export class TestPostgres {
+  #process: ChildProcess | undefined;
+
+  private constructor(
+    readonly folder: string,
+    readonly port: number,
+    private readonly settings: readonly string[],
+    private readonly user: { uid?: number; gid?: number },
+  ) {}
+
+  static async start(settings: readonly string[] = []): Promise<TestPostgres> {
+    const user = otherUser();
+    const folder = mkdtempSync(join(tmpdir(), "holdfast-postgres-"));
+    if (user.uid !== undefined && user.gid !== undefined) chownSync(folder, user.uid, user.gid);
+    const args = ["-D", join(folder, "data"), "-U", "holdfast", "--auth=trust", "--encoding=UTF8", "--no-sync"];
+    const made = spawnSync(join(bin, "initdb"), args, { ...user, cwd: folder, encoding: "utf8" });
+    if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
+    const postgres = new TestPostgres(folder, await freePort(), settings, user);
+    await postgres.run();
+    await postgres.sql("CREATE DATABASE holdfast", "postgres");
+    return postgres;
+  }
+
+  /** A replica that follows this one, in a folder of its own. */
+  async replica(): Promise<TestPostgres> {
+    const folder = mkdtempSync(join(tmpdir(), "holdfast-replica-"));
+    if (this.user.uid !== undefined && this.user.gid !== undefined) chownSync(folder, this.user.uid, this.user.gid);
+    const args = [
+      "-h",
+      "127.0.0.1",
+      "-p",
+      String(this.port),
+      "-U",
+      "holdfast",
+      "-D",
+      join(folder, "data"),
+      "-R",
+      "-c",
+      "fast",
+    ];
+    const made = spawnSync(join(bin, "pg_basebackup"), [...args, "--no-sync"], {
+      ...this.user,
+      cwd: folder,
+      encoding: "utf8",
+    });
+    if (made.status !== 0) throw new Error(`pg_basebackup failed: ${made.stderr}`);
+    const replica = new TestPostgres(folder, await freePort(), this.settings, this.user);
+    await replica.run();
+    return replica;
+  }
+
+  url(database = "holdfast", user = "holdfast"): string {
+    return `postgres://${user}@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** Starts it, or starts it again. */
+  async run(): Promise<void> {
+    const settings = [
+      "listen_addresses=127.0.0.1",
+      `port=${this.port}`,
+      `unix_socket_directories=${this.folder}`,
+      "max_connections=200",
+      "shared_buffers=32MB",
+      "log_min_messages=fatal",
+      ...this.settings,
+    ].flatMap((setting) => ["-c", setting]);
+    const started = spawn(join(bin, "postgres"), ["-D", join(this.folder, "data"), ...settings], {
+      ...this.user,
+      cwd: this.folder,
+      stdio: "ignore",
+    });
+    this.#process = started;
+    for (;;) {
+      if (started.exitCode !== null) throw new Error(`PostgreSQL ended with ${started.exitCode}`);
+      const isUp = await this.sql("SELECT 1", "postgres").then(
+        () => true,
+        () => false,
+      );
+      if (isUp) return;
+      await pause(50);
+    }
+  }
+
+  /** One statement in a session of its own. */
+  async sql(text: string, database = "holdfast"): Promise<Record<string, unknown>[]> {
+    const client = new pg.Client({ connectionString: this.url(database), connectionTimeoutMillis: 5_000 });
+    client.on("error", () => undefined);
+    await client.connect();
+    try {
+      const result = await client.query(text);
+      return (result.rows ?? []) as Record<string, unknown>[];
+    } finally {
+      await client.end();
+    }
+  }
+
+  /** Immediate: as if the machine lost its power, but for the disk's cache. */
+  async stop(signal: "SIGQUIT" | "SIGINT" = "SIGQUIT"): Promise<void> {
+    const running = this.#process;
+    if (!running || running.exitCode !== null) return;
+    const ended = new Promise((resolve) => running.once("exit", resolve));
+    running.kill(signal);
+    await ended;
+  }
+
+  async dispose(): Promise<void> {
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
