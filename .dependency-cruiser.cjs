@@ -12,8 +12,7 @@ const floors = [
   ["admission", "access"],
   ["catalogue"],
   ["store"],
-  ["cluster"],
-  ["net"],
+  ["net", "cluster"],
   ["config", "nostr"],
   ["base"],
 ];

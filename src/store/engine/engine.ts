@@ -20,11 +20,10 @@ import type { Backend } from "./backend.js";
 import { MergedStreams } from "./candidates.js";
 import { Content, type Layers } from "./content.js";
 import { collectTimedIds } from "./counting.js";
-import { type Order, OwnOrder } from "./order.js";
 import { Slice } from "./query.js";
 import { Reading, UnmarkedAuthors } from "./reading.js";
 import { expiring } from "./row.js";
-import { View } from "./view.js";
+import { type Order, OwnOrder, View } from "./view.js";
 import { Writer } from "./writer.js";
 
 const defaultMaxQueuedWorks = 20_000;

@@ -12,7 +12,6 @@ import {
   type VerifiedEvent,
 } from "../../nostr/event.js";
 import { isLocalRow, type PutResult, type RemovalCause, type TableName, type Transaction } from "../port.js";
-import type { Batch } from "./batch.js";
 import { MergedStreams } from "./candidates.js";
 import { type Vanishing, vanishingKey } from "./content.js";
 import {
@@ -26,6 +25,7 @@ import {
 } from "./deletions.js";
 import { maxKeyBytes, type PendingTables, Reading, type UnmarkedAuthors } from "./reading.js";
 import { type AnyRow, isExpired, matchable, ofAuthor, pendingView, rowFields } from "./row.js";
+import type { Batch } from "./view.js";
 
 export class EngineTransaction extends Reading implements Transaction {
   #isOver = false;

@@ -13,10 +13,8 @@ import {
   type Transaction,
   type TransactOptions,
 } from "../port.js";
-import type { Batch } from "./batch.js";
-import type { Order } from "./order.js";
 import { EngineTransaction } from "./transaction.js";
-import type { View } from "./view.js";
+import type { Batch, Order, View } from "./view.js";
 
 interface WriterParts {
   readonly view: View;
