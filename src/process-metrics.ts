@@ -1,7 +1,7 @@
 // Metrics of the process as a whole: version, age, engine, Node's own numbers, how many repositories are served, and what
 // waits for its turn. Every queue is bounded; its length shows how near to its bound it is.
 
-import { collectDefaultMetrics, Gauge } from "prom-client";
+import { collectDefaultMetrics, Gauge, type Registry } from "prom-client";
 import { catalogueRows, isReleased } from "./catalogue/repositories.js";
 import type { Context } from "./context.js";
 
@@ -86,5 +86,21 @@ export function repositoryCounter({ store, clock }: Context): () => Promise<numb
         counting = undefined;
       });
     return counting;
+  };
+}
+
+/** A room that may be closed and started again takes its metrics along: they would be registered twice. */
+export async function withOwnMetrics(
+  registry: Registry,
+  start: () => Promise<{ close(): Promise<void> }>,
+): Promise<{ close(): Promise<void> }> {
+  const before = new Set(registry.getMetricsAsArray().map(({ name }) => name));
+  const room = await start();
+  const own = registry.getMetricsAsArray().flatMap(({ name }) => (before.has(name) ? [] : [name]));
+  return {
+    async close() {
+      await room.close();
+      for (const name of own) registry.removeSingleMetric(name);
+    },
   };
 }

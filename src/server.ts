@@ -19,6 +19,7 @@ import type { AdmissionPolicy } from "./admission/verdict.js";
 import { type Clock, repeatedly } from "./base/clock.js";
 import { ClosingOrder } from "./base/closing-order.js";
 import { DecisionLog } from "./catalogue/decisions.js";
+import { Leadership } from "./cluster/leadership.js";
 import type { LiveConfig } from "./config/load.js";
 import { type Logger, type LogRing, namingNoRepository } from "./config/logging.js";
 import type { Context } from "./context.js";
@@ -26,7 +27,7 @@ import { returnFreeMemory } from "./free-memory.js";
 import { openGitHost } from "./git/git-host.js";
 import { createGitMetrics } from "./git/metrics.js";
 import { startHousekeeping } from "./git/start-housekeeping.js";
-import { startHunting } from "./hunt/start-hunting.js";
+import { type HuntingRoom, startHunting } from "./hunt/start-hunting.js";
 import { ArchiveReview } from "./intake/archive-review.js";
 import { CarryOut } from "./intake/carry-out.js";
 import { createIntake, notingParseFailures } from "./intake/intake.js";
@@ -36,7 +37,7 @@ import { createVerifierPool } from "./nostr/verify/pool.js";
 import { policyInForce, RunTimeRules } from "./operator/rules.js";
 import { openSocket, operatorOf } from "./operator/running.js";
 import { VerifiedCopies } from "./operator/verified.js";
-import { repositoryCounter, watchProcess } from "./process-metrics.js";
+import { repositoryCounter, watchProcess, withOwnMetrics } from "./process-metrics.js";
 import { countEntries, createPurgatoryMetrics, purgatoryObserver } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";
 import { createRelayMetrics } from "./relay/metrics.js";
@@ -73,6 +74,8 @@ export interface StartParts {
   readonly recentLog?: LogRing;
   /** Instead of the one the settings ask for, and not closed here; for tests that look into it or start again on it. */
   readonly store?: Store;
+  /** Who does what one machine of a cluster does; a server without it is alone and leads. */
+  readonly leadership?: Leadership;
   /** Instead of GRASP's rules; for tests and benchmarks of the relay alone. No setting reaches it. */
   readonly policy?: AdmissionPolicy;
   /** Instead of asking the system how full its disks are; for tests. */
@@ -131,6 +134,8 @@ export async function startServer(parts: StartParts): Promise<Server> {
 
     const rules = new RunTimeRules(store);
     await rules.refresh();
+    const stopFollowing = store.onForeignCommit((commit) => rules.follow(commit));
+    closing.add("rules", async () => stopFollowing());
     const { inForce, settings, members, policy } = policyInForce(live, rules, secret.pubkey, services);
     const stopTellingMembers = live.onChange(() => members.changed());
     closing.add("members", async () => stopTellingMembers());
@@ -154,10 +159,15 @@ export async function startServer(parts: StartParts): Promise<Server> {
     await maintainers.adopt();
     await purgatory.resume();
     closing.add("purgatory", () => purgatory.close());
-    const sweeping = repeatedly(
-      clock,
-      () => live.current.purgatorySweepIntervalMs,
-      () => sweep.run(),
+    const leadership = parts.leadership ?? new Leadership();
+    const sweeping = await leadership.whileLeading(
+      async () =>
+        repeatedly(
+          clock,
+          () => live.current.purgatorySweepIntervalMs,
+          () => sweep.run(),
+          onFault,
+        ),
       onFault,
     );
     closing.add("sweeping", () => sweeping.close());
@@ -185,8 +195,22 @@ export async function startServer(parts: StartParts): Promise<Server> {
 
     const repositoryCount = repositoryCounter(context);
     watchProcess(context, parts.build.commit, verifier.engine, repositoryCount);
-    const hunt = await startHunting(context, { gitHost, purgatory, serverSecret: secret });
-    closing.add("hunt", () => hunt.close());
+    let hunt: HuntingRoom | undefined;
+    const hunts = await leadership.whileLeading(
+      () =>
+        withOwnMetrics(registry, async () => {
+          const started = await startHunting(context, { gitHost, purgatory, serverSecret: secret });
+          hunt = started;
+          return {
+            close: () => {
+              hunt = undefined;
+              return started.close();
+            },
+          };
+        }),
+      onFault,
+    );
+    closing.add("hunt", () => hunts.close());
     const archive = new ArchiveReview(context, { settings, carryOut });
     closing.add("archive review", () => archive.close());
     closing.add("maintainer review", () => maintainers.close());
@@ -204,10 +228,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
       verified: (name, verified) => verifiedCopies.note(name, verified),
       housekeep: (address, kind, signal) => housekeeping.run(address, kind, signal),
       askedServers: (name) =>
-        hunt.hunting.askedServers(name).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })),
-      isFetching: (name) => hunt.hunting.isAtWork(name),
-      damaged: (name) => hunt.repair.damaged(name),
-      askNow: (name) => hunt.hunting.askNow(name),
+        hunt?.hunting.askedServers(name).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })) ?? [],
+      isFetching: (name) => hunt?.hunting.isAtWork(name) ?? false,
+      damaged: async (name) => hunt?.repair.damaged(name),
+      askNow: (name) => hunt?.hunting.askNow(name) ?? false,
       relays: { status: () => syncing?.status().relays ?? [], reconnect: (key) => syncing?.reconnect(key) ?? false },
       traffic: () => port?.traffic,
     });
@@ -222,7 +246,11 @@ export async function startServer(parts: StartParts): Promise<Server> {
         syncStatus: () => syncing?.status(),
         status: async () => {
           const { statusSources } = await import("./web/status-sources.js");
-          return statusSources(context, { hunting: hunt.hunting, sync: () => syncing, verified: verifiedCopies });
+          return statusSources(context, {
+            hunting: () => hunt?.hunting,
+            sync: () => syncing,
+            verified: verifiedCopies,
+          });
         },
       },
     );
@@ -233,13 +261,24 @@ export async function startServer(parts: StartParts): Promise<Server> {
       closing.add("admin socket", () => socket.close());
     }
     const ignoredRelays = (): ReadonlySet<string> => new Set(rules.ignoredRelays.keys());
+    let led: { close(): Promise<void> } | undefined;
     if (!parts.policy) {
       const { startSyncing } = await import("./sync/start-syncing.js");
-      syncing = await startSyncing(context, {
-        ...{ inForce, intake, purgatory, members, serverSecret: secret },
-        ignoredRelays: ignoredRelays(),
-        servedThere: (id, relay) => hunt.hunting.servedBy(id, relay),
-      });
+      const start = async (): Promise<{ close(): Promise<void> }> => {
+        const started = await startSyncing(context, {
+          ...{ inForce, intake, purgatory, members, serverSecret: secret },
+          ignoredRelays: ignoredRelays(),
+          servedThere: (id, relay) => hunt?.hunting.servedBy(id, relay),
+        });
+        syncing = started;
+        return {
+          close: async () => {
+            syncing = undefined;
+            await started.close();
+          },
+        };
+      };
+      led = await leadership.whileLeading(() => withOwnMetrics(registry, start), onFault);
     }
     const stopTelling = rules.onRefresh(() => {
       syncing?.rulesChanged(ignoredRelays());
@@ -247,7 +286,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     });
     closing.add("sync", async () => {
       stopTelling();
-      await syncing?.close();
+      await led?.close();
     });
     archive.start();
     maintainers.start();

@@ -7,7 +7,7 @@
 // The longest key is `ref:prs:` + 64 + `:` + 256 + ` ` + 255 bytes (maxRefNameBytes): 585 of the store's 1,000.
 
 import type { Oid, RefName } from "../nostr/nip34.js";
-import type { TableReader, Transaction } from "../store/port.js";
+import type { Commit, TableReader, Transaction } from "../store/port.js";
 import { type RepositoryName, repositoryKey } from "./repositories.js";
 
 export interface RefValue {
@@ -37,7 +37,8 @@ export interface StoredRefs {
   readonly refs: Map<RefName, RefValue>;
 }
 
-const rowKey = (name: RepositoryName): string => `repository:${repositoryKey(name)}`;
+const rowPrefix = "repository:";
+const rowKey = (name: RepositoryName): string => `${rowPrefix}${repositoryKey(name)}`;
 const refPrefix = (name: RepositoryName): string => `ref:${repositoryKey(name)} `;
 
 const refsRow = (reader: TableReader, name: RepositoryName): Promise<RefsRow | undefined> =>
@@ -92,6 +93,11 @@ export async function changeRefs(
     else tx.deleteRow("refs", key);
   }
   return version;
+}
+
+/** Keys of the repositories whose refs a commit changed. */
+export function* changedRepositories(commit: Commit): Iterable<string> {
+  for (const key of commit.changedKeys("refs")) if (key.startsWith(rowPrefix)) yield key.slice(rowPrefix.length);
 }
 
 /** Its directory is gone. */

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
 import { connectRefusal, type DatabaseFacts, judgeDatabase } from "./check-database.js";
 import { ClusterClock } from "./cluster-clock.js";
+import { Leadership } from "./leadership.js";
 import { clusterLocks } from "./locks.js";
 import { Looks } from "./looks.js";
 import { databasePlace } from "./session.js";
@@ -142,4 +143,49 @@ test("the cluster's time is the database's, whatever the machine's own clock say
   own.advance(60_000);
   assert.equal(clock.nowMs(), 1_700_000_123_400);
   assert.deepEqual(warned, [3_600_000]);
+});
+
+test("a leader's work begins and ends with the leadership, one after the other, and a server alone always leads", async () => {
+  const happened: string[] = [];
+  let isBroken = false;
+  const start = async () => {
+    if (isBroken) throw new Error("broken");
+    happened.push("begins");
+    await new Promise((resolve) => setImmediate(resolve));
+    return {
+      close: async () => {
+        happened.push("ends");
+      },
+    };
+  };
+  const failed: unknown[] = [];
+  const alone = await new Leadership().whileLeading(start, (error) => failed.push(error));
+  assert.deepEqual(happened, ["begins"]);
+  await alone.close();
+  assert.deepEqual(happened.splice(0), ["begins", "ends"]);
+  const leadership = new Leadership(false);
+  const led = await leadership.whileLeading(start, (error) => failed.push(error));
+  assert.deepEqual(happened, []);
+  leadership.begin();
+  leadership.end();
+  leadership.begin();
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(happened.at(-1), "begins");
+  assert.equal(
+    happened.filter((what) => what === "begins").length - happened.filter((what) => what === "ends").length,
+    1,
+  );
+  await led.close();
+  assert.equal(happened.at(-1), "ends");
+  leadership.end();
+  isBroken = true;
+  await leadership.whileLeading(start, (error) => failed.push(error));
+  assert.equal(failed.length, 0);
+  leadership.begin();
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(failed.length, 1);
+  await assert.rejects(
+    leadership.whileLeading(start, () => undefined),
+    /broken/,
+  );
 });

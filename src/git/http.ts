@@ -96,6 +96,8 @@ export class GitHttp {
     const path = parseGitPath(request.localPath);
     if (!path) return void refuse(response, 404, "this is no address of a repository", "missing");
     const begun = this.options.clock.monotonicMs();
+    // What another machine has acknowledged is served here.
+    await this.options.repositories.upToDate();
     const found = await this.options.served.lookUp(path.npub, path.identifier, path.area);
     let outcome: UntimedOperation;
     try {

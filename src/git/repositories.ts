@@ -8,12 +8,12 @@ import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
 import { InUse, KeyedLock } from "../base/keyed-lock.js";
 import { wantedFormat } from "../catalogue/object-format.js";
-import { anyRef, readRefs, refsVersion, removeRefs, unalignedRepositories } from "../catalogue/refs.js";
+import { anyRef, changedRepositories, readRefs, refsVersion, removeRefs, unalignedRepositories } from "../catalogue/refs.js";
 import type { RepositoryArea } from "../catalogue/repositories.js";
 import { isPubkey } from "../nostr/event.js";
 import { parseNpub } from "../nostr/nip19.js";
 import type { ObjectFormat } from "../nostr/nip34.js";
-import type { Store, Transaction } from "../store/port.js";
+import type { Commit, Store, Transaction } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
 import { changeRefs, type RefChanges } from "./change-refs.js";
 import { RefAlignment, RefTables } from "./ref-tables.js";
@@ -66,10 +66,27 @@ export class Repositories {
       inUse: new InUse(),
       takenBack: { count: 0 },
       swept: new Set(),
+      foreign: { changes: 0 },
       changed: (address) => {
         for (const watcher of this.#watchers) watcher(address);
       },
     };
+    store.onForeignCommit((commit) => this.#follow(commit));
+  }
+
+  /** Another machine changed refs: what is known of them in memory is old, and so are git's own files here. */
+  #follow(commit: Commit): undefined {
+    const { tables, behind, foreign } = this.#context;
+    for (const key of changedRepositories(commit)) {
+      foreign.changes += 1;
+      tables.delete(key);
+      behind.set(key, { names: undefined });
+    }
+  }
+
+  /** Before something is served that must not be old: see `Store.upToDate`. */
+  upToDate(): Promise<void> | undefined {
+    return this.#context.store.upToDate();
   }
 
   get git(): Git {

@@ -43,6 +43,8 @@ export interface RepositoryContext {
   readonly inUse: InUse;
   /** How often objects that were in place went again, anywhere: whoever found some since looks once more. */
   readonly takenBack: { count: number };
+  /** How often another machine changed refs: tables that were read meanwhile are read again. */
+  readonly foreign: { changes: number };
   /** Repositories whose leftovers of an earlier life have been removed. */
   readonly swept: Set<string>;
   /** Its packs or refs are not what they were. */
@@ -85,12 +87,17 @@ export class RepositoryRefs {
 
   /** Under the ref lock only. */
   async #table(): Promise<RefTable> {
-    const { tables, store } = this.context;
+    const { tables, store, foreign } = this.context;
     const cached = tables.get(this.key);
     if (cached) return cached;
     await this.#sweepOnce();
-    const format = formatIn(this.directory);
-    return tables.set(this.key, { ...((await readRefs(store, this.address)) ?? emptyTables[format]), format });
+    for (;;) {
+      const { changes } = foreign;
+      const format = formatIn(this.directory);
+      const refs = { ...((await readRefs(store, this.address)) ?? emptyTables[format]), format };
+      // Rows are read in pages, and the ref lock keeps only this machine's changes away.
+      if (foreign.changes === changes) return tables.set(this.key, refs);
+    }
   }
 
   async #sweepOnce(): Promise<void> {

@@ -85,6 +85,10 @@ export function createIntake(parts: IntakeParts): Intake {
   const { store, verifier, policy, clock, observer, live, disks } = parts;
   /** Ephemeral events that were passed on lately: id → signature, the oldest first. */
   const passedOn = new Map<EventId, string>();
+  store.onForeignCommit(({ passing }) => {
+    for (const event of passing) notePassedOn(passedOn, event);
+    return undefined;
+  });
   let underWay = 0;
   const isIdle: (() => void)[] = [];
 

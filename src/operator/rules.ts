@@ -16,7 +16,7 @@ import type { Config } from "../config/config.js";
 import type { ListEntry, ServiceEntry } from "../config/value-kinds.js";
 import type { ServiceName } from "../net/url.js";
 import type { Pubkey } from "../nostr/event.js";
-import type { TableReader } from "../store/port.js";
+import type { Commit, TableReader } from "../store/port.js";
 import { networkNamed } from "./naming.js";
 
 export const listNames = [
@@ -99,6 +99,14 @@ export class RunTimeRules {
     this.#keepsOut = kinds.size > 0 || bannedKeys.size > 0 || (await this.#hasBan("event:"));
     this.#laidOver = undefined;
     for (const listener of this.#listeners) listener();
+  }
+
+  /** For `Store.onForeignCommit`: rules that were set on another machine are in force before anything is judged here. */
+  follow(commit: Commit): Promise<void> | undefined {
+    for (const table of ["lists", "bans"] as const) for (const _ of commit.changedKeys(table)) return this.refresh();
+    const profile: ReadonlySet<string> = new Set(profileFields.map(profileKey));
+    for (const key of commit.changedKeys("meta")) if (profile.has(key)) return this.refresh();
+    return undefined;
   }
 
   async #hasBan(prefix: string): Promise<boolean> {

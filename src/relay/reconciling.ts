@@ -40,7 +40,10 @@ export class Reconciling {
     const open: Open = { stop: new AbortController(), records: 0, heardAtMs: 0 };
     this.#open.set(id, open);
     try {
-      const items = await queries.pass(() => parts.store.timedIds(filter, cap, open.stop.signal));
+      const items = await queries.pass(async () => {
+        await parts.store.upToDate();
+        return parts.store.timedIds(filter, cap, open.stop.signal);
+      });
       if (this.#open.get(id) !== open) return;
       if (!items) return this.#fail(id, refuse("too-many", `this filter matches more than ${cap} records: narrow it`));
       if (!records.take(items.length, limits.negentropyTotalMaxRecords)) {

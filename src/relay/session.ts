@@ -292,7 +292,10 @@ async function count(connection: Connection, id: string, filters: readonly Filte
   const { queries, closed, place } = connection;
   const { outbox, parts } = place;
   try {
-    const number = await queries.pass(() => parts.store.count(filters, { signal: closed }));
+    const number = await queries.pass(async () => {
+      await parts.store.upToDate();
+      return parts.store.count(filters, { signal: closed });
+    });
     const refusal = connection.turnedAway();
     if (refusal) return outbox.send(closedBy(id, refusal));
     outbox.send({ type: "COUNT", subscription: id, count: number });

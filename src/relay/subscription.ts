@@ -105,7 +105,8 @@ export class Subscription {
   /** Until it is live: nothing is under way then that could be stopped. */
   #stop: AbortController | undefined = new AbortController();
   #isClosed = false;
-  readonly #boundary: Sequence;
+  /** What is stored is answered up to here; what comes later is live. */
+  #boundary: Sequence;
   #buffered: LiveEvent[] = [];
   #bufferedBytes = 0;
   #overflowed = false;
@@ -154,6 +155,13 @@ export class Subscription {
   async run(): Promise<void> {
     const stop = this.#stop;
     if (!stop) return;
+    const looking = this.#parts.store.upToDate();
+    if (looking) {
+      // What another machine acknowledged before the REQ is stored here now; what was offered meanwhile is not sent twice.
+      await looking;
+      this.#boundary = this.#parts.live.position;
+      this.#sentUpTo = this.#boundary;
+    }
     const answer = new StoredAnswer(this.#filters, this.#parts.limits);
     if (answer.filters.length > 0) await this.#sendStored(answer, stop.signal);
     if (this.#isClosed) return;

@@ -15,7 +15,7 @@
 //     the text that was put. An event that is replaced, deleted, vanished or expired is never answered.
 //  6. When the disk is full, writes are refused with StoreFullError, reads go on, and writes work again when there
 //     is space, without a restart.
-//  7. What rules keep in memory follows each commit before the next work runs, also a commit that another machine made.
+//  7. What rules keep in memory follows the commits of other machines before the next work runs.
 // A work must be repeatable: it may be run again when a commit is retried. Works are serial: a work that waits for
 // another `transact` waits forever.
 
@@ -199,10 +199,10 @@ export interface Store extends Reader {
    */
   onCommit(listener: (commit: Commit) => void): () => void;
   /**
-   * For what rules keep in memory: called after each commit, after `onCommit`. A promise is waited for before the commit's
-   * works are answered and before the next work runs.
+   * For what is kept in memory of rows: called after each commit that another machine made, after `onCommit`. A promise is
+   * waited for before the next work runs here. Who writes rows here knows it without being told.
    */
-  beforeNextWork(refresh: (commit: Commit) => Promise<void> | undefined): () => void;
+  onForeignCommit(follow: (commit: Commit) => Promise<void> | undefined): () => void;
   /**
    * Before an answer that must not be old: resolves when the view has everything that was acknowledged anywhere before the
    * call, or when that could not be learned in time. Undefined: the view has it.

@@ -17,7 +17,8 @@ const maxPeers = 20;
 const keptMs = 1_000;
 
 interface UsedRooms {
-  readonly hunting: Hunting;
+  /** Nothing on a machine that does not hunt. */
+  readonly hunting: () => Hunting | undefined;
   /** Nothing yet while the server starts. */
   readonly sync: () => Pick<Syncing, "status" | "copiesOf"> | undefined;
   readonly verified: VerifiedCopies;
@@ -41,7 +42,7 @@ export const statusSources = ({ services, clock }: Context, rooms: UsedRooms): S
           gapEvents: relay.gapEvents,
           compared: relay.compared,
         })),
-    huntingQueue: () => hunting.queueSize,
+    huntingQueue: () => hunting()?.queueSize,
     peersOf(announcement) {
       const copies = new Map(
         (sync()?.copiesOf(repositoryAddress(announcement)) ?? []).map((copy) => [copy.relay, copy]),
@@ -49,7 +50,7 @@ export const statusSources = ({ services, clock }: Context, rooms: UsedRooms): S
       const relays = relaysOf(announcement, services, maxPeers).map(({ key, url }) =>
         relayPeer(url, followed().get(key), copies.get(key)),
       );
-      const peers = [...relays, ...gitServers(hunting, announcement, services)];
+      const peers = [...relays, ...gitServers(hunting(), announcement, services)];
       return peers.map((peer) => ({
         ...peer,
         lastClean: latest(peer.lastClean, rooms.verified.lastClean(announcement, peer.url)),
@@ -71,9 +72,15 @@ function relayPeer(url: string, relay: RelayStatus | undefined, copy: CopyStatus
   return { ...known, at: relay.lastInStep ?? undefined, result: relay.lastInStep === null ? "not yet" : "ok" };
 }
 
-function gitServers(hunting: Hunting, announcement: Announcement, services: readonly ServiceName[]): PeerStatus[] {
+function gitServers(
+  hunting: Hunting | undefined,
+  announcement: Announcement,
+  services: readonly ServiceName[],
+): PeerStatus[] {
   const { owner, identifier, clone } = announcement;
-  const asked = new Map(hunting.askedServers({ owner, identifier }).map((server) => [servicePart(server.url), server]));
+  const asked = new Map(
+    (hunting?.askedServers({ owner, identifier }) ?? []).map((server) => [servicePart(server.url), server]),
+  );
   const isOurs = (url: string): boolean => services.some((service) => pathBelowService(url, service) !== undefined);
   return clone
     .filter((url) => servicePart(url) !== undefined && !isOurs(url))

@@ -67,7 +67,7 @@ describe("several machines follow each other", () => {
       heard.push(`${isForeign} ${entries.length} ${[...changedKeys("bans")]} ${passing.length}`),
     );
     const followed: string[] = [];
-    b.store.beforeNextWork(async ({ isForeign }) => {
+    b.store.onForeignCommit(async ({ isForeign }) => {
       await new Promise((resolve) => setImmediate(resolve));
       if (isForeign) followed.push("followed");
     });

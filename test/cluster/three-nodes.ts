@@ -145,10 +145,8 @@ export class ThreeNodes implements Store {
     };
   }
 
-  beforeNextWork(refresh: (commit: Commit) => Promise<void> | undefined): () => void {
-    const stops = this.#stores.map((store) =>
-      store.beforeNextWork((commit) => (commit.isForeign ? undefined : refresh(commit))),
-    );
+  onForeignCommit(follow: (commit: Commit) => Promise<void> | undefined): () => void {
+    const stops = this.#stores.map((store) => store.onForeignCommit(follow));
     return () => {
       for (const stop of stops) stop();
     };

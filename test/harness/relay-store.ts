@@ -44,7 +44,7 @@ export function watchedStore(clock: Clock): WatchedStore {
     },
     feed: (after, signal, beforePage) => store.feed(after, signal, beforePage),
     onCommit: (listener) => store.onCommit(listener),
-    beforeNextWork: (refresh) => store.beforeNextWork(refresh),
+    onForeignCommit: (follow) => store.onForeignCommit(follow),
     upToDate: () => store.upToDate(),
     timedIds: (filter, cap, signal) => store.timedIds(filter, cap, signal),
     sweepExpired: (nowSeconds, alongside) => store.sweepExpired(nowSeconds, alongside),

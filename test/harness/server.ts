@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import pino from "pino";
 import type { AdmissionPolicy } from "../../src/admission/verdict.js";
 import { type Clock, systemClock } from "../../src/base/clock.js";
+import type { Leadership } from "../../src/cluster/leadership.js";
 import { createLog } from "../../src/config/logging.js";
 import type { ReadDisk } from "../../src/store/disk-space.js";
 import type { Store } from "../../src/store/port.js";
@@ -59,6 +60,8 @@ export interface InProcessOptions extends ServerOptions {
   readonly readDisk?: ReadDisk;
   /** Instead of the one its settings ask for. */
   readonly store?: Store;
+  /** Whether it does what one machine of a cluster does; without it it is alone. */
+  readonly leadership?: Leadership;
   /** Instead of GRASP's rules. */
   readonly policy?: AdmissionPolicy;
   /** Called with each line of the log, from level debug. */
@@ -114,7 +117,7 @@ export interface InProcessServer extends TestServer {
 export async function startInProcess(options: InProcessOptions = {}): Promise<InProcessServer> {
   const folder = options.folder ?? (await newFolder());
   const port = options.port ?? (await freePort());
-  const { onLog, readDisk, store, policy } = options;
+  const { onLog, readDisk, store, policy, leadership } = options;
   const faults: unknown[] = [];
   // Imported here: tests that start children alone need not load the server themselves.
   const { startServer } = await import("../../src/server.js");
@@ -137,6 +140,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     ...(readDisk && { readDisk }),
     ...(store && { store }),
     ...(policy && { policy }),
+    ...(leadership && { leadership }),
   });
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {

@@ -117,8 +117,8 @@ export class EngineStore extends Reading implements Store {
     return this.#view.onCommit(listener);
   }
 
-  beforeNextWork(refresh: (commit: Commit) => Promise<void> | undefined): () => void {
-    return this.#view.beforeNextWork(refresh);
+  onForeignCommit(follow: (commit: Commit) => Promise<void> | undefined): () => void {
+    return this.#view.onForeignCommit(follow);
   }
 
   async timedIds(filter: Filter, cap: number, signal?: AbortSignal): Promise<TimedIds | undefined> {

@@ -194,7 +194,7 @@ const pubkeyChars = 64;
 
 export class View {
   readonly #listeners = new Set<(commit: Commit) => void>();
-  readonly #refreshers = new Set<(commit: Commit) => Promise<void> | undefined>();
+  readonly #followers = new Set<(commit: Commit) => Promise<void> | undefined>();
   position: Sequence;
 
   constructor(
@@ -215,9 +215,9 @@ export class View {
     return () => this.#listeners.delete(listener);
   }
 
-  beforeNextWork(refresh: (commit: Commit) => Promise<void> | undefined): () => void {
-    this.#refreshers.add(refresh);
-    return () => this.#refreshers.delete(refresh);
+  onForeignCommit(follow: (commit: Commit) => Promise<void> | undefined): () => void {
+    this.#followers.add(follow);
+    return () => this.#followers.delete(follow);
   }
 
   begin(): Batch {
@@ -246,7 +246,7 @@ export class View {
     for (const listener of this.#listeners) callSafely(() => listener(commit));
     this.published(isForeign);
     backend.published();
-    for (const refresh of this.#refreshers) await refresh(commit);
+    if (isForeign) for (const follow of this.#followers) await follow(commit);
   }
 
   /** A commit out of the shared log, own or foreign. */

@@ -539,29 +539,17 @@ function following(check: Check): void {
     assert.equal(heard.length, 2);
   });
 
-  check(
-    "what follows a commit is waited for before its work is answered and before the next one runs",
-    async (store) => {
-      const happened: string[] = [];
-      const stop = store.beforeNextWork(async ({ entries, changedKeys }) => {
-        happened.push(`begins ${entries.length} ${[...changedKeys("bans")]}`);
-        await new Promise((resolve) => setImmediate(resolve));
-        happened.push("ends");
-      });
-      const first = store
-        .transact(async (tx) => {
-          await tx.put(eventOf({}));
-          tx.setRow("bans", "x", 1);
-        })
-        .then(() => happened.push("answered"));
-      await first;
-      await store.transact(async () => happened.push("next work"));
-      assert.deepEqual(happened, ["begins 1 x", "ends", "answered", "next work"]);
-      stop();
-      await put(store, eventOf({ content: "unfollowed" }));
-      assert.equal(happened.length, 4);
-    },
-  );
+  check("a commit of this store is no other machine's", async (store) => {
+    const foreign: string[] = [];
+    const stop = store.onForeignCommit(async ({ isForeign }) => void foreign.push(`${isForeign}`));
+    await put(store, eventOf({}));
+    assert.ok(foreign.every((text) => text === "true"));
+    const heard: boolean[] = [];
+    store.onCommit(({ isForeign }) => heard.push(isForeign));
+    stop();
+    await put(store, eventOf({ content: "unfollowed" }));
+    assert.deepEqual(heard, [false]);
+  });
 
   check("a local work writes rows of this machine and nothing else", async (store) => {
     const local = { isLocal: true } as const;

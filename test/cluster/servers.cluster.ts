@@ -1,0 +1,111 @@
+// Whole servers on one cluster, each request sent to another of them: what one acknowledges the others serve, rules set on
+// one bind the others, and one of them does the work of the leader. Git data is not shared here.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Leadership } from "../../src/cluster/leadership.js";
+import type { ClusterStore } from "../../src/store/postgres/open.js";
+import { keyOf, sign } from "../harness/relay-events.js";
+import { acceptAll } from "../harness/relay-server.js";
+import { startInProcess, type TestServer, untilSo } from "../harness/server.js";
+import { TestPostgres } from "./postgres.js";
+import { newFolders, newSchema, openNode } from "./three-nodes.js";
+
+interface Machine {
+  readonly node: ClusterStore;
+  readonly server: TestServer;
+  readonly leadership: Leadership;
+}
+
+let postgres: TestPostgres;
+const folders = newFolders();
+const machines: Machine[] = [];
+
+before(async () => {
+  postgres = await TestPostgres.start();
+});
+after(async () => {
+  for (const { server, node } of machines) {
+    await server.end();
+    await node.close();
+  }
+  await postgres.dispose();
+  folders.dispose();
+});
+
+async function start(schema: string, name: string, hasRules: boolean): Promise<Machine> {
+  const leadership = new Leadership(false);
+  const node = await openNode(postgres, {
+    ...{ schema, name, folder: folders.folder(`${schema} ${name}`) },
+    leads: () => leadership.begin(),
+    leadsNoMore: () => leadership.end(),
+  });
+  const settings = { NGIT_DOMAIN: "cluster.example.com", NGIT_METRICS_ENABLED: "true" };
+  const server = await startInProcess({
+    ...{ store: node.store, clock: node.clock, leadership, settings },
+    ...(hasRules ? {} : { policy: acceptAll }),
+  });
+  const machine = { node, server, leadership };
+  machines.push(machine);
+  return machine;
+}
+
+test("what one server acknowledges the next one answers, counts, and sends to those who listen", async () => {
+  const schema = newSchema();
+  const servers = await Promise.all(["a", "b", "c"].map((name) => start(schema, name, false)));
+  const clients = await Promise.all(servers.map(({ server }) => server.connect()));
+  const [, listener] = clients;
+  assert.ok(listener);
+  await listener.ask("live", { kinds: [1, 20_001] });
+  const author = keyOf("author");
+  for (let round = 0; round < 30; round++) {
+    const [one, next] = [clients[round % 3], clients[(round + 1) % 3]];
+    const event = sign(author, { content: `${round}` });
+    assert.equal((await one?.publish(event))?.[2], true);
+    const { events } = (await next?.ask(`q${round}`, { ids: [event.id] })) ?? { events: [] };
+    assert.deepEqual(
+      events.map(({ id }) => id),
+      [event.id],
+    );
+    const counted = next?.next(([verb]) => verb === "COUNT");
+    next?.send("COUNT", "c", { kinds: [1] });
+    assert.deepEqual((await counted)?.[2], { count: round + 1 });
+  }
+  const ephemeral = sign(author, { kind: 20_001, content: "gone" });
+  const heard = listener.next(([verb, , event]) => verb === "EVENT" && (event as { id: string }).id === ephemeral.id);
+  await clients[2]?.publish(ephemeral);
+  await heard;
+  await untilSo("all are heard", () => listener.eventsOf("live").length === 31);
+  assert.equal(new Set(listener.eventsOf("live").map(({ id }) => id)).size, 31);
+  for (const client of clients) await client.close();
+});
+
+test("a rule that is set on one server binds the next event on another, and one server syncs and hunts", async () => {
+  const schema = newSchema();
+  const a = await start(schema, "a", true);
+  const b = await start(schema, "b", true);
+  await untilSo("one leads", () => a.leadership.leads !== b.leadership.leads);
+  const metricsOf = async ({ server }: Machine): Promise<string> => (await fetch(`${server.origin}/metrics`)).text();
+  const works = async (machine: Machine): Promise<boolean> => {
+    const text = await metricsOf(machine);
+    return text.includes("purgatory_sync_queue_size") && text.includes("ngit_sync_");
+  };
+  await untilSo(
+    "the leader works",
+    async () => (await works(a)) === a.leadership.leads && (await works(b)) === b.leadership.leads,
+  );
+  const client = await b.server.connect();
+  const issue = (content: string) =>
+    sign(keyOf("somebody"), { kind: 1_621, content, created_at: Math.floor(Date.now() / 1_000) });
+  const before = (await client.publish(issue("before")))[3];
+  await a.node.store.transact(async (tx) => tx.setRow("bans", "kind:1621", { since: 0, reason: "" }));
+  const afterwards = (await client.publish(issue("after")))[3];
+  assert.notEqual(afterwards, before);
+  assert.match(String(afterwards), /kind/);
+  await client.close();
+  const [leader, other] = a.leadership.leads ? [a, b] : [b, a];
+  await leader.server.stop();
+  await leader.node.close();
+  await untilSo("the other leads", () => other.leadership.leads, 15_000);
+  await untilSo("and works", () => works(other));
+});
