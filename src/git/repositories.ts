@@ -8,7 +8,14 @@ import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
 import { InUse, KeyedLock } from "../base/keyed-lock.js";
 import { wantedFormat } from "../catalogue/object-format.js";
-import { anyRef, changedRepositories, readRefs, refsVersion, removeRefs, unalignedRepositories } from "../catalogue/refs.js";
+import {
+  anyRef,
+  changedRepositories,
+  readRefs,
+  refsVersion,
+  removeRefs,
+  unalignedRepositories,
+} from "../catalogue/refs.js";
 import type { RepositoryArea } from "../catalogue/repositories.js";
 import { isPubkey } from "../nostr/event.js";
 import { parseNpub } from "../nostr/nip19.js";
