@@ -192,7 +192,7 @@ async function verification({ cores }: Abilities): Promise<Finding> {
   const { createVerifierPool } = await import("../../nostr/verify/pool.js");
   const verifier = await createVerifierPool({ workers: Math.max(1, cores - 1) });
   await verifier.close();
-  if (verifier.engine.startsWith("native")) return finding("verification", "ok", verifier.engine);
+  if (verifier.engine !== "wasm") return finding("verification", "ok", verifier.engine);
   const advice = "for about seven times the speed install libsecp256k1 (Debian: apt install libsecp256k1-1)";
   return finding("verification", "note", `${verifier.engine}; ${advice}`);
 }

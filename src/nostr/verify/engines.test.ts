@@ -7,10 +7,20 @@ import { test } from "node:test";
 import { parseEvent } from "../event.js";
 import { keyFrom, signedEvent } from "../testing/signed.js";
 import type { SchnorrEngine } from "./engines.js";
-import { chooseEngine, libraryNames, loadNative, packSignatures, verifyPacked, wasmEngine } from "./engines.js";
+import {
+  chooseEngine,
+  libraryNames,
+  loadNative,
+  loadPrebuilt,
+  packSignatures,
+  verifyPacked,
+  wasmEngine,
+} from "./engines.js";
 
 const native = await loadNative();
-const engines: SchnorrEngine[] = native.ok ? [native.engine, wasmEngine] : [wasmEngine];
+const prebuilt = loadPrebuilt();
+const engines: SchnorrEngine[] = [native, prebuilt].flatMap((loaded) => (loaded.ok ? [loaded.engine] : []));
+engines.push(wasmEngine);
 
 function vectorsIn(file: string) {
   const text = readFileSync(new URL(`../../../../test/data/${file}`, import.meta.url), "utf8");
@@ -93,13 +103,52 @@ for (const engine of engines) {
   });
 }
 
-test("native and WebAssembly agree on random and damaged signatures", { skip: !native.ok }, () => {
-  const pair: SchnorrEngine[] = native.ok ? [native.engine, wasmEngine] : [];
+test("all engines agree on random and damaged signatures", { skip: engines.length < 2 }, () => {
   for (let run = 0; run < 300; run++) {
     const packed = packSignatures([signedEvent({ content: `${run}` }, keyFrom(`${run % 7}`))]);
     if (run % 2 === 1) packed[(run * 37) % 128]! ^= 1 << (run % 8);
-    const answers = pair.map((engine) => verifyPacked(engine, packed)[0]);
-    assert.deepEqual(answers, run % 2 === 1 ? [0, 0] : [1, 1], `run ${run}`);
+    for (const engine of engines) {
+      assert.equal(verifyPacked(engine, packed)[0], run % 2 === 1 ? 0 : 1, `run ${run}, ${engine.name}`);
+    }
+  }
+});
+
+// p is the field's size, n the group's order; both are above 2^255. A key is an x below p; between n and p lie x whose
+// points ECDSA names in another way, and many that are none.
+const p = 2n ** 256n - 2n ** 32n - 977n;
+const n = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+const bytesOf = (value: bigint): Buffer => Buffer.from(value.toString(16).padStart(64, "0"), "hex");
+
+test("all engines agree at the edges of what is a key and a signature", { skip: engines.length < 2 }, () => {
+  const { signature, message, pubkey } = vectors[1]!;
+  const edges = [
+    0n,
+    1n,
+    2n,
+    n - 1n,
+    n,
+    n + 1n,
+    n + 2n,
+    n + 4n,
+    n + 5n,
+    p - 4n,
+    p - 3n,
+    p - 1n,
+    p,
+    p + 1n,
+    2n ** 256n - 1n,
+  ];
+  const [r, s] = [signature.subarray(0, 32), signature.subarray(32)];
+  const tried = edges.map(bytesOf).flatMap((edge) => [
+    [signature, edge],
+    [Buffer.concat([edge, s]), pubkey],
+    [Buffer.concat([r, edge]), pubkey],
+    [Buffer.concat([edge, edge]), edge],
+  ]);
+  for (const [signed, key] of tried as [Buffer, Buffer][]) {
+    for (const engine of engines) {
+      assert.equal(engine.verifySchnorr(signed, message, key), false, `${engine.name} ${signed.toString("hex")}`);
+    }
   }
 });
 
@@ -119,9 +168,12 @@ test("native answers the same whether it knows a key, has forgotten it or never 
   }
 });
 
-test("native is chosen when it is there, and either can be forced", async () => {
+test("native is chosen when it is there, then what a package brings, and each can be forced", async () => {
   assert.equal((await chooseEngine("wasm")).name, "wasm");
-  assert.equal((await chooseEngine()).name, native.ok ? native.engine.name : "wasm");
+  const best = [native, prebuilt].find((loaded) => loaded.ok);
+  assert.equal((await chooseEngine()).name, best?.ok ? best.engine.name : "wasm");
+  if (prebuilt.ok) assert.equal((await chooseEngine("prebuilt")).name, "prebuilt libsecp256k1");
+  else await assert.rejects(chooseEngine("prebuilt"), /prebuilt verification was demanded/);
   if (native.ok) assert.match((await chooseEngine("native")).name, /^native libsecp256k1/);
   else await assert.rejects(chooseEngine("native"), /native verification was demanded/);
 });

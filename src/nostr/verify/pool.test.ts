@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { NostrEvent } from "../event.js";
 import { keyFrom, signedEvent } from "../testing/signed.js";
+import { loadPrebuilt } from "./engines.js";
 import {
   createVerifierPool,
   VerifierBusyError,
@@ -43,11 +44,12 @@ for (const options of [
   { workers: 2 },
   { workers: 2, maxBatchEvents: 1 },
   { workers: 2, engine: "wasm" },
+  ...(loadPrebuilt().ok ? [{ workers: 2, engine: "prebuilt" } as const] : []),
 ] satisfies VerifierPoolOptions[]) {
   test(`good events are proven and forged ones are not, with ${JSON.stringify(options)}`, async () => {
     const pool = await createVerifierPool(options);
     try {
-      assert.match(pool.engine, /^(native libsecp256k1.*|wasm)$/);
+      assert.match(pool.engine, /^(native libsecp256k1.*|prebuilt libsecp256k1|wasm)$/);
       const answers = await Promise.all([...good, forged, ...good].map((event) => pool.verify(event)));
       answers.forEach((answer, index) => {
         if (index === good.length) assert.equal(answer, undefined);

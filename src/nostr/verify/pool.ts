@@ -9,7 +9,7 @@ import type { NostrEvent, VerifiedEvent } from "../event.js";
 import { chooseEngine, type EngineChoice, packSignatures, type SchnorrEngine, verifyPacked } from "./engines.js";
 
 export interface Verifier {
-  /** For the start banner, `doctor` and the metric: `native libsecp256k1.so.1` or `wasm`. */
+  /** For the start banner, `doctor` and the metric: `native libsecp256k1.so.1`, `prebuilt libsecp256k1` or `wasm`. */
   readonly engine: string;
   /**
    * The event, proven; or undefined when its signature is not by its pubkey over its id. Takes only what parseEvent
@@ -124,7 +124,7 @@ class ThreadPool implements VerifierPool {
   constructor(engine: SchnorrEngine, options: VerifierPoolOptions) {
     this.engine = engine.name;
     // The threads must use what the banner says, not choose again.
-    this.#engineChoice = engine.name === "wasm" ? "wasm" : "native";
+    this.#engineChoice = engine.kind;
     this.#workerModule = options.workerModule ?? new URL(import.meta.url);
     this.#maxBatchEvents = options.maxBatchEvents ?? 128;
     this.#maxHeldEvents = options.maxHeldEvents ?? 20_000;
