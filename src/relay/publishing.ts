@@ -7,7 +7,7 @@ import { unixSeconds } from "../base/clock.js";
 import { normalRelayUrl, servicePart } from "../net/url.js";
 import { kinds, type NostrEvent, type Pubkey, parseEvent, parseEventOfAnySize, tagValue } from "../nostr/event.js";
 import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
-import type { Connection } from "./connection.js";
+import type { Connection, RelayParts } from "./connection.js";
 import { noticeOf, type RelayMessage } from "./messages.js";
 
 /** An id longer than this is not echoed: it is nobody's id. */
@@ -29,8 +29,7 @@ export class Publishing {
     const { parts, ip } = this.#connection.place;
     const event = this.#read(value);
     if (!("raw" in event)) {
-      parts.metrics.refusedAtTheDoor(kindOf(value), event.code);
-      return this.#connection.place.outbox.send(refusedEvent(value, event));
+      return this.#connection.place.outbox.send(refusedEvent(parts, value, event));
     }
     const { authenticated } = this.#auth;
     let text: string;
@@ -65,8 +64,9 @@ export class Publishing {
   }
 }
 
-/** An OK with the id that was sent, or, where that is none, a NOTICE. */
-export function refusedEvent(value: unknown, refusal: Refusal): RelayMessage {
+/** Counted, and answered by an OK with the id that was sent, or, where that is none, by a NOTICE. */
+export function refusedEvent({ metrics }: Pick<RelayParts, "metrics">, value: unknown, refusal: Refusal): RelayMessage {
+  metrics.refusedAtTheDoor(kindOf(value), refusal.code);
   const id = (value as { id?: unknown } | null | undefined)?.id;
   if (typeof id !== "string" || id.length > maxEchoedIdChars) return noticeOf(refusal);
   return { type: "OK", id, accepted: false, text: refusalText(refusal) };

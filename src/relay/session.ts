@@ -7,7 +7,7 @@ import type { Filter } from "../nostr/filter.js";
 import { frameFault } from "../nostr/frame-shape.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { StoreClosedError } from "../store/port.js";
-import { ConcurrencyLimit, type Connection, noLongerWanted, type Place } from "./connection.js";
+import { ConcurrencyLimit, type Connection, noLongerWanted, type Place, type RelayParts } from "./connection.js";
 import {
   type BadMessage,
   type ClientMessage,
@@ -90,7 +90,7 @@ export class Session implements Connection {
     const message = this.#read(frame, isBinary);
     this.place.parts.metrics.received(message.type === "bad" ? message.verb : message.type);
     const refusal = needsMembership.has(message.type) ? this.turnedAway() : undefined;
-    if (refusal) this.place.outbox.send(refusalOf(message, refusal));
+    if (refusal) this.place.outbox.send(refusalOf(this.place.parts, message, refusal));
     const work = refusal ? undefined : this.#dispatch(message);
     if (work) this.#track(work, frame.length);
     if (message.type === "bad" || refusal) this.#charge(frame.length);
@@ -267,10 +267,10 @@ const tightInFlightBytes = 64 * 1024;
 const needsMembership: ReadonlySet<string> = new Set<ClientVerb>(["EVENT", "REQ", "COUNT", "NEG-OPEN"]);
 
 /** What the answer to a message that is not let through is. */
-function refusalOf(message: ClientMessage | BadMessage, refusal: Refusal): RelayMessage {
+function refusalOf(parts: RelayParts, message: ClientMessage | BadMessage, refusal: Refusal): RelayMessage {
   switch (message.type) {
     case "EVENT":
-      return refusedEvent(message.event, refusal);
+      return refusedEvent(parts, message.event, refusal);
     case "REQ":
     case "COUNT":
       return closedBy(message.subscription, refusal);

@@ -212,6 +212,11 @@ describe("a private service", { timeout: 300_000 }, () => {
     await client.close();
   });
 
+  test("an announcement that asks for a private service is welcome here", async () => {
+    const { alice, story } = service;
+    await story.announce(alice, "tagged", [["private", "true"]]);
+  });
+
   test("the information document says that the service is private", async () => {
     const answer = await ask(service.server.origin, { headers: { accept: "application/nostr+json" } });
     const { supported_grasps, limitation } = JSON.parse(answer.text);

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { type TestContext, test } from "node:test";
+import { describe, type TestContext, test } from "node:test";
 import { SecretKey } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { freePort } from "../harness/free-port.js";
@@ -34,79 +34,78 @@ async function beside(t: TestContext, habits: PlainHabits) {
 const failureOf = async (server: Awaited<ReturnType<typeof startSyncServer>>): Promise<string | undefined> =>
   (await server.status()).relays[0]?.lastFailure?.kind;
 
-test("a relay that lets the server's key in is followed, and nothing is asked before that", {
-  timeout: 60_000,
-}, async (t) => {
-  const { relay, server, issue } = await beside(t, { wantsAuth: true });
-  await until("the other relay's issue is here", () => server.store.has(issue.id));
-  assert.equal(relay.heard[0]?.verb, "AUTH");
-  assert.equal(relay.authenticatedAs.length, relay.connections);
-  assert.ok(!relay.requests("EVENT").length, "nothing is sent there");
-});
-
-test("a relay that does not let it in hears no filter", { timeout: 60_000 }, async (t) => {
-  const { relay, server, issue } = await beside(t, { wantsAuth: true, refusesAuth: true });
-  await until("it was given up", async () => (await failureOf(server)) === "no-entry");
-  assert.ok(relay.heard.every(({ verb }) => verb === "AUTH"));
-  assert.equal(await server.store.has(issue.id), false);
-});
-
-test("a public relay, which does not ask who is there, hears nothing at all", { timeout: 60_000 }, async (t) => {
-  const { relay, server } = await beside(t, {});
-  await until("it was given up", async () => (await failureOf(server)) === "no-entry");
-  assert.deepEqual(relay.heard, []);
-  assert.ok(relay.connections > 0);
-});
-
-interface Side {
-  readonly port: number;
-  readonly key: SecretKey;
-}
-
-const sideOf = async (): Promise<Side> => ({ port: await freePort(), key: SecretKey.generate(randomBytes) });
-
-const startSide = (side: Side, more: Readonly<Record<string, string>>): Promise<TestServer> =>
-  startInProcess({
-    port: side.port,
-    settings: {
-      ...settings,
-      NGIT_RELAY_OWNER_NSEC: Buffer.from(side.key.exportBytes()).toString("hex"),
-      NGIT_GIT_HUNT_SYNC_DELAY_MS: "100",
-      NGIT_SYNC_BATCH_WINDOW_MS: "50",
-      NGIT_SYNC_BASE_BACKOFF_SECS: "1",
-      ...more,
-    },
+// They wait more than they work, each for servers of its own.
+describe("a private server beside other relays", { timeout: 120_000, concurrency: 4 }, () => {
+  test("a relay that lets the server's key in is followed, and nothing is asked before that", async (t) => {
+    const { relay, server, issue } = await beside(t, { wantsAuth: true });
+    await until("the other relay's issue is here", () => server.store.has(issue.id));
+    assert.equal(relay.heard[0]?.verb, "AUTH");
+    assert.equal(relay.authenticatedAs.length, relay.connections);
+    assert.ok(!relay.requests("EVENT").length, "nothing is sent there");
   });
 
-test("two private servers keep a repository in step; the key that runs the other relay is a member where peers are", {
-  timeout: 120_000,
-}, async (t) => {
-  const alice = new Person();
-  const [first, second] = [await sideOf(), await sideOf()];
-  // The first knows the second only by its relay in the announcement; the second has the first's key on its list.
-  const here = await startSide(first, { NGIT_PRIVATE_MEMBERS: alice.npub, NGIT_PRIVATE_PEERS: "true" });
-  t.after(() => here.end());
-  const there = await startSide(second, {
-    NGIT_PRIVATE_MEMBERS: `${alice.npub},${npubOf(first.key.pubkey)}`,
-    NGIT_SYNC_BOOTSTRAP_RELAY_URL: here.url,
+  test("a relay that does not let it in hears no filter", async (t) => {
+    const { relay, server, issue } = await beside(t, { wantsAuth: true, refusesAuth: true });
+    await until("it was given up", async () => (await failureOf(server)) === "no-entry");
+    assert.ok(relay.heard.every(({ verb }) => verb === "AUTH"));
+    assert.equal(await server.store.has(issue.id), false);
   });
-  t.after(() => there.end());
-  const story = await Story.on(here);
-  await authenticate(story.relay, here, alice);
-  const copy = `${there.origin}/${alice.npub}/plans.git`;
-  await story.announce(alice, "plans", [
-    ["clone", copy],
-    ["relays", there.url],
-  ]);
-  const work = await story.workingCopy();
-  const tip = await work.commit("one");
-  await story.state(alice, "plans", { "refs/heads/main": tip });
-  const url = story.url(alice, "plans");
-  await work.must("-c", `http.extraHeader=Authorization: ${signedHeader(alice, url)}`, "push", "-q", url, "main");
-  await until("the other server serves the branch", async () => {
-    const headers = { authorization: signedHeader(alice, copy) };
-    const answer = await ask(`${copy}/info/refs?service=git-upload-pack`, { headers });
-    return answer.status === 200 && answer.text.includes(`${tip} refs/heads/main`);
+
+  test("a public relay, which does not ask who is there, hears nothing at all", async (t) => {
+    const { relay, server } = await beside(t, {});
+    await until("it was given up", async () => (await failureOf(server)) === "no-entry");
+    assert.deepEqual(relay.heard, []);
+    assert.ok(relay.connections > 0);
   });
-  await story.relay.close();
+
+  interface Side {
+    readonly port: number;
+    readonly key: SecretKey;
+  }
+
+  const sideOf = async (): Promise<Side> => ({ port: await freePort(), key: SecretKey.generate(randomBytes) });
+
+  const startSide = (side: Side, more: Readonly<Record<string, string>>): Promise<TestServer> =>
+    startInProcess({
+      port: side.port,
+      settings: {
+        ...settings,
+        NGIT_RELAY_OWNER_NSEC: Buffer.from(side.key.exportBytes()).toString("hex"),
+        NGIT_GIT_HUNT_SYNC_DELAY_MS: "100",
+        NGIT_SYNC_BATCH_WINDOW_MS: "50",
+        NGIT_SYNC_BASE_BACKOFF_SECS: "1",
+        ...more,
+      },
+    });
+
+  test("two private servers keep a repository in step; the key that runs the other relay is a member where peers are", async (t) => {
+    const alice = new Person();
+    const [first, second] = [await sideOf(), await sideOf()];
+    // The first knows the second only by its relay in the announcement; the second has the first's key on its list.
+    const here = await startSide(first, { NGIT_PRIVATE_MEMBERS: alice.npub, NGIT_PRIVATE_PEERS: "true" });
+    t.after(() => here.end());
+    const there = await startSide(second, {
+      NGIT_PRIVATE_MEMBERS: `${alice.npub},${npubOf(first.key.pubkey)}`,
+      NGIT_SYNC_BOOTSTRAP_RELAY_URL: here.url,
+    });
+    t.after(() => there.end());
+    const story = await Story.on(here);
+    await authenticate(story.relay, here, alice);
+    const copy = `${there.origin}/${alice.npub}/plans.git`;
+    await story.announce(alice, "plans", [
+      ["clone", copy],
+      ["relays", there.url],
+    ]);
+    const work = await story.workingCopy();
+    const tip = await work.commit("one");
+    await story.state(alice, "plans", { "refs/heads/main": tip });
+    const url = story.url(alice, "plans");
+    await work.must("-c", `http.extraHeader=Authorization: ${signedHeader(alice, url)}`, "push", "-q", url, "main");
+    await until("the other server serves the branch", async () => {
+      const headers = { authorization: signedHeader(alice, copy) };
+      const answer = await ask(`${copy}/info/refs?service=git-upload-pack`, { headers });
+      return answer.status === 200 && answer.text.includes(`${tip} refs/heads/main`);
+    });
+    await story.relay.close();
+  });
 });

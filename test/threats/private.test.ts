@@ -258,6 +258,10 @@ describe("threats to a private service", { timeout: 300_000 }, () => {
     assert.ok(client.heard.every(([verb]) => verb !== "EVENT" && verb !== "COUNT" && verb !== "NEG-MSG"));
     await client.close();
     assert.equal(await service.story.isServed(event), false);
+    // The same codes in the metrics.
+    const { text: metrics } = await ask(`${server.origin}/metrics`);
+    for (const reason of ["auth-required", "not-allowed"])
+      assert.ok(metrics.includes(`ngit_events_rejected_total{kind="1621",reason="${reason}"} 1`), reason);
   });
 
   test("a member who is removed hears nothing more on subscriptions and reconciliations that were open", async () => {
@@ -333,7 +337,8 @@ describe("threats to a private service", { timeout: 300_000 }, () => {
   });
 });
 
-describe("our own signature", { timeout: 120_000 }, () => {
+// Each waits for a server of its own.
+describe("our own signature", { timeout: 120_000, concurrency: 3 }, () => {
   const owner = keyOf("hunt owner");
   const environment = { NGIT_PRIVATE_MODE: "true" };
   const shown = (server: HuntGitServer): (string | undefined)[] =>
