@@ -120,6 +120,7 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     throw error;
   });
   for (const load of [apiRoutes, pages]) load().catch(onFault);
+  const stopChanging = live.onChange(() => relay.limitsChanged());
   const stopDropping = rules.onRefresh(() => http.endConnections((ip) => rules.isBlocked(ip)));
   return {
     address: `${listening.address}:${listening.port}`,
@@ -127,6 +128,7 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
       return { connections: relay.connections, subscriptions: relay.subscriptions };
     },
     async close() {
+      stopChanging();
       stopDropping();
       const loaded = await pages().catch(() => undefined);
       loaded?.endStreams();

@@ -19,6 +19,8 @@ export interface Relay {
    * address (as the HTTP side sees it) may not have another connection.
    */
   accept(request: IncomingMessage, socket: Duplex, head: Buffer, ip: string): { readonly ok: true } | Refusal;
+  /** The settings were read again: what they say holds for the next frame. */
+  limitsChanged(): void;
   readonly connections: number;
   readonly subscriptions: number;
   /** No new connections or events; answers under way go out, then sockets are closed with 1001, by force at the end. */
@@ -29,13 +31,8 @@ const sweepMs = 1_000;
 
 export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limits: () => RelayLimits }): Relay {
   const { clock, metrics } = given;
-  const parts = {
-    ...given,
-    // Settings that were read again hold for the next frame.
-    get limits() {
-      return given.limits();
-    },
-  };
+  // Looked at many times a frame, and made anew from all settings: kept until these are read again.
+  const parts = { ...given, limits: given.limits() };
   const budgets = relayBudgets(parts);
   const live = new Live(parts.store, budgets.outgoing);
   parts.store.count([{ kinds: privateKinds }]).then((count) => live.privateCounted(count), parts.onFault);
@@ -72,7 +69,6 @@ export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limit
 
   function sweep(): void {
     stopSweep = clock.after(sweepMs, sweep);
-    webSockets.options.maxPayload = parts.limits.maxMessageBytes * 2;
     const nowMs = clock.monotonicMs();
     for (const session of sessions) session.tick(nowMs);
     visitors.sweep();
@@ -90,6 +86,10 @@ export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limit
       if (!entry.ok) return entry;
       webSockets.handleUpgrade(request, socket, head, (webSocket) => welcome(webSocket, socket, ip));
       return { ok: true };
+    },
+    limitsChanged() {
+      parts.limits = given.limits();
+      webSockets.options.maxPayload = parts.limits.maxMessageBytes * 2;
     },
     get connections() {
       return sessions.size;

@@ -117,6 +117,7 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
     relay,
     change(other) {
       limits = { ...limits, ...other };
+      relay.limitsChanged();
     },
     intake,
     registry,
