@@ -111,7 +111,8 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     routes: open,
     webSocket: relay,
   });
-  const listening = await http.listen(config.bindAddress);
+  const { testListenerFd: fd, bindAddress } = config;
+  const listening = await http.listen(fd === undefined ? bindAddress : { fd });
   // A start that fails here must not leave the port open: the process would live on and serve nothing.
   const metricsServer = await ownMetricsServer(context, common).catch(async (error: unknown) => {
     await http.close(closeWithinMs);

@@ -50,7 +50,14 @@ function neededVerbs([first = "", ...rest]: readonly string[]): readonly string[
   return [first, ...rest].some((word) => word === "--help" || word === "-h") ? undefined : ["serve"];
 }
 
+/** Asked by test suites that hand the server an open socket (NGIT_TEST_LISTENER_FD), and answered with its version. */
+const listenerSupport = { flag: "--internal-test-listener-support", answer: "ngit-test-listener-v1" };
+
 export async function runCommandLine(argv: readonly string[], abilities: Abilities): Promise<number> {
+  if (argv.length === 3 && argv[2] === listenerSupport.flag) {
+    await abilities.terminal.out(`${listenerSupport.answer}\n`);
+    return 0;
+  }
   const asJson = argv.includes("--json");
   try {
     const program = await buildProgram(abilities, neededVerbs(argv.slice(2)));

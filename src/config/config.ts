@@ -49,6 +49,9 @@ interface WorkedOut {
   readonly relayDataPath: string;
   readonly logFormat: "text" | "json";
   readonly gitPackConcurrent: number;
+  readonly userIndexRelays: readonly string[];
+  /** Where systemd would have put the server's key (`LoadCredential=relay_owner_nsec:…`), whether it did or not. */
+  readonly serverKeyCredential: string | undefined;
 }
 
 export type Config = Omit<SettingValues, keyof WorkedOut> & WorkedOut;
@@ -57,6 +60,8 @@ export interface Surroundings {
   /** Whether the log goes to a terminal. */
   readonly logIsTerminal: boolean;
   readonly cores: number;
+  /** `CREDENTIALS_DIRECTORY`, as systemd sets it. */
+  readonly credentialsDirectory?: string;
 }
 
 interface Completed {
@@ -70,8 +75,25 @@ export const isArchiving = (
   config: Pick<Config, "archiveAll" | "archiveWhitelist" | "archiveGraspServices">,
 ): boolean => config.archiveAll || config.archiveWhitelist.length > 0 || config.archiveGraspServices.length > 0;
 
+/** The name of the credential with the server's key. */
+const keyCredential = "relay_owner_nsec";
+
+/** Public relays that know where people write (NIP-65). */
+const indexRelays = ["wss://purplepag.es", "wss://index.hzrd149.com", "wss://indexer.coracle.social"];
+
+const pathOf = (domain: string): string => (domain.includes("/") ? domain.slice(domain.indexOf("/")) : "");
+
+/** The public name: the domain, with the base path where that is said apart from it. */
+function domainOf({ domain, bindAddress, basePath }: SettingValues): string {
+  const host = domain ?? `localhost:${bindAddress.port}`;
+  return pathOf(host) === "" ? `${host}${basePath ?? ""}` : host;
+}
+
+const isLocalName = (domain: string): boolean => /^(?:localhost|127\.|\[::1\])/.test(domain);
+
 export function completeConfig(values: SettingValues, around: Surroundings): Completed {
-  const domain = values.domain ?? `localhost:${values.bindAddress.port}`;
+  const domain = domainOf(values);
+  const { credentialsDirectory } = around;
   const config: Config = {
     ...values,
     domain,
@@ -82,6 +104,8 @@ export function completeConfig(values: SettingValues, around: Surroundings): Com
     relayDataPath: values.relayDataPath ?? join(values.dataPath, "relay"),
     logFormat: values.logFormat ?? (around.logIsTerminal ? "text" : "json"),
     gitPackConcurrent: values.gitPackConcurrent ?? Math.max(1, around.cores),
+    userIndexRelays: values.userIndexRelays ?? (values.test || isLocalName(domain) ? [] : indexRelays),
+    serverKeyCredential: credentialsDirectory === undefined ? undefined : join(credentialsDirectory, keyCredential),
   };
   const unbuilt = notBuilt.filter((item) => item.isOn(values));
   const refused = unbuilt.filter((item) => item.alwaysRefused || !values.test);
@@ -114,6 +138,21 @@ function contradictions(values: SettingValues): Problem[] {
         `is required because ${where}`,
         "Set it to the public host name, for instance NGIT_DOMAIN=git.example.com",
       ),
+    );
+  }
+  const domainPath = pathOf(values.domain ?? "");
+  if (domainPath !== "" && values.basePath !== undefined && values.basePath !== domainPath) {
+    problems.push(
+      problem(
+        "NGIT_BASE_PATH",
+        `is ${values.basePath || "/"}, and NGIT_DOMAIN has the path ${domainPath}`,
+        "Say the path in one of the two only",
+      ),
+    );
+  }
+  if (values.testListenerFd !== undefined && !values.test) {
+    problems.push(
+      problem("NGIT_TEST_LISTENER_FD", "is only for test suites", "Set NGIT_TEST=1 too, or use NGIT_BIND_ADDRESS"),
     );
   }
   if (values.databaseBackend === "postgres" && values.databaseUrl === undefined) {
@@ -170,6 +209,6 @@ export function publicUrls(config: Config): { readonly http: string; readonly re
     const base = domain.includes("/") ? domain.slice(domain.indexOf("/")) : "";
     return { http: `${privatePublicOrigin}${base}`, relay: `${privatePublicOrigin.replace(/^http/, "ws")}${base}` };
   }
-  const isLocal = /^(?:localhost|127\.|\[::1\])/.test(config.domain);
+  const isLocal = isLocalName(domain);
   return { http: `http${isLocal ? "" : "s"}://${config.domain}`, relay: `ws${isLocal ? "" : "s"}://${config.domain}` };
 }

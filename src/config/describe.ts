@@ -3,6 +3,7 @@
 import type { Config, Origin } from "./config.js";
 import type { LoadedConfig } from "./load.js";
 import { allSettings, type NamedSetting, type SettingName, sections } from "./schema.js";
+import { flagName } from "./setting.js";
 import { hostPortText } from "./value-kinds.js";
 
 const defaultWords = (setting: NamedSetting): string =>
@@ -35,14 +36,18 @@ export function referencePage(): string {
     'An empty value means "not set"; for a list it means an empty list.',
     "",
     "Unknown names in the file or as flags, and bad values anywhere, stop the start with all faults listed. Unknown",
-    "`NGIT_*` environment variables are only warned about. `holdfast config check` tries a configuration without starting.",
+    "`NGIT_*` environment variables are only warned about, except `NGIT_PRIVATE_*`: these stop the start, so that a server",
+    "that was meant to be private never starts publicly. Where a setting has a second name, the two must agree.",
+    "`holdfast config check` tries a configuration without starting.",
     "",
     "Settings marked ↻ are read again at SIGHUP; the others need a restart.",
   ];
   for (const section of sections) {
     lines.push("", `## ${section.title}`, "", "| name | default | meaning |", "|---|---|---|");
     for (const setting of section.settings) {
-      const aliases = setting.aliases.map((alias) => ` Also \`--${alias}\`.`).join("");
+      const others = setting.otherNames.map((other) => ` Also \`${other}\`.`);
+      const flags = setting.aliases.filter((flag) => !setting.otherNames.some((other) => flagName(other) === flag));
+      const aliases = [...others, ...flags.map((alias) => ` Also \`--${alias}\`.`)].join("");
       const name = `\`${setting.name}\`${setting.reloadable ? " ↻" : ""}`;
       const meaning = `${setting.help} ${sentence(setting.kind.words)}${aliases}`;
       lines.push(`| ${name} | ${cell(defaultWords(setting) + testWords(setting))} | ${cell(meaning)} |`);

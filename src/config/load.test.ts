@@ -317,3 +317,74 @@ test("a private service is configured by its members, and its metrics are not fo
     assert.equal(faults({ environment: { ...environment, NGIT_PRIVATE_PUBLIC_ORIGIN: bad } }).length, 1, bad);
   }
 });
+
+test("a second name means the same setting, in the environment, in the file and as a flag", () => {
+  assert.equal(configOf({ environment: { NGIT_RELAY_FILTER_LIMIT: "600" } }).maxLimit, 600);
+  assert.equal(configOf({ file: "NGIT_RELAY_MAX_SUBSCRIPTIONS=7\n" }).maxSubscriptionsPerConnection, 7);
+  assert.equal(configOf({ flags: { "sync-allow-non-global-targets": "true" } }).allowPrivateAddresses, true);
+  const { config, warnings, origins } = loaded({ environment: { NGIT_TRUSTED_PROXY_CIDRS: "10.0.0.0/8" } });
+  assert.deepEqual(config.trustedProxies, [{ address: "10.0.0.0", prefixBits: 8 }]);
+  assert.equal(origins.get("NGIT_TRUSTED_PROXIES"), "environment");
+  assert.deepEqual(warnings, []);
+});
+
+test("two names of one setting that say different things are a fault, the same thing twice is none", () => {
+  const both = (text: string) => ({
+    environment: { NGIT_TRUSTED_PROXIES: "loopback", NGIT_TRUSTED_PROXY_CIDRS: text },
+  });
+  assert.deepEqual(faults(both("10.0.0.0/8")), [
+    "NGIT_TRUSTED_PROXY_CIDRS: is another name of NGIT_TRUSTED_PROXIES, and the two say different things. Remove one of them; the name here is NGIT_TRUSTED_PROXIES",
+  ]);
+  assert.equal(configOf(both("127.0.0.0/8,::1")).trustedProxies.length, 2);
+  assert.match(
+    faults({ file: "NGIT_MAX_LIMIT=9\nNGIT_RELAY_FILTER_LIMIT=8\n" })[0] ?? "",
+    /^NGIT_RELAY_FILTER_LIMIT: /,
+  );
+  // A flag wins over the environment, whatever name either has.
+  const flags = { "max-limit": "700" };
+  assert.equal(configOf({ flags, environment: { NGIT_RELAY_FILTER_LIMIT: "600" } }).maxLimit, 700);
+});
+
+test("a base path may stand in the domain or apart from it, not differently in both", () => {
+  const domainOf = (NGIT_DOMAIN: string, NGIT_BASE_PATH: string): string =>
+    configOf({ environment: { NGIT_DOMAIN, NGIT_BASE_PATH } }).domain;
+  for (const [domain, path, expected] of [
+    ["git.example.com", "/base", "git.example.com/base"],
+    ["git.example.com", "base/", "git.example.com/base"],
+    ["git.example.com", "/", "git.example.com"],
+    ["git.example.com:8080", "/a/b", "git.example.com:8080/a/b"],
+    ["git.example.com/base", "/base", "git.example.com/base"],
+    ["git.example.com/base", "", "git.example.com/base"],
+  ] as const)
+    assert.equal(domainOf(domain, path), expected, `${domain} ${path}`);
+  assert.equal(configOf({ environment: { NGIT_BASE_PATH: "/base" } }).domain, "localhost:7334/base");
+  for (const path of ["/other", "/"]) {
+    const environment = { NGIT_DOMAIN: "git.example.com/base", NGIT_BASE_PATH: path };
+    assert.match(faults({ environment })[0] ?? "", /^NGIT_BASE_PATH: is .* and NGIT_DOMAIN has the path \/base/);
+  }
+  for (const path of ["/../up", "/a//b", "/a b", "https://x"])
+    assert.match(faults({ environment: { NGIT_BASE_PATH: path } })[0] ?? "", /^NGIT_BASE_PATH: must be a path/, path);
+});
+
+test("index relays: three public ones, none on this machine or in a test, and an empty list is an empty list", () => {
+  const relays = (environment: Record<string, string>): readonly string[] => configOf({ environment }).userIndexRelays;
+  const NGIT_DOMAIN = "git.example.com";
+  assert.deepEqual(relays({ NGIT_DOMAIN }), [
+    "wss://purplepag.es",
+    "wss://index.hzrd149.com",
+    "wss://indexer.coracle.social",
+  ]);
+  assert.deepEqual(relays({}), []);
+  assert.deepEqual(relays({ NGIT_DOMAIN, NGIT_TEST: "1" }), []);
+  assert.deepEqual(relays({ NGIT_DOMAIN, NGIT_USER_INDEX_RELAYS: "" }), []);
+  assert.deepEqual(relays({ NGIT_USER_INDEX_RELAYS: "a.example" }), ["wss://a.example"]);
+  assert.equal(configOf({ environment: { NGIT_DOMAIN, NGIT_USER_INDEX_RELAYS: "" } }).syncPlusEnabled, true);
+});
+
+test("an open socket is only taken from a test suite", () => {
+  assert.equal(configOf({ environment: { NGIT_TEST: "1", NGIT_TEST_LISTENER_FD: "3" } }).testListenerFd, 3);
+  assert.match(
+    faults({ environment: { NGIT_TEST_LISTENER_FD: "3" } })[0] ?? "",
+    /^NGIT_TEST_LISTENER_FD: is only for test suites/,
+  );
+});

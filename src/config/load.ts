@@ -41,19 +41,8 @@ export function loadConfig(sources: Sources): LoadResult {
   const file = readConfigFile(sources, problems);
   checkFlags(sources.flags, problems);
   problems.push(...privateFaults(sources, file));
-  const written = (setting: NamedSetting): Written | undefined => {
-    const flag = [setting.flag, ...setting.aliases].find((name) => sources.flags[name] !== undefined);
-    const candidates: Written[] = [];
-    if (flag !== undefined) candidates.push({ text: sources.flags[flag] ?? "", origin: "flag", key: `--${flag}` });
-    const fromEnvironment = sources.environment[setting.name];
-    if (fromEnvironment !== undefined) {
-      candidates.push({ text: fromEnvironment, origin: "environment", key: setting.name });
-    }
-    const fromFile = file.get(setting.name);
-    if (fromFile !== undefined) candidates.push({ text: fromFile, origin: "file", key: setting.name });
-    // An empty value means "not set" (compose files are full of them), except where empty is a value: lists.
-    return candidates.find(({ text }) => text.trim() !== "" || setting.kind.acceptsEmpty === true);
-  };
+  const written = (setting: NamedSetting): Written | undefined =>
+    writtenIn(setting, sources, file).find((one) => isSaid(setting, one));
 
   const testSetting = settingNamed("NGIT_TEST");
   const inTest =
@@ -63,6 +52,7 @@ export function loadConfig(sources: Sources): LoadResult {
   const texts = new Map<SettingName, string>();
   for (const setting of allSettings) {
     const found = written(setting);
+    problems.push(...contradictingNames(setting, writtenIn(setting, sources, file)));
     const fallback = inTest ? (setting.testFallback ?? setting.fallback) : setting.fallback;
     const text = found?.text ?? fallback;
     origins.set(setting.name, found?.origin ?? "default");
@@ -77,7 +67,11 @@ export function loadConfig(sources: Sources): LoadResult {
     }
   }
 
-  const completed = completeConfig(values as unknown as SettingValues, sources.surroundings);
+  const { CREDENTIALS_DIRECTORY: credentialsDirectory } = sources.environment;
+  const completed = completeConfig(values as unknown as SettingValues, {
+    ...sources.surroundings,
+    ...(credentialsDirectory ? { credentialsDirectory } : {}),
+  });
   const warnings = [...unknownEnvironment(sources.environment), ...completed.warnings];
   const faulty = new Set(problems.map((problem) => problem.key));
   for (const problem of completed.problems) {
@@ -86,6 +80,45 @@ export function loadConfig(sources: Sources): LoadResult {
   }
   if (problems.length > 0) return { ok: false, problems, warnings };
   return { ok: true, config: completed.config, origins, texts, warnings };
+}
+
+/** Everything that is written for a setting, under each of its names: the first that says something counts. */
+function writtenIn(setting: NamedSetting, sources: Sources, file: ReadonlyMap<string, string>): Written[] {
+  const of = (names: readonly string[], origin: Origin, textOf: (name: string) => string | undefined, dashes = "") =>
+    names.flatMap((name): Written[] => {
+      const text = textOf(name);
+      return text === undefined ? [] : [{ text, origin, key: `${dashes}${name}` }];
+    });
+  const names = [setting.name, ...setting.otherNames];
+  return [
+    ...of([setting.flag, ...setting.aliases], "flag", (name) => sources.flags[name], "--"),
+    ...of(names, "environment", (name) => sources.environment[name]),
+    ...of(names, "file", (name) => file.get(name)),
+  ];
+}
+
+/** An empty value means "not set" (compose files are full of them), except where empty is a value, or a mistake. */
+const isSaid = ({ kind, neverEmpty }: NamedSetting, { text }: Written): boolean =>
+  text.trim() !== "" || kind.acceptsEmpty === true || neverEmpty;
+
+/** Two names of one setting in the same place: nobody knows which of them is meant. */
+function contradictingNames(setting: NamedSetting, written: readonly Written[]): Problem[] {
+  if (setting.otherNames.length === 0) return [];
+  const said = written.filter((one) => isSaid(setting, one));
+  const meantBy = ({ text }: Written): string => JSON.stringify(readValue(setting.kind, text)) ?? text;
+  return said.flatMap((one) => {
+    const other = said.find(({ origin, key }) => origin === one.origin && key !== one.key);
+    // Told of once, at the later of the two names.
+    if (!other || said.indexOf(other) > said.indexOf(one) || meantBy(other) === meantBy(one)) return [];
+    return [
+      {
+        key: one.key,
+        origin: one.origin,
+        message: `is another name of ${other.key}, and the two say different things`,
+        fix: `Remove one of them; the name here is ${setting.name}`,
+      },
+    ];
+  });
 }
 
 function badValue(setting: NamedSetting, found: Written | undefined, message: string): Problem {

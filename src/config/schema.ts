@@ -12,7 +12,7 @@ import {
   storageSettings,
   testSettings,
 } from "./settings/server.js";
-import { syncBudgetSettings, syncRequestSettings, syncSettings } from "./settings/sync.js";
+import { outboxSettings, syncBudgetSettings, syncRequestSettings, syncSettings } from "./settings/sync.js";
 
 export const settings = {
   ...serviceSettings,
@@ -28,6 +28,7 @@ export const settings = {
   ...syncSettings,
   ...syncRequestSettings,
   ...syncBudgetSettings,
+  ...outboxSettings,
   ...archiveSettings,
   ...testSettings,
 } satisfies SettingTable;
@@ -50,6 +51,7 @@ const sectionTables: readonly (readonly [title: string, table: SettingTable])[] 
   ["Sync: connections", syncSettings],
   ["Sync: requests", syncRequestSettings],
   ["Sync: budgets", syncBudgetSettings],
+  ["Sync: participants' own relays", outboxSettings],
   ["Archive and contributors", archiveSettings],
   ["Tests and closed networks", testSettings],
 ];
@@ -79,6 +81,9 @@ export const sections: readonly Section[] = sectionTables.map(([title, table]) =
 
 export const allSettings: readonly NamedSetting[] = sections.flatMap((section) => section.settings);
 
-const byName: ReadonlyMap<string, NamedSetting> = new Map(allSettings.map((item) => [item.name, item]));
+const byName: ReadonlyMap<string, NamedSetting> = new Map(
+  allSettings.flatMap((item) => [item.name, ...item.otherNames].map((name) => [name, item])),
+);
 
+/** By its name, or by one that another server gives it. */
 export const settingNamed = (name: string): NamedSetting | undefined => byName.get(name);

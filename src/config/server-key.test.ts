@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -47,4 +47,34 @@ test("a key file is read, and a bad one is refused without showing what is in it
   assert.ok(!bad.ok);
   assert.match(problemText(bad.problem), /^NGIT_RELAY_OWNER_NSEC: .*holds no nsec/);
   assert.doesNotMatch(problemText(bad.problem), /mistyped/);
+});
+
+test("systemd's credential comes before the variable and the variable before the file; an empty one stops the start", () => {
+  const credentials = join(folder, "credentials");
+  const NGIT_RELAY_DATA_PATH = join(folder, "ordered");
+  mkdirSync(credentials);
+  const path = join(credentials, "relay_owner_nsec");
+  const secretOf = (environment: Record<string, string>): string => {
+    const key = loadServerKey(config({ NGIT_RELAY_DATA_PATH, ...environment }));
+    assert.ok(key.ok);
+    return key.secretHex;
+  };
+  const variable = { NGIT_RELAY_OWNER_NSEC: "33".repeat(32) };
+  const credential = { CREDENTIALS_DIRECTORY: credentials };
+  assert.equal(secretOf({ ...credential, ...variable }), "33".repeat(32), "there is no such credential");
+  writeFileSync(path, "22".repeat(32));
+  assert.equal(secretOf({ ...credential, ...variable }), "22".repeat(32));
+  assert.equal(secretOf(variable), "33".repeat(32));
+  assert.notEqual(secretOf({}), "33".repeat(32));
+  for (const content of ["", "\n", "nsec1mistyped"]) {
+    writeFileSync(path, content);
+    const bad = loadServerKey(config({ NGIT_RELAY_DATA_PATH, ...credential, ...variable }));
+    assert.ok(!bad.ok, content);
+    assert.match(problemText(bad.problem), /relay_owner_nsec.* holds no nsec/);
+  }
+  const surroundings = { logIsTerminal: false, cores: 1 };
+  const environment = { NGIT_RELAY_OWNER_NSEC: " " };
+  const loaded = loadConfig({ flags: {}, environment, configPath: undefined, readFile: () => "", surroundings });
+  assert.ok(!loaded.ok);
+  assert.match(loaded.problems.map(problemText).join(), /^NGIT_RELAY_OWNER_NSEC: must be an nsec/);
 });

@@ -1,8 +1,19 @@
-// The server's secret key: configured, read from a file, or made once and kept in the data directory (mode 0600).
-// With the memory backend it is made anew at each start and nothing is written.
+// The server's secret key: systemd's credential, configured, read from a file, or made once and kept in the data directory
+// (mode 0600), in this order. One that is there and is no key stops the start: another would be another server. With the
+// memory backend it is made anew at each start and nothing is written.
 
 import { randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Config, Problem } from "./config.js";
 import { secretKeyHex } from "./value-kinds.js";
@@ -14,6 +25,8 @@ type ServerKey =
   | { readonly ok: false; readonly problem: Problem };
 
 export function loadServerKey(config: Config): ServerKey {
+  const credential = config.serverKeyCredential;
+  if (credential !== undefined && existsSync(credential)) return readKey(credential);
   const source = config.relayOwnerNsec;
   if (source?.type === "key") return { ok: true, secretHex: source.secretHex, madeNow: false };
   if (source?.type === "file") return readKey(source.path);

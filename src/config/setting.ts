@@ -31,8 +31,12 @@ export interface Setting<T> {
   readonly reloadable: boolean;
   /** Never printed. */
   readonly secret: boolean;
-  /** Further flags for the same setting. */
+  /** Further flags for the same setting, those of its other names included. */
   readonly aliases: readonly string[];
+  /** Names that other servers give it. Two names that say different things are a fault. */
+  readonly otherNames: readonly string[];
+  /** Set but empty is a fault, and not as if it were not set. */
+  readonly neverEmpty: boolean;
   readonly example: string | undefined;
 }
 
@@ -42,6 +46,8 @@ interface About {
   readonly reloadable?: boolean;
   readonly secret?: boolean;
   readonly aliases?: readonly string[];
+  readonly otherNames?: readonly string[];
+  readonly neverEmpty?: boolean;
   readonly example?: string;
 }
 
@@ -59,14 +65,20 @@ export function setting<T>(kind: ValueKind<T>, about: WithFallback | WithoutFall
     testFallback: about.testFallback,
     reloadable: about.reloadable ?? false,
     secret: about.secret ?? false,
-    aliases: about.aliases ?? [],
+    aliases: [...(about.aliases ?? []), ...(about.otherNames ?? []).map(flagName)],
+    otherNames: about.otherNames ?? [],
+    neverEmpty: about.neverEmpty ?? false,
     example: about.example,
   };
 }
 
 /** A limit: a number with a default that may change while running. */
-export const limit = <T>(kind: ValueKind<T>, fallback: string, help: string): Setting<T> =>
-  setting(kind, { fallback, help, reloadable: true });
+export const limit = <T>(
+  kind: ValueKind<T>,
+  fallback: string,
+  help: string,
+  otherNames: readonly string[] = [],
+): Setting<T> => setting(kind, { fallback, help, reloadable: true, otherNames });
 
 export type SettingTable = Readonly<Record<`NGIT_${string}`, Setting<unknown>>>;
 

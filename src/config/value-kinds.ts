@@ -169,6 +169,15 @@ export const domain = (): ValueKind<string> =>
     return `${match[1]?.toLowerCase()}${match[2] ?? ""}${match[3] ?? ""}`;
   });
 
+/** `/base` as it stands in the public URL; `/` is none. */
+export const basePath = (): ValueKind<string> =>
+  kindOf("a path such as /base, or / for none", (value) => {
+    const match = /^\/?((?:[a-z0-9._~-]+\/)*[a-z0-9._~-]*)$/i.exec(value);
+    if (!match || value === "" || /(?:^|\/)\.{1,2}(?:\/|$)/.test(value)) return undefined;
+    const path = (match[1] ?? "").replace(/\/$/, "");
+    return path === "" ? "" : `/${path}`;
+  });
+
 function tryUrl(value: string): URL | undefined {
   try {
     return new URL(value);

@@ -28,8 +28,11 @@ export interface HttpParts {
   readonly onFault: (error: unknown) => void;
 }
 
+export type ListenAddress = { readonly host: string; readonly port: number } | { readonly fd: number };
+
 export interface HttpServer {
-  listen(address: { readonly host: string; readonly port: number }): Promise<AddressInfo>;
+  /** `fd`: a listening socket that is open already. */
+  listen(address: ListenAddress): Promise<AddressInfo>;
   /** Ends every connection, idle or busy, WebSocket or not, whose client has such an address. */
   endConnections(isUnwanted: (ip: string) => boolean): void;
   /** Stops accepting, lets requests under way end, cuts the rest. */
@@ -102,10 +105,10 @@ export function createHttpServer(parts: HttpParts): HttpServer {
   server.on("clientError", refuseBadRequest);
 
   return {
-    listen: ({ host, port }) =>
+    listen: (address) =>
       new Promise((resolve, reject) => {
         server.once("error", reject);
-        server.listen(port, host, () => {
+        server.listen({ ...address }, () => {
           server.off("error", reject);
           resolve(server.address() as AddressInfo);
         });

@@ -3,7 +3,9 @@
 import { randomBytes } from "node:crypto";
 import type { Members } from "../access/members.js";
 import type { Clock } from "../base/clock.js";
+import { repositoryList } from "../catalogue/bans-and-lists.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
+import { catalogueRows } from "../catalogue/repositories.js";
 import { publicUrls } from "../config/config.js";
 import type { Logger } from "../config/logging.js";
 import type { Context } from "../context.js";
@@ -17,6 +19,7 @@ import { parseNpub } from "../nostr/nip19.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 import type { AdminParts, Caller, OperationContext, Outcome, RunningParts } from "./context.js";
 import { LoginLinks, Nip98 } from "./login.js";
+import { repositoryText } from "./naming.js";
 import type { OperationName } from "./operations.js";
 import type { RunTimeRules } from "./rules.js";
 import type { ResultOf } from "./run.js";
@@ -142,6 +145,32 @@ export function operatorOf(
         ) as Promise<Outcome<never>>,
     },
   };
+}
+
+/**
+ * NGIT_STARTUP_INTEGRITY_IDENTIFIERS: these repositories are checked before anybody can ask for them. What is wrong is said
+ * in the log and mended as `repos fsck` mends it; a server that stayed away would serve the others no more either.
+ */
+export async function checkBeforeServing(
+  operator: RunningOperator,
+  { live, store, logger }: Pick<Context, "live" | "store" | "logger">,
+): Promise<void> {
+  const wanted = repositoryList(live.current.startupIntegrityIdentifiers);
+  if (wanted.size === 0) return;
+  const found: string[] = [];
+  for await (const row of catalogueRows(store))
+    if (wanted.has(row) && row.status !== "soft") found.push(repositoryText(row));
+  for (const repository of found) {
+    const answer = await operator.api.run("repos.fsck", { repository }, { who: "operator", via: "offline" });
+    if (!answer.ok) logger.error({ repo: repository, reason: answer.message }, "a repository could not be checked");
+    for (const { problems } of answer.ok ? answer.result.unsound : [])
+      logger.error(
+        { repo: repository, problems },
+        "a repository is damaged: what can be had elsewhere is fetched again",
+      );
+  }
+  if (found.length === 0) logger.warn("NGIT_STARTUP_INTEGRITY_IDENTIFIERS names no repository of this server");
+  else logger.info({ checked: found.length }, "repositories were checked before the start");
 }
 
 /** A server without its socket still serves: the operator is told in the log. */

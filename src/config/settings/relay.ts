@@ -15,7 +15,9 @@ export const relaySettings = {
   NGIT_MAX_MESSAGE_BYTES: limit(bytes({ min: 65_536, max: 2 ** 28 }), "5MiB", "One message from a client."),
   NGIT_MAX_EVENT_BYTES: limit(bytes({ min: 4096, max: largestEventBytes }), "1MiB", "One event."),
   NGIT_MAX_EVENT_TAGS: limit(atLeastOne, "10000", "Tags of one event."),
-  NGIT_MAX_SUBSCRIPTIONS_PER_CONNECTION: limit(atLeastOne, "300", "Open subscriptions of one connection."),
+  NGIT_MAX_SUBSCRIPTIONS_PER_CONNECTION: limit(atLeastOne, "300", "Open subscriptions of one connection.", [
+    "NGIT_RELAY_MAX_SUBSCRIPTIONS",
+  ]),
   NGIT_MAX_SUBSCRIPTION_ID_CHARS: limit(wholeNumber({ min: 64, max: 1000 }), "250", "Length of a subscription id."),
   NGIT_MAX_FILTERS_PER_REQ: limit(atLeastOne, "100", "Filters in one REQ or COUNT."),
   NGIT_MAX_FILTER_VALUES: limit(atLeastOne, "5000", "Values in one filter, all its lists together."),
@@ -28,6 +30,7 @@ export const relaySettings = {
     atLeastOne,
     "5000",
     "Most events one filter answers, and the answer to filters by id or reference without a limit.",
+    ["NGIT_RELAY_FILTER_LIMIT"],
   ),
   NGIT_DEFAULT_LIMIT: limit(atLeastOne, "500", "Events that other filters without a limit answer."),
   NGIT_EVENTS_PER_MINUTE_PER_CONNECTION: limit(

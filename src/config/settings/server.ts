@@ -2,6 +2,7 @@
 
 import { limit, type SettingTable, setting } from "../setting.js";
 import {
+  basePath,
   domain,
   hostPort,
   listEntry,
@@ -27,17 +28,23 @@ export const serviceSettings = {
     help: "Host, port and base path of the public URL, as people write it in clone URLs.",
     example: "git.example.com",
   }),
+  NGIT_BASE_PATH: setting(basePath(), {
+    help: "Base path of the public URL, where it is not written in NGIT_DOMAIN.",
+    example: "/grasp",
+  }),
   NGIT_BIND_ADDRESS: setting(hostPort(), { fallback: "127.0.0.1:7334", help: "Address and port to listen on." }),
   NGIT_TRUSTED_PROXIES: setting(networkList(), {
     fallback: "loopback",
     reloadable: true,
+    otherNames: ["NGIT_TRUSTED_PROXY_CIDRS"],
     help: "Networks whose X-Forwarded-For header is believed.",
     example: "loopback,10.0.0.0/8",
   }),
   NGIT_RELAY_OWNER_NSEC: setting(secretKey(), {
     fallbackWords: "generated into the data directory with mode 0600",
     secret: true,
-    help: "The server's own key: an nsec, hex, or file: and the path of a file that holds one.",
+    neverEmpty: true,
+    help: "The server's own key: an nsec, hex, or file: and the path of a file that holds one. The systemd credential relay_owner_nsec comes before it.",
     example: "file:/run/secrets/holdfast-nsec",
   }),
   NGIT_ADMIN_NPUBS: setting(listOf(publicKey()), {
@@ -69,6 +76,10 @@ export const storageSettings = {
   NGIT_DATABASE_BACKEND: setting(oneOf(["lmdb", "memory", "postgres"]), {
     fallback: "lmdb",
     help: "Where events are kept: lmdb on disk, memory (lost at exit, writes nothing but repositories), or postgres.",
+  }),
+  NGIT_STARTUP_INTEGRITY_IDENTIFIERS: setting(listOf(listEntry()), {
+    fallback: "",
+    help: "Repositories that are checked (as `repos fsck` does) before the port opens: npub, npub/identifier or identifier.",
   }),
   NGIT_DATABASE_URL: setting(postgresUrl(), { secret: true, help: "For postgres: where the database is." }),
 } satisfies SettingTable;
@@ -158,8 +169,12 @@ export const testSettings = {
     fallback: "false",
     help: "For test suites: short intervals, and loopback addresses may be dialled.",
   }),
+  NGIT_TEST_LISTENER_FD: setting(wholeNumber({ min: 3, max: 65_535 }), {
+    help: "With NGIT_TEST=1: the number of an open file that is a listening socket, used instead of NGIT_BIND_ADDRESS.",
+  }),
   NGIT_ALLOW_PRIVATE_ADDRESSES: setting(onOff(), {
     fallback: "false",
+    otherNames: ["NGIT_SYNC_ALLOW_NON_GLOBAL_TARGETS"],
     help: "Let the server dial loopback and private addresses that strangers' events name. Only for closed networks.",
   }),
 } satisfies SettingTable;

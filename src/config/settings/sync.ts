@@ -157,6 +157,30 @@ export const syncRequestSettings = {
   NGIT_SYNC_ITEM_MAX_FAILURES: limit(atLeastOne, "3", "Failures of one item that mark its relay."),
 } satisfies SettingTable;
 
+export const outboxSettings = {
+  NGIT_SYNC_PLUS_ENABLED: setting(onOff(), {
+    fallback: "true",
+    reloadable: true,
+    help: "Gather what participants of hosted repositories wrote only to their own relays (GRASP-03).",
+  }),
+  NGIT_USER_INDEX_RELAYS: setting(listOf(relayUrl()), {
+    fallbackWords: "three public ones; none with NGIT_TEST=1 or a loopback domain",
+    reloadable: true,
+    help: "Relays that are asked where people write (NIP-65 lists), besides the repositories' own.",
+    example: "wss://purplepag.es,wss://index.hzrd149.com,wss://indexer.coracle.social",
+  }),
+  NGIT_SYNC_PLUS_FALLBACK_RELAYS: setting(listOf(relayUrl()), {
+    fallback: "",
+    reloadable: true,
+    help: "Relays that are asked for the lists, and for the writings, of people no list was found of.",
+    example: "wss://relay.example.com",
+  }),
+  NGIT_PUBLISH_PROFILE: setting(onOff(), {
+    fallback: "false",
+    help: "Send the server's own profile and relay list to the index relays too, and not only to its own relay.",
+  }),
+} satisfies SettingTable;
+
 export const syncBudgetSettings = {
   NGIT_SYNC_MAX_RELAYS: limit(atLeastOne, "1000", "Relays followed in all."),
   NGIT_SYNC_MAX_RELAYS_PER_REPOSITORY: limit(atLeastOne, "20", "Relays taken from one repository's announcement."),
