@@ -78,7 +78,7 @@ function runScale(json: boolean): boolean {
     print(
       json
         ? JSON.stringify(result)
-        : `${result.name}: ${result.seconds.toFixed(1)} s, ${result.memoryMib.toFixed(0)} MiB (process ${result.rssMib.toFixed(0)}), one event ${result.issueMs.median.toFixed(3)} ms median ${result.issueMs.worst.toFixed(2)} worst, live filters ${result.liveFilters}, rotating roots ${result.rotatingRoots}, unconfirmed ${result.unconfirmed}, requests ${result.requests}`,
+        : `${result.name}: ${result.seconds.toFixed(1)} s, ${result.memoryMib.toFixed(0)} MiB (process ${result.rssMib.toFixed(0)}), one event ${result.issueMs.median.toFixed(3)} ms median ${result.issueMs.worst.toFixed(2)} worst, live filters ${result.liveFilters}, rotating roots ${result.rotatingRoots}, unconfirmed ${result.unconfirmed}, requests ${result.requests}${result.outbox ? `, outbox ${JSON.stringify(result.outbox)}` : ""}`,
     );
   }
   return within;

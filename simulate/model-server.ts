@@ -2,9 +2,10 @@
 // feed that reports what the core follows. Git data arrives through the `GitModel` seam: the model of git servers for
 // hunting takes its place there.
 
-import { type EventId, type NostrEvent, rootKinds } from "../src/nostr/event.js";
+import { type EventId, type NostrEvent, type Pubkey, rootKinds } from "../src/nostr/event.js";
 import type { RefusalCode } from "../src/nostr/refusals.js";
-import type { Input, Outcome } from "../src/sync/core/messages.js";
+import type { Input, Outcome, Participant } from "../src/sync/core/messages.js";
+import { mostActive, namedIn } from "../src/sync/core/participants.js";
 import { goodSignature, ownHost } from "./events.js";
 
 /** Decides when the git data of a waiting announcement arrives: milliseconds from now, or never. */
@@ -82,6 +83,11 @@ export class ModelServer {
       const related =
         this.#authors.has(event.pubkey) || values(event, "e").some((id) => this.stored.has(id as EventId));
       return related ? { type: "stored" } : refused("unrelated");
+    }
+    if (event.kind === 0 || event.kind === 10002) {
+      const served = this.latest.get(`${event.kind}:${event.pubkey}:`);
+      if (served && !isNewer(event, served)) return { type: "superseded" };
+      return this.#authors.has(event.pubkey) ? { type: "stored" } : refused("unrelated");
     }
     let outcome = refused("unrelated");
     for (const [name, text = ""] of event.tags) {
@@ -218,7 +224,7 @@ export class ModelServer {
     }
     this.timesStored.set(event.id, (this.timesStored.get(event.id) ?? 0) + 1);
     this.#authors.add(event.pubkey);
-    if (event.kind >= 30000 && event.kind < 40000) {
+    if ((event.kind >= 30000 && event.kind < 40000) || event.kind === 0 || event.kind === 10002) {
       const address = addressOf(event);
       const old = this.latest.get(address);
       this.latest.set(address, event);
@@ -235,7 +241,7 @@ export class ModelServer {
       else this.hosted.delete(address);
       if (hosted) this.#releaseFor(address);
       this.hooks.tell({ type: "accepted", event, hosted });
-    } else if (rootKinds.includes(event.kind)) this.hooks.tell({ type: "accepted", event });
+    } else this.hooks.tell({ type: "accepted", event });
     if (event.kind === 5) for (const id of values(event, "e")) this.#deleteFor(event.pubkey, id as EventId);
   }
 
@@ -301,6 +307,31 @@ export class ModelServer {
 
   rootsOf(coordinate: string): NostrEvent[] {
     return [...(this.#roots.get(coordinate)?.values() ?? [])];
+  }
+
+  /** Who takes part in a repository: its maintainers, who wrote there, whom its roots name. */
+  participantsOf(coordinate: string): Participant[] {
+    const announced = this.latest.get(coordinate);
+    if (!announced) return [];
+    const found: Participant[] = [announced.pubkey, ...values(announced, "maintainers")].map((key) => ({
+      pubkey: key as Pubkey,
+      role: "maintainer",
+      activeSeconds: 0,
+    }));
+    const known = new Set<string>([coordinate]);
+    for (let grew = true; grew; ) {
+      grew = false;
+      for (const event of this.stored.values()) {
+        const belongs = event.tags.some((tag) => /^[aAeEq]$/.test(tag[0] ?? "") && known.has(tag[1] ?? ""));
+        if (known.has(event.id) || !belongs) continue;
+        known.add(event.id);
+        grew = true;
+        found.push({ pubkey: event.pubkey, role: "author", activeSeconds: event.created_at });
+        for (const named of rootKinds.includes(event.kind) ? namedIn(event, 20) : [])
+          found.push({ pubkey: named, role: "named", activeSeconds: 0 });
+      }
+    }
+    return mostActive(found, Number.POSITIVE_INFINITY);
   }
 
   /** Stored events of these repositories that are no roots, and everybody who wrote there. */

@@ -4,6 +4,7 @@ import { breaks } from "./breaks.js";
 import { Misfortune } from "./hardships.js";
 import { LayerFourWatch } from "./layer-four-watch.js";
 import { type Manners, ModelRelay } from "./model-relay.js";
+import { drawOutboxes, Outboxes } from "./outboxes.js";
 import { checkEnd, missingRelated } from "./properties.js";
 import { Chance } from "./random.js";
 import {
@@ -91,15 +92,16 @@ export function run(options: RunOptions): RunResult {
         new Chance(options.seed * 7 + at),
       ),
   );
+  const outboxWorld = drawOutboxes(options.seed);
   const bootstrap = scenario.bootstrap ? [relays[0]!.key] : [];
   const broken = options.broken === undefined ? undefined : breaks[options.broken]?.();
   const world = new World({
     chance: new Chance(options.seed + 1),
     trouble: scenario.trouble,
-    relays,
+    relays: [...relays, ...outboxWorld.relays],
     bootstrap,
     git: modelGit,
-    config: configFor(hardships),
+    config: { ...configFor(hardships), ...outboxWorld.config },
     ...(hardships.waitingPerOwner !== undefined && { caps: { waitingPerOwner: hardships.waitingPerOwner } }),
     ...(hardships.slowStore && { scanMs: scanTimes(new Chance(options.seed + 4)) }),
     ...(broken && { broken }),
@@ -107,8 +109,11 @@ export function run(options: RunOptions): RunResult {
   });
   const misfortune = new Misfortune(new Chance(options.seed + 5), world, scenario, calmHours);
   misfortune.prepare();
-  const story = new Story(new Chance(options.seed + 2), world, scenario);
+  const listed = relays.map(({ key }) => key);
+  const story = new Story(new Chance(options.seed + 2), world, scenario, listed);
   story.begin();
+  const outboxes = new Outboxes(options.seed, outboxWorld, world, story, scenario);
+  outboxes.begin();
   misfortune.plan(story.people);
   new Truth(world, new Set(bootstrap)).begin();
   new LayerFourWatch(world).begin();
@@ -129,7 +134,7 @@ export function run(options: RunOptions): RunResult {
   for (let day = 0; day < 3 && !isEnded && !watch.isStorm && missingRelated(world, bootstrap).length > 0; day++) {
     world.runUntil(world.timeline.nowMs + 26 * hour);
   }
-  if (!isEnded && !watch.isStorm) problems.push(...missingRelated(world, bootstrap));
+  if (!isEnded && !watch.isStorm) problems.push(...missingRelated(world, bootstrap), ...outboxes.missing());
   return {
     seed: options.seed,
     problems,

@@ -5,8 +5,10 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { RelayLimits } from "../src/net/relay-dialer.js";
 import type { NostrEvent, Pubkey } from "../src/nostr/event.js";
+import type { Filter } from "../src/nostr/filter.js";
+import type { SyncConfig } from "../src/sync/core/config.js";
 import { SyncCore } from "../src/sync/core/core.js";
-import type { Command, Input } from "../src/sync/core/messages.js";
+import type { Command, Input, Participant } from "../src/sync/core/messages.js";
 import { syncConfig } from "../src/sync/core/testing/config.js";
 import { announcement, makeEvent, newPubkey, ownHost, startWallMs } from "./events.js";
 import { Chance } from "./random.js";
@@ -24,17 +26,20 @@ export interface ScaleResult {
   readonly requests: number;
 }
 
-/** Relays that hold nothing and answer everything at once: what is measured is the core. */
-class Mirror {
+/** Relays that answer everything at once, with nothing unless told otherwise: what is measured is the core. */
+export class Mirror {
   readonly core: SyncCore;
   readonly chance = new Chance(42);
   nowMs = 0;
   #wakeMs = Number.POSITIVE_INFINITY;
   requests = 0;
   readonly #limits: RelayLimits | undefined;
+  /** What a relay has for a filter. */
+  eventsFor: (filter: Filter) => readonly NostrEvent[] = () => [];
+  participantsOf: (coordinate: string) => readonly Participant[] = () => [];
 
-  constructor(limits: RelayLimits | undefined) {
-    this.core = new SyncCore(syncConfig({ ownServices: [ownHost] }));
+  constructor(limits: RelayLimits | undefined, config: Partial<SyncConfig> = {}) {
+    this.core = new SyncCore(syncConfig({ ownServices: [ownHost], ...config }));
     this.#limits = limits;
   }
 
@@ -62,6 +67,10 @@ class Mirror {
         break;
       case "subscribe":
         this.requests += 1;
+        for (const event of command.filters.flatMap((filter) => this.eventsFor(filter))) {
+          const { relay, link, subscription } = command;
+          inputs.push({ type: "event", subscription, event, relay, link });
+        }
         inputs.push({ type: "eose", subscription: command.subscription, relay: command.relay, link: command.link });
         break;
       case "reconcile":
@@ -75,6 +84,11 @@ class Mirror {
           link: command.link,
         });
         break;
+      case "lookUpParticipants": {
+        const { coordinate } = command;
+        inputs.push({ type: "participants", coordinate, participants: this.participantsOf(coordinate), lists: [] });
+        break;
+      }
       case "offerToIntake": {
         const { relay, source, layerFour, event } = command;
         inputs.push({ type: "verdict", relay, source, layerFour, event, outcome: { type: "stored" } });
@@ -97,7 +111,7 @@ class Mirror {
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-function usedMib(): number {
+export function usedMib(): number {
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return (heapUsed + arrayBuffers) / 2 ** 20;
@@ -215,7 +229,81 @@ export function busyRun(): ScaleResult {
   };
 }
 
-export const scaleRuns: readonly (() => ScaleResult)[] = [
+/**
+ * A thousand repositories of twenty participants each, out of 5,000 people who write to 2 to 6 of 1,000 relays, a few of
+ * which most people use; an hour in which everything is gathered for the first time, then an hour of passes.
+ */
+export function outboxRun(repos = 1_000, people = 5_000): ScaleResult & { readonly outbox: OutboxNumbers } {
+  const chance = new Chance(11);
+  const before = usedMib();
+  const startMs = performance.now();
+  const mirror = new Mirror(undefined, { indexRelays: ["wss://index.example" as SyncConfig["indexRelays"][number]] });
+  const lists = new Map<string, NostrEvent>();
+  const keys = Array.from({ length: people }, () => newPubkey(chance));
+  for (const pubkey of keys) {
+    const tags = Array.from({ length: chance.between(2, 6) }, () => ["r", `wss://own-${chance.zipf(1_000)}.example`]);
+    lists.set(pubkey, makeEvent(chance, { pubkey, kind: 10002, created_at: 1_600_000_000, tags }));
+  }
+  mirror.eventsFor = (filter) =>
+    filter.kinds?.[0] === 10002 && filter.kinds.length === 1
+      ? (filter.authors ?? []).flatMap((author) => lists.get(author) ?? [])
+      : [];
+  mirror.participantsOf = () =>
+    Array.from({ length: 20 }, (_, at) => ({
+      pubkey: chance.of(keys),
+      role: at === 0 ? "maintainer" : "author",
+      activeSeconds: 1_600_000_000 + at,
+    }));
+  for (let n = 0; n < repos; n++) {
+    const owner = chance.of(keys);
+    const urls = Array.from({ length: 3 }, () => `wss://relay-${chance.zipf(100)}.example`);
+    const event = announcement(chance, owner, `repo-${n}`, 1_600_000_000, urls, true);
+    mirror.tell({ type: "accepted", event, hosted: true });
+    for (let root = 0; root < 20; root++)
+      mirror.tell({ type: "accepted", event: issueFor(chance, `30617:${owner}:repo-${n}`) });
+  }
+  mirror.tell({ type: "replayEnded" });
+  mirror.runFor(60 * 60_000);
+  const memoryMib = usedMib() - before;
+  const firstHour = mirror.requests;
+  mirror.runFor(60 * 60_000);
+  const snapshot = mirror.core.snapshot({ wallMs: startWallMs + mirror.nowMs, monotonicMs: mirror.nowMs });
+  const { relays, live, participants, unplaced, incomplete } = snapshot.outbox;
+  const unlisted = snapshot.relays.filter((relay) => relay.waitingOnly);
+  return {
+    name: `${repos} repositories × 20 participants on 1,000 relays of their own`,
+    seconds: (performance.now() - startMs) / 1000,
+    memoryMib,
+    rssMib: process.memoryUsage().rss / 2 ** 20,
+    issueMs: { median: 0, worst: 0 },
+    liveFilters: Math.max(...snapshot.relays.map((relay) => relay.liveFilters)),
+    rotatingRoots: Math.max(...snapshot.relays.map((relay) => relay.rotatingRoots)),
+    unconfirmed: snapshot.relays.reduce((sum, relay) => sum + relay.items - relay.confirmedItems, 0),
+    requests: mirror.requests,
+    outbox: {
+      ...{ relays, live, participants, unplaced, incomplete },
+      unlisted: unlisted.length,
+      pairs: snapshot.relays.reduce((sum, relay) => sum + relay.outboxRepositories, 0),
+      requestsFirstHour: firstHour,
+      requestsSecondHour: mirror.requests - firstHour,
+    },
+  };
+}
+
+interface OutboxNumbers {
+  readonly relays: number;
+  readonly unlisted: number;
+  readonly live: number;
+  readonly participants: number;
+  /** (Repository, relay): the items. */
+  readonly pairs: number;
+  readonly unplaced: number;
+  readonly incomplete: number;
+  readonly requestsFirstHour: number;
+  readonly requestsSecondHour: number;
+}
+
+export const scaleRuns: readonly (() => ScaleResult & { readonly outbox?: OutboxNumbers })[] = [
   () => loadRun("10,000 repos × 50 roots × 5 of 500 relays", { repos: 10_000, roots: 50, relays: 500, perRepo: 5 }),
   () => loadRun("1,000 repos × 500 roots on one relay", { repos: 1_000, roots: 500, relays: 1, perRepo: 1 }),
   () =>
@@ -233,4 +321,5 @@ export const scaleRuns: readonly (() => ScaleResult)[] = [
       },
     }),
   busyRun,
+  outboxRun,
 ];

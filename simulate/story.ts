@@ -40,12 +40,17 @@ export class Story {
   readonly people: Pubkey[];
   readonly #repos: Repo[] = [];
 
-  constructor(chance: Chance, world: World, scenario: Scenario) {
+  /** `relays`: those that repositories list. */
+  constructor(chance: Chance, world: World, scenario: Scenario, relays: readonly string[]) {
     this.#chance = chance;
     this.#world = world;
     this.#scenario = scenario;
-    this.#relays = [...world.relays.keys()];
+    this.#relays = relays;
     this.people = Array.from({ length: 12 }, () => newPubkey(chance));
+  }
+
+  get repos(): readonly Pick<Repo, "coordinate" | "roots">[] {
+    return this.#repos;
   }
 
   #nowSeconds(): number {

@@ -1,4 +1,4 @@
-// Properties 3, 4, 7, 9 and 10, watched on every command as the relay would see it, with its own idea of back-off.
+// Properties 3, 4, 7, 9, 10 and 11, watched on every command as the relay would see it, with its own idea of back-off.
 
 import { kinds, type NostrEvent } from "../src/nostr/event.js";
 import type { Filter } from "../src/nostr/filter.js";
@@ -32,6 +32,8 @@ export class Watch {
   offers = 0;
   confirmedBatches = 0;
   onAsked: (relay: string, filters: readonly Filter[]) => void = () => undefined;
+  onAskedFor: (relay: string, filters: readonly Filter[]) => void = () => undefined;
+  onDialled: (relay: string) => void = () => undefined;
 
   constructor(readonly config: SyncConfig) {
     this.#fullSyncs = new FullSyncWatch(config, {
@@ -213,6 +215,7 @@ export class Watch {
     switch (command.type) {
       case "connect":
         this.dials += 1;
+        this.onDialled(command.relay);
         if (seen.connected || seen.dialing) this.broken(3, `second connection to ${command.relay}`, nowMs);
         if (nowMs < seen.dialNotBeforeMs) this.broken(4, `${command.relay} dialled before its back-off ended`, nowMs);
         seen.dialing = true;
@@ -268,6 +271,7 @@ export class Watch {
     this.requests += 1;
     this.#fullSyncs.asked(seen, command, nowMs);
     this.onAsked(relay, command.type === "reconcile" ? [command.filter] : command.filters);
+    this.onAskedFor(relay, command.type === "reconcile" ? [command.filter] : command.filters);
     if (nowMs < seen.askNotBeforeMs) this.broken(4, `${relay} asked during its rate-limit pause`, nowMs);
     if (command.type === "reconcile") seen.sessions.set(command.session, undefined);
     else if (command.subscription.startsWith("l")) seen.live.set(command.subscription, command.filters.length);

@@ -7,6 +7,7 @@ import type { Matcher } from "../src/nostr/filter.js";
 import type { SyncConfig } from "../src/sync/core/config.js";
 import { SyncCore } from "../src/sync/core/core.js";
 import type { Command, Input, Time } from "../src/sync/core/messages.js";
+import { mostActive } from "../src/sync/core/participants.js";
 import type { CoreSnapshot } from "../src/sync/core/standing.js";
 import { syncConfig } from "../src/sync/core/testing/config.js";
 import type { Break } from "./break.js";
@@ -278,6 +279,13 @@ export class World {
       case "lookUpRoots":
         for (const event of server.rootsOf(command.coordinate)) this.#inbox.push({ type: "accepted", event });
         break;
+      case "lookUpParticipants": {
+        const { coordinate } = command;
+        const participants = mostActive(server.participantsOf(coordinate), this.config.maxParticipants);
+        const lists = participants.flatMap(({ pubkey }) => server.latest.get(`10002:${pubkey}:`) ?? []);
+        this.#inbox.push({ type: "participants", coordinate, participants, lists });
+        break;
+      }
       case "lookUpRelated":
         this.#inbox.push({
           type: "related",

@@ -35,7 +35,7 @@ import { MaintainerReview } from "./intake/maintainer-review.js";
 import { Sweep } from "./intake/sweep.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { policyInForce, RunTimeRules } from "./operator/rules.js";
-import { openSocket, operatorOf } from "./operator/running.js";
+import { checkBeforeServing, openSocket, operatorOf } from "./operator/running.js";
 import { VerifiedCopies } from "./operator/verified.js";
 import { repositoryCounter, watchProcess, withOwnMetrics } from "./process-metrics.js";
 import { countEntries, createPurgatoryMetrics, purgatoryObserver } from "./purgatory/metrics.js";
@@ -237,6 +237,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     });
     const onRequestFault =
       parts.onRequestFault ?? ((error) => logger.error({ err: error }, "a request failed: this is a bug"));
+    await checkBeforeServing(operator, context);
     const service = await startService(
       { ...context, onFault: onRequestFault },
       {

@@ -3,7 +3,7 @@
 // memory and time; object sizes are looked up afterwards. Never holds more than a few chunks. Used by pushes, and for the
 // objects of a bare repository that some other program made.
 
-import { join, resolve } from "node:path";
+import { dirname } from "node:path";
 import { sizeText } from "../base/text.js";
 import type { Oid } from "../nostr/nip34.js";
 import { missingObjects, type ObjectPlace, type ObjectType, surveyObjects } from "./objects.js";
@@ -151,29 +151,32 @@ export function explain(stderr: string): string {
 
 type Taken = { readonly ok: true; readonly bytes: number; readonly lacking: ReadonlySet<Oid> } | Refused;
 
-const borrowing = ({ place }: GitRepository, foreign: string): ObjectPlace => ({
+/** Directories of objects, absolute paths; the repository's own first. */
+type ForeignObjects = readonly string[];
+
+const borrowing = ({ place }: GitRepository, foreign: ForeignObjects): ObjectPlace => ({
   ...place,
-  env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: alternatePath(join(resolve(foreign), "objects")) },
+  env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: foreign.map(alternatePath).join(":") },
 });
 
 /** Which of these neither repository has with everything they reach. One of the other format has nothing for ours. */
 export const lackingWith = async (
   repository: GitRepository,
-  foreign: string,
+  foreign: ForeignObjects,
   oids: readonly Oid[],
 ): Promise<Set<Oid>> =>
-  formatIn(foreign) === formatIn(repository.directory)
+  formatIn(dirname(foreign[0] ?? "")) === formatIn(repository.directory)
     ? await missingObjects(borrowing(repository, foreign), oids, { deep: true })
     : new Set(oids);
 
 /**
  * Brings what of these the other repository has and ours lacks, complete or not at all. Nothing of the other repository
- * is obeyed: git runs in ours and only borrows its object directory, so that a planted config or hook is never read
+ * is obeyed: git runs in ours and only borrows its object directories, so that a planted config or hook is never read
  * (threats.md row 8).
  */
 export async function takeForeignObjects(
   repository: GitRepository,
-  foreign: string,
+  foreign: ForeignObjects,
   oids: readonly Oid[],
   budgets: PackBudgets,
   options: { readonly wallClockMs: number; readonly signal: AbortSignal },

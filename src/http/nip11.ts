@@ -139,6 +139,7 @@ export function relayFacts(config: Config, keepsOut: boolean, serverKey: Pubkey,
     supportedGrasps: [
       "GRASP-01",
       "GRASP-02",
+      ...(config.syncPlusEnabled ? ["GRASP-03"] : []),
       ...(isArchiving(config) ? ["GRASP-05"] : []),
       ...(config.grasp06Enable ? ["GRASP-06"] : []),
       ...(config.privateMode ? ["GRASP-08"] : []),

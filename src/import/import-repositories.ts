@@ -4,9 +4,6 @@
 //   4. objects the pull requests name   5. the report
 // A dry run does 1 and 3 against an empty store in memory and only looks whether the objects are there.
 
-import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { ifPresent } from "../base/durable-files.js";
 import {
   catalogueRow,
   catalogueRows,
@@ -18,14 +15,14 @@ import { diskAddress } from "../git/address.js";
 import type { PackBudgets } from "../git/push-types.js";
 import { lackingWith, takeForeignObjects } from "../git/receive-pack.js";
 import type { Repositories } from "../git/repositories.js";
-import { identifierFile } from "../git/repository-files.js";
 import type { Intake } from "../intake/intake.js";
-import { npubOf, parseNpub } from "../nostr/nip19.js";
+import { npubOf } from "../nostr/nip19.js";
 import type { Oid } from "../nostr/nip34.js";
 import { canDecide, decidingStates } from "../purgatory/plan.js";
 import { tipOf, waitingPullRequests } from "../purgatory/pull-requests.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
+import { type ForeignRepository, foreignRepositories } from "./foreign-repositories.js";
 import { type EventSource, EventTaking, type EventTally } from "./take-events.js";
 
 export interface ImportHouse {
@@ -96,12 +93,12 @@ class Bringing {
   async all(label: string): Promise<void> {
     for (const [index, foreign] of this.found.entries()) {
       this.options.signal.throwIfAborted();
-      if (foreign.name) await this.#bring(foreign.name, foreign.directory);
+      if (foreign.name) await this.#bring(foreign.name, foreign.objects);
       this.options.progress(index + 1, this.found.length, label);
     }
   }
 
-  async #bring(name: RepositoryName, directory: string): Promise<void> {
+  async #bring(name: RepositoryName, objects: readonly string[]): Promise<void> {
     const { store, repositories, purgatory, budgets, pushWallClockMs } = this.house;
     if (!(await catalogueRow(store, name)) || !(await repositories.exists(diskAddress(name)))) return;
     const wanted = await this.#wanted(name);
@@ -109,11 +106,11 @@ class Bringing {
     const repository = repositories.open(diskAddress(name));
     const key = repositoryKey(name);
     if (this.options.dryRun) {
-      this.lacking.set(key, (await lackingWith(repository, directory, wanted)).size);
+      this.lacking.set(key, (await lackingWith(repository, objects, wanted)).size);
       return;
     }
     const { signal } = this.options;
-    const taken = await takeForeignObjects(repository, directory, wanted, budgets, {
+    const taken = await takeForeignObjects(repository, objects, wanted, budgets, {
       wallClockMs: pushWallClockMs,
       signal,
     });
@@ -141,7 +138,7 @@ async function verdictOf(
   { store }: ImportHouse,
   bringing: Bringing,
   taking: EventTaking,
-  { name, path }: ForeignRepository,
+  { name, path, lost }: ForeignRepository,
 ): Promise<ImportedRepository> {
   if (!name) return { repository: path, verdict: "unknown", why: "it is no repository at <npub>/<identifier>.git" };
   const repository = textOf(name);
@@ -161,9 +158,10 @@ async function verdictOf(
   const lacking = bringing.lacking.get(key) ?? 0;
   const isReady = isReleased(row) || bringing.wouldRelease(key);
   if (isReady && lacking === 0 && row.partial === null) return { repository, verdict: "ready", why: "" };
+  const gone = lost.length === 0 ? "" : `; it borrows objects from ${lost[0]}, which is not there: copy that too`;
   return needs(
     repository,
-    `${Math.max(1, lacking)} commits that were signed are not in the directory: ${laterFromOthers}`,
+    `${Math.max(1, lacking)} commits that were signed are not in the directory${gone}: ${laterFromOthers}`,
   );
 }
 
@@ -171,31 +169,4 @@ async function verdictWithoutData({ store }: ImportHouse, name: RepositoryName):
   const row = await catalogueRow(store, name);
   if (isReleased(row) && row?.partial === null) return { repository: textOf(name), verdict: "ready", why: "" };
   return needs(textOf(name), `it is announced here and the directory has no data of it: ${laterFromOthers}`);
-}
-
-interface ForeignRepository {
-  /** As found: `npub1…/name.git`. */
-  readonly path: string;
-  readonly directory: string;
-  /** Undefined: its place does not say whose it is, or there is no repository in it. */
-  readonly name: RepositoryName | undefined;
-}
-
-/** Another server's repositories on disk: `<npub>/<identifier>.git`, bare, as every GRASP server keeps them. */
-async function foreignRepositories(root: string): Promise<ForeignRepository[]> {
-  const found: ForeignRepository[] = [];
-  for (const npub of (await readdir(root, { withFileTypes: true })).filter((entry) => entry.isDirectory())) {
-    const owner = parseNpub(npub.name);
-    for (const entry of await readdir(join(root, npub.name), { withFileTypes: true })) {
-      if (!entry.isDirectory() || !entry.name.endsWith(".git")) continue;
-      const directory = join(root, npub.name, entry.name);
-      const head = await ifPresent(readFile(join(directory, "HEAD")));
-      // Ours record the identifier; others name the directory after it.
-      const recorded = await ifPresent(readFile(join(directory, identifierFile), "utf8"));
-      const identifier = recorded ?? entry.name.slice(0, -".git".length);
-      const name = owner && head && identifier.isWellFormed() ? { owner, identifier } : undefined;
-      found.push({ path: `${npub.name}/${entry.name}`, directory, name });
-    }
-  }
-  return found.sort((a, b) => (a.path < b.path ? -1 : 1));
 }

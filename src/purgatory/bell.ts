@@ -7,7 +7,7 @@ import type { EventId, NostrEvent } from "../nostr/event.js";
 
 export interface AwaitedEvent {
   readonly id: EventId;
-  /** `30617:<owner>:<identifier>`, where the data was pushed to. */
+  /** As `repositoryAddress` writes it: where the data was pushed to. */
   readonly repository: string;
 }
 

@@ -203,7 +203,7 @@ export class PurgatoryPush implements PushSession {
       const released = await this.#follow(outcome);
       const aside = outcome.placeholders.map(({ eventId }) => eventId);
       const ids = [...parts.placeholders.tipsHeld(address, aside).keys()];
-      const repository = repositoryAddress({ owner: address.owner, identifier: address.identifier });
+      const repository = repositoryAddress(address);
       parts.bell.ring({ names: [address], awaited: ids.map((id) => ({ id, repository })) });
       if (this.#fault !== undefined) {
         return { messages: ["the refs are written; their events follow later"], fault: this.#fault };

@@ -2,6 +2,7 @@
 // and the order of inputs; decides nothing.
 
 import type { Clock } from "../base/clock.js";
+import { repositoryAddress, repositoryNamed } from "../catalogue/repositories.js";
 import type { Logger } from "../config/logging.js";
 import type { Context } from "../context.js";
 import type { Intake } from "../intake/intake.js";
@@ -15,11 +16,12 @@ import { Connections } from "./connections.js";
 import type { SyncConfig } from "./core/config.js";
 import { SyncCore } from "./core/core.js";
 import type { Command, Input, RelayKey, Time } from "./core/messages.js";
+import type { OutboxStanding } from "./core/outbox-standing.js";
 import type { Copy, CoreSnapshot } from "./core/standing.js";
 import { KeptRows } from "./kept-rows.js";
 import type { SyncMetrics } from "./metrics.js";
 import { Offers, pause } from "./offers.js";
-import { OwnFeed, ownSide, relatedTo, rootsOf, WaitingAnnouncements } from "./own-server.js";
+import { OwnFeed, ownSide, participantsOf, relatedTo, rootsOf, WaitingAnnouncements } from "./own-server.js";
 
 export interface EngineRooms {
   readonly intake: Intake;
@@ -49,7 +51,7 @@ export class SyncEngine {
   /** `config` may be changed while the engine runs: the core reads it when it needs it. */
   constructor(
     private readonly context: Context,
-    config: SyncConfig,
+    private readonly config: SyncConfig,
     private readonly metrics: SyncMetrics,
     private readonly rooms: EngineRooms,
   ) {
@@ -112,7 +114,10 @@ export class SyncEngine {
     void this.#waiting.recheck(ids).catch(this.context.onFault);
   }
 
-  /** At the relays of their repositories and at the bootstrap relays (purgatory.md "Placeholder"). */
+  /**
+   * At the relays of their repositories and at the bootstrap relays (purgatory.md "Placeholder"); what was pushed under
+   * `/prs/` also at its signer's own relays, because it may have been sent nowhere else.
+   */
   askFor(awaited: Iterable<AwaitedEvent>): void {
     const byRepository = new Map<string, EventId[]>();
     for (const { id, repository } of awaited) {
@@ -120,7 +125,13 @@ export class SyncEngine {
       if (ids) ids.push(id);
       else byRepository.set(repository, [id]);
     }
-    for (const [coordinate, ids] of byRepository) this.tell({ type: "wantIds", ids, coordinate });
+    for (const [repository, ids] of byRepository) {
+      const name = repositoryNamed(repository);
+      if (!name) continue;
+      const { owner, identifier } = name;
+      const coordinate = repositoryAddress({ owner, identifier });
+      this.tell({ type: "wantIds", ids, coordinate, ...(name.area === "prs" && { signer: owner }) });
+    }
   }
 
   async #load(): Promise<void> {
@@ -161,6 +172,10 @@ export class SyncEngine {
     return this.#core.copiesOf(coordinate, this.now());
   }
 
+  outboxOf(coordinate: string): OutboxStanding | undefined {
+    return this.#core.outboxOf(coordinate);
+  }
+
   now(): Time {
     const { clock } = this.context;
     return { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
@@ -191,6 +206,9 @@ export class SyncEngine {
         break;
       case "lookUpRoots":
         this.#inBackground(() => this.#tellRoots(command.coordinate));
+        break;
+      case "lookUpParticipants":
+        this.#inBackground(() => this.#tellParticipants(command.coordinate));
         break;
       case "lookUpRelated":
         this.#inBackground(() => this.#tellRelated(command));
@@ -237,6 +255,11 @@ export class SyncEngine {
     for await (const event of rootsOf(this.context.store, coordinate)) this.tell({ type: "accepted", event });
   }
 
+  async #tellParticipants(coordinate: string): Promise<void> {
+    const found = await participantsOf(this.context.store, coordinate, this.config);
+    this.tell({ type: "participants", coordinate, ...found });
+  }
+
   async #tellRelated(command: Extract<Command, { type: "lookUpRelated" }>): Promise<void> {
     const { relay, request, coordinates, after } = command;
     const found = await relatedTo(this.context.store, coordinates, after);
@@ -275,6 +298,7 @@ const sentences: Readonly<Record<string, string>> = {
   "catch-up-failed": "catching up failed",
   "layer-four-failed": "looking for replies and deletions failed",
   "direct-failed": "fetching events by id failed",
+  "lists-failed": "asking for people's relay lists failed",
 };
 
 function logSync(logger: Logger, { level, code, relay, fields }: Extract<Command, { type: "log" }>): void {

@@ -5,6 +5,7 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { gaugeOf } from "../base/gauge.js";
 import type { Command, RelayKey } from "./core/messages.js";
+import type { OutboxSnapshot } from "./core/outbox-standing.js";
 import type { CoreSnapshot, RelaySnapshot } from "./core/standing.js";
 
 export interface RelayCounts {
@@ -14,6 +15,12 @@ export interface RelayCounts {
 }
 
 export type SyncMetrics = ReturnType<typeof createSyncMetrics>;
+
+/** Nothing is gathered. */
+export const noOutbox: OutboxSnapshot = {
+  ...{ repositories: 0, participants: 0, relays: 0, connected: 0, live: 0, unlisted: 0, incomplete: 0, unplaced: 0 },
+  lists: { found: 0, none: 0, asked: 0 },
+};
 
 const states = ["disconnected", "connecting", "syncing", "live", "live-with-failures"] as const;
 
@@ -37,7 +44,7 @@ const maxRelaysCounted = 5_000;
 
 export function createSyncMetrics(registry: Registry, maxRelayLabels: () => number) {
   const registers = [registry];
-  const empty = { relays: [], connected: 0, dead: 0, hot: 0, cold: 0, unplaced: 0 };
+  const empty = { relays: [], connected: 0, dead: 0, hot: 0, cold: 0, unplaced: 0, outbox: noOutbox };
   let snapshot: () => Pick<CoreSnapshot, keyof typeof empty> & Partial<Pick<CoreSnapshot, "naughty">> = () => empty;
   const tallies: Tally[] = [];
 
@@ -129,6 +136,7 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
       "Complete comparisons with a relay, by what called for them",
       "reason",
     ),
+    outbox_events: tallied("ngit_sync_outbox_events_total", "Events newly accepted from participants' own relays"),
     undelivered_ids: tallied(
       "ngit_sync_undelivered_ids_total",
       "Events a relay said it has and did not send when asked",
@@ -155,6 +163,42 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
     "Repositories some of whose relays found no place under the caps",
     () => snapshot().unplaced,
   );
+  plain(
+    "ngit_sync_outbox_participants",
+    "People whose own relays are asked about repositories here",
+    () => snapshot().outbox.participants,
+  );
+  plain(
+    "ngit_sync_outbox_incomplete_repositories",
+    "Repositories some of whose participants' relays have not answered yet",
+    () => snapshot().outbox.incomplete,
+  );
+  plain(
+    "ngit_sync_outbox_unplaced_repositories",
+    "Repositories some of whose participants' relays found no place under the caps",
+    () => snapshot().outbox.unplaced,
+  );
+  new Gauge({
+    name: "ngit_sync_outbox_relays",
+    help: "Participants' own relays: asked (all of them), connected, live (listened to as they write)",
+    labelNames: ["state"],
+    registers,
+    collect() {
+      const { relays, connected, live } = snapshot().outbox;
+      this.set({ state: "asked" }, relays);
+      this.set({ state: "connected" }, connected);
+      this.set({ state: "live" }, live);
+    },
+  });
+  new Gauge({
+    name: "ngit_sync_outbox_lists",
+    help: "Relay lists of participants: found, none (nobody knows one), asked (being looked for)",
+    labelNames: ["result"],
+    registers,
+    collect() {
+      for (const [result, count] of Object.entries(snapshot().outbox.lists)) this.set({ result }, count);
+    },
+  });
   plain("ngit_sync_relays_tracked_total", "Relays that are followed", () => snapshot().relays.length);
   plain("ngit_sync_relays_connected_total", "Relays that are connected", () => snapshot().connected);
   plain("ngit_sync_relays_dead_total", "Relays that failed for a day", () => snapshot().dead);

@@ -1,9 +1,11 @@
 // What sync learns from our own server (event-sync.md "Following our own relay"): the feed from the beginning of
-// history, and announcements that wait in purgatory; and our own store as sync asks it: records for negentropy, what counts as held, roots of a repository, and what belongs to it (layer 4).
+// history, and announcements that wait in purgatory; and our own store as sync asks it: records for negentropy, what counts
+// as held, roots of a repository, what belongs to it (layer 4), and who takes part in it (GRASP-03).
 
 import type { Change } from "../admission/verdict.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { rememberedId } from "../catalogue/decisions.js";
+import { maintainersOf } from "../catalogue/maintainers.js";
 import { catalogueRow } from "../catalogue/repositories.js";
 import { type WaitingEntry, waitingEntry, waitingEvent, waitingKeys } from "../catalogue/waiting.js";
 import {
@@ -20,7 +22,9 @@ import {
 import type { Filter } from "../nostr/filter.js";
 import { NegentropyRecords } from "../nostr/negentropy/records.js";
 import type { FeedEntry, Store } from "../store/port.js";
-import type { Input } from "./core/messages.js";
+import type { SyncConfig } from "./core/config.js";
+import type { Input, Participant } from "./core/messages.js";
+import { mostActive, namedIn } from "./core/participants.js";
 import type { OwnSide } from "./reconciliation.js";
 
 const isFollowed = (kind: number): boolean => kind === kinds.announcement || rootKinds.includes(kind);
@@ -160,13 +164,16 @@ export async function relatedTo(
     const coordinate = coordinates[done++] as string;
     const owner = parseAddress(coordinate)?.pubkey;
     if (owner) authors.add(owner);
-    await collectThread(store, coordinate, ids, authors);
+    await walkThread(store, coordinate, (event) => {
+      authors.add(event.pubkey);
+      if (!rootKinds.includes(event.kind)) ids.push(event.id);
+    });
   }
   return { ids, authors: [...authors], ...(done < coordinates.length && { after: String(done) }) };
 }
 
-/** What tags the repository, what tags that, and so on. */
-async function collectThread(store: Store, coordinate: string, ids: EventId[], authors: Set<Pubkey>): Promise<void> {
+/** What tags the repository, what tags that, and so on: each once. */
+async function walkThread(store: Store, coordinate: string, meet: (event: NostrEvent) => void): Promise<void> {
   const known = new Set<string>();
   let next: string[] = [];
   const look = async (filters: Filter[]): Promise<void> => {
@@ -174,8 +181,7 @@ async function collectThread(store: Store, coordinate: string, ids: EventId[], a
       for (const { event } of page) {
         if (known.has(event.id) || known.size >= maxIdsOfOneRepository) continue;
         known.add(event.id);
-        authors.add(event.pubkey);
-        if (!rootKinds.includes(event.kind)) ids.push(event.id);
+        meet(event);
         next.push(event.id);
       }
     }
@@ -186,6 +192,35 @@ async function collectThread(store: Store, coordinate: string, ids: EventId[], a
     next = next.slice(valuesAtOnce);
     await look(tagFilters(["e", "E", "q"], values));
   }
+}
+
+/** Who takes part in a repository, as many as are followed, and their relay lists as far as they are stored here. */
+export async function participantsOf(
+  store: Store,
+  coordinate: string,
+  { maxParticipants, maxNamedPerRoot }: Pick<SyncConfig, "maxParticipants" | "maxNamedPerRoot">,
+): Promise<{ readonly participants: readonly Participant[]; readonly lists: readonly NostrEvent[] }> {
+  const name = parseAddress(coordinate);
+  if (!name) return { participants: [], lists: [] };
+  const found = new Map<Pubkey, Participant>();
+  const note = (one: Participant): void => {
+    const [both] = mostActive([one, ...(found.has(one.pubkey) ? [found.get(one.pubkey)!] : [])], 1);
+    found.set(one.pubkey, both!);
+  };
+  await walkThread(store, coordinate, ({ pubkey, created_at, kind, tags }) => {
+    note({ pubkey, role: "author", activeSeconds: created_at });
+    if (!rootKinds.includes(kind)) return;
+    for (const named of namedIn({ tags }, maxNamedPerRoot)) note({ pubkey: named, role: "named", activeSeconds: 0 });
+  });
+  const maintainers = await maintainersOf(store, { owner: name.pubkey, identifier: name.identifier });
+  for (const pubkey of maintainers) note({ pubkey, role: "maintainer", activeSeconds: 0 });
+  const participants = mostActive(found.values(), maxParticipants);
+  const lists: NostrEvent[] = [];
+  for (const { pubkey } of participants) {
+    const list = await store.latest({ kind: kinds.relayList, pubkey, identifier: "" });
+    if (list) lists.push(list.event);
+  }
+  return { participants, lists };
 }
 
 const addressOfEntry = (entry: WaitingEntry) => ({

@@ -9,8 +9,10 @@ import { normalRelayUrl, type RelayUrl } from "../net/url.js";
 import type { Pubkey } from "../nostr/event.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { syncConstants } from "./core/config.js";
+import type { OutboxStanding } from "./core/outbox-standing.js";
 import { type EngineRooms, SyncEngine } from "./engine.js";
 import { createSyncMetrics } from "./metrics.js";
+import { sayWhoWeAre } from "./own-profile.js";
 import { type CopyStatus, copyStatus, type SyncStatus, syncStatus } from "./status.js";
 
 interface UsedRooms extends Omit<EngineRooms, "runBy"> {
@@ -57,9 +59,9 @@ const relayOfService = (host: string): string =>
 
 /** Bootstrap relays, and the relays of services whose repositories are mirrored: new ones are announced there. */
 const alwaysFollowed = (config: Config): RelayUrl[] =>
-  [...config.syncBootstrapRelayUrl, ...config.archiveGraspServices.map(relayOfService)].flatMap(
-    (url) => normalRelayUrl(url) ?? [],
-  );
+  normal([...config.syncBootstrapRelayUrl, ...config.archiveGraspServices.map(relayOfService)]);
+
+const normal = (urls: readonly string[]): RelayUrl[] => urls.flatMap((url) => normalRelayUrl(url) ?? []);
 
 /** What was refused under other rules, or by another version, is asked for again. */
 function rulesOf(config: Config, version: string): string {
@@ -77,7 +79,13 @@ export async function startSyncing(context: Context, parts: UsedRooms) {
   const { purgatory } = parts;
   const inForceNow = () => {
     const settings = parts.inForce();
-    return { ...settings, bootstrap: alwaysFollowed(settings), rules: rulesOf(settings, version) };
+    return {
+      ...settings,
+      bootstrap: alwaysFollowed(settings),
+      indexRelays: normal(settings.userIndexRelays),
+      fallbackRelays: normal(settings.syncPlusFallbackRelays),
+      rules: rulesOf(settings, version),
+    };
   };
   // The core reads it when it needs it: what changes is written into it.
   const config = { ...inForceNow(), ...syncConstants, ownServices: services };
@@ -125,6 +133,7 @@ export async function startSyncing(context: Context, parts: UsedRooms) {
     engine.tell({ type: "listsChanged", archive: archived !== before });
   }
   const stopListening = live.onChange((_changed, names) => followSettings(names.some((name) => lists.has(name))));
+  const profile = await sayWhoWeAre(context, parts);
   let askMs = live.current.test ? 500 : firstAskMs;
   const asking = repeatedly(clock, () => askMs, askForAwaited, onFault);
 
@@ -149,11 +158,14 @@ export async function startSyncing(context: Context, parts: UsedRooms) {
     status: (): SyncStatus => syncStatus(engine, metrics),
     /** Where a repository (by coordinate) is followed, and when each copy was last compared clean. */
     copiesOf: (coordinate: string): CopyStatus[] => engine.copiesOf(coordinate).map(copyStatus),
+    /** What is gathered for it at its participants' own relays; undefined where nothing is. */
+    outboxOf: (coordinate: string): OutboxStanding | undefined => engine.outboxOf(coordinate),
     async close(): Promise<void> {
       stopListening();
       stopHearing();
       await asking.close();
       await counting?.close();
+      await profile.close();
       await engine.close();
     },
   };

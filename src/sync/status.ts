@@ -1,6 +1,7 @@
 // How sync is doing, relay by relay, for the status page and `holdfast status`: read only, made when asked for.
 
 import type { Sides } from "./core/messages.js";
+import type { OutboxSnapshot } from "./core/outbox-standing.js";
 import type { Copy, RelayStateName } from "./core/standing.js";
 import type { SyncEngine } from "./engine.js";
 import type { RelayCounts, SyncMetrics } from "./metrics.js";
@@ -36,6 +37,8 @@ export interface RelayStatus extends RelayCounts {
   /** Events we have and the relay lacks, as its last comparison found. */
   readonly peerMissingEvents: number;
   readonly rotating: { readonly roots: number; readonly repositories: number };
+  /** As a participant's own relay: repositories it is asked about, participants that write there, listened to as they do. */
+  readonly outbox: { readonly repositories: number; readonly participants: number; readonly live: boolean };
   /** Unix seconds. */
   readonly lastEvent: number | null;
 }
@@ -63,6 +66,8 @@ export interface SyncStatus {
   readonly naughty: Readonly<Record<string, number>>;
   /** Repositories some of whose relays found no place under the caps. */
   readonly unplacedRepositories: number;
+  /** What is gathered at participants' own relays. */
+  readonly outbox: OutboxSnapshot;
 }
 
 const secondsOf = (wallMs: number | undefined): number | null =>
@@ -108,6 +113,11 @@ export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus
       liveFilters: relay.liveFilters,
       peerMissingEvents: relay.peerMissing,
       rotating: { roots: relay.rotatingRoots, repositories: relay.rotatingRepos },
+      outbox: {
+        repositories: relay.outboxRepositories,
+        participants: relay.outboxParticipants,
+        live: relay.isOutboxLive,
+      },
       lastEvent: secondsOf(relay.lastEventWallMs),
       ...metrics.ofRelay(relay.relay),
     };
@@ -121,5 +131,6 @@ export function syncStatus(engine: SyncEngine, metrics: SyncMetrics): SyncStatus
     remembered: { hot: snapshot.hot, cold: snapshot.cold },
     naughty: snapshot.naughty,
     unplacedRepositories: snapshot.unplaced,
+    outbox: snapshot.outbox,
   };
 }

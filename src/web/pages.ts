@@ -75,6 +75,7 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
     knownRoots: new KnownRoots(),
     quotas: () => ({ repositoryBytes: live.current.repositoryMaxBytes, ownerBytes: live.current.npubMaxBytes }),
     peersOf: status.peersOf,
+    outboxOf: status.outboxOf,
     archiveReadOnly: () => live.current.archiveReadOnly,
   };
 
@@ -109,6 +110,7 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
       const facts = {
         relays: status.syncStatus(),
         huntingQueue: status.huntingQueue(),
+        outbox: status.outbox(),
         waiting: await waitingTotals(store),
         repositories: await parts.repositoryCount(),
         refsBehind: gitHost.repositories.countBehind,

@@ -27,7 +27,7 @@ import {
 import { governingState } from "../operator/repositories.js";
 import type { Reader } from "../store/port.js";
 import { type CiResults, ciResultsOf } from "./ci-results.js";
-import type { PeerStatus, StatusSources } from "./status-page.js";
+import type { PeerStatus, RepositoryOutbox, StatusSources } from "./status-page.js";
 import { type KnownRoots, type Person, peopleOf, type Thread, type Threads, threadsOf } from "./threads.js";
 
 export interface Maintainer extends Person {
@@ -59,6 +59,7 @@ export interface RepositoryFacts {
     readonly ownerBytes: number;
   };
   readonly peers: readonly PeerStatus[];
+  readonly outbox: RepositoryOutbox | undefined;
   readonly threads: Threads;
   /** Of the commits and pull requests that are shown. */
   readonly ci: CiResults;
@@ -80,6 +81,7 @@ export interface RepositorySources {
   readonly archiveReadOnly: () => boolean;
   readonly quotas: () => { readonly repositoryBytes: number; readonly ownerBytes: number };
   readonly peersOf: StatusSources["peersOf"];
+  readonly outboxOf: StatusSources["outboxOf"];
 }
 
 /** The catalogue decides what exists; a released repository whose announcement is gone is not shown either. */
@@ -172,6 +174,7 @@ export async function lookAtRepository(
         ...sources.quotas(),
       },
       peers: sources.peersOf(announcement),
+      outbox: sources.outboxOf(announcement),
       threads,
       ci,
       view,

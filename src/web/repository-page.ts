@@ -31,7 +31,7 @@ import {
   type Standing,
   shownOf,
 } from "./repository-facts.js";
-import type { PeerStatus } from "./status-page.js";
+import type { PeerStatus, RepositoryOutbox } from "./status-page.js";
 import { personLink, statusKinds, type Thread } from "./threads.js";
 
 const shownRefs = 60;
@@ -160,8 +160,9 @@ const peerTags: Readonly<Record<PeerStatus["result"], Html>> = {
 };
 
 /** When each place the announcement lists was last in step with us, or asked: our words only, never theirs. */
-function peerSection({ peers }: RepositoryFacts): Html | undefined {
-  if (peers.length === 0) return undefined;
+function peerSection({ peers, outbox }: RepositoryFacts): Html | undefined {
+  const gathered = outbox && html`<p class="quiet">${outboxWords(outbox)}</p>`;
+  if (peers.length === 0) return gathered && section("peers", "Kept in step with")`${gathered}`;
   return section("peers", "Kept in step with")`
 <p class="quiet">Relays and git servers the announcement lists. A git server is asked when something is missing here. Compared clean: everything it had was here.</p>
 ${stackTable(peers, [
@@ -170,8 +171,13 @@ ${stackTable(peers, [
   ["Last sync", ({ at, result }) => timeOr(at, result === "in step" ? "now" : "none")],
   ["Compared clean", ({ lastClean }) => timeOr(lastClean, "not yet")],
   ["Result", ({ result, theyLack = 0 }) => [peerTags[result], theyLack > 0 && lacks(theyLack)]],
-])}`;
+])}
+${gathered}`;
 }
+
+/** Numbers only: where somebody writes is told by that person's own list. */
+const outboxWords = ({ participants, relays, isComplete }: RepositoryOutbox): string =>
+  `Relays of participants: ${counted(participants, "person takes", "people take")} part; what they wrote only to relays of their own is gathered from ${counted(relays, "relay", "relays")}${isComplete ? "" : ", not all of which have answered yet"}.`;
 
 const lacks = (events: number): Html => html` <span class="quiet small">lacks ${count(events)}</span>`;
 

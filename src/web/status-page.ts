@@ -48,7 +48,8 @@ ${section(
   "relays",
   "Relays",
 )`<p class="quiet">Other servers that repositories here name, and how each has been in the last day. Found late: events they had that did not come at once. Compared clean: when nothing they had was missing here, for the repository whose turn was longest ago.</p>
-${relays.length === 0 ? quiet("No other relay is followed.") : relayTable(relays, historyOf)}`}
+${relays.length === 0 ? quiet("No other relay is followed.") : relayTable(relays, historyOf)}
+${facts.outbox && html`<p class="quiet">${outboxWords(facts.outbox)}</p>`}`}
 ${section("versions", "Versions")`<dl class="facts short">
 <dt>Holdfast</dt><dd>${versions.holdfast}</dd><dt>git</dt><dd>${versions.git}</dd><dt>Node</dt><dd>${versions.node}</dd>
 <dt>Running since</dt><dd>${time(facts.startedSeconds)}</dd>
@@ -72,6 +73,9 @@ function relayTable(relays: readonly RelayStatus[], historyOf: (url: string) => 
   ])}
 ${andMore(ordered.length, shownRelays)}`;
 }
+
+const outboxWords = ({ participants, relays, connected, incomplete }: OutboxStatus): string =>
+  `Relays of participants: what ${counted(participants, "person wrote", "people wrote")} only there is gathered from ${counted(relays, "relay", "relays")}, ${count(connected)} connected${incomplete > 0 ? `; ${counted(incomplete, "repository is", "repositories are")} not complete yet` : ""}.`;
 
 function comparedClean({ repositories, clean, oldest }: RelayStatus["compared"]): Html {
   if (repositories === 0) return faint("no repository");
@@ -126,7 +130,27 @@ export interface PeerStatus {
   readonly result: "in step" | "ok" | "failed" | "not yet" | "not followed";
 }
 
+/** What is gathered at participants' own relays: numbers, never whose they are. */
+export interface OutboxStatus {
+  readonly participants: number;
+  readonly relays: number;
+  readonly connected: number;
+  /** Repositories some of whose participants' relays have not answered yet. */
+  readonly incomplete: number;
+}
+
+/** The same of one repository. */
+export interface RepositoryOutbox {
+  readonly participants: number;
+  readonly relays: number;
+  /** Every relay has answered, or cannot be asked at the moment. */
+  readonly isComplete: boolean;
+}
+
 export interface StatusSources {
+  /** Undefined when nothing is gathered (GRASP-03 is off). */
+  outbox(): OutboxStatus | undefined;
+  outboxOf(announcement: Announcement): RepositoryOutbox | undefined;
   /** Of what its served announcement lists: relays, then git servers, without ourselves. */
   peersOf(announcement: Announcement): readonly PeerStatus[];
   /** Without relays that only waiting announcements name: who is followed for them would tell of them. */
@@ -136,6 +160,8 @@ export interface StatusSources {
 }
 
 export const nothingFollowed: StatusSources = {
+  outbox: () => undefined,
+  outboxOf: () => undefined,
   peersOf: () => [],
   syncStatus: () => [],
   huntingQueue: () => undefined,
@@ -144,6 +170,7 @@ export const nothingFollowed: StatusSources = {
 export interface StatusFacts {
   readonly relays: readonly RelayStatus[];
   readonly huntingQueue: number | undefined;
+  readonly outbox: OutboxStatus | undefined;
   readonly waiting: Omit<WaitingTotals, "bytes">;
   readonly repositories: number;
   /** Repositories whose git files do not say yet what is served. */

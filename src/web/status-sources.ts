@@ -20,11 +20,11 @@ interface UsedRooms {
   /** Nothing on a machine that does not hunt. */
   readonly hunting: () => Hunting | undefined;
   /** Nothing yet while the server starts. */
-  readonly sync: () => Pick<Syncing, "status" | "copiesOf"> | undefined;
+  readonly sync: () => Pick<Syncing, "status" | "copiesOf" | "outboxOf"> | undefined;
   readonly verified: VerifiedCopies;
 }
 
-export const statusSources = ({ services, clock }: Context, rooms: UsedRooms): StatusSources => {
+export const statusSources = ({ live, services, clock }: Context, rooms: UsedRooms): StatusSources => {
   const { hunting, sync } = rooms;
   const followed = keptFor(
     { clock, keptMs: () => keptMs },
@@ -43,6 +43,13 @@ export const statusSources = ({ services, clock }: Context, rooms: UsedRooms): S
           compared: relay.compared,
         })),
     huntingQueue: () => hunting()?.queueSize,
+    outbox() {
+      const { outbox } = sync()?.status() ?? {};
+      if (!outbox || !live.current.syncPlusEnabled) return undefined;
+      const { participants, relays, connected, incomplete } = outbox;
+      return { participants, relays, connected, incomplete };
+    },
+    outboxOf: (announcement) => sync()?.outboxOf(repositoryAddress(announcement)),
     peersOf(announcement) {
       const copies = new Map(
         (sync()?.copiesOf(repositoryAddress(announcement)) ?? []).map((copy) => [copy.relay, copy]),

@@ -1,7 +1,7 @@
 // `holdfast repos import` and `events import`: another server's data, taken in through the same doors as everything else.
 
 import assert from "node:assert/strict";
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { systemClock } from "../../src/base/clock.js";
@@ -172,6 +172,74 @@ describe("importing another server", { timeout: 600_000 }, () => {
     } finally {
       await server.stop();
     }
+  });
+
+  /** As the newest server keeps it: objects in families below `.grasp`, borrowed by absolute path, one from the other. */
+  async function familyDirectory(): Promise<string> {
+    const root = join(await freshFolder(), "git");
+    const git = async (...args: readonly string[]): Promise<void> => {
+      const done = await runProgram("git", args);
+      assert.equal(done.code, 0, done.stderr);
+    };
+    const source = join(directory, owner.npub, "moved.git");
+    const [older, newer] = ["older", "newer"].map((family) => join(root, ".grasp/families", family));
+    const repository = join(root, owner.npub, "moved.git");
+    await git("init", "-q", "--bare", older!);
+    await git("-C", older!, "fetch", "-q", source, `${tip}:refs/heads/main`);
+    await git("clone", "-q", "--bare", "--shared", older!, newer!);
+    await git("-C", newer!, "fetch", "-q", source, "+refs/*:refs/*");
+    await git("clone", "-q", "--bare", "--shared", newer!, repository);
+    assert.match(readFileSync(join(repository, "objects/info/alternates"), "utf8"), /^\/.*\.grasp\/families\/newer/);
+    const own = readdirSync(join(repository, "objects"), { recursive: true, withFileTypes: true });
+    assert.deepEqual(
+      own.filter((entry) => entry.isFile()).map(({ name }) => name),
+      ["alternates"],
+      "the repository has no object of its own",
+    );
+    return root;
+  }
+
+  for (const hasMoved of [false, true]) {
+    const where = hasMoved ? "that has moved since" : "where it was made";
+    test(`a directory of the newest server, ${where}, loses no object that several repositories share`, async () => {
+      const made = await familyDirectory();
+      const root = hasMoved ? join(await freshFolder(), "elsewhere") : made;
+      if (hasMoved) renameSync(made, root);
+      const folder = await freshFolder();
+      const file = join(folder, "events.jsonl");
+      writeFileSync(file, (await events()).map((event) => JSON.stringify(event)).join("\n"));
+      const dry = await jsonOf<Imported>(join(folder, "new"), "repos", "import", root, "--events", file, "--dry-run");
+      assert.equal(verdicts(dry).moved, "ready");
+      const imported = await jsonOf<Imported>(folder, "repos", "import", root, "--events", file);
+      assert.equal(verdicts(imported).moved, "ready");
+      await removeFolder(root);
+      const moved = join(folder, "git", owner.npub, "moved.git");
+      assert.equal(existsSync(join(moved, "objects/info/alternates")), false);
+      const checked = await runProgram("git", ["--git-dir", moved, "fsck", "--full", "--strict", "--no-dangling"]);
+      assert.equal(checked.code, 0, checked.stderr);
+      const objectsIn = async (repository: string): Promise<string[]> =>
+        (await runProgram("git", ["--git-dir", repository, "rev-list", "--objects", "--all"])).stdout
+          .toString()
+          .split("\n")
+          .map((line) => line.slice(0, 40))
+          .sort();
+      assert.deepEqual(await objectsIn(moved), await objectsIn(join(directory, owner.npub, "moved.git")));
+    });
+  }
+
+  test("borrowed objects that were left behind are named", async () => {
+    const root = await familyDirectory();
+    rmSync(join(root, ".grasp"), { recursive: true });
+    const folder = await freshFolder();
+    const file = join(folder, "events.jsonl");
+    writeFileSync(file, (await events()).map((event) => JSON.stringify(event)).join("\n"));
+    const imported = await jsonOf<Imported>(folder, "repos", "import", root, "--events", file);
+    const moved = imported.repositories.find(({ repository }) => repository.endsWith("/moved"));
+    assert.equal(moved?.verdict, "needs action");
+    assert.match(
+      moved.why,
+      /borrows objects from \/.*\.grasp\/families\/newer\/objects, which is not there: copy that too/,
+    );
   });
 
   test("events import hosts what lists this service: it waits, and the next start has its repository", async () => {

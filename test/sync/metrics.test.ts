@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { Registry } from "prom-client";
 import type { CoreSnapshot, RelaySnapshot } from "../../src/sync/core/standing.js";
 import { announcing, Driver } from "../../src/sync/core/testing/driver.js";
-import { createSyncMetrics } from "../../src/sync/metrics.js";
+import { createSyncMetrics, noOutbox } from "../../src/sync/metrics.js";
 import type { LogLine } from "../harness/server.js";
 import { PushedClock } from "../harness/sync-clock.js";
 import { owner, startPair } from "../harness/sync-pair.js";
@@ -82,6 +82,9 @@ const relayOf = (index: number, more: Partial<RelaySnapshot> = {}): RelaySnapsho
   url: undefined,
   bootstrap: false,
   waitingOnly: false,
+  outboxRepositories: 0,
+  outboxParticipants: 0,
+  isOutboxLive: false,
   state: "live",
   connected: true,
   status: 1,
@@ -123,6 +126,7 @@ const snapshotWith = (relays: readonly RelaySnapshot[], more: Partial<CoreSnapsh
   roots: 0,
   tables: { repos: 0, roots: 0, early: 0 },
   unplaced: 0,
+  outbox: noOutbox,
   waitingOnlyRelays: 0,
   ...more,
 });

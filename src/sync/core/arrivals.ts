@@ -6,8 +6,9 @@ import { kinds, type NostrEvent, tagValue } from "../../nostr/event.js";
 import type { Offer } from "./budgets.js";
 import { type Relay, type SyncState, tally } from "./core-state.js";
 import { authorKinds } from "./items.js";
-import { allStatesItem, announcementsItem, type Job, repositoryItem, rootItem, stateItem } from "./job.js";
+import { allStatesItem, announcementsItem, type Job, layers, repositoryItem, rootItem, stateItem } from "./job.js";
 import type { Account, Arrival, RelayKey } from "./messages.js";
+import { isFromParticipant } from "./outbox-filters.js";
 
 const addressTag = /^[aAq]$/;
 export const idTag = /^[eEq]$/;
@@ -34,11 +35,13 @@ export function isAskedFor(state: SyncState, relay: Relay, event: NostrEvent, jo
       if (job?.related?.ids.includes(value as NostrEvent["id"])) return true;
     }
   }
-  return authorKinds.includes(event.kind) && (job?.related?.authors.includes(event.pubkey) ?? false);
+  if (event.kind === kinds.relayList && job?.lists?.includes(event.pubkey)) return true;
+  if (authorKinds.includes(event.kind) && job?.related?.authors.includes(event.pubkey)) return true;
+  return isFromParticipant(state, relay, event, coordinatesOf(state, event));
 }
 
 /** Every repository that an event is about. */
-function* coordinatesOf({ wanted }: SyncState, event: NostrEvent): Iterable<string> {
+export function* coordinatesOf({ wanted }: SyncState, event: NostrEvent): Iterable<string> {
   for (const [name, value] of event.tags) {
     if (name === undefined || value === undefined) continue;
     if (addressTag.test(name) && wanted.repos.has(value)) yield value;
@@ -108,9 +111,17 @@ export function onArrival(
   event: NostrEvent,
 ): void {
   if (state.remembered.has(event.id, state.now)) return;
-  const layerFour = job?.related !== undefined;
+  const layer = job ? job.layer : relay.liveSubs.get(subscription)?.chunk.layer;
+  const isFromOutbox = layer === layers.outbox && !job?.lists;
+  const layerFour = job?.related !== undefined || layer === layers.outbox;
   const isCurrent = !job && isOfNow(state, relay, subscription, event);
-  offer(state, relay.key, { source: job?.source ?? "live", layerFour, event, ...(isCurrent && { isCurrent }) });
+  offer(state, relay.key, {
+    source: job?.source ?? "live",
+    layerFour,
+    event,
+    ...(isCurrent && { isCurrent }),
+    ...(isFromOutbox && { isFromOutbox }),
+  });
 }
 
 /** Created while the subscription was open: neither the tail of history, nor what somebody sent there years later. */

@@ -61,6 +61,29 @@ export const syncConstants = {
   lateWakeMs: 30 * secondMs,
   authTimeoutMs: 10 * secondMs,
 
+  // Participants' own relays (grasp.md, GRASP-03)
+  maxParticipants: 64,
+  /** Keys that one root names. */
+  maxNamedPerRoot: 20,
+  maxWriteRelays: 4,
+  maxOutboxRelaysPerRepository: 32,
+  maxOutboxRelays: 200,
+  maxLiveOutboxRelays: 50,
+  outboxPassMs: 55 * minuteMs,
+  /** A list that was found, one that was not, and one that nobody could be asked for. */
+  listFoundMs: 24 * hourMs,
+  listNoneMs: 6 * hourMs,
+  listUnansweredMs: 5 * minuteMs,
+  /** Who has not answered by then is not waited for. */
+  listTimeoutMs: minuteMs,
+  maxListLookUps: 2000,
+  /** Relays of its repositories that are asked for one author's list. */
+  maxListPlaces: 20,
+  /** Repositories whose participants are looked up in our own store at the same time. */
+  participantLookUps: 4,
+  /** Single events that are looked for at their signers' relays. */
+  maxAwaitedSigners: 1000,
+
   // Arriving events
   /** New announcements and states of one author under one identifier. */
   maxOwnPerAuthorPerDay: 1000,
@@ -89,6 +112,9 @@ export type SyncConfig = SyncSettings &
     /** Host, port and base of this service (`servicePart`); never dialled. */
     readonly ownServices: readonly string[];
     readonly bootstrap: readonly RelayUrl[];
+    /** Where relay lists of people are looked for, and where for people without one. */
+    readonly indexRelays: readonly RelayUrl[];
+    readonly fallbackRelays: readonly RelayUrl[];
     /** Names the rules by which events are judged: what other rules refused is asked for again after a restart. */
     readonly rules: string;
   };

@@ -7,7 +7,7 @@ import { lookbackMs, secondMs } from "./config.js";
 import { hasTargets, log, type Relay, type SyncState, tally, urlOf } from "./core-state.js";
 import { cancelJobs, dropJobs, workDueMs } from "./history.js";
 import { allFresh, isSweeping, isSyncing, layerOrder, sweepOver } from "./items.js";
-import { phaseOf, phases, slotOf, slots, type Word } from "./job.js";
+import { type Item, layerOf, layers, phaseOf, phases, slotOf, slots, type Word } from "./job.js";
 import { answerDueMs, liveIsWhole, liveLost } from "./live.js";
 import { reconsider } from "./live-set.js";
 import type { Time } from "./messages.js";
@@ -92,7 +92,11 @@ type FullSyncReason = "first" | "stale" | "trouble" | "daily";
 function fullSync(state: SyncState, relay: Relay, reason: FullSyncReason): void {
   tally(state, "full_syncs", relay, reason);
   cancelJobs(state, relay);
-  allFresh(state, relay);
+  // A pass over outboxes looks back to the last that succeeded, however long ago: it is due, and need not begin anew.
+  const isKept = (item: Item, word: Word): boolean =>
+    reason === "stale" && layerOf(item) === layers.outbox && phaseOf(word) === phases.confirmed;
+  allFresh(state, relay, (item, word) => !isKept(item, word));
+  if (relay.turns.outbox.dueMs < Number.POSITIVE_INFINITY) relay.turns.outbox.dueMs = state.now.monotonicMs;
   relay.round = reason === "daily" ? "daily" : "startup";
   relay.peerMissing = 0;
   relay.catchUpFailed = false;
@@ -245,7 +249,7 @@ const never = Number.POSITIVE_INFINITY;
 const soon = (dueMs: number, nowMs: number): number => (dueMs > nowMs ? dueMs : nowMs + 1000);
 
 function whenConnected(state: SyncState, relay: Relay, nowMs: number): number {
-  let due = Math.min(relay.nextDailyMs, resyncDueMs(relay), relay.turns.roots.dueMs, relay.turns.repos.dueMs);
+  let due = Math.min(relay.nextDailyMs, resyncDueMs(relay), ...Object.values(relay.turns).map(({ dueMs }) => dueMs));
   for (const job of relay.jobs)
     for (const query of job.queries) due = Math.min(due, queryDeadlineMs(state, relay, query));
   for (const retry of relay.retries) due = Math.min(due, retry.dueMs);

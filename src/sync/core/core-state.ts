@@ -32,6 +32,8 @@ import {
   type Sides,
   type Time,
 } from "./messages.js";
+import { OutboxWork, Participants } from "./participants.js";
+import { RelayLists } from "./relay-lists.js";
 import { Remembered } from "./remembered.js";
 import { type Level, Wanted } from "./wanted.js";
 
@@ -77,6 +79,10 @@ export class SyncState {
   listsChangedMs = Number.NEGATIVE_INFINITY;
   listsComparedMs = Number.NEGATIVE_INFINITY;
   readonly toCompare = new Set<Relay>();
+  /** Participants' own relays: who takes part, where each writes, and which repositories are to be looked at (outbox.ts). */
+  readonly participants: Participants;
+  readonly lists: RelayLists;
+  readonly outbox = new OutboxWork<Relay>();
   nextName = 1;
   nextJob = 1;
   nextLink = 1;
@@ -94,6 +100,8 @@ export class SyncState {
     this.health = new HostHealth(config, new NaughtyList(config, naughtyKinds, "dns-not-found"));
     this.remembered = new Remembered(config);
     this.budgets = new Budgets(config);
+    this.participants = new Participants(config);
+    this.lists = new RelayLists(config);
   }
 
   /** One text for an author, however many relays' repositories it wrote in. */
@@ -213,6 +221,9 @@ export class Turn {
   round: Time | undefined;
 }
 
+/** One list a layer. */
+export const freshLists = (): Item[][] => [[], [], [], [], []];
+
 export class Relay {
   // targets.ts
   wsUrl: RelayUrl | undefined;
@@ -222,7 +233,7 @@ export class Relay {
   /** Every item in targets, with its word (items.ts). */
   readonly items = new Map<Item, Word>();
   /** Per layer; entries are checked against `items` when taken. */
-  fresh: Item[][] = [[], [], [], []];
+  fresh: Item[][] = freshLists();
   unplaced: Item[] = [];
   failedItems = 0;
   confirmedItems = 0;
@@ -280,7 +291,7 @@ export class Relay {
   /** Its socket is not read since then. */
   deafSinceMs: number | undefined;
   // rounds.ts
-  readonly turns = { roots: new Turn(), repos: new Turn() };
+  readonly turns = { roots: new Turn(), repos: new Turn(), outbox: new Turn() };
   // history.ts
   jobs: Job[] = [];
   readonly bySub = new Map<string, Asked>();
@@ -325,6 +336,18 @@ export class Relay {
   resyncMs = Number.POSITIVE_INFINITY;
   resyncs = 0;
   refused = 0;
+  // outbox.ts
+  /** Repo number → the participants that write here; and in how many repos each of them is. */
+  readonly outbox = new Map<number, readonly Pubkey[]>();
+  readonly outboxAuthors = new Map<Pubkey, number>();
+  /** It is one of those with most participants: they are listened to as they write. */
+  isOutboxLive = false;
+  /** What is live of its outbox items has to be arranged anew (outbox-filters.ts). */
+  outboxMoved = false;
+  // relay-lists.ts
+  /** Whose relay lists are asked for here; only for that, or for single events, is it followed until then. */
+  readonly listsWanted = new Set<Pubkey>();
+  passesByUntilMs = Number.NEGATIVE_INFINITY;
   // core.ts
   /** When it wants to be looked at again. */
   dueMs = Number.POSITIVE_INFINITY;
@@ -348,7 +371,13 @@ export class Relay {
 
 export const repoCount = ({ repos }: Relay): number => repos.full + repos["state-only"];
 
-export const hasTargets = (relay: Relay): boolean => relay.bootstrap || repoCount(relay) > 0;
+/** It is asked for relay lists or single events, and forgotten afterwards. */
+export const passesBy = ({ passesByUntilMs }: Relay): boolean => passesByUntilMs !== Number.NEGATIVE_INFINITY;
+
+/** An announcement lists it, or the operator does. */
+export const isListed = (relay: Relay): boolean => relay.bootstrap || repoCount(relay) > 0;
+
+export const hasTargets = (relay: Relay): boolean => isListed(relay) || relay.outbox.size > 0 || passesBy(relay);
 
 /** Only announcements that wait name it. */
 export const isWaitingOnly = ({ bootstrap, repos }: Relay): boolean =>

@@ -21,9 +21,11 @@ import {
 import { hasTargets, log, type Relay, SyncState } from "./core-state.js";
 import { expireQueries, reviveRetries, settle, startWork } from "./history.js";
 import { makeFresh } from "./items.js";
-import { type Item, repositoryItem, rootItem, stateItem } from "./job.js";
+import { type Item, outboxItem, repositoryItem, rootItem, stateItem } from "./job.js";
 import { liveIsOpen, onLiveAuth, onLiveClosed, onLiveEose, pumpLive, rebuildLive, reopenUnanswered } from "./live.js";
 import type { Account, Command, Input, Random, Time } from "./messages.js";
+import { arrangeOutboxes, onParticipants, onWindow, tidyOutboxes } from "./outbox.js";
+import { type OutboxStanding, outboxStanding } from "./outbox-standing.js";
 import { compareAfterLists, ignore, onOwnServer, onVerdict, reconnect } from "./own-server.js";
 import { onQueryEose, onQueryEvent } from "./query.js";
 import {
@@ -34,9 +36,10 @@ import {
   onReconcileProgress,
   resendUnanswered,
 } from "./query-answers.js";
+import { forgetRelay } from "./relay-table.js";
 import { noteDownload, onRelated, passTurnsOn, rotate } from "./rounds.js";
 import { addSides, adopt, type Copy, type CoreSnapshot, copiesOf, keep, resume, snapshotOf } from "./standing.js";
-import { applyWindow, followBootstrap, forgetRelay, giveBackPlaces, makeRoom, placeTheRefused } from "./targets.js";
+import { applyWindow, followBootstrap, giveBackPlaces, makeRoom, placeTheRefused } from "./targets.js";
 import type { Repo } from "./wanted.js";
 
 type Loaded = Extract<Input, { type: "rememberedLoaded" | "naughtyLoaded" | "relaysLoaded" }>;
@@ -66,7 +69,7 @@ export class SyncCore {
     this.#handle(input);
     this.#runDue();
     this.#pumpTouched();
-    const wakeMs = Math.min(state.windowEndMs, state.tidyMs, state.nextDueMs);
+    const wakeMs = Math.min(state.windowEndMs, state.outbox.dueMs, state.tidyMs, state.nextDueMs);
     // A timer that fired a little early must be set again.
     if (wakeMs !== this.#toldWakeMs || input.type === "tick") {
       this.#toldWakeMs = wakeMs;
@@ -83,6 +86,12 @@ export class SyncCore {
   /** Where a repository is followed, and when each copy was last compared clean. */
   copiesOf(coordinate: string, now: Time): Copy[] {
     return copiesOf(this.#state, coordinate, now.monotonicMs);
+  }
+
+  /** What is gathered for a repository at its participants' own relays; undefined where nothing is. */
+  outboxOf(coordinate: string): OutboxStanding | undefined {
+    const repo = this.#state.wanted.repos.get(coordinate);
+    return repo && outboxStanding(this.#state, repo);
   }
 
   /** Comes before everything: nobody is dialled because of it. */
@@ -139,6 +148,9 @@ export class SyncCore {
         state.touched.add(relay);
         break;
       }
+      case "participants":
+        onParticipants(state, input);
+        break;
       case "tick":
         break;
       default: {
@@ -286,9 +298,10 @@ export class SyncCore {
     const nowMs = state.now.monotonicMs;
     if (state.windowEndMs <= nowMs) {
       state.windowEndMs = Number.POSITIVE_INFINITY;
-      applyWindow(state);
+      onWindow(state, applyWindow(state));
       state.started = true;
     }
+    if (state.outbox.dueMs <= nowMs) arrangeOutboxes(state);
     const isTold = state.wanted.replayEnded && !state.wanted.changed;
     if (isTold && !state.resumed && state.windowEndMs === Number.POSITIVE_INFINITY) {
       giveBackPlaces(state);
@@ -344,6 +357,7 @@ export class SyncCore {
 
 /** Relays without targets go, memory that is over goes, a new day gives new budgets. */
 function everyMinute(state: SyncState): void {
+  tidyOutboxes(state);
   let forgot = false;
   for (const relay of [...state.relays.values()]) {
     if (hasTargets(relay)) continue;
@@ -370,12 +384,12 @@ function everyMinute(state: SyncState): void {
 /** The day's budget cut its history short. */
 function fetchAgain(state: SyncState, account: Account): void {
   const items = ({ ix, roots }: Repo): Item[] =>
-    "identifier" in account ? [stateItem(ix)] : [repositoryItem(ix), ...[...roots].map(rootItem)];
+    "identifier" in account ? [stateItem(ix)] : [repositoryItem(ix), outboxItem(ix), ...[...roots].map(rootItem)];
   for (const repo of state.wanted.reposOf(account)) askAgain(state, repo, items(repo));
 }
 
 function askAgain(state: SyncState, repo: Repo, items: readonly Item[]): void {
-  for (const ix of repo.placed) {
+  for (const ix of [...repo.placed, ...repo.outbox]) {
     const relay = state.byIx[ix];
     if (!relay) continue;
     for (const item of items) makeFresh(state, relay, item);

@@ -1,4 +1,4 @@
-// The jobs that are sent to a relay (spec "History"): batches, catch-up, rotation, layer 4, direct ids, in that order;
+// The jobs that are sent to a relay (spec "History"): batches, catch-up, rotation, layer 4, direct ids, relay lists;
 // starts what fits, one negentropy session or four subscriptions; and what the end of a query means for its job, and
 // the end of a job for its items: confirmed only when everything was answered, fresh again after a delay otherwise.
 // Never stuck: every query has a time-out.
@@ -19,7 +19,10 @@ import {
   Query,
   type Related,
   type Sweep,
+  sliceOf,
 } from "./job.js";
+import { onListsAnswered, putBackLists, takeLists } from "./list-look-ups.js";
+import { outboxQueries, takeOutboxGroup } from "./outbox-filters.js";
 import {
   cancelQuery,
   onOwedFailed,
@@ -30,11 +33,11 @@ import {
   takeOwed,
 } from "./query.js";
 import { onQuerySilent, onReconcileFailed, silenceIn } from "./query-answers.js";
-import { hasTurn, nextTurnMs, putBack, takeRelated, tryRelatedAgain } from "./rounds.js";
+import { hasTurn, isAtOutbox, nextTurnMs, putBack, takeRelated, tryRelatedAgain } from "./rounds.js";
 import { noteBatch } from "./standing.js";
 
 type JobParts = Pick<Job, "kind" | "layer" | "items" | "source" | "method" | "queries"> &
-  Partial<Pick<Job, "sweep" | "related" | "owed">>;
+  Partial<Pick<Job, "sweep" | "related" | "owed" | "lists">>;
 
 function addJob(state: SyncState, relay: Relay, parts: JobParts): true {
   relay.jobs.push({
@@ -47,6 +50,7 @@ function addJob(state: SyncState, relay: Relay, parts: JobParts): true {
     sweep: undefined,
     related: undefined,
     owed: undefined,
+    lists: undefined,
     undelivered: 0,
     sides: undefined,
     ...parts,
@@ -55,22 +59,31 @@ function addJob(state: SyncState, relay: Relay, parts: JobParts): true {
   return true;
 }
 
-function queriesFor(state: SyncState, layer: Job["layer"], items: readonly Item[], since: number | undefined): Query[] {
+function queriesFor(
+  state: SyncState,
+  relay: Relay,
+  layer: Job["layer"],
+  items: readonly Item[],
+  since: number | undefined,
+): Query[] {
+  if (layer === layers.outbox) return outboxQueries(state, relay, items, since);
   const tags = tagsOf(layer, items);
   const values = valuesOf(state.wanted, items);
   return tags.length === 0
-    ? [new Query(undefined, items, [], since)]
-    : tags.map((tag) => new Query(tag, items, values, since));
+    ? [new Query(undefined, items, [sliceOf([], since)])]
+    : tags.map((tag) => new Query(tag, items, [sliceOf(values, since)]));
 }
+
+const takerOf = (layer: Layer): typeof takeGroup => (layer === layers.outbox ? takeOutboxGroup : takeGroup);
 
 function startSweep(state: SyncState, relay: Relay, source: Sweep["source"]): boolean {
   for (const sweep of relay.sweeps) {
     if (sweep.source !== source || sweep.notBeforeMs > state.now.monotonicMs) continue;
-    const items = takeGroup(state, relay, sweep.items, (item) => relay.items.has(item));
+    const items = takerOf(sweep.layer)(state, relay, sweep.items, (item) => relay.items.has(item));
     if (sweep.items.length === 0) relay.sweeps = relay.sweeps.filter((other) => other !== sweep);
     if (items.length === 0) continue;
     const { layer, since } = sweep;
-    const queries = queriesFor(state, layer, items, since);
+    const queries = queriesFor(state, relay, layer, items, since);
     return addJob(state, relay, { kind: "sweep", layer, items, source, method: "req", sweep, queries });
   }
   return false;
@@ -79,7 +92,7 @@ function startSweep(state: SyncState, relay: Relay, source: Sweep["source"]): bo
 function startDirect(state: SyncState, relay: Relay): boolean {
   const owed = takeOwed(relay, state.now.monotonicMs);
   if (!owed) return false;
-  const query = new Query(undefined, [], []);
+  const query = new Query(undefined, [], [sliceOf([])]);
   query.toFetch = [...owed.ids];
   const { announcements: layer } = layers;
   return addJob(state, relay, {
@@ -93,9 +106,16 @@ function startDirect(state: SyncState, relay: Relay): boolean {
   });
 }
 
+function startLists(state: SyncState, relay: Relay): boolean {
+  const taken = takeLists(state, relay);
+  if (!taken) return false;
+  const { outbox: layer } = layers;
+  return addJob(state, relay, { kind: "lists", layer, items: [], source: "rotating", method: "req", ...taken });
+}
+
 /** Forms the next job, in the order of the spec. False when there is nothing, or it must wait for what runs. */
 function startJob(state: SyncState, relay: Relay): boolean {
-  if (startDirect(state, relay) || startSweep(state, relay, "reconnect")) return true;
+  if (startDirect(state, relay) || startLists(state, relay) || startSweep(state, relay, "reconnect")) return true;
   const reconciles = !state.config.syncDisableNegentropy && relay.noNegentropyUntilMs <= state.now.monotonicMs;
   const method = reconciles ? "negentropy" : "req";
   // A negentropy session has the relay for itself.
@@ -115,27 +135,28 @@ function startJob(state: SyncState, relay: Relay): boolean {
 function startBatch(state: SyncState, relay: Relay, layer: Layer, method: Job["method"]): boolean {
   if (relay.jobs.some((job) => job.kind === "batch" && job.layer !== layer)) return false;
   if (!hasTurn(state, relay)) return false;
-  const items = takeAction(state, relay, layer);
-  const queries = queriesFor(state, layer, items, undefined);
+  const items = takeAction(state, relay, layer, takerOf(layer));
+  const queries = queriesFor(state, relay, layer, items, undefined);
   return addJob(state, relay, { kind: "batch", layer, items, source: relay.round, method, queries });
 }
 
 function startRelated(state: SyncState, relay: Relay, related: Related, method: Job["method"]): boolean {
   const tags = related.ids.length > 0 ? ["e", "E"] : [undefined];
-  const queries = tags.map((tag) => new Query(tag, [], related.ids, related.since));
+  const queries = tags.map((tag) => new Query(tag, [], [sliceOf(related.ids, related.since)]));
   const { roots: layer } = layers;
   const source = related.since === undefined ? "daily" : "rotating";
   return addJob(state, relay, { kind: "related", layer, items: [], source, method, related, queries });
 }
 
 const hasWork = (relay: Relay): boolean =>
-  relay.jobs.length + relay.sweeps.length + relay.direct.size + relay.owed.length > 0 ||
+  relay.jobs.length + relay.sweeps.length + relay.direct.size + relay.owed.length + relay.listsWanted.size > 0 ||
   relay.layerFour !== undefined ||
   relay.deletions.startedWallMs !== undefined ||
   nextLayer(relay) !== undefined;
 
-/** What failed before, and what is only looked at once more, is asked for in turns. */
+/** What failed before, what is only looked at once more, and whatever participants wrote is asked for in turns. */
 function pacedUntilMs(state: SyncState, relay: Relay): number {
+  if (isAtOutbox(relay)) return nextTurnMs(state, relay);
   const isForTheFirstTime = isSyncing(relay) && relay.jobs.every((job) => job.kind === "batch" && !job.isRetry);
   return relay.isInFullSync || isForTheFirstTime ? 0 : nextTurnMs(state, relay);
 }
@@ -207,6 +228,7 @@ function endJob(state: SyncState, relay: Relay, job: Job): void {
     return;
   }
   leave(state, relay, job);
+  if (job.lists) onListsAnswered(state, relay, job.lists, true);
   if (job.kind !== "batch") return;
   for (const item of itemsOf(relay, job)) {
     setPhase(state, relay, item, job.barred.has(item) ? phases.barred : phases.confirmed, 0);
@@ -224,6 +246,7 @@ const failedCodes: Record<JobKind, string> = {
   sweep: "catch-up-failed",
   related: "layer-four-failed",
   direct: "direct-failed",
+  lists: "lists-failed",
 };
 
 function failJob(state: SyncState, relay: Relay, job: Job, reason: string): void {
@@ -236,6 +259,7 @@ function failJob(state: SyncState, relay: Relay, job: Job, reason: string): void
   if (job.sweep?.source === "rotating")
     relay.sweeps.push({ ...job.sweep, items: [...job.items], notBeforeMs: state.now.monotonicMs + rotateAgainMs });
   if (job.related) tryRelatedAgain(state, relay, job.related);
+  if (job.lists) onListsAnswered(state, relay, job.lists, false);
   onOwedFailed(state, relay, job);
   if (job.kind !== "batch") return;
   let worst = 0;
@@ -272,6 +296,7 @@ export function dropJobs(state: SyncState, relay: Relay): void {
   relay.sweeps = [...relay.sweeps.filter(isRotating), ...cut].map((sweep) => ({ ...sweep, notBeforeMs: 0 }));
   for (const job of relay.jobs) {
     if (job.related) putBack(relay, job.related);
+    if (job.lists) putBackLists(relay, job.lists);
     putBackOwed(state, relay, job);
     if (job.kind !== "batch") continue;
     for (const item of job.items) {

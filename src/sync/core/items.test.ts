@@ -65,8 +65,8 @@ it("what actions hand out is targets minus pending minus confirmed, lowest layer
           const action = nextAction(state, relay);
           assert.equal(action === undefined, before.length === 0);
           if (!action) continue;
-          assert.ok(action.items.every((item) => before.includes(item) && (item & 3) === action.layer));
-          assert.equal(action.layer, Math.min(...before.map((item) => item & 3)));
+          assert.ok(action.items.every((item) => before.includes(item) && (item & 7) === action.layer));
+          assert.equal(action.layer, Math.min(...before.map((item) => item & 7)));
           assert.equal(new Set(action.items).size, action.items.length);
           if (!next.confirm) continue;
           for (const item of action.items) setPhase(state, relay, item, phases.confirmed);

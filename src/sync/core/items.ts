@@ -9,7 +9,7 @@ import { groupsOf } from "../../base/collections.js";
 import { kinds, type Pubkey } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { SyncConfig } from "./config.js";
-import type { Relay, SyncState, Turn } from "./core-state.js";
+import { freshLists, type Relay, type SyncState, type Turn } from "./core-state.js";
 import {
   allStatesItem,
   failuresOf,
@@ -40,7 +40,13 @@ interface Bounds {
 /** What layer 4 asks of people rather than about repositories. */
 export const authorKinds: readonly number[] = [kinds.deletion, kinds.vanish, kinds.graspList];
 
-const tagsOfLayer: readonly (readonly string[])[] = [[], ["d"], ["a", "A", "q"], ["e", "E", "q"]];
+const tagsOfLayer: readonly (readonly string[])[] = [
+  [],
+  ["d"],
+  ["a", "A", "q"],
+  ["e", "E", "q"],
+  ["a", "A", "e", "E", "q"],
+];
 
 /** The tags by which a layer is asked: one filter each. Layer 1, and all states, are asked by kind alone. */
 export const tagsOf = (layer: Layer, items: readonly Item[]): readonly string[] =>
@@ -56,6 +62,7 @@ export function textOf(wanted: Wanted, item: Item): string | undefined {
     case layers.states:
       return wanted.repo(indexOf(item))?.identifier;
     case layers.repositories:
+    case layers.outbox:
       return wanted.repo(indexOf(item))?.coordinate;
     case layers.roots:
       return wanted.rootId(indexOf(item));
@@ -171,7 +178,8 @@ function setWord(state: SyncState, relay: Relay, item: Item, before: number, wor
 }
 
 /** Whose turn items without a live filter wait for. */
-export const turnOf = ({ turns }: Relay, layer: Layer): Turn => (layer === layers.roots ? turns.roots : turns.repos);
+export const turnOf = ({ turns }: Relay, layer: Layer): Turn =>
+  layer === layers.roots ? turns.roots : layer === layers.outbox ? turns.outbox : turns.repos;
 
 /** Does nothing when the item has left targets; failures stay as they are unless given. */
 export function setPhase(state: SyncState, relay: Relay, item: Item, phase: Phase, failures?: number): void {
@@ -208,6 +216,7 @@ export function removeItem(state: SyncState, relay: Relay, item: Item): void {
   relay.items.delete(item);
   relay.fingerprint = undefined;
   state.touched.add(relay);
+  if (layerOf(item) === layers.outbox) relay.outboxMoved = true;
   const chunk = relay.chunks.find((other) => other.id === slotOf(word));
   const at = chunk?.items.indexOf(item) ?? -1;
   if (!chunk || at < 0) return;
@@ -215,7 +224,13 @@ export function removeItem(state: SyncState, relay: Relay, item: Item): void {
   chunk.dirty = true;
 }
 
-export const layerOrder: readonly Layer[] = [layers.announcements, layers.states, layers.repositories, layers.roots];
+export const layerOrder: readonly Layer[] = [
+  layers.announcements,
+  layers.states,
+  layers.repositories,
+  layers.roots,
+  layers.outbox,
+];
 
 const isFresh = (relay: Relay, item: Item): boolean => phaseOf(relay.items.get(item)) === phases.fresh;
 
@@ -256,17 +271,18 @@ export function takeGroup(state: SyncState, relay: Relay, list: Item[], isWanted
 }
 
 /** Takes the next group of the layer whose turn it is, and makes them pending. */
-export function takeAction(state: SyncState, relay: Relay, layer: Layer): Item[] {
-  const items = takeGroup(state, relay, relay.fresh[layer]!, (item) => isFresh(relay, item));
+export function takeAction(state: SyncState, relay: Relay, layer: Layer, take = takeGroup): Item[] {
+  const items = take(state, relay, relay.fresh[layer]!, (item) => isFresh(relay, item));
   for (const item of items) setPhase(state, relay, item, phases.pending);
   return items;
 }
 
 /** Forgets everything confirmed and pending: all targets are fresh, newest chunks last in the lists. */
-export function allFresh(state: SyncState, relay: Relay): void {
-  relay.fresh = [[], [], [], []];
+export function allFresh(state: SyncState, relay: Relay, isMeant: (item: Item, word: Word) => boolean): void {
+  relay.fresh = freshLists();
   relay.retries = [];
-  for (const item of relay.items.keys()) {
+  for (const [item, word] of relay.items) {
+    if (!isMeant(item, word)) continue;
     setPhase(state, relay, item, phases.fresh, 0);
     relay.fresh[layerOf(item)]!.push(item);
   }

@@ -7,7 +7,7 @@ import type { EventSource, Sides } from "./messages.js";
 /** An item (spec "Words") is one number: what it names, and its layer. */
 export type Item = number;
 
-export const layers = { announcements: 0, states: 1, repositories: 2, roots: 3 } as const;
+export const layers = { announcements: 0, states: 1, repositories: 2, roots: 3, outbox: 4 } as const;
 export type Layer = (typeof layers)[keyof typeof layers];
 
 /** Layer 1 of a relay. */
@@ -15,12 +15,14 @@ export const announcementsItem: Item = 0;
 /** Every state of the network: bootstrap relays when the wanted repos are too many to name. */
 export const allStatesItem: Item = 1;
 
-export const stateItem = (repo: number): Item => repo * 4 + layers.states;
-export const repositoryItem = (repo: number): Item => repo * 4 + layers.repositories;
-export const rootItem = (root: number): Item => root * 4 + layers.roots;
-export const layerOf = (item: Item): Layer => (item & 3) as Layer;
+export const stateItem = (repo: number): Item => repo * 8 + layers.states;
+export const repositoryItem = (repo: number): Item => repo * 8 + layers.repositories;
+export const rootItem = (root: number): Item => root * 8 + layers.roots;
+/** What participants of the repo wrote to this relay, which is their own and not the repo's (outbox.ts). */
+export const outboxItem = (repo: number): Item => repo * 8 + layers.outbox;
+export const layerOf = (item: Item): Layer => (item & 7) as Layer;
 /** The repo's or root's number. Repos are counted from 1, so that 0 and 1 stay the two special items. */
-export const indexOf = (item: Item): number => item >>> 2;
+export const indexOf = (item: Item): number => item >>> 3;
 
 export const phases = {
   /** Wanted, neither pending nor confirmed: what items.ts hands out. */
@@ -119,16 +121,15 @@ export class Query {
   constructor(
     readonly tag: string | undefined,
     readonly items: readonly Item[],
-    values: readonly string[],
-    since?: number,
+    slices: readonly Slice[],
   ) {
-    this.slices = [{ values, ...(since !== undefined && { since }) }];
+    this.slices = [...slices];
   }
 }
 
-export type JobKind = "batch" | "sweep" | "related" | "direct";
+export type JobKind = "batch" | "sweep" | "related" | "direct" | "lists";
 
-/** A batch (spec: pending), or tracked work that confirms nothing: catch-up, rotation, layer 4, direct ids. */
+/** A batch (spec: pending), or tracked work that confirms nothing: catch-up, rotation, layer 4, direct ids, relay lists. */
 export interface Job {
   readonly id: number;
   readonly kind: JobKind;
@@ -142,6 +143,8 @@ export interface Job {
   readonly related: Related | undefined;
   /** Of a direct job. */
   readonly owed: Owed | undefined;
+  /** Of a job that looks for relay lists: whose. */
+  readonly lists: readonly Pubkey[] | undefined;
   method: "negentropy" | "req";
   queries: Query[];
   readonly barred: Set<Item>;
@@ -169,6 +172,11 @@ export interface Sweep {
   readonly items: Item[];
   readonly notBeforeMs: number;
 }
+
+export const sliceOf = (values: readonly string[], since?: number): Slice => ({
+  values,
+  ...(since !== undefined && { since }),
+});
 
 export interface Related {
   readonly ids: readonly EventId[];

@@ -1,10 +1,12 @@
 // Which items are live and in which chunk (spec "Filter budget"). Decides only; live.ts opens and closes. New items
 // fill the last chunk that has room; above the budget chunks grow; when that is not enough, the least recently
-// active roots, and last repos, are left to rotating history.
+// active roots, and last repos, are left to rotating history. Outbox items always rotate; what filters are left over are
+// theirs too (outbox-filters.ts).
 
 import { Chunk, log, type Relay, type SyncState } from "./core-state.js";
 import { filtersPerChunk, isLong, type LiveCapacity, liveCapacity, setSlot, textOf, valueBytes } from "./items.js";
 import { type Item, indexOf, type Layer, layerOf, layers, slotOf, slots } from "./job.js";
+import { isOutboxChunk, isOutboxItem, liveGroups } from "./outbox-filters.js";
 
 export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chunk {
   const chunk = new Chunk(relay.nextChunk++, layer, closedToNew);
@@ -17,12 +19,15 @@ export function addToChunk(state: SyncState, relay: Relay, chunk: Chunk, item: I
   chunk.bytes += valueBytes(textOf(state.wanted, item) ?? "");
   if (chunk.layer === layers.roots) relay.leastActive = Math.min(relay.leastActive, activity(state, item));
   chunk.dirty = true;
-  setSlot(state, relay, item, chunk.id);
+  if (!isOutboxChunk(chunk)) setSlot(state, relay, item, chunk.id);
 }
 
-/** Filters all chunks need, open or not yet. */
+/** Filters all chunks need, open or not yet, without what is only left over for outboxes. */
 const committedFilters = (relay: Relay): number =>
-  relay.chunks.reduce((sum, chunk) => sum + filtersPerChunk(chunk.layer, chunk.items), 0);
+  relay.chunks.reduce(
+    (sum, chunk) => (isOutboxChunk(chunk) ? sum : sum + filtersPerChunk(chunk.layer, chunk.items)),
+    0,
+  );
 
 function chunkWithRoom(relay: Relay, layer: Layer, bytes: number, room: LiveCapacity): Chunk | undefined {
   for (let at = relay.chunks.length - 1; at >= 0; at--) {
@@ -160,9 +165,30 @@ function placeBeyondBudget(placing: Placing, item: Item, bytes: number): boolean
   return true;
 }
 
-/** Finds a place for every item that has none. Leaves some for later while chunks are being merged. */
+/** Finds a place for every item that has none, then for outboxes. Leaves some for later while chunks are being merged. */
 export function placeItems(state: SyncState, relay: Relay): void {
-  if (relay.unplaced.length === 0 || (relay.placingWaits && relay.replacement)) return;
+  if (relay.placingWaits && relay.replacement) return;
+  const committed = committedFilters(relay);
+  if (relay.unplaced.length > 0) placeUnplaced(state, relay);
+  if (relay.outboxMoved || committedFilters(relay) !== committed) arrangeOutbox(state, relay);
+}
+
+/** Chunks that hold the same as before stay open. */
+function arrangeOutbox(state: SyncState, relay: Relay): void {
+  const hasMoved = relay.outboxMoved;
+  relay.outboxMoved = false;
+  const groups = liveGroups(state, relay, committedFilters(relay));
+  const chunks = relay.chunks.filter(isOutboxChunk);
+  for (const [at, items] of groups.entries()) {
+    const chunk = chunks[at] ?? newChunk(relay, layers.outbox, true);
+    const isSame = items.length === chunk.items.length && items.every((item) => chunk.items.includes(item));
+    // Its authors or roots may be others even where its repositories are the same.
+    Object.assign(chunk, { items, dirty: chunk.dirty || hasMoved || !isSame });
+  }
+  for (const chunk of chunks.slice(groups.length)) Object.assign(chunk, { items: [], dirty: true });
+}
+
+function placeUnplaced(state: SyncState, relay: Relay): void {
   const { config } = state;
   relay.placingWaits = false;
   const isUnplaced = (item: Item): boolean => slotOf(relay.items.get(item)) === slots.unplaced;
@@ -186,6 +212,10 @@ export function placeItems(state: SyncState, relay: Relay): void {
     const item = waiting[at]!;
     // The same item may have been noted twice.
     if (!isUnplaced(item)) continue;
+    if (isOutboxItem(item)) {
+      setSlot(state, relay, item, slots.rotating);
+      continue;
+    }
     const value = textOf(state.wanted, item);
     if (value === undefined || isLong(config, value)) {
       placeAlone(placing, item, value !== undefined);

@@ -10,6 +10,7 @@ import { type Chunk, log, openFilters, type Relay, type SyncState } from "./core
 import { filterOf, liveCapacity, requestsOf, setSlot, tagsOf, valueBytes, valuesOf } from "./items.js";
 import { indexOf, layers, phaseOf, phases, slots } from "./job.js";
 import { addToChunk, mergeable, newChunk, placeItems } from "./live-set.js";
+import { isOutboxChunk, outboxLiveFilters } from "./outbox-filters.js";
 import { halves } from "./paging.js";
 import { learnLimit, learnValues } from "./query-answers.js";
 import { noteRequest } from "./rounds.js";
@@ -23,12 +24,17 @@ export function unsubscribe(state: SyncState, relay: Relay, subs: readonly strin
 
 /** Values that left since are not in the new filters. */
 function requestsFor(state: SyncState, relay: Relay, chunk: Chunk): Filter[][] {
-  const values = valuesOf(state.wanted, chunk.items);
-  chunk.bytes = values.reduce((sum, value) => sum + valueBytes(value), 0);
   const bounds =
     relay.liveMode === "limit-0"
       ? { limit: 0 }
       : { since: Math.floor((state.now.wallMs - state.config.syncLiveLookbackSecs * secondMs) / 1000) };
+  if (isOutboxChunk(chunk)) {
+    const { filters, bytes } = outboxLiveFilters(state, relay, chunk, bounds);
+    chunk.bytes = bytes;
+    return requestsOf(state.config, relay, filters, bytes);
+  }
+  const values = valuesOf(state.wanted, chunk.items);
+  chunk.bytes = values.reduce((sum, value) => sum + valueBytes(value), 0);
   const tags = tagsOf(chunk.layer, chunk.items);
   const filters =
     tags.length === 0
@@ -275,5 +281,6 @@ export function rebuildLive(state: SyncState, relay: Relay): void {
     }
   }
   relay.chunks = [];
+  relay.outboxMoved = true;
   relay.leastActive = Number.POSITIVE_INFINITY;
 }

@@ -100,10 +100,13 @@ interface OfLink {
 /** An event that arrived. */
 export interface Arrival {
   readonly source: EventSource;
+  /** Of layer 4 or an outbox: live need not have brought it. */
   readonly layerFour: boolean;
   readonly event: NostrEvent;
   /** Live, and created while the subscription was open: its lag says something. */
   readonly isCurrent?: boolean;
+  /** It came from a participant's own relay, which no announcement lists. */
+  readonly isFromOutbox?: boolean;
 }
 
 interface Offered extends Arrival {
@@ -127,8 +130,16 @@ export type Input =
    * for not listing us, and `config.bootstrap` may be another.
    */
   | { readonly type: "listsChanged"; readonly archive?: boolean }
-  /** Somebody here needs these events (a git-first placeholder): asked at the repository's relays and bootstrap. */
-  | { readonly type: "wantIds"; readonly ids: readonly EventId[]; readonly coordinate: string }
+  /**
+   * Somebody here needs these events (a git-first placeholder): asked at the repository's relays and bootstrap, and at the
+   * signer's own where it is known who that will be.
+   */
+  | {
+      readonly type: "wantIds";
+      readonly ids: readonly EventId[];
+      readonly coordinate: string;
+      readonly signer?: Pubkey;
+    }
   // The operator
   /** All that are to be left alone; replaces what was said before. */
   | { readonly type: "ignoredRelays"; readonly relays: ReadonlySet<RelayKey> }
@@ -189,7 +200,22 @@ export type Input =
       readonly authors: readonly Pubkey[];
       readonly after?: string;
     }
+  /** Who takes part in a repository, most active first, and those relay lists of theirs that are stored here. */
+  | {
+      readonly type: "participants";
+      readonly coordinate: string;
+      readonly participants: readonly Participant[];
+      readonly lists: readonly NostrEvent[];
+    }
   | { readonly type: "tick" };
+
+/** Somebody who takes part in a repository's conversation. */
+export interface Participant {
+  readonly pubkey: Pubkey;
+  readonly role: "maintainer" | "author" | "named";
+  /** Seconds of the newest that is known of this participant there; 0 for one who is only named. */
+  readonly activeSeconds: number;
+}
 
 export type CounterName =
   | "connection_attempts"
@@ -199,7 +225,8 @@ export type CounterName =
   | "unpageable"
   | "full_syncs"
   | "undelivered_ids"
-  | "dropped_events";
+  | "dropped_events"
+  | "outbox_events";
 
 export type Command =
   | { readonly type: "connect"; readonly relay: RelayKey; readonly link: number; readonly url: RelayUrl }
@@ -227,6 +254,8 @@ export type Command =
     }
   /** Stored roots of a repository that became wanted after the replay: answered with `accepted`. */
   | { readonly type: "lookUpRoots"; readonly coordinate: string }
+  /** Who takes part in a repository: answered with `participants`. */
+  | { readonly type: "lookUpParticipants"; readonly coordinate: string }
   /** The relay serves an event that waits here for its git data. */
   | { readonly type: "servedThere"; readonly relay: RelayKey; readonly id: EventId }
   | { readonly type: "remember"; readonly entry: RememberedId }

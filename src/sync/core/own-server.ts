@@ -19,8 +19,11 @@ import { disconnect, resyncLater } from "./connection.js";
 import { log, type Relay, type SyncState, tally } from "./core-state.js";
 import { makeFresh } from "./items.js";
 import { announcementsItem, rootItem } from "./job.js";
+import { lookAtSigner, onList, onListJudged } from "./list-look-ups.js";
 import { reconsider } from "./live-set.js";
 import type { Account, EventSource, Input, RelayKey } from "./messages.js";
+import { lookUpLater, noteParticipants } from "./outbox.js";
+import { participantKinds } from "./outbox-filters.js";
 import { byLists, type ColdId, isOurs, isTrouble } from "./remembered.js";
 import { followBootstrap } from "./targets.js";
 import type { Level } from "./wanted.js";
@@ -39,6 +42,7 @@ export function onOwnServer(state: SyncState, input: OwnInput): void {
     case "accepted":
       if (input.event.kind !== kinds.announcement) {
         wanted.addRoot(input.event);
+        noteAccepted(state, input.event);
         judgeAgain(state, input.event, undefined);
       } else if (input.hosted === false) wanted.removeRepo(coordinateOf(input.event));
       else announce(state, input.event, "full");
@@ -61,8 +65,16 @@ export function onOwnServer(state: SyncState, input: OwnInput): void {
       break;
     case "wantIds":
       wantIds(state, input.ids, input.coordinate);
+      if (input.signer) lookAtSigner(state, input.signer, input.ids);
       break;
   }
+}
+
+/** Who takes part in what is here, and where they write. */
+function noteAccepted(state: SyncState, event: NostrEvent): void {
+  if (!state.wanted.replayEnded) return;
+  noteParticipants(state, event);
+  if (event.kind === kinds.relayList) onList(state, event);
 }
 
 function announce(state: SyncState, event: NostrEvent, level: Level): void {
@@ -71,6 +83,8 @@ function announce(state: SyncState, event: NostrEvent, level: Level): void {
   const coordinate = coordinateOf(event);
   // Its roots may have been stored before anybody wanted it.
   if (isNew && wanted.replayEnded) state.out.push({ type: "lookUpRoots", coordinate });
+  // Other repositories of that identifier may have other maintainers by it.
+  for (const repo of wanted.withIdentifier(tagValue(event, "d") ?? "") ?? []) lookUpLater(state, repo);
   judgeAgain(state, event, coordinate);
 }
 
@@ -110,9 +124,9 @@ function settleBudget(state: SyncState, account: Account, isNew: boolean): void 
   }
 }
 
-/** Layer 1 and the state layer ask for what strangers wrote: that we refuse most of it is not the relay's fault. */
+/** Layer 1 and the state layer ask for what strangers wrote, and lists are looked for of who is only named: that we refuse most of it is not the relay's fault. */
 const isExpectedRefusal = (event: NostrEvent): boolean =>
-  event.kind === kinds.announcement || event.kind === kinds.state;
+  event.kind === kinds.announcement || event.kind === kinds.state || participantKinds.includes(event.kind);
 
 export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdict" }>): void {
   const { event, outcome, source } = input;
@@ -123,6 +137,8 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
   oneOfferLess(state, relay);
   if (input.account) settleBudget(state, input.account, isNew);
   state.remembered.note(event, outcome, input.relay, state.now, state.out);
+  onListJudged(state, event, outcome);
+  if (isNew && input.isFromOutbox) tally(state, "outbox_events", relay);
   if ((outcome.type === "held" || outcome.type === "waiting") && gitDataKinds.has(event.kind)) {
     state.out.push({ type: "servedThere", relay: input.relay, id: event.id });
   }

@@ -62,7 +62,7 @@ function partsOf(slice: Slice, page: Page, kindIsFixed: boolean): Slice[] | unde
     return groups.map((group) => ({ ...second, kinds: group }));
   }
   if (!slice.authors) return [...page.authors].map((author: Pubkey) => ({ ...second, authors: [author] }));
-  return undefined;
+  return slice.authors.length > 1 ? halves(slice.authors).map((authors) => ({ ...second, authors })) : undefined;
 }
 
 /** A second that may be cut off although nothing is older: the same in two parts, which show more if there is more. */
@@ -95,7 +95,7 @@ export function endOfPage(page: Page, fullAt: number, kindIsFixed: boolean): Pag
     const parts = partsOf(slice, page, kindIsFixed);
     if (!parts) return { type: "unpageable" };
     const slices = oldest > end ? [{ ...asked, until: oldest - 1 }, ...parts] : parts;
-    return { ...next(...slices), doubtful: parts[0]?.authors !== undefined };
+    return { ...next(...slices), doubtful: slice.authors === undefined && parts[0]?.authors !== undefined };
   }
   if (page.unseen === 0) {
     // All of one second, nothing new: a relay with a cap we do not know may hide more behind it. Then older events are

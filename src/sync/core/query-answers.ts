@@ -35,7 +35,7 @@ export function onQueryClosed(state: SyncState, relay: Relay, { job, query }: As
     case "too-many-values":
       if (query.state === "fetching") return fewerIds(relay, query);
       if (meaning === "too-many-values") noteTooMany(relay, query);
-      return halve(state, relay, job, query);
+      return halve(state, relay, job, query, meaning === "too-many-values");
     default:
       return { failed: "closed" };
   }
@@ -66,18 +66,20 @@ function fewerIds(relay: Relay, query: Query): QueryEnd {
   return "again";
 }
 
-/** Two slices of half the values, or of half the authors; undefined when there is only one. */
-function halfSlices({ related }: Job, { tag }: Query, slice: Slice): Slice[] | undefined {
-  if (tag !== undefined) {
-    return slice.values.length > 1 ? halves(slice.values).map((values) => ({ ...slice, values })) : undefined;
-  }
+/**
+ * Two slices of half the values, or of half the authors; undefined when there is only one. Where there are both and one
+ * value is left, it is the value that is wrong, unless the relay said that there are too many.
+ */
+function halfSlices({ related }: Job, { tag }: Query, slice: Slice, areTooMany: boolean): Slice[] | undefined {
+  if (tag !== undefined && slice.values.length > 1) return halves(slice.values).map((values) => ({ ...slice, values }));
+  if (tag !== undefined && !areTooMany) return undefined;
   const authors = slice.authors ?? related?.authors ?? [];
   return authors.length > 1 ? halves(authors).map((half) => ({ ...slice, authors: half })) : undefined;
 }
 
-function halve(state: SyncState, relay: Relay, job: Job, query: Query): QueryEnd {
+function halve(state: SyncState, relay: Relay, job: Job, query: Query, areTooMany: boolean): QueryEnd {
   const slice = lastSlice(query);
-  const parts = halfSlices(job, query, slice);
+  const parts = halfSlices(job, query, slice, areTooMany);
   if (parts) return endSlice(state, query, parts);
   if (query.tag === undefined) return { failed: "invalid" };
   for (const item of query.items) if (textOf(state.wanted, item) === slice.values[0]) job.barred.add(item);
@@ -87,7 +89,7 @@ function halve(state: SyncState, relay: Relay, job: Job, query: Query): QueryEnd
 
 /** A session's filter names too much. Undefined when it cannot be made smaller. */
 function fewerValues(state: SyncState, relay: Relay, { job, query }: Asked): { end: QueryEnd } | undefined {
-  const parts = halfSlices(job, query, lastSlice(query));
+  const parts = halfSlices(job, query, lastSlice(query), true);
   if (!parts) return undefined;
   noteTooMany(relay, query);
   return { end: endSlice(state, query, parts) };

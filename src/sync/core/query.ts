@@ -150,7 +150,8 @@ function isForAnotherDay({ budgets, wanted }: SyncState, { items }: Job): boolea
   const isOver = (item: Item): boolean => {
     const index = indexOf(item);
     if (layerOf(item) === layers.roots) return wanted.reposOfRoot(index).every((repo) => budgets.isOver(repo));
-    const repo = layerOf(item) === layers.repositories ? wanted.repo(index) : undefined;
+    const isOfRepo = layerOf(item) === layers.repositories || layerOf(item) === layers.outbox;
+    const repo = isOfRepo ? wanted.repo(index) : undefined;
     return repo !== undefined && budgets.isOver(repo);
   };
   return items.every(isOver);

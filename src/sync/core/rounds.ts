@@ -2,7 +2,8 @@
 // relays, because hundreds that begin at once would have us read our own store for all of them together; requests to
 // one relay in turns; bytes of history over all relays; live is open before and beside that. And what is asked for again
 // by the clock: layer 4, which answers comments and statuses, every 23–25 h whatever links do; deletions and vanish
-// requests (kinds 5 and 62), hourly by author; items without a live filter in turn, roots every 6 h, repos hourly.
+// requests (kinds 5 and 62), hourly by author; items without a live filter in turn, roots every 6 h, repos hourly, outboxes
+// every 55 min.
 
 import { groupsOf } from "../../base/collections.js";
 import { kinds, type Pubkey } from "../../nostr/event.js";
@@ -74,9 +75,12 @@ export function nextDailyMs(
   return now.monotonicMs + (stays ? waitMs : movedMs);
 }
 
+/** It is asked what participants wrote: nobody waits for that, so that not even its first time is an exception. */
+export const isAtOutbox = (relay: Relay): boolean => relay.jobs.some(({ layer }) => layer === layers.outbox);
+
 /** A request goes out. */
 export function noteRequest({ config }: SyncState, relay: Relay, nowMs: number): void {
-  if (relay.isInFullSync) return;
+  if (relay.isInFullSync && !isAtOutbox(relay)) return;
   if (nowMs >= relay.turnMs + config.requestTurnMs) {
     relay.turnMs = nowMs;
     relay.askedInTurn = 0;
@@ -252,6 +256,7 @@ export function rotate(state: SyncState, relay: Relay): void {
   const { syncRotateRootsHours, syncRotateReposHours } = state.config;
   takeTurn(state, relay, relay.turns.roots, syncRotateRootsHours * hourMs, [layers.roots]);
   takeTurn(state, relay, relay.turns.repos, syncRotateReposHours * hourMs, [layers.states, layers.repositories]);
+  takeTurn(state, relay, relay.turns.outbox, state.config.outboxPassMs, [layers.outbox]);
 }
 
 function takeTurn(state: SyncState, relay: Relay, turn: Turn, everyMs: number, ofLayers: readonly Layer[]): void {

@@ -19,6 +19,7 @@ import {
   stateItem,
 } from "./job.js";
 import type { KeptRelay, NaughtyKind, RelayKey, Sides, Time } from "./messages.js";
+import { outboxSnapshot } from "./outbox-standing.js";
 import { lacksPromised } from "./query.js";
 import type { Repo } from "./wanted.js";
 
@@ -44,7 +45,7 @@ function isCaughtUp(relay: Relay, nowMs: number): boolean {
 /** A repository that has used up its day lacks what came after. */
 const isCutShort = (state: SyncState, relay: Relay): boolean =>
   [...state.budgets.over].some((account) =>
-    [...state.wanted.reposOf(account)].some((repo) => repo.placed.has(relay.ix)),
+    [...state.wanted.reposOf(account)].some((repo) => repo.placed.has(relay.ix) || repo.outbox.has(relay.ix)),
   );
 
 export const isInStep = (state: SyncState, relay: Relay, nowMs: number): boolean =>
@@ -125,6 +126,8 @@ function fingerprintOf(state: SyncState, relay: Relay): string {
   if (relay.fingerprint !== undefined) return relay.fingerprint;
   let [a, b] = [0, 0];
   for (const item of relay.items.keys()) {
+    // Who takes part is found out anew after a start.
+    if (layerOf(item) === layers.outbox) continue;
     const text = `${layerOf(item)} ${item === allStatesItem ? "*" : (textOf(state.wanted, item) ?? "")}`;
     let [x, y] = [0x811c9dc5, 0x2545f491];
     for (let at = 0; at < text.length; at++) {
@@ -134,7 +137,7 @@ function fingerprintOf(state: SyncState, relay: Relay): string {
     a = (a + x) >>> 0;
     b = (b + y) >>> 0;
   }
-  relay.fingerprint = `${relay.items.size}-${a.toString(16)}-${b.toString(16)}`;
+  relay.fingerprint = `${relay.items.size - relay.outbox.size}-${a.toString(16)}-${b.toString(16)}`;
   return relay.fingerprint;
 }
 
@@ -188,7 +191,9 @@ export function resume(state: SyncState): void {
     state.touched.add(relay);
     if (!inStep || dailyDueWallMs === undefined) continue;
     if (inStep.items !== `${fingerprintOf(state, relay)} ${state.config.rules}`) continue;
-    for (const item of relay.items.keys()) setPhase(state, relay, item, phases.confirmed, 0);
+    for (const item of relay.items.keys()) {
+      if (layerOf(item) !== layers.outbox) setPhase(state, relay, item, phases.confirmed, 0);
+    }
     const awayMs = state.now.wallMs - inStep.wallMs;
     relay.goodMoment = { wallMs: inStep.wallMs, monotonicMs: state.now.monotonicMs - Math.max(0, awayMs) };
     relay.lastInStep = relay.goodMoment;
@@ -226,8 +231,12 @@ function relaySnapshot(state: SyncState, relay: Relay, now: Time) {
     relay: relay.key,
     url: urlOf(relay) as string | undefined,
     bootstrap: relay.bootstrap,
-    /** Only announcements that wait name it: who is followed for them is not for strangers to know. */
+    /** Only announcements that wait, or participants, name it: who is followed for them is not for strangers to know. */
     waitingOnly: !relay.bootstrap && relay.repos.full === 0,
+    /** Repositories it is asked about as a participant's own relay, and for how many participants. */
+    outboxRepositories: relay.outbox.size,
+    outboxParticipants: relay.outboxAuthors.size,
+    isOutboxLive: relay.isOutboxLive,
     state: stateName(relay),
     connected,
     status: state.health.status(relay.key, now.monotonicMs, linkMs),
@@ -281,6 +290,7 @@ export function snapshotOf(state: SyncState, now: Time) {
     /** Places in tables, free ones included: what memory follows. */
     tables: state.wanted.tableSizes,
     unplaced: state.unplaced.size,
+    outbox: outboxSnapshot(state),
     waitingOnlyRelays: waitingOnlyRelays(state),
   };
 }

@@ -6,34 +6,19 @@
 // that gave way does not push others out for a day.
 
 import { disconnect } from "./connection.js";
-import { hasTargets, isWaitingOnly, log, Relay, repoCount, type SyncState, waitingOnlyRelays } from "./core-state.js";
+import {
+  isListed,
+  isWaitingOnly,
+  log,
+  type Relay,
+  repoCount,
+  type SyncState,
+  waitingOnlyRelays,
+} from "./core-state.js";
 import { addItem, removeItem } from "./items.js";
 import { allStatesItem, announcementsItem, layerOf, layers, repositoryItem, rootItem, stateItem } from "./job.js";
-import { adopt } from "./standing.js";
-import { type ListedRelay, listedRelay, type Repo } from "./wanted.js";
-
-function addRelay(state: SyncState, listed: ListedRelay, bootstrap: boolean): Relay {
-  const ix = state.freeIx.pop() ?? state.byIx.length;
-  const nowMs = state.now.monotonicMs;
-  const firstDeletionsMs = nowMs + state.random() * state.config.deletionsMs;
-  const relay = new Relay(ix, listed.key, listed.host, bootstrap, nowMs, firstDeletionsMs);
-  state.byIx[ix] = relay;
-  state.relays.set(listed.key, relay);
-  state.byHost.add(listed.host, ix);
-  // Dials of a start are spread; a relay that appears later is dialled at once.
-  if (!state.started) relay.notBeforeMs += state.random() * state.config.syncStartupJitterMs;
-  addItem(state, relay, announcementsItem);
-  adopt(state, relay);
-  return relay;
-}
-
-export function forgetRelay(state: SyncState, relay: Relay): void {
-  relay.forgotten = true;
-  state.relays.delete(relay.key);
-  state.byIx[relay.ix] = undefined;
-  state.freeIx.push(relay.ix);
-  state.byHost.remove(relay.host, relay.ix);
-}
+import { addRelay, forgetRelay, noteUrl } from "./relay-table.js";
+import { type Changes, type ListedRelay, listedRelay, type Repo } from "./wanted.js";
 
 /** The cap that stands against a listing. */
 function capAgainst(
@@ -45,11 +30,18 @@ function capAgainst(
   const known = state.relays.get(listed.key);
   const owners = state.byOwner.get(repo.owner);
   if (!(known && owners?.has(known.ix)) && (owners?.size ?? 0) >= config.syncMaxRelaysPerOwner) return "owner";
-  const addsWaitingOnly = repo.level === "state-only" && !(known && hasTargets(known));
+  const addsWaitingOnly = repo.level === "state-only" && !(known && isListed(known));
   if (addsWaitingOnly && waitingOnlyRelays(state) >= config.syncMaxRelaysForWaiting) return "waiting";
-  if (known) return undefined;
-  if ((state.byHost.get(listed.host)?.size ?? 0) >= config.syncMaxRelaysPerHost) return "host";
-  return state.relays.size >= config.syncMaxRelays ? "all" : undefined;
+  if (known && !state.outbox.unlisted.has(known)) return undefined;
+  if (listedOn(state, listed.host) >= config.syncMaxRelaysPerHost) return "host";
+  return state.relays.size - state.outbox.unlisted.size >= config.syncMaxRelays ? "all" : undefined;
+}
+
+/** Relays on a host that announcements list: those that only participants name take no place from them. */
+function listedOn({ byHost, byIx, outbox }: SyncState, host: string): number {
+  let count = 0;
+  for (const ix of byHost.get(host) ?? []) if (!outbox.unlisted.has(byIx[ix]!)) count += 1;
+  return count;
 }
 
 /** The relay for a listing, or nothing when a cap stands against it. */
@@ -66,9 +58,21 @@ function place(state: SyncState, repo: Repo, relay: Relay, url: ListedRelay["url
     owners.set(relay.ix, (owners.get(relay.ix) ?? 0) + 1);
     state.byOwner.set(repo.owner, owners);
   }
-  if (url.startsWith("wss:")) relay.wssUrl = url;
-  else relay.wsUrl = url;
+  noteUrl(relay, url);
+  becomeListed(state, relay);
   addRepoItems(state, relay, repo);
+}
+
+function becomeListed(state: SyncState, relay: Relay): void {
+  state.outbox.unlisted.delete(relay);
+  addItem(state, relay, announcementsItem);
+}
+
+/** It may still be asked what participants write there. */
+function leaveToParticipants(state: SyncState, relay: Relay): void {
+  if (isListed(relay) || relay.outbox.size === 0) return;
+  removeItem(state, relay, announcementsItem);
+  state.outbox.unlisted.add(relay);
 }
 
 function addRepoItems(state: SyncState, relay: Relay, repo: Repo): void {
@@ -90,6 +94,7 @@ function unplace(state: SyncState, repo: Repo, relay: Relay): void {
   removeItem(state, relay, repositoryItem(repo.ix));
   relay.compared.delete(repo.ix);
   for (const root of repo.roots) removeRootAt(state, relay, root);
+  leaveToParticipants(state, relay);
 }
 
 /** A root stays when another repo of the relay has it too. */
@@ -141,8 +146,7 @@ export function followBootstrap(state: SyncState): void {
     const relay = state.relays.get(listed.key) ?? addRelay(state, listed, true);
     wanted.add(relay);
     if (state.bootstrap.has(relay)) continue;
-    if (url.startsWith("wss:")) relay.wssUrl = listed.url;
-    else relay.wsUrl = listed.url;
+    noteUrl(relay, listed.url);
     becomeBootstrap(state, relay);
   }
   for (const relay of [...state.bootstrap]) if (!wanted.has(relay)) becomeOrdinary(state, relay);
@@ -153,6 +157,7 @@ function becomeBootstrap(state: SyncState, relay: Relay): void {
   // Whatever it was before: these are never left alone.
   state.health.naughty.forgive(relay.key);
   state.bootstrap.add(relay);
+  becomeListed(state, relay);
   if (!state.bootstrapNamesStates) takeAllStates(state, relay);
   else for (const repo of state.wanted.repos.values()) addItem(state, relay, stateItem(repo.ix));
   state.touched.add(relay);
@@ -166,6 +171,7 @@ function becomeOrdinary(state: SyncState, relay: Relay): void {
     if (repo.placed.has(relay.ix)) addItem(state, relay, stateItem(repo.ix));
     else removeItem(state, relay, stateItem(repo.ix));
   }
+  leaveToParticipants(state, relay);
   state.touched.add(relay);
 }
 
@@ -189,8 +195,10 @@ function nameStatesOrTakeAll(state: SyncState): void {
   }
 }
 
-/** One window: all changes of wanted, once. `state.touched` then holds the relays whose targets changed. */
-export function applyWindow(state: SyncState): void {
+/**
+ * One window: all changes of wanted, once, which it answers. `state.touched` then holds the relays whose targets changed.
+ */
+export function applyWindow(state: SyncState): Changes {
   const changes = state.wanted.takeChanges();
   let left = false;
   for (const repo of changes.repos) left = applyRepo(state, repo) || left;
@@ -205,6 +213,7 @@ export function applyWindow(state: SyncState): void {
   nameStatesOrTakeAll(state);
   keepWaitingWithinCap(state);
   if (left) placeTheRefused(state);
+  return changes;
 }
 
 export function placeTheRefused(state: SyncState): void {
@@ -230,7 +239,7 @@ function keepWaitingWithinCap(state: SyncState): void {
 
 /** 0: not useful, 1: hardly; undefined: useful. */
 function uselessness({ health, config, now }: SyncState, relay: Relay): 0 | 1 | undefined {
-  if (relay.bootstrap) return undefined;
+  if (relay.bootstrap || !isListed(relay)) return undefined;
   if (relay.status !== "connected" && health.isHopeless(relay.key, now.monotonicMs)) return 0;
   return now.monotonicMs - relay.lastNewMs > config.uselessAfterMs ? 1 : undefined;
 }
@@ -249,7 +258,7 @@ export function makeRoom(state: SyncState): void {
 /** After a restart: who had a place before has it again, whoever our own history told of first. */
 export function giveBackPlaces(state: SyncState): void {
   const had = new Set(state.keptRelays.keys());
-  const leaving = [...state.relays.values()].filter((relay) => !relay.bootstrap && !relay.kept);
+  const leaving = [...state.relays.values()].filter((relay) => !relay.bootstrap && isListed(relay) && !relay.kept);
   if (had.size > 0) claim(state, ({ key }) => had.has(key), new Set(leaving), Number.POSITIVE_INFINITY);
 }
 
@@ -316,7 +325,7 @@ function giveWay(state: SyncState, relay: Relay, owner: string | undefined): voi
     state.unplaced.add(repo.coordinate);
   }
   state.health.of(relay.key).claimNotBeforeMs = state.now.monotonicMs + state.config.dayMs;
-  if (repoCount(relay) > 0) return;
+  if (repoCount(relay) + relay.outbox.size > 0) return;
   disconnect(state, relay);
   state.out.push({ type: "dropKept", relay: relay.key });
   log(state, "info", "relay-gave-way", relay);

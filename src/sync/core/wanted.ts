@@ -5,7 +5,15 @@
 
 import { SetsByKey } from "../../base/collections.js";
 import { normalRelayUrl, type RelayUrl, servicePart } from "../../net/url.js";
-import { addressText, type EventId, kinds, type NostrEvent, type Pubkey, rootKinds } from "../../nostr/event.js";
+import {
+  addressText,
+  type EventId,
+  kinds,
+  type NostrEvent,
+  type Pubkey,
+  rootKinds,
+  tagValue,
+} from "../../nostr/event.js";
 import { type Announcement, announcementOf, repositoriesTagged } from "../../nostr/nip34.js";
 import type { SyncConfig } from "./config.js";
 import type { Account } from "./messages.js";
@@ -25,6 +33,12 @@ export interface Repo {
   readonly placed: Set<number>;
   /** The level targets.ts last applied. */
   placedLevel: Level;
+  /** Relays (by number) that are asked what its participants wrote there, kept by outbox.ts. */
+  readonly outbox: Set<number>;
+  /** When its participants were last looked up. */
+  participantsMs: number;
+  /** Its announcement says so: it takes no part in what reaches beyond its own relays. */
+  isPrivate: boolean;
   gone: boolean;
 }
 
@@ -133,8 +147,9 @@ export class Wanted {
     if (known && known.level === "full" && level === "state-only") return undefined;
     const max = level === "full" ? this.config.syncMaxRelaysPerRepository : this.config.syncMaxRelaysPerWaiting;
     const listed = relaysOf(announcement, this.config.ownServices, max);
+    const isPrivate = tagValue(event, "private") === "true";
     if (known) {
-      Object.assign(known, { level, listed, announcementId: event.id });
+      Object.assign(known, { level, listed, isPrivate, announcementId: event.id });
       this.#changes.repos.add(known);
       return undefined;
     }
@@ -150,6 +165,9 @@ export class Wanted {
       roots: new Set(),
       placed: new Set(),
       placedLevel: level,
+      outbox: new Set(),
+      participantsMs: Number.NEGATIVE_INFINITY,
+      isPrivate,
       gone: false,
     };
     this.#byIx[ix] = repo;

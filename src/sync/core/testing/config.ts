@@ -8,6 +8,8 @@ export const syncConfig = (given: Partial<SyncConfig>): SyncConfig => ({
   ...syncConstants,
   ownServices: [],
   bootstrap: [],
+  indexRelays: [],
+  fallbackRelays: [],
   rules: "",
   ...given,
 });
