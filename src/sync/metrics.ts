@@ -142,9 +142,28 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
       "Events a relay said it has and did not send when asked",
     ),
   };
-  perRelay("ngit_sync_relay_connected", "1 while connected", (relay) => (relay.connected ? 1 : 0));
-  perRelay("ngit_sync_relay_status", "1 healthy, 2 degraded, 3 dead, 4 rate-limited", (relay) => relay.status, "max");
-  perRelay("ngit_sync_relay_failures", "Failures to connect in a row", (relay) => relay.failures, "max");
+  /** Of relays that only participants name the numbers of all together are told: a dead one is nobody's trouble here. */
+  const ifListed =
+    (read: Read): Read =>
+    (relay) =>
+      relay.isUnlisted ? undefined : read(relay);
+  perRelay(
+    "ngit_sync_relay_connected",
+    "1 while connected",
+    ifListed((relay) => (relay.connected ? 1 : 0)),
+  );
+  perRelay(
+    "ngit_sync_relay_status",
+    "1 healthy, 2 degraded, 3 dead, 4 rate-limited",
+    ifListed((relay) => relay.status),
+    "max",
+  );
+  perRelay(
+    "ngit_sync_relay_failures",
+    "Failures to connect in a row",
+    ifListed((relay) => relay.failures),
+    "max",
+  );
   perRelay("ngit_sync_pending_batches", "Batches of history queued or in flight", (relay) => relay.pendingBatches);
   perRelay("ngit_sync_live_filters", "Open live filters", (relay) => relay.liveFilters);
   perRelay(
@@ -155,7 +174,7 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
   perRelay(
     "ngit_sync_in_step_seconds",
     "Since a relay was last in step, or since it is followed if it never was; 0 while it is",
-    (relay) => (relay.ignored ? undefined : relay.outOfStepMs / 1_000),
+    ifListed((relay) => (relay.ignored ? undefined : relay.outOfStepMs / 1_000)),
     "max",
   );
   plain(
@@ -199,7 +218,11 @@ export function createSyncMetrics(registry: Registry, maxRelayLabels: () => numb
       for (const [result, count] of Object.entries(snapshot().outbox.lists)) this.set({ result }, count);
     },
   });
-  plain("ngit_sync_relays_tracked_total", "Relays that are followed", () => snapshot().relays.length);
+  plain(
+    "ngit_sync_relays_tracked_total",
+    "Relays that are followed",
+    () => snapshot().relays.filter(({ isUnlisted }) => !isUnlisted).length,
+  );
   plain("ngit_sync_relays_connected_total", "Relays that are connected", () => snapshot().connected);
   plain("ngit_sync_relays_dead_total", "Relays that failed for a day", () => snapshot().dead);
   perRelayAnd(

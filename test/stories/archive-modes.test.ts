@@ -97,7 +97,7 @@ describe("an archive", { concurrency: true }, () => {
 
   test("a server that does not archive says nothing of it and refuses what does not list it", () =>
     onFirst(async (first) => {
-      assert.deepEqual((await information(first)).supported_grasps, ["GRASP-01", "GRASP-02"]);
+      assert.deepEqual((await information(first)).supported_grasps, ["GRASP-01", "GRASP-02", "GRASP-03"]);
       const elsewhere = owner.sign(30617, [
         ["d", "elsewhere"],
         ["clone", "https://git.example/x.git"],

@@ -233,6 +233,8 @@ function relaySnapshot(state: SyncState, relay: Relay, now: Time) {
     bootstrap: relay.bootstrap,
     /** Only announcements that wait, or participants, name it: who is followed for them is not for strangers to know. */
     waitingOnly: !relay.bootstrap && relay.repos.full === 0,
+    /** No announcement lists it: how it does says nothing about the server. */
+    isUnlisted: state.outbox.unlisted.has(relay),
     /** Repositories it is asked about as a participant's own relay, and for how many participants. */
     outboxRepositories: relay.outbox.size,
     outboxParticipants: relay.outboxAuthors.size,
@@ -280,8 +282,8 @@ export function snapshotOf(state: SyncState, now: Time) {
   const relays: readonly RelaySnapshot[] = [...state.relays.values()].map((relay) => relaySnapshot(state, relay, now));
   return {
     relays,
-    connected: relays.filter((relay) => relay.connected).length,
-    dead: relays.filter((relay) => relay.status === 3).length,
+    connected: relays.filter((relay) => relay.connected && !relay.isUnlisted).length,
+    dead: relays.filter((relay) => relay.status === 3 && !relay.isUnlisted).length,
     naughty: naughtyByKind(state, now.monotonicMs),
     hot: state.remembered.hotSize,
     cold: state.remembered.cold.size,
