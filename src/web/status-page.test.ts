@@ -47,6 +47,7 @@ test("repositories whose refs are behind are counted while there are some", () =
   const facts: StatusFacts = {
     relays: [],
     huntingQueue: undefined,
+    outbox: undefined,
     waiting: { entries: 0, waitingAnnouncements: 0, softAnnouncements: 0 },
     repositories: 7,
     refsBehind: 0,
