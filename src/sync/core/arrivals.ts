@@ -41,7 +41,7 @@ export function isAskedFor(state: SyncState, relay: Relay, event: NostrEvent, jo
 }
 
 /** Every repository that an event is about. */
-export function* coordinatesOf({ wanted }: SyncState, event: NostrEvent): Iterable<string> {
+export function* coordinatesOf({ wanted }: SyncState, event: Pick<NostrEvent, "tags">): Iterable<string> {
   for (const [name, value] of event.tags) {
     if (name === undefined || value === undefined) continue;
     if (addressTag.test(name) && wanted.repos.has(value)) yield value;

@@ -107,9 +107,9 @@ function startDirect(state: SyncState, relay: Relay): boolean {
 }
 
 function startLists(state: SyncState, relay: Relay): boolean {
-  const taken = takeLists(state, relay);
-  if (!taken) return false;
+  if (relay.listsWanted.size === 0) return false;
   const { outbox: layer } = layers;
+  const taken = takeLists(state, relay);
   return addJob(state, relay, { kind: "lists", layer, items: [], source: "rotating", method: "req", ...taken });
 }
 

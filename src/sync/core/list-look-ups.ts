@@ -7,6 +7,7 @@ import { passesBy, type Relay, type SyncState } from "./core-state.js";
 import { historyCapacity } from "./items.js";
 import { type Job, Query } from "./job.js";
 import type { Outcome } from "./messages.js";
+import type { RelayLists } from "./relay-lists.js";
 import { relayOutside } from "./relay-table.js";
 import { listedRelay, type Repo } from "./wanted.js";
 
@@ -86,8 +87,7 @@ function endLookUp(state: SyncState, author: Pubkey): void {
 }
 
 /** The next request for lists at this relay. */
-export function takeLists(state: SyncState, relay: Relay): Pick<Job, "lists" | "queries"> | undefined {
-  if (relay.listsWanted.size === 0) return undefined;
+export function takeLists(state: SyncState, relay: Relay): Pick<Job, "lists" | "queries"> {
   const authors = [...relay.listsWanted].slice(0, historyCapacity(state.config, relay).values);
   for (const author of authors) relay.listsWanted.delete(author);
   return { lists: authors, queries: [new Query(undefined, [], [{ values: [], kinds: [kinds.relayList], authors }])] };
@@ -128,11 +128,14 @@ const isAuthentic = (outcome: Outcome): boolean =>
 
 /** What intake said of a list that some relay sent. */
 export function onListJudged(state: SyncState, event: NostrEvent, outcome: Outcome): void {
-  if (event.kind === kinds.relayList && isAuthentic(outcome)) onList(state, event);
+  if (isAuthentic(outcome)) onList(state, event);
 }
 
+/** What is needed of a list. */
+type ListEvent = Parameters<RelayLists["learn"]>[0];
+
 /** A list, stored here or checked on its way in. `isOld`: it was here before, and a newer one may be elsewhere. */
-export function onList(state: SyncState, event: NostrEvent, isOld = false): void {
+export function onList(state: SyncState, event: ListEvent, isOld = false): void {
   const { pubkey: author } = event;
   const { participants, lists, config, outbox } = state;
   if (!participants.takesPart(author) && !outbox.awaited.has(author)) return;

@@ -6,7 +6,7 @@
 import { Chunk, log, type Relay, type SyncState } from "./core-state.js";
 import { filtersPerChunk, isLong, type LiveCapacity, liveCapacity, setSlot, textOf, valueBytes } from "./items.js";
 import { type Item, indexOf, type Layer, layerOf, layers, slotOf, slots } from "./job.js";
-import { isOutboxChunk, isOutboxItem, liveGroups } from "./outbox-filters.js";
+import { liveGroups } from "./outbox-filters.js";
 
 export function newChunk(relay: Relay, layer: Layer, closedToNew: boolean): Chunk {
   const chunk = new Chunk(relay.nextChunk++, layer, closedToNew);
@@ -19,13 +19,13 @@ export function addToChunk(state: SyncState, relay: Relay, chunk: Chunk, item: I
   chunk.bytes += valueBytes(textOf(state.wanted, item) ?? "");
   if (chunk.layer === layers.roots) relay.leastActive = Math.min(relay.leastActive, activity(state, item));
   chunk.dirty = true;
-  if (!isOutboxChunk(chunk)) setSlot(state, relay, item, chunk.id);
+  if (chunk.layer !== layers.outbox) setSlot(state, relay, item, chunk.id);
 }
 
 /** Filters all chunks need, open or not yet, without what is only left over for outboxes. */
 const committedFilters = (relay: Relay): number =>
   relay.chunks.reduce(
-    (sum, chunk) => (isOutboxChunk(chunk) ? sum : sum + filtersPerChunk(chunk.layer, chunk.items)),
+    (sum, chunk) => (chunk.layer === layers.outbox ? sum : sum + filtersPerChunk(chunk.layer, chunk.items)),
     0,
   );
 
@@ -178,7 +178,7 @@ function arrangeOutbox(state: SyncState, relay: Relay): void {
   const hasMoved = relay.outboxMoved;
   relay.outboxMoved = false;
   const groups = liveGroups(state, relay, committedFilters(relay));
-  const chunks = relay.chunks.filter(isOutboxChunk);
+  const chunks = relay.chunks.filter(({ layer }) => layer === layers.outbox);
   for (const [at, items] of groups.entries()) {
     const chunk = chunks[at] ?? newChunk(relay, layers.outbox, true);
     const isSame = items.length === chunk.items.length && items.every((item) => chunk.items.includes(item));
@@ -212,7 +212,7 @@ function placeUnplaced(state: SyncState, relay: Relay): void {
     const item = waiting[at]!;
     // The same item may have been noted twice.
     if (!isUnplaced(item)) continue;
-    if (isOutboxItem(item)) {
+    if (layerOf(item) === layers.outbox) {
       setSlot(state, relay, item, slots.rotating);
       continue;
     }

@@ -10,7 +10,7 @@ import { type Chunk, log, openFilters, type Relay, type SyncState } from "./core
 import { filterOf, liveCapacity, requestsOf, setSlot, tagsOf, valueBytes, valuesOf } from "./items.js";
 import { indexOf, layers, phaseOf, phases, slots } from "./job.js";
 import { addToChunk, mergeable, newChunk, placeItems } from "./live-set.js";
-import { isOutboxChunk, outboxLiveFilters } from "./outbox-filters.js";
+import { outboxLiveFilters } from "./outbox-filters.js";
 import { halves } from "./paging.js";
 import { learnLimit, learnValues } from "./query-answers.js";
 import { noteRequest } from "./rounds.js";
@@ -28,7 +28,7 @@ function requestsFor(state: SyncState, relay: Relay, chunk: Chunk): Filter[][] {
     relay.liveMode === "limit-0"
       ? { limit: 0 }
       : { since: Math.floor((state.now.wallMs - state.config.syncLiveLookbackSecs * secondMs) / 1000) };
-  if (isOutboxChunk(chunk)) {
+  if (chunk.layer === layers.outbox) {
     const { filters, bytes } = outboxLiveFilters(state, relay, chunk, bounds);
     chunk.bytes = bytes;
     return requestsOf(state.config, relay, filters, bytes);

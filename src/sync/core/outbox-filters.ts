@@ -8,7 +8,7 @@ import { kinds, type NostrEvent, type Pubkey } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { Chunk, Relay, SyncState } from "./core-state.js";
 import { historyCapacity, isLong, liveCapacity, textOf, valuesOf } from "./items.js";
-import { type Item, indexOf, layerOf, layers, outboxItem, Query, type Slice } from "./job.js";
+import { type Item, indexOf, outboxItem, Query, type Slice } from "./job.js";
 
 /** What participants say of themselves. */
 export const participantKinds: readonly number[] = [kinds.profile, kinds.relayList, kinds.graspList];
@@ -180,6 +180,3 @@ export function outboxLiveFilters(
     values.reduce((sum, value) => sum + Buffer.byteLength(value) + 3, 0);
   return { filters, bytes: bytesOf(authors) + bytesOf(coordinates) + bytesOf(roots) };
 }
-
-export const isOutboxChunk = ({ layer }: Pick<Chunk, "layer">): boolean => layer === layers.outbox;
-export const isOutboxItem = (item: Item): boolean => layerOf(item) === layers.outbox;

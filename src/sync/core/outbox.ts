@@ -4,7 +4,7 @@
 // history once, then in turn every 55 min, live where most participants write. A repository's own relays are not asked
 // twice, and private repositories take no part.
 
-import { kinds, type NostrEvent, type Pubkey, rootKinds } from "../../nostr/event.js";
+import { kinds, type Pubkey, rootKinds } from "../../nostr/event.js";
 import { coordinatesOf } from "./arrivals.js";
 import { lookbackMs } from "./config.js";
 import { disconnect } from "./connection.js";
@@ -85,10 +85,11 @@ export function onParticipants(state: SyncState, input: Extract<Input, { type: "
   lookUpSome(state, outbox.toLookUp);
 }
 
+type Accepted = SyncState["outbox"]["accepted"][number];
+
 /** Something was accepted here: whoever wrote it takes part, and whom a root names. */
-export function noteParticipants(state: SyncState, event: NostrEvent): void {
+function noteParticipants(state: SyncState, event: Accepted): void {
   const { participants, wanted, config } = state;
-  if (participants.repoCount === 0) return;
   const activeSeconds = Math.min(event.created_at, state.now.wallMs / 1000);
   const author: Participant = { pubkey: event.pubkey, role: "author", activeSeconds };
   const named = rootKinds.includes(event.kind) ? namedIn(event, config.maxNamedPerRoot) : [];
@@ -114,6 +115,10 @@ function onNewRoot(state: SyncState, repo: Repo, rootSeconds: number): void {
 
 /** What has changed since the last window. */
 export function arrangeOutboxes(state: SyncState): void {
+  for (const event of state.outbox.accepted.splice(0)) {
+    noteParticipants(state, event);
+    if (event.kind === kinds.relayList) onList(state, event);
+  }
   const changed = [...state.outbox.changed];
   state.outbox.changed.clear();
   state.outbox.dueMs = Number.POSITIVE_INFINITY;

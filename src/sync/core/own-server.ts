@@ -19,10 +19,10 @@ import { disconnect, resyncLater } from "./connection.js";
 import { log, type Relay, type SyncState, tally } from "./core-state.js";
 import { makeFresh } from "./items.js";
 import { announcementsItem, rootItem } from "./job.js";
-import { lookAtSigner, onList, onListJudged } from "./list-look-ups.js";
+import { lookAtSigner, onListJudged } from "./list-look-ups.js";
 import { reconsider } from "./live-set.js";
 import type { Account, EventSource, Input, RelayKey } from "./messages.js";
-import { lookUpLater, noteParticipants } from "./outbox.js";
+import { lookUpLater } from "./outbox.js";
 import { participantKinds } from "./outbox-filters.js";
 import { byLists, type ColdId, isOurs, isTrouble } from "./remembered.js";
 import { followBootstrap } from "./targets.js";
@@ -70,11 +70,15 @@ export function onOwnServer(state: SyncState, input: OwnInput): void {
   }
 }
 
-/** Who takes part in what is here, and where they write. */
-function noteAccepted(state: SyncState, event: NostrEvent): void {
-  if (!state.wanted.replayEnded) return;
-  noteParticipants(state, event);
-  if (event.kind === kinds.relayList) onList(state, event);
+/** Whoever wrote it takes part in what it is about; looked at together with what else comes soon (outbox.ts). */
+function noteAccepted(
+  { wanted, config, outbox, now }: SyncState,
+  { pubkey, kind, created_at, tags, id }: NostrEvent,
+): void {
+  if (!wanted.replayEnded || !config.syncPlusEnabled || wanted.repos.size === 0) return;
+  outbox.accepted.push({ pubkey, kind, created_at, tags, id });
+  const waitMs = outbox.accepted.length < config.maxAcceptedNoted ? config.syncBatchWindowMs : 0;
+  outbox.dueMs = Math.min(outbox.dueMs, now.monotonicMs + waitMs);
 }
 
 function announce(state: SyncState, event: NostrEvent, level: Level): void {
@@ -137,7 +141,7 @@ export function onVerdict(state: SyncState, input: Extract<Input, { type: "verdi
   oneOfferLess(state, relay);
   if (input.account) settleBudget(state, input.account, isNew);
   state.remembered.note(event, outcome, input.relay, state.now, state.out);
-  onListJudged(state, event, outcome);
+  if (event.kind === kinds.relayList) onListJudged(state, event, outcome);
   if (isNew && input.isFromOutbox) tally(state, "outbox_events", relay);
   if ((outcome.type === "held" || outcome.type === "waiting") && gitDataKinds.has(event.kind)) {
     state.out.push({ type: "servedThere", relay: input.relay, id: event.id });

@@ -128,7 +128,9 @@ export class Participants {
 export class OutboxWork<Relay> {
   /** Repositories whose participants, or whose participants' lists, have changed. */
   readonly changed = new Set<Repo>();
-  /** When they are looked at. */
+  /** What was accepted here since then. */
+  accepted: Pick<NostrEvent, "id" | "pubkey" | "kind" | "created_at" | "tags">[] = [];
+  /** When all this is looked at. */
   dueMs = Number.POSITIVE_INFINITY;
   /** Repositories whose participants are to be looked up, and those that are being looked up since then. */
   readonly toLookUp = new Set<Repo>();

@@ -66,7 +66,7 @@ export class RelayLists {
   }
 
   /** A list whose signature is right. True: its author writes elsewhere than was known. */
-  learn(event: NostrEvent, untilMs: number): boolean {
+  learn(event: Pick<NostrEvent, "id" | "pubkey" | "created_at" | "tags">, untilMs: number): boolean {
     const { id, pubkey, created_at } = event;
     const known = this.#known.get(pubkey);
     const order = known?.list ? compareNewestFirst({ id, created_at }, known.list) : -1;
