@@ -105,6 +105,9 @@ export function completeConfig(values: SettingValues, around: Surroundings): Com
     logFormat: values.logFormat ?? (around.logIsTerminal ? "text" : "json"),
     gitPackConcurrent: values.gitPackConcurrent ?? Math.max(1, around.cores),
     userIndexRelays: values.userIndexRelays ?? (values.test || isLocalName(domain) ? [] : indexRelays),
+    // A private service says nothing to relays that only strangers name, and nobody hears of it there.
+    syncPlusEnabled: values.syncPlusEnabled && !values.privateMode,
+    publishProfile: values.publishProfile && !values.privateMode,
     serverKeyCredential: credentialsDirectory === undefined ? undefined : join(credentialsDirectory, keyCredential),
   };
   const unbuilt = notBuilt.filter((item) => item.isOn(values));

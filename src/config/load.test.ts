@@ -381,6 +381,12 @@ test("index relays: three public ones, none on this machine or in a test, and an
   assert.equal(configOf({ environment: { NGIT_DOMAIN, NGIT_USER_INDEX_RELAYS: "" } }).syncPlusEnabled, true);
 });
 
+test("a private service gathers nothing from strangers' relays and tells none of them of itself", () => {
+  const environment = { NGIT_PRIVATE_MODE: "true", NGIT_SYNC_PLUS_ENABLED: "true", NGIT_PUBLISH_PROFILE: "true" };
+  const config = configOf({ environment: { ...environment, NGIT_PRIVATE_MEMBERS: npub } });
+  assert.deepEqual([config.syncPlusEnabled, config.publishProfile], [false, false]);
+});
+
 test("an open socket is only taken from a test suite", () => {
   assert.equal(configOf({ environment: { NGIT_TEST: "1", NGIT_TEST_LISTENER_FD: "3" } }).testListenerFd, 3);
   assert.match(

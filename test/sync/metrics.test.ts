@@ -279,6 +279,39 @@ test("repositories without a place, and relays that are left alone, are told as 
   assert.deepEqual(await read("ngit_sync_in_step_seconds"), ['ngit_sync_in_step_seconds{relay="relay-001.example"} 0']);
 });
 
+test("what is gathered at participants' own relays goes up and down with the core; a dead one is nobody's trouble", async () => {
+  const registry = new Registry();
+  const metrics = createSyncMetrics(registry, () => 200);
+  const lists = { found: 5, none: 2, asked: 1 };
+  let now = snapshotWith([relayOf(1), relayOf(2, { isUnlisted: true, connected: false, status: 3, failures: 9 })], {
+    outbox: { ...noOutbox, participants: 8, relays: 4, connected: 3, live: 2, incomplete: 6, unplaced: 7, lists },
+  });
+  metrics.watch(() => now);
+  metrics.count({ type: "count", counter: "outbox_events", relay: "relay-002.example" });
+  const expected = (of: typeof now.outbox) =>
+    [
+      ["ngit_sync_outbox_participants", {}, of.participants],
+      ["ngit_sync_outbox_incomplete_repositories", {}, of.incomplete],
+      ["ngit_sync_outbox_unplaced_repositories", {}, of.unplaced],
+      ["ngit_sync_outbox_relays", { state: "asked" }, of.relays],
+      ["ngit_sync_outbox_relays", { state: "connected" }, of.connected],
+      ["ngit_sync_outbox_relays", { state: "live" }, of.live],
+      ["ngit_sync_outbox_lists", { result: "found" }, of.lists.found],
+      ["ngit_sync_outbox_lists", { result: "none" }, of.lists.none],
+      ["ngit_sync_outbox_lists", { result: "asked" }, of.lists.asked],
+      ["ngit_sync_outbox_events_total", {}, 1],
+      ["ngit_sync_relays_tracked_total", {}, 1],
+      ["ngit_sync_relay_status", { relay: "relay-001.example" }, 1],
+      ["ngit_sync_relay_status", { relay: "relay-002.example" }, undefined],
+    ] as const;
+  for (const outbox of [now.outbox, noOutbox]) {
+    now = { ...now, outbox };
+    const text = await registry.metrics();
+    for (const [name, labels, value] of expected(outbox)) assert.equal(metricIn(text, name, labels), value, name);
+    await new Promise((go) => setImmediate(go));
+  }
+});
+
 test("the status page is for this machine and names state, health, items and gaps", async (t) => {
   const { relay, server } = await startPair(t, { asBootstrap: true });
   const isInStep = async () => {

@@ -161,7 +161,7 @@ export const outboxSettings = {
   NGIT_SYNC_PLUS_ENABLED: setting(onOff(), {
     fallback: "true",
     reloadable: true,
-    help: "Gather what participants of hosted repositories wrote only to their own relays (GRASP-03).",
+    help: "Gather what participants of hosted repositories wrote only to their own relays (GRASP-03). A private service never does.",
   }),
   NGIT_USER_INDEX_RELAYS: setting(listOf(relayUrl()), {
     fallbackWords: "three public ones; none with NGIT_TEST=1 or a loopback domain",
