@@ -85,6 +85,10 @@ export function filterJson(filter: Filter): Record<string, unknown> {
   return { ...rest, ...Object.fromEntries([...(tags ?? [])].map(([name, values]) => [`#${name}`, values])) };
 }
 
+/** The filter with who asks, where it can match private events: also ones that come later. */
+export const readBy = (filter: Filter, readers: NonNullable<Filter["readers"]>): Filter =>
+  filter.kinds && !filter.kinds.some(isPrivateKind) ? filter : { ...filter, readers };
+
 /** No event can match: an empty list, or a time that ends before it begins. */
 export function matchesNothing(filter: Filter): boolean {
   if (filter.since !== undefined && filter.until !== undefined && filter.since > filter.until) return true;

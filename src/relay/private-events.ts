@@ -7,10 +7,6 @@ import { type Refusal, refuse } from "../nostr/refusals.js";
 
 export type Readers = Pick<ReadonlySet<Pubkey>, "has">;
 
-/** The filter with who asks, where it can match private events: also ones that come later. */
-export const asked = (filter: Filter, readers: Readers): Filter =>
-  filter.kinds && !filter.kinds.some(isPrivateKind) ? filter : { ...filter, readers };
-
 /** What somebody is told who asks for private events and has not said who it is. `refusal`: for nothing else was asked. */
 export function needsAuthentication(
   filters: readonly Filter[],

@@ -3,7 +3,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { perMinute, TokenBucket } from "../base/budget/rates.js";
-import type { Filter } from "../nostr/filter.js";
+import { type Filter, readBy } from "../nostr/filter.js";
 import { frameFault } from "../nostr/frame-shape.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
 import { StoreClosedError } from "../store/port.js";
@@ -18,7 +18,7 @@ import {
   parseClientMessage,
   type RelayMessage,
 } from "./messages.js";
-import { asked, needsAuthentication, type Readers } from "./private-events.js";
+import { needsAuthentication, type Readers } from "./private-events.js";
 import { Authenticating, notAMember, Publishing, refusedEvent } from "./publishing.js";
 import { Reconciling } from "./reconciling.js";
 import { Subscribing } from "./subscribing.js";
@@ -164,7 +164,7 @@ export class Session implements Connection {
         }
         return this.#subscribing.subscribe(
           id,
-          filters.map((filter) => asked(filter, this.#readers)),
+          filters.map((filter) => readBy(filter, this.#readers)),
         );
       }
       case "COUNT": {
@@ -201,7 +201,7 @@ export class Session implements Connection {
 
   /** What is asked of the store about what it holds now. */
   #stored(filter: Filter): Filter {
-    return this.place.live.isPrivateHere ? asked(filter, this.#readers) : filter;
+    return this.place.live.isPrivateHere ? readBy(filter, this.#readers) : filter;
   }
 
   /** A stranger who asks for private events is asked to authenticate; true when there is nothing else to answer. */

@@ -5,7 +5,7 @@ import type { Change, Verdict } from "../admission/verdict.js";
 import { systemClock } from "../base/clock.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
 import { Driver } from "./core/testing/driver.js";
-import { WaitingAnnouncements } from "./own-server.js";
+import { ownSide, WaitingAnnouncements } from "./own-server.js";
 
 const changesOf = (verdict: Verdict): readonly Change[] => (verdict.ok ? (verdict.changes ?? []) : []);
 
@@ -63,4 +63,16 @@ test("a verdict looks at the announcements it ends, not at all that wait", async
   assert.ok(looks <= 1, `${looks} looks`);
   assert.deepEqual(ended, [addressOfRepository("alice", "r7")]);
   assert.equal(waiting.count, 39);
+});
+
+test("private events are not among the records that are compared with other relays", async (context) => {
+  const store = createMemoryStore({ clock: systemClock });
+  context.after(() => store.close());
+  const about = [["a", addressOfRepository("alice", "x")]];
+  for (const kind of [1621, 78, 30_078]) {
+    await store.transact((tx) => tx.put(makeEvent(keyOf("alice"), kind, about)));
+  }
+  const own = ownSide(store, systemClock, () => 10);
+  const records = await own.records({ tags: new Map([["a", about[0]!.slice(1)]]) }, new AbortController().signal);
+  assert.equal(records?.length, 1);
 });

@@ -19,7 +19,7 @@ import {
   rootKinds,
   tagValue,
 } from "../nostr/event.js";
-import type { Filter } from "../nostr/filter.js";
+import { type Filter, readBy } from "../nostr/filter.js";
 import { NegentropyRecords } from "../nostr/negentropy/records.js";
 import type { FeedEntry, Store } from "../store/port.js";
 import type { SyncConfig } from "./core/config.js";
@@ -112,10 +112,13 @@ export const ownSide = (store: Store, clock: Clock, maxRecords: () => number): O
   },
 });
 
+const nobody: ReadonlySet<Pubkey> = new Set();
+
 /** All relays are asked for all announcements: one list serves them all, so that a start reads them once. */
 function ownRecords(store: Store, clock: Clock, maxRecords: () => number): OwnSide["records"] {
   const read = async (filter: Filter, signal?: AbortSignal): Promise<NegentropyRecords | undefined> => {
-    const found = await store.timedIds(filter, maxRecords(), signal);
+    // Ids go to the other relay, which learns nothing of private events.
+    const found = await store.timedIds(readBy(filter, nobody), maxRecords(), signal);
     return found && new NegentropyRecords(found);
   };
   let shared: ReturnType<typeof read> | undefined;

@@ -127,12 +127,8 @@ function aboutList(site: Site, facts: RepositoryFacts): Html {
           person.isHostedHere &&
           html` <a class="small" href="${repositoryPath(site, { ...name, owner: person.pubkey })}">their copy here</a>`
         }${standingNote(person)}</li>`,
-    )}${maintainers.length > 20 && html`<li class="quiet">and ${count(maintainers.length - 20)} more</li>`}</ul>${
-    others.length > 0 &&
-    html`<p class="small quiet">Named, and not maintainers:</p><ul>${others.map(
-      (person) => html`<li>${personLink(person)}${standingNote(person)}</li>`,
-    )}</ul>`
-  }</dd>
+    )}${maintainers.length > 20 && html`<li class="quiet">and ${count(maintainers.length - 20)} more</li>`}</ul></dd>
+${others.length > 0 && html`<dt>Named, not maintainers</dt><dd><ul>${others.map((person) => html`<li>${personLink(person)}${standingNote(person)}</li>`)}</ul></dd>`}
 <dt>Last push</dt><dd>${state ? html`${time(state.event.created_at)}${signer && html`, signed by ${personLink(signer)}`}` : "none yet"}</dd>
 <dt>Storage</dt><dd>${storageText(facts)}</dd>
 ${facts.format === "sha256" && html`<dt>Object ids</dt><dd>${formatName(facts.format)}: needs git 2.29 or newer, or another client that knows them</dd>`}
