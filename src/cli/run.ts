@@ -26,6 +26,7 @@ export async function buildProgram(
     `
 Examples:
   holdfast                                   start a server on 127.0.0.1:7334 with its data in ./data
+  holdfast init hello                        publish a first repository there, from another terminal
   holdfast serve --domain git.example.com --bind-address 0.0.0.0:7334
   holdfast config check --config /etc/holdfast.conf
   holdfast status --json
@@ -78,7 +79,14 @@ export async function runCommandLine(argv: readonly string[], abilities: Abiliti
 }
 
 /** Errors of the rooms that say themselves what to do. By name: a verb must not load a room to compare classes. */
-const saysWhatToDo = new Set(["BackupRefusal", "GitTooOldError", "OneOffFailure", "StartRefusal", "StoreFullError"]);
+const saysWhatToDo = new Set([
+  "BackupRefusal",
+  "GitTooOldError",
+  "OneOffFailure",
+  "PublishRefusal",
+  "StartRefusal",
+  "StoreFullError",
+]);
 
 /** The one boundary of all verbs: whatever went wrong becomes a sentence and an exit code, never a stack. */
 export function failureOf(
@@ -103,6 +111,8 @@ export function failureOf(
  */
 const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
   serve: async () => (await import("./verbs/serve.js")).serve,
+  init: async () => (await import("./verbs/publish.js")).init,
+  publish: async () => (await import("./verbs/publish.js")).publishing,
   config: async () => (await import("./verbs/serve.js")).config,
   doctor: async () => (await import("./verbs/health.js")).doctor,
   status: async () => (await import("./verbs/health.js")).status,
