@@ -200,6 +200,12 @@ ${
 ${refs.length > inOrder.length && html`<p class="quiet">${count(refs.length - inOrder.length)} more are equal or not shown; <code>git ls-remote</code> lists all.</p>`}`;
 }
 
+/** Of issues and pull requests that are settled, the newest. */
+const shownSettled = 5;
+
+const threadTag = ({ status, kind }: Thread): Html =>
+  status === "done" ? tag(kind === kinds.issue ? "resolved" : "merged", "good") : tag(status);
+
 function threadSection(
   site: Site,
   facts: RepositoryFacts,
@@ -213,21 +219,17 @@ function threadSection(
     return listLine(
       linked(threadUrl(site, thread), foreign(thread.title, 160)),
       [
-        thread.status === "draft" && html` ${tag("draft")}`,
+        thread.status !== "open" && html` ${threadTag(thread)}`,
         thread.kind === kinds.patch && html` ${tag("patch")}`,
         ciMarks(facts.ci.byPullRequest.get(thread.id)),
       ],
       html`${time(thread.created_at)}${author && html` by ${personLink(author)}`}`,
     );
   };
-  const ended = threads.length - open.length;
-  if (open.length === 0) {
-    return section(
-      id,
-      title,
-    )`<p class="quiet">None${ended > 0 && ` (${counted(ended, "has", "have")} been settled)`}.</p>`;
-  }
-  return section(id, title)`${list(shownOf(threads).map(line))}
+  const settled = threads.filter((thread) => !isOpen(thread));
+  const ended = settled.length;
+  if (threads.length === 0) return section(id, title)`<p class="quiet">None.</p>`;
+  return section(id, title)`${list([...shownOf(threads), ...settled.slice(0, shownSettled)].map(line))}
 <p class="quiet small">${count(open.length)}${facts.threads.isCut && " or more"} open, ${count(ended)} settled.</p>`;
 }
 

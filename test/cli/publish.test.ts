@@ -128,7 +128,9 @@ describe("a first repository", { timeout: 300_000 }, () => {
     assert.equal(wrong.code, 2);
     // The server goes by another name than the address it was reached at: its announcement would not be its own.
     const isByName = server.domain.startsWith("localhost");
-    const name = isByName ? server.domain.replace("localhost", "127.0.0.1") : server.domain.replace(/^[^:]+/, "localhost");
+    const name = isByName
+      ? server.domain.replace("localhost", "127.0.0.1")
+      : server.domain.replace(/^[^:]+/, "localhost");
     const other = await run("init", at("hello"), "--server", name);
     assert.equal(other.code, 1);
     assert.match(other.stderr, /^holdfast: ws:\/\/\S+ refuses the announcement: [^\n]+\n$/);
