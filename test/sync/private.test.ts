@@ -3,15 +3,18 @@
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { SecretKey } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
+import type { ListedEntry } from "../../src/operator/lists.js";
+import { askServer } from "../../src/operator/socket.js";
 import { freePort } from "../harness/free-port.js";
 import { Person } from "../harness/grasp-people.js";
 import { Story } from "../harness/grasp-story.js";
 import { authenticate, signedHeader } from "../harness/private-service.js";
 import { ask } from "../harness/raw-http.js";
-import { startInProcess, type TestServer } from "../harness/server.js";
+import { type InProcessOptions, type LogLine, startInProcess, type TestServer } from "../harness/server.js";
 import { owner, visitor } from "../harness/sync-pair.js";
 import { type PlainHabits, PlainRelay } from "../harness/sync-plain-relay.js";
 import { announce, issueFor, serveRepository, startSyncServer, until } from "../harness/sync-server.js";
@@ -65,8 +68,13 @@ describe("a private server beside other relays", { timeout: 120_000, concurrency
 
   const sideOf = async (): Promise<Side> => ({ port: await freePort(), key: SecretKey.generate(randomBytes) });
 
-  const startSide = (side: Side, more: Readonly<Record<string, string>>): Promise<TestServer> =>
+  const startSide = (
+    side: Side,
+    more: Readonly<Record<string, string>>,
+    options: InProcessOptions = {},
+  ): Promise<TestServer> =>
     startInProcess({
+      ...options,
       port: side.port,
       settings: {
         ...settings,
@@ -78,11 +86,16 @@ describe("a private server beside other relays", { timeout: 120_000, concurrency
       },
     });
 
-  test("two private servers keep a repository in step; the key that runs the other relay is a member where peers are", async (t) => {
+  test("two private servers keep a repository in step; where peers are members, the key that runs the other relay is one while it is listed, and shown", async (t) => {
     const alice = new Person();
     const [first, second] = [await sideOf(), await sideOf()];
     // The first knows the second only by its relay in the announcement; the second has the first's key on its list.
-    const here = await startSide(first, { NGIT_PRIVATE_MEMBERS: alice.npub, NGIT_PRIVATE_PEERS: "true" });
+    const log: LogLine[] = [];
+    const here = await startSide(
+      first,
+      { NGIT_PRIVATE_MEMBERS: alice.npub, NGIT_PRIVATE_PEERS: "true" },
+      { backend: "lmdb", onLog: (line) => void log.push(line) },
+    );
     t.after(() => here.end());
     const there = await startSide(second, {
       NGIT_PRIVATE_MEMBERS: `${alice.npub},${npubOf(first.key.pubkey)}`,
@@ -106,6 +119,23 @@ describe("a private server beside other relays", { timeout: 120_000, concurrency
       const answer = await ask(`${copy}/info/refs?service=git-upload-pack`, { headers });
       return answer.status === 200 && answer.text.includes(`${tip} refs/heads/main`);
     });
+    const peers = async (): Promise<ListedEntry[]> => {
+      const question = { operation: "lists.show", parameters: { list: "private-members" } };
+      const outcome = await askServer(join(here.folder, "relay"), question, () => undefined);
+      assert.ok(outcome?.ok);
+      return (outcome.result as { entries: ListedEntry[] }).entries.filter(({ origin }) => origin === "peer relay");
+    };
+    assert.deepEqual(
+      (await peers()).map(({ entry, reason }) => [entry, reason]),
+      [[npubOf(second.key.pubkey), there.domain]],
+    );
+    const told = log.filter(({ message }) => message === "the key that runs this relay counts as a member");
+    assert.deepEqual(
+      told.map(({ level, key }) => [level, key]),
+      [[30, second.key.pubkey]],
+    );
+    await story.announce(alice, "plans");
+    await until("nobody lists the other relay any more", async () => (await peers()).length === 0);
     await story.relay.close();
   });
 });
