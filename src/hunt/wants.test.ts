@@ -3,6 +3,7 @@ import { test } from "node:test";
 import {
   addressOfRepository,
   announcement,
+  elsewhere,
   keyOf,
   makeEvent,
   nameOf,
@@ -11,11 +12,12 @@ import {
   sync,
   World,
 } from "../admission/testing/world.js";
+import { catalogueRow } from "../catalogue/repositories.js";
 import { putWaiting, removeWaiting, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import { Room } from "../intake/testing/room.js";
 import type { Oid } from "../nostr/nip34.js";
 import type { TableReader } from "../store/port.js";
-import { PullRequestReader, wantsOf } from "./wants.js";
+import { announcedCloneUrls, PullRequestReader, wantsOf } from "./wants.js";
 
 test("git is not asked again for tips that were missing when nothing came since, unless a state wants the same", async (context) => {
   const room = await Room.open();
@@ -46,6 +48,21 @@ test("git is not asked again for tips that were missing when nothing came since,
   );
   await room.write(both);
   assert.deepEqual(await wanted(tip), [absent.id, both.id].sort());
+});
+
+test("copies are looked for where the owner and the maintainers say, an owner who only follows a lead too, invitees not", async () => {
+  const world = new World();
+  const on = (host: string): readonly string[] => ["clone", `https://${host}.example/x.git`];
+  await world.host("alice", "x", [on("alice"), ["M", keyOf("lead")]]);
+  await world.send(elsewhere("lead", "x", [on("lead"), ["M", keyOf("lead")], ["m", keyOf("bob")]]));
+  await world.send(elsewhere("bob", "x", [on("bob")]));
+  const row = await catalogueRow(world.store, nameOf("alice", "x"));
+  assert.ok(row);
+  const hosts = (await announcedCloneUrls(world.store, row)).map((url) => new URL(url).hostname);
+  assert.deepEqual(
+    ["alice", "lead", "bob"].filter((name) => hosts.includes(`${name}.example`)),
+    ["alice", "lead"],
+  );
 });
 
 const address = addressOfRepository("alice", "popular");

@@ -175,7 +175,8 @@ async function missingHere(
 async function huntAnnouncements(reader: Reader, name: RepositoryName, row: CatalogueRow): Promise<HuntAnnouncement[]> {
   if (row.archive) return [{ isOwners: true, clone: row.archive.cloneUrls }];
   const found: HuntAnnouncement[] = [];
-  for (const member of await maintainersOf(reader, name)) {
+  // An owner who follows a lead may be no maintainer: the owner's own announcement says where copies are all the same.
+  for (const member of new Set([name.owner, ...(await maintainersOf(reader, name))])) {
     for (const event of await countingAnnouncements(reader, member, name.identifier)) {
       const clone = announcementOf(event)?.clone ?? [];
       if (clone.length > 0) found.push({ isOwners: member === name.owner, clone });
