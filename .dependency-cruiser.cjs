@@ -5,6 +5,7 @@ const floors = [
   ["backup", "import", "bench", "publish"],
   ["web", "http"],
   ["operator"],
+  ["lfs"],
   ["relay", "hunt", "sync"],
   ["intake"],
   ["purgatory"],

@@ -1,5 +1,6 @@
-// npm run test:interop — real clients against a started server: `ngit` (a Rust crate) and `nak` (a Go module).
-// Needs cargo and go; installs the clients into the user's cache folder, which takes a quarter of an hour the first time.
+// npm run test:interop — real clients against a started server: `ngit` (a Rust crate), `nak` (a Go module) and `git-lfs` (of the
+// system). Needs cargo and go; installs the clients into the user's cache folder, which takes a quarter of an hour the first
+// time, and git-lfs with apt-get where it is not there.
 // What cannot be installed is printed as not run, never as passed.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
@@ -10,10 +11,11 @@ import { argumentsOf } from "./program.mjs";
 import { runTests } from "./run-tests.mjs";
 
 const { values } = argumentsOf(
-  `npm run test:interop [-- --json]              ngit and nak against a started server
+  `npm run test:interop [-- --json]              ngit, nak and git-lfs against a started server
                      [-- --install-only]      installs them and runs nothing; exit 1 when none could be installed
 
-Needs cargo and go: the clients are installed into holdfast-interop in the user's cache folder, once for all checkouts.
+Needs cargo and go: the clients are installed into holdfast-interop in the user's cache folder, once for all checkouts;
+git-lfs is the system's, installed with apt-get if it is missing.
 NGIT_VERSION names another ngit.`,
   { json: { type: "boolean" }, "install-only": { type: "boolean" } },
 );
@@ -33,14 +35,18 @@ const clients = [
     install: ["install", "ngit", "--version", ngitVersion, "--locked", "--root", cache],
   },
   { name: "nak", tool: "go", install: ["install", "github.com/fiatjaf/nak@latest"] },
+  { name: "git-lfs", tool: "apt-get", install: ["install", "-y", "git-lfs"] },
 ];
 
+const isThere = (name) =>
+  [bin, ...(process.env.PATH ?? "").split(":")].some((folder) => existsSync(join(folder, name)));
+
 function ensure({ name, tool, install }) {
-  if (existsSync(join(bin, name))) return true;
+  if (isThere(name)) return true;
   process.stderr.write(`test:interop: installing ${name} with ${tool} …\n`);
   const env = { ...process.env, GOBIN: bin };
   const result = spawnSync(tool, install, { stdio: ["ignore", 2, 2], env, timeout: longestInstallMs });
-  if (result.status === 0 && existsSync(join(bin, name))) return true;
+  if (result.status === 0 && isThere(name)) return true;
   process.stderr.write(`test:interop: ${name}: NOT RUN (it could not be installed with ${tool})\n`);
   return false;
 }

@@ -6,7 +6,7 @@
 //   5. admission                   the rules for events, with what operators changed at run time
 //   6. purgatory                   ends what a crash interrupted before anything is served
 //   7. the door for events
-//   8. the hunt                    for git data that is missing; repair of what drifted; housekeeping
+//   8. the hunt                    for git data that is missing; repair of what drifted; housekeeping; large files
 //   9. the service                 relay and HTTP server; from here on the port is open
 //  10. the admin socket            (not with the memory backend)
 //  11. sync                        follows our own feed and other relays
@@ -33,6 +33,7 @@ import { CarryOut } from "./intake/carry-out.js";
 import { createIntake, notingParseFailures } from "./intake/intake.js";
 import { MaintainerReview } from "./intake/maintainer-review.js";
 import { Sweep } from "./intake/sweep.js";
+import { LargeFilesRoom } from "./lfs/start-large-files.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { policyInForce, RunTimeRules } from "./operator/rules.js";
 import { checkBeforeServing, openSocket, operatorOf } from "./operator/running.js";
@@ -221,6 +222,11 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("reviewed settings", async () => stopReviewing());
     const housekeeping = await startHousekeeping(context, gitHost, disks);
     closing.add("housekeeping", () => housekeeping.close());
+    const largeFiles = config.lfsEnable
+      ? new LargeFilesRoom(context, { gitHost, purgatory, serverSecret: secret })
+      : undefined;
+    closing.add("large files", async () => largeFiles?.close());
+    await largeFiles?.open();
     const verifiedCopies = new VerifiedCopies();
     const operator = operatorOf(context, {
       ...{ rules, adminKeys: settings.adminKeys, gitHost, carryOut, verifier, decisions, intake, repositoryCount },
@@ -231,6 +237,8 @@ export async function startServer(parts: StartParts): Promise<Server> {
         hunt?.hunting.askedServers(name).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })) ?? [],
       isFetching: (name) => hunt?.hunting.isAtWork(name) ?? false,
       damaged: async (name) => hunt?.repair.damaged(name),
+      checkLargeFiles: async (name) => (await largeFiles?.check(name)) ?? [],
+      askedForLargeFiles: (name) => largeFiles?.asked(name) ?? [],
       askNow: (name) => hunt?.hunting.askNow(name) ?? false,
       relays: { status: () => syncing?.status().relays ?? [], reconnect: (key) => syncing?.reconnect(key) ?? false },
       traffic: () => port?.traffic,
@@ -242,6 +250,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       { ...context, onFault: onRequestFault },
       {
         ...{ operator, verifier, intake, gitHost, purgatory, relayMetrics, gitMetrics, repositoryCount, members },
+        ...(largeFiles && { largeFiles }),
         isDiskFit: () => disks.fullest * 100 < live.current.diskEventsMaxPercent,
         ...(parts.recentLog && { recentLog: parts.recentLog }),
         syncStatus: () => syncing?.status(),

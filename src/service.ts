@@ -17,6 +17,8 @@ import { privateRoute } from "./http/private.js";
 import { type Route, type RouteRequest, sendPlain } from "./http/routes.js";
 import { createHttpServer, type HttpServer, httpLimits, isLocalPeer } from "./http/server.js";
 import type { Intake } from "./intake/intake.js";
+import { FilesByHash } from "./lfs/by-hash.js";
+import type { LargeFilesRoom } from "./lfs/start-large-files.js";
 import type { Verifier } from "./nostr/verify/pool.js";
 import type { RunningOperator } from "./operator/running.js";
 import { measureQueues } from "./process-metrics.js";
@@ -36,6 +38,8 @@ interface UsedRooms {
   /** Events are taken. */
   readonly isDiskFit: () => boolean;
   readonly purgatory: Purgatory;
+  /** Absent while large files are switched off. */
+  readonly largeFiles?: LargeFilesRoom;
   readonly relayMetrics: RelayMetrics;
   readonly gitMetrics: GitMetrics;
   readonly repositoryCount: () => number | Promise<number>;
@@ -95,14 +99,15 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
       ...(status && { status }),
     });
   });
+  const access = gitAccessOf(context, rooms);
   const table = [
+    ...largeFileRoutes(context, rooms, access),
     ...routes(context, rooms, git, apiRoutes, facts),
     loadedLater(
       () => true,
       async () => (await pages()).routes,
     ),
   ];
-  const access = gitAccessOf(context, rooms);
   const open = rooms.members.isPrivate ? [behindGate(context, rooms, access, table, pages)] : table;
   const http = createHttpServer({
     ...common,
@@ -241,6 +246,13 @@ function gitAccessOf(context: Context, { members, verifier }: UsedRooms): GitAcc
   const { live, clock, store } = context;
   const services = live.current.privatePublicOrigin === undefined ? context.services : context.services.slice(-1);
   return new GitAccess({ members, store, verifier, clock, services });
+}
+
+/** Before git's own route, which every other address below a repository belongs to. */
+function largeFileRoutes(context: Context, { largeFiles, members }: UsedRooms, access: GitAccess): Route[] {
+  if (!largeFiles) return [];
+  const byHash = context.live.current.blossomRead ? [new FilesByHash(context, largeFiles.holdings)] : [];
+  return [largeFiles.http(access, members.isPrivate), ...byHash];
 }
 
 function metricsAccess(live: LiveConfig): { isPublic: boolean; token?: string } {

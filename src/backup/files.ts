@@ -111,7 +111,8 @@ export async function eachFile<Item>(items: readonly Item[], work: (item: Item) 
 }
 
 /** Packs are named after what is in them: the same name is the same content. */
-export const isImmutable = (path: string): boolean => /\/pack-[0-9a-f]{40,64}\.(pack|idx|rev)$/.test(path);
+export const isImmutable = (path: string): boolean =>
+  /\/(?:pack-[0-9a-f]{40,64}\.(?:pack|idx|rev)|lfs\/[0-9a-f]{2}\/[0-9a-f]{64})$/.test(path);
 
 export async function checksumOf(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash("sha256");

@@ -170,6 +170,18 @@ function contradictions(values: SettingValues): Problem[] {
       ),
     );
   }
+  if (values.blossomRead && values.privateMode) {
+    problems.push(problem("NGIT_BLOSSOM_READ", "shows everybody the large files of a private service", "Remove it"));
+  }
+  if (values.blossomRead && !values.lfsEnable) {
+    problems.push(
+      problem(
+        "NGIT_BLOSSOM_READ",
+        "serves large files, and NGIT_LFS_ENABLE is off",
+        "Switch one of them on, or both off",
+      ),
+    );
+  }
   const metrics = values.metricsBindAddress;
   if (metrics && metrics.port !== 0 && hostPortText(metrics) === hostPortText(bindAddress)) {
     problems.push(

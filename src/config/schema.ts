@@ -1,7 +1,7 @@
 // The one list of settings, by section. Everything else in this room and in the documentation is made from it.
 
 import { flagName, propertyName, type Setting, type SettingTable, type ValuesOf } from "./setting.js";
-import { archiveSettings, gitSettings, pushSettings } from "./settings/git.js";
+import { archiveSettings, gitSettings, largeFileSettings, pushSettings } from "./settings/git.js";
 import { huntSettings, purgatorySettings } from "./settings/purgatory.js";
 import { relaySettings } from "./settings/relay.js";
 import {
@@ -29,6 +29,7 @@ export const settings = {
   ...syncRequestSettings,
   ...syncBudgetSettings,
   ...outboxSettings,
+  ...largeFileSettings,
   ...archiveSettings,
   ...testSettings,
 } satisfies SettingTable;
@@ -52,6 +53,7 @@ const sectionTables: readonly (readonly [title: string, table: SettingTable])[] 
   ["Sync: requests", syncRequestSettings],
   ["Sync: budgets", syncBudgetSettings],
   ["Sync: participants' own relays", outboxSettings],
+  ["Large files", largeFileSettings],
   ["Archive and contributors", archiveSettings],
   ["Tests and closed networks", testSettings],
 ];

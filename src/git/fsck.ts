@@ -8,7 +8,7 @@ import { ifPresent, syncPath } from "../base/durable-files.js";
 import type { ObjectFormat, Oid } from "../nostr/nip34.js";
 import { missingObjects, type ObjectPlace } from "./objects.js";
 import type { QuarantineDirectory } from "./quarantine.js";
-import { identifierFile, mendConfig, unclaimedFolder } from "./repository-files.js";
+import { identifierFile, largeFilesFolder, mendConfig, unclaimedFolder } from "./repository-files.js";
 import { type Git, GitError } from "./run.js";
 
 const expectedEntries = new Set([
@@ -22,6 +22,7 @@ const expectedEntries = new Set([
   "branches",
   identifierFile,
   unclaimedFolder,
+  largeFilesFolder,
 ]);
 
 /** Nothing here writes them, and git would obey them: other objects, another history, programs to run on content. */

@@ -6,6 +6,7 @@
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { KeyedLock } from "../base/keyed-lock.js";
+import { largeFileTotals } from "../catalogue/large-files.js";
 import { catalogueRow, catalogueRows, recount } from "../catalogue/repositories.js";
 import type { Store, TableReader, Transaction } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
@@ -120,7 +121,10 @@ async function account({ store, repositories }: HousekeepingParts, address: Repo
   await store.transact(async (tx) => {
     const now = await catalogueRow(tx, address);
     const isAsSeen = now && JSON.stringify(now.counters) === JSON.stringify(row.counters);
-    if (isAsSeen) await recount(tx, now, { bytes, pullRequestBytes });
+    if (!isAsSeen) return;
+    const { hereBytes, contributedBytes } = await largeFileTotals(tx, address);
+    const disk = { bytes: bytes + hereBytes, pullRequestBytes: pullRequestBytes + contributedBytes };
+    await recount(tx, now, disk);
   });
 }
 

@@ -7,6 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
 import { InUse, KeyedLock } from "../base/keyed-lock.js";
+import { hasLargeFileRows, removeLargeFiles } from "../catalogue/large-files.js";
 import { wantedFormat } from "../catalogue/object-format.js";
 import {
   anyRef,
@@ -173,6 +174,7 @@ export class Repositories {
     const remove = async (): Promise<boolean> => {
       const refs = (await readRefs(this.#context.store, address))?.refs;
       if ((refs && refs.size > 0) || (await repository.unclaimed()).length > 0) return false;
+      if (await repository.hasLargeFiles()) return false;
       await this.#snapshot?.keep(address);
       // Asked last: whoever begins to use it after this waits for the lock and makes it again. One is this removal.
       if (inUse.workersIn(address.key) > ownUses + 1) return false;
@@ -209,7 +211,12 @@ export class Repositories {
   /** Under the ref lock. The directory goes first: rows without one are forgotten when it is made again. */
   async #forget(address: RepositoryAddress): Promise<void> {
     const { store } = this.#context;
-    if ((await refsVersion(store, address)) > 0) await store.transact((tx) => removeRefs(tx, address));
+    if ((await refsVersion(store, address)) > 0 || (await hasLargeFileRows(store, address))) {
+      await store.transact(async (tx) => {
+        await removeRefs(tx, address);
+        await removeLargeFiles(tx, address);
+      });
+    }
     this.#forgetInMemory(address);
   }
 
@@ -300,6 +307,11 @@ export class Repositories {
     const folder = join(this.#gitDataPath, `${leftoverPrefix}snapshot-${randomBytes(6).toString("hex")}`);
     this.#snapshot = new RepositoriesSnapshot(this, this.#gitDataPath, folder, this.#context.clock.nowMs());
     return this.#snapshot;
+  }
+
+  /** While it is, files that rows of its moment name stay. */
+  get isBeingCopied(): boolean {
+    return this.#snapshot !== undefined;
   }
 
   endSnapshot(): void {

@@ -19,6 +19,8 @@ import { isOid, isRefName, type ObjectFormat, type Oid, type RefName } from "../
 import { unbornBranch } from "./ref-tables.js";
 export const identifierFile = "holdfast-identifier";
 export const unclaimedFolder = "unclaimed";
+/** Large files (LFS): see lfs/files.ts. */
+export const largeFilesFolder = "lfs";
 export const quarantinePrefix = "tmp_quarantine-";
 /** Begun and not finished, or given up: beside repositories, never mistaken for one. */
 export const leftoverPrefix = ".holdfast-";
@@ -106,7 +108,7 @@ async function writeRepositoryFiles(directory: string, identifier: string, forma
   for (const folder of ["objects", "refs", "."]) await syncPath(join(directory, folder));
 }
 
-/** An empty one in another format, in place of one without refs. */
+/** An empty one in another format, in place of one without refs. Large files stay: their names are of no git format. */
 export async function replaceRepositoryFiles(
   directory: string,
   identifier: string,
@@ -116,6 +118,7 @@ export async function replaceRepositoryFiles(
   const leftover = (kind: string): string => join(parent, `${leftoverPrefix}${kind}-${randomBytes(6).toString("hex")}`);
   const [made, old] = [leftover("new"), leftover("old")];
   await writeRepositoryFiles(made, identifier, format);
+  await ifPresent(rename(join(directory, largeFilesFolder), join(made, largeFilesFolder)));
   await rename(directory, old);
   await rename(made, directory);
   await syncPath(parent);
@@ -150,6 +153,7 @@ export async function sweepRepositoryFiles(directory: string, format: ObjectForm
   await mendConfig(directory, format);
   await removeWhere(directory, (name) => name.startsWith("tmp_"));
   await removeWhere(join(directory, "objects"), (name) => name.startsWith("tmp_"));
+  await removeWhere(join(directory, largeFilesFolder), (name) => name.startsWith("tmp_"));
   await sweepRefLocks(directory);
   await sweepPacks(directory);
   await sweepUnclaimed(join(directory, unclaimedFolder));

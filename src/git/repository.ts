@@ -28,7 +28,7 @@ import {
   unclaimedObjects,
 } from "./quarantine.js";
 import { type RefTable, refsAfter } from "./ref-tables.js";
-import { bytesBelow, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
+import { bytesBelow, largeFilesFolder, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
 import { type RefUpdate, RepositoryRefs } from "./repository-refs.js";
 
 /** More haves cost more than they save. */
@@ -95,6 +95,13 @@ export class GitRepository extends RepositoryRefs {
     const names = (await ifPresent(readdir(join(this.directory, unclaimedFolder)))) ?? [];
     const all = await Promise.all(names.filter(isEventId).map((id) => readUnclaimed(this.directory, id)));
     return all.filter((data) => data !== undefined);
+  }
+
+  async hasLargeFiles(): Promise<boolean> {
+    const names = await ifPresent(
+      readdir(join(this.directory, largeFilesFolder), { recursive: true, withFileTypes: true }),
+    );
+    return names?.some((entry) => entry.isFile()) ?? false;
   }
 
   /** Keeps what the tip reaches apart as the data of an unknown event. */
@@ -176,6 +183,7 @@ export class GitRepository extends RepositoryRefs {
     tables.delete(`unclaimed ${this.key}`);
   }
 
+  /** Of git's objects. */
   async sizeBytes(): Promise<number> {
     return (
       (await bytesBelow(join(this.directory, "objects"))) + (await bytesBelow(join(this.directory, unclaimedFolder)))

@@ -14,7 +14,7 @@ import type { RepositoryAddress } from "./address.js";
 import { readUnclaimed } from "./quarantine.js";
 import { emptyTables } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
-import { formatIn, identifierFile, repositoryConfigs, unclaimedFolder } from "./repository-files.js";
+import { formatIn, identifierFile, largeFilesFolder, repositoryConfigs, unclaimedFolder } from "./repository-files.js";
 
 /** What makes up a pack; its .idx comes last because git knows a pack by it. */
 const packParts = [".pack", ".rev", ".mtimes", ".idx"];
@@ -84,6 +84,7 @@ export class RepositoriesSnapshot {
     }
     await linkObjects(join(directory, "objects"), join(target, "objects"));
     await this.#linkUnclaimed(directory, target);
+    await linkLargeFiles(join(directory, largeFilesFolder), join(target, largeFilesFolder));
     // One that is made anew in the other format leaves its objects here first.
     await writeFile(join(target, "config"), repositoryConfigs[format]);
     return true;
@@ -129,6 +130,16 @@ async function linkObjects(from: string, to: string): Promise<void> {
     await mkdir(join(to, folder), { recursive: true });
     for (const name of (await ifPresent(readdir(join(from, folder)))) ?? []) {
       if (/^(?:[0-9a-f]{38}|[0-9a-f]{62})$/.test(name)) await linked(join(from, folder, name), join(to, folder, name));
+    }
+  }
+}
+
+/** Content never changes. Those that nothing names yet are left out: they end within a day. */
+async function linkLargeFiles(from: string, to: string): Promise<void> {
+  for (const folder of ((await ifPresent(readdir(from))) ?? []).filter((name) => /^[0-9a-f]{2}$/.test(name))) {
+    await mkdir(join(to, folder), { recursive: true });
+    for (const name of (await ifPresent(readdir(join(from, folder)))) ?? []) {
+      if (/^[0-9a-f]{64}$/.test(name)) await linked(join(from, folder, name), join(to, folder, name));
     }
   }
 }

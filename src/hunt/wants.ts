@@ -172,7 +172,11 @@ async function missingHere(
 }
 
 /** The owner's directed set only: whoever merely lists the owner names no server here (threats.md rows 12 and 17). */
-async function huntAnnouncements(reader: Reader, name: RepositoryName, row: CatalogueRow): Promise<HuntAnnouncement[]> {
+export async function huntAnnouncements(
+  reader: Reader,
+  name: RepositoryName,
+  row: CatalogueRow,
+): Promise<HuntAnnouncement[]> {
   if (row.archive) return [{ isOwners: true, clone: row.archive.cloneUrls }];
   const found: HuntAnnouncement[] = [];
   // An owner who follows a lead may be no maintainer: the owner's own announcement says where copies are all the same.

@@ -21,6 +21,8 @@ export interface HttpOptions {
   readonly signal?: AbortSignal;
   /** Extra trusted certificates (PEM), for private networks and tests. */
   readonly ca?: string | Buffer;
+  /** Takes the body of a 200 chunk by chunk; the next is read when it resolves. The answer's own body is empty then. */
+  readonly into?: (chunk: Buffer) => Promise<void>;
 }
 
 interface HttpAnswer {
@@ -83,9 +85,43 @@ export function httpRequest(url: GuardedUrl, options: HttpOptions): Promise<Http
       socket.destroy();
       finish(failure("bad-response", "switched protocols"));
     });
-    request.on("response", (response) => readBody(response, options.maxBodyBytes, onData, finish));
+    request.on("response", (response) => {
+      const { into, maxBodyBytes } = options;
+      if (into && response.statusCode === 200) void passOn(response, maxBodyBytes, onData, into).then(finish);
+      else readBody(response, maxBodyBytes, onData, finish);
+    });
     request.end(options.body);
   });
+}
+
+const wrongEncoding = ({ headers }: IncomingMessage): DialFailure | undefined =>
+  (headers["content-encoding"] ?? "identity") === "identity"
+    ? undefined
+    : failure("bad-response", "an encoding that was not asked for");
+
+async function passOn(
+  response: IncomingMessage,
+  maxBodyBytes: number,
+  onData: () => void,
+  into: (chunk: Buffer) => Promise<void>,
+): Promise<HttpAnswer | DialFailure> {
+  const wrong = wrongEncoding(response);
+  if (wrong) return wrong;
+  let bytes = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      onData();
+      bytes += chunk.length;
+      if (bytes > maxBodyBytes) return failure("too-large", `more than ${maxBodyBytes} bytes`);
+      await into(chunk);
+      // Our own slowness is not the server's silence.
+      onData();
+    }
+  } catch (error) {
+    return failureOf(error);
+  }
+  if (!response.complete) return failure("reset", "ended before its end");
+  return { ok: true, status: response.statusCode ?? 0, headers: response.headers, body: Buffer.alloc(0) };
 }
 
 function readBody(
@@ -94,9 +130,9 @@ function readBody(
   onData: () => void,
   finish: (result: HttpAnswer | DialFailure) => void,
 ): void {
-  const encoding = response.headers["content-encoding"] ?? "identity";
-  if (encoding !== "identity") {
-    finish(failure("bad-response", "an encoding that was not asked for"));
+  const wrong = wrongEncoding(response);
+  if (wrong) {
+    finish(wrong);
     return;
   }
   const body = new GatheredBytes();

@@ -51,6 +51,10 @@ export interface RunningParts {
   askNow(name: RepositoryName): boolean;
   /** The relays sync follows. `reconnect` is false for one that is not followed, or left alone. */
   readonly relays: { status(): readonly RelayStatus[]; reconnect(key: string): boolean };
+  /** Reads every large file of it; what is wrong, in sentences. */
+  checkLargeFiles(name: RepositoryName): Promise<readonly string[]>;
+  /** Servers that were asked for its missing large files. */
+  askedForLargeFiles(name: RepositoryName): readonly (AskedServer & { readonly found: number })[];
   /** Some of its objects cannot be read: they are brought back from other servers. */
   damaged(name: RepositoryName): Promise<void>;
   /** In its turn among what runs in the background. */

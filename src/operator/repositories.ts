@@ -2,6 +2,7 @@
 // checks and housekeeping of one repository or of all, one after the other.
 
 import { type DecisionRecord, decisionsAbout } from "../catalogue/decisions.js";
+import { type LargeFileTotals, largeFileTotals } from "../catalogue/large-files.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -82,6 +83,9 @@ export interface RepositoryDetails extends RepositoryLine {
     readonly head: string;
     readonly unclaimedPushes: number;
   } | null;
+  readonly largeFiles: LargeFileTotals;
+  /** Other servers that were asked for those that are missing. */
+  readonly askedForLargeFiles: readonly { readonly url: string; readonly at: number; readonly answer: string }[];
   /** What the counters are held against. */
   readonly quota: {
     readonly repositoryBytes: number;
@@ -123,6 +127,8 @@ export async function showRepository(parts: AdminParts, name: RepositoryName): P
             unclaimedPushes: (await repository.unclaimed()).length,
           }
         : null,
+    largeFiles: await largeFileTotals(store, name),
+    askedForLargeFiles: parts.running?.askedForLargeFiles(name) ?? [],
     quota: {
       repositoryBytes: parts.config().repositoryMaxBytes,
       ownerUsedBytes: await receivedBytesOf(store, name.owner),
@@ -228,6 +234,7 @@ async function problemsOf(parts: AdminParts, repositories: Repositories, place: 
   const problems = [...(await repository.fsck())];
   // What is too broken to be mended here is told all the same.
   if (problems.length > 0) await parts.running?.damaged(place).catch((error) => problems.push(`not mended: ${error}`));
+  problems.push(...((await parts.running?.checkLargeFiles(place)) ?? []));
   const files = await repository.refsOnDisk();
   // A command without a server looks and changes nothing.
   const mended = parts.running ? await repository.mendFiles() : [];

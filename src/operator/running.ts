@@ -57,7 +57,16 @@ export interface RunningOperator {
   ): Promise<Outcome<unknown>>;
 }
 
-type AskedOfOtherRooms = "askedServers" | "verified" | "isFetching" | "askNow" | "relays" | "damaged" | "housekeep";
+type AskedOfOtherRooms =
+  | "askedServers"
+  | "verified"
+  | "isFetching"
+  | "askNow"
+  | "relays"
+  | "damaged"
+  | "checkLargeFiles"
+  | "askedForLargeFiles"
+  | "housekeep";
 
 export function operatorOf(
   { live, clock, store, services, version }: Context,
@@ -79,6 +88,7 @@ export function operatorOf(
   const { members, serverSecret } = rooms;
   const { rules, adminKeys, gitHost, carryOut, verifier, decisions, intake, repositoryCount, traffic } = rooms;
   const { askedServers, verified, isFetching, askNow, relays, damaged, housekeep } = rooms;
+  const { checkLargeFiles, askedForLargeFiles } = rooms;
   const startedMs = clock.monotonicMs();
   const links = new LoginLinks(clock, randomBytes);
   const publicUrl = publicUrls(live.current).http;
@@ -92,6 +102,7 @@ export function operatorOf(
     }),
     decisionsWritten: () => decisions.written(),
     ...{ askedServers, verified, isFetching, askNow, relays, damaged, housekeep, links, publicUrl },
+    ...{ checkLargeFiles, askedForLargeFiles },
   };
   const parts: AdminParts = {
     store,

@@ -23,9 +23,18 @@ import type { Transaction } from "../store/port.js";
 import type { PurgatoryContext } from "./context.js";
 import type { KnownPullRequest } from "./pull-requests.js";
 
+/** What else nobody claims: it counts in the same budget and ends by the same clock. */
+export interface OtherUnclaimed {
+  rows(): Iterable<{ readonly ip: string; readonly bytes: number; readonly entered: number; drop(): Promise<void> }>;
+  expire(nowSeconds: number, isBusy: (name: RepositoryName) => boolean): Promise<number>;
+  shift(seconds: number, isOlder: (enteredSeconds: number) => boolean): Promise<void>;
+  repositoryGone(name: RepositoryName): void;
+}
+
 export class Placeholders {
   /** Mirrors the rows of the store: every placeholder, by repository and event. */
   readonly #held = new Map<string, PlaceholderRow>();
+  #others: OtherUnclaimed | undefined;
 
   constructor(
     private readonly context: PurgatoryContext,
@@ -46,6 +55,11 @@ export class Placeholders {
     for (const { eventId } of await repository.unclaimed()) {
       if (!this.#held.has(`${repositoryKey(name)}:${eventId}`)) await repository.dropUnclaimed(eventId);
     }
+  }
+
+  /** Large files that nothing names yet, which are brought before the push that names them. */
+  countWith(others: OtherUnclaimed): void {
+    this.#others = others;
   }
 
   get rows(): Iterable<PlaceholderRow> {
@@ -70,6 +84,14 @@ export class Placeholders {
     const maxBytes = Math.min(each, ...ids.map((id) => each - (this.#rowOf(name, id)?.bytes ?? 0)));
     if (maxBytes > 0) return { ok: true, maxBytes };
     return { ok: false, reason: `${sizeText(each)} were pushed for that event already: publish the event first` };
+  }
+
+  /** The same for files that come without any event: what one request may bring. Undefined: nothing more now. */
+  filesAllowance(ip: string, name: RepositoryName, request: string, nowSeconds: number): number | undefined {
+    const { unclaimedMaxBytes, unclaimedPrsMaxBytes, unclaimedPerHourPerIp } = this.context.live.current;
+    const what = `${repositoryKey(name)} ${request}`;
+    if (!this.perHour.allows(ip, what, nowSeconds, unclaimedPerHourPerIp)) return undefined;
+    return name.area === "prs" ? unclaimedPrsMaxBytes : unclaimedMaxBytes;
   }
 
   /** Of these events, those that somebody pushed data for there, and what. */
@@ -161,6 +183,7 @@ export class Placeholders {
       for (const row of moved) putPlaceholder(tx, row);
     });
     for (const row of moved) this.#held.set(this.#key(row), row);
+    await this.#others?.shift(seconds, isOlder);
   }
 
   async expire(nowSeconds: number, isBusy: (name: RepositoryName) => boolean = () => false): Promise<number> {
@@ -170,11 +193,17 @@ export class Placeholders {
     };
     const due = [...this.#held.values()].filter(isDue);
     for (const row of due) await this.#drop(row);
-    return due.length;
+    return due.length + ((await this.#others?.expire(nowSeconds, isBusy)) ?? 0);
   }
 
   /** Called when a repository goes: its directory took the data along. */
   async repositoryGone(name: RepositoryName): Promise<void> {
+    this.#others?.repositoryGone(name);
+    await this.madeAnew(name);
+  }
+
+  /** Called when a repository was made anew, empty: what was pushed is gone, large files stayed. */
+  async madeAnew(name: RepositoryName): Promise<void> {
     const address = repositoryAddress(name);
     for (const row of [...this.#held.values()]) {
       if (row.repository === address) await this.#forget(row);
@@ -189,19 +218,19 @@ export class Placeholders {
   /** The address (IPv6: /64) that holds most gives way first, its oldest data before its newer. */
   async #evictAbove(maxBytes: number): Promise<void> {
     for (;;) {
+      const pushes = [...this.#held.values()].map((row) => ({ ...row, drop: () => this.#drop(row) }));
+      const rows = [...pushes, ...(this.#others?.rows() ?? [])];
       const byGroup = new Map<string, number>();
       let all = 0;
-      for (const row of this.#held.values()) {
+      for (const row of rows) {
         byGroup.set(ipGroup(row.ip), (byGroup.get(ipGroup(row.ip)) ?? 0) + row.bytes);
         all += row.bytes;
       }
       if (all <= maxBytes) return;
       const [largest] = [...byGroup].sort((a, b) => b[1] - a[1])[0] ?? [];
-      const victim = [...this.#held.values()]
-        .filter((row) => ipGroup(row.ip) === largest)
-        .sort((a, b) => a.entered - b.entered)[0];
+      const [victim] = rows.filter((row) => ipGroup(row.ip) === largest).sort((a, b) => a.entered - b.entered);
       if (!victim) return;
-      await this.#drop(victim);
+      await victim.drop();
     }
   }
 

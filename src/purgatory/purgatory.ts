@@ -62,7 +62,7 @@ export class Purgatory {
       for (const item of items) observer.released(item);
       this.bell.ring({ ids: items.map(({ id }) => id) });
     };
-    const madeAnew = (name: RepositoryName): Promise<void> => placeholders.repositoryGone(name);
+    const madeAnew = (name: RepositoryName): Promise<void> => placeholders.madeAnew(name);
     const releaser = new Releaser({ ...context, pullRequests, archiveBudget, released, madeAnew });
     const partials = new PartialClock({
       store,

@@ -290,7 +290,11 @@ interface PushRules {
   readonly closedReason: string | undefined;
 }
 
-function readOnlyReason(row: CatalogueRow | undefined, rules: PushRules): string | undefined {
+/** Why nothing may be brought there, whoever comes. */
+export function readOnlyReason(
+  row: CatalogueRow | undefined,
+  rules: Pick<PushRules, "archiveReadOnly">,
+): string | undefined {
   switch (row?.status) {
     case "leaving":
       return "this repository is leaving: its newest announcement does not list this server, so it is read-only here";

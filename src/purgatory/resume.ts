@@ -49,7 +49,7 @@ export async function resume(
     if (row.status === "waiting") {
       await repositories.create(diskAddress(row));
       // The row says another format since a crash: the directory follows it.
-      if (await repositories.remakeInFormat(diskAddress(row))) await placeholders.repositoryGone(row);
+      if (await repositories.remakeInFormat(diskAddress(row))) await placeholders.madeAnew(row);
     }
     if (wantsNoDirectory(row)) await removeRepository(store, repositories, row);
     if (row.status === "waiting" || row.status === "served" || row.status === "archived") unreleased.push(row);

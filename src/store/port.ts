@@ -92,7 +92,8 @@ export type TableName =
   | "meta"
   | "refs"
   | "aligned"
-  | "tokens";
+  | "tokens"
+  | "lfs";
 
 /**
  * Rows that speak of this machine's disk alone: which versions its git files have, when they were tidied, how far repair has

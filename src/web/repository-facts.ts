@@ -2,6 +2,7 @@
 // states, people only a waiting announcement lists) is never read here (purgatory.md "Visible"; threats row 31).
 
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { type LargeFileTotals, largeFileTotals } from "../catalogue/large-files.js";
 import type { MaintainerSet, Standing as MaintainerStanding } from "../catalogue/maintainer-set.js";
 import { asksForAnswers, maintainerSet } from "../catalogue/maintainers.js";
 import {
@@ -58,6 +59,7 @@ export interface RepositoryFacts {
     readonly ownerUsedBytes: number;
     readonly ownerBytes: number;
   };
+  readonly largeFiles: LargeFileTotals;
   readonly peers: readonly PeerStatus[];
   readonly outbox: RepositoryOutbox | undefined;
   readonly threads: Threads;
@@ -167,6 +169,7 @@ export async function lookAtRepository(
       state,
       comparison: comparisonOf(table, state),
       partialSince: row.partial?.since,
+      largeFiles: await largeFileTotals(store, name),
       headBranch: table.head,
       storage: {
         usedBytes: row.counters.bytes,

@@ -131,6 +131,7 @@ function aboutList(site: Site, facts: RepositoryFacts): Html {
 ${others.length > 0 && html`<dt>Named, not maintainers</dt><dd><ul>${others.map((person) => html`<li>${personLink(person)}${standingNote(person)}</li>`)}</ul></dd>`}
 <dt>Last push</dt><dd>${state ? html`${time(state.event.created_at)}${signer && html`, signed by ${personLink(signer)}`}` : "none yet"}</dd>
 <dt>Storage</dt><dd>${storageText(facts)}</dd>
+${largeFilesLine(facts)}
 ${facts.format === "sha256" && html`<dt>Object ids</dt><dd>${formatName(facts.format)}: needs git 2.29 or newer, or another client that knows them</dd>`}
 <dt>Identifier</dt><dd><code>${foreign(name.identifier, 300)}</code></dd>
 ${announcement.hashtags.length > 0 && html`<dt>Topics</dt><dd>${announcement.hashtags.slice(0, 12).map((topic) => html`${tag(foreign(topic, 40))} `)}</dd>`}
@@ -138,6 +139,13 @@ ${web.length > 0 && html`<dt>Web</dt><dd><ul>${web.map((url) => html`<li>${forei
 ${client !== undefined && html`<dt>Open in</dt><dd><a href="${client}">gitworkshop.dev</a> or <a href="nostr:${address}">a Nostr client</a></dd>`}
 <dt>Badge</dt><dd><a href="${site.basePath}${badgePath(name)}"><img src="${site.basePath}${badgePath(name)}" alt="Badge, state: ${facts.comparison.overall}" height="20"></a></dd>
 </dl>`;
+}
+
+function largeFilesLine({ largeFiles }: RepositoryFacts): Html | undefined {
+  const { here, hereBytes, missing } = largeFiles;
+  if (here + missing === 0) return undefined;
+  const lacking = missing > 0 && html` ${tag(`${count(missing)} missing`, "warn")}`;
+  return html`<dt>Large files</dt><dd>${counted(here, "file", "files")}, ${bytes(hereBytes)}${lacking}</dd>`;
 }
 
 function storageText({ status, storage }: RepositoryFacts): string {

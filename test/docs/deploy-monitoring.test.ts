@@ -178,6 +178,7 @@ test("the dashboard has a row for every part of the server and answers the six q
     "Hunting for git data",
     "Sync with other relays",
     "Process",
+    "Large files",
   ]);
   const asked = queries.map(({ expr }) => expr.replaceAll('job="$job",', "").replaceAll('{job="$job"}', ""));
   for (const question of [

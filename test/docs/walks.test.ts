@@ -33,12 +33,12 @@ const walks = {
   push: {
     heading: "A push, from request to answer",
     mostFiles: 62,
-    told: ["src/sync/", "src/hunt/", "src/relay/"],
+    told: ["src/sync/", "src/hunt/", "src/relay/", "src/lfs/"],
   },
   hunt: {
     heading: "A hunted repository, from the end of its wait to its release",
     mostFiles: 67,
-    told: ["src/sync/", "src/relay/"],
+    told: ["src/sync/", "src/relay/", "src/lfs/"],
   },
   foreign: {
     heading: "A foreign event, from another relay's frame to the store",

@@ -204,6 +204,8 @@ export class HuntHouse {
           signal,
         ),
       damaged: async () => undefined,
+      checkLargeFiles: async () => [],
+      askedForLargeFiles: () => [],
       askNow: () => false,
       relays: { status: () => [], reconnect: () => false },
       carryOut: this.carryOut,

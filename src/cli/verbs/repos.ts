@@ -83,6 +83,7 @@ function repositoryText(details: RepositoryDetails): string {
     ["waiting", `${details.waitingEvents} events`],
     ["pushes", `${details.pushes}, ${sizeText(details.receivedBytes)} received`],
     ["on disk", disk ? `${sizeText(disk.bytes)}, ${disk.refs} refs, HEAD ${disk.head}` : "nothing"],
+    ...largeFilesText(details),
     ["unclaimed", disk ? `${disk.unclaimedPushes} pushes` : "-"],
     ["refs", refsText(differences)],
     ...details.latestDecisions.map((record): [string, string] => [
@@ -91,6 +92,19 @@ function repositoryText(details: RepositoryDetails): string {
     ]),
   ];
   return pairsText(pairs);
+}
+
+function largeFilesText({ largeFiles, askedForLargeFiles }: RepositoryDetails): [string, string][] {
+  const { here, hereBytes, missing, missingBytes } = largeFiles;
+  if (here + missing === 0) return [];
+  const lacking = missing === 0 ? "" : `, ${missing} missing (${sizeText(missingBytes)})`;
+  return [
+    ["large files", `${here}, ${sizeText(hereBytes)}${lacking}`],
+    ...askedForLargeFiles.map(({ url, at, answer }): [string, string] => [
+      "asked for them",
+      `${timeText(at)} ${lineText(url)} ${answer}`,
+    ]),
+  ];
 }
 
 function refsText(differences: RepositoryDetails["differences"]): string {

@@ -86,6 +86,17 @@ export const gitSettings = {
   NGIT_GIT_CRUFT_GRACE_DAYS: limit(days(), "14", "How long unreachable objects are kept."),
 } satisfies SettingTable;
 
+export const largeFileSettings = {
+  NGIT_LFS_ENABLE: setting(onOff(), {
+    fallback: "true",
+    help: "Large files (LFS): taken from maintainers and contributors, served, and looked for on other servers.",
+  }),
+  NGIT_BLOSSOM_READ: setting(onOff(), {
+    fallback: "false",
+    help: "Serve large files of public repositories also at /<sha256>, as Blossom servers do.",
+  }),
+} satisfies SettingTable;
+
 export const archiveSettings = {
   NGIT_ARCHIVE_ALL: setting(onOff(), {
     fallback: "false",

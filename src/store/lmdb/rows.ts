@@ -33,6 +33,7 @@ const tableNumbers: Readonly<Record<EngineTable, number>> = {
   refs: 12,
   aligned: 13,
   tokens: 14,
+  lfs: 15,
 };
 
 export function emptyTables(database: WithRows): Set<EngineTable> {

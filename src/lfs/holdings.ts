@@ -1,0 +1,273 @@
+// What of large files is here, and what becomes of it: rows and files change together, always in this order: a file is in
+// place before its row says so, and a row is gone before its file goes. What strangers bring shares the budgets of unclaimed
+// pushes (git-http.md, "Large files" and "Budgets"; threats.md rows 10 and 19).
+
+import { type Clock, unixSeconds } from "../base/clock.js";
+import { KeyedLock } from "../base/keyed-lock.js";
+import {
+  deleteUnclaimedFile,
+  type LargeFileId,
+  type LargeFileRow,
+  largeFile,
+  setLargeFile,
+  setUnclaimedFile,
+  type UnclaimedFileRow,
+  unclaimedFiles,
+} from "../catalogue/large-files.js";
+import {
+  bookContributors,
+  bookOwners,
+  type RepositoryName,
+  repositoryKey,
+  rowForData,
+  setCatalogueRow,
+} from "../catalogue/repositories.js";
+import { diskAddress } from "../git/address.js";
+import type { Pubkey } from "../nostr/event.js";
+import type { OtherUnclaimed } from "../purgatory/placeholders.js";
+import type { Purgatory } from "../purgatory/purgatory.js";
+import type { Transaction } from "../store/port.js";
+import { largeFilePath, linkFile, moveFile, type NextChunk, receiveFile, removeFile, unclaimedPath } from "./files.js";
+import type { Pointer } from "./pointer.js";
+
+export class Holdings implements OtherUnclaimed {
+  /** Mirrors the rows of the store. */
+  readonly #unclaimed = new Map<string, UnclaimedFileRow>();
+  readonly #clock: Clock;
+  /** One file's row and bytes change together. */
+  readonly #locks = new KeyedLock();
+
+  constructor(private readonly purgatory: Purgatory) {
+    this.#clock = purgatory.context.clock;
+  }
+
+  async open(): Promise<void> {
+    for (const row of await unclaimedFiles(this.purgatory.context.store)) this.#unclaimed.set(keyOf(row, row.oid), row);
+  }
+
+  directoryOf(name: RepositoryName): string {
+    return this.purgatory.context.repositories.open(diskAddress(name)).directory;
+  }
+
+  /** For the budget that unclaimed pushes have as well. */
+  *rows(): Iterable<{ readonly ip: string; readonly bytes: number; readonly entered: number; drop(): Promise<void> }> {
+    for (const row of this.#unclaimed.values()) yield { ...row, drop: () => this.#drop(row) };
+  }
+
+  isUnclaimed(name: RepositoryName, oid: LargeFileId): boolean {
+    return this.#unclaimed.has(keyOf(name, oid));
+  }
+
+  hasUnclaimed(name: RepositoryName): boolean {
+    const key = repositoryKey(name);
+    for (const row of this.#unclaimed.values()) if (repositoryKey(row) === key) return true;
+    return false;
+  }
+
+  /** Into the repository's quotas: a maintainer's, one that a released pointer names, or one that was hunted for. */
+  async take(name: RepositoryName, file: Pointer, next: NextChunk, contributor?: Pubkey): Promise<void> {
+    const directory = this.directoryOf(name);
+    await receiveFile(directory, file, next, (beside) =>
+      this.#alone(name, file.oid, async () => {
+        await moveFile(beside, largeFilePath(directory, file.oid));
+        await this.#isHere(name, file, contributor);
+      }),
+    );
+  }
+
+  /** From another repository of this server. False: that does not have it. */
+  async copy(name: RepositoryName, from: RepositoryName, file: Pointer, contributor?: Pubkey): Promise<boolean> {
+    const [there, here] = [this.directoryOf(from), this.directoryOf(name)];
+    return await this.#alone(name, file.oid, async () => {
+      if (!(await linkFile(largeFilePath(there, file.oid), largeFilePath(here, file.oid)))) return false;
+      await this.#isHere(name, file, contributor);
+      return true;
+    });
+  }
+
+  /** By somebody this server does not know. */
+  async takeAside(name: RepositoryName, file: Pointer, next: NextChunk, ip: string): Promise<void> {
+    const directory = this.directoryOf(name);
+    await receiveFile(directory, file, next, (beside) =>
+      this.#alone(name, file.oid, () => this.#putAside(name, file, beside, ip)),
+    );
+    await this.purgatory.placeholders.makeRoom();
+  }
+
+  async #putAside(name: RepositoryName, file: Pointer, beside: string, ip: string): Promise<void> {
+    const { store, live } = this.purgatory.context;
+    const known = await largeFile(store, name, file.oid);
+    // Another brought it meanwhile.
+    if (this.isUnclaimed(name, file.oid) || known?.isHere) return;
+    if (known?.isNamed) {
+      await moveFile(beside, largeFilePath(this.directoryOf(name), file.oid));
+      return await this.#isHere(name, file, known.contributor);
+    }
+    const path = unclaimedPath(this.directoryOf(name), file.oid);
+    await moveFile(beside, path);
+    const entered = unixSeconds(this.#clock);
+    const { placeholderExpirySecs, placeholderPrsExpirySecs } = live.current;
+    const expires = entered + (name.area === "prs" ? placeholderPrsExpirySecs : placeholderExpirySecs);
+    const { owner, identifier } = name;
+    const row = { owner, identifier, area: name.area ?? "main", oid: file.oid, bytes: file.size, ip, entered, expires };
+    try {
+      await store.transact(async (tx) => {
+        const repository = await rowForData(tx, name, entered);
+        if (repository) setCatalogueRow(tx, repository);
+        setUnclaimedFile(tx, row);
+      });
+    } catch (error) {
+      await removeFile(path);
+      throw error;
+    }
+    this.#unclaimed.set(keyOf(name, file.oid), row);
+  }
+
+  /** What somebody brought becomes the repository's. False: there is nothing. */
+  claim(name: RepositoryName, oid: LargeFileId, contributor?: Pubkey, isNamed = false): Promise<boolean> {
+    return this.#alone(name, oid, () => this.#claim(name, oid, contributor, isNamed));
+  }
+
+  async #claim(
+    name: RepositoryName,
+    oid: LargeFileId,
+    contributor: Pubkey | undefined,
+    isNamed: boolean,
+  ): Promise<boolean> {
+    const row = this.#unclaimed.get(keyOf(name, oid));
+    if (!row) return false;
+    const directory = this.directoryOf(name);
+    if (!(await moveFile(unclaimedPath(directory, oid), largeFilePath(directory, oid)))) return false;
+    await this.#isHere(name, { oid, size: row.bytes }, contributor, isNamed, (tx) =>
+      deleteUnclaimedFile(tx, name, oid),
+    );
+    this.#unclaimed.delete(keyOf(name, oid));
+    return true;
+  }
+
+  /** A released pointer names it: what was brought for it becomes the repository's; otherwise it is missing. */
+  async name(name: RepositoryName, { oid, size }: Pointer, contributor?: Pubkey): Promise<"here" | "missing"> {
+    const { store } = this.purgatory.context;
+    const before = await largeFile(store, name, oid);
+    if (!before?.isHere && (await this.claim(name, oid, contributor, true))) return "here";
+    const isSame = before?.isNamed && (before.isHere || before.size === size);
+    if (isSame) return before.isHere ? "here" : "missing";
+    return await store.transact(async (tx) => {
+      const row = await largeFile(tx, name, oid);
+      const since = row ? row.since : unixSeconds(this.#clock);
+      const named: LargeFileRow = row?.isHere
+        ? { ...row, isNamed: true }
+        : { size, isHere: false, isNamed: true, since, ...(contributor === undefined ? {} : { contributor }) };
+      await setLargeFile(tx, name, oid, named);
+      return named.isHere ? "here" : "missing";
+    });
+  }
+
+  /** No released pointer names it any more: a missing one is forgotten, one that is here goes after the grace. */
+  async unname(name: RepositoryName, oid: LargeFileId): Promise<void> {
+    await this.purgatory.context.store.transact(async (tx) => {
+      const row = await largeFile(tx, name, oid);
+      if (!row?.isNamed) return;
+      const since = unixSeconds(this.#clock);
+      await setLargeFile(tx, name, oid, row.isHere ? { ...row, isNamed: false, since } : undefined);
+    });
+  }
+
+  /** Its file is damaged or lost: looked for elsewhere if a pointer names it. */
+  async lost(name: RepositoryName, oid: LargeFileId): Promise<void> {
+    await this.#alone(name, oid, async () => {
+      await this.#change(name, oid, (row) =>
+        row.isNamed ? { ...row, isHere: false, since: unixSeconds(this.#clock) } : undefined,
+      );
+      await removeFile(largeFilePath(this.directoryOf(name), oid));
+    });
+  }
+
+  /** Nothing has named it for as long as unreachable objects are kept. */
+  async remove(name: RepositoryName, oid: LargeFileId): Promise<void> {
+    await this.#alone(name, oid, async () => {
+      await this.#change(name, oid, (row) => (row.isNamed ? row : undefined));
+      if (await largeFile(this.purgatory.context.store, name, oid)) return;
+      await removeFile(largeFilePath(this.directoryOf(name), oid));
+    });
+  }
+
+  async expire(nowSeconds: number, isBusy: (name: RepositoryName) => boolean): Promise<number> {
+    const due = [...this.#unclaimed.values()].filter((row) => row.expires <= nowSeconds && !isBusy(row));
+    for (const row of due) await this.#drop(row);
+    return due.length;
+  }
+
+  /** A wall clock that jumped takes the deadlines along. */
+  async shift(seconds: number, isOlder: (enteredSeconds: number) => boolean): Promise<void> {
+    const moved = [...this.#unclaimed.values()]
+      .filter(({ entered }) => isOlder(entered))
+      .map((row) => ({ ...row, entered: row.entered + seconds, expires: row.expires + seconds }));
+    await this.purgatory.context.store.transact(async (tx) => {
+      for (const row of moved) setUnclaimedFile(tx, row);
+    });
+    for (const row of moved) this.#unclaimed.set(keyOf(row, row.oid), row);
+  }
+
+  /** Its directory took the files along. */
+  repositoryGone(name: RepositoryName): void {
+    const key = repositoryKey(name);
+    for (const [at, row] of this.#unclaimed) if (repositoryKey(row) === key) this.#unclaimed.delete(at);
+  }
+
+  async #drop(row: UnclaimedFileRow): Promise<void> {
+    await this.#alone(row, row.oid, async () => {
+      if (!this.#unclaimed.delete(keyOf(row, row.oid))) return;
+      await this.purgatory.context.store.transact(async (tx) => deleteUnclaimedFile(tx, row, row.oid));
+      await removeFile(unclaimedPath(this.directoryOf(row), row.oid));
+    });
+    await this.purgatory.contributors.tidy(row);
+  }
+
+  #alone<T>(name: RepositoryName, oid: LargeFileId, work: () => Promise<T>): Promise<T> {
+    return this.#locks.run(keyOf(name, oid), work);
+  }
+
+  async #isHere(
+    name: RepositoryName,
+    { oid, size }: Pointer,
+    contributor: Pubkey | undefined,
+    isNamed = false,
+    also: (tx: Transaction) => void = () => undefined,
+  ): Promise<void> {
+    const since = unixSeconds(this.#clock);
+    await this.purgatory.context.store.transact(async (tx) => {
+      also(tx);
+      const before = await largeFile(tx, name, oid);
+      if (before?.isHere) return;
+      const whose = contributor ?? before?.contributor;
+      const row = { size, isHere: true, isNamed: isNamed || before?.isNamed === true, since };
+      await setLargeFile(tx, name, oid, whose === undefined ? row : { ...row, contributor: whose });
+      await this.#book(tx, name, whose, size);
+    });
+  }
+
+  async #change(
+    name: RepositoryName,
+    oid: LargeFileId,
+    change: (row: LargeFileRow) => LargeFileRow | undefined,
+  ): Promise<void> {
+    await this.purgatory.context.store.transact(async (tx) => {
+      const row = await largeFile(tx, name, oid);
+      if (!row?.isHere) return;
+      const after = change(row);
+      if (after === row) return;
+      await setLargeFile(tx, name, oid, after);
+      await this.#book(tx, name, row.contributor, -row.size);
+    });
+  }
+
+  async #book(tx: Transaction, name: RepositoryName, contributor: Pubkey | undefined, bytes: number): Promise<void> {
+    const row = await rowForData(tx, name, unixSeconds(this.#clock));
+    if (!row) return;
+    if (contributor === undefined) bookOwners(tx, row, bytes);
+    else await bookContributors(tx, row, contributor, bytes);
+  }
+}
+
+const keyOf = (name: RepositoryName, oid: LargeFileId): string => `${repositoryKey(name)} ${oid}`;
