@@ -38,7 +38,7 @@ export interface PrivateParts {
 /** Answered to everybody, whoever asks. */
 const openPaths: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/robots.txt", "/.well-known/nostr.json"]);
 
-/** Signed requests of one address that opened nothing: more of them are not looked at for a while. */
+/** Signed requests of one address that opened nothing, and all for management: more are not looked at for a while. */
 const failuresPerMinute = 600;
 
 interface Gate extends PrivateParts {
@@ -67,8 +67,8 @@ async function isLetThrough(parts: Gate, request: RouteRequest, response: Server
   if (isRead(request, "/api/sync") && isLocalPeer(request.message)) return true;
   keepFromCaches(response);
   if (isForGit(request)) return isGitLetThrough(parts, request, response);
-  // Relay management reads the body its token is for, and tells strangers as little.
-  if (isManagement(request)) return true;
+  // Relay management reads the body its token is for, and tells strangers as little. Each look at a signature is counted.
+  if (isManagement(request) && parts.failures.take(ipGroup(request.ip), parts.api.clock.monotonicMs())) return true;
   if (request.localPath === "/sign-in") return answerSignIn(parts, request, response);
   if (request.localPath === "/sign-out" && request.method === "POST") return signOut(parts, request, response);
   if (isOneTimeLink(parts, request) || (await isMember(parts, request))) return true;

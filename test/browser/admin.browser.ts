@@ -56,6 +56,7 @@ describe("the admin pages in a browser", { timeout: 240_000 }, () => {
       ["repositories", "/admin/repositories"],
       ["repository", `/admin/repository?name=${encodeURIComponent(served)}`],
       ["bans", "/admin/bans"],
+      ["tokens", "/admin/tokens"],
       ["decisions", `/admin/decisions?subject=${waiting.id}`],
       ["audit", "/admin/audit"],
       ["log", "/admin/log"],

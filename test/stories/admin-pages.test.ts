@@ -424,6 +424,22 @@ test("keys, events, lists and kinds are kept out and let in again; wrong input i
   }
 });
 
+test("a machine token is made, shown once, listed and revoked; wrong input is said", async () => {
+  const member = npubOf(newKey().pubkey);
+  const here = "/admin/tokens";
+  const act = (operation: string, fields: Record<string, string>) => operator.act(operation, fields, here);
+  const made = await act("tokens.add", { member, push: "yes", repository: "", days: "", note: "<CI>" });
+  const [, token = "", id = ""] = /^good: .*: (hft_([0-9a-f]{12})_[\w-]{43})$/.exec(made) ?? [];
+  assert.notEqual(id, "", made);
+  const page = await operator.page(here);
+  assert.ok(page.includes(id) && page.includes("fetch and push") && page.includes("&lt;CI&gt;"));
+  assert.ok(!page.includes(token), "it is not shown again");
+  assert.match(await act("tokens.add", { member: "nobody", push: "no" }), /^bad: Not done: .*is not an npub/);
+  assert.match(await act("tokens.add", { member, push: "no", days: "soon" }), /^bad: Not done: days/);
+  assert.equal(await act("tokens.revoke", { id }), `good: Token ${id} opens nothing any more.`);
+  assert.ok((await operator.page(here)).includes("There are no tokens."));
+});
+
 test("threat 14: what strangers and reasons say is text", async () => {
   const key = newKey();
   const attack = `"><script>alert(1)</script>`;

@@ -35,6 +35,8 @@ const sentences = {
   "lists.add": ({ added, entry }) =>
     added ? `${entry} is on the list, in force now.` : `${entry} was on the list already.`,
   "lists.remove": ({ entry }) => `${entry} is off the list.`,
+  "tokens.add": ({ token, member }) => `The token, shown this once, for ${member}: ${token}`,
+  "tokens.revoke": ({ id }) => `Token ${id} opens nothing any more.`,
   "kinds.set": ({ refusedKinds }) =>
     `Kinds that are not taken: ${refusedKinds.length === 0 ? "none" : refusedKinds.join(", ")}.`,
 } satisfies { readonly [Name in OperationName]?: (result: ResultOf<Name>) => string };
@@ -55,7 +57,13 @@ export function actionNamed(name: string): Action | undefined {
     operation,
     said: sentences[operation] as (result: unknown) => string,
     parameters: (fields) =>
-      Object.fromEntries(parametersOf(operation).map(({ name: field, type }) => [field, read(fields[field], type)])),
+      Object.fromEntries(
+        parametersOf(operation).flatMap(({ name: field, type, isOptional }) =>
+          isOptional && type !== "switch" && (fields[field]?.trim() ?? "") === ""
+            ? []
+            : [[field, read(fields[field], type)]],
+        ),
+      ),
   };
 }
 

@@ -14,6 +14,7 @@ export const tabs = [
   ["/relays", "Relays"],
   ["/repositories", "Repositories"],
   ["/bans", "Bans and lists"],
+  ["/tokens", "Tokens"],
   ["/decisions", "Decisions"],
   ["/audit", "Audit"],
   ["/log", "Log"],

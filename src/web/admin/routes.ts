@@ -21,6 +21,7 @@ import { isTrouble, LogStreams, logPage } from "./log.js";
 import { auditPage, overviewPage, relaysPage } from "./overview.js";
 import { decisionsPage, purgatoryPage } from "./purgatory.js";
 import { repositoriesPage, repositoryAdminPage } from "./repositories.js";
+import { tokensPage } from "./tokens.js";
 
 export interface AdminPagesParts {
   readonly api: OperatorApi;
@@ -158,6 +159,8 @@ async function pageOf(
       const { refusedKinds } = await sure(ask, "kinds.refused", {});
       return bansPage(view, { bans, entries, refusedKinds });
     }
+    case "/tokens":
+      return tokensPage(view, (await sure(ask, "tokens.list", {})).tokens);
     case "/decisions": {
       const subject = asked("subject");
       return decisionsPage(view, subject, subject === "" ? undefined : await ask("why", { subject }));
