@@ -11,6 +11,7 @@ import { loadServerKey } from "./config/server-key.js";
 import { GitTooOldError } from "./git/run.js";
 import { type ServiceName, serviceNames } from "./net/url.js";
 import { SecretKey } from "./nostr/keys.js";
+import { StoreRefusal } from "./store/lmdb/upgrade.js";
 import type { Store } from "./store/port.js";
 
 /** The server cannot start for a reason its operator can mend. */
@@ -73,7 +74,7 @@ export function identityOf(config: Config): { readonly secret: SecretKey; readon
 
 /** What went wrong at start, as a refusal where the operator can do something about it. */
 export function startFailure(error: unknown): unknown {
-  if (error instanceof GitTooOldError) return new StartRefusal(error.message);
+  if (error instanceof GitTooOldError || error instanceof StoreRefusal) return new StartRefusal(error.message);
   const sentence = systemErrorSentence(error, thisMachine(["serve"]));
   return sentence === undefined ? error : new StartRefusal(sentence);
 }

@@ -81,7 +81,7 @@ export async function withOfflineStore<T>(
     `the data directory ${config.relayDataPath} is in use by process ${pid}. Stop it first, for instance with \`kill ${pid}\``;
   return underLock(config.relayDataPath, inUse, async () => {
     const { openStore } = await import("../store/open-store.js");
-    const store = await openStore(config, abilities.clock);
+    const store = await openStore(config, abilities.clock, (sentence) => abilities.terminal.error(`${sentence}\n`));
     try {
       return await work(store);
     } finally {

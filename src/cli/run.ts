@@ -86,6 +86,7 @@ const saysWhatToDo = new Set([
   "PublishRefusal",
   "StartRefusal",
   "StoreFullError",
+  "StoreRefusal",
 ]);
 
 /** The one boundary of all verbs: whatever went wrong becomes a sentence and an exit code, never a stack. */

@@ -184,6 +184,19 @@ export class DatabaseFiles {
     return { begun: begun(), done };
   }
 
+  /**
+   * A copy of the file beside it, under a name no generation has. It gets that name when it is complete and on disk, in
+   * place of one that was there before.
+   */
+  async copyBeside(name: string, current: Database): Promise<string> {
+    const target = join(this.#folder, name);
+    await current.copyTo(`${target}.part`);
+    await syncToDisk(`${target}.part`);
+    await rename(`${target}.part`, target);
+    await syncToDisk(this.#folder);
+    return target;
+  }
+
   async discard(old: Database): Promise<void> {
     await old.close();
     this.#delete(this.#generation - 1);

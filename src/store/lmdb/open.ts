@@ -9,7 +9,7 @@ import { isLocalRow, type Store } from "../port.js";
 import { DatabaseFiles } from "./database.js";
 import { LmdbBackend } from "./lmdb-backend.js";
 import { appliedIn, metaNumber, rowsInRange, setApplied, setMeta, setRowText } from "./rows.js";
-import { formatVersion, isKnownFormat, upgrade } from "./upgrade.js";
+import { formatVersion, isKnownFormat, StoreRefusal, upgrade } from "./upgrade.js";
 
 interface LmdbStoreOptions {
   readonly clock?: Clock;
@@ -80,7 +80,9 @@ export async function openLmdbEngine(
   const version = metaNumber(database, "version");
   if ((version !== undefined || options.readOnly) && !isKnownFormat(version ?? 0)) {
     await database.close();
-    throw new Error(`the store in ${folder} has format ${version}; this program reads format ${formatVersion}`);
+    throw new StoreRefusal(
+      `the store in ${folder} has format ${version}; this program reads format ${formatVersion} and earlier ones: install the version of Holdfast that wrote it, or restore a backup that this version can read`,
+    );
   }
   const seed = metaNumber(database, "seed") ?? randomInt(2 ** 32);
   if (version === undefined) {
@@ -101,7 +103,24 @@ export async function openLmdbEngine(
   const store = new EngineStore(backend, backend.layers, { clock, maxQueuedWorks, order: shared?.order });
   if (version !== undefined && version < formatVersion && !options.readOnly) {
     const { tell = () => undefined } = options;
-    await upgrade(version, { database, backend, store, seed, nowSeconds: unixSeconds(clock), tell });
+    const freeBytes = options.freeBytes ?? (() => files.freeBytes());
+    const parts = {
+      files,
+      reserveBytes,
+      freeBytes,
+      database,
+      backend,
+      store,
+      seed,
+      nowSeconds: unixSeconds(clock),
+      tell,
+    };
+    try {
+      await upgrade(version, parts);
+    } catch (error) {
+      if (error instanceof StoreRefusal) await store.close();
+      throw error;
+    }
   }
   // What the last run left unindexed does not stay in memory until something is written.
   backend.published();

@@ -41,7 +41,7 @@ export function emptyTables(database: WithRows): Set<EngineTable> {
   return new Set(tables.filter((table) => rowsInRange(database, table, { limit: 1 }).length === 0));
 }
 
-type MetaKey = "events" | "forgottenUpTo" | "indexedUpTo" | "seed" | "version";
+type MetaKey = "events" | "forgottenUpTo" | "indexedUpTo" | "seed" | "upgrading-from" | "version";
 
 const rowKey = (table: number, key: string): Buffer => {
   const bytes = Buffer.allocUnsafe(1 + Buffer.byteLength(key));

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -8,6 +8,7 @@ import type { Store, TableName } from "../port.js";
 import { DatabaseFiles } from "./database.js";
 import { openLmdbStore } from "./open.js";
 import { metaNumber, setMeta } from "./rows.js";
+import { formatVersion } from "./upgrade.js";
 
 const owner = "ab".repeat(32);
 const event = "cd".repeat(32);
@@ -51,6 +52,20 @@ async function inFolder(story: (folder: string) => Promise<void>): Promise<void>
   }
 }
 
+/** The copy is a store of its own, under another name. */
+async function checkCopy(folder: string): Promise<void> {
+  const place = join(folder, "went-back");
+  mkdirSync(place);
+  copyFileSync(join(folder, "events-of-format-2.mdb"), join(place, "events-1.mdb"));
+  const database = new DatabaseFiles(place, true).open();
+  assert.equal(metaNumber(database, "version"), 2);
+  await database.close();
+  const store = await openLmdbStore(place, { readOnly: true });
+  assert.equal(Object.keys(await allIn(store, "meta")).length, many + 3);
+  assert.deepEqual(await allIn(store, "catalogue"), {});
+  await store.close();
+}
+
 async function checkFormat3(store: Store): Promise<void> {
   assert.deepEqual(await allIn(store, "purgatory"), {
     [`r:prs:${owner}:x%3Ay:pull-request:${event}`]: hint,
@@ -92,6 +107,8 @@ test("a store of format 2 is brought to format 3 at start, says so, and once onl
       said.join("\n"),
       /format 2: bringing it to format 3\n1207 rows of repositories were moved\n.*format 3 now/,
     );
+    assert.match(said[0] ?? "", /events-of-format-2\.mdb is a copy of the store as it is now: delete it when/);
+    await checkCopy(folder);
     const again = await openLmdbStore(folder, { tell: () => assert.fail("it was brought up to date before") });
     await again.close();
   });
@@ -118,6 +135,52 @@ test("cut short after any of its steps, the next start ends it", async () => {
       const store = await openLmdbStore(folder);
       await checkFormat3(store);
       await store.close();
+      await checkCopy(folder);
     });
   }
+});
+
+test("a copy that an earlier way back left is replaced", async () => {
+  await inFolder(async (folder) => {
+    await writeFormat2(folder);
+    writeFileSync(join(folder, "events-of-format-2.mdb"), "of another time");
+    await (await openLmdbStore(folder)).close();
+    await checkCopy(folder);
+  });
+});
+
+test("without room for the copy nothing is changed, and the refusal says how much is needed", async () => {
+  await inFolder(async (folder) => {
+    await writeFormat2(folder);
+    const little = openLmdbStore(folder, { freeBytes: async () => 5 * 2 ** 20, reserveBytes: 2 ** 20 * 100 });
+    await assert.rejects(little, (error: Error) => {
+      assert.equal(error.name, "StoreRefusal");
+      assert.match(error.message, /format 2 .* format 3: that needs 10\d MiB, and the disk has 5 MiB free\. Make room/);
+      return true;
+    });
+    assert.ok(!existsSync(join(folder, "events-of-format-2.mdb")));
+    const store = await openLmdbStore(folder);
+    await checkFormat3(store);
+    await store.close();
+  });
+});
+
+test("a store of a later format is refused with both formats and what to do, and not changed", async () => {
+  await inFolder(async (folder) => {
+    await (await openLmdbStore(folder)).close();
+    const setVersion = async (version: number): Promise<void> => {
+      const database = new DatabaseFiles(folder).open();
+      await database.write(() => setMeta(database, "version", version));
+      await database.close();
+    };
+    await setVersion(formatVersion + 1);
+    for (const readOnly of [false, true]) {
+      await assert.rejects(openLmdbStore(folder, { readOnly }), {
+        name: "StoreRefusal",
+        message: new RegExp(`has format ${formatVersion + 1}; this program reads format ${formatVersion} .*: install`),
+      });
+    }
+    await setVersion(formatVersion);
+    await (await openLmdbStore(folder)).close();
+  });
 });

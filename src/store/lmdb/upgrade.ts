@@ -2,15 +2,16 @@
 // looked like is written here in words and shapes of its own: it must not change when today's tables do.
 //   2  lists some kinds by tag and kind (engine/row.ts)
 //   3  repositories under `/prs/` are rows of table "catalogue", and keys name every repository in the same way
-// Steps are written in small transactions, and the version after the last of them: a start that was cut short begins
-// again, and what was done twice is the same as done once.
+// The file as it was is copied first, for whoever wants to go back to the program before. Steps are written in small
+// transactions, and the version after the last of them: a start that was cut short begins again, and what was done twice
+// is the same as done once. The copy is not made twice: what it would copy is no longer what it was.
 
 import type { EngineStore } from "../engine/engine.js";
 import { type Entry, isListedByTagAndKind, kindsUnderAddress, ofKind, ofTagAndKind } from "../engine/row.js";
 import type { Store, TableName } from "../port.js";
-import type { Database } from "./database.js";
+import type { Database, DatabaseFiles } from "./database.js";
 import type { LmdbBackend } from "./lmdb-backend.js";
-import { entryBytes, setMeta, termKeyOf, writeEntry, writeTerm } from "./rows.js";
+import { entryBytes, metaNumber, setMeta, termKeyOf, writeEntry, writeTerm } from "./rows.js";
 
 export const formatVersion = 3;
 /** Formats this program can bring up to date. */
@@ -20,7 +21,20 @@ const rowsAStep = 500;
 const tellEveryRows = 20_000;
 const nothing = Buffer.alloc(0);
 
+/** The store is as it was, and its operator can do something about it. */
+export class StoreRefusal extends Error {
+  override readonly name = "StoreRefusal";
+}
+
+/** The format whose copy was made, while the steps that follow it are not all done. */
+const copiedMeta = "upgrading-from";
+const copyName = (format: number): string => `events-of-format-${format}.mdb`;
+
 interface Upgrading {
+  readonly files: DatabaseFiles;
+  /** Stays free after the copy. */
+  readonly reserveBytes: number;
+  readonly freeBytes: () => Promise<number>;
   readonly database: Database;
   readonly backend: LmdbBackend;
   readonly store: EngineStore;
@@ -32,11 +46,28 @@ interface Upgrading {
 
 export async function upgrade(from: number, parts: Upgrading): Promise<void> {
   const { database, backend, store, seed, nowSeconds, tell } = parts;
+  if (metaNumber(database, copiedMeta) !== from) await copyFirst(from, parts);
   tell(`the store has format ${from}: bringing it to format ${formatVersion}`);
   if (from < 2) tell(`${await listByTagAndKind(database, backend, seed)} events were listed anew`);
   if (from < 3) tell(`${await nameRepositoriesAlike(store, nowSeconds, tell)} rows of repositories were moved`);
-  await database.write(() => setMeta(database, "version", formatVersion));
+  await database.write(() => {
+    setMeta(database, "version", formatVersion);
+    setMeta(database, copiedMeta, 0);
+  });
   tell(`the store has format ${formatVersion} now`);
+}
+
+async function copyFirst(from: number, { files, database, reserveBytes, freeBytes, tell }: Upgrading): Promise<void> {
+  const [neededBytes, free] = [files.bytes() + reserveBytes, await freeBytes()];
+  if (free < neededBytes) {
+    const [needs, has] = [Math.ceil(neededBytes / 2 ** 20), Math.floor(free / 2 ** 20)];
+    throw new StoreRefusal(
+      `the store has format ${from} and is copied before it is brought to format ${formatVersion}: that needs ${needs} MiB, and the disk has ${has} MiB free. Make room and start again`,
+    );
+  }
+  const copy = await files.copyBeside(copyName(from), database);
+  await database.write(() => setMeta(database, copiedMeta, from));
+  tell(`${copy} is a copy of the store as it is now: delete it when you will not go back to the version before`);
 }
 
 // ---- format 2 ------------------------------------------------------------------------------------------------------
