@@ -46,6 +46,14 @@ export const breaks: Readonly<Record<string, () => Break>> = {
         ? undefined
         : input,
   }),
+  /** Property 11: a list whose signature is wrong is believed. */
+  "forged-lists-believed": () => ({
+    judge: (outcome, { kind }) => (kind === 10002 && outcome.type === "refused" ? { type: "duplicate" } : outcome),
+  }),
+  /** Property 11: nobody finds out who takes part. */
+  "participants-forgotten": () => ({
+    command: (command) => (command.type === "lookUpParticipants" ? undefined : command),
+  }),
   /** Verdicts of intake get lost. */
   "lost-verdicts": () => ({ input: (input) => (input.type === "verdict" ? undefined : input) }),
   /** Twice as many history subscriptions as allowed. */

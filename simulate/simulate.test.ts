@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { breaks } from "./breaks.js";
 import { faults } from "./faults.js";
 import { run, runsKept } from "./run.js";
-import { loadRun } from "./scale.js";
+import { loadRun, outboxRun } from "./scale.js";
 import { type Hardships, noHardships } from "./scenario.js";
 import { shrink } from "./shrink.js";
 
@@ -36,6 +36,8 @@ describe("simulator", () => {
     "retries-without-delay": { property: 7 },
     "lost-counts-as-stored": { property: 8, hardships: { diskFullMs: 3_600_000 } },
     "no-layer-four": { property: 9 },
+    "forged-lists-believed": { property: 11 },
+    "participants-forgotten": { property: 11 },
   };
 
   const clean = runsKept();
@@ -69,5 +71,13 @@ describe("simulator", () => {
     assert.equal(result.unconfirmed, 0);
     assert.ok(result.liveFilters <= 73);
     assert.ok(result.memoryMib < 100);
+  });
+
+  it("gathers from participants' relays within its caps, with few requests an hour to each", () => {
+    const { unconfirmed, memoryMib, outbox } = outboxRun(100, 500);
+    assert.deepEqual([unconfirmed, outbox.incomplete, outbox.live], [0, 0, 50]);
+    assert.ok(outbox.relays <= 200 && outbox.unlisted <= 201, JSON.stringify(outbox));
+    assert.ok(outbox.requestsSecondHour < 30 * outbox.relays, JSON.stringify(outbox));
+    assert.ok(memoryMib < 50, `${memoryMib} MiB`);
   });
 });
