@@ -62,6 +62,14 @@ export class Placeholders {
     this.#others = others;
   }
 
+  /** Another machine wrote that row (`g:<event id>:<repository>`) or deleted it. */
+  follow(key: string, row: PlaceholderRow | undefined): void {
+    const [, id, ...repository] = key.split(":");
+    const held = `${repository.join(":")}:${id}`;
+    if (row) this.#held.set(held, row);
+    else this.#held.delete(held);
+  }
+
   get rows(): Iterable<PlaceholderRow> {
     return this.#held.values();
   }

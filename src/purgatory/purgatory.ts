@@ -25,6 +25,7 @@ import type { Oid } from "../nostr/nip34.js";
 import { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";
 import { Contributors } from "./contributors.js";
+import { followForeign } from "./follow-foreign.js";
 import { PartialClock } from "./partial-clock.js";
 import { Placeholders } from "./placeholders.js";
 import { knownPullRequest, PullRequestRefs } from "./pull-requests.js";
@@ -82,6 +83,7 @@ export class Purgatory {
     this.isBusy = isBusy;
     this.contributors = contributors;
     this.pullRequests = pullRequests;
+    store.onForeignCommit((commit) => followForeign(store, commit, placeholders, this.bell));
   }
 
   /** After a start nothing that waited before it expires until it was hunted once: the hunt says when that is. */

@@ -111,6 +111,62 @@ describe("several machines follow each other", () => {
   });
 });
 
+describe("a machine that comes late", () => {
+  test("it follows a history of versions, deletions, removals and rows in a few transactions, to the same view and feed", async () => {
+    const { open } = cluster();
+    const a = await open("a");
+    for (let at = 1; at <= 40; at++) {
+      await a.store.transact(async (tx) => {
+        await tx.put(eventOf({ kind: 30_617, at, tags: [["d", `${at % 3}`]] }));
+        const passing = await tx.put(eventOf({ author: 2, content: `${at}` }));
+        if (at % 4 === 0 && passing.stored) await tx.remove(eventOf({ author: 2, content: `${at}` }).id, "operator");
+        tx.setRow("lists", `${at % 5}`, at);
+        if (at % 5 === 0) tx.deleteRow("lists", "1");
+      });
+    }
+    await put(
+      a.store,
+      eventOf({ author: 2, kind: 5, at: 2_000, tags: [["e", eventOf({ author: 2, content: "1" }).id]] }),
+    );
+    await put(a.store, eventOf({ kind: 62, at: 20, tags: [["relay", "ALL_RELAYS"]] }));
+    const commits: number[] = [];
+    const viewOf = async ({ store }: ClusterStore): Promise<string[]> => {
+      const found: string[] = [`${store.position} ${store.stats.events}`];
+      for await (const page of store.query([{}])) for (const { seq, id } of page) found.push(`${seq} ${id}`);
+      for await (const [key, value] of store.rows("lists")) found.push(`${key} ${value}`);
+      const controller = new AbortController();
+      for await (const page of store.feed(0, controller.signal)) {
+        for (const entry of page) found.push(`${entry.seq} ${entry.type}`);
+        if ((page.at(-1)?.seq ?? 0) >= store.position) break;
+      }
+      controller.abort();
+      return found;
+    };
+    const late = await open("late");
+    late.store.onCommit(({ entries }) => commits.push(entries.length));
+    assert.deepEqual(await viewOf(late), await viewOf(a));
+    await Promise.all(Array.from({ length: 100 }, (_, at) => put(a.store, eventOf({ author: 3, at }))));
+    await late.store.upToDate();
+    assert.deepEqual(await viewOf(late), await viewOf(a));
+    assert.ok(commits.length > 0 && commits.length < 20, `${commits}`);
+  });
+
+  test("a work that is larger than a change may be is refused, and those it was handed over with are stored", async () => {
+    const { open } = cluster();
+    const a = await open("a");
+    const large = (tx: { setRow(table: "meta", key: string, value: string): void }): void =>
+      tx.setRow("meta", "large", "x".repeat(9 * 2 ** 20));
+    const outcomes = await Promise.all([
+      troubleIn(put(a.store, eventOf({ content: "before" }))),
+      troubleIn(a.store.transact(async (tx) => large(tx))),
+      troubleIn(put(a.store, eventOf({ content: "after" }))),
+    ]);
+    assert.deepEqual(outcomes, ["none", "too-large", "none"]);
+    assert.equal(await a.store.row("meta", "large"), undefined);
+    assert.equal(a.store.stats.events, 2);
+  });
+});
+
 describe("failures of the database", () => {
   test("PostgreSQL gone: reads go on, writes are refused with a sentence, and afterwards everything works by itself", async () => {
     const { open } = cluster();

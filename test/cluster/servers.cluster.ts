@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Leadership } from "../../src/cluster/leadership.js";
+import { npubOf } from "../../src/nostr/nip19.js";
 import type { ClusterStore } from "../../src/store/postgres/open.js";
 import { keyOf, sign } from "../harness/relay-events.js";
 import { acceptAll } from "../harness/relay-server.js";
@@ -93,6 +94,36 @@ test("a rule that is set on one server binds the next event on another, and one 
   await untilSo(
     "the leader works",
     async () => (await works(a)) === a.leadership.leads && (await works(b)) === b.leadership.leads,
+  );
+  const [leads, follows] = a.leadership.leads ? [a, b] : [b, a];
+  const owner = keyOf("owner");
+  const npub = npubOf(owner.pubkey);
+  const announcement = sign(owner, {
+    kind: 30_617,
+    created_at: Math.floor(Date.now() / 1_000),
+    tags: [
+      ["d", "x"],
+      ["clone", `https://cluster.example.com/${npub}/x.git`, `https://elsewhere.example.com/${npub}/x.git`],
+      ["relays", "wss://cluster.example.com"],
+    ],
+  });
+  const visitor = await follows.server.connect();
+  assert.match(String((await visitor.publish(announcement))[3]), /^purgatory/);
+  const state = sign(owner, {
+    kind: 30_618,
+    created_at: Math.floor(Date.now() / 1_000),
+    tags: [
+      ["d", "x"],
+      ["refs/heads/main", "ab".repeat(20)],
+      ["HEAD", "ref: refs/heads/main"],
+    ],
+  });
+  assert.match(String((await visitor.publish(state))[3]), /^purgatory/);
+  await visitor.close();
+  await untilSo(
+    "the leader hunts for what waits on another",
+    async () => /^purgatory_sync_queue_size [1-9]/m.test(await metricsOf(leads)),
+    30_000,
   );
   const client = await b.server.connect();
   const issue = (content: string) =>

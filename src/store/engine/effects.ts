@@ -52,3 +52,24 @@ export function withLocal(effects: Effects, local: TableChanges | undefined): Ef
   for (const [table, rows] of local) tables.set(table, new Map([...(tables.get(table) ?? []), ...rows]));
   return { ...effects, tables };
 }
+
+/** The effects of commits that followed each other, as of one commit. */
+export function joined(all: readonly [Effects, ...Effects[]]): Effects {
+  const [first] = all;
+  if (all.length === 1) return first;
+  const tables = new Map<EngineTable, Map<string, string | undefined>>();
+  for (const effects of all) {
+    for (const [table, rows] of effects.tables) {
+      const there = tables.get(table) ?? new Map<string, string | undefined>();
+      for (const [key, text] of rows) there.set(key, text);
+      tables.set(table, there);
+    }
+  }
+  return {
+    start: first.start,
+    position: all[all.length - 1]?.position ?? first.position,
+    writes: all.flatMap(({ writes }) => writes),
+    tables,
+    passing: all.flatMap(({ passing }) => passing),
+  };
+}

@@ -10,6 +10,7 @@ export interface LoggedChange extends Applied {
   readonly format: number;
   /** Who wrote it. */
   readonly node: string;
+  readonly bytes: number;
   effects(): Effects;
 }
 
@@ -69,6 +70,7 @@ export class ChangeLog {
         token: asUuid(token as Buffer),
         format: number,
         node: node?.toString() ?? "",
+        bytes: body?.length ?? 0,
         effects: () => decodeBody(number, body as Buffer),
       };
     });

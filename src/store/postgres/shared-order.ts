@@ -10,7 +10,8 @@ import type { Applied } from "../engine/backend.js";
 import { type Effects, separated, type TableChanges, withLocal } from "../engine/effects.js";
 import { type Batch, type Order, UnfittingEffectsError, type View } from "../engine/view.js";
 import { SharedLogError } from "../port.js";
-import { encodeBody, maxBodyBytes, newestFormat } from "./body.js";
+import { applyChanges } from "./apply-changes.js";
+import { encodeBody, maxBodyBytes } from "./body.js";
 import { ChangeLog, type LoggedChange } from "./change-log.js";
 import { LogSessions, orUnreachable } from "./log-sessions.js";
 
@@ -274,22 +275,12 @@ export class SharedOrder implements Order {
   async #follow(changes: readonly LoggedChange[], from: Applied, session: Session): Promise<void> {
     const [own, ...others] = changes;
     if (own?.n !== from.n || own.token !== from.token) return this.#diverge(await this.#whatDiverged(session, from));
-    for (const change of others) {
-      if (change.format > newestFormat) {
-        const text = `another server writes changes of format ${change.format}, this program reads up to ${newestFormat}: install the newer version here`;
-        return this.#diverge(text);
-      }
-      if (change.n !== this.#applied.n + 1) return this.#diverge(`the log lacks change ${this.#applied.n + 1}`);
-      try {
-        await this.parts.view.apply(change.effects(), {
-          applied: { n: change.n, token: change.token },
-          isForeign: true,
-        });
-      } catch (error) {
-        if (error instanceof UnfittingEffectsError || error instanceof RangeError) return this.#diverge(error.message);
-        this.#isFailing = true;
-        throw this.#asTrouble(error);
-      }
+    try {
+      await applyChanges(this.parts.view, from.n, others);
+    } catch (error) {
+      if (error instanceof UnfittingEffectsError || error instanceof RangeError) return this.#diverge(error.message);
+      this.#isFailing = true;
+      throw this.#asTrouble(error);
     }
     this.#isFailing = false;
   }
