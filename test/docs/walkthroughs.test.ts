@@ -24,7 +24,7 @@ async function walk(server: TestServer, script: string): Promise<Walked> {
   const before = await idsServed(server, {});
   const input = script.replaceAll("localhost:7334", server.domain).replaceAll("/tmp/", `${folder}/`);
   // A reader has installed the command, and keeps keys in a home of their own.
-  const command = `holdfast() { ${JSON.stringify(process.execPath)} ${JSON.stringify(program)} "$@"; }\nexport HOME=$PWD\n`;
+  const command = `holdfast() { ${JSON.stringify(process.execPath)} ${JSON.stringify(program)} "$@"; }\nexport HOME=$PWD GIT_CONFIG_GLOBAL=$PWD/.gitconfig\n`;
   const identity = "git config --global user.name me\ngit config --global user.email me@example.com\n";
   const ended = await runProgram("bash", [], { cwd: folder, input: command + identity + input });
   assert.equal(ended.code, 0, ended.stdout + ended.stderr);

@@ -46,7 +46,8 @@ export const clientEnvironment = {
   HOME: "/nonexistent",
   LC_ALL: "C.UTF-8",
   GIT_CONFIG_NOSYSTEM: "1",
-  GIT_CONFIG_GLOBAL: "/dev/null",
+  // Not /dev/null: `git config --global`, run as root, would put a file in the place of the device.
+  GIT_CONFIG_GLOBAL: "/nonexistent/gitconfig",
   GIT_TERMINAL_PROMPT: "0",
   GIT_AUTHOR_NAME: "A",
   GIT_AUTHOR_EMAIL: "a@example.com",

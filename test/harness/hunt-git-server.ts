@@ -183,7 +183,7 @@ export class HuntGitServer {
       env: {
         PATH: process.env.PATH ?? "",
         GIT_CONFIG_NOSYSTEM: "1",
-        GIT_CONFIG_GLOBAL: "/dev/null",
+        GIT_CONFIG_GLOBAL: "/nonexistent/gitconfig",
         GIT_PROJECT_ROOT: this.folder,
         GIT_HTTP_EXPORT_ALL: "1",
         PATH_INFO: pathname,
