@@ -14,7 +14,7 @@ const { values, positionals } = argumentsOf(
                      [-- --install-only]      installs PostgreSQL and runs nothing; exit 1 when it could not be installed
 
 Uses the newest PostgreSQL under /usr/lib/postgresql, or the programs in the folder POSTGRES_BIN. If there is none, root
-installs Debian's package. PostgreSQL itself runs as the user postgres, or as the caller if that is not root.`,
+installs Debian's package, and PgBouncer with it. PostgreSQL itself runs as the user postgres, or as the caller if that is not root.`,
   { json: { type: "boolean" }, "install-only": { type: "boolean" } },
   true,
 );
@@ -36,7 +36,7 @@ function install() {
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   const stdio = ["ignore", 2, 2];
   spawnSync("apt-get", ["update"], { stdio, env });
-  spawnSync("apt-get", ["install", "-y", "--no-install-recommends", "postgresql"], { stdio, env });
+  spawnSync("apt-get", ["install", "-y", "--no-install-recommends", "postgresql", "pgbouncer"], { stdio, env });
 }
 
 if (!programs()) install();
@@ -46,6 +46,9 @@ if (!bin) {
   process.exit(1);
 }
 if (values["install-only"]) process.exit(0);
+if (!["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].some((path) => existsSync(path))) {
+  process.stderr.write("test:cluster: the test with PgBouncer: NOT RUN (it is not installed)\n");
+}
 const folder = join(root, "dist", "test", "cluster");
 const files = readdirSync(folder)
   .filter((name) => name.endsWith(".cluster.js"))

@@ -420,6 +420,16 @@ describe("refusals at start", () => {
     }
   });
 
+  test("PgBouncer in transaction mode is refused, in session mode it is not noticed", async (context) => {
+    for (const mode of ["transaction", "session"] as const) {
+      const bouncer = await postgres.bouncer(mode);
+      if (!bouncer) return context.skip("PgBouncer is not installed");
+      closing.push(() => bouncer.dispose());
+      const { open } = cluster();
+      assert.equal(await refusalOf(open("a", { url: bouncer.url() })), mode === "transaction" ? "pooler" : "none");
+    }
+  });
+
   test("a replica is refused", async () => {
     const replica = await postgres.replica();
     try {

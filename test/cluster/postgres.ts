@@ -1,7 +1,7 @@
 // A PostgreSQL of a test's own: real, on loopback, in a folder that goes with it. Never run as root.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { chownSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -72,6 +72,46 @@ export class TestPostgres {
     const replica = new TestPostgres(folder, await freePort(), this.settings, this.user);
     await replica.run();
     return replica;
+  }
+
+  /** PgBouncer before this server, where it is installed; undefined otherwise. */
+  async bouncer(mode: "transaction" | "session"): Promise<{ url(): string; dispose(): Promise<void> } | undefined> {
+    const program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].find((path) => existsSync(path));
+    if (program === undefined) return undefined;
+    const port = await freePort();
+    const file = join(this.folder, `pgbouncer-${mode}.ini`);
+    const lines = [
+      "[databases]",
+      `holdfast = host=127.0.0.1 port=${this.port} user=holdfast`,
+      "[pgbouncer]",
+      `pool_mode = ${mode}`,
+      "listen_addr = 127.0.0.1",
+      `listen_port = ${port}`,
+      "unix_socket_dir =",
+      "auth_type = any",
+    ];
+    writeFileSync(file, `${lines.join("\n")}\n`, { mode: 0o644 });
+    const running = spawn(program, [file], { ...this.user, cwd: this.folder, stdio: "ignore" });
+    const url = (): string => `postgres://holdfast@127.0.0.1:${port}/holdfast`;
+    for (let isUp = false; !isUp; ) {
+      if (running.exitCode !== null) throw new Error(`PgBouncer ended with ${running.exitCode}`);
+      const client = new pg.Client({ connectionString: url() });
+      client.on("error", () => undefined);
+      isUp = await client.connect().then(
+        () => true,
+        () => false,
+      );
+      await client.end().catch(() => undefined);
+      if (!isUp) await pause(50);
+    }
+    return {
+      url,
+      dispose: async () => {
+        const ended = new Promise((resolve) => running.once("exit", resolve));
+        running.kill("SIGKILL");
+        await ended;
+      },
+    };
   }
 
   url(database = "holdfast", user = "holdfast"): string {
