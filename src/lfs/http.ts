@@ -8,6 +8,7 @@ import { ByteBudget } from "../base/budget/bytes.js";
 import { Turns } from "../base/budget/turns.js";
 import { unixSeconds } from "../base/clock.js";
 import { isLargeFileId, type LargeFileId, largeFile } from "../catalogue/large-files.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import { type GitPath, parseGitPath } from "../git/address.js";
 import { BodyBrokenError, BodyCrowdedError, BodyReader, BodyTooLargeError } from "../git/http-body.js";
 import { busy, type FoundRepository, type GitRequest, usualPushTurns } from "../git/http-types.js";
@@ -31,6 +32,8 @@ interface LfsHttpParts {
   readonly gate: UploadGate;
   readonly holdings: Holdings;
   readonly scanner: Scanner;
+  /** One that should be here is not. */
+  readonly missing: (name: RepositoryName) => void;
   readonly ticketKey: Uint8Array;
   /** `https://host/base` */
   readonly publicUrl: () => string;
@@ -221,10 +224,10 @@ export class LfsHttp {
     try {
       const path = largeFilePath(holdings.directoryOf(found.address), oid);
       const options = { clock, idleMs: gitIdleSecs * 1_000, etag: oid };
-      const bytesOut = await sendFile(request, response, path, options);
-      if (bytesOut !== undefined) return { status: response.destroyed ? "aborted" : "ok", bytesOut };
+      const sent = await sendFile(request, response, path, options);
+      if (sent) return { status: sent.isWhole ? "ok" : "aborted", bytesOut: sent.bytes };
       await holdings.lost(found.address, oid);
-      this.parts.scanner.note(found.address);
+      this.parts.missing(found.address);
       return answer(response, 404, "this file is not here");
     } finally {
       leave();

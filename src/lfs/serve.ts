@@ -25,13 +25,19 @@ export function rangeOf(header: string | undefined, size: number): Range | "whol
   return Number(first) < to ? { from: Number(first), to } : "none";
 }
 
-/** Undefined: there is no such file; nothing was sent. Otherwise how many bytes went out. */
+interface Sent {
+  readonly bytes: number;
+  /** The client took all that it asked for. */
+  readonly isWhole: boolean;
+}
+
+/** Undefined: there is no such file; nothing was sent. */
 export async function sendFile(
   request: IncomingMessage,
   response: ServerResponse,
   path: string,
   options: { readonly clock: Clock; readonly idleMs: number; readonly etag: string },
-): Promise<number | undefined> {
+): Promise<Sent | undefined> {
   const handle = await ifPresent(open(path, "r"));
   if (!handle) return undefined;
   try {
@@ -46,7 +52,7 @@ export async function sendFile(
     response.setHeader("ETag", `"${options.etag}"`);
     if (range === "none") {
       response.writeHead(416, { "Content-Range": `bytes */${size}` }).end();
-      return 0;
+      return { bytes: 0, isWhole: true };
     }
     const { from, to } = range === "whole" ? { from: 0, to: size } : range;
     response.setHeader("Content-Length", to - from);
@@ -54,7 +60,7 @@ export async function sendFile(
     else response.writeHead(206, { "Content-Range": `bytes ${from}-${to - 1}/${size}` });
     if (request.method === "HEAD") {
       response.end();
-      return 0;
+      return { bytes: 0, isWhole: true };
     }
     let at = from;
     while (at < to) {
@@ -63,11 +69,12 @@ export async function sendFile(
       // Cut off on disk: the client sees that the length is wrong.
       if (bytesRead === 0) break;
       at += bytesRead;
-      if (!(await writeChunk(response, buffer.subarray(0, bytesRead), options.clock, options.idleMs))) return at - from;
+      const isTaken = await writeChunk(response, buffer.subarray(0, bytesRead), options.clock, options.idleMs);
+      if (!isTaken) return { bytes: at - from, isWhole: false };
     }
     if (at < to) response.destroy();
     else response.end();
-    return at - from;
+    return { bytes: at - from, isWhole: at === to };
   } finally {
     await handle.close();
   }

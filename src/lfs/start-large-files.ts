@@ -176,6 +176,7 @@ export class LargeFilesRoom {
       gate,
       holdings: this.holdings,
       scanner: this.#scanner,
+      missing: (name) => this.#hunter.want(name),
       // Good after a restart too, and known to nobody.
       ticketKey: createHmac("sha256", serverSecret.exportBytes()).update("large file tickets").digest(),
       publicUrl: () => publicUrls(live.current).http,

@@ -3,7 +3,7 @@
 // test/interop/git-lfs.interop.ts.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
@@ -77,6 +77,8 @@ describe("large files", () => {
     assert.equal((await ask(href, { method: "HEAD" })).headers["content-length"], "27");
     const metrics = await (await fetch(`${story.server.origin}/metrics`)).text();
     assert.match(metrics, /ngit_lfs_files\{state="here"\} 1/);
+    assert.match(metrics, /ngit_lfs_requests_total\{operation="download",status="ok"\}/);
+    assert.doesNotMatch(metrics, /operation="download",status="aborted"/);
   });
 
   it("are taken only as what was announced: size, hash, address and time of the ticket", async () => {
@@ -252,6 +254,9 @@ describe("large files on two servers", { timeout: 600_000 }, () => {
     assert.match((await verb(folder, "repos", "show", name)).stdout, /large files +[12], /);
     const isMended = async (): Promise<boolean> => (await download(url, one)) === one.content.toString();
     assert.ok(await until(isMended, patienceMs), "it is brought back from the second server");
+    rmSync(path);
+    assert.equal(await download(url, one), undefined, "whoever asks for a lost one finds out");
+    assert.ok(await until(isMended, patienceMs), "and it is brought back");
     assert.equal((await verb(folder, "repos", "fsck", name)).code, 0);
   });
 });
