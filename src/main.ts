@@ -16,6 +16,7 @@ const terminal = {
     }),
   error: (text: string) => void process.stderr.write(text),
   showsProgress: process.stderr.isTTY === true,
+  isInteractive: process.stdin.isTTY === true && process.stderr.isTTY === true,
   columns: process.stderr.columns ?? process.stdout.columns ?? 100,
   // A generator, so that reading begins when somebody listens: readline throws away what comes before that.
   async *lines() {

@@ -17,6 +17,8 @@ export interface Terminal {
   /** Whether standard error is a terminal, so that a progress bar makes sense. */
   readonly showsProgress: boolean;
   readonly columns: number;
+  /** Whether somebody can answer a question: standard input and standard error are terminals. */
+  readonly isInteractive?: boolean;
   /** Standard input as lines. */
   lines(): AsyncIterable<string>;
 }

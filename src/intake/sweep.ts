@@ -6,6 +6,7 @@ import type { Withdrawal } from "../admission/withdrawal.js";
 import { unixSeconds } from "../base/clock.js";
 import { rememberId } from "../catalogue/decisions.js";
 import { storedAuthority } from "../catalogue/maintainers.js";
+import { forgetOldRemoved } from "../catalogue/removed-by-ban.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -72,6 +73,7 @@ export class Sweep {
     if (now - this.#choresAt < choresEverySeconds) return;
     this.#choresAt = now;
     await this.#removeGoneRepositories(now);
+    await forgetOldRemoved(this.parts.store, now - this.parts.live.current.unhostGraceDays * secondsPerDay);
     // What lies under `/prs/` is kept while GRASP-06 is off.
     if (this.parts.contributorRules) await this.#purgatory.contributors.sweep();
     await this.#forgetRemembered(now);

@@ -4,17 +4,19 @@
 // the repository blacklist.
 
 import { unixSeconds } from "../base/clock.js";
-import { type BanRow, bannedAuthorKey, bannedEventKey } from "../catalogue/bans-and-lists.js";
+import type { BanRow } from "../catalogue/bans-and-lists.js";
+import { type BanPlace, countRemovedBy, keepRemoved } from "../catalogue/removed-by-ban.js";
 import { catalogueRow, type RepositoryName } from "../catalogue/repositories.js";
 import { waitingEntries, waitingEntry, waitingKeys } from "../catalogue/waiting.js";
-import type { ListEntry } from "../config/value-kinds.js";
 import type { EventId, Pubkey, VerifiedEvent } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { Transaction } from "../store/port.js";
+import { adminsKey, banningOf, blacklistEntry, type Named, unreadable } from "./ban-targets.js";
 import { type AdminParts, type Caller, changeRules, done, type Outcome, type Progress, refusal } from "./context.js";
 import { followInGit, type TakenAway, takeAway, takeDown } from "./hosting.js";
-import { listRow, listRowKey } from "./lists.js";
-import { eventNamed, keyNamed, networkNamed, networkText, repositoryNamedBy, repositoryText } from "./naming.js";
+import { listRow } from "./lists.js";
+import { repositoryText } from "./naming.js";
+import { type RestoredByUnban, restoreBanned } from "./restore-banned.js";
 import { type BanType, networkPrefix } from "./rules.js";
 
 export interface Banned {
@@ -30,60 +32,13 @@ export interface BanResult {
   readonly removedEvents: number;
 }
 
-interface Named {
-  readonly type: BanType;
+export interface Unbanned {
   readonly target: string;
+  /** Null: it was not asked for. */
+  readonly restored: RestoredByUnban | null;
 }
 
 const eventsPerStep = 200;
-const kinds: Readonly<Record<BanType, string>> = {
-  key: "an npub or hex key",
-  event: "an event id, note or nevent",
-  repository: "npub/identifier or naddr",
-  ip: "an IP address or CIDR network",
-};
-
-const unreadable = ({ type, target }: Named) =>
-  refusal("bad-request", `${JSON.stringify(target)} is not ${kinds[type]}`);
-
-/** What is banned, where its row stands, and how it is called. */
-type Banning = { readonly table: "bans" | "lists"; readonly key: string; readonly target: string } & (
-  | { readonly type: "key"; readonly pubkey: Pubkey }
-  | { readonly type: "event"; readonly id: EventId }
-  | { readonly type: "repository"; readonly name: RepositoryName }
-  | { readonly type: "ip" }
-);
-
-function banningOf({ type, target: text }: Named): Banning | undefined {
-  switch (type) {
-    case "key": {
-      const pubkey = keyNamed(text);
-      return pubkey && { type, pubkey, table: "bans", key: bannedAuthorKey(pubkey), target: npubOf(pubkey) };
-    }
-    case "event": {
-      const id = eventNamed(text);
-      return id && { type, id, table: "bans", key: bannedEventKey(id), target: id };
-    }
-    case "repository": {
-      const name = repositoryNamedBy(text);
-      if (!name) return undefined;
-      const key = listRowKey("repository-blacklist", blacklistEntry(name));
-      return { type, name, table: "lists", key, target: repositoryText(name) };
-    }
-    case "ip": {
-      const network = networkNamed(text);
-      if (!network) return undefined;
-      const target = networkText(network);
-      return { type, table: "bans", key: `${networkPrefix}${target}`, target };
-    }
-  }
-}
-
-const blacklistEntry = ({ owner, identifier }: RepositoryName): ListEntry => ({
-  type: "repository",
-  pubkey: owner,
-  identifier,
-});
 
 export async function ban(
   parts: AdminParts,
@@ -95,7 +50,7 @@ export async function ban(
   if (!banning) return unreadable(request);
   const { type, target } = banning;
   if (type === "key" && parts.adminKeys().has(banning.pubkey)) {
-    return refusal("not-possible", "an admin's key cannot be banned");
+    return adminsKey;
   }
   const { reason } = request;
   const row =
@@ -105,19 +60,32 @@ export async function ban(
   const what = type === "ip" ? "block network" : `ban ${type}`;
   const taken = await changeRules(parts, caller, { what, target, reason }, (tx) => {
     tx.setRow<BanRow>(banning.table, banning.key, row);
-    if (type === "event") return takeEvent(parts, tx, banning.id);
+    if (type === "event") return takeEvent(parts, tx, banning);
     return type === "repository" ? takeRepository(parts, tx, banning.name, reason) : undefined;
   });
-  if (type === "key") return done({ target, removedEvents: await removeAllBy(parts, banning.pubkey, progress) });
+  if (type === "key") return done({ target, removedEvents: await removeAllBy(parts, banning, progress) });
   if (!taken) return done({ target, removedEvents: 0 });
   await followInGit(parts, taken);
   return done({ target, removedEvents: taken.events.length + (type === "event" ? taken.ended.length : 0) });
 }
 
-async function takeEvent(parts: AdminParts, tx: Transaction, id: EventId): Promise<TakenAway> {
-  const stored = await tx.event(id);
-  const waiting = await waitingEntry(tx, id);
-  return takeAway(parts, tx, { stored: stored ? [stored.event] : [], waiting: waiting ? [waiting] : [] }, "ban");
+async function takeEvent(parts: AdminParts, tx: Transaction, banning: BanPlace & { id: EventId }): Promise<TakenAway> {
+  const stored = await tx.event(banning.id);
+  const waiting = await waitingEntry(tx, banning.id);
+  const going = { stored: stored ? [stored.event] : [], waiting: waiting ? [waiting] : [] };
+  return takeAndKeep(parts, tx, banning, going);
+}
+
+/** What a ban takes away can be brought back for a while. */
+function takeAndKeep(
+  parts: AdminParts,
+  tx: Transaction,
+  banning: BanPlace,
+  going: Parameters<typeof takeAway>[2],
+): Promise<TakenAway> {
+  const waiting = going.waiting.map(({ id, raw, eventKind }) => ({ id, raw, kind: eventKind }));
+  keepRemoved(tx, banning, [...going.stored, ...waiting], unixSeconds(parts.clock));
+  return takeAway(parts, tx, going, "ban");
 }
 
 async function takeRepository(
@@ -131,8 +99,13 @@ async function takeRepository(
 }
 
 /** Of a key that is banned already: none comes in any more, and each step takes away the newest that are left. */
-async function removeAllBy(parts: AdminParts, key: Pubkey, progress: Progress): Promise<number> {
+async function removeAllBy(
+  parts: AdminParts,
+  banning: BanPlace & { readonly pubkey: Pubkey },
+  progress: Progress,
+): Promise<number> {
   const { store } = parts;
+  const key = banning.pubkey;
   let total = await store.count([{ authors: [key] }]);
   for await (const _ of store.rows("purgatory", { prefix: waitingKeys.author(key) })) total++;
   for (let removed = 0; ; progress(removed, total, "removing events")) {
@@ -142,7 +115,7 @@ async function removeAllBy(parts: AdminParts, key: Pubkey, progress: Progress): 
         stored.push(...page.map((row) => row.event));
       }
       const waiting = await waitingEntries(tx, waitingKeys.author(key), eventsPerStep);
-      return takeAway(parts, tx, { stored, waiting }, "ban");
+      return takeAndKeep(parts, tx, banning, { stored, waiting });
     });
     await followInGit(parts, taken);
     const count = taken.events.length + taken.ended.length;
@@ -151,12 +124,13 @@ async function removeAllBy(parts: AdminParts, key: Pubkey, progress: Progress): 
   }
 }
 
-/** Lifts a ban. What was removed does not come back by itself: repositories are restored, events are sent again. */
+/** Lifts a ban. What it removed stays away (authors may send it again), unless it is to be restored. */
 export async function unban(
   parts: AdminParts,
   caller: Caller,
-  request: Named,
-): Promise<Outcome<{ readonly target: string }>> {
+  request: Named & { readonly restore: boolean },
+  progress: Progress,
+): Promise<Outcome<Unbanned>> {
   const banning = banningOf(request);
   if (!banning) return unreadable(request);
   const { table, key, target } = banning;
@@ -165,7 +139,12 @@ export async function unban(
     tx.deleteRow(table, key);
     return true;
   });
-  return lifted ? done({ target }) : refusal("unknown", `${target} is not banned`);
+  // A ban that was lifted without that can still be undone.
+  if (!lifted && !(request.restore && (await countRemovedBy(parts.store, banning)) > 0)) {
+    return refusal("unknown", `${target} is not banned`);
+  }
+  if (!request.restore) return done({ target, restored: null });
+  return done({ target, restored: await restoreBanned(parts, caller, banning, progress) });
 }
 
 export async function bansOf(parts: AdminParts, only?: BanType): Promise<Banned[]> {

@@ -289,16 +289,21 @@ export const operations = {
         'holdfast ban key npub1… --reason "spam"',
         "holdfast ban event nevent1…",
         "holdfast ban repository npub1…/my-project",
-        "holdfast ban ip 203.0.113.0/24",
+        "holdfast ban ip 203.0.113.0/24 --yes",
       ],
     },
   ),
+  "ban.preview": operation({ type: banType, target: name }, {}),
   unban: operation(
-    { type: oneBanType, target: banTarget },
+    {
+      type: oneBanType,
+      target: banTarget,
+      restore: typed(z.boolean().default(false), "--restore", "bring back what the ban removed, while it is kept"),
+    },
     {
       verb: "unban",
-      help: "lift a ban; what it removed is sent again by its author or brought back by `repos restore`",
-      examples: ["holdfast unban key npub1…", "holdfast unban ip 203.0.113.0/24"],
+      help: "lift a ban; with --restore what it removed comes back, within NGIT_UNHOST_GRACE_DAYS of the ban",
+      examples: ["holdfast unban key npub1… --restore", "holdfast unban ip 203.0.113.0/24 --yes"],
     },
   ),
   "tokens.add": operation(

@@ -1,5 +1,6 @@
 // What carries out each operation of the table (operations.ts). Parameters come from outside and are checked first.
 
+import { previewBan } from "./ban-targets.js";
 import { ban, bansOf, unban } from "./bans.js";
 import { type AdminParts, auditRows, done, type OperationContext, type Outcome, refusal } from "./context.js";
 import { deleteEvents, exportEvents, filtersNamed, importEvents, scanEvents } from "./events.js";
@@ -43,7 +44,8 @@ const implementations = {
   "lists.remove": (parts, asked, { caller }) => removeFromList(parts, caller, asked),
   "bans.list": async (parts, asked) => done({ bans: await bansOf(parts, asked.type) }),
   ban: (parts, asked, { caller, progress }) => ban(parts, caller, asked, progress),
-  unban: (parts, asked, { caller }) => unban(parts, caller, asked),
+  "ban.preview": (parts, asked) => previewBan(parts, asked),
+  unban: (parts, asked, { caller, progress }) => unban(parts, caller, asked, progress),
   "tokens.add": (parts, asked, { caller }) => addToken(parts, caller, asked),
   "tokens.list": async (parts) => done({ tokens: await listTokens(parts) }),
   "tokens.revoke": (parts, asked, { caller }) => revokeToken(parts, caller, asked.id),

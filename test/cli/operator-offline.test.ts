@@ -107,10 +107,10 @@ test("what needs a running server says so", async () => {
 });
 
 test("changes made offline hold after the start, survive another, and removed events do not come back", async () => {
-  await server.json("ban", "key", npubOf(spammer.pubkey), "--reason", "spam");
-  await server.json("ban", "event", issue.id);
+  await server.json("ban", "key", npubOf(spammer.pubkey), "--reason", "spam", "--yes");
+  await server.json("ban", "event", issue.id, "--yes");
   await server.json("lists", "add", "repository-blacklist", "unwanted");
-  await server.json("ban", "ip", "192.0.2.0/24");
+  await server.json("ban", "ip", "192.0.2.0/24", "--yes");
   await server.json("repos", "delete", `${npub}/kept`);
   await server.json("repos", "delete", `${npub}/waiting`);
   for (let start = 0; start < 2; start++) {
@@ -128,7 +128,7 @@ test("changes made offline hold after the start, survive another, and removed ev
   }
   const { bans } = await server.json<{ bans: { type: string; target: string }[] }>("lists", "bans");
   assert.ok(bans.some(({ type, target }) => type === "ip" && target === "192.0.2.0/24"));
-  await server.json("unban", "ip", "192.0.2.0/24");
+  await server.json("unban", "ip", "192.0.2.0/24", "--yes");
   await server.json("lists", "remove", "repository-blacklist", "unwanted");
   const restored = await server.json<{ status: string }>("repos", "restore", `${npub}/kept`);
   assert.equal(restored.status, "served");

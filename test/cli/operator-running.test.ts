@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { runCommandLine } from "../../src/cli/run.js";
 import { npubOf } from "../../src/nostr/nip19.js";
+import { abilitiesOn } from "../../src/verb-abilities.js";
 import { newKey, nowSeconds, OperatorServer, signed } from "../harness/operator-server.js";
 import { RelayClient } from "../harness/relay-client.js";
 
@@ -181,19 +183,19 @@ test("a banned pull request goes with its ref, and a banned key with its reposit
   assert.equal((await server.git("-C", folder, "push", url, `${oid}:refs/nostr/${pull.id}`)).code, 0);
   assert.equal((await client.publish(pull))[2], true);
   assert.match((await server.git("ls-remote", url)).stdout, new RegExp(pull.id));
-  const banned = await server.json<{ removedEvents: number }>("ban", "event", pull.id, "--reason", "rude");
+  const banned = await server.json<{ removedEvents: number }>("ban", "event", pull.id, "--reason", "rude", "--yes");
   assert.equal(banned.removedEvents, 1);
   assert.doesNotMatch((await server.git("ls-remote", url)).stdout, new RegExp(pull.id));
   assert.deepEqual((await client.publish(pull)).slice(2), [false, "blocked: this event is not wanted here"]);
 
-  const result = await server.json<{ removedEvents: number }>("ban", "key", npubOf(key.pubkey));
+  const result = await server.json<{ removedEvents: number }>("ban", "key", npubOf(key.pubkey), "--yes");
   assert.equal(result.removedEvents, 2);
   assert.equal((await fetch(`${url}/info/refs?service=git-upload-pack`)).status, 404);
   assert.deepEqual((await client.ask("key", { authors: [key.pubkey] })).events, []);
   assert.deepEqual((await client.publish(state)).slice(2), [false, "blocked: this key is not wanted here"]);
   const repository = `${npubOf(key.pubkey)}/target`;
   await assert.rejects(server.operate("repos.restore", { repository }), /key is banned/);
-  await server.json("unban", "key", npubOf(key.pubkey));
+  await server.json("unban", "key", npubOf(key.pubkey), "--yes");
   await server.operate("repos.restore", { repository });
   assert.equal((await fetch(`${url}/info/refs?service=git-upload-pack`)).status, 200);
 });
@@ -202,7 +204,7 @@ test("a banned repository is un-hosted and its newer announcements are refused",
   const key = newKey();
   const name = `${npubOf(key.pubkey)}/bad`;
   await server.host(client, key, "bad");
-  await server.json("ban", "repository", name, "--reason", "malware");
+  await server.json("ban", "repository", name, "--reason", "malware", "--yes");
   const newer = server.announcement(key, "bad", nowSeconds() + 5);
   assert.deepEqual((await client.publish(newer)).slice(2), [false, "blocked: this repository is not wanted here"]);
   const { bans } = await server.json<{ bans: { type: string; target: string; reason: string }[] }>("lists", "bans");
@@ -211,8 +213,82 @@ test("a banned repository is un-hosted and its newer announcements are refused",
   assert.equal((await client.publish(newer))[2], true);
 });
 
+test("a ban shows first what would go and asks; without an answer or --yes nothing is done", async () => {
+  const key = newKey();
+  const hosted = await server.host(client, key, "shown");
+  const [npub, name] = [npubOf(key.pubkey), `${npubOf(key.pubkey)}/shown`];
+  const asked = await server.verb("ban", "key", npub);
+  assert.equal(asked.code, 1);
+  assert.match(
+    asked.stderr,
+    /This would go: 2 stored events\.\nThese repositories would not be served any more:\n {2}npub1/,
+  );
+  assert.match(asked.stderr, /\nNothing was done: add --yes to do it\n$/);
+  const json = await server.verb("ban", "key", npub, "--json");
+  const { ok, would } = JSON.parse(json.stdout) as { ok: boolean; would: { events: number; repositories: string[] } };
+  assert.deepEqual([json.code, ok, would.events, would.repositories], [1, false, 2, [name]]);
+  for (const [answer, code] of [
+    ["", 1],
+    ["n", 1],
+    ["yes", 0],
+  ] as const) {
+    let said = "";
+    const terminal = {
+      out: async () => undefined,
+      error: (text: string) => {
+        said += text;
+      },
+      ...{ showsProgress: false, columns: 100, isInteractive: true },
+      async *lines() {
+        yield answer;
+      },
+    };
+    const args = ["node", "holdfast", "ban", "key", npub];
+    assert.equal(await runCommandLine(args, abilitiesOn(terminal, server.environment)), code, said);
+    assert.match(said, /Go on\? \[y\/N\] /);
+    const { events } = await client.ask("left", { ids: [hosted.announcement.id] });
+    assert.equal(events.length, code === 0 ? 0 : 1);
+  }
+});
+
+test("what a ban removed comes back with unban --restore: events, and repositories with their data", async () => {
+  const key = newKey();
+  const hosted = await server.host(client, key, "returns");
+  const issue = signed(key, 1621, [["a", `30617:${key.pubkey}:returns`]], "here", nowSeconds());
+  assert.equal((await client.publish(issue))[2], true);
+  const [npub, name] = [npubOf(key.pubkey), `${npubOf(key.pubkey)}/returns`];
+  const ids = [hosted.announcement.id, issue.id];
+  const served = async (): Promise<number> => (await client.ask("served", { ids })).events.length;
+  const advertisement = `${server.repositoryUrl(key, "returns")}/info/refs?service=git-upload-pack`;
+
+  // A key: everything it sent.
+  const { removedEvents } = await server.json<{ removedEvents: number }>("ban", "key", npub, "--yes");
+  assert.equal(removedEvents, 3);
+  assert.deepEqual([await served(), (await fetch(advertisement)).status], [0, 404]);
+  const shown = await server.verb("unban", "key", npub, "--restore");
+  assert.match(shown.stderr, /3 things it removed are kept for 90 days after the ban and would come back/);
+  const all = await server.verb("unban", "key", npub, "--restore", "--yes");
+  assert.match(all.stdout, /is not banned any more\n3 events and 1 repository restored\n {2}npub1/, all.stderr);
+  assert.deepEqual([await served(), (await fetch(advertisement)).status], [2, 200]);
+
+  // One event, also when the ban was lifted without it.
+  await server.json("ban", "event", issue.id, "--yes");
+  await server.json("unban", "event", issue.id, "--yes");
+  assert.equal(await served(), 1);
+  await server.json("unban", "event", issue.id, "--restore", "--yes");
+  assert.equal(await served(), 2);
+  const again = await server.verb("unban", "event", issue.id, "--restore", "--yes");
+  assert.match(again.stderr, /is not banned/);
+
+  // A repository.
+  await server.json("ban", "repository", name, "--yes");
+  assert.equal((await fetch(advertisement)).status, 404);
+  await server.json("unban", "repository", name, "--restore", "--yes");
+  assert.deepEqual([await served(), (await fetch(advertisement)).status], [2, 200]);
+});
+
 test("a blocked network gets no page, no git and no relay until it is unblocked", async () => {
-  await server.json("ban", "ip", "127.0.0.0/8");
+  await server.json("ban", "ip", "127.0.0.0/8", "--yes");
   try {
     assert.equal((await fetch(`http://127.0.0.1:${server.port}/`)).status, 403);
     await assert.rejects(RelayClient.connect(`ws://127.0.0.1:${server.port}`), /503/);

@@ -144,7 +144,7 @@ test("mirror of one repository by naddr asks its relays; of a service by URL, ne
   await host.host(client, key, "new");
   assert.ok(await becomes(archive, nameOf(key, "new"), "archived"), "announced there later, mirrored all the same");
 
-  const ban = await archive.verb("ban", "repository", nameOf(key, "new"));
+  const ban = await archive.verb("ban", "repository", nameOf(key, "new"), "--yes");
   assert.equal(ban.code, 0, ban.stderr);
   const { stdout } = await archive.verb("sync", hostRelay(), "--json");
   const tally = JSON.parse(stdout) as { refusedHere: Record<string, number>; ok: boolean };

@@ -75,7 +75,7 @@ describe("lists and /prs/", () => {
       const one = `prs/${contributor.npub}/kept`;
       assert.deepEqual(await verb("repos", "fsck", one), { ok: true, checked: 1, unsound: [], strays: [] });
       assert.equal((await verb("repos", "gc", one)).done, 1);
-      await verb("ban", "key", contributor.npub);
+      await verb("ban", "key", contributor.npub, "--yes");
       assert.equal(await story.isServed(event), false);
       assert.deepEqual(await listed(prsUrl(story, contributor, "kept")), {});
       assert.ok(!existsSync(prsDirectory(story, contributor, "kept")));

@@ -1,12 +1,15 @@
 // Verbs that do one operation each (operator/operations.ts describes them) and how its answer looks on a terminal:
 // `lists`, `ban`, `unban`, `tokens`, `admin`, `purgatory`, `why`, `relays` and `sync`.
 
-import { timeText } from "../../base/text.js";
+import { counted, timeText } from "../../base/text.js";
+import type { BanPreview } from "../../operator/ban-targets.js";
+import type { Unbanned } from "../../operator/bans.js";
 import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
 import type { RelayList, SyncedRelay } from "../../operator/relays.js";
 import type { Explanation } from "../../operator/status.js";
 import { isSame, type Verified } from "../../operator/verified.js";
-import type { Verb } from "../abilities.js";
+import { CommandFailure, type Verb } from "../abilities.js";
+import { operate } from "../operate.js";
 import { operatorVerb } from "../operator-verb.js";
 import { lineText, tableText } from "../table.js";
 
@@ -42,13 +45,60 @@ export const lists: Verb = (program, abilities) => {
 
 export const ban: Verb = (program, abilities) => {
   operatorVerb(program, abilities, "ban", {
-    text: ({ target, removedEvents }) => `${target} is banned; ${removedEvents} events removed`,
+    text: ({ target, removedEvents }) => `${target} is banned; ${counted(removedEvents, "event", "events")} removed`,
+    async preview({ type, target }, config) {
+      const would = await operate(abilities, config, "ban.preview", { type, target });
+      return { would, text: banText(would) };
+    },
   });
 };
 
 export const unban: Verb = (program, abilities) => {
-  operatorVerb(program, abilities, "unban", { text: ({ target }) => `${target} is not banned any more` });
+  operatorVerb(program, abilities, "unban", {
+    text: ({ target, restored }) => [`${target} is not banned any more`, ...restoredLines(restored)].join("\n"),
+    async preview({ type, target, restore }, config) {
+      const would = await operate(abilities, config, "ban.preview", { type, target });
+      if (!would.isBanned && (!restore || would.restorable === 0)) {
+        throw new CommandFailure(`${would.target} is not banned`, 1, { code: "unknown" });
+      }
+      return { would, text: unbanText(would, restore === true) };
+    },
+  });
 };
+
+function banText({ type, target, isBanned, events, waiting, ...rest }: BanPreview): string {
+  if (type === "ip") return `Connections and requests from ${target} would be refused from now on.`;
+  const { repositories, moreRepositories, graceDays } = rest;
+  const gone = [
+    `${counted(events, "stored event", "stored events")}`,
+    ...(waiting > 0 ? [counted(waiting, "waiting event", "waiting events")] : []),
+  ];
+  return [
+    `${lineText(target)} would be banned${isBanned ? " (it is already)" : ""}. This would go: ${gone.join(" and ")}.`,
+    ...(repositories.length > 0 ? ["These repositories would not be served any more:"] : []),
+    ...repositories.map((name) => `  ${lineText(name)}`),
+    ...(moreRepositories > 0 ? [`  and ${moreRepositories} more`] : []),
+    `\`holdfast unban --restore\` brings it back within ${counted(graceDays, "day", "days")}.`,
+  ].join("\n");
+}
+
+function unbanText({ target, isBanned, restorable, graceDays }: BanPreview, restore: boolean): string {
+  const kept =
+    restorable === 0
+      ? "Nothing that it removed is kept."
+      : `${counted(restorable, "thing", "things")} it removed ${restorable === 1 ? "is" : "are"} kept for ${counted(graceDays, "day", "days")} after the ban and ${restore ? "would come back" : "would stay away (--restore brings them back)"}.`;
+  return `The ban of ${lineText(target)} would be lifted${isBanned ? "" : " (it is not banned now)"}. ${kept}`;
+}
+
+function restoredLines(restored: Unbanned["restored"]): string[] {
+  if (!restored) return [];
+  const { repositories, events, refused } = restored;
+  return [
+    `${counted(events, "event", "events")} and ${counted(repositories.length, "repository", "repositories")} restored`,
+    ...repositories.map((name) => `  ${lineText(name)}`),
+    ...Object.entries(refused).map(([code, count]) => `  refused: ${code} ${count}`),
+  ];
+}
 
 export const tokens: Verb = (program, abilities) => {
   const parent = program.command("tokens").description("tokens with which members' programs fetch and push");
