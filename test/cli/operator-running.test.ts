@@ -333,7 +333,7 @@ test("status adds counts, and the audit log knows every change", async () => {
   const { counts } = await server.json<{
     counts: { server: { verification: string }; repositories: { served: number } };
   }>("status");
-  assert.match(counts.server.verification, /native|wasm/);
+  assert.match(counts.server.verification, /native|prebuilt|wasm/);
   assert.ok(counts.repositories.served > 0);
   const { changes } = await server.json<{ changes: { what: string; who: string; via: string }[] }>("admin", "audit");
   const kinds = new Set(changes.map(({ what }) => what));
