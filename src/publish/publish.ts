@@ -87,7 +87,9 @@ export async function publishRepository(publication: Publication): Promise<Publi
     const pushed = [...refs].filter(([name, oid]) => local.get(name) === oid && there.get(name) !== oid);
     if (!publication.force) await refuseLoss(tree, pushed, there);
     const stated = await relay.sign(stateDraft(place.identifier, refs, head, earlier, unixSeconds(clock)), "the state");
-    const names = pushed.map(([name]) => name);
+    // What a pull request has brought is there already: then the state alone has moved the branch.
+    const now = pushed.length > 0 ? await tree.refsAt(cloneUrl) : undefined;
+    const names = pushed.filter(([name, oid]) => now?.get(name) !== oid).map(([name]) => name);
     if (names.length > 0) await tree.push(cloneUrl, names, publication.force);
     return { announced, stated, refs, pushed: names };
   } finally {

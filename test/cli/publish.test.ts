@@ -131,7 +131,7 @@ describe("a first repository", { timeout: 300_000 }, () => {
     const name = isByName
       ? server.domain.replace("localhost", "127.0.0.1")
       : server.domain.replace(/^[^:]+/, "localhost");
-    const other = await run("init", at("hello"), "--server", name);
+    const other = await run("init", at("by another name"), "--server", name);
     assert.equal(other.code, 1);
     assert.match(other.stderr, /^holdfast: ws:\/\/\S+ refuses the announcement: [^\n]+\n$/);
   });
