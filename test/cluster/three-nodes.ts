@@ -43,7 +43,12 @@ export const openNode = (postgres: Pick<TestPostgres, "url">, options: NodeOptio
   });
 
 /** Folders of machines that go with the test. */
-export function newFolders(): { folder(name: string): string; dispose(): void } {
+export interface Folders {
+  folder(name: string): string;
+  dispose(): void;
+}
+
+export function newFolders(): Folders {
   const root = mkdtempSync(join(tmpdir(), "holdfast-nodes-"));
   return {
     folder: (name) => join(root, name),
