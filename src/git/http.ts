@@ -27,6 +27,9 @@ import { planUpload, runUpload, type UploadParts } from "./upload.js";
 const isService = (text: string | null): text is GitService =>
   text === "git-upload-pack" || text === "git-receive-pack";
 
+/** Names of git's own, in the smart protocol and in the one before it. */
+const belongsToGit = /^(?:info|objects|refs|HEAD|git-[^/]*)(?:\/|$)/;
+
 /** How long a client that holds a place others wait for may take for one chunk. */
 const usualCrowdedMs = 5_000;
 
@@ -86,10 +89,10 @@ export class GitHttp {
     return this.#upload.answers.close();
   }
 
-  /** A git URL; that of a repository alone is its page. */
+  /** What git asks for below a repository; the repository alone and everything else below it are pages. */
   matches({ localPath }: Pick<GitRequest, "localPath">): boolean {
     const path = parseGitPath(localPath);
-    return path !== undefined && path.rest !== "";
+    return path !== undefined && path.rest !== "" && (path.area === "prs" || belongsToGit.test(path.rest));
   }
 
   async handle(request: GitRequest, response: ServerResponse): Promise<void> {

@@ -153,8 +153,15 @@ export function relayFacts(config: Config, keepsOut: boolean, serverKey: Pubkey,
   };
 }
 
-/** Pages may be indexed; machine addresses cost work and say nothing to a reader. */
-const robots = ["User-agent: *", "Disallow: /api/", "Disallow: /admin", "Disallow: /metrics", "Disallow: /*.git/", ""];
+/** Pages may be indexed, code too; what is endless, or says nothing to a reader, may not. */
+const robots = [
+  "User-agent: *",
+  ...["/api/", "/admin", "/metrics"].map((path) => `Disallow: ${path}`),
+  ...["commit/", "commits/", "compare/", "blame/", "raw/", "archive/", "info/", "objects/", "git-"].map(
+    (path) => `Disallow: /*.git/${path}`,
+  ),
+  "",
+];
 
 const privateRobots = ["User-agent: *", "Disallow: /", ""];
 

@@ -27,6 +27,8 @@ export interface PageParts {
   readonly description?: string;
   readonly main: Html;
   readonly current?: "home" | "status" | "admin";
+  /** Code and tables need room. */
+  readonly isWide?: boolean;
   /** A second row of the header. */
   readonly below?: Html;
   readonly footer?: string;
@@ -66,7 +68,7 @@ ${page.description !== undefined && html`<meta name="description" content="${pag
 ${page.isAdmins && html`<link rel="stylesheet" href="${assetUrl("adminStyle", basePath)}">\n<script src="${assetUrl("adminScript", basePath)}" defer></script>\n`}${
   page.canSignIn && html`<script src="${assetUrl("signInScript", basePath)}" defer></script>\n`
 }</head>
-<body data-base="${basePath}"${listenFor && html` data-listen-for="${JSON.stringify(listenFor)}"`}${
+<body${page.isWide && html` class="wide"`} data-base="${basePath}"${listenFor && html` data-listen-for="${JSON.stringify(listenFor)}"`}${
     everySeconds !== undefined && html` data-every-seconds="${everySeconds}"`
   }>
 <a class="skip" href="#main">Skip to the content</a>

@@ -68,7 +68,7 @@ export interface PageRates {
   readonly gitPagesPerMinute: number;
 }
 
-export const defaultPageRates: PageRates = { pagesPerMinute: 240, gitPagesPerMinute: 30 };
+export const defaultPageRates: PageRates = { pagesPerMinute: 240, gitPagesPerMinute: 60 };
 
 export const retryAfterSeconds = 10;
 

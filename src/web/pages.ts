@@ -6,19 +6,20 @@ import { waitingTotals } from "../catalogue/waiting.js";
 import { publicUrls } from "../config/config.js";
 import type { LogRing } from "../config/logging.js";
 import type { Context } from "../context.js";
-import { Browser } from "../git/browse.js";
 import type { GitHost } from "../git/git-host.js";
+import { ReadingRoom } from "../git/reading/reading-room.js";
 import type { RelayFacts } from "../http/nip11.js";
 import { type Document, isRead, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import type { OperatorApi } from "../operator/running.js";
 import type { Store } from "../store/port.js";
 import { createAdminPages } from "./admin/routes.js";
 import { assetRoutes, signInFiles } from "./assets.js";
+import { badgeRoutes } from "./badge.js";
+import { codeRoutes } from "./code/code-routes.js";
 import { type Activity, landingRoute, recentActivity, searchRepositories } from "./landing.js";
 import type { Site } from "./layout.js";
 import { despiteDamage, inTurns, missingPage, retryAfterSeconds, tryLaterPage, VisitorRates } from "./page-limits.js";
 import { prsRoutes } from "./prs-page.js";
-import { repositoryRoutes } from "./repository-routes.js";
 import { signInPage } from "./sign-in.js";
 import { nothingFollowed, RelayHistory, type StatusSources, sampleEveryMs, statusPage } from "./status-page.js";
 import { KnownRoots } from "./threads.js";
@@ -71,7 +72,8 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
   const sources = {
     store,
     repositories: gitHost.repositories,
-    browser: new Browser(),
+    room: new ReadingRoom(clock),
+    clock,
     knownRoots: new KnownRoots(),
     quotas: () => ({ repositoryBytes: live.current.repositoryMaxBytes, ownerBytes: live.current.npubMaxBytes }),
     peersOf: status.peersOf,
@@ -128,26 +130,27 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
   };
   const ofRepositories = [
     ...(live.current.grasp06Enable ? prsRoutes(site, sources, rates) : []),
-    ...repositoryRoutes(site, sources, rates),
+    ...badgeRoutes(site, sources, rates),
   ];
+  const code = codeRoutes(site, sources, rates);
+  const readably = (routes: readonly Route[]): Route[] =>
+    despiteDamage(routes, site, (err) => logger.error({ err }, "a repository cannot be read"));
   return {
     routes: [
       admin.route,
-      ...inTurns(
-        [
-          limited(landing),
-          limited(statusRoute),
-          ...despiteDamage(ofRepositories, site, (err) => logger.error({ err }, "a repository cannot be read")),
-        ],
-        site,
-      ),
+      ...code.redirects,
+      ...readably(code.streams),
+      ...inTurns([limited(landing), limited(statusRoute), ...readably([...ofRepositories, ...code.pages])], site),
       ...assetRoutes(),
       nothing,
     ],
     signInPage: (status) => signInPage(site(), status),
     signInFiles,
     endStreams: () => admin.close(),
-    close: () => sampling.close(),
+    async close() {
+      await sampling.close();
+      await sources.room.close();
+    },
   };
 }
 

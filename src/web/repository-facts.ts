@@ -13,22 +13,21 @@ import {
   repositoryAddress,
 } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
-import type { Browser, CommitView } from "../git/browse.js";
 import type { RefTable } from "../git/ref-tables.js";
 import type { Repositories } from "../git/repositories.js";
+import type { GitRepository } from "../git/repository.js";
 import { type EventId, kinds, type Pubkey, tagValue } from "../nostr/event.js";
 import {
   type Announcement,
   announcementOf,
   type ObjectFormat,
-  type Oid,
   type RepositoryState,
   type StateRef,
 } from "../nostr/nip34.js";
 import { governingState } from "../operator/repositories.js";
 import type { Reader } from "../store/port.js";
 import { type CiResults, ciResultsOf } from "./ci-results.js";
-import type { PeerStatus, RepositoryOutbox, StatusSources } from "./status-page.js";
+import type { StatusSources } from "./status-page.js";
 import { type KnownRoots, type Person, peopleOf, type Thread, type Threads, threadsOf } from "./threads.js";
 
 export interface Maintainer extends Person {
@@ -37,13 +36,21 @@ export interface Maintainer extends Person {
   readonly isHostedHere: boolean;
 }
 
-export interface RepositoryFacts {
+/** A repository that may be shown: what all of its pages need. */
+export interface FoundRepository {
   readonly name: RepositoryName;
+  readonly row: CatalogueRow;
   readonly status: CatalogueRow["status"];
+  readonly announcement: Announcement;
+  readonly repository: GitRepository;
+  /** Its refs at this moment. */
+  readonly table: RefTable;
+}
+
+export interface RepositoryFacts extends FoundRepository {
   readonly format: ObjectFormat;
   /** No push is taken for it. */
   readonly isReadOnly: boolean;
-  readonly announcement: Announcement;
   readonly maintainers: readonly Maintainer[];
   /** Named by maintainers, and none: invited, left, moderators. */
   readonly others: readonly Maintainer[];
@@ -51,7 +58,6 @@ export interface RepositoryFacts {
   readonly state: RepositoryState | undefined;
   readonly comparison: Comparison;
   readonly partialSince: number | undefined;
-  readonly headBranch: string;
   readonly storage: {
     /** Received by pushes and hunts, as budgets count it. */
     readonly usedBytes: number;
@@ -60,24 +66,14 @@ export interface RepositoryFacts {
     readonly ownerBytes: number;
   };
   readonly largeFiles: LargeFileTotals;
-  readonly peers: readonly PeerStatus[];
-  readonly outbox: RepositoryOutbox | undefined;
   readonly threads: Threads;
-  /** Of the commits and pull requests that are shown. */
+  /** Of the newest commit and the pull requests that are shown. */
   readonly ci: CiResults;
-  /** Undefined: no commit is there to look at. */
-  readonly view: CommitView | undefined;
 }
-
-/** `too-many`: this visitor asked for too many pages that start git. */
-type RepositoryLook =
-  | { readonly type: "unknown" | "waiting" | "too-many" | "busy" }
-  | { readonly type: "found"; readonly facts: RepositoryFacts };
 
 export interface RepositorySources {
   readonly store: Reader;
   readonly repositories: Repositories;
-  readonly browser: Browser;
   readonly knownRoots: KnownRoots;
   /** NGIT_ARCHIVE_READ_ONLY. */
   readonly archiveReadOnly: () => boolean;
@@ -93,47 +89,42 @@ export async function releasedRow(store: Reader, name: RepositoryName): Promise<
   return row.status === "waiting" ? "waiting" : row;
 }
 
-export async function lookAtRepository(
-  sources: RepositorySources,
+export async function findRepository(
+  { store, repositories }: Pick<RepositorySources, "store" | "repositories">,
   name: RepositoryName,
-  visitor: {
-    readonly ip: string;
-    readonly signal: AbortSignal;
-    /** Asked before a process is started; false ends the look. */
-    readonly mayStartGit: () => boolean;
-  },
-): Promise<RepositoryLook> {
-  const { store, repositories, browser } = sources;
+): Promise<FoundRepository | "waiting" | "unknown"> {
   const row = await releasedRow(store, name);
-  if (row === "waiting") return { type: "waiting" };
+  if (row === "waiting") return "waiting";
   const stored =
     row && (await store.latest({ kind: kinds.announcement, pubkey: name.owner, identifier: name.identifier }));
   const announcement = stored && announcementOf(stored.event);
-  if (!row || !announcement) return { type: "unknown" };
-
+  if (!row || !announcement) return "unknown";
   const repository = repositories.open(diskAddress(name));
-  const table = await repository.refs();
+  return { name, row, status: row.status, announcement, repository, table: await repository.refs() };
+}
+
+/** What its first page says beside its files. */
+export async function factsOf(
+  sources: RepositorySources,
+  found: FoundRepository,
+  signal: AbortSignal,
+): Promise<RepositoryFacts> {
+  const { store } = sources;
+  const { name, row, table } = found;
   const state = await governingState(store, row);
-  const tip = tipOf(table);
-  let view: CommitView | undefined;
-  if (tip) {
-    if (!browser.knows(repository, tip) && !visitor.mayStartGit()) return { type: "too-many" };
-    const result = await browser.view(repository, tip, visitor.ip, visitor.signal);
-    if (!result.ok) return { type: "busy" };
-    view = result.view;
-  }
+  const tip = table.refs.get(table.head)?.oid;
   const { members, standings } = await publicMaintainers(store, name);
   const outside = [...standings.keys()].filter((key) => !members.has(key)).slice(0, shownOthers);
-  const threads = await threadsOf(store, sources.knownRoots, repositoryAddress(name), members, visitor.signal);
+  const threads = await threadsOf(store, sources.knownRoots, repositoryAddress(name), members, signal);
   const ci = await ciResultsOf(
     store,
     {
       repositories: [repositoryAddress(name)],
-      commits: (view?.commits ?? []).map(({ oid }) => oid),
+      commits: tip ? [tip] : [],
       pullRequests: shownOf(threads.proposals).map(({ id }) => id),
       maintainers: members,
     },
-    visitor.signal,
+    signal,
   );
   // Apart, so that strangers' profiles do not crowd out those of maintainers.
   const people = new Map([
@@ -156,32 +147,23 @@ export async function lookAtRepository(
   const others: Maintainer[] = [];
   for (const pubkey of outside) others.push(...(await maintainerOf(pubkey)));
   return {
-    type: "found",
-    facts: {
-      name,
-      status: row.status,
-      format: row.format ?? "sha1",
-      isReadOnly: row.status === "leaving" || (row.status === "archived" && sources.archiveReadOnly()),
-      announcement,
-      maintainers,
-      others,
-      people,
-      state,
-      comparison: comparisonOf(table, state),
-      partialSince: row.partial?.since,
-      largeFiles: await largeFileTotals(store, name),
-      headBranch: table.head,
-      storage: {
-        usedBytes: row.counters.bytes,
-        ownerUsedBytes: await servedBytesOf(store, name.owner),
-        ...sources.quotas(),
-      },
-      peers: sources.peersOf(announcement),
-      outbox: sources.outboxOf(announcement),
-      threads,
-      ci,
-      view,
+    ...found,
+    format: row.format ?? "sha1",
+    isReadOnly: row.status === "leaving" || (row.status === "archived" && sources.archiveReadOnly()),
+    maintainers,
+    others,
+    people,
+    state,
+    comparison: comparisonOf(table, state),
+    partialSince: row.partial?.since,
+    largeFiles: await largeFileTotals(store, name),
+    storage: {
+      usedBytes: row.counters.bytes,
+      ownerUsedBytes: await servedBytesOf(store, name.owner),
+      ...sources.quotas(),
     },
+    threads,
+    ci,
   };
 }
 
@@ -192,14 +174,6 @@ async function servedBytesOf(store: Reader, owner: Pubkey): Promise<number> {
     if (status === "served" || status === "archived" || status === "leaving") bytes += counters.bytes;
   }
   return bytes;
-}
-
-/** The commit a reader sees: the head's, or that of any branch while the head has none. */
-function tipOf({ refs, head }: RefTable): Oid | undefined {
-  const tip = refs.get(head)?.oid;
-  if (tip) return tip;
-  for (const [ref, { oid }] of refs) if (ref.startsWith("refs/heads/")) return oid;
-  return undefined;
 }
 
 /** A table never changes in place: a repository with a hundred thousand refs is compared once, not for each reader. */

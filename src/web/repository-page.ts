@@ -1,13 +1,13 @@
-// The page at a repository's git URL (grasp.md G7), made of facts. Everything strangers wrote goes through `html`,
-// the README through the small Markdown of markdown.ts (threats row 14).
+// A repository's first page (grasp.md G7): its files and README, and beside them what it is, how it is cloned, who keeps
+// it, and what is open. Everything strangers wrote goes through `html` (threats row 14).
 
 import { standingText } from "../catalogue/maintainer-set.js";
-import { type CommitView, countedCommits, type Readme } from "../git/browse.js";
 import type { Document } from "../http/routes.js";
 import { kinds } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
 import { formatName } from "../nostr/nip34.js";
 import { ciMarks } from "./ci-results.js";
+import { repositoryFrame } from "./code/frame.js";
 import { bytes, count, counted, foreign, foreignLink, type Html, html, shortNpub, time, webUrl } from "./html.js";
 import {
   badgePath,
@@ -16,79 +16,50 @@ import {
   copyLine,
   naddr,
   nostrUrl,
-  pageDocument,
   repositoryPath,
   type Site,
   threadUrl,
 } from "./layout.js";
-import { renderMarkdown } from "./markdown.js";
-import { faint, linked, list, listLine, oidMark, quiet, section, stackTable, tag, timeOr } from "./pieces.js";
-import {
-  isOpen,
-  type Maintainer,
-  type OverallStanding,
-  type RepositoryFacts,
-  type Standing,
-  shownOf,
-} from "./repository-facts.js";
-import type { PeerStatus, RepositoryOutbox } from "./status-page.js";
+import { linked, list, listLine, section, tag } from "./pieces.js";
+import { isOpen, type Maintainer, type OverallStanding, type RepositoryFacts, shownOf } from "./repository-facts.js";
 import { personLink, statusKinds, type Thread } from "./threads.js";
 
-const shownRefs = 60;
-
-const overallTags: Readonly<Record<OverallStanding, Html>> = {
-  "in line": tag("state: in line", "good"),
-  partial: tag("state: partial", "warn"),
-  differs: tag("state: differs", "bad"),
-  none: tag("no signed state"),
+export const overallTags: Readonly<Record<OverallStanding, Html>> = {
+  "in line": tag("signed and complete", "good"),
+  partial: tag("signed, not complete yet", "warn"),
+  differs: tag("not as signed", "bad"),
+  none: tag("not signed yet"),
 };
 
-const standingTags: Readonly<Record<Standing, Html>> = {
-  equal: tag("equal", "good"),
-  differs: tag("differs", "bad"),
-  missing: tag("missing", "warn"),
-  unsigned: tag("not signed", "bad"),
-};
-
-export function repositoryPage(site: Site, facts: RepositoryFacts): Document {
-  const { announcement, name } = facts;
-  const title = announcement.name.trim() || name.identifier;
-  return pageDocument(site, {
-    title: `${title} · ${site.name}`.slice(0, 200),
+/** `files`: what its head holds; undefined while it has no commit. */
+export function repositoryPage(
+  site: Site,
+  facts: RepositoryFacts,
+  files: { readonly picker: Html; readonly view: Html } | undefined,
+): Document {
+  const { announcement, name, table } = facts;
+  const tip = table.refs.get(table.head)?.oid;
+  return repositoryFrame(site, facts, {
+    tab: "code",
     description: announcement.description,
+    marks: [overallTags[facts.comparison.overall], ciMarks(tip && facts.ci.byCommit.get(tip))],
     listenFor: {
       "#a": [announcementAddress(facts)],
       kinds: [kinds.issue, kinds.pullRequest, kinds.patch, ...statusKinds.keys()],
     },
-    main: html`
-<div class="heading-line"><h1>${foreign(title, 120)}</h1> ${overallTags[facts.comparison.overall]}</div>
-${announcement.description.trim() !== "" && html`<p class="lead">${foreign(announcement.description.trim(), 1_000)}</p>`}
+    main: html`${announcement.description.trim() !== "" && html`<p class="lead">${foreign(announcement.description.trim(), 1_000)}</p>`}
+${announcement.hashtags.length > 0 && html`<p>${announcement.hashtags.slice(0, 12).map((topic) => html`${tag(foreign(topic, 40))} `)}</p>`}
 ${statusNote(facts)}
-${jumpList(facts)}
-${section("clone", "Clone")`${copyLine("Clone with git", `git clone ${cloneUrl(site, name)}`)}
+<div class="bar">${files?.picker}<details class="clone"><summary>Clone</summary>${copyLine("Clone with git", `git clone ${cloneUrl(site, name)}`)}
 ${copyLine("Clone with ngit", `git clone ${nostrUrl(site, name)}`)}
-<p class="quiet small">The second line needs <a href="https://gitworkshop.dev/ngit">ngit</a>, and is the one to contribute with.</p>`}
-${section("about", "About")`${aboutList(site, facts)}`}
-${refSection(facts)}
-${peerSection(facts)}
+<p class="quiet small">The second line needs <a href="https://gitworkshop.dev/ngit">ngit</a>, and is the one to contribute with.</p></details></div>
+${files ? files.view : html`<p class="note">Nothing has been pushed yet.</p>`}
 <div id="threads" data-live>
 ${threadSection(site, facts, "issues", "Open issues", facts.threads.issues)}
 ${threadSection(site, facts, "proposals", "Open pull requests and patches", facts.threads.proposals)}
 </div>
-${commitSection(facts)}
-${readmeSection(facts)}`,
+${section("about", "About")`${aboutList(site, facts)}`}`,
   });
-}
-
-function jumpList({ threads, view, comparison }: RepositoryFacts): Html {
-  const open = (list: readonly Thread[]): string => count(list.filter(isOpen).length);
-  return html`<ul class="jump small">
-<li><a href="#refs">Branches and tags (${count(comparison.refs.length)})</a></li>
-<li><a href="#issues">Issues (${open(threads.issues)})</a></li>
-<li><a href="#proposals">Pull requests (${open(threads.proposals)})</a></li>
-${view && view.commits.length > 0 && html`<li><a href="#commits">Commits</a></li>`}
-${view?.readme && html`<li><a href="#readme">README</a></li>`}
-</ul>`;
 }
 
 const announcementAddress = ({ name }: RepositoryFacts): string =>
@@ -134,7 +105,6 @@ ${others.length > 0 && html`<dt>Named, not maintainers</dt><dd><ul>${others.map(
 ${largeFilesLine(facts)}
 ${facts.format === "sha256" && html`<dt>Object ids</dt><dd>${formatName(facts.format)}: needs git 2.29 or newer, or another client that knows them</dd>`}
 <dt>Identifier</dt><dd><code>${foreign(name.identifier, 300)}</code></dd>
-${announcement.hashtags.length > 0 && html`<dt>Topics</dt><dd>${announcement.hashtags.slice(0, 12).map((topic) => html`${tag(foreign(topic, 40))} `)}</dd>`}
 ${web.length > 0 && html`<dt>Web</dt><dd><ul>${web.map((url) => html`<li>${foreignLink(url, foreign(url, 100))}</li>`)}</ul></dd>`}
 ${client !== undefined && html`<dt>Open in</dt><dd><a href="${client}">gitworkshop.dev</a> or <a href="nostr:${address}">a Nostr client</a></dd>`}
 <dt>Badge</dt><dd><a href="${site.basePath}${badgePath(name)}"><img src="${site.basePath}${badgePath(name)}" alt="Badge, state: ${facts.comparison.overall}" height="20"></a></dd>
@@ -153,59 +123,6 @@ function storageText({ status, storage }: RepositoryFacts): string {
   const own = `${bytes(usedBytes)} of ${bytes(repositoryBytes)}`;
   // The owner of a mirror did not ask for it.
   return status === "archived" ? own : `${own}; its owner uses ${bytes(ownerUsedBytes)} of ${bytes(ownerBytes)}`;
-}
-
-const peerTags: Readonly<Record<PeerStatus["result"], Html>> = {
-  "in step": tag("in step", "good"),
-  ok: tag("ok", "good"),
-  failed: tag("failed", "bad"),
-  "not yet": tag("not yet"),
-  "not followed": tag("not followed"),
-};
-
-/** When each place the announcement lists was last in step with us, or asked: our words only, never theirs. */
-function peerSection({ peers, outbox }: RepositoryFacts): Html | undefined {
-  const gathered = outbox && html`<p class="quiet">${outboxWords(outbox)}</p>`;
-  if (peers.length === 0) return gathered && section("peers", "Kept in step with")`${gathered}`;
-  return section("peers", "Kept in step with")`
-<p class="quiet">Relays and git servers the announcement lists. A git server is asked when something is missing here. Compared clean: everything it had was here.</p>
-${stackTable(peers, [
-  ["Where", ({ url }) => foreign(url.replace(/^(?:wss|https):\/\//, ""), 100)],
-  ["What", ({ type }) => type],
-  ["Last sync", ({ at, result }) => timeOr(at, result === "in step" ? "now" : "none")],
-  ["Compared clean", ({ lastClean }) => timeOr(lastClean, "not yet")],
-  ["Result", ({ result, theyLack = 0 }) => [peerTags[result], theyLack > 0 && lacks(theyLack)]],
-])}
-${gathered}`;
-}
-
-/** Numbers only: where somebody writes is told by that person's own list. */
-const outboxWords = ({ participants, relays, isComplete }: RepositoryOutbox): string =>
-  `Relays of participants: ${counted(participants, "person takes", "people take")} part; what they wrote only to relays of their own is gathered from ${counted(relays, "relay", "relays")}${isComplete ? "" : ", not all of which have answered yet"}.`;
-
-const lacks = (events: number): Html => html` <span class="quiet small">lacks ${count(events)}</span>`;
-
-function refSection({ comparison, state }: RepositoryFacts): Html {
-  const { refs } = comparison;
-  const off = refs.filter(({ standing }) => standing !== "equal");
-  // What is out of line must not hide behind many that are in line.
-  const shown = new Set([...off, ...refs.filter(({ standing }) => standing === "equal")].slice(0, shownRefs));
-  const inOrder = refs.filter((ref) => shown.has(ref));
-  const branches = refs.filter(({ kind }) => kind === "branch").length;
-  const oid = (value: string | undefined): Html => (value === undefined ? faint("none") : oidMark(value));
-  const said = state ? "What the maintainers signed, beside what this server holds." : "No state has been signed yet.";
-  return section("refs", "Branches and tags")`
-<p class="quiet">${counted(branches, "branch", "branches")}, ${counted(refs.length - branches, "tag", "tags")}. ${said}</p>
-${
-  inOrder.length > 0 &&
-  stackTable(inOrder, [
-    ["Name", ({ name, kind }) => [html`<code>${foreign(name, 100)}</code>`, kind === "tag" && html` ${tag("tag")}`]],
-    ["Signed", ({ signed }) => oid(signed)],
-    ["Held here", ({ held }) => oid(held)],
-    ["Standing", ({ standing }) => standingTags[standing]],
-  ])
-}
-${refs.length > inOrder.length && html`<p class="quiet">${count(refs.length - inOrder.length)} more are equal or not shown; <code>git ls-remote</code> lists all.</p>`}`;
 }
 
 /** Of issues and pull requests that are settled, the newest. */
@@ -239,37 +156,4 @@ function threadSection(
   if (threads.length === 0) return section(id, title)`<p class="quiet">None.</p>`;
   return section(id, title)`${list([...shownOf(threads), ...settled.slice(0, shownSettled)].map(line))}
 <p class="quiet small">${count(open.length)}${facts.threads.isCut && " or more"} open, ${count(ended)} settled.</p>`;
-}
-
-function commitSection({ view, headBranch, ci }: RepositoryFacts): Html | undefined {
-  if (!view || view.commits.length === 0) return undefined;
-  const total =
-    view.commitCount >= countedCommits
-      ? `${count(countedCommits)} or more commits`
-      : counted(view.commitCount, "commit", "commits");
-  const line = ({ oid, subject, author, time: seconds }: CommitView["commits"][number]): Html => {
-    const below = html`${oidMark(oid)} ${time(seconds)} by ${foreign(author, 60)}`;
-    return listLine(foreign(subject || "(no message)", 160), ciMarks(ci.byCommit.get(oid)), below);
-  };
-  return section("commits", "Recent commits")`
-<p class="quiet">${total} on <code>${foreign(headBranch.replace(/^refs\/heads\//, ""), 100)}</code>.</p>
-${list(view.commits.map(line))}`;
-}
-
-/** Rendered once for each commit that is kept, not for each reader. */
-const renderedReadmes = new WeakMap<Readme, Html>();
-
-function renderReadme(readme: Readme): Html {
-  const known = renderedReadmes.get(readme);
-  if (known) return known;
-  const rendered = readme.isMarkdown ? renderMarkdown(readme.text, 2) : html`<pre class="plain">${readme.text}</pre>`;
-  renderedReadmes.set(readme, rendered);
-  return rendered;
-}
-
-function readmeSection({ view }: RepositoryFacts): Html | undefined {
-  const readme = view?.readme;
-  if (!readme) return undefined;
-  return section("readme", readme.name)`<div class="readme">${renderReadme(readme)}</div>
-${readme.isCut && quiet("The rest is in the repository.")}`;
 }

@@ -95,7 +95,7 @@ export async function setScene(): Promise<Scene> {
   await world.git(copy.folder, "push", "--quiet", full, "main", "stations", "v1.0.0");
   const results = ["in step", "failed"].map((word) => new RegExp(`<span class="tag \\w+">${word}<`));
   await until(async () => {
-    const page = await (await fetch(full)).text();
+    const page = await (await fetch(`${full}/copies`)).text();
     return page.includes("Tidewater") && results.every((result) => result.test(page));
   });
   const about: [string, string] = ["a", `30617:${owner.pubkey}:${identifier}`];

@@ -66,10 +66,8 @@ describe("pages", { timeout: 900_000 }, () => {
       "A lamp",
       `git clone ${url}`,
       `git clone nostr://${npubOf(owner.pubkey)}/${encodeURIComponent(`ws://${world.domain}`)}/${identifier}`,
-      "state: in line",
-      "1 branch, 0 tags",
+      "signed and complete",
       copy.tip.slice(0, 8),
-      "equal",
       "2 commits on main",
       "Light the <lamp>",
       "Build the tower",
@@ -81,6 +79,9 @@ describe("pages", { timeout: 900_000 }, () => {
     assert.match(page, /https:\/\/gitworkshop\.dev\/naddr1/);
     assert.match(page, /href="https:\/\/example\.com\/light" rel="nofollow/);
     assert.doesNotMatch(page, /javascript:|<script>/);
+    const tip = copy.tip.slice(0, 8);
+    const branches = seen(await textOf(`${url}/branches`));
+    assert.match(branches, new RegExp(`1 branch, 0 tags.*main default ${tip} ${tip} as signed`));
   });
 
   test("threat 14: no page allows anything inline or from elsewhere", async () => {
@@ -134,7 +135,10 @@ describe("pages", { timeout: 900_000 }, () => {
     assert.equal(refs.headers.get("content-type"), "application/x-git-upload-pack-advertisement");
     const cloned = await runProgram("git", ["ls-remote", url, "refs/heads/main"]);
     assert.equal(cloned.stdout.split("\t")[0], copy.tip);
-    assert.equal((await fetch(url, { method: "POST" })).status, 404);
+    for (const page of [url, `${url}/tree/main`]) {
+      const refused = await fetch(page, { method: "POST" });
+      assert.deepEqual([refused.status, refused.headers.get("allow")], [405, "GET, HEAD"], page);
+    }
   });
 
   test("a page shows issues and pull requests whose newest word by author or maintainer leaves them open", async () => {
@@ -164,7 +168,7 @@ describe("pages", { timeout: 900_000 }, () => {
     );
     assert.match(seen(issues), /3 open, 1 settled/);
     // Its tip is not pushed to refs/nostr but the commit is here: it is served at once.
-    assert.match(seen(proposals.split('id="commits"')[0] ?? ""), /Polish the lens/);
+    assert.match(seen(proposals.split('id="about"')[0] ?? ""), /Polish the lens/);
   });
 
   test("a state that lists what is not here makes the page and the badge say so", async () => {
@@ -180,10 +184,11 @@ describe("pages", { timeout: 900_000 }, () => {
     await world.publish(other, 30618, state);
     await world.git(folder, "push", "--quiet", world.url(other, "partly"), "main");
     await until(async () => (await (await ask(badgeUrl)).text()).includes("state: partial"));
-    const text = seen(await textOf(world.url(other, "partly")));
-    assert.match(text, /state: partial Some of what the state lists is not here yet/);
-    assert.match(text, /lost 11111111 none missing/);
-    assert.match(text, new RegExp(`main ${tip.slice(0, 8)} ${tip.slice(0, 8)} equal`));
+    const first = seen(await textOf(world.url(other, "partly")));
+    assert.match(first, /signed, not complete yet.*Some of what the state lists is not here yet/);
+    const text = seen(await textOf(`${world.url(other, "partly")}/branches`));
+    assert.match(text, /lost 11111111 none missing here/);
+    assert.match(text, new RegExp(`main default ${tip.slice(0, 8)} ${tip.slice(0, 8)} as signed`));
     const lighthouse = await ask(`${world.origin}/badge/${npubOf(owner.pubkey)}/${identifier}.svg`);
     assert.equal(lighthouse.headers.get("content-type"), "image/svg+xml");
     assert.match(await lighthouse.text(), /state: in line/);

@@ -125,7 +125,7 @@ describe("threats 3 and 14: identifiers and markup", () => {
       `/${npub.toUpperCase()}/x.git/info/refs?service=git-upload-pack`,
       `/${npub.slice(0, -1)}q/x.git/info/refs?service=git-upload-pack`,
       `/${bob.pubkey}/x.git/info/refs?service=git-upload-pack`,
-      `/${npub}/x/info/refs?service=git-upload-pack`,
+      `/${npub}/x/../info/refs?service=git-upload-pack`,
     );
     await traceless(server, async () => {
       for (const path of paths) {

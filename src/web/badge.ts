@@ -1,51 +1,23 @@
-// The addresses of a repository's page and badge: takes the path apart, looks, picks the page. GET and HEAD of the
-// repository's own URL only; git always asks for something below it.
+// `/badge/<npub>/<identifier>.svg`: a small picture that says whether a repository's refs are as its maintainers signed
+// them, for READMEs elsewhere.
 
-import type { ServerResponse } from "node:http";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import { diskAddress, type GitPath, parseGitPath } from "../git/address.js";
-import { type Document, isReading, type Route, type RouteRequest, sendDocument, untilClosed } from "../http/routes.js";
+import { isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import { parseNpub } from "../nostr/nip19.js";
 import { governingState } from "../operator/repositories.js";
 import { html } from "./html.js";
 import type { Site } from "./layout.js";
-import {
-  missingRepositoryPage,
-  retryAfterSeconds,
-  tryLaterPage,
-  type VisitorRates,
-  waitingRepositoryPage,
-} from "./page-limits.js";
-import {
-  comparisonOf,
-  lookAtRepository,
-  type OverallStanding,
-  type RepositorySources,
-  releasedRow,
-} from "./repository-facts.js";
-import { repositoryPage } from "./repository-page.js";
+import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "./page-limits.js";
+import { comparisonOf, type OverallStanding, type RepositorySources, releasedRow } from "./repository-facts.js";
 
 function nameOf(path: GitPath | undefined): RepositoryName | undefined {
   const owner = path && path.area === "main" ? parseNpub(path.npub) : undefined;
   return path && owner && path.identifier.isWellFormed() ? { owner, identifier: path.identifier } : undefined;
 }
 
-export function repositoryRoutes(site: () => Site, sources: RepositorySources, rates: VisitorRates): Route[] {
-  const pagePath = (request: RouteRequest): GitPath | undefined => {
-    const path = parseGitPath(request.localPath);
-    return path?.rest === "" ? path : undefined;
-  };
+export function badgeRoutes(site: () => Site, sources: RepositorySources, rates: VisitorRates): Route[] {
   return [
-    {
-      matches: (request) => isReading(request) && pagePath(request) !== undefined,
-      async handle(request, response) {
-        const name = nameOf(pagePath(request));
-        const page = name
-          ? await pageOf(site(), sources, rates, name, request, response)
-          : missingRepositoryPage(site());
-        sendDocument(request, response, page);
-      },
-    },
     {
       matches: (request) => isReading(request) && badgePathOf(request) !== undefined,
       async handle(request, response) {
@@ -62,36 +34,10 @@ export function repositoryRoutes(site: () => Site, sources: RepositorySources, r
   ];
 }
 
-/** `/badge/<npub>/<identifier>.svg` */
 function badgePathOf({ localPath }: RouteRequest): GitPath | undefined {
   if (!localPath.startsWith("/badge/") || !localPath.endsWith(".svg")) return undefined;
   const path = parseGitPath(`${localPath.slice("/badge".length, -".svg".length)}.git`);
   return path?.rest === "" ? path : undefined;
-}
-
-async function pageOf(
-  site: Site,
-  sources: RepositorySources,
-  rates: VisitorRates,
-  name: RepositoryName,
-  { ip }: RouteRequest,
-  response: ServerResponse,
-): Promise<Document> {
-  if (!rates.takePage(ip)) return tryLaterPage(site, 429, retryAfterSeconds);
-  const visitor = { ip, signal: untilClosed(response), mayStartGit: () => rates.takeGitPage(ip) };
-  const look = await lookAtRepository(sources, name, visitor);
-  switch (look.type) {
-    case "found":
-      return repositoryPage(site, look.facts);
-    case "waiting":
-      return waitingRepositoryPage(site);
-    case "unknown":
-      return missingRepositoryPage(site);
-    case "too-many":
-      return tryLaterPage(site, 429, retryAfterSeconds);
-    case "busy":
-      return tryLaterPage(site, 503, retryAfterSeconds);
-  }
 }
 
 async function badgeWord({ store, repositories }: RepositorySources, name: RepositoryName): Promise<BadgeWord> {
@@ -101,8 +47,6 @@ async function badgeWord({ store, repositories }: RepositorySources, name: Repos
   const table = await repositories.open(diskAddress(name)).refs();
   return comparisonOf(table, await governingState(store, row)).overall;
 }
-
-// A small picture that says whether a repository's refs are as its maintainers signed them, for READMEs elsewhere.
 
 type BadgeWord = OverallStanding | "waiting" | "unknown";
 

@@ -1,0 +1,172 @@
+// What changed between two commits or trees: one bounded run of git, its list of files and its patch taken apart. Never
+// more than the bounds, however much was changed; `isCut` says that there is more.
+
+import { isOid, type ObjectFormat, type Oid } from "../../nostr/nip34.js";
+import type { GitRepository } from "../repository.js";
+import { checkedOid } from "../run.js";
+import { runForTextWhile } from "./bounded-run.js";
+
+export interface DiffLine {
+  readonly type: "added" | "removed" | "same" | "note";
+  /** Its number in the older file, in the newer file. */
+  readonly old: number | undefined;
+  readonly new: number | undefined;
+  readonly text: string;
+}
+
+export interface Hunk {
+  /** What git found above it: a function's head, mostly. */
+  readonly heading: string;
+  readonly oldStart: number;
+  readonly newStart: number;
+  readonly lines: readonly DiffLine[];
+}
+
+export interface FileChange {
+  readonly status: "added" | "deleted" | "changed" | "renamed" | "copied";
+  readonly from: Buffer;
+  readonly to: Buffer;
+  readonly modes: readonly [from: string, to: string];
+  readonly isBinary: boolean;
+  readonly hunks: readonly Hunk[];
+  readonly added: number;
+  readonly removed: number;
+  /** Not all of its lines are here. */
+  readonly isCut: boolean;
+}
+
+export interface Diff {
+  readonly files: readonly FileChange[];
+  /** There are more files, or more lines, than are here. */
+  readonly isCut: boolean;
+  /** git did not come to its end in time. */
+  readonly isLate: boolean;
+}
+
+export const diffBounds = { files: 300, lines: 20_000 } as const;
+const maxBytes = 8 * 2 ** 20;
+/** A line that is longer is shown up to here. */
+const maxLineCharacters = 2_000;
+
+/** What a first commit is compared with. */
+export const emptyTree: Readonly<Record<ObjectFormat, Oid>> = {
+  sha1: "4b825dc642cb6eb9a060e54bf8d69288fbee4904" as Oid,
+  sha256: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321" as Oid,
+};
+
+export async function readDiff(repository: GitRepository, from: Oid, to: Oid): Promise<Diff> {
+  const ends = [checkedOid(from), checkedOid(to)];
+  const args = [
+    "diff-tree",
+    ...["-r", "-z", "--raw", "-p", "-M", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv"],
+    ...ends,
+  ] as const;
+  let lines = 0;
+  const { bytes, end } = await runForTextWhile(repository, args, "", { maxBytes }, (piece) => {
+    for (let at = piece.indexOf(0x0a); at >= 0; at = piece.indexOf(0x0a, at + 1)) lines += 1;
+    // Heads of hunks and files are lines as well.
+    return lines < diffBounds.lines + 10 * diffBounds.files;
+  });
+  const diff = diffOf(bytes, end !== "complete");
+  return { ...diff, isLate: end === "late" };
+}
+
+/** `isPartial`: the text ends somewhere in the middle. */
+export function diffOf(output: Buffer, isPartial: boolean): Omit<Diff, "isLate"> {
+  const { records, patchAt } = recordsOf(output);
+  const sections = patchAt === undefined ? [] : sectionsOf(output, patchAt);
+  let linesLeft: number = diffBounds.lines;
+  let isCut = isPartial || records.length > diffBounds.files;
+  const files = records.slice(0, diffBounds.files).map((record, index): FileChange => {
+    const section = sections[index];
+    const isLast = isPartial && index >= sections.length - 1;
+    const patch = section === undefined ? noPatch : patchOf(section, linesLeft);
+    linesLeft -= patch.lines;
+    isCut ||= patch.isCut;
+    return { ...record, ...patch, isCut: patch.isCut || isLast };
+  });
+  return { files, isCut };
+}
+
+type FileRecord = Pick<FileChange, "status" | "from" | "to" | "modes">;
+
+const statuses: Readonly<Record<string, FileChange["status"]>> = {
+  A: "added",
+  D: "deleted",
+  R: "renamed",
+  C: "copied",
+};
+
+/** `:<mode> <mode> <id> <id> <status>NUL<path>NUL[<path>NUL]` each, an empty one at the end, then the patch. */
+function recordsOf(output: Buffer): { records: FileRecord[]; patchAt: number | undefined } {
+  const records: FileRecord[] = [];
+  let at = 0;
+  const next = (): Buffer | undefined => {
+    const end = output.indexOf(0, at);
+    if (end < 0) return undefined;
+    const token = output.subarray(at, end);
+    at = end + 1;
+    return token;
+  };
+  while (output[at] === 0x3a) {
+    const [from = "", to = "", oldOid, , status = ""] = (next()?.toString("latin1") ?? "").slice(1).split(" ");
+    const first = next();
+    const second = status.startsWith("R") || status.startsWith("C") ? next() : first;
+    if (!first || !second || !isOid(oldOid)) return { records, patchAt: undefined };
+    records.push({ status: statuses[status[0] ?? ""] ?? "changed", from: first, to: second, modes: [from, to] });
+  }
+  return { records, patchAt: output[at] === 0 ? at + 1 : undefined };
+}
+
+/** Each begins with `diff --git`, which no line of content can: those have a sign before them. */
+function sectionsOf(output: Buffer, start: number): Buffer[] {
+  const mark = Buffer.from("\ndiff --git ");
+  const sections: Buffer[] = [];
+  for (let at = start; at < output.length && sections.length <= diffBounds.files; ) {
+    const end = output.indexOf(mark, at);
+    sections.push(output.subarray(at, end < 0 ? undefined : end));
+    if (end < 0) break;
+    at = end + 1;
+  }
+  return sections;
+}
+
+type Patch = Pick<FileChange, "isBinary" | "hunks" | "added" | "removed" | "isCut"> & { readonly lines: number };
+
+const noPatch: Patch = { isBinary: false, hunks: [], added: 0, removed: 0, isCut: true, lines: 0 };
+
+const hunkHead = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/s;
+
+function patchOf(section: Buffer, most: number): Patch {
+  const hunks: (Omit<Hunk, "lines"> & { readonly lines: DiffLine[] })[] = [];
+  let [isBinary, isCut, lines, added, removed, old, fresh] = [false, false, 0, 0, 0, 0, 0];
+  for (const line of section.toString("utf8").split("\n")) {
+    const head = line.startsWith("@@") ? hunkHead.exec(line) : null;
+    if (head) {
+      [old, fresh] = [Number(head[1]), Number(head[2])];
+      hunks.push({ heading: (head[3] ?? "").slice(0, 200), oldStart: old, newStart: fresh, lines: [] });
+      continue;
+    }
+    const hunk = hunks.at(-1);
+    if (!hunk) {
+      isBinary ||= line.startsWith("Binary files ") || line === "GIT binary patch";
+      continue;
+    }
+    if (line === "") continue;
+    if (++lines > most) {
+      isCut = true;
+      break;
+    }
+    const text = line.slice(1, maxLineCharacters);
+    if (line.startsWith("+")) {
+      added += 1;
+      hunk.lines.push({ type: "added", old: undefined, new: fresh++, text });
+    } else if (line.startsWith("-")) {
+      removed += 1;
+      hunk.lines.push({ type: "removed", old: old++, new: undefined, text });
+    } else if (line.startsWith("\\")) {
+      hunk.lines.push({ type: "note", old: undefined, new: undefined, text: "No newline at the end of the file" });
+    } else hunk.lines.push({ type: "same", old: old++, new: fresh++, text });
+  }
+  return { isBinary, hunks, added, removed, isCut, lines };
+}

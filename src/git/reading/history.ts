@@ -1,0 +1,196 @@
+// Questions about history, each one bounded run of git: a page of the log, the last commit that touched each entry of a
+// folder, how many commits there are, whether something is reached from given tips. Paths go in by standard input, as
+// bytes, and are taken literally.
+
+import { isOid, type Oid } from "../../nostr/nip34.js";
+import type { GitRepository } from "../repository.js";
+import { checkedOid } from "../run.js";
+import { runBounded, runForText } from "./bounded-run.js";
+
+export interface LogLine {
+  readonly oid: Oid;
+  readonly parents: readonly Oid[];
+  readonly author: string;
+  /** Seconds, as claimed. */
+  readonly time: number;
+  readonly subject: string;
+}
+
+export interface LogPage {
+  readonly lines: readonly LogLine[];
+  readonly hasMore: boolean;
+  /** Its time was over before it was whole. */
+  readonly isLate: boolean;
+}
+
+// Cut by git: one commit's subject may be as long as an object may be. NUL is the one sign no field can hold.
+const lineFormat = "%H%x00%P%x00%at%x00%<(80,trunc)%aN%x00%<(200,trunc)%s%x00";
+const lineFields = 5;
+const maxLogBytes = 2 ** 20;
+
+/** A path that standard input can carry: git reads one a line. */
+export const canBeAsked = (path: Buffer): boolean => !path.includes(0x0a) && !path.includes(0);
+
+function revisions(include: readonly Oid[], exclude: readonly Oid[], path?: Buffer): Buffer {
+  const lines = [...include.map((oid) => `${checkedOid(oid)}\n`), ...exclude.map((oid) => `^${checkedOid(oid)}\n`)];
+  const limited = path && path.length > 0 ? [Buffer.from("--\n"), path, Buffer.from("\n")] : [];
+  return Buffer.concat([Buffer.from(lines.join("")), ...limited]);
+}
+
+export interface LogQuestion {
+  readonly from: Oid;
+  /** Commits this one reaches are left out. */
+  readonly without?: Oid | undefined;
+  /** Empty: everything. */
+  readonly path: Buffer;
+  readonly skip: number;
+  readonly count: number;
+}
+
+export async function readLog(repository: GitRepository, question: LogQuestion): Promise<LogPage> {
+  const { from, without, path, skip, count } = question;
+  const { bytes, end } = await runForText(
+    repository,
+    [
+      ...literal("rev-list"),
+      `--max-count=${count + 1}`,
+      `--skip=${skip}`,
+      "--no-commit-header",
+      `--format=${lineFormat}`,
+      "--stdin",
+    ],
+    revisions([from], without ? [without] : [], path),
+    { maxBytes: maxLogBytes },
+  );
+  const lines = logLines(bytes.toString("utf8"));
+  return { lines: lines.slice(0, count), hasMore: lines.length > count, isLate: end === "late" };
+}
+
+/** Before the command: no path is a pattern. */
+const literal = (command: string): [string, string] => ["--literal-pathspecs", command];
+
+function logLines(text: string): LogLine[] {
+  const values = text.split("\0");
+  const lines: LogLine[] = [];
+  for (let at = 0; at + lineFields <= values.length; at += lineFields) {
+    const [oid = "", parents = "", time = "", author = "", subject = ""] = values
+      .slice(at, at + lineFields)
+      .map((value) => value.trim());
+    if (!isOid(oid)) break;
+    lines.push({ oid, parents: parents.split(" ").filter(isOid), time: Number(time), author, subject });
+  }
+  return lines;
+}
+
+export interface LastChange {
+  readonly oid: Oid;
+  readonly time: number;
+  readonly subject: string;
+}
+
+/** Of each entry of the folder (by its name, as latin1) the newest commit that touched it, as far as was looked. */
+export async function lastChanges(
+  repository: GitRepository,
+  commit: Oid,
+  folder: Buffer,
+  names: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, LastChange>> {
+  const found = new Map<string, LastChange>();
+  const prefix = folder.length === 0 ? "" : `${folder.toString("latin1")}/`;
+  let current: LastChange | undefined;
+  let expected: "header" | "time" | "subject" | "path" = "header";
+  let rest = "";
+  // Records begin with a colon and are followed by their path; anything else where one may begin is the next commit.
+  const takeToken = (token: string): void => {
+    if (expected === "path") {
+      expected = "header";
+      if (!current || !token.startsWith(prefix)) return;
+      const end = token.indexOf("/", prefix.length);
+      const name = token.slice(prefix.length, end < 0 ? undefined : end);
+      if (names.has(name) && !found.has(name)) found.set(name, current);
+    } else if (expected === "time") {
+      if (current) current = { ...current, time: Number(token) };
+      expected = "subject";
+    } else if (expected === "subject") {
+      if (current) current = { ...current, subject: Buffer.from(token, "latin1").toString("utf8").trim() };
+      expected = "header";
+    } else {
+      const mark = token.trimStart();
+      if (mark.startsWith(":")) expected = "path";
+      else if (isOid(mark)) {
+        current = { oid: mark, time: Number.NaN, subject: "" };
+        expected = "time";
+      }
+    }
+  };
+  await runBounded(
+    repository,
+    [
+      ...literal("log"),
+      "-z",
+      "--raw",
+      "--no-renames",
+      "--no-color",
+      "--format=format:%H%x00%at%x00%<(200,trunc)%s%x00",
+      "--stdin",
+    ],
+    revisions([commit], [], folder),
+    { maxBytes: maxChangesBytes },
+    (piece) => {
+      const tokens = (rest + piece.toString("latin1")).split("\0");
+      rest = tokens.pop() ?? "";
+      for (const token of tokens) takeToken(token);
+      return found.size < names.size;
+    },
+  );
+  return found;
+}
+
+const maxChangesBytes = 256 * 2 ** 20;
+
+export async function countCommits(repository: GitRepository, commit: Oid, most: number): Promise<number> {
+  const { bytes } = await runForText(
+    repository,
+    ["rev-list", "--count", `--max-count=${most}`, "--stdin"],
+    revisions([commit], []),
+    { maxBytes: 100 },
+  );
+  return Number(bytes.toString("latin1")) || 0;
+}
+
+/** Commits that only the other reaches, and that only the base reaches. */
+export interface Apart {
+  readonly ahead: number;
+  readonly behind: number;
+}
+
+/** Undefined: not counted in time. */
+export async function countApart(repository: GitRepository, base: Oid, other: Oid): Promise<Apart | undefined> {
+  const { bytes, end } = await runForText(
+    repository,
+    ["rev-list", "--count", "--left-right", "--stdin"],
+    `${checkedOid(base)}...${checkedOid(other)}\n`,
+    { maxBytes: 100, wallClockMs: 2_000 },
+  );
+  const [behind, ahead] = bytes.toString("latin1").trim().split(/\s+/).map(Number);
+  return end === "complete" && behind !== undefined && ahead !== undefined ? { ahead, behind } : undefined;
+}
+
+/** Whether one of the tips reaches the commit. Not known in time counts as no. */
+export async function isReachedFrom(repository: GitRepository, commit: Oid, tips: readonly Oid[]): Promise<boolean> {
+  const { bytes, end } = await runForText(
+    repository,
+    ["rev-list", "--max-count=1", "--ignore-missing", "--stdin"],
+    revisions([commit], tips),
+    { maxBytes: 200 },
+  );
+  return end === "complete" && bytes.length === 0;
+}
+
+/** The best common ancestor; undefined: there is none. */
+export async function mergeBase(repository: GitRepository, one: Oid, other: Oid): Promise<Oid | undefined> {
+  const args = ["merge-base", checkedOid(one), checkedOid(other)] as const;
+  const { bytes } = await runForText(repository, args, "", { maxBytes: 200 });
+  const oid = bytes.toString("latin1").trim();
+  return isOid(oid) ? oid : undefined;
+}

@@ -1,0 +1,150 @@
+// Trees, commits and tags as git stores them, taken apart: pure. Names of files are bytes, because git's are; whatever a
+// commit says is what somebody typed, in any encoding or none.
+
+import { formatOf, isOid, type Oid, oidDigits } from "../../nostr/nip34.js";
+
+export interface TreeEntry {
+  readonly kind: "folder" | "file" | "program" | "link" | "module";
+  readonly name: Buffer;
+  readonly oid: Oid;
+}
+
+const kindOfMode = (mode: string): TreeEntry["kind"] => {
+  switch (mode) {
+    case "40000":
+    case "040000":
+      return "folder";
+    case "120000":
+      return "link";
+    case "160000":
+      return "module";
+    default:
+      return mode.endsWith("755") ? "program" : "file";
+  }
+};
+
+/** Entries in git's order. Of a tree that is not well-formed, those before the fault. */
+export function entriesOf(tree: Buffer, treeOid: Oid): TreeEntry[] {
+  const idBytes = oidDigits[formatOf(treeOid)] / 2;
+  const entries: TreeEntry[] = [];
+  for (let at = 0; at < tree.length; ) {
+    const space = tree.indexOf(0x20, at);
+    const end = space < 0 ? -1 : tree.indexOf(0, space);
+    if (end < 0 || end + idBytes >= tree.length + 1) break;
+    const oid = tree.subarray(end + 1, end + 1 + idBytes).toString("hex");
+    if (!isOid(oid)) break;
+    entries.push({ kind: kindOfMode(tree.toString("latin1", at, space)), name: tree.subarray(space + 1, end), oid });
+    at = end + 1 + idBytes;
+  }
+  return entries;
+}
+
+export interface Signed {
+  readonly name: string;
+  /** Seconds, as claimed. */
+  readonly time: number;
+}
+
+export interface Commit {
+  readonly oid: Oid;
+  readonly tree: Oid;
+  readonly parents: readonly Oid[];
+  readonly author: Signed;
+  readonly committer: Signed;
+  readonly subject: string;
+  /** What follows the subject. */
+  readonly body: string;
+  /** Carries a signature of its own (OpenPGP, SSH, X.509). */
+  readonly signature: "OpenPGP" | "SSH" | "X.509" | undefined;
+}
+
+export function commitOf(oid: Oid, content: Buffer): Commit | undefined {
+  const { headers, message } = partsOf(content);
+  const tree = headers.get("tree")?.[0]?.toString("latin1");
+  if (!isOid(tree)) return undefined;
+  const decode = decoderFor(headers.get("encoding")?.[0]?.toString("latin1"));
+  const text = decode(message).replace(/^\n+/, "");
+  const subjectEnd = text.search(/\n\s*\n/);
+  const subject = (subjectEnd < 0 ? text : text.slice(0, subjectEnd)).trim().replace(/\s*\n\s*/g, " ");
+  const person = (name: string): Signed => personOf(decode(headers.get(name)?.[0] ?? Buffer.alloc(0)));
+  const signature = (headers.get("gpgsig") ?? headers.get("gpgsig-sha256"))?.[0]?.toString("latin1");
+  return {
+    oid,
+    tree,
+    parents: (headers.get("parent") ?? []).map((value) => value.toString("latin1")).filter(isOid),
+    author: person("author"),
+    committer: person("committer"),
+    subject,
+    body: subjectEnd < 0 ? "" : text.slice(subjectEnd).trim(),
+    signature: signature && signatureKind(signature),
+  } as Commit;
+}
+
+function signatureKind(text: string): NonNullable<Commit["signature"]> {
+  if (text.startsWith("-----BEGIN SSH")) return "SSH";
+  return text.startsWith("-----BEGIN SIGNED") ? "X.509" : "OpenPGP";
+}
+
+/** What an annotated tag points at, and what it says. */
+export function tagOf(
+  content: Buffer,
+): { readonly target: Oid; readonly tagger: Signed; readonly message: string } | undefined {
+  const { headers, message } = partsOf(content);
+  const target = headers.get("object")?.[0]?.toString("latin1");
+  if (!isOid(target)) return undefined;
+  return {
+    target,
+    tagger: personOf((headers.get("tagger")?.[0] ?? Buffer.alloc(0)).toString("utf8")),
+    message: message.toString("utf8").trim(),
+  };
+}
+
+/** Header lines until the first empty one; a line that begins with a space goes on with the one before it. */
+function partsOf(content: Buffer): { readonly headers: ReadonlyMap<string, Buffer[]>; readonly message: Buffer } {
+  const headers = new Map<string, Buffer[]>();
+  let at = 0;
+  while (at < content.length) {
+    let end = content.indexOf(0x0a, at);
+    if (end < 0) end = content.length;
+    if (end === at) return { headers, message: content.subarray(at + 1) };
+    const space = content.indexOf(0x20, at);
+    if (content[at] !== 0x20 && space > at && space < end) {
+      const name = content.toString("latin1", at, space);
+      const values = headers.get(name) ?? [];
+      values.push(content.subarray(space + 1, end));
+      headers.set(name, values);
+    }
+    at = end + 1;
+  }
+  return { headers, message: Buffer.alloc(0) };
+}
+
+/** `Name <mail> seconds zone`. The mail address is left out: pages are read by those who collect them. */
+export function personOf(line: string): Signed {
+  const mail = line.indexOf("<");
+  const seconds =
+    line
+      .slice(line.lastIndexOf(">") + 1)
+      .trim()
+      .split(" ")[0] ?? "";
+  return {
+    name: (mail < 0 ? line : line.slice(0, mail)).trim(),
+    time: /^\d{1,15}$/.test(seconds) ? Number(seconds) : Number.NaN,
+  };
+}
+
+function decoderFor(encoding: string | undefined): (bytes: Buffer) => string {
+  if (encoding === undefined) return (bytes) => bytes.toString("utf8");
+  try {
+    const decoder = new TextDecoder(encoding.trim());
+    return (bytes) => decoder.decode(bytes);
+  } catch {
+    // A name no decoder knows: anybody can write one.
+    return (bytes) => bytes.toString("utf8");
+  }
+}
+
+const looksBinaryWithin = 8_000;
+
+/** As git guesses: a zero byte near the beginning. */
+export const isBinary = (content: Buffer): boolean => content.subarray(0, looksBinaryWithin).includes(0);

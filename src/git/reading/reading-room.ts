@@ -1,0 +1,275 @@
+// Where pages read repositories. Objects come from long-lived processes and are kept in memory; everything that needs a run
+// of git takes a place of its own limiter, so that readers wait for each other and never a push or an event for them.
+// What an id names never changes, so answers by id are kept until newer ones push them out.
+
+import { Turns } from "../../base/budget/turns.js";
+import type { Clock } from "../../base/clock.js";
+import { KeptValues } from "../../base/kept-values.js";
+import type { Oid } from "../../nostr/nip34.js";
+import type { RefTable } from "../ref-tables.js";
+import type { GitRepository } from "../repository.js";
+import { checkedOid } from "../run.js";
+import { type Diff, emptyTree, readDiff } from "./diff.js";
+import * as history from "./history.js";
+import { ObjectReader, type ReadObject } from "./object-reader.js";
+import { type Commit, commitOf, entriesOf, type TreeEntry } from "./objects.js";
+
+/** Somebody who reads a page. */
+export interface Visitor {
+  readonly ip: string;
+  readonly signal: AbortSignal;
+  /** Asked before git is run; false: this visitor has asked for too much lately. */
+  readonly mayStartGit: () => boolean;
+}
+
+/** `busy`: more people ask than the queue holds. `too-many`: this visitor asks too often. */
+export type Refused = "busy" | "too-many";
+export type Looked<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly code: Refused };
+
+const keptObjectBytes = 48 * 2 ** 20;
+const keptAnswerBytes = 24 * 2 ** 20;
+const maxCommitBytes = 2 ** 20;
+/** Some 200,000 entries. */
+const maxTreeBytes = 8 * 2 ** 20;
+const maxDepth = 200;
+/** Of what is small enough to be shown; more is read for /raw, and not kept. */
+const maxKeptBlobBytes = 2 ** 20;
+
+/** Of files and archives that are passed on as git reads them, as fast as their readers take them. */
+const streams = { total: 6, perRepository: 4, perIp: 2, maxQueued: 16, keptForOthers: 2 };
+const streamLimits = { wallClockMs: 15 * 60_000, memoryBytes: 768 * 2 ** 20, niceness: 5 };
+
+/** For all branches of a page together. */
+const apartMs = 4_000;
+
+const places = { total: 6, perRepository: 3, perIp: 4, maxQueued: 64, keptForOthers: 2 };
+
+export class ReadingRoom {
+  readonly #reader: ObjectReader;
+  readonly #objects = new KeptValues<ReadObject>(keptObjectBytes);
+  readonly #answers = new KeptValues<unknown>(keptAnswerBytes);
+  readonly #underWay = new Map<string, Promise<Looked<unknown>>>();
+  readonly #turns = new Turns(() => places);
+  readonly #streams = new Turns(() => streams);
+
+  constructor(readonly clock: Clock) {
+    this.#reader = new ObjectReader(clock);
+  }
+
+  close(): Promise<void> {
+    return this.#reader.close();
+  }
+
+  /** Undefined: no such object. Without content: larger than `maxBytes`. */
+  async object(repository: GitRepository, oid: Oid, maxBytes: number): Promise<ReadObject | undefined> {
+    const key = `${oid}:${repository.address.key}`;
+    const kept = this.#objects.get(key);
+    if (kept) return kept.bytes > maxBytes ? { ...kept, content: undefined } : kept;
+    const read = await this.#reader.read(repository, oid, maxBytes);
+    // A copy: a part of a larger buffer would keep all of it.
+    const content = read?.content && read.bytes <= maxTreeBytes ? Buffer.from(read.content) : read?.content;
+    if (read && content) this.#objects.set(key, { ...read, content }, read.bytes + 200);
+    return read && { ...read, content };
+  }
+
+  async commit(repository: GitRepository, oid: Oid): Promise<Commit | undefined> {
+    const object = await this.object(repository, oid, maxCommitBytes);
+    return object?.type === "commit" && object.content ? commitOf(oid, object.content) : undefined;
+  }
+
+  /** Undefined: it is no folder. `too-large`: of more entries than can be shown. */
+  async folder(repository: GitRepository, oid: Oid): Promise<readonly TreeEntry[] | "too-large" | undefined> {
+    const object = await this.object(repository, oid, maxTreeBytes);
+    if (object?.type !== "tree") return undefined;
+    return object.content ? entriesOf(object.content, oid) : "too-large";
+  }
+
+  /** The entry at a path below a commit's root; undefined: there is none. */
+  async entryAt(repository: GitRepository, root: Oid, path: readonly Buffer[]): Promise<TreeEntry | undefined> {
+    if (path.length > maxDepth) return undefined;
+    let entry: TreeEntry | undefined = { kind: "folder", name: Buffer.alloc(0), oid: root };
+    for (const name of path) {
+      const entries: Awaited<ReturnType<ReadingRoom["folder"]>> =
+        entry?.kind === "folder" ? await this.folder(repository, entry.oid) : undefined;
+      if (!Array.isArray(entries)) return undefined;
+      entry = (entries as readonly TreeEntry[]).find((one) => one.name.equals(name));
+    }
+    return entry;
+  }
+
+  blob(repository: GitRepository, oid: Oid, maxBytes = maxKeptBlobBytes): Promise<ReadObject | undefined> {
+    return this.object(repository, oid, maxBytes);
+  }
+
+  /** Passes on a file of any size; false: `send` said so, or git failed. */
+  streamBlob(
+    repository: GitRepository,
+    oid: Oid,
+    visitor: Visitor,
+    send: (piece: Buffer) => Promise<boolean>,
+  ): Promise<Looked<boolean>> {
+    return this.#stream(repository, ["cat-file", "blob", checkedOid(oid)], visitor, send);
+  }
+
+  async #stream(
+    repository: GitRepository,
+    args: readonly [string, ...string[]],
+    { ip, signal, mayStartGit }: Visitor,
+    send: (piece: Buffer) => Promise<boolean>,
+  ): Promise<Looked<boolean>> {
+    if (!mayStartGit()) return { ok: false, code: "too-many" };
+    const release = await this.#streams.acquire({ repository: repository.address.key, ip }, signal);
+    if (!release) return { ok: false, code: "busy" };
+    try {
+      const { directory, context } = repository;
+      const job = await context.git.start(args, { directory, limits: streamLimits, signal });
+      for await (const piece of job.stdout as AsyncIterable<Buffer>) {
+        if (await send(piece)) continue;
+        job.end();
+        return { ok: true, value: false };
+      }
+      return { ok: true, value: (await job.exit).code === 0 };
+    } finally {
+      release();
+    }
+  }
+
+  log(repository: GitRepository, question: history.LogQuestion, visitor: Visitor): Promise<Looked<history.LogPage>> {
+    const { from, without = "", path, skip, count } = question;
+    const key = `log ${from} ${without} ${skip} ${count} ${path.toString("latin1")}`;
+    const read = () => history.readLog(repository, question);
+    return this.#once(
+      repository,
+      key,
+      visitor,
+      read,
+      ({ lines }) => lines.length * 500,
+      ({ isLate }) => !isLate,
+    );
+  }
+
+  lastChanges(
+    repository: GitRepository,
+    commit: Oid,
+    folder: Buffer,
+    names: ReadonlySet<string>,
+    visitor: Visitor,
+  ): Promise<Looked<ReadonlyMap<string, history.LastChange>>> {
+    const key = `changes ${commit} ${folder.toString("latin1")} ${names.size} ${[...names][0]}`;
+    const read = () => history.lastChanges(repository, commit, folder, names);
+    return this.#once(repository, key, visitor, read, (found) => found.size * 400);
+  }
+
+  countCommits(repository: GitRepository, commit: Oid, most: number, visitor: Visitor): Promise<Looked<number>> {
+    const read = () => history.countCommits(repository, commit, most);
+    return this.#once(repository, `count ${commit} ${most}`, visitor, read, () => 100);
+  }
+
+  /** How far each is from the base, in order; undefined where there was no time left to count. One question, however many. */
+  countApart(
+    repository: GitRepository,
+    base: Oid,
+    others: readonly Oid[],
+    visitor: Visitor,
+  ): Promise<Looked<readonly (history.Apart | undefined)[]>> {
+    const read = async (): Promise<(history.Apart | undefined)[]> => {
+      const counted: (history.Apart | undefined)[] = [];
+      const untilMs = this.clock.monotonicMs() + apartMs;
+      for (const other of others) {
+        const isTime = this.clock.monotonicMs() < untilMs;
+        counted.push(isTime ? await history.countApart(repository, base, other) : undefined);
+      }
+      return counted;
+    };
+    return this.#once(repository, `apart ${base} ${others.join(" ")}`, visitor, read, () => others.length * 50);
+  }
+
+  mergeBase(repository: GitRepository, one: Oid, other: Oid, visitor: Visitor): Promise<Looked<Oid | undefined>> {
+    const read = () => history.mergeBase(repository, one, other);
+    return this.#once(repository, `base ${one} ${other}`, visitor, read, () => 100);
+  }
+
+  /** Against the empty tree when there is nothing before. */
+  diff(repository: GitRepository, from: Oid | undefined, to: Oid, visitor: Visitor): Promise<Looked<Diff>> {
+    const read = async () => readDiff(repository, from ?? emptyTree[(await repository.refs()).format], to);
+    const weigh = ({ files }: Diff): number =>
+      files.reduce((sum, { hunks }) => sum + 500 + hunks.reduce((all, { lines }) => all + lines.length * 150, 0), 0);
+    return this.#once(repository, `diff ${from ?? ""} ${to}`, visitor, read, weigh, ({ isLate }) => !isLate);
+  }
+
+  /**
+   * From where a commit is reached: what nothing reaches is not shown, although git may still have it. `proposal`: by
+   * pull requests only.
+   */
+  async reach(
+    repository: GitRepository,
+    table: RefTable,
+    commit: Oid,
+    visitor: Visitor,
+  ): Promise<Looked<"branches" | "proposal" | "nothing">> {
+    const tips = { own: new Set<Oid>(), proposed: new Set<Oid>() };
+    for (const [ref, { oid, peeled }] of table.refs) {
+      const isOwn = ref.startsWith("refs/heads/") || ref.startsWith("refs/tags/");
+      (isOwn ? tips.own : tips.proposed).add(peeled ?? oid);
+    }
+    if (tips.own.has(commit)) return { ok: true, value: "branches" };
+    const read = async (): Promise<"branches" | "proposal" | "nothing"> => {
+      const object = await this.object(repository, commit, maxCommitBytes);
+      if (object?.type !== "commit") return "nothing";
+      if (await history.isReachedFrom(repository, commit, [...tips.own])) return "branches";
+      const isProposed =
+        tips.proposed.size > 0 && (await history.isReachedFrom(repository, commit, [...tips.proposed]));
+      return isProposed ? "proposal" : "nothing";
+    };
+    // By the table: what was reached before a branch was rewritten may be reached no longer.
+    return await this.#once(repository, `reach ${commit} ${table.generation}`, visitor, read, () => 100);
+  }
+
+  /** One run for all who ask at the same time; kept when `isGood` says so. */
+  async #once<Value>(
+    repository: GitRepository,
+    question: string,
+    visitor: Visitor,
+    read: () => Promise<Value>,
+    weigh: (value: Value) => number,
+    isGood: (value: Value) => boolean = () => true,
+  ): Promise<Looked<Value>> {
+    const key = `${question} ${repository.address.key}`;
+    const kept = this.#answers.get(key) as { readonly value: Value } | undefined;
+    if (kept) return { ok: true, value: kept.value };
+    const underWay = this.#underWay.get(key) as Promise<Looked<Value>> | undefined;
+    if (underWay) {
+      const answer = await underWay;
+      // Refused was the one who asked first.
+      if (answer.ok) return answer;
+    }
+    if (!visitor.mayStartGit()) return { ok: false, code: "too-many" };
+    const work = this.#inTurn(repository, visitor, async () => {
+      const value = await read();
+      if (isGood(value)) this.#answers.set(key, { value }, weigh(value) + 300 + key.length);
+      return value;
+    });
+    this.#underWay.set(key, work);
+    try {
+      return await work;
+    } finally {
+      if (this.#underWay.get(key) === work) this.#underWay.delete(key);
+    }
+  }
+
+  async #inTurn<Value>(
+    repository: GitRepository,
+    { ip, signal }: Visitor,
+    read: () => Promise<Value>,
+  ): Promise<Looked<Value>> {
+    const release = await this.#turns.acquire({ repository: repository.address.key, ip }, signal);
+    if (!release) return { ok: false, code: "busy" };
+    try {
+      return { ok: true, value: await read() };
+    } finally {
+      release();
+    }
+  }
+}

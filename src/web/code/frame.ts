@@ -1,0 +1,56 @@
+// The frame of a repository's pages: what it is called, whose it is, its tabs; and where its pages are.
+
+import type { Document } from "../../http/routes.js";
+import { npubOf } from "../../nostr/nip19.js";
+import { foreign, type Html, type HtmlValue, html, shortNpub } from "../html.js";
+import { type PageParts, pageDocument, repositoryPath, type Site } from "../layout.js";
+import { tag } from "../pieces.js";
+import type { FoundRepository } from "../repository-facts.js";
+import { encodePath, startPlace } from "./paths.js";
+
+export type Tab = "code" | "issues" | "pulls" | "commits" | "branches" | "copies";
+
+/** `…/tree/main/src`: `ref` is as it stands in addresses. */
+export const codeUrl = (root: string, page: string, ref: string, path: readonly Buffer[] = []): string =>
+  [root, page, ref, ...(path.length > 0 ? [encodePath(path)] : [])].join("/");
+
+export const commitUrl = (root: string, oid: string): string => `${root}/commit/${oid}`;
+
+export const titleOfRepository = ({ announcement, name }: Pick<FoundRepository, "announcement" | "name">): string =>
+  announcement.name.trim() || name.identifier;
+
+interface FrameParts extends Omit<PageParts, "title" | "main" | "below" | "isWide"> {
+  readonly tab: Tab;
+  /** Of the page within the repository; nothing for its first page. */
+  readonly title?: string;
+  /** The ref that code and commits go on with; as in addresses. */
+  readonly ref?: string | undefined;
+  /** Small words beside the name. */
+  readonly marks?: HtmlValue;
+  readonly main: Html;
+}
+
+export function repositoryFrame(site: Site, found: FoundRepository, parts: FrameParts): Document {
+  const root = repositoryPath(site, found.name);
+  const name = titleOfRepository(found);
+  const { tab: current, title, ref, marks, main, ...page } = parts;
+  const link = (tab: Tab, label: string, url: string): Html =>
+    html`<a href="${url}"${tab === current && html` aria-current="page"`}>${label}</a>`;
+  const logged = ref ?? startPlace(found.table)?.inAddress;
+  return pageDocument(site, {
+    ...page,
+    isWide: true,
+    title: `${title === undefined ? "" : `${title} · `}${name} · ${site.name}`.slice(0, 200),
+    main: html`<div class="repository"><p class="whose"><span class="mono" title="${npubOf(found.name.owner)}">${shortNpub(npubOf(found.name.owner))}</span> /</p>
+<div class="heading-line"><h1>${html`<a href="${root}">${foreign(name, 120)}</a>`}</h1>${marks}${found.status === "archived" && html` ${tag("mirror")}`}</div>
+<nav class="tabs" aria-label="Repository">${[
+      link("code", "Code", ref === undefined ? root : codeUrl(root, "tree", ref)),
+      link("issues", "Issues", `${root}#issues`),
+      link("pulls", "Pull requests", `${root}#proposals`),
+      link("commits", "Commits", logged === undefined ? `${root}/commits` : codeUrl(root, "commits", logged)),
+      link("branches", "Branches", `${root}/branches`),
+      link("copies", "Copies", `${root}/copies`),
+    ]}</nav></div>
+${main}`,
+  });
+}

@@ -1,0 +1,146 @@
+// A folder: its entries with the commit that last touched each, and its README below.
+
+import type { LastChange } from "../../git/reading/history.js";
+import { canBeAsked } from "../../git/reading/history.js";
+import { type Commit, isBinary, type TreeEntry } from "../../git/reading/objects.js";
+import type { Looked } from "../../git/reading/reading-room.js";
+import { count, counted, foreign, type Html, html, time } from "../html.js";
+import { codeUrl, commitUrl, repositoryFrame } from "./frame.js";
+import {
+  branchPicker,
+  commitLine,
+  type Looking,
+  pageNumber,
+  pager,
+  pathLine,
+  proposalNote,
+  type Shown,
+  sorryPage,
+} from "./looking.js";
+import { joinPath, type Place, textOfName } from "./paths.js";
+import { renderReadme } from "./readme.js";
+
+const entriesPerPage = 1_000;
+/** Beyond so many, looking for the last commit of each takes longer than a reader waits. */
+const maxWithChanges = 1_000;
+const maxReadmeBytes = 256 * 1024;
+const countedCommits = 5_000;
+
+/** Folders first, then as git sorts. */
+const inOrder = (entries: readonly TreeEntry[]): TreeEntry[] => [
+  ...entries.filter(({ kind }) => kind === "folder" || kind === "module"),
+  ...entries.filter(({ kind }) => kind !== "folder" && kind !== "module"),
+];
+
+/** Everything a folder's page shows below the frame; the repository's own page shows the same. */
+export async function folderView(
+  looking: Looking,
+  place: Place,
+  tree: TreeEntry,
+  commit: Commit,
+): Promise<Looked<Html> | "too-large"> {
+  const { room, found, visitor, root, query } = looking;
+  const entries = await room.folder(found.repository, tree.oid);
+  if (entries === undefined || entries === "too-large") return "too-large";
+  const sorted = inOrder(entries);
+  const page = pageNumber(query, Math.max(1, Math.ceil(sorted.length / entriesPerPage)));
+  const shown = sorted.slice((page - 1) * entriesPerPage, page * entriesPerPage);
+  const folder = joinPath(place.path);
+  let changes: ReadonlyMap<string, LastChange> = new Map();
+  if (entries.length <= maxWithChanges && canBeAsked(folder)) {
+    const names = new Set(entries.map(({ name }) => name.toString("latin1")));
+    const looked = await room.lastChanges(found.repository, commit.oid, folder, names, visitor);
+    if (!looked.ok) return looked;
+    changes = looked.value;
+  }
+  const total = await room.countCommits(found.repository, commit.oid, countedCommits, visitor);
+  if (!total.ok) return total;
+  const readme = await readmeIn(looking, place, entries);
+  const commitsUrl = codeUrl(root, "commits", place.inAddress);
+  const said =
+    total.value >= countedCommits
+      ? `${count(countedCommits)} or more commits`
+      : counted(total.value, "commit", "commits");
+  const markup = html`<section class="files" aria-label="Files">
+<p class="latest">${commitLine(root, { ...commit, author: commit.author.name, time: commit.author.time })} <a class="all" href="${commitsUrl}">${said} on ${foreign(place.kind === "commit" ? place.label.slice(0, 8) : place.label, 60)}</a></p>
+<table class="entries"><thead class="skip"><tr><th scope="col">Name</th><th scope="col">Last commit</th><th scope="col">When</th></tr></thead><tbody>${
+    place.path.length > 0 &&
+    html`<tr><th scope="row"><a href="${codeUrl(root, "tree", place.inAddress, place.path.slice(0, -1))}">.. <span class="skip">folder above</span></a></th><td></td><td></td></tr>`
+  }${shown.map((entry) => entryRow(looking, place, entry, changes.get(entry.name.toString("latin1"))))}</tbody></table>
+${entries.length === 0 && html`<p class="quiet">This folder is empty.</p>`}${
+  sorted.length > entriesPerPage &&
+  html`<p class="quiet">Entries ${count((page - 1) * entriesPerPage + 1)} to ${count((page - 1) * entriesPerPage + shown.length)} of ${count(sorted.length)}.</p>`
+}${pager(codeUrl(root, "tree", place.inAddress, place.path), page, page * entriesPerPage < sorted.length, ["Entries before", "More entries"])}
+</section>
+${readme}`;
+  return { ok: true, value: markup };
+}
+
+const marks: Readonly<Record<TreeEntry["kind"], readonly [sign: string, word: string]>> = {
+  folder: ["▸", "folder"],
+  file: ["", "file"],
+  program: ["", "program"],
+  link: ["↪", "link"],
+  module: ["⧉", "repository within"],
+};
+
+function entryRow({ root }: Looking, place: Place, entry: TreeEntry, change: LastChange | undefined): Html {
+  const [sign, word] = marks[entry.kind];
+  const label = foreign(textOfName(entry.name), 120);
+  const path = [...place.path, entry.name];
+  const url = codeUrl(root, entry.kind === "folder" ? "tree" : "blob", place.inAddress, path);
+  const named =
+    entry.kind === "module"
+      ? html`${label} <code>${entry.oid.slice(0, 8)}</code>`
+      : html`<a href="${url}">${label}</a>`;
+  return html`<tr><th scope="row"><span class="kind" title="${word}" aria-hidden="true">${sign}</span>${named}${entry.kind === "folder" && "/"}</th><td>${
+    change && html`<a href="${commitUrl(root, change.oid)}">${foreign(change.subject || "(no message)", 100)}</a>`
+  }</td><td>${change && time(change.time)}</td></tr>\n`;
+}
+
+const readmeName = /^readme(?:\.(?:md|markdown|txt|rst|adoc|org))?$/i;
+/** Markdown before others. */
+const readmeRank = (name: string): number => (/\.(?:md|markdown)$/i.test(name) ? 0 : name.includes(".") ? 2 : 1);
+
+async function readmeIn(
+  { room, found, root }: Looking,
+  place: Place,
+  entries: readonly TreeEntry[],
+): Promise<Html | undefined> {
+  const [readme] = entries
+    .filter(({ kind, name }) => (kind === "file" || kind === "program") && readmeName.test(textOfName(name)))
+    .sort((a, b) => readmeRank(textOfName(a.name)) - readmeRank(textOfName(b.name)));
+  const blob = readme && (await room.blob(found.repository, readme.oid));
+  if (!readme || !blob?.content || isBinary(blob.content)) return undefined;
+  const text = blob.content.subarray(0, maxReadmeBytes).toString("utf8");
+  if (text.trim() === "") return undefined;
+  const name = textOfName(readme.name);
+  const url = codeUrl(root, "blob", place.inAddress, [...place.path, readme.name]);
+  const isCut = blob.bytes > maxReadmeBytes;
+  return html`<section aria-labelledby="readme"><h2 id="readme"><a href="${url}">${name}</a></h2>
+<div class="readme">${renderReadme(blob.content, name, text)}</div>
+${isCut && html`<p class="quiet">It goes on: <a href="${url}">the whole file</a>.</p>`}</section>`;
+}
+
+export async function treePage(looking: Looking, place: Place, isProposal: boolean): Promise<Shown> {
+  const { room, found, root, site } = looking;
+  const commit = await room.commit(found.repository, place.commit);
+  const entry = commit && (await room.entryAt(found.repository, commit.tree, place.path));
+  if (!commit || !entry) return "missing";
+  if (entry.kind === "module") return "missing";
+  if (entry.kind !== "folder") return { redirect: codeUrl(root, "blob", place.inAddress, place.path) };
+  const view = await folderView(looking, place, entry, commit);
+  if (view === "too-large") {
+    const sentence = html`This folder has more entries than a page can show. <code>git clone</code> has them all.`;
+    return sorryPage(looking, "code", place.inAddress, 200, "A very large folder", sentence);
+  }
+  if (!view.ok) return view.code;
+  const where = place.path.length === 0 ? place.label : textOfName(joinPath(place.path));
+  return repositoryFrame(site, found, {
+    tab: "code",
+    ref: place.inAddress,
+    title: where.slice(0, 100),
+    main: html`${isProposal && proposalNote()}<h2 class="skip">${foreign(where, 200)}</h2><div class="bar">${branchPicker(looking, place, "tree")} ${pathLine(looking, place)}</div>
+${view.value}`,
+  });
+}

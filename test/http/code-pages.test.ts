@@ -1,0 +1,287 @@
+// The code pages over HTTP, on the whole server with real git: what they show, what they refuse, and what strangers can put
+// into a repository without harm to a reader or to the server.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { runProgram } from "../harness/git-server.js";
+import { newKey, type PagesWorld, startPagesWorld } from "./pages-world.js";
+
+const evil = `<img src=x onerror=alert(1)>`;
+const quote = `"><script>alert(1)</script>`;
+
+/** What a reader sees. */
+const seen = (page: string): string =>
+  page
+    .replace(/<[^>]*>/g, " ")
+    .replace(/&lt;/g, "<")
+    .replace(/&gt;/g, ">")
+    .replace(/&quot;/g, '"')
+    .replace(/&#39;/g, "'")
+    .replace(/&amp;/g, "&")
+    .replace(/\s+/g, " ");
+
+const data = (content: string | Buffer): Buffer =>
+  Buffer.concat([Buffer.from(`data ${Buffer.byteLength(content)}\n`), Buffer.from(content), Buffer.from("\n")]);
+
+interface Change {
+  readonly branch?: string;
+  readonly message: string;
+  readonly author?: string;
+  /** By path, quoted as fast-import wants it. */
+  readonly files?: Readonly<Record<string, string | Buffer>>;
+  readonly others?: string;
+}
+
+const stream = (changes: readonly Change[]): Buffer =>
+  Buffer.concat(
+    changes.flatMap(({ branch = "main", message, author = "Ada", files = {}, others = "" }, index) => [
+      Buffer.from(`commit refs/heads/${branch}\n`),
+      Buffer.from(`committer ${author} <a@example.com> ${1_700_000_000 + index} +0000\n`),
+      data(message),
+      Buffer.from(others),
+      ...Object.entries(files).flatMap(([path, content]) => [Buffer.from(`M 100644 inline ${path}\n`), data(content)]),
+      Buffer.from("\n"),
+    ]),
+  );
+
+describe("code pages", { timeout: 600_000 }, () => {
+  let world: PagesWorld;
+  let url: string;
+  const owner = newKey();
+  const oids = new Map<string, string>();
+
+  let readers = 0;
+  /** Another reader each time: one alone is given fewer pages than these tests look at. */
+  const nextReader = () => ({ "X-Forwarded-For": `192.0.2.${readers++ % 250}` });
+  const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
+    fetch(url + path, {
+      redirect: "manual",
+      ...init,
+      headers: { Accept: "text/html", ...nextReader(), ...init.headers },
+    });
+  const page = async (path: string, status = 200): Promise<string> => {
+    const answer = await ask(path);
+    const text = await answer.text();
+    assert.equal(answer.status, status, `${path}: ${seen(text).slice(0, 300)}`);
+    return text;
+  };
+
+  before(async () => {
+    world = await startPagesWorld({ NGIT_TRUSTED_PROXIES: "loopback" });
+    url = world.url(owner, "code");
+    await world.announce(owner, "code", [["name", "Code"]]);
+    const { folder } = await world.workingCopy({ a: "1" });
+    const input = stream([
+      {
+        message: "Begin\n\nWith a body.",
+        files: {
+          "README.md": "# Code\n\nIt **reads**.\n",
+          "src/a.ts": "export const a = 1;\nexport const b = 2;\n",
+          "src/deep/er/x.txt": "x\n",
+          [`"${evil.replaceAll('"', '\\"')}.txt"`]: `${quote}\n`,
+          '"caf\\303\\251 \\377.txt"': "not UTF-8\n",
+          "picture.svg": "<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>",
+          "page.html": "<script>alert(1)</script>",
+          "data.bin": Buffer.from([0, 1, 2, 3]),
+          "large.txt": "0123456789\n".repeat(120_000),
+          "long.txt": `${"y".repeat(300_000)}\n`,
+          "many.txt": "\n".repeat(60_000),
+          empty: "",
+          '"two\\nlines"': "?\n",
+          "--output=x": "an option?\n",
+        },
+      },
+      {
+        message: `${quote} subject`,
+        author: `Ada "&lt;b' x="`,
+        files: { "src/a.ts": "export const a = 1;\nexport const b = 3;\n" },
+      },
+      {
+        branch: "feature/deep",
+        message: "Elsewhere",
+        others: "from refs/heads/main\n",
+        files: { "src/new.ts": "1\n" },
+      },
+      { branch: `-${evil.replace(/[ :]/g, "")}`, message: "A branch like an option", others: "from refs/heads/main\n" },
+      { branch: "lost", message: "Nobody reaches this", others: "from refs/heads/main\n" },
+    ]);
+    const done = await runProgram("git", ["fast-import", "--quiet", "--force"], { cwd: folder, input });
+    assert.equal(done.code, 0, done.stderr);
+    await world.git(folder, "tag", "-a", "-m", "release", "v1", "main~1");
+    const listed = await world.git(folder, "for-each-ref", "--format=%(refname) %(objectname)");
+    for (const line of listed.split("\n")) oids.set(line.split(" ")[0] ?? "", line.split(" ")[1] ?? "");
+    const signed = [...oids].filter(([name]) => name !== "refs/heads/lost");
+    const state = (refs: [string, string][], age: number) =>
+      world.publish(owner, 30618, [["d", "code"], ...refs, ["HEAD", "ref: refs/heads/main"]], "", age);
+    // What was on a branch that went is still in git's objects, and reached by nothing.
+    await state([...oids], 10);
+    await world.git(folder, "push", "--quiet", url, ...[...oids.keys()].map((name) => `${name}:${name}`));
+    await state(signed, 0);
+  });
+  after(() => world.close());
+
+  test("folders, files, history and changes can be read", async () => {
+    const first = await page("");
+    assert.match(seen(first), /2 commits on main.*src \/.*README\.md.*It reads \./);
+    const tree = await page("/tree/main/src");
+    assert.match(seen(tree), /Code Issues Pull requests Commits Branches Copies/);
+    assert.match(tree, /href="[^"]*\/tree\/main\/src\/deep"/);
+    assert.match(seen(tree), /deep \/ Begin .* a\.ts "><script>alert\(1\)<\/script> subject/);
+    const blob = await page("/blob/main/src/a.ts");
+    assert.match(blob, /<a id="L2" href="#L2">2<\/a>/);
+    assert.match(blob, /export const b = 3;/);
+    assert.match(await page("/blob/v1/src/a.ts"), /export const b = 2;/);
+    assert.match(seen(await page("/commits/main/src/a.ts")), /subject .*Begin/);
+    const commit = seen(await page(`/commit/${oids.get("refs/heads/main")}`));
+    assert.match(commit, /2 −export const b = 2; 2 \+export const b = 3;/);
+    assert.match(seen(await page("/compare/main...feature/deep")), /1 commit since they parted.*src\/new\.ts/);
+    assert.match(seen(await page("/branches")), /feature\/deep.*1 ahead, 0 behind/);
+    assert.match(seen(await page("/copies")), /no other server/);
+  });
+
+  test("names of any bytes lead to their files, and a name of two lines is shown", async () => {
+    const tree = await page("/tree/main");
+    for (const [, link = ""] of tree.matchAll(/href="([^"]*\/blob\/main\/[^"]*)"/g)) {
+      const answer = await fetch(world.origin + link, { headers: nextReader() });
+      assert.equal(answer.status, 200, link);
+    }
+    assert.match(await page("/blob/main/caf%C3%A9%20%FF.txt"), /not UTF-8/);
+    assert.match(await page("/blob/main/--output=x"), /an option\?/);
+    assert.match(seen(await page("/commits/main/two%0Alines")), /line break/);
+    await page("/commits/main/--output=x");
+  });
+
+  test("threat 14: scripts in names, messages, authors, branches and contents stay text on every code page", async () => {
+    const strange = encodeURIComponent(`${evil}.txt`);
+    const branch = encodeURIComponent(`-${evil.replace(/[ :]/g, "")}`);
+    for (const path of [
+      "",
+      "/tree/main",
+      `/blob/main/${strange}`,
+      "/commits/main",
+      `/commit/${oids.get("refs/heads/main")}`,
+      "/branches",
+      `/tree/${branch}`,
+      `/commits/${branch}`,
+      `/compare/main...${branch}`,
+      "/blob/main/page.html",
+      "/blob/main/picture.svg",
+    ]) {
+      const answer = await ask(path);
+      const text = await answer.text();
+      assert.equal(answer.status, 200, path);
+      assert.doesNotMatch(text, /<img src=x|<script>|<svg|<[^>]*\son\w+=|Ada "/, path);
+      assert.match(answer.headers.get("content-security-policy") ?? "", /^default-src 'none'; style-src 'self'/);
+    }
+  });
+
+  test("raw content is never run: text is plain, the rest is a download, all of it in a sandbox", async () => {
+    for (const [file, type, disposition] of [
+      ["page.html", "text/plain; charset=utf-8", null],
+      ["picture.svg", "image/svg+xml", "attachment"],
+      ["data.bin", "application/octet-stream", "attachment"],
+      ["large.txt", "text/plain; charset=utf-8", null],
+      ["empty", "text/plain; charset=utf-8", null],
+    ] as const) {
+      const answer = await ask(`/raw/main/${file}`);
+      const body = await answer.arrayBuffer();
+      assert.deepEqual(
+        [answer.status, answer.headers.get("content-type"), answer.headers.get("content-disposition")],
+        [200, type, disposition],
+      );
+      assert.equal(answer.headers.get("content-security-policy"), "default-src 'none'; sandbox");
+      assert.equal(answer.headers.get("x-content-type-options"), "nosniff");
+      assert.equal(answer.headers.get("content-length"), String(body.byteLength));
+      const tag = answer.headers.get("etag") ?? "";
+      assert.equal((await ask(`/raw/main/${file}`, { headers: { "If-None-Match": tag } })).status, 304);
+      const head = await ask(`/raw/main/${file}`, { method: "HEAD" });
+      assert.deepEqual([head.status, head.headers.get("content-length")], [200, String(body.byteLength)]);
+    }
+    const byId = await ask(`/raw/${oids.get("refs/heads/main")}/src/a.ts`);
+    assert.match(byId.headers.get("cache-control") ?? "", /immutable/);
+    const byName = await ask("/raw/main/src/a.ts");
+    assert.equal(byName.headers.get("cache-control"), "no-cache");
+    assert.doesNotMatch(
+      (await ask(`/tree/${oids.get("refs/heads/main")}`)).headers.get("cache-control") ?? "",
+      /immutable/,
+    );
+  });
+
+  test("what is large, long, empty or not text is said so, with a way to get it", async () => {
+    assert.match(seen(await page("/blob/main/large.txt")), /larger than the 1 MiB a page shows: open it raw/);
+    assert.match(seen(await page("/blob/main/data.bin")), /not text: download it/);
+    assert.match(seen(await page("/blob/main/many.txt")), /first 20,000 of 60,000 lines/);
+    assert.match(seen(await page("/blob/main/empty")), /This file is empty/);
+    assert.ok((await page("/blob/main/long.txt")).includes("y".repeat(300_000)));
+  });
+
+  test("paths that are not there are a page that says so, whatever tricks they try", async () => {
+    for (const path of [
+      "/tree/main/nothing",
+      "/tree/nothing",
+      "/blob/main/src%2Fa.ts",
+      "/raw/main/..%2f..%2fetc/passwd",
+      "/raw/main/%2e%2e/%2e%2e/config",
+      "/raw/main/%00",
+      "/blob/main/%zz",
+      "/tree/main//src",
+      `/tree/${"a/".repeat(400)}b`,
+      `/tree/main/${"a/".repeat(250)}b`,
+      "/tree/refs/nostr/x",
+      "/tree/--help",
+      "/commits/--all",
+      "/commits/main..v1",
+      "/commit/main",
+      "/commit/-1",
+      `/commit/${"0".repeat(40)}`,
+      `/commit/${"1".repeat(64)}`,
+      `/commit/${oids.get("refs/tags/v1")}`,
+      "/compare/main",
+      "/compare/--output=x...main",
+      "/nonsense",
+      "/config",
+      "/raw/main/src",
+    ]) {
+      // fetch would tidy the path up.
+      const answer = await runProgram("curl", [
+        "-s",
+        "--path-as-is",
+        "-H",
+        `X-Forwarded-For: ${nextReader()["X-Forwarded-For"]}`,
+        "-w",
+        "\n%{http_code}",
+        url + path,
+      ]);
+      assert.match(answer.stdout, /\n404$/, path);
+      assert.match(seen(answer.stdout), /Nothing here|No repository here/, path);
+    }
+  });
+
+  test("a commit that nothing reaches any longer is not shown, although git still has it", async () => {
+    const lost = oids.get("refs/heads/lost") ?? "";
+    for (const path of [`/commit/${lost}`, `/tree/${lost}`, `/raw/${lost}/README.md`, `/commits/${lost}`]) {
+      await page(path, 404);
+    }
+    await page("/tree/lost", 404);
+  });
+
+  test("slips are led to the page that was meant; git follows them too", async () => {
+    const root = new URL(url).pathname;
+    for (const [path, target] of [
+      ["/", root],
+      ["/tree/main/", `${root}/tree/main`],
+      ["/tree/main/src/a.ts", `${root}/blob/main/src/a.ts`],
+      ["/blob/main/src", `${root}/tree/main/src`],
+      ["/tree", root],
+      ["/commits", `${root}/commits/main`],
+      ["/issues", `${root}#issues`],
+    ] as const) {
+      const answer = await ask(path);
+      assert.deepEqual([answer.status, answer.headers.get("location")], [302, target], path);
+    }
+    const short = url.replace(/\.git$/, "");
+    const answer = await fetch(`${short}/tree/main?x=1`, { redirect: "manual" });
+    assert.equal(answer.headers.get("location"), `${root}/tree/main?x=1`);
+    assert.match(await world.git("/", "ls-remote", short, "refs/heads/main"), /^[0-9a-f]{40}\t/);
+  });
+});
