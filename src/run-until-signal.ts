@@ -20,6 +20,8 @@ export interface LifeParts {
   /** Builds the server; a test may build a smaller one. */
   readonly start: (parts: Pick<StartParts, "live" | "logger" | "recentLog" | "onFault">) => Promise<Server>;
   readonly version: string;
+  /** Called once when the port is open. */
+  readonly listening?: (server: Server) => Promise<void>;
 }
 
 export async function runServer(parts: LifeParts): Promise<number> {
@@ -66,6 +68,10 @@ export async function runServer(parts: LifeParts): Promise<number> {
   }
   const { domain, databaseBackend } = live.current;
   logger.info({ address: server.address, domain, backend: databaseBackend, version: parts.version }, "listening");
+  if (parts.listening) {
+    log.flush();
+    await parts.listening(server);
+  }
 
   const signal = await stopped;
   logger.info({ signal }, "stopping");

@@ -34,6 +34,7 @@ import { createIntake, notingParseFailures } from "./intake/intake.js";
 import { MaintainerReview } from "./intake/maintainer-review.js";
 import { Sweep } from "./intake/sweep.js";
 import { LargeFilesRoom } from "./lfs/start-large-files.js";
+import { verificationAdvice } from "./nostr/verify/advice.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
 import { policyInForce, RunTimeRules } from "./operator/rules.js";
 import { checkBeforeServing, openSocket, operatorOf } from "./operator/running.js";
@@ -52,6 +53,8 @@ import type { Syncing } from "./sync/start-syncing.js";
 
 export interface Server {
   readonly address: string;
+  /** A link that logs one browser in as operator, once. */
+  readonly loginLink?: () => string;
   /** Closes what was built, last first. Never throws: what would not close is logged. */
   close(): Promise<void>;
 }
@@ -177,6 +180,8 @@ export async function startServer(parts: StartParts): Promise<Server> {
 
     const verifier = await openingVerifier;
     logger.info({ engine: verifier.engine, git: gitHost.git.version, events: store.stats.events }, "store open");
+    const advice = verificationAdvice(verifier.engine);
+    if (advice !== undefined) logger.warn(advice);
 
     const relayMetrics = createRelayMetrics(registry, () => live.current.metricsConnectionPerIpAbuseThreshold);
     const intake = createIntake({
@@ -300,7 +305,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
     });
     archive.start();
     maintainers.start();
-    return { address: service.address, close: () => closing.close() };
+    const { publicUrl, links } = operator.api;
+    const loginLink = (): string => `${publicUrl}/admin/login?token=${links.issue()}`;
+    return { address: service.address, loginLink, close: () => closing.close() };
   } catch (error) {
     await closing.close();
     throw startFailure(error);

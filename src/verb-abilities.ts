@@ -16,7 +16,7 @@ export function abilitiesOn(terminal: Terminal, environment: Abilities["environm
     clock,
     build,
     cores,
-    async serve(loaded, load, { openPrivateData }) {
+    async serve(loaded, load, { openPrivateData, greets }) {
       const { runServer } = await import("./run-until-signal.js");
       return await runServer({
         loaded,
@@ -27,6 +27,22 @@ export function abilitiesOn(terminal: Terminal, environment: Abilities["environm
           return await startServer({ ...parts, clock, build, cores, openPrivateData });
         },
         version: build.version,
+        ...(greets && {
+          async listening(server) {
+            const [{ greetingText, hasColour }, { publicUrls }, { dirname, resolve }] = await Promise.all([
+              import("./cli/greeting.js"),
+              import("./config/config.js"),
+              import("node:path"),
+            ]);
+            const { config } = loaded;
+            const { http, relay } = publicUrls(config);
+            const folders = new Set([config.relayDataPath, config.gitDataPath].map((path) => dirname(resolve(path))));
+            const data = config.databaseBackend === "memory" ? undefined : [...folders].join(", ");
+            const login = server.loginLink?.() ?? "holdfast admin link";
+            const greeted = { version: build.version, page: http, relay, data, login };
+            terminal.error(greetingText(greeted, hasColour(environment)));
+          },
+        }),
       });
     },
     async openOperator(config, store) {

@@ -45,7 +45,11 @@ export interface Abilities {
   readonly build: BuildInfo;
   readonly cores: number;
   /** Runs the server until it is told to stop; answers the exit code. */
-  serve(loaded: LoadedConfig, load: () => LoadResult, wishes: { readonly openPrivateData: boolean }): Promise<number>;
+  serve(
+    loaded: LoadedConfig,
+    load: () => LoadResult,
+    wishes: { readonly openPrivateData: boolean; readonly greets: boolean },
+  ): Promise<number>;
   /** The operator's operations over data no server has open. */
   openOperator(config: Config, store: Store): Promise<Operator>;
   /** Everything a server does to events and git data, over a store no server has open, for moving another server here.

@@ -15,7 +15,12 @@ import { type Abilities, CommandFailure } from "./abilities.js";
 export function acceptSettings(command: Command, inHelp: "listed" | "mentioned" = "mentioned"): Command {
   const options = inHelp === "listed" ? settingOptions("listed") : hiddenOptions();
   accepted.set(command, options);
-  command.addOption(new Option("--config <path>", "file with settings, lines of NAME=value [NGIT_CONFIG]"));
+  command.addOption(
+    new Option(
+      "--config <path>",
+      "file with settings, lines of NAME=value; /etc/holdfast.conf if it is there [NGIT_CONFIG]",
+    ),
+  );
   for (const option of options) command.addOption(option);
   if (inHelp === "mentioned")
     command.addHelpText("after", "\nAll settings of `holdfast serve --help` are accepted too.");
@@ -72,6 +77,7 @@ export function settingsReader(command: Command, abilities: Abilities): () => Lo
       flags,
       environment: abilities.environment,
       configPath: typeof configPath === "string" ? configPath : undefined,
+      usualPath: "/etc/holdfast.conf",
       readFile: (path) => readFileSync(path, "utf8"),
       surroundings: { logIsTerminal: abilities.terminal.showsProgress, cores: abilities.cores },
     });

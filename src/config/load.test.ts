@@ -178,6 +178,31 @@ test("settings that contradict each other are refused", () => {
   assert.match(text, /NGIT_METRICS_BIND_ADDRESS: is the same/);
 });
 
+test("the usual file is read when no other is named, and need not be there", () => {
+  const load = (environment: Record<string, string>, readFile: (path: string) => string) =>
+    loadConfig({
+      ...{ flags: {}, environment, configPath: undefined, usualPath: "/etc/holdfast.conf", readFile },
+      surroundings: { logIsTerminal: false, cores: 2 },
+    });
+  const read: string[] = [];
+  const readFile = (path: string): string => {
+    read.push(path);
+    return "NGIT_MAX_LIMIT=777\nNGIT_DEFAULT_LIMIT=77";
+  };
+  const usual = load({}, readFile);
+  assert.ok(usual.ok);
+  assert.equal(usual.config.maxLimit, 777);
+  load({ NGIT_CONFIG: "/other" }, readFile);
+  assert.deepEqual(read, ["/etc/holdfast.conf", "/other"]);
+  const refusing = (code: string) => () => {
+    throw Object.assign(new Error(code), { code });
+  };
+  assert.ok(load({}, refusing("ENOENT")).ok);
+  const closed = load({}, refusing("EACCES"));
+  assert.ok(!closed.ok);
+  assert.match(problemText(closed.problems[0]!), /^\/etc\/holdfast\.conf: .*cannot be read \(EACCES\)/);
+});
+
 test("a config file that cannot be read is a fault that names the way it was given", () => {
   const result = loadConfig({
     flags: {},

@@ -13,6 +13,8 @@ export interface Sources {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Path of the config file, from `--config`; NGIT_CONFIG is looked at otherwise. */
   readonly configPath: string | undefined;
+  /** Read when neither names one, if it is there. */
+  readonly usualPath?: string;
   readonly readFile: (path: string) => string;
   readonly surroundings: Surroundings;
 }
@@ -136,17 +138,20 @@ function badValue(setting: NamedSetting, found: Written | undefined, message: st
 const shortened = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 
 function readConfigFile(sources: Sources, problems: Problem[]): Map<string, string> {
-  const path = sources.configPath ?? (sources.environment.NGIT_CONFIG || undefined);
+  const named = sources.configPath ?? (sources.environment.NGIT_CONFIG || undefined);
+  const path = named ?? sources.usualPath;
   if (path === undefined) return new Map();
-  const key = sources.configPath === undefined ? "NGIT_CONFIG" : "--config";
+  const key = sources.configPath !== undefined ? "--config" : named === undefined ? path : "NGIT_CONFIG";
   let text: string;
   try {
     text = sources.readFile(path);
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? String(error);
+    // Nobody asked for the usual file: it need not be there.
+    if (named === undefined && (reason === "ENOENT" || reason === "ENOTDIR")) return new Map();
     problems.push({
       key,
-      origin: key === "--config" ? "flag" : "environment",
+      origin: key === "--config" ? "flag" : named === undefined ? "file" : "environment",
       message: `the file ${JSON.stringify(path)} cannot be read (${reason})`,
       fix: "Check the path and its permissions; `holdfast config example` prints a file to begin with",
     });

@@ -26,6 +26,8 @@ export interface RunningFacts {
   readonly uptimeSeconds: number;
   /** `native …` or `wasm`. */
   readonly verification: string;
+  /** How to make it faster; null where it is fast. */
+  readonly verificationAdvice: string | null;
   readonly gitVersion: string;
   readonly connections: number;
   readonly subscriptions: number;

@@ -16,6 +16,7 @@ import { reachOf } from "../net/address.js";
 import type { Pubkey } from "../nostr/event.js";
 import type { SecretKey } from "../nostr/keys.js";
 import { parseNpub } from "../nostr/nip19.js";
+import { verificationAdvice } from "../nostr/verify/advice.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 import type { AdminParts, Caller, OperationContext, Outcome, RunningParts } from "./context.js";
 import { LoginLinks, Nip98 } from "./login.js";
@@ -97,6 +98,7 @@ export function operatorOf(
       version,
       uptimeSeconds: Math.floor((clock.monotonicMs() - startedMs) / 1000),
       verification: verifier.engine,
+      verificationAdvice: verificationAdvice(verifier.engine) ?? null,
       gitVersion: gitHost.git.version,
       ...(traffic() ?? { connections: 0, subscriptions: 0 }),
     }),

@@ -101,7 +101,7 @@ function countLines({ counts, whyNoCounts }: Status): string[] {
   const inStatus = Object.entries(repositories).map(([status, count]) => `${count} ${status}`);
   return [
     `uptime     ${server?.uptimeSeconds ?? 0} s`,
-    `signatures ${server?.verification ?? "-"}`,
+    `signatures ${server?.verification ?? "-"}${server?.verificationAdvice ? `: ${server.verificationAdvice}` : ""}`,
     `git        ${server?.gitVersion ?? "-"}`,
     `events     ${store.events}, ${store.bytesOnDisk} bytes`,
     `repos      ${inStatus.join(", ")}; ${counts.partialStates} with a partial state`,
@@ -189,12 +189,14 @@ async function git(): Promise<Finding> {
 }
 
 async function verification({ cores }: Abilities): Promise<Finding> {
-  const { createVerifierPool } = await import("../../nostr/verify/pool.js");
+  const [{ createVerifierPool }, { verificationAdvice }] = await Promise.all([
+    import("../../nostr/verify/pool.js"),
+    import("../../nostr/verify/advice.js"),
+  ]);
   const verifier = await createVerifierPool({ workers: Math.max(1, cores - 1) });
   await verifier.close();
-  if (verifier.engine !== "wasm") return finding("verification", "ok", verifier.engine);
-  const advice = "for about seven times the speed install libsecp256k1 (Debian: apt install libsecp256k1-1)";
-  return finding("verification", "note", `${verifier.engine}; ${advice}`);
+  const advice = verificationAdvice(verifier.engine);
+  return finding("verification", advice === undefined ? "ok" : "note", advice ?? verifier.engine);
 }
 
 async function port(config: Config): Promise<Finding> {

@@ -9,15 +9,21 @@ export const serve: Verb = (program, abilities) => {
   const command = program
     .command("serve", { isDefault: true })
     .description("run the server (the default command)")
+    .option("-q, --quiet", "no greeting on a terminal, and only warnings and errors in the log")
     .option("--json", "write the log as JSON, like --log-format json")
     .option("--open-private-data", "show to everybody what ran as a private service (NGIT_PRIVATE_MODE) until now");
   acceptSettings(command, "listed").action(async () => {
     if (command.getOptionValue("json") && command.getOptionValue("logFormat") === undefined) {
       command.setOptionValue("logFormat", "json");
     }
+    const isQuiet = command.getOptionValue("quiet") === true;
+    if (isQuiet && command.getOptionValue("logLevel") === undefined) command.setOptionValue("logLevel", "warn");
     const loaded = settingsOf(command, abilities);
     const openPrivateData = command.getOptionValue("openPrivateData") === true;
-    const exitCode = await abilities.serve(loaded, settingsReader(command, abilities), { openPrivateData });
+    const exitCode = await abilities.serve(loaded, settingsReader(command, abilities), {
+      openPrivateData,
+      greets: abilities.terminal.showsProgress && !isQuiet && loaded.config.logFormat === "text",
+    });
     if (exitCode !== 0) throw new CommandFailure("", exitCode === 2 ? 2 : 1);
   });
   command.addHelpText(

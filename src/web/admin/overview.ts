@@ -64,7 +64,9 @@ ${changes.length > 0 && html`<p class="small"><a href="${base}/audit">All change
 function worthALook(base: string, status: Status, followed: RelayList["relays"]): Html {
   const failing = followed.filter(({ failures, state }) => failures > 0 && state === "disconnected").length;
   const { repositories, partialStates, placeholders, waiting } = status;
+  const advice = status.server?.verificationAdvice;
   const lines = [
+    advice && html`<li>${advice.charAt(0).toUpperCase()}${advice.slice(1)}</li>`,
     failing > 0 &&
       html`<li><a href="${base}/relays">${counted(failing, "relay is", "relays are")} not reached</a></li>`,
     partialStates > 0 &&
@@ -75,7 +77,7 @@ function worthALook(base: string, status: Status, followed: RelayList["relays"])
       html`<li><a href="${base}/purgatory">${counted(waiting.waitingAnnouncements, "repository waits", "repositories wait")} for a first push</a></li>`,
     placeholders > 0 &&
       html`<li><a href="${base}/purgatory">${counted(placeholders, "push waits", "pushes wait")} for an event</a></li>`,
-  ].filter((line) => line !== false);
+  ].filter((line) => line !== false && line !== undefined && line !== null && line !== "");
   return lines.length === 0 ? quiet("Nothing: all is well.") : html`<ul class="plain">${lines}</ul>`;
 }
 
