@@ -338,6 +338,10 @@ test("a private service is configured by its members, and its metrics are not fo
   assert.equal(config.privatePublicOrigin, "https://git.example.com");
   const shown = faults({ environment: { ...environment, NGIT_METRICS_PUBLIC: "true" } });
   assert.match(shown[0] ?? "", /^NGIT_METRICS_PUBLIC: shows everybody the metrics of a private service/);
+  const byHash = faults({ environment: { ...environment, NGIT_BLOSSOM_READ: "true" } });
+  assert.match(byHash[0] ?? "", /^NGIT_BLOSSOM_READ: shows everybody the large files of a private service/);
+  const off = faults({ environment: { NGIT_LFS_ENABLE: "false", NGIT_BLOSSOM_READ: "true" } });
+  assert.match(off[0] ?? "", /^NGIT_BLOSSOM_READ: serves large files, and NGIT_LFS_ENABLE is off/);
   for (const bad of ["git.example.com", "https://git.example.com/base", "https://a@git.example.com", "wss://x"]) {
     assert.equal(faults({ environment: { ...environment, NGIT_PRIVATE_PUBLIC_ORIGIN: bad } }).length, 1, bad);
   }

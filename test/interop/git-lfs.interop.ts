@@ -97,7 +97,7 @@ test("whoever is not known brings small files with a pull request, and is asked 
   assert.match(refused.output, /redentials|Authentication|Username/);
 });
 
-test("a second server looks for the files of what it follows, and serves them when the first is gone", async () => {
+test("a second server looks for the files of what it follows, and a clone from it has them", async () => {
   const alice = new Person();
   const [url, there] = [first.url(alice, "both"), second.url(alice, "both")];
   await first.accepted(
