@@ -314,6 +314,19 @@ describe("outboxes", () => {
     assert.equal(driver.relay(home)?.outboxRepositories, 0);
   });
 
+  it("a relay that never answers where the lists are goes with the repository that listed it", () => {
+    const driver = new Driver({ syncDisableNegentropy: true });
+    driver.makeLive(home, repo);
+    const [asked] = only(driver.said, "lookUpParticipants");
+    const participants = [participant("ann", "maintainer")];
+    driver.tell({ type: "participants", coordinate: asked!.coordinate, participants, lists: [] });
+    driver.advance(5000);
+    assert.ok(historyAt(driver, home).some(({ filters: [filter] }) => filter?.kinds?.[0] === 10002));
+    driver.tell({ type: "accepted", event: repo, hosted: false });
+    driver.advance(2 * minute);
+    assert.ok(only(driver.said, "disconnect").some(({ relay }) => relay === home));
+  });
+
   it("private repositories, and those that only wait, take no part", () => {
     const secret = { ...repo, tags: [...repo.tags, ["private", "true"]] };
     assert.deepEqual(only(scene({ announcement: secret }).said, "lookUpParticipants"), []);

@@ -8,7 +8,7 @@ import { historyCapacity } from "./items.js";
 import { type Job, Query } from "./job.js";
 import type { Outcome } from "./messages.js";
 import type { RelayLists } from "./relay-lists.js";
-import { relayOutside } from "./relay-table.js";
+import { endPassing, relayOutside } from "./relay-table.js";
 import { listedRelay, type Repo } from "./wanted.js";
 
 /** A relay that is followed only to be asked something is given up after this. */
@@ -117,8 +117,7 @@ export function tidyLookUps(state: SyncState): void {
     if (!passesBy(relay)) continue;
     const isBusy = relay.listsWanted.size + relay.direct.size + relay.owed.length + relay.jobs.length > 0;
     if (isBusy && relay.passesByUntilMs > nowMs) continue;
-    relay.passesByUntilMs = Number.NEGATIVE_INFINITY;
-    relay.listsWanted.clear();
+    endPassing(relay);
   }
 }
 

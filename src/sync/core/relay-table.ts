@@ -28,6 +28,12 @@ export function forgetRelay(state: SyncState, relay: Relay): void {
   state.outbox.unlisted.delete(relay);
 }
 
+/** It is asked for no lists and single events any more. */
+export function endPassing(relay: Relay): void {
+  relay.passesByUntilMs = Number.NEGATIVE_INFINITY;
+  relay.listsWanted.clear();
+}
+
 /** As listed; wss where it is listed both ways. */
 export function noteUrl(relay: Relay, url: ListedRelay["url"]): void {
   if (url.startsWith("wss:")) relay.wssUrl = url;

@@ -17,7 +17,7 @@ import {
 } from "./core-state.js";
 import { addItem, removeItem } from "./items.js";
 import { allStatesItem, announcementsItem, layerOf, layers, repositoryItem, rootItem, stateItem } from "./job.js";
-import { addRelay, forgetRelay, noteUrl } from "./relay-table.js";
+import { addRelay, endPassing, forgetRelay, noteUrl } from "./relay-table.js";
 import { type Changes, type ListedRelay, listedRelay, type Repo } from "./wanted.js";
 
 /** The cap that stands against a listing. */
@@ -68,9 +68,11 @@ function becomeListed(state: SyncState, relay: Relay): void {
   addItem(state, relay, announcementsItem);
 }
 
-/** It may still be asked what participants write there. */
+/** It may still be asked what participants write there; where their lists are it was asked only because it was listed. */
 function leaveToParticipants(state: SyncState, relay: Relay): void {
-  if (isListed(relay) || relay.outbox.size === 0) return;
+  if (isListed(relay)) return;
+  if (relay.direct.size === 0) endPassing(relay);
+  if (relay.outbox.size === 0) return;
   removeItem(state, relay, announcementsItem);
   state.outbox.unlisted.add(relay);
 }
