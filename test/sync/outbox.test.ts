@@ -112,7 +112,7 @@ test("a comment that exists only on its author's outbox is served here within 60
   assert.match(page, /Relays of participants: what 2 people wrote only there is gathered from 1 relay, 1 connected\./);
   assert.doesNotMatch(page, new RegExp(own.key.replaceAll(".", "\\.")), "whose relay it is, is nobody's business");
   const path = `/${npubOf(owner.pubkey)}/repo.git`;
-  const ofPage = await fetch(`http://${server.domain}${path}`, { headers: { accept: "text/html" } });
+  const ofPage = await fetch(`http://${server.domain}${path}/copies`, { headers: { accept: "text/html" } });
   assert.match(
     await ofPage.text(),
     /2 people take part; what they wrote only to relays of their own is gathered from 1 relay\./,

@@ -99,7 +99,7 @@ test("a repository that is the same everywhere: every copy is named, exit 0, and
     answer.gitServers.map(({ url, standing, refs }) => [url, standing, refs]),
     clone.map((url) => [url, "same", 1]),
   );
-  const asked = await fetch(here.repositoryUrl(owner, identifier), { headers: { accept: "text/html" } });
+  const asked = await fetch(`${here.repositoryUrl(owner, identifier)}/copies`, { headers: { accept: "text/html" } });
   const page = await asked.text();
   const row = page.split("<tr>").find((one) => one.includes(plain.url(identifier).replace("https://", ""))) ?? "";
   assert.match(row, /data-label="Compared clean"><span><time /);
@@ -154,7 +154,8 @@ test("a copy that is gone or may not be dialled is not compared, which is a diff
   }
   assert.equal(gitCopy(answer, forbidden)?.reason, "address-not-allowed");
   // Threat 31: why a remote server could not be compared is for the operator only.
-  for (const url of [here.repositoryUrl(owner, identifier), `${here.httpUrl}/status`]) {
+  const root = here.repositoryUrl(owner, identifier);
+  for (const url of [root, `${root}/copies`, `${here.httpUrl}/status`]) {
     const page = await (await fetch(url, { headers: { accept: "text/html" } })).text();
     assert.match(page, /<h1/);
     for (const { reason } of [...answer.relays, ...answer.gitServers]) assert.ok(!page.includes(reason ?? ""), url);
