@@ -67,9 +67,7 @@ function packagesFingerprint() {
   const { dependencies, devDependencies, optionalDependencies, overrides } = JSON.parse(
     readFileSync(join(root, "package.json"), "utf8"),
   );
-  // Some packages carry programs made for one Node version.
   return createHash("sha256")
-    .update(process.version)
     .update(JSON.stringify([dependencies, devDependencies, optionalDependencies, overrides]))
     .update(readFileSync(join(root, "package-lock.json")))
     .digest("hex");
@@ -102,6 +100,25 @@ const stampIs = (file, value) => existsSync(file) && readFileSync(file, "utf8") 
 // everybody who uses it: only its owner may install.
 const isLinked = () => lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink() === true;
 const isInstalled = () => isLinked() || stampIs(installStamp, packagesFingerprint());
+// Packages with compiled parts bring one for every Node that is supported. Should one not load under another Node than the
+// one it was installed with, installing again is for people: a server that runs from this folder would lose its packages.
+const compiledPackages = ["lmdb", "koffi"];
+const isCalledItself = process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href;
+/** npm is started only where a person asked for it (`npm start`, this program) or nothing is installed yet. */
+const mayRunNpm = () => isCalledItself || process.env.npm_lifecycle_event !== undefined || !existsSync(installStamp);
+const howToInstall = "stop the servers that run from this folder, then run `npm ci --include=dev --ignore-scripts`";
+
+function packagesMustLoad() {
+  for (const name of compiledPackages) {
+    if (!existsSync(join(root, "node_modules", name))) continue;
+    try {
+      require(join(root, "node_modules", name));
+    } catch (error) {
+      const sentence = String(error.message).split("\n")[0];
+      fail(`the package ${name} does not load under Node ${process.versions.node} (${sentence}): ${howToInstall}`);
+    }
+  }
+}
 const isBuilt = (part) => stampIs(builds[part].stamp, sourcesFingerprint(builds[part]));
 
 /**
@@ -122,6 +139,7 @@ function isReady(part) {
   const { seen } = builds[part];
   if (stampIs(seen, glance)) return true;
   if (!isInstalled() || !isBuilt(part)) return false;
+  packagesMustLoad();
   try {
     // Renamed into place: another start must not read half of it.
     writeFileSync(`${seen}.${process.pid}`, glance);
@@ -134,6 +152,8 @@ function isReady(part) {
 
 function install() {
   if (isInstalled()) return;
+  if (!mayRunNpm())
+    fail(`the packages this checkout asks for have changed: ${howToInstall}, or start with \`npm start\``);
   const wanted = packagesFingerprint();
   say("installing packages (npm ci)…");
   // --include=dev: the compiler is needed even under NODE_ENV=production.
@@ -243,7 +263,7 @@ export function setUp(part) {
   }
 }
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+if (isCalledItself) {
   const words = process.argv.slice(2);
   const unknown = words.find((word) => !["--server", "--install-only", "--help"].includes(word));
   if (unknown !== undefined) {

@@ -66,7 +66,7 @@ function checkout(name: string, compiler: "small" | "TypeScript" = "small"): str
   writeFileSync(join(root, "src", "a.ts"), "export const a: number = 1;\n");
   writeFileSync(join(root, "src", "a.test.ts"), 'import { a } from "./a.js";\na;\n');
   writeFileSync(join(root, "src", "main.ts"), "declare const console: any;\nconsole.log('{}');\n");
-  const stamp = createHash("sha256").update(process.version).update("[null,null,null,null]").update("{}").digest("hex");
+  const stamp = createHash("sha256").update("[null,null,null,null]").update("{}").digest("hex");
   writeFileSync(join(root, "node_modules", ".holdfast-installed"), stamp);
   return root;
 }
@@ -210,4 +210,38 @@ test("a start that cannot be built says why on stderr and exits 1", async () => 
   const ended = await start(root);
   assert.deepEqual([ended.code, ended.printed], [1, ""]);
   assert.match(ended.said, /the build failed:\nsrc\/a\.ts\(1,18\)/);
+});
+
+test("a start never runs npm where packages are installed: it says what to do when others are asked for", async () => {
+  const root = checkout("other-packages");
+  assert.equal((await start(root)).code, 0);
+  writeFileSync(join(root, "node_modules", "precious"), "kept");
+  writeFileSync(join(root, "package-lock.json"), '{"other":true}');
+  const ended = await start(root);
+  assert.deepEqual([ended.code, ended.printed], [1, ""]);
+  assert.match(ended.said, /packages this checkout asks for have changed: stop the servers .* `npm ci .*`npm start`/);
+  assert.equal(readFileSync(join(root, "node_modules", "precious"), "utf8"), "kept");
+  assert.ok(!existsSync(join(root, ".cache", "set-up.lock")));
+});
+
+test("a package that does not load under this Node is named, and nothing is installed", async () => {
+  const root = checkout("other-node");
+  assert.equal((await start(root)).code, 0);
+  mkdirSync(join(root, "node_modules", "lmdb"));
+  writeFileSync(join(root, "node_modules", "lmdb", "index.js"), "throw new Error('made for another Node');");
+  // What was seen under another Node does not count under this one.
+  rmSync(join(root, "dist", ".holdfast-server-seen"), { force: true });
+  const ended = await start(root);
+  assert.deepEqual([ended.code, ended.printed], [1, ""]);
+  assert.match(ended.said, /lmdb does not load under Node \d.* \(made for another Node\): stop the servers/);
+});
+
+test("an installed package has no sources and is left as it is", async () => {
+  const root = checkout("installed");
+  assert.equal((await start(root)).code, 0);
+  for (const file of ["tsconfig.json", "tsconfig.server.json", "package-lock.json", "src"]) {
+    rmSync(join(root, file), { recursive: true });
+  }
+  rmSync(join(root, "node_modules"), { recursive: true });
+  assert.deepEqual(await start(root), { code: 0, printed: "{}\n", said: "" });
 });
