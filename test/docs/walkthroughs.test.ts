@@ -74,7 +74,7 @@ describe("as written", { timeout: 900_000 }, () => {
     const refs = await git("ls-remote", url);
     assert.ok(refs.includes(`${merged}\trefs/heads/main`), refs);
     assert.ok(refs.includes(`${merged}\trefs/nostr/${pullRequest}`), refs);
-    assert.match(said, /^pushed +nothing new$/m, "the state alone moved the branch");
+    assert.equal(said.match(/^pushed +/gm)?.length, 3, said);
     assert.deepEqual(await Promise.all([30617, 30618, 1618, 1631].map(served)), [1, 1, 1, 1]);
     const page = await fetch(url);
     assert.equal(page.status, 200);
