@@ -142,3 +142,11 @@ export function keptFor<T>({ clock, keptMs }: Keeping, work: () => T): () => T {
     return kept.answer;
   };
 }
+
+const soonMs = 50;
+
+/** Works that ride on a store's next commit are about to be waited for: if there is none in a moment, this makes one. */
+export const commitSoon = (
+  store: { transact(work: () => Promise<undefined>): Promise<unknown> },
+  clock: Clock,
+): (() => void) => clock.after(soonMs, () => void store.transact(async () => undefined).catch(() => undefined));

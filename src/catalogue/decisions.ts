@@ -12,10 +12,10 @@
 // back when somebody replays them). Rows past `until` mean nothing; whoever sweeps purgatory removes them.
 
 import { setImmediate } from "node:timers/promises";
-import { type Clock, LateWork } from "../base/clock.js";
+import { type Clock, commitSoon, LateWork } from "../base/clock.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import type { RefusalCode } from "../nostr/refusals.js";
-import { commitSoon, type Store, type TableReader, type Transaction } from "../store/port.js";
+import type { Store, TableReader, Transaction } from "../store/port.js";
 import { type RepositoryName, repositoryAddress, repositoryKey } from "./repositories.js";
 import type { EntrySource, WaitingEntry } from "./waiting.js";
 

@@ -19,7 +19,6 @@
 // A work must be repeatable: it may be run again when a commit is retried. Works are serial: a work that waits for
 // another `transact` waits forever.
 
-import type { Clock } from "../base/clock.js";
 import type { Address, EventId, Pubkey, VerifiedEvent } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { TimedIds } from "../nostr/negentropy/records.js";
@@ -162,12 +161,6 @@ export interface TransactOptions {
   /** It is the work of the leader of that epoch: it fails if another machine leads by now. */
   readonly epoch?: number;
 }
-
-const soonMs = 50;
-
-/** Works that ride on the next commit are about to be waited for: if there is none in a moment, this makes one. */
-export const commitSoon = (store: Pick<Store, "transact">, clock: Clock): (() => void) =>
-  clock.after(soonMs, () => void store.transact(async () => undefined).catch(() => undefined));
 
 /** What one commit changed. */
 export interface Commit {

@@ -2,10 +2,9 @@
 // (table "naughty", keys `relay:<key>`), and how far each relay was (table "meta", keys `sync-relay:<key>`). Writes are
 // gathered and done together: losing the last second of them costs one fetch or one dial.
 
-import { type Clock, LateWork } from "../base/clock.js";
+import { type Clock, commitSoon, LateWork } from "../base/clock.js";
 import type { EventId } from "../nostr/event.js";
 import {
-  commitSoon,
   SharedLogError,
   type Store,
   StoreBusyError,
