@@ -161,6 +161,7 @@ describe("the pages in a browser", { timeout: 180_000 }, () => {
   test("a copy button copies its line", async () => {
     await browser.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: scene.world.origin });
     const page = await open(scene.full);
+    await page.locator("details.clone > summary").click();
     await page.getByRole("button", { name: "Copy: Clone with git", exact: true }).click();
     await page.getByText("Copied", { exact: true }).waitFor();
     const read = "navigator.clipboard.readText()";
