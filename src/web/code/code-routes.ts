@@ -3,7 +3,7 @@
 
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../base/clock.js";
-import type { RepositoryName } from "../../catalogue/repositories.js";
+import { type RepositoryName, repositoryAddress } from "../../catalogue/repositories.js";
 import { parseGitPath } from "../../git/address.js";
 import type { ReadingRoom } from "../../git/reading/reading-room.js";
 import {
@@ -15,9 +15,10 @@ import {
   untilClosed,
 } from "../../http/routes.js";
 import { parseNpub } from "../../nostr/nip19.js";
-import { isOid } from "../../nostr/nip34.js";
+import { isOid, type Oid } from "../../nostr/nip34.js";
 import { governingState } from "../../operator/repositories.js";
-import { html, time } from "../html.js";
+import { ciMarks, ciResultsOf } from "../ci-results.js";
+import { type Html, html, time } from "../html.js";
 import { repositoryPath, type Site } from "../layout.js";
 import {
   missingRepositoryPage,
@@ -26,7 +27,13 @@ import {
   type VisitorRates,
   waitingRepositoryPage,
 } from "../page-limits.js";
-import { comparisonOf, factsOf, findRepository, type RepositorySources } from "../repository-facts.js";
+import {
+  comparisonOf,
+  factsOf,
+  findRepository,
+  publicMaintainers,
+  type RepositorySources,
+} from "../repository-facts.js";
 import { repositoryPage } from "../repository-page.js";
 import { peopleOf, personLink } from "../threads.js";
 import { blobPage } from "./blob-page.js";
@@ -181,7 +188,9 @@ async function pageOf(
     case "commit": {
       const [oid] = segments.map(String);
       return segments.length === 1 && isOid(oid)
-        ? await reached(looking, oid, (isProposal) => commitPage(looking, oid, isProposal))
+        ? await reached(looking, oid, async (isProposal) =>
+            commitPage(looking, oid, isProposal, await ciMarksOf(looking, sources, oid)),
+          )
         : "missing";
     }
     case "compare": {
@@ -229,6 +238,13 @@ async function reached<Answer>(
   const reach = await room.reach(found.repository, found.table, oid, visitor);
   if (!reach.ok) return reach.code;
   return reach.value === "nothing" ? "missing" : await then(reach.value === "proposal");
+}
+
+async function ciMarksOf({ found, visitor }: Looking, { store }: CodeSources, oid: Oid): Promise<Html | undefined> {
+  const { members } = await publicMaintainers(store, found.name);
+  const repositories = [repositoryAddress(found.name)];
+  const question = { repositories, commits: [oid], pullRequests: [], maintainers: members };
+  return ciMarks((await ciResultsOf(store, question, visitor.signal)).byCommit.get(oid));
 }
 
 async function branchesOf(looking: Looking, { store }: CodeSources): Promise<Shown> {

@@ -1,4 +1,5 @@
-// One commit: what its message says, who made it and when, its parents, whether it carries a signature, and its changes.
+// One commit: what its message says, who made it and when, its parents, whether it carries a signature, what CI
+// said of it, and its changes.
 
 import type { Commit } from "../../git/reading/objects.js";
 import type { Oid } from "../../nostr/nip34.js";
@@ -9,7 +10,12 @@ import { type Looking, oidLink, proposalNote, type Shown } from "./looking.js";
 
 const maxMessageCharacters = 20_000;
 
-export async function commitPage(looking: Looking, oid: Oid, isProposal: boolean): Promise<Shown> {
+export async function commitPage(
+  looking: Looking,
+  oid: Oid,
+  isProposal: boolean,
+  ciMarks: Html | undefined,
+): Promise<Shown> {
   const { room, found, visitor, root, site } = looking;
   const commit = await room.commit(found.repository, oid);
   if (!commit) return "missing";
@@ -23,7 +29,7 @@ export async function commitPage(looking: Looking, oid: Oid, isProposal: boolean
     description: subject,
     main: html`${isProposal && proposalNote()}<section class="commit"><h2>${foreign(subject, 500)}</h2>
 ${commit.body !== "" && html`<pre class="message">${cut(commit.body)}</pre>`}
-<dl class="facts">${facts(commit, root)}</dl>
+<dl class="facts">${facts(commit, root)}${ciMarks && html`\n<dt>Checks</dt><dd>${ciMarks}</dd>`}</dl>
 <p><a href="${codeUrl(root, "tree", oid)}">Files at this commit</a></p>${
       commit.parents.length > 1 && html`<p class="quiet">A merge: its changes are those against its first parent.</p>`
     }</section>
