@@ -78,6 +78,8 @@ describe("large files", () => {
     const metrics = await (await fetch(`${story.server.origin}/metrics`)).text();
     assert.match(metrics, /ngit_lfs_files\{state="here"\} 1/);
     assert.match(metrics, /ngit_lfs_requests_total\{operation="download",status="ok"\}/);
+    assert.match(metrics, /^ngit_lfs_bytes_total\{direction="in"\} 27$/m);
+    assert.match(metrics, /^ngit_lfs_stored_bytes 27$/m);
     assert.doesNotMatch(metrics, /operation="download",status="aborted"/);
   });
 
@@ -226,6 +228,9 @@ describe("large files on two servers", { timeout: 600_000 }, () => {
     const isThere = async (): Promise<boolean> =>
       (await download(there, one)) !== undefined && (await download(there, other)) !== undefined;
     assert.ok(await until(isThere, patienceMs), "the second server has found them");
+    const metrics = await (await fetch(`${second.server.origin}/metrics`)).text();
+    assert.match(metrics, /^ngit_lfs_hunted_files_total 2$/m);
+    assert.match(metrics, /^ngit_lfs_hunts_total\{result="complete"\} [1-9]/m);
 
     const { folder } = first.server;
     const settings = (at: string): Record<string, string> => ({
