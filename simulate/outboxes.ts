@@ -63,7 +63,7 @@ const isAskedForPeopleOnly = (key: string): boolean => /^[oif]\d+\./.test(key);
 export class Outboxes {
   readonly #chance: Chance;
   readonly #lists = new Map<Pubkey, NostrEvent>();
-  #peopleBefore = 0;
+  #peopleBefore: number | undefined;
 
   constructor(
     seed: number,
@@ -183,8 +183,8 @@ export class Outboxes {
     const most = config.maxParticipants * outbox.repositories;
     if (outbox.participants > most) this.#broken(`${outbox.participants} participants are followed`);
     const { found, none, asked } = outbox.lists;
-    // Those of people who left are forgotten a minute later.
-    const people = outbox.participants + this.#peopleBefore;
+    // Those of people who left are forgotten a minute later; how many there were in the first minute is not known.
+    const people = outbox.participants + (this.#peopleBefore ?? Number.POSITIVE_INFINITY);
     this.#peopleBefore = outbox.participants;
     if (found + none + asked > 2 * people) this.#broken(`${found + none + asked} lists are remembered`);
     for (const { relay, liveFilters, isOutboxLive, waitingOnly } of relays) {

@@ -137,6 +137,8 @@ function startBatch(state: SyncState, relay: Relay, layer: Layer, method: Job["m
   if (!hasTurn(state, relay)) return false;
   const items = takeAction(state, relay, layer, takerOf(layer));
   const queries = queriesFor(state, relay, layer, items, undefined);
+  // A full sync counts from its first question: the relay may have asked for pauses before it.
+  if (layer === layers.announcements) relay.lastFullMs = state.now.monotonicMs;
   return addJob(state, relay, { kind: "batch", layer, items, source: relay.round, method, queries });
 }
 
