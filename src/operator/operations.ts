@@ -4,8 +4,29 @@
 // run.ts holds what carries each out. Every verb loads this file: it must stay light.
 
 import { z } from "zod";
-import { keyNamed, placeNamedBy, repositoryNamedBy } from "./naming.js";
-import { banTypes, listNames, profileFields } from "./rules.js";
+import { keyNamed, placeNamedBy } from "./naming.js";
+import {
+  atMost,
+  banTarget,
+  banType,
+  because,
+  entry,
+  filters,
+  list,
+  name,
+  nameAnywhere,
+  named,
+  oneBanType,
+  oneList,
+  oneOrAll,
+  oneRepository,
+  reason,
+  relay,
+  repository,
+  repositoryStatuses,
+  typed,
+} from "./parameter-values.js";
+import { profileFields } from "./rules.js";
 
 interface Description {
   /** What is typed after `holdfast`; absent where no verb does this and nothing else. */
@@ -22,45 +43,6 @@ const operation = <Shape extends z.ZodRawShape, const Rest extends Description>(
   parameters: z.object(parameters),
   ...rest,
 });
-
-/** How the command line takes a parameter: `<name>` and `[name]` are arguments, `--name <value>` is an option. */
-const typed = <Schema extends z.ZodType>(schema: Schema, flags: string, help: string, standard?: string): Schema =>
-  schema.meta({ flags, help, standard });
-
-const name = z.string().max(5_000);
-const reason = z.string().max(500).default("");
-const because = (help = "why, shown in the list") => typed(reason, "--reason <text>", help);
-const limit = z.number().int().min(1).max(10_000);
-const atMost = (count: number, help = `at most so many; ${count} if left out`) =>
-  typed(limit.default(count), "--limit <count>", help);
-const named = <T>(read: (text: string) => T | undefined, what: string) =>
-  name.transform((text, context) => {
-    const found = read(text);
-    if (found === undefined) context.addIssue({ code: "custom", message: `${JSON.stringify(text)} is not ${what}` });
-    return found ?? z.NEVER;
-  });
-const nameOrNaddr = "npub/identifier or naddr";
-const repository = named(repositoryNamedBy, nameOrNaddr);
-const oneRepository = typed(repository, "<repository>", nameOrNaddr);
-const nameAnywhere = "npub/identifier, naddr or prs/npub/identifier";
-const oneOrAll = typed(
-  named(placeNamedBy, nameAnywhere).optional(),
-  "[repository]",
-  `${nameAnywhere}; all if left out`,
-);
-const relay = typed(name, "<relay>", "its URL");
-export const repositoryStatuses = ["waiting", "soft", "served", "archived", "leaving", "deleted"] as const;
-const list = z.enum(listNames);
-const oneList = typed(list, "<list>", "which list");
-const entry = typed(
-  name,
-  "<entry>",
-  "npub, npub/identifier or identifier (event-blacklist, private-members: npub only; archive-grasp-services: host[:port])",
-);
-const banType = z.enum(banTypes);
-const oneBanType = typed(banType, "<type>", "what is named");
-const banTarget = typed(name, "<target>", "npub; event id; npub/identifier; IP address or CIDR network");
-const filters = typed(z.array(z.unknown()).max(100), "--filter <json>", "a NIP-01 filter; may be given several times");
 
 export const operations = {
   status: operation({}, {}),

@@ -3,7 +3,7 @@
 
 import type { Document } from "../../http/routes.js";
 import { repositoryNamedBy } from "../../operator/naming.js";
-import { repositoryStatuses } from "../../operator/operations.js";
+import { repositoryStatuses } from "../../operator/parameter-values.js";
 import type { RepositoryDetails, RepositoryLine, RepositoryLines } from "../../operator/repositories.js";
 import { bytes, count, counted, foreign, type Html, html, shortNpub, time } from "../html.js";
 import { repositoryPath } from "../layout.js";
