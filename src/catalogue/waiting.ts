@@ -334,7 +334,7 @@ export function removePlaceholder(tx: Transaction, row: PlaceholderRow): void {
   if (name) tx.deleteRow("purgatory", waitingKeys.placeholder(row.id, name));
 }
 
-interface PartialPush {
+export interface PartialPush {
   readonly owner: RepositoryName["owner"];
   readonly identifier: string;
   readonly state: EventId;

@@ -62,6 +62,23 @@ test("a partial state's clock that ran out while the wall clock went back is set
   assert.equal(looks.length, count, "it runs out once");
 });
 
+test("a partial state's clock that is set while the wall clock is wrong runs out soon after it is right again", async (context) => {
+  const { room, event, clock, looks, advance } = await pushed(context);
+  room.clock.jumpWall(-3_600_000);
+  await clock.watch(name, event.id);
+  room.clock.jumpWall(3_600_000);
+  await advance(12);
+  assert.deepEqual(looks, [true]);
+});
+
+test("a partial state waits no longer than twice its grace when the wall clock goes back and stays there", async (context) => {
+  const { room, event, clock, looks, advance } = await pushed(context);
+  await clock.watch(name, event.id);
+  room.clock.jumpWall(-365 * 86_400_000);
+  await advance(24);
+  assert.deepEqual(looks, [false, true]);
+});
+
 test("a clock that was put back while the server was down does not keep a partial state for longer than its grace", async (context) => {
   const { room, clock, looks, advance } = await pushed(context);
   room.clock.jumpWall(-365 * 86_400_000);

@@ -4,7 +4,7 @@
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
-import { movePartial, partialPush, partialPushes, waitingEntry } from "../catalogue/waiting.js";
+import { movePartial, type PartialPush, partialPush, partialPushes, waitingEntry } from "../catalogue/waiting.js";
 import type { EventId } from "../nostr/event.js";
 import type { Store } from "../store/port.js";
 
@@ -23,13 +23,17 @@ export class PartialClock {
   constructor(private readonly parts: PartialClockParts) {}
 
   async open(): Promise<void> {
-    const { store, clock } = this.parts;
-    for (const push of await partialPushes(store)) {
-      // The wall clock was put back while nobody looked.
-      const since = Math.min(push.since, unixSeconds(clock));
-      if (since < push.since) await store.transact(async (tx) => movePartial(tx, push, since - push.since));
-      this.#start(push, push.state, since);
+    for (const push of await partialPushes(this.parts.store)) {
+      this.#start(push, push.state, await this.#notAhead(push));
     }
+  }
+
+  /** When the push was; now, where the wall clock was put back since: nobody waits for the time it has lost. */
+  async #notAhead(push: PartialPush): Promise<number> {
+    const { store, clock } = this.parts;
+    const since = Math.min(push.since, unixSeconds(clock));
+    if (since < push.since) await store.transact(async (tx) => movePartial(tx, push, since - push.since));
+    return since;
   }
 
   /** After a push under a state: if it still waits, its clock runs. */
@@ -43,8 +47,10 @@ export class PartialClock {
     const { clock, graceSeconds, isOver, failed } = this.parts;
     const key = `${repositoryKey(name)}:${state}`;
     if (this.#timers.has(key)) return;
-    // Seconds are whole: the next one begins after it.
-    const delayMs = Math.max(0, (since + graceSeconds()) * 1000 - clock.nowMs()) + 1_000;
+    // The wall clock may be wrong now and right again soon: it is asked anew after one grace at the latest. Seconds are
+    // whole: the next one begins after it.
+    const graceMs = graceSeconds() * 1000;
+    const delayMs = Math.min(graceMs, Math.max(0, since * 1000 + graceMs - clock.nowMs())) + 1_000;
     const cancel = clock.after(delayMs, () => {
       this.#timers.delete(key);
       this.#releasing = this.#releasing
@@ -59,7 +65,9 @@ export class PartialClock {
   async #goOn(name: RepositoryName, state: EventId): Promise<void> {
     const { store, clock, graceSeconds } = this.parts;
     const push = await partialPush(store, name, state);
-    if (push && push.since + graceSeconds() > unixSeconds(clock)) await this.watch(name, state);
+    if (!push || push.since + graceSeconds() <= unixSeconds(clock)) return;
+    await this.#notAhead(push);
+    await this.watch(name, state);
   }
 
   async close(): Promise<void> {
