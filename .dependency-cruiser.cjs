@@ -13,7 +13,7 @@ const floors = [
   ["admission", "access"],
   ["catalogue"],
   ["store"],
-  ["net", "cluster"],
+  ["net", "cluster", "packs"],
   ["config", "nostr"],
   ["base"],
 ];

@@ -21,7 +21,10 @@ export type ClusterRefusalCode =
   | "own-history"
   | "newer-format"
   | "no-snapshot"
-  | "other-key";
+  | "other-key"
+  | "pack-store"
+  | "pack-store-not-shared"
+  | "pack-store-of-another";
 
 /** The server cannot take part in the cluster for a reason its operator can mend. */
 export class ClusterRefusal extends Error {

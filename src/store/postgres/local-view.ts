@@ -6,10 +6,11 @@ import { join } from "node:path";
 import { removeAll } from "../../base/durable-files.js";
 import { ClusterRefusal } from "../../cluster/check-database.js";
 import type { Session } from "../../cluster/session.js";
+import type { PackStore, StoredName } from "../../packs/port.js";
 import type { Applied } from "../engine/backend.js";
 import { forgetLocalRows, lookIntoFolder } from "../lmdb/open.js";
 import type { ChangeLog } from "./change-log.js";
-import { digestOf, type SnapshotPlace, snapshotsIn } from "./snapshots.js";
+import { snapshotsIn } from "./snapshots.js";
 
 export interface ViewFacts {
   readonly applied: Applied | undefined;
@@ -29,7 +30,7 @@ interface LocalViewParts {
   readonly folder: string;
   readonly log: ChangeLog;
   readonly session: Session;
-  readonly snapshots: SnapshotPlace | undefined;
+  readonly packs: PackStore | undefined;
   readonly tell: (sentence: string) => void;
 }
 
@@ -65,11 +66,11 @@ async function discardView(folder: string): Promise<void> {
   }
 }
 
-async function restoreSnapshot({ folder, log, session, snapshots, tell }: LocalViewParts): Promise<boolean> {
-  if (!snapshots) return false;
-  for (const snapshot of await snapshotsIn(snapshots)) {
+async function restoreSnapshot({ folder, log, session, packs, tell }: LocalViewParts): Promise<boolean> {
+  if (!packs) return false;
+  for (const snapshot of await snapshotsIn(packs)) {
     if ((await log.tokenAt(session, snapshot.n)) !== snapshot.token) continue;
-    if (await fetchSnapshot(snapshots, snapshot, folder)) {
+    if (await fetchSnapshot(packs, snapshot, folder)) {
       tell(`the view begins with the snapshot at change ${snapshot.n}`);
       return true;
     }
@@ -79,8 +80,8 @@ async function restoreSnapshot({ folder, log, session, snapshots, tell }: LocalV
 }
 
 async function fetchSnapshot(
-  place: SnapshotPlace,
-  snapshot: { readonly name: string; readonly digest: string },
+  packs: PackStore,
+  snapshot: { readonly name: StoredName; readonly digest: string },
   folder: string,
 ): Promise<boolean> {
   const aside = join(folder, "snapshot.part");
@@ -88,8 +89,8 @@ async function fetchSnapshot(
   await mkdir(aside, { recursive: true });
   try {
     const file = join(aside, "events-1.mdb");
-    await place.fetch(snapshot.name, file);
-    if ((await digestOf(file)) !== snapshot.digest) return false;
+    const { sha256 } = await packs.fetch(snapshot.name, file);
+    if (sha256 !== snapshot.digest) return false;
     await forgetLocalRows(aside);
     await rename(file, join(folder, "events-1.mdb"));
     return true;

@@ -1,5 +1,5 @@
 // Opens a machine's store in a cluster. In this order, each step refusing by name: the database can carry a cluster; its
-// tables; whose data directory this is; the identity is ours alone; the view on disk, or a new one; what the log has since.
+// tables; whose data directory and pack store these are; the identity is ours alone; the view on disk, or a new one; what the log has since.
 
 import { type Clock, repeatedly } from "../../base/clock.js";
 import { ClusterRefusal, checkDatabase } from "../../cluster/check-database.js";
@@ -7,14 +7,16 @@ import { ClusterClock } from "../../cluster/cluster-clock.js";
 import { nodeIdentity } from "../../cluster/node-identity.js";
 import { NodeLife } from "../../cluster/node-life.js";
 import { databasePlace, Session } from "../../cluster/session.js";
+import type { PackStore } from "../../packs/port.js";
 import type { EngineStore } from "../engine/engine.js";
 import { openLmdbEngine } from "../lmdb/open.js";
 import { newestFormat } from "./body.js";
 import { ChangeLog } from "./change-log.js";
+import { claimPackStore, tryPackStore } from "./claim-packs.js";
 import { prepareView } from "./local-view.js";
 import { prepareSchema } from "./schema.js";
 import { type CommitStep, type OrderFacts, SharedOrder } from "./shared-order.js";
-import type { SnapshotPlace, TrimLimits } from "./snapshots.js";
+import type { TrimLimits } from "./snapshots.js";
 import { trimLog } from "./trimming.js";
 
 export interface ClusterStoreParts {
@@ -32,11 +34,14 @@ export interface ClusterStoreParts {
   /** What people call the machine. */
   readonly name: string;
   readonly version: string;
-  readonly snapshots?: SnapshotPlace;
+  /** Shared by all machines; without it there are no snapshots, and the log is never trimmed. */
+  readonly packs?: PackStore;
   readonly tell?: (sentence: string) => void;
   readonly warn?: (sentence: string) => void;
   /** It must stop serving: its history is another one, or its identity is taken. */
   readonly fault: (error: Error) => void;
+  /** A commit waited for its turn and held it. */
+  readonly turned?: (waitMs: number, holdMs: number) => void;
   readonly leads?: (epoch: number) => void;
   readonly leadsNoMore?: () => void;
   readonly maxQueuedWorks?: number;
@@ -82,6 +87,10 @@ export async function openClusterStore(parts: ClusterStoreParts): Promise<Cluste
   try {
     const { cluster, format } = await prepareSchema(session, place, parts.serverKey);
     const node = await nodeIdentity(folder, cluster);
+    if (parts.packs) {
+      await claimPackStore(session, place, parts.packs, cluster);
+      await tryPackStore(parts.packs, folder, node);
+    }
     opened.life = await NodeLife.begin({
       ...{ place, clock: own, node, name: parts.name, version: parts.version, format: newestFormat, measured },
       applied: () => opened.order?.facts.applied ?? 0,
@@ -93,7 +102,7 @@ export async function openClusterStore(parts: ClusterStoreParts): Promise<Cluste
       ...(parts.leadsNoMore && { leadsNoMore: parts.leadsNoMore }),
       fault: parts.fault,
     });
-    const begins = await prepareView({ folder, log, session, snapshots: parts.snapshots, tell });
+    const begins = await prepareView({ folder, log, session, packs: parts.packs, tell });
     const { maxQueuedWorks, indexAtRows, freeBytes } = parts;
     const options = {
       clock: parts.storeClock ?? clock,
@@ -109,6 +118,7 @@ export async function openClusterStore(parts: ClusterStoreParts): Promise<Cluste
           format: () => format,
           catchUp: () => opened.store?.catchUp() ?? Promise.resolve(),
           diverged: parts.fault,
+          ...(parts.turned && { turned: parts.turned }),
           ...(parts.at && { at: parts.at }),
         });
         return opened.order;
@@ -118,8 +128,8 @@ export async function openClusterStore(parts: ClusterStoreParts): Promise<Cluste
     await store.catchUp();
     const { order, life } = opened as { order: SharedOrder; life: NodeLife };
     const trim = (limits: Partial<TrimLimits> = {}): Promise<number> =>
-      parts.snapshots
-        ? trimLog({ ...{ place, own, log, store, folder, clock }, snapshots: parts.snapshots }, limits)
+      parts.packs
+        ? trimLog({ ...{ place, own, log, store, folder, clock }, packs: parts.packs }, limits)
         : Promise.resolve(0);
     const trimming = repeatedly(
       own,

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ClusterRefusal } from "../../cluster/check-database.js";
+import { storedName } from "../../packs/port.js";
+import { judgeMark } from "./claim-packs.js";
 import { judgeView } from "./local-view.js";
 import { planTrim, snapshotName, snapshotOf, type TrimFacts } from "./snapshots.js";
 
@@ -51,8 +54,9 @@ test("a snapshot's name says what it holds, and other files are none", () => {
   };
   const name = snapshotName(snapshot);
   assert.deepEqual(snapshotOf(name), { name, ...snapshot });
-  for (const other of [`${name}.part`, "view-.mdb", `../${name}`, "events-1.mdb"])
-    assert.equal(snapshotOf(other), undefined, other);
+  for (const other of [`${name}.part`, "snapshots/view-.mdb", `other/${name}`, "snapshots/events-1.mdb"]) {
+    assert.equal(snapshotOf(storedName(other)!), undefined, other);
+  }
 });
 
 test("a view is kept only if the log goes on from it", () => {
@@ -63,4 +67,21 @@ test("a view is kept only if the log goes on from it", () => {
   assert.equal(judgeView({ ...base, isOfThisFormat: false }), "renew");
   assert.equal(judgeView({ ...base, applied: undefined }), "foreign");
   assert.equal(judgeView({ ...base, applied: undefined, isEmpty: true }), "renew");
+});
+
+test("a pack store is taken once, and only by the cluster whose mark it carries", () => {
+  const [cluster, other] = ["cluster", "other"];
+  const cases: [string, Parameters<typeof judgeMark>[0]["mark"], string | undefined, string][] = [
+    ["nobody's store is taken", undefined, undefined, "take"],
+    ["a mark the database does not know yet is adopted", { cluster, token: "t" }, undefined, "adopt"],
+    ["the cluster's own", { cluster, token: "t" }, "t", "ours"],
+    ["an empty folder is not shared", undefined, "t", "pack-store-not-shared"],
+    ["a copy with an old mark is not shared", { cluster, token: "old" }, "t", "pack-store-not-shared"],
+    ["another cluster's", { cluster: other, token: "t" }, "t", "pack-store-of-another"],
+    ["another cluster's at the first start", { cluster: other, token: "t" }, undefined, "pack-store-of-another"],
+  ];
+  for (const [title, mark, known, expected] of cases) {
+    const verdict = judgeMark({ cluster, known, mark, words: "the store" });
+    assert.equal(verdict instanceof ClusterRefusal ? verdict.code : verdict, expected, title);
+  }
 });

@@ -3,7 +3,7 @@
 //   change  the log: one row a commit; `n` counts them. Row 0 is the beginning and changes nothing
 //   node    who takes part, what it can read and how far it has come
 //   leader  whose turn it is to do what one machine does; `epoch` grows with each change of leader
-//   format  which cluster this is, and how bodies are written until every machine can read a newer form
+//   format  which cluster this is, how bodies are written until every machine can read a newer form, and whose pack store is its
 
 import { randomUUID } from "node:crypto";
 import { ClusterRefusal } from "../../cluster/check-database.js";
@@ -82,7 +82,7 @@ async function makeSchema(session: Session, schema: string, serverKey: string): 
     await session.run(`
       CREATE TABLE ${schema}.format (
         one boolean PRIMARY KEY DEFAULT true CHECK (one), cluster uuid NOT NULL, format int NOT NULL, steps int NOT NULL,
-        server_key text NOT NULL);
+        server_key text NOT NULL, packs uuid);
       INSERT INTO ${schema}.format (cluster, format, steps, server_key)
         VALUES ('${randomUUID()}', ${newestFormat}, 0, '${serverKey.replace(/[^0-9a-f]/g, "")}')`);
   }

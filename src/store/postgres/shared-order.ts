@@ -36,6 +36,8 @@ export interface SharedOrderParts {
   readonly measured?: (databaseMs: number, askedMs: number) => void;
   /** The machine must stop serving and build its view anew. */
   readonly diverged?: (error: SharedLogError) => void;
+  /** A commit waited for its turn and held it. */
+  readonly turned?: (waitMs: number, holdMs: number) => void;
   /** Stops at a step of a commit; for tests that end the process there. */
   readonly at?: (step: CommitStep) => Promise<void> | undefined;
 }
@@ -139,6 +141,7 @@ export class SharedOrder implements Order {
     }
     const written = await this.#append(session, shared);
     this.#lockHoldMs = clock.monotonicMs() - lockedMs;
+    this.parts.turned?.(this.#lockWaitMs, this.#lockHoldMs);
     await this.parts.at?.("committed");
     await this.#applyOwn(written, shared, local);
     await this.parts.at?.("applied");

@@ -3,46 +3,8 @@
 
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { copyFile, mkdir, readdir, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
-import { syncPath } from "../../base/durable-files.js";
+import { mustBeStoredName, type PackStore, type StoredName } from "../../packs/port.js";
 import type { Applied } from "../engine/backend.js";
-
-/** Where all machines of a cluster find snapshots. Names are ours and contain no separator. */
-export interface SnapshotPlace {
-  list(): Promise<readonly string[]>;
-  /** The whole file or nothing appears under that name. */
-  put(name: string, file: string): Promise<void>;
-  fetch(name: string, file: string): Promise<void>;
-  remove(name: string): Promise<void>;
-}
-
-/** A folder that all machines see. */
-export class SnapshotFolder implements SnapshotPlace {
-  constructor(private readonly folder: string) {}
-
-  async list(): Promise<readonly string[]> {
-    await mkdir(this.folder, { recursive: true });
-    return (await readdir(this.folder)).filter((name) => snapshotOf(name) !== undefined);
-  }
-
-  async put(name: string, file: string): Promise<void> {
-    await mkdir(this.folder, { recursive: true });
-    const aside = join(this.folder, `${name}.part`);
-    await copyFile(file, aside);
-    await syncPath(aside);
-    await rename(aside, join(this.folder, name));
-    await syncPath(this.folder);
-  }
-
-  async fetch(name: string, file: string): Promise<void> {
-    await copyFile(join(this.folder, name), file);
-  }
-
-  async remove(name: string): Promise<void> {
-    await rm(join(this.folder, name), { force: true });
-  }
-}
 
 export interface Snapshot extends Applied {
   /** In the cluster's time. */
@@ -51,14 +13,15 @@ export interface Snapshot extends Applied {
   readonly digest: string;
 }
 
-type NamedSnapshot = Snapshot & { readonly name: string };
+type NamedSnapshot = Snapshot & { readonly name: StoredName };
 
-const pattern = /^view-(\d{1,16})-(\d{1,16})-([0-9a-f-]{36})-([0-9a-f]{64})\.mdb$/;
+const folder = mustBeStoredName("snapshots", 1);
+const pattern = /^snapshots\/view-(\d{1,16})-(\d{1,16})-([0-9a-f-]{36})-([0-9a-f]{64})\.mdb$/;
 
-export const snapshotName = ({ n, madeMs, token, digest }: Snapshot): string =>
-  `view-${n}-${Math.floor(madeMs)}-${token}-${digest}.mdb`;
+export const snapshotName = ({ n, madeMs, token, digest }: Snapshot): StoredName =>
+  mustBeStoredName(`${folder}/view-${n}-${Math.floor(madeMs)}-${token}-${digest}.mdb`);
 
-export function snapshotOf(name: string): NamedSnapshot | undefined {
+export function snapshotOf(name: StoredName): NamedSnapshot | undefined {
   const [, n, madeMs, token, digest] = pattern.exec(name) ?? [];
   if (token === undefined || digest === undefined) return undefined;
   return { name, n: Number(n), madeMs: Number(madeMs), token, digest };
@@ -71,8 +34,12 @@ export async function digestOf(file: string): Promise<string> {
 }
 
 /** Newest first. */
-export async function snapshotsIn(place: SnapshotPlace): Promise<readonly NamedSnapshot[]> {
-  const all = (await place.list()).flatMap((name) => snapshotOf(name) ?? []);
+export async function snapshotsIn(packs: PackStore): Promise<readonly NamedSnapshot[]> {
+  const all: NamedSnapshot[] = [];
+  for await (const { name } of packs.list(folder)) {
+    const snapshot = snapshotOf(name);
+    if (snapshot) all.push(snapshot);
+  }
   return all.sort((a, b) => b.n - a.n);
 }
 

@@ -4,17 +4,10 @@ import { join } from "node:path";
 import type { Clock } from "../../base/clock.js";
 import { removeAll } from "../../base/durable-files.js";
 import { type DatabasePlace, Session } from "../../cluster/session.js";
+import type { PackStore } from "../../packs/port.js";
 import type { EngineStore } from "../engine/engine.js";
 import type { ChangeLog } from "./change-log.js";
-import {
-  digestOf,
-  planTrim,
-  type SnapshotPlace,
-  snapshotName,
-  snapshotsIn,
-  type TrimFacts,
-  type TrimLimits,
-} from "./snapshots.js";
+import { digestOf, planTrim, snapshotName, snapshotsIn, type TrimFacts, type TrimLimits } from "./snapshots.js";
 
 interface TrimParts {
   readonly place: DatabasePlace;
@@ -25,7 +18,7 @@ interface TrimParts {
   readonly log: ChangeLog;
   readonly store: EngineStore;
   readonly folder: string;
-  readonly snapshots: SnapshotPlace;
+  readonly packs: PackStore;
 }
 
 const usualLimits: TrimLimits = { snapshotEveryMs: 86_400_000, maxLogBytes: 4 * 2 ** 30 };
@@ -44,8 +37,8 @@ export async function trimLog(parts: TrimParts, limits: Partial<TrimLimits>): Pr
   }
 }
 
-async function factsOf({ place, log, snapshots, clock }: TrimParts, session: Session): Promise<TrimFacts> {
-  const [newest] = await snapshotsIn(snapshots);
+async function factsOf({ place, log, packs, clock }: TrimParts, session: Session): Promise<TrimFacts> {
+  const [newest] = await snapshotsIn(packs);
   const nodes = await session.rows(
     `SELECT applied, extract(epoch FROM clock_timestamp() - seen) * 1000 FROM ${place.schema}.node`,
   );
@@ -58,7 +51,7 @@ async function factsOf({ place, log, snapshots, clock }: TrimParts, session: Ses
   };
 }
 
-async function makeSnapshot({ store, folder, snapshots, clock }: TrimParts): Promise<void> {
+async function makeSnapshot({ store, folder, packs, clock }: TrimParts): Promise<void> {
   const aside = join(folder, "snapshot-made.part");
   await removeAll(aside);
   try {
@@ -68,8 +61,8 @@ async function makeSnapshot({ store, folder, snapshots, clock }: TrimParts): Pro
     });
     if (!applied) return;
     const file = join(aside, "events-1.mdb");
-    await snapshots.put(snapshotName({ ...applied, madeMs: clock.nowMs(), digest: await digestOf(file) }), file);
-    for (const { name } of (await snapshotsIn(snapshots)).slice(keptSnapshots)) await snapshots.remove(name);
+    await packs.put(snapshotName({ ...applied, madeMs: clock.nowMs(), digest: await digestOf(file) }), file);
+    for (const { name } of (await snapshotsIn(packs)).slice(keptSnapshots)) await packs.remove(name);
   } finally {
     await removeAll(aside);
   }
