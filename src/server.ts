@@ -14,11 +14,13 @@
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";
+import { followPeers } from "./access/members.js";
 import { DailyBytes } from "./admission/at-the-door.js";
 import type { AdmissionPolicy } from "./admission/verdict.js";
 import { type Clock, repeatedly } from "./base/clock.js";
 import { ClosingOrder } from "./base/closing-order.js";
 import { DecisionLog } from "./catalogue/decisions.js";
+import type { RepositoryName } from "./catalogue/repositories.js";
 import { Leadership } from "./cluster/leadership.js";
 import type { LiveConfig } from "./config/load.js";
 import { type Logger, type LogRing, namingNoRepository } from "./config/logging.js";
@@ -26,8 +28,8 @@ import type { Context } from "./context.js";
 import { returnFreeMemory } from "./free-memory.js";
 import { openGitHost } from "./git/git-host.js";
 import { createGitMetrics } from "./git/metrics.js";
-import { startHousekeeping } from "./git/start-housekeeping.js";
-import { type HuntingRoom, startHunting } from "./hunt/start-hunting.js";
+import { housekeepingOf } from "./git/start-housekeeping.js";
+import { type HuntingRoom, repairOf, startHunting } from "./hunt/start-hunting.js";
 import { ArchiveReview } from "./intake/archive-review.js";
 import { CarryOut } from "./intake/carry-out.js";
 import { createIntake, notingParseFailures } from "./intake/intake.js";
@@ -36,6 +38,7 @@ import { Sweep } from "./intake/sweep.js";
 import { LargeFilesRoom } from "./lfs/start-large-files.js";
 import { verificationAdvice } from "./nostr/verify/advice.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
+import { memoryShelves } from "./operator/login.js";
 import { policyInForce, RunTimeRules } from "./operator/rules.js";
 import { checkBeforeServing, openSocket, operatorOf } from "./operator/running.js";
 import { VerifiedCopies } from "./operator/verified.js";
@@ -54,7 +57,7 @@ import type { Syncing } from "./sync/start-syncing.js";
 export interface Server {
   readonly address: string;
   /** A link that logs one browser in as operator, once. */
-  readonly loginLink?: () => string;
+  readonly loginLink?: () => Promise<string>;
   /** Closes what was built, last first. Never throws: what would not close is logged. */
   close(): Promise<void>;
 }
@@ -72,6 +75,11 @@ export interface StartParts {
    * again must not be able to end the server with it. Logged when not given.
    */
   readonly onRequestFault?: (error: unknown) => void;
+  /**
+   * This machine's copy of a cluster's data is of another history, or another machine has its name: it serves nothing any more
+   * until it is closed and started again, which builds the copy anew.
+   */
+  readonly beginAnew?: (error: Error) => void;
   /** What ran as a private service may be shown to everybody from now on. */
   readonly openPrivateData?: boolean;
   /** What the admin page shows of the log; nothing when not given. */
@@ -142,7 +150,11 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("rules", async () => stopFollowing());
     const { inForce, settings, members, policy } = policyInForce(live, rules, secret.pubkey, services);
     const stopTellingMembers = live.onChange(() => members.changed());
-    closing.add("members", async () => stopTellingMembers());
+    const stopFollowingPeers = await followPeers(store, members);
+    closing.add("members", async () => {
+      stopTellingMembers();
+      stopFollowingPeers();
+    });
 
     // Built last, and asked before that by what is built first.
     let syncing: Syncing | undefined;
@@ -158,22 +170,24 @@ export async function startServer(parts: StartParts): Promise<Server> {
       ...(config.grasp06Enable && { contributorRules: { services, lists: settings.lists } }),
     });
     const carryOut = new CarryOut(purgatory);
-    const sweep = new Sweep(carryOut);
-    const maintainers = new MaintainerReview(context, carryOut);
-    await maintainers.adopt();
+    const leadership = parts.leadership ?? new Leadership();
+    if (leadership.leads) await new MaintainerReview(context, carryOut).adopt();
     await purgatory.resume();
     closing.add("purgatory", () => purgatory.close());
-    const leadership = parts.leadership ?? new Leadership();
-    const sweeping = await leadership.whileLeading(
-      async () =>
-        repeatedly(
-          clock,
-          () => live.current.purgatorySweepIntervalMs,
-          () => sweep.run(),
-          onFault,
-        ),
-      onFault,
-    );
+    /** What one machine does for all of a cluster. Its works fail once another machine leads. */
+    const whileLeading = (start: (context: Context) => Promise<Room>): Promise<Room> =>
+      leadership.whileLeading(async (epoch) => await start(await ledContext(context, epoch)), onFault);
+    const clocks = await whileLeading(() => purgatory.startClocks());
+    closing.add("clocks", () => clocks.close());
+    const sweeping = await whileLeading(async (led) => {
+      const sweep = new Sweep(carryOut, led.store);
+      return repeatedly(
+        clock,
+        () => live.current.purgatorySweepIntervalMs,
+        () => sweep.run(),
+        onFault,
+      );
+    });
     closing.add("sweeping", () => sweeping.close());
     const freeMemory = returnFreeMemory(clock, onFault);
     closing.add("free memory", () => freeMemory.close());
@@ -202,46 +216,51 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const repositoryCount = repositoryCounter(context);
     watchProcess(context, parts.build.commit, verifier.engine, repositoryCount);
     let hunt: HuntingRoom | undefined;
-    const hunts = await leadership.whileLeading(
-      () =>
-        withOwnMetrics(registry, async () => {
-          const started = await startHunting(context, { gitHost, purgatory, serverSecret: secret });
-          hunt = started;
-          return {
-            close: () => {
-              hunt = undefined;
-              return started.close();
-            },
-          };
-        }),
-      onFault,
+    const repair = repairOf(context, { gitHost, purgatory }, (name, found) => hunt?.hunting.found(name, found));
+    const hunts = await whileLeading((led) =>
+      withOwnMetrics(registry, async () => {
+        const repaired = (name: RepositoryName): Promise<unknown> => repair.check(name);
+        const started = await startHunting(led, { gitHost, purgatory, repaired, serverSecret: secret });
+        hunt = started;
+        return {
+          close: () => {
+            hunt = undefined;
+            return started.close();
+          },
+        };
+      }),
     );
     closing.add("hunt", () => hunts.close());
-    const archive = new ArchiveReview(context, { settings, carryOut });
-    closing.add("archive review", () => archive.close());
-    closing.add("maintainer review", () => maintainers.close());
-    const stopReviewing = live.onChange(() => {
-      archive.start();
-      maintainers.start();
-    });
-    closing.add("reviewed settings", async () => stopReviewing());
-    const housekeeping = await startHousekeeping(context, gitHost, disks);
+    repair.open();
+    closing.add("repair", () => repair.close());
+    const housekeeping = housekeepingOf(context, gitHost, disks);
     closing.add("housekeeping", () => housekeeping.close());
+    const keepingHouse = await whileLeading(async () => {
+      await housekeeping.open();
+      return { close: () => housekeeping.rest() };
+    });
+    closing.add("housekeeping's clock", () => keepingHouse.close());
     const largeFiles = config.lfsEnable
       ? new LargeFilesRoom(context, { gitHost, purgatory, serverSecret: secret })
       : undefined;
+    let ledFiles: Room | undefined;
+    closing.add("large files' leader", async () => ledFiles?.close());
     closing.add("large files", async () => largeFiles?.close());
     await largeFiles?.open();
+    ledFiles = largeFiles && (await whileLeading(() => largeFiles.lead()));
     const verifiedCopies = new VerifiedCopies();
     const operator = operatorOf(context, {
       ...{ rules, adminKeys: settings.adminKeys, gitHost, carryOut, verifier, decisions, intake, repositoryCount },
       ...{ members, serverSecret: secret },
+      shelves: store.isShared
+        ? (await import("./operator/row-shelf.js")).rowShelves(store, clock)
+        : memoryShelves(clock),
       verified: (name, verified) => verifiedCopies.note(name, verified),
       housekeep: (address, kind, signal) => housekeeping.run(address, kind, signal),
       askedServers: (name) =>
         hunt?.hunting.askedServers(name).map(({ url, askedAt, answer }) => ({ url, at: askedAt, answer })) ?? [],
       isFetching: (name) => hunt?.hunting.isAtWork(name) ?? false,
-      damaged: async (name) => hunt?.repair.damaged(name),
+      damaged: (name) => repair.damaged(name),
       checkLargeFiles: async (name) => (await largeFiles?.check(name)) ?? [],
       askedForLargeFiles: (name) => largeFiles?.asked(name) ?? [],
       askNow: (name) => hunt?.hunting.askNow(name) ?? false,
@@ -276,11 +295,11 @@ export async function startServer(parts: StartParts): Promise<Server> {
       closing.add("admin socket", () => socket.close());
     }
     const ignoredRelays = (): ReadonlySet<string> => new Set(rules.ignoredRelays.keys());
-    let led: { close(): Promise<void> } | undefined;
+    let syncs: Room | undefined;
     if (!parts.policy) {
       const { startSyncing } = await import("./sync/start-syncing.js");
-      const start = async (): Promise<{ close(): Promise<void> }> => {
-        const started = await startSyncing(context, {
+      const start = async (led: Context): Promise<Room> => {
+        const started = await startSyncing(led, {
           ...{ inForce, intake, purgatory, members, serverSecret: secret },
           ignoredRelays: ignoredRelays(),
           servedThere: (id, relay) => hunt?.hunting.servedBy(id, relay),
@@ -293,25 +312,48 @@ export async function startServer(parts: StartParts): Promise<Server> {
           },
         };
       };
-      led = await leadership.whileLeading(() => withOwnMetrics(registry, start), onFault);
+      syncs = await whileLeading((led) => withOwnMetrics(registry, () => start(led)));
     }
-    const stopTelling = rules.onRefresh(() => {
-      syncing?.rulesChanged(ignoredRelays());
-      archive.start();
-    });
+    const stopTelling = rules.onRefresh(() => syncing?.rulesChanged(ignoredRelays()));
     closing.add("sync", async () => {
       stopTelling();
-      await led?.close();
+      await syncs?.close();
     });
-    archive.start();
-    maintainers.start();
+    const reviews = await whileLeading(async (led) => {
+      const archive = new ArchiveReview(led, { settings, carryOut });
+      const maintainers = new MaintainerReview(led, carryOut);
+      const start = (): void => {
+        archive.start();
+        maintainers.start();
+      };
+      const stops = [live.onChange(start), rules.onRefresh(() => archive.start())];
+      start();
+      return {
+        async close() {
+          for (const stop of stops) stop();
+          await archive.close();
+          await maintainers.close();
+        },
+      };
+    });
+    closing.add("reviews", () => reviews.close());
     const { publicUrl, links } = operator.api;
-    const loginLink = (): string => `${publicUrl}/admin/login?token=${links.issue()}`;
+    const loginLink = async (): Promise<string> => `${publicUrl}/admin/login?token=${await links.issue()}`;
     return { address: service.address, loginLink, close: () => closing.close() };
   } catch (error) {
     await closing.close();
     throw startFailure(error);
   }
+}
+
+interface Room {
+  close(): Promise<void>;
+}
+
+async function ledContext(context: Context, epoch: number | undefined): Promise<Context> {
+  if (epoch === undefined) return context;
+  const { ledStore } = await import("./store/led-store.js");
+  return { ...context, store: ledStore(context.store, epoch) };
 }
 
 /** One core for the event loop and the store's writer, the rest for signatures. */

@@ -38,7 +38,7 @@ export function abilitiesOn(terminal: Terminal, environment: Abilities["environm
             const { http, relay } = publicUrls(config);
             const folders = new Set([config.relayDataPath, config.gitDataPath].map((path) => dirname(resolve(path))));
             const data = config.databaseBackend === "memory" ? undefined : [...folders].join(", ");
-            const login = server.loginLink?.() ?? "holdfast admin link";
+            const login = (await server.loginLink?.()) ?? "holdfast admin link";
             const greeted = { version: build.version, page: http, relay, data, login };
             terminal.error(greetingText(greeted, hasColour(environment)));
           },

@@ -144,7 +144,7 @@ async function callerOf(
   request: RouteRequest,
 ): Promise<{ readonly ok: true; readonly caller: Caller } | { readonly ok: false; readonly reason: string }> {
   const session = isReading(request) ? sessionOf(request.message) : undefined;
-  const who = session === undefined ? undefined : parts.sessionOwner(session);
+  const who = session === undefined ? undefined : await parts.sessionOwner(session);
   if (who !== undefined) return { ok: true, caller: { who, via: "api" } };
   const body = await bodyOf(request.message, parts.clock);
   if (!body) return { ok: false, reason: `a request may have at most ${maxBodyBytes} bytes` };

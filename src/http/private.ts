@@ -71,7 +71,7 @@ async function isLetThrough(parts: Gate, request: RouteRequest, response: Server
   if (isManagement(request) && parts.failures.take(ipGroup(request.ip), parts.api.clock.monotonicMs())) return true;
   if (request.localPath === "/sign-in") return answerSignIn(parts, request, response);
   if (request.localPath === "/sign-out" && request.method === "POST") return signOut(parts, request, response);
-  if (isOneTimeLink(parts, request) || (await isMember(parts, request))) return true;
+  if ((await isOneTimeLink(parts, request)) || (await isMember(parts, request))) return true;
   const isHome = isRead(request, "/");
   if (!isHome && !wantsPage(request)) return refuseStranger(parts, request, response);
   sendDocument(request, response, await parts.signInPage(isHome ? 200 : 401));
@@ -84,20 +84,20 @@ const wantsPage = (request: RouteRequest): boolean =>
   isReading(request) && (request.message.headers.accept ?? "").includes("text/html");
 
 /** `holdfast admin link` lets an operator in who has no key at hand. */
-const isOneTimeLink = ({ api }: PrivateParts, request: RouteRequest): boolean =>
+const isOneTimeLink = async ({ api }: PrivateParts, request: RouteRequest): Promise<boolean> =>
   request.method === "GET" &&
   request.localPath === "/admin/login" &&
   api.links.isLink(request.query.get("token") ?? "");
 
 async function isMember(gate: Gate, request: RouteRequest): Promise<boolean> {
-  if (hasSession(gate, request)) return true;
+  if (await hasSession(gate, request)) return true;
   if (!isReading(request) || request.message.headers.authorization === undefined) return false;
   return (await signerOf(gate, request, Buffer.alloc(0))) !== undefined;
 }
 
-function hasSession({ api }: PrivateParts, { message }: RouteRequest): boolean {
+async function hasSession({ api }: PrivateParts, { message }: RouteRequest): Promise<boolean> {
   const session = sessionOf(message);
-  return session !== undefined && api.sessionMember(session) !== undefined;
+  return session !== undefined && (await api.sessionMember(session)) !== undefined;
 }
 
 async function signerOf({ api, failures }: Gate, request: RouteRequest, body: Buffer): Promise<Pubkey | undefined> {
@@ -147,7 +147,7 @@ function refuseStranger({ api }: PrivateParts, request: RouteRequest, response: 
 }
 
 async function answerSignIn(parts: Gate, request: RouteRequest, response: ServerResponse): Promise<false> {
-  if (isReading(request) && hasSession(parts, request)) redirect(parts, response, "/");
+  if (isReading(request) && (await hasSession(parts, request))) redirect(parts, response, "/");
   else if (isReading(request)) sendDocument(request, response, await parts.signInPage(200));
   else if (request.method === "POST") await signIn(parts, request, response);
   else sendPlain(response, 405, "GET or POST");
@@ -169,14 +169,14 @@ async function signIn(gate: Gate, request: RouteRequest, response: ServerRespons
       "this key is not a member's, or its signature is not for this page and this minute",
     );
   }
-  setSessionCookie(response, api.publicUrl, api.links.open(npubOf(member)));
+  setSessionCookie(response, api.publicUrl, await api.links.open(npubOf(member)));
   sendPlain(response, 200, "signed in");
 }
 
 /** The cookie is SameSite=Strict: no page of others can send it along. */
-function signOut({ api }: PrivateParts, { message }: RouteRequest, response: ServerResponse): false {
+async function signOut({ api }: PrivateParts, { message }: RouteRequest, response: ServerResponse): Promise<false> {
   const session = sessionOf(message);
-  if (session !== undefined) api.links.end(session);
+  if (session !== undefined) await api.links.end(session);
   setSessionCookie(response, api.publicUrl, undefined);
   redirect({ api }, response, "/sign-in");
   return false;

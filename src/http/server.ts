@@ -8,6 +8,7 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { Relay } from "../relay/relay.js";
+import { SharedLogError } from "../store/port.js";
 import { type Route, type RouteRequest, sendPlain } from "./routes.js";
 
 export interface HttpParts {
@@ -156,9 +157,12 @@ async function answer(parts: HttpParts, message: IncomingMessage, response: Serv
     await route.handle(request, response);
   } catch (error) {
     if (isClientLeaving(error, message, response)) return void response.destroy();
+    // The database that a cluster's machines share is away: whoever asks may ask again, or ask another machine.
+    const isAway = error instanceof SharedLogError;
     if (response.headersSent) response.destroy();
+    else if (isAway) sendPlain(response, 503, error.message);
     else sendPlain(response, 500, "the server failed at this: it was logged");
-    parts.onFault(error);
+    if (!isAway) parts.onFault(error);
   }
 }
 

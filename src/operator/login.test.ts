@@ -8,81 +8,117 @@ import type { NostrEvent } from "../nostr/event.js";
 import type { EventDraft } from "../nostr/keys.js";
 import { keyFrom, seededBytes, signedEvent } from "../nostr/testing/signed.js";
 import { createVerifierPool } from "../nostr/verify/pool.js";
-import { formToken, isFormToken, LoginLinks, linkLifeMs, Nip98, type SignedRequest, sessionLifeMs } from "./login.js";
+import { createMemoryStore } from "../store/memory/memory-store.js";
+import {
+  formToken,
+  isFormToken,
+  LoginLinks,
+  linkLifeMs,
+  memoryShelves,
+  Nip98,
+  type Shelves,
+  type SignedRequest,
+  sessionLifeMs,
+} from "./login.js";
+import { rowShelves } from "./row-shelf.js";
 
-const fresh = (): { links: LoginLinks; clock: ManualClock } => {
-  const clock = new ManualClock();
-  return { clock, links: new LoginLinks(clock, seededBytes("links")) };
-};
+/** Alone, and in a cluster. */
+const places: readonly (readonly [string, (clock: ManualClock) => Shelves])[] = [
+  ["in memory", memoryShelves],
+  ["in rows", (clock) => rowShelves(createMemoryStore({ clock }), clock)],
+];
 
-test("a link opens one session and is used up by it", () => {
-  const { links } = fresh();
-  const token = links.issue();
-  const session = links.redeem(token);
-  assert.ok(session !== undefined && links.isSession(session));
-  assert.equal(links.redeem(token), undefined);
-  assert.equal(links.isSession(token), false);
-  links.end(session);
-  assert.equal(links.isSession(session), false);
-});
+for (const [where, shelvesOf] of places) {
+  const fresh = (): { links: LoginLinks; clock: ManualClock } => {
+    const clock = new ManualClock();
+    return { clock, links: new LoginLinks(shelvesOf(clock), seededBytes("links")) };
+  };
 
-test("a link that is too old or made up opens nothing", () => {
-  const { links, clock } = fresh();
-  const token = links.issue();
-  clock.advance(linkLifeMs);
-  assert.equal(links.redeem(token), undefined);
-  for (const made of ["", "x", token.slice(1)]) assert.equal(links.redeem(made), undefined);
-});
+  test(`a link opens one session and is used up by it, ${where}`, async () => {
+    const { links } = fresh();
+    const token = await links.issue();
+    const session = await links.redeem(token);
+    assert.ok(session !== undefined && (await links.isSession(session)));
+    assert.equal(await links.redeem(token), undefined);
+    assert.equal(await links.isSession(token), false);
+    await links.end(session);
+    assert.equal(await links.isSession(session), false);
+  });
 
-test("a session ends by itself", () => {
-  const { links, clock } = fresh();
-  const session = links.redeem(links.issue()) ?? "";
-  clock.advance(sessionLifeMs - 1);
-  assert.ok(links.isSession(session));
-  clock.advance(1);
-  assert.equal(links.isSession(session), false);
-});
+  test(`a link that is too old or made up opens nothing, ${where}`, async () => {
+    const { links, clock } = fresh();
+    const token = await links.issue();
+    assert.ok(await links.isLink(token));
+    clock.advance(linkLifeMs);
+    assert.equal(await links.isLink(token), false);
+    assert.equal(await links.redeem(token), undefined);
+    for (const made of ["", "x", token.slice(1)]) assert.equal(await links.redeem(made), undefined);
+  });
 
-test("however many links are asked for, only the newest twenty work", () => {
-  const { links } = fresh();
-  const tokens = Array.from({ length: 30 }, () => links.issue());
-  assert.deepEqual(
-    tokens.map((token) => links.redeem(token) !== undefined),
-    tokens.map((_, index) => index >= 10),
-  );
-});
+  test(`a session ends by itself, ${where}`, async () => {
+    const { links, clock } = fresh();
+    const session = (await links.redeem(await links.issue())) ?? "";
+    clock.advance(sessionLifeMs - 1);
+    assert.ok(await links.isSession(session));
+    clock.advance(1);
+    assert.equal(await links.isSession(session), false);
+  });
 
-test("a session knows who opened it, and says what its last action came to once", () => {
-  const { links } = fresh();
-  const [byLink, byKey] = [links.redeem(links.issue()) ?? "", links.open("npub1somebody")];
-  assert.deepEqual(
-    [links.whoOf(byLink), links.whoOf(byKey), links.whoOf("x")],
-    ["operator", "npub1somebody", undefined],
-  );
-  links.notice(byKey, { isGood: true, text: "done" });
-  assert.equal(links.takeNotice(byLink), undefined);
-  assert.deepEqual(links.takeNotice(byKey), { isGood: true, text: "done" });
-  assert.equal(links.takeNotice(byKey), undefined);
-});
+  test(`however many links are asked for, only the newest twenty work, ${where}`, async () => {
+    const { links, clock } = fresh();
+    const works: boolean[] = [];
+    const tokens: string[] = [];
+    for (let link = 0; link < 30; link++) {
+      tokens.push(await links.issue());
+      clock.advance(1);
+    }
+    for (const token of tokens) works.push((await links.redeem(token)) !== undefined);
+    assert.deepEqual(
+      works,
+      tokens.map((_, index) => index >= 10),
+    );
+  });
 
-test("however many sessions are opened, only the newest hundred live", () => {
-  const { links } = fresh();
-  const sessions = Array.from({ length: 120 }, () => links.open("operator"));
-  assert.deepEqual(
-    sessions.map((session) => links.isSession(session)),
-    sessions.map((_, index) => index >= 20),
-  );
-});
+  test(`a session knows who opened it, and says what its last action came to once, ${where}`, async () => {
+    const { links } = fresh();
+    const [byLink, byKey] = [(await links.redeem(await links.issue())) ?? "", await links.open("npub1somebody")];
+    assert.deepEqual(
+      [await links.whoOf(byLink), await links.whoOf(byKey), await links.whoOf("x")],
+      ["operator", "npub1somebody", undefined],
+    );
+    await links.notice(byKey, { isGood: true, text: "done" });
+    assert.equal(await links.takeNotice(byLink), undefined);
+    assert.deepEqual(await links.takeNotice(byKey), { isGood: true, text: "done" });
+    assert.equal(await links.takeNotice(byKey), undefined);
+  });
 
-test("a form's token belongs to one session and does not give it away", () => {
-  const { links } = fresh();
-  const [one, other] = [links.open("operator"), links.open("operator")];
+  test(`however many sessions are opened, only the newest hundred live, ${where}`, async () => {
+    const { links, clock } = fresh();
+    const sessions: string[] = [];
+    const other = await links.open("npub1somebody");
+    for (let session = 0; session < 120; session++) {
+      sessions.push(await links.open("operator"));
+      clock.advance(1);
+    }
+    const alive: boolean[] = [];
+    for (const session of sessions) alive.push(await links.isSession(session));
+    assert.deepEqual(
+      alive,
+      sessions.map((_, index) => index >= 20),
+    );
+    assert.ok(await links.isSession(other), "nobody ends another's");
+  });
+}
+
+test("a form's token belongs to one session and does not give it away", async () => {
+  const links = new LoginLinks(memoryShelves(new ManualClock()), seededBytes("links"));
+  const [one, other] = [await links.open("operator"), await links.open("operator")];
   const token = formToken(one);
   assert.ok(isFormToken(token, one));
   for (const wrong of ["", one, formToken(other), token.slice(1), `${token}=`]) {
     assert.equal(isFormToken(wrong, one), false);
   }
-  assert.equal(links.isSession(token), false);
+  assert.equal(await links.isSession(token), false);
 });
 
 const admin = keyFrom("admin");
@@ -112,7 +148,10 @@ const request = (authorization: string | undefined, change: Partial<SignedReques
   ...change,
 });
 
-async function withNip98(work: (nip98: Nip98, clock: ManualClock) => Promise<void>): Promise<void> {
+async function withNip98(
+  work: (nip98: Nip98, clock: ManualClock) => Promise<void>,
+  shelvesOf: (clock: ManualClock) => Shelves = memoryShelves,
+): Promise<void> {
   const verifier = await createVerifierPool({ workers: 1 });
   const clock = new ManualClock(nowSeconds * 1000);
   try {
@@ -124,6 +163,8 @@ async function withNip98(work: (nip98: Nip98, clock: ManualClock) => Promise<voi
         isPrivate: false,
         verifier,
         clock,
+        whose: "admins",
+        shelves: shelvesOf(clock),
       }),
       clock,
     );
@@ -132,25 +173,25 @@ async function withNip98(work: (nip98: Nip98, clock: ManualClock) => Promise<voi
   }
 }
 
-test("an admin's token is good once, and never again while its time lasts", async () => {
-  await withNip98(async (nip98, clock) => {
-    const once = request(header(token()));
-    assert.deepEqual(await nip98.authorise(once), { ok: true, pubkey: admin.pubkey });
-    assert.equal((await nip98.authorise(once)).ok, false);
-    clock.advance(60_000);
-    assert.deepEqual(await nip98.authorise(once), { ok: false, reason: "the token was used before" });
-    clock.advance(1_000);
-    assert.deepEqual(await nip98.authorise(once), { ok: false, reason: "the token's time is not now" });
-  });
-});
+for (const [where, shelvesOf] of places) {
+  test(`an admin's token is good once, and never again while its time lasts, ${where}`, () =>
+    withNip98(async (nip98, clock) => {
+      const once = request(header(token()));
+      assert.deepEqual(await nip98.authorise(once), { ok: true, pubkey: admin.pubkey });
+      assert.equal((await nip98.authorise(once)).ok, false);
+      clock.advance(60_000);
+      assert.deepEqual(await nip98.authorise(once), { ok: false, reason: "the token was used before" });
+      clock.advance(1_000);
+      assert.deepEqual(await nip98.authorise(once), { ok: false, reason: "the token's time is not now" });
+    }, shelvesOf));
 
-test("a used token refused in parallel is let through once only", async () => {
-  await withNip98(async (nip98) => {
-    const same = request(header(token()));
-    const answers = await Promise.all(Array.from({ length: 8 }, () => nip98.authorise(same)));
-    assert.equal(answers.filter(({ ok }) => ok).length, 1);
-  });
-});
+  test(`a used token refused in parallel is let through once only, ${where}`, () =>
+    withNip98(async (nip98) => {
+      const same = request(header(token()));
+      const answers = await Promise.all(Array.from({ length: 8 }, () => nip98.authorise(same)));
+      assert.equal(answers.filter(({ ok }) => ok).length, 1);
+    }, shelvesOf));
+}
 
 const tags = (change: Readonly<Record<string, string | undefined>>): EventDraft["tags"] =>
   Object.entries({ u: "https://git.example.com/base/", method: "POST", payload: hash, ...change }).flatMap(

@@ -1,12 +1,12 @@
 // How somebody proves to be an operator, or a member of a private service: by a one-time link into the admin pages or by an
-// HTTP request signed with a key (NIP-98); either may open a browser's session. Links and sessions are in memory only: a
-// restart ends all of them. Tokens are kept as hashes, so that a look into memory or a timing difference gives none away.
+// HTTP request signed with a key (NIP-98); either may open a browser's session. A restart ends all of them, unless the server
+// is one of a cluster. Tokens are kept as hashes, so that a look at what is kept or a timing difference gives none away.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { isOfNow, signedEventIn, signedForSeconds } from "../access/signed-request.js";
-import { type Clock, unixSeconds } from "../base/clock.js";
+import type { Clock } from "../base/clock.js";
 import { pathBelowService, type ServiceName, withoutTrailing } from "../net/url.js";
-import { type EventId, kinds, type NostrEvent, type Pubkey, tagValue } from "../nostr/event.js";
+import { kinds, type NostrEvent, type Pubkey, tagValue } from "../nostr/event.js";
 import type { RandomBytes } from "../nostr/keys.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 
@@ -24,76 +24,121 @@ export interface Notice {
 }
 
 interface Session {
-  /** Monotonic. */
   readonly endsMs: number;
   readonly who: string;
-  notice: Notice | undefined;
+  readonly notice?: Notice;
 }
+
+interface Ending {
+  readonly endsMs: number;
+}
+
+/**
+ * A small map whose values end by themselves. A server that is alone has it in memory; machines of a cluster have it in rows,
+ * because the next request of a browser may come to another of them (operator/row-shelf.ts).
+ */
+export interface Shelf<T extends Ending> {
+  nowMs(): number;
+  get(key: string): Promise<T | undefined>;
+  /** What has not ended, the oldest first. What the work changes is kept; works run one after the other. */
+  change<R>(work: (kept: Map<string, T>) => R): Promise<R>;
+}
+
+/** By which time values end; rows know the wall's alone. */
+export type Shelves = <T extends Ending>(name: string, time: "steady" | "wall") => Shelf<T>;
+
+export const memoryShelves =
+  (clock: Clock): Shelves =>
+  <T extends Ending>(_name: string, time: "steady" | "wall"): Shelf<T> => {
+    const kept = new Map<string, T>();
+    const nowMs = (): number => (time === "steady" ? clock.monotonicMs() : clock.nowMs());
+    const dropEnded = (): void => {
+      for (const [key, { endsMs }] of kept) if (endsMs <= nowMs()) kept.delete(key);
+    };
+    return {
+      nowMs,
+      async get(key) {
+        const value = kept.get(key);
+        return value && value.endsMs > nowMs() ? value : undefined;
+      },
+      async change(work) {
+        dropEnded();
+        return work(kept);
+      },
+    };
+  };
 
 const tokenBytes = 32;
 const hashOf = (token: string): string => createHash("sha256").update(token).digest("hex");
 
 export class LoginLinks {
-  readonly #clock: Clock;
   readonly #random: RandomBytes;
-  /** Hash → monotonic time of its end. */
-  readonly #links = new Map<string, number>();
-  readonly #sessions = new Map<string, Session>();
+  readonly #links: Shelf<Ending>;
+  readonly #sessions: Shelf<Session>;
 
-  constructor(clock: Clock, random: RandomBytes) {
-    this.#clock = clock;
+  constructor(shelves: Shelves, random: RandomBytes) {
     this.#random = random;
+    this.#links = shelves("link", "steady");
+    this.#sessions = shelves("session", "steady");
   }
 
   /** A token that opens one session within ten minutes. */
-  issue(): string {
-    return this.#add(this.#links, this.#clock.monotonicMs() + linkLifeMs, maxLinks);
+  issue(): Promise<string> {
+    const endsMs = this.#links.nowMs() + linkLifeMs;
+    return this.#links.change((kept) => this.#add(kept, { endsMs }, maxLinks));
   }
 
   /** The session's token; undefined for a token that is unknown, used or too old. */
-  redeem(token: string): string | undefined {
-    const hash = hashOf(token);
-    const endsMs = this.#links.get(hash) ?? 0;
-    this.#links.delete(hash);
-    return endsMs > this.#clock.monotonicMs() ? this.open("operator") : undefined;
+  async redeem(token: string): Promise<string | undefined> {
+    const isGood = await this.#links.change((kept) => kept.delete(hashOf(token)));
+    return isGood ? await this.open("operator") : undefined;
   }
 
   /** A session for somebody whose identity is proven. */
-  open(who: string): string {
-    const own = [...this.#sessions].filter(([, session]) => session.who === who).map(([hash]) => hash);
-    for (const hash of own.slice(0, Math.max(0, own.length + 1 - maxSessionsOfOne))) this.#sessions.delete(hash);
-    const endsMs = this.#clock.monotonicMs() + sessionLifeMs;
-    return this.#add(this.#sessions, { endsMs, who, notice: undefined }, maxSessions);
+  open(who: string): Promise<string> {
+    const endsMs = this.#sessions.nowMs() + sessionLifeMs;
+    return this.#sessions.change((kept) => {
+      const own = [...kept].filter(([, session]) => session.who === who).map(([hash]) => hash);
+      for (const hash of own.slice(0, Math.max(0, own.length + 1 - maxSessionsOfOne))) kept.delete(hash);
+      return this.#add(kept, { endsMs, who }, maxSessions);
+    });
   }
 
-  isSession(token: string): boolean {
-    return this.#alive(token) !== undefined;
+  async isSession(token: string): Promise<boolean> {
+    return (await this.whoOf(token)) !== undefined;
   }
 
   /** Whether a link with this token can still be used; uses nothing up. */
-  isLink(token: string): boolean {
-    return (this.#links.get(hashOf(token)) ?? 0) > this.#clock.monotonicMs();
+  async isLink(token: string): Promise<boolean> {
+    return (await this.#links.get(hashOf(token))) !== undefined;
   }
 
   /** `operator` when a link opened it, else an npub; undefined when the session is over. */
-  whoOf(session: string): string | undefined {
-    return this.#alive(session)?.who;
+  async whoOf(session: string): Promise<string | undefined> {
+    return (await this.#sessions.get(hashOf(session)))?.who;
   }
 
-  notice(session: string, notice: Notice): void {
-    const found = this.#alive(session);
-    if (found) found.notice = notice;
+  async notice(session: string, notice: Notice): Promise<void> {
+    await this.#setNotice(hashOf(session), notice);
   }
 
-  takeNotice(session: string): Notice | undefined {
-    const found = this.#alive(session);
-    const notice = found?.notice;
-    if (found) found.notice = undefined;
-    return notice;
+  async takeNotice(session: string): Promise<Notice | undefined> {
+    const hash = hashOf(session);
+    const notice = (await this.#sessions.get(hash))?.notice;
+    return notice && (await this.#setNotice(hash, undefined));
   }
 
-  end(session: string): void {
-    this.#sessions.delete(hashOf(session));
+  async end(session: string): Promise<void> {
+    await this.#sessions.change((kept) => kept.delete(hashOf(session)));
+  }
+
+  /** Answers the one before. */
+  #setNotice(hash: string, notice: Notice | undefined): Promise<Notice | undefined> {
+    return this.#sessions.change((kept) => {
+      const found = kept.get(hash);
+      if (found) kept.set(hash, { endsMs: found.endsMs, who: found.who, ...(notice && { notice }) });
+      return found?.notice;
+    });
   }
 
   #add<T>(kept: Map<string, T>, value: T, max: number): string {
@@ -102,14 +147,6 @@ export class LoginLinks {
     const oldest = kept.keys().next().value;
     if (kept.size > max && oldest !== undefined) kept.delete(oldest);
     return token;
-  }
-
-  #alive(token: string): Session | undefined {
-    const hash = hashOf(token);
-    const session = this.#sessions.get(hash);
-    if (!session || session.endsMs > this.#clock.monotonicMs()) return session;
-    this.#sessions.delete(hash);
-    return undefined;
   }
 }
 
@@ -147,6 +184,9 @@ export interface Nip98Parts {
   readonly isPrivate: boolean;
   readonly verifier: Verifier;
   readonly clock: Clock;
+  /** Whose tokens are remembered apart: one may be shown at the gate of a private service and to the API behind it. */
+  readonly whose: "admins" | "members";
+  readonly shelves: Shelves;
 }
 
 /** Only valid tokens of known keys are remembered, so a stranger cannot fill this. Full means refused, never forgotten. */
@@ -160,11 +200,12 @@ const no = (reason: string): Authorised => ({ ok: false, reason });
  */
 export class Nip98 {
   readonly #parts: Nip98Parts;
-  /** Token → second from which its time has run out anyway. */
-  readonly #used = new Map<EventId, number>();
+  /** Until its time has run out anyway. */
+  readonly #used: Shelf<Ending>;
 
   constructor(parts: Nip98Parts) {
     this.#parts = parts;
+    this.#used = parts.shelves(`used by ${parts.whose}`, "wall");
   }
 
   async authorise(request: SignedRequest): Promise<Authorised> {
@@ -173,7 +214,7 @@ export class Nip98 {
   }
 
   async #judge(request: SignedRequest): Promise<Authorised> {
-    const { clock, verifier, isKnown, strangersAreTold, isPrivate } = this.#parts;
+    const { verifier, isKnown, strangersAreTold, isPrivate } = this.#parts;
     const event = signedEventIn(request.authorization);
     if (!event) return no("an Authorization header with a NIP-98 event is needed");
     if (!isPrivate && !isKnown(event.pubkey)) return no(strangersAreTold);
@@ -181,9 +222,7 @@ export class Nip98 {
     if (fault !== undefined) return no(fault);
     if (!(await verifier.verify(event))) return no("the token's signature is not valid");
     if (!isKnown(event.pubkey)) return no(strangersAreTold);
-    return this.#takeOnce(event, unixSeconds(clock))
-      ? { ok: true, pubkey: event.pubkey }
-      : no("the token was used before");
+    return (await this.#takeOnce(event)) ? { ok: true, pubkey: event.pubkey } : no("the token was used before");
   }
 
   /** Cheap checks first: a signature is looked at only when the token could be for this request. */
@@ -206,10 +245,12 @@ export class Nip98 {
     return (mark < 0 ? "" : (text.slice(mark + 1).split("#")[0] ?? "")) === request.query;
   }
 
-  #takeOnce(event: NostrEvent, now: number): boolean {
-    for (const [id, until] of this.#used) if (until < now) this.#used.delete(id);
-    if (this.#used.has(event.id) || this.#used.size >= maxRemembered) return false;
-    this.#used.set(event.id, event.created_at + signedForSeconds + 1);
-    return true;
+  #takeOnce(event: NostrEvent): Promise<boolean> {
+    const endsMs = (event.created_at + signedForSeconds + 2) * 1_000;
+    return this.#used.change((kept) => {
+      if (kept.has(event.id) || kept.size >= maxRemembered) return false;
+      kept.set(event.id, { endsMs });
+      return true;
+    });
   }
 }

@@ -70,7 +70,7 @@ const implementations = {
   "backup.begin": (parts, _, { caller, progress, signal }) => beginSnapshot(parts, caller, progress, signal),
   "admin.link": async ({ running }) => {
     if (!running) return refusal("not-possible", operations["admin.link"].needsServer);
-    return done({ url: `${running.publicUrl}/admin/login?token=${running.links.issue()}`, minutes: 10 });
+    return done({ url: `${running.publicUrl}/admin/login?token=${await running.links.issue()}`, minutes: 10 });
   },
   "audit.list": async ({ store }, asked) => done({ changes: await auditRows(store, asked.limit) }),
 } satisfies { readonly [Name in OperationName]: Implementation<CheckedOf<Name>> };

@@ -19,7 +19,7 @@ import { parseNpub } from "../nostr/nip19.js";
 import { verificationAdvice } from "../nostr/verify/advice.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 import type { AdminParts, Caller, OperationContext, Outcome, RunningParts } from "./context.js";
-import { LoginLinks, Nip98 } from "./login.js";
+import { LoginLinks, Nip98, type Shelves } from "./login.js";
 import { repositoryText } from "./naming.js";
 import type { OperationName } from "./operations.js";
 import type { RunTimeRules } from "./rules.js";
@@ -35,9 +35,9 @@ export interface OperatorApi {
   readonly memberNip98: Nip98;
   readonly links: LoginLinks;
   /** The npub a browser's session belongs to, while its key is an admin's. */
-  readonly sessionOwner: (session: string) => string | undefined;
+  readonly sessionOwner: (session: string) => Promise<string | undefined>;
   /** The same, while its key is a member's. */
-  readonly sessionMember: (session: string) => string | undefined;
+  readonly sessionMember: (session: string) => Promise<string | undefined>;
   readonly run: <Name extends OperationName>(
     operation: Name,
     parameters: object,
@@ -76,6 +76,8 @@ export function operatorOf(
     readonly adminKeys: () => ReadonlySet<Pubkey>;
     readonly members: Members;
     readonly serverSecret: SecretKey;
+    /** Where login keeps what it must not forget. */
+    readonly shelves: Shelves;
     readonly gitHost: GitHost;
     readonly carryOut: CarryOut;
     readonly verifier: Verifier;
@@ -86,12 +88,12 @@ export function operatorOf(
     readonly traffic: () => { readonly connections: number; readonly subscriptions: number } | undefined;
   } & Pick<RunningParts, AskedOfOtherRooms>,
 ): RunningOperator {
-  const { members, serverSecret } = rooms;
+  const { members, serverSecret, shelves } = rooms;
   const { rules, adminKeys, gitHost, carryOut, verifier, decisions, intake, repositoryCount, traffic } = rooms;
   const { askedServers, verified, isFetching, askNow, relays, damaged, housekeep } = rooms;
   const { checkLargeFiles, askedForLargeFiles } = rooms;
   const startedMs = clock.monotonicMs();
-  const links = new LoginLinks(clock, randomBytes);
+  const links = new LoginLinks(shelves, randomBytes);
   const publicUrl = publicUrls(live.current).http;
   const running: RunningParts = {
     facts: () => ({
@@ -122,13 +124,13 @@ export function operatorOf(
   };
   const isAdmin = (key: Pubkey): boolean => adminKeys().has(key);
   // A key that does not count any more opens nothing, however young its session.
-  const ownerIf = (session: string, isKnown: (key: Pubkey) => boolean): string | undefined => {
-    const who = links.whoOf(session);
+  const ownerIf = async (session: string, isKnown: (key: Pubkey) => boolean): Promise<string | undefined> => {
+    const who = await links.whoOf(session);
     const key = who === undefined ? undefined : parseNpub(who);
     return key && !isKnown(key) ? undefined : who;
   };
   const { isPrivate } = members;
-  const signed = { services, verifier, clock, isPrivate };
+  const signed = { services, verifier, clock, isPrivate, shelves };
   // Loaded by the first request: the table of operations is large, and a start does not wait for it.
   const run: RunningOperator["run"] = async (request, context) => {
     const { runOperation } = await import("./run.js");
@@ -138,9 +140,15 @@ export function operatorOf(
     rules,
     run,
     api: {
-      nip98: new Nip98({ ...signed, isKnown: isAdmin, strangersAreTold: "this key is not an admin's" }),
+      nip98: new Nip98({
+        ...signed,
+        whose: "admins",
+        isKnown: isAdmin,
+        strangersAreTold: "this key is not an admin's",
+      }),
       memberNip98: new Nip98({
         ...signed,
+        whose: "members",
         isKnown: (key) => members.has(key),
         strangersAreTold: "a member's key must have signed this request, for this URL and within the last minute",
       }),

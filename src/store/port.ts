@@ -179,6 +179,8 @@ export interface FeedSubscription {
 }
 
 export interface Store extends Reader {
+  /** Other machines write into the same order. */
+  readonly isShared: boolean;
   transact<T>(work: (tx: Transaction) => Promise<T>, options?: TransactOptions): Promise<T>;
   /** Number of the newest change that readers can see. */
   readonly position: Sequence;
@@ -211,6 +213,7 @@ export interface Store extends Reader {
   sweepExpired(
     nowSeconds: number,
     alongside?: (tx: Transaction, event: VerifiedEvent) => Promise<void>,
+    options?: TransactOptions,
   ): Promise<number>;
   readonly stats: StoreStats;
   /** Whether a write would be taken, as far as the last commit and the room on the disk tell. Writes only when the last one failed. */
@@ -263,3 +266,7 @@ export class SharedLogError extends Error {
     super(message);
   }
 }
+
+/** Whether a work that failed so may have been stored all the same: nothing that it relies on may be taken back. */
+export const mayBeStored = (error: unknown): boolean =>
+  error instanceof SharedLogError && (error.trouble === "unknown" || error.trouble === "behind");

@@ -22,7 +22,8 @@ import { keepHouse } from "../../src/git/housekeeping-scheduler.js";
 import { createGitMetrics } from "../../src/git/metrics.js";
 import type { GitRepository } from "../../src/git/repository.js";
 import type { HuntConfig } from "../../src/hunt/core/messages.js";
-import { type HuntingRoom, startHunting } from "../../src/hunt/start-hunting.js";
+import type { Repair } from "../../src/hunt/repair.js";
+import { type HuntingRoom, repairOf, startHunting } from "../../src/hunt/start-hunting.js";
 import { CarryOut } from "../../src/intake/carry-out.js";
 import { createIntake, type Intake, type IntakeAnswer } from "../../src/intake/intake.js";
 import { Sweep } from "../../src/intake/sweep.js";
@@ -32,6 +33,7 @@ import type { NostrEvent } from "../../src/nostr/event.js";
 import { SecretKey } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { createVerifierPool, type VerifierPool } from "../../src/nostr/verify/pool.js";
+import { memoryShelves } from "../../src/operator/login.js";
 import { RunTimeRules } from "../../src/operator/rules.js";
 import { operatorOf, type RunningOperator } from "../../src/operator/running.js";
 import type { Expiry, Released } from "../../src/purgatory/context.js";
@@ -89,7 +91,7 @@ export class HuntHouse {
   carryOut!: CarryOut;
   #sweep!: Sweep;
   intake!: Intake;
-  room!: HuntingRoom;
+  room!: HuntingRoom & { readonly repair: Repair };
   admissionSettings!: AdmissionSettings;
   decisions!: DecisionLog;
   operator!: RunningOperator;
@@ -143,6 +145,7 @@ export class HuntHouse {
     this.carryOut = new CarryOut(this.purgatory);
     this.#sweep = new Sweep(this.carryOut);
     await this.purgatory.resume();
+    await this.purgatory.startClocks();
     this.admissionSettings = {
       ...admissionSettings(() => live.current, keyOf("server").pubkey, [serviceName(domain) as ServiceName]),
       adminKeys: () => new Set(),
@@ -159,13 +162,25 @@ export class HuntHouse {
       observer: { received: () => undefined, decided: () => undefined },
       live,
     });
-    this.room = await startHunting(this.context(survivable(this.#logger(), (error) => void this.faults.push(error))), {
+    const context = this.context(survivable(this.#logger(), (error) => void this.faults.push(error)));
+    const repair = repairOf(context, this, (name, found) => hunts.hunting.found(name, found));
+    const hunts = await startHunting(context, {
       gitHost: this.gitHost,
       purgatory: this.purgatory,
+      repaired: (name) => repair.check(name),
       serverSecret: SecretKey.fromBytes(keyOf("server").secret) as SecretKey,
       ...(wish.hunt ? { huntConfig: wish.hunt } : {}),
       ...(wish.resolve ? { resolve: wish.resolve } : {}),
     });
+    repair.open();
+    this.room = {
+      ...hunts,
+      repair,
+      async close() {
+        await repair.close();
+        await hunts.close();
+      },
+    };
     await this.room.hunting.caughtUp();
     this.operator = this.#operator();
     if (wish.listensAt !== undefined) this.#service = await this.#serve();
@@ -192,6 +207,7 @@ export class HuntHouse {
       adminKeys: () => new Set(),
       members: membersOf(() => live.current),
       serverSecret: SecretKey.fromBytes(keyOf("server").secret) as SecretKey,
+      shelves: memoryShelves(clock),
       traffic: () => undefined,
       askedServers: () => [],
       verified: () => undefined,

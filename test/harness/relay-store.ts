@@ -30,6 +30,7 @@ export function watchedStore(clock: Clock): WatchedStore {
   const watched: WatchedStore = {
     beforePage: async () => undefined,
     rowsRead: 0,
+    isShared: store.isShared,
     query,
     event: (id) => store.event(id),
     has: (id) => store.has(id),

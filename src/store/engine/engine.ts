@@ -96,6 +96,10 @@ export class EngineStore extends Reading implements Store {
     if (this.#order.stopped) throw this.#order.stopped;
   }
 
+  get isShared(): boolean {
+    return this.#order.isShared;
+  }
+
   transact<T>(work: (tx: Transaction) => Promise<T>, options?: TransactOptions): Promise<T> {
     return this.#writer.transact(work, options);
   }
@@ -129,6 +133,7 @@ export class EngineStore extends Reading implements Store {
   async sweepExpired(
     nowSeconds: number,
     alongside?: (tx: Transaction, event: VerifiedEvent) => Promise<void>,
+    options?: TransactOptions,
   ): Promise<number> {
     let swept = 0;
     for (;;) {
@@ -144,7 +149,7 @@ export class EngineStore extends Reading implements Store {
           if (await tx.remove(row.id, "expiration")) removed++;
         }
         return removed;
-      });
+      }, options);
       if (swept - before < sweptATime) return swept;
     }
   }

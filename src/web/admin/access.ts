@@ -21,9 +21,9 @@ export interface Session {
   readonly links: LoginLinks;
 }
 
-export function sessionIn(parts: AccessParts, request: RouteRequest): Session | undefined {
+export async function sessionIn(parts: AccessParts, request: RouteRequest): Promise<Session | undefined> {
   const token = sessionOf(request.message);
-  const who = token === undefined ? undefined : parts.sessionOwner(token);
+  const who = token === undefined ? undefined : await parts.sessionOwner(token);
   return token === undefined || who === undefined ? undefined : { token, who, links: parts.links };
 }
 
@@ -38,7 +38,7 @@ export async function logIn(
   const token = request.query.get("token");
   // A HEAD, as link previews send it, uses nothing up.
   if (request.method !== "GET") return sendPlain(response, 405, "open this link in a browser");
-  const session = token === null ? undefined : parts.links.redeem(token);
+  const session = token === null ? undefined : await parts.links.redeem(token);
   if (session === undefined) {
     const said = token === null ? undefined : "This link was used or is too old: ask for a new one.";
     return sendDocument(request, response, loginPage(site, 401, said));
@@ -55,12 +55,17 @@ async function logInSigned(parts: AccessParts, request: RouteRequest, response: 
     response.setHeader("WWW-Authenticate", "Nostr");
     return sendPlain(response, 401, authorised.reason);
   }
-  setSessionCookie(response, parts.publicUrl, parts.links.open(npubOf(authorised.pubkey)));
+  setSessionCookie(response, parts.publicUrl, await parts.links.open(npubOf(authorised.pubkey)));
   sendPlain(response, 200, "logged in");
 }
 
-export function logOut(parts: AccessParts, site: Site, { token }: Session, response: ServerResponse): void {
-  parts.links.end(token);
+export async function logOut(
+  parts: AccessParts,
+  site: Site,
+  { token }: Session,
+  response: ServerResponse,
+): Promise<void> {
+  await parts.links.end(token);
   setSessionCookie(response, parts.publicUrl, undefined);
   redirect(response, `${site.basePath}/admin`);
 }

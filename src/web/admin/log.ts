@@ -45,7 +45,7 @@ export class LogStreams {
   }
 
   /** `after`: the number of the last line the page has. */
-  serve(response: ServerResponse, after: number, isLoggedIn: () => boolean): void {
+  serve(response: ServerResponse, after: number, isLoggedIn: () => Promise<boolean>): void {
     if (this.#open.size >= maxStreams) {
       response.setHeader("Retry-After", "30");
       sendPlain(response, 503, "too many pages watch the log");
@@ -59,10 +59,20 @@ export class LogStreams {
       this.#open.delete(end);
       response.end();
     };
+    let held = "";
+    const sendHeld = async (): Promise<void> => {
+      if (!(await isLoggedIn())) return end();
+      const text = held;
+      held = "";
+      if (response.writableLength > maxHeldBytes) response.destroy();
+      else if (!response.writableEnded) response.write(text);
+    };
+    // What comes while it is asked whether the browser is still logged in is sent with it.
     const write = (text: string): void => {
-      if (!isLoggedIn()) end();
-      else if (response.writableLength > maxHeldBytes) response.destroy();
-      else response.write(text);
+      const isAsking = held !== "";
+      held += text;
+      if (!isAsking) sendHeld().catch(end);
+      else if (held.length > maxHeldBytes) response.destroy();
     };
     const beat = (): void => {
       cancelBeat = this.#clock.after(beatMs, () => {

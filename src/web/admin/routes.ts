@@ -64,7 +64,7 @@ async function answer(
   closeToOthers(response);
   const { api, rates } = parts;
   const site = parts.site();
-  const session = sessionIn(api, request);
+  const session = await sessionIn(api, request);
   if (!session && !rates.takePage(request.ip)) {
     return sendDocument(request, response, tryLaterPage(site, 429, retryAfterSeconds));
   }
@@ -75,18 +75,22 @@ async function answer(
   if (request.method !== "GET" && request.method !== "HEAD") return sendPlain(response, 405, "GET or POST");
   if (path === "/log/stream") {
     const after = Number(request.message.headers["last-event-id"] ?? request.query.get("after")) || 0;
-    return streams.serve(response, after, () => api.sessionOwner(session.token) !== undefined);
+    return streams.serve(response, after, async () => (await api.sessionOwner(session.token)) !== undefined);
   }
-  sendDocument(request, response, await pageOf(parts, viewOf(parts, site, session, request), session, path, request));
+  sendDocument(
+    request,
+    response,
+    await pageOf(parts, await viewOf(parts, site, session, request), session, path, request),
+  );
 }
 
-function viewOf(parts: AdminPagesParts, site: Site, session: Session, request: RouteRequest): View {
+async function viewOf(parts: AdminPagesParts, site: Site, session: Session, request: RouteRequest): Promise<View> {
   const query = request.query.toString();
   return {
     site,
     who: session.who,
     formToken: formToken(session.token),
-    notice: session.links.takeNotice(session.token),
+    notice: await session.links.takeNotice(session.token),
     here: `${request.localPath}${query === "" ? "" : `?${query}`}`,
     nowSeconds: unixSeconds(parts.clock),
   };
@@ -110,7 +114,7 @@ async function act(
   const { back = "/admin", ...fields } = form.fields;
   const outcome = await api.run(action.operation, action.parameters(fields), callerOf(session));
   const text = outcome.ok ? action.said(outcome.result) : `Not done: ${outcome.message}.`;
-  session.links.notice(session.token, { isGood: outcome.ok, text });
+  await session.links.notice(session.token, { isGood: outcome.ok, text });
   // Only to a page of ours: the field came with the request.
   redirect(response, site.basePath + (/^\/admin(?:[/?][\w/?&=.%~+!*'():@-]*)?$/.test(back) ? back : "/admin"));
 }
