@@ -117,6 +117,7 @@ export async function openImport(
   const gitHost = await openGitHost(config, clock, store, () => undefined);
   const purgatory = purgatoryAtRest(policies.inForce(), store, gitHost.repositories, clock);
   await purgatory.resume();
+  await purgatory.startClocks();
   const door = await openDoor(config, store, clock, policies.movingPolicy, new CarryOut(purgatory));
   return {
     store,

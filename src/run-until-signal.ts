@@ -3,6 +3,7 @@
 //   SIGHUP           read the settings again
 // A fault nobody expected (also a rejected promise nobody awaited) ends the process with a flushed log, never
 // "log and continue": what such a process still knows cannot be trusted.
+// A machine of a cluster whose copy of the data has become worthless closes its server and starts it again by itself.
 
 import type { Clock } from "./base/clock.js";
 import { problemText } from "./config/config.js";
@@ -12,13 +13,17 @@ import { createLog, type Log } from "./config/logging.js";
 import type { Server, StartParts } from "./server.js";
 
 const stopWithinMs = 5000;
+/** A server that begins anew and cannot tries again after this. */
+const againMs = 10_000;
 
 export interface LifeParts {
   readonly loaded: LoadedConfig;
   readonly load: () => LoadResult;
   readonly clock: Clock;
   /** Builds the server; a test may build a smaller one. */
-  readonly start: (parts: Pick<StartParts, "live" | "logger" | "recentLog" | "onFault">) => Promise<Server>;
+  readonly start: (
+    parts: Pick<StartParts, "live" | "logger" | "recentLog" | "onFault" | "beginAnew">,
+  ) => Promise<Server>;
   readonly version: string;
   /** Called once when the port is open. */
   readonly listening?: (server: Server) => Promise<void>;
@@ -57,30 +62,71 @@ export async function runServer(parts: LifeParts): Promise<number> {
   });
   process.on("SIGHUP", () => reload(live, log));
 
-  let server: Server;
+  const { domain, databaseBackend } = live.current;
+  const start = async (): Promise<Life> => {
+    let beginAnew!: (error: Error) => void;
+    const isWorthless = new Promise<Error>((resolve) => {
+      beginAnew = resolve;
+    });
+    const server = await parts.start({ live, logger, recentLog: log.recent, onFault: fault, beginAnew });
+    logger.info({ address: server.address, domain, backend: databaseBackend, version: parts.version }, "listening");
+    return { server, isWorthless };
+  };
+  let life: Life | undefined;
   try {
-    server = await parts.start({ live, logger, recentLog: log.recent, onFault: fault });
+    life = await start();
   } catch (error) {
-    if (error instanceof Error && error.name === "StartRefusal") logger.fatal(error.message);
-    else logger.fatal({ err: error }, "the start failed");
-    log.flush();
+    tellFailedStart(log, "fatal", error);
     return 1;
   }
-  const { domain, databaseBackend } = live.current;
-  logger.info({ address: server.address, domain, backend: databaseBackend, version: parts.version }, "listening");
   if (parts.listening) {
     log.flush();
-    await parts.listening(server);
+    await parts.listening(life.server);
   }
 
-  const signal = await stopped;
+  let signal = await endOf(stopped, life);
+  while (signal instanceof Error) {
+    logger.error(
+      { err: signal },
+      "this server begins anew: it answers nothing until its copy of the data is built again",
+    );
+    await life?.server.close();
+    life = await start().catch((error: unknown) => tellFailedStart(log, "error", error));
+    signal = await (life ? endOf(stopped, life) : Promise.race([stopped, later(clock)]));
+  }
   logger.info({ signal }, "stopping");
   const cancel = clock.after(stopWithinMs - 250, () => endAtOnce(log, "closing took too long"));
-  await server.close();
+  await life?.server.close();
   cancel();
   logger.info("stopped");
   log.flush();
   return 0;
+}
+
+interface Life {
+  readonly server: Server;
+  /** Its copy of a cluster's data is of no use any more. */
+  readonly isWorthless: Promise<Error>;
+}
+
+const endOf = (stopped: Promise<string>, { isWorthless }: Life): Promise<string | Error> =>
+  Promise.race([stopped, isWorthless]);
+
+/** Without a server nothing else would keep the process alive. */
+function later(clock: Clock): Promise<Error> {
+  const awake = setInterval(() => undefined, againMs);
+  return new Promise((resolve) => {
+    clock.after(againMs, () => {
+      clearInterval(awake);
+      resolve(new Error("the start failed"));
+    });
+  });
+}
+
+function tellFailedStart(log: Log, level: "fatal" | "error", error: unknown): undefined {
+  if (error instanceof Error && error.name === "StartRefusal") log.logger[level](error.message);
+  else log.logger[level]({ err: error }, "the start failed");
+  log.flush();
 }
 
 function endAtOnce(log: Log, why: string): never {

@@ -5,6 +5,7 @@
 import type { Config } from "../config/config.js";
 import { memo } from "../config/load.js";
 import type { Pubkey } from "../nostr/event.js";
+import type { Store, TableReader, Transaction } from "../store/port.js";
 
 interface MemberSources {
   /** The settings with what was added at run time. */
@@ -71,4 +72,20 @@ export class Members {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
+}
+
+const peersKey = "members:peers";
+
+/** Those that whoever leads a cluster has found: the other machines let them in too, and the next leader begins with them. */
+export const keptPeers = async (reader: TableReader): Promise<readonly PeerKey[]> =>
+  (await reader.row<readonly PeerKey[]>("meta", peersKey)) ?? [];
+
+export const keepPeers = (tx: Transaction, peers: readonly PeerKey[]): void => tx.setRow("meta", peersKey, peers);
+
+/** Answers how to stop. A server that is alone finds its peers by itself. */
+export async function followPeers(store: Store, members: Members): Promise<() => void> {
+  if (!store.isShared || !members.isPrivate) return () => undefined;
+  const read = async (): Promise<void> => void members.setPeers(await keptPeers(store));
+  await read();
+  return store.onForeignCommit((commit) => ([...commit.changedKeys("meta")].includes(peersKey) ? read() : undefined));
 }

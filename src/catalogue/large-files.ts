@@ -9,7 +9,7 @@
 import type { Brand } from "../base/brand.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import type { Oid } from "../nostr/nip34.js";
-import type { TableReader, Transaction } from "../store/port.js";
+import type { Commit, TableReader, Transaction } from "../store/port.js";
 import { type RepositoryName, repositoryKey } from "./repositories.js";
 
 /** SHA-256 of a large file, as a pointer names it: 64 lower-case hex digits, safe as a file name. */
@@ -153,6 +153,16 @@ export const setScan = (tx: Transaction, row: ScanRow): void => tx.setRow("lfs",
 export async function scans(reader: TableReader): Promise<ScanRow[]> {
   const found: ScanRow[] = [];
   for await (const [, row] of reader.rows<ScanRow>("lfs", { prefix: "scan:" })) found.push(row);
+  return found;
+}
+
+/** Searches that a commit wrote. */
+export async function changedScans(reader: TableReader, commit: Commit): Promise<ScanRow[]> {
+  const found: ScanRow[] = [];
+  for (const key of commit.changedKeys("lfs")) {
+    const row = key.startsWith("scan:") ? await reader.row<ScanRow>("lfs", key) : undefined;
+    if (row) found.push(row);
+  }
   return found;
 }
 

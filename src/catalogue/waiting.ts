@@ -10,6 +10,7 @@
 //   g:<event id>:<repository>                     → PlaceholderRow: data pushed to refs/nostr/<id> before its event
 //   c:all                                         → WaitingTotals
 //   partial:<repository>:<event id>               → PartialPush, in "journal": a state that waits and was pushed in part
+//   unfinished:<repository>                       → its name, in "journal": a release that could not be ended
 // Repositories and identifiers in keys are encoded (repositories.ts), so no key is a prefix of another's.
 
 import {
@@ -334,6 +335,11 @@ export function removePlaceholder(tx: Transaction, row: PlaceholderRow): void {
   if (name) tx.deleteRow("purgatory", waitingKeys.placeholder(row.id, name));
 }
 
+/** Of either kind. */
+export interface JournalRow extends RepositoryName {
+  readonly state?: EventId;
+}
+
 export interface PartialPush {
   readonly owner: RepositoryName["owner"];
   readonly identifier: string;
@@ -375,5 +381,20 @@ export const endPartial = (tx: Transaction, name: RepositoryName, state: EventId
 export async function partialPushes(reader: TableReader): Promise<PartialPush[]> {
   const found: PartialPush[] = [];
   for await (const [, row] of reader.rows<PartialPush>("journal", { prefix: partialPrefix })) found.push(row);
+  return found;
+}
+
+const unfinishedPrefix = "unfinished:";
+
+export const markUnfinished = (tx: Transaction, { owner, identifier, area = "main" }: RepositoryName): void =>
+  tx.setRow("journal", `${unfinishedPrefix}${repositoryKey({ owner, identifier, area })}`, { owner, identifier, area });
+
+export const endUnfinished = (tx: Transaction, name: RepositoryName): void =>
+  tx.deleteRow("journal", `${unfinishedPrefix}${repositoryKey(name)}`);
+
+/** Releases that a machine could not end; it may never return. */
+export async function unfinishedReleases(reader: TableReader): Promise<RepositoryName[]> {
+  const found: RepositoryName[] = [];
+  for await (const [, row] of reader.rows<RepositoryName>("journal", { prefix: unfinishedPrefix })) found.push(row);
   return found;
 }

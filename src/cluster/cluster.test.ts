@@ -148,9 +148,11 @@ test("the cluster's time is the database's, whatever the machine's own clock say
 test("a leader's work begins and ends with the leadership, one after the other, and a server alone always leads", async () => {
   const happened: string[] = [];
   let isBroken = false;
-  const start = async () => {
+  const epochs: (number | undefined)[] = [];
+  const start = async (epoch: number | undefined) => {
     if (isBroken) throw new Error("broken");
     happened.push("begins");
+    epochs.push(epoch);
     await new Promise((resolve) => setImmediate(resolve));
     return {
       close: async () => {
@@ -163,18 +165,20 @@ test("a leader's work begins and ends with the leadership, one after the other, 
   assert.deepEqual(happened, ["begins"]);
   await alone.close();
   assert.deepEqual(happened.splice(0), ["begins", "ends"]);
-  const leadership = new Leadership(false);
+  const clock = new ManualClock();
+  const leadership = new Leadership(clock);
   const led = await leadership.whileLeading(start, (error) => failed.push(error));
   assert.deepEqual(happened, []);
-  leadership.begin();
+  leadership.begin(1);
   leadership.end();
-  leadership.begin();
+  leadership.begin(2);
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
   assert.equal(happened.at(-1), "begins");
   assert.equal(
     happened.filter((what) => what === "begins").length - happened.filter((what) => what === "ends").length,
     1,
   );
+  assert.equal(epochs.at(-1), 2, "what was begun in an epoch that is over has ended");
   await led.close();
   assert.equal(happened.at(-1), "ends");
   leadership.end();
@@ -184,6 +188,11 @@ test("a leader's work begins and ends with the leadership, one after the other, 
   leadership.begin();
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
   assert.equal(failed.length, 1);
+  isBroken = false;
+  clock.advance(2_000);
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(happened.at(-1), "begins", "what could not begin is begun again");
+  isBroken = true;
   await assert.rejects(
     leadership.whileLeading(start, () => undefined),
     /broken/,

@@ -157,6 +157,7 @@ export class HousekeepingScheduler {
   readonly #stop = new AbortController();
   readonly #timers = new Map<string, () => void>();
   #stopListening: () => void = () => undefined;
+  #isOpen = false;
   #working: Promise<void> = Promise.resolve();
   #isWorking = false;
 
@@ -169,7 +170,9 @@ export class HousekeepingScheduler {
     return this.#changed.size;
   }
 
+  /** Looks by itself from now on, until `rest` or `close`. */
   async open(): Promise<void> {
+    this.#isOpen = true;
     this.#stopListening = this.#parts.repositories.onChange((address) => this.#note(address));
     for await (const row of catalogueRows(this.#parts.store)) {
       if (row.status !== "soft") this.#note(diskAddress(row));
@@ -199,7 +202,7 @@ export class HousekeepingScheduler {
   }
 
   #note(address: RepositoryAddress): void {
-    if (this.#stop.signal.aborted) return;
+    if (!this.#isOpen) return;
     const lastMs = this.#parts.clock.monotonicMs();
     const firstMs = this.#changed.get(address.key)?.firstMs ?? lastMs;
     this.#changed.set(address.key, { address, firstMs, lastMs });
@@ -207,7 +210,7 @@ export class HousekeepingScheduler {
   }
 
   #arm(name: string, delayMs: number, callback: () => void): void {
-    if (this.#stop.signal.aborted || this.#timers.has(name)) return;
+    if (!this.#isOpen || this.#timers.has(name)) return;
     const cancel = this.#parts.clock.after(delayMs, () => {
       this.#timers.delete(name);
       callback();
@@ -246,7 +249,7 @@ export class HousekeepingScheduler {
     const now = this.#parts.clock.monotonicMs();
     const ripe = [...this.#changed.values()].filter((changed) => this.#ripeAtMs(changed) <= now);
     for (const { address, lastMs } of ripe) {
-      if (this.#stop.signal.aborted) return;
+      if (!this.#isOpen) return;
       // Changed again while others were looked at: it is not quiet.
       if (this.#changed.get(address.key)?.lastMs === lastMs) await this.#look(address);
     }
@@ -281,11 +284,19 @@ export class HousekeepingScheduler {
     }
   }
 
-  async close(): Promise<void> {
-    this.#stop.abort();
+  /** Does nothing by itself from now on; what an operator asks for is still done. */
+  async rest(): Promise<void> {
+    this.#isOpen = false;
     this.#stopListening();
     for (const cancel of this.#timers.values()) cancel();
+    this.#timers.clear();
+    this.#changed.clear();
     await this.#working;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.rest();
     // One an operator asked for may still run.
     await this.#lane.run(theLane, async () => undefined);
   }

@@ -7,6 +7,7 @@ import type { ServerResponse } from "node:http";
 import { Turns } from "../base/budget/turns.js";
 import type { Clock } from "../base/clock.js";
 import type { ObjectFormat } from "../nostr/nip34.js";
+import { mayBeStored, SharedLogError } from "../store/port.js";
 import { refuseAll, resultOf } from "./decide-push.js";
 import { BodyBrokenError, type BodyReader } from "./http-body.js";
 import {
@@ -91,8 +92,7 @@ export class PushEndpoint {
     const faulted = (fault: unknown): PushResult => {
       if (fault instanceof BodyBrokenError || push.signal.aborted) throw fault;
       // An HTTP error here would make git print "Everything up-to-date".
-      const reason = "this server could not finish the push: try again";
-      return resultOf(refuseAll(push.commands, { ok: false, code: "internal", reason }), { fault });
+      return resultOf(refuseAll(push.commands, { ok: false, code: "internal", reason: failureText(fault) }), { fault });
     };
     try {
       const result = await receivePush(repositories, this.options.served, {
@@ -157,6 +157,13 @@ export class PushEndpoint {
     response.shouldKeepAlive = true;
     this.options.clock.after(overBudgetGraceMs, () => socket.destroy());
   }
+}
+
+function failureText(fault: unknown): string {
+  if (mayBeStored(fault))
+    return "error: whether this push was stored is not known: fetch, look, and push again if it is not";
+  if (fault instanceof SharedLogError) return `error: ${fault.message}`;
+  return "this server could not finish the push: try again";
 }
 
 const maxHumanLines = 8;

@@ -5,6 +5,7 @@ import type { ServerResponse } from "node:http";
 import { ByteBudget, type ByteLimits } from "../base/budget/bytes.js";
 import { ipGroup, perMinute, Rates } from "../base/budget/rates.js";
 import { type TurnLimits, Turns } from "../base/budget/turns.js";
+import { SharedLogError } from "../store/port.js";
 import { type GitPath, parseGitPath } from "./address.js";
 import { Advertiser, type GitService, LsRefsAnswers, type ProtocolVersion } from "./advertisement.js";
 import { FetchCache } from "./fetch-cache.js";
@@ -110,9 +111,10 @@ export class GitHttp {
     } catch (fault) {
       // Whoever waited for a place and left is no fault of ours.
       const gone = fault instanceof BodyBrokenError || (response.destroyed && (fault as Error).name === "AbortError");
-      if (!response.headersSent && !response.destroyed)
-        refuse(response, gone ? 400 : 500, "the request failed", "error");
-      else response.destroy();
+      if (!response.headersSent && !response.destroyed) {
+        const isAway = fault instanceof SharedLogError;
+        refuse(response, gone ? 400 : isAway ? 503 : 500, isAway ? fault.message : "the request failed", "error");
+      } else response.destroy();
       outcome = { operation: "unknown", status: gone ? "aborted" : "error", bytesIn: 0, bytesOut: 0, fault };
     }
     const durationMs = this.options.clock.monotonicMs() - begun;

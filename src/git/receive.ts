@@ -5,6 +5,7 @@
 // Whatever is refused leaves no object, ref, lock or directory. Speaks no HTTP: gets chunks, gives verdicts.
 
 import type { Oid } from "../nostr/nip34.js";
+import { mayBeStored } from "../store/port.js";
 import { clashOf } from "./change-refs.js";
 import {
   decidePush,
@@ -221,16 +222,18 @@ class Push {
     const placeholders = await this.#keepAside(quarantine, decision);
     const takeBack = updates.length > 0 ? await this.#putIntoPlace(quarantine, updates) : undefined;
     const outcome = { address, decision, updates, placeholders, packBytes: quarantine.packBytes, ip };
-    let isWritten = false;
+    const takeAllBack = async (): Promise<void> => {
+      await takeBack?.();
+      if (placeholders.length > 0) await this.session.abandon();
+    };
     try {
-      isWritten = await this.session.release(outcome);
-      return isWritten ? outcome : undefined;
-    } finally {
-      if (!isWritten) {
-        await takeBack?.();
-        if (placeholders.length > 0) await this.session.abandon();
-      }
+      if (await this.session.release(outcome)) return outcome;
+    } catch (error) {
+      if (!mayBeStored(error)) await takeAllBack();
+      throw error;
     }
+    await takeAllBack();
+    return undefined;
   }
 
   /** Anyone may push a pull request's commit: what came with it and is not part of it stays in quarantine. */

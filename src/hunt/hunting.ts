@@ -8,7 +8,7 @@ import type { WaitingEntry } from "../catalogue/waiting.js";
 import type { Logger } from "../config/logging.js";
 import type { EventId } from "../nostr/event.js";
 import type { Oid } from "../nostr/nip34.js";
-import type { FeedEntry, Store } from "../store/port.js";
+import type { FeedEntry, Store, Transaction } from "../store/port.js";
 import { HuntCore } from "./core/core.js";
 import { originOf } from "./core/fetch-plan.js";
 import type { CounterName, GaugeName, HuntConfig, HuntInput } from "./core/messages.js";
@@ -244,6 +244,8 @@ export class Hunting {
   async close(): Promise<void> {
     this.#closed = true;
     for (const stop of this.#stops) stop();
+    // Until another hunt has looked for everything once.
+    this.#parts.purgatory.expireOnlyIf(() => false);
     await this.#driver.close();
     await this.#rechecks.close();
     await this.#loading;
@@ -270,7 +272,9 @@ interface RestoredNaughty {
 }
 
 async function keepNaughty(store: Store, place: string, kind: string, until: number): Promise<void> {
-  await store.transact(async (tx) => tx.setRow<NaughtyRow>("naughty", naughtyKey(place), { kind, until }));
+  const note = async (tx: Transaction): Promise<void> =>
+    tx.setRow<NaughtyRow>("naughty", naughtyKey(place), { kind, until });
+  await store.transact(note, { mayWait: true });
 }
 
 /** What still holds; rows whose time is over are removed. */

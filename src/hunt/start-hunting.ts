@@ -1,7 +1,9 @@
-// The hunt for missing git data and the repair of what is here, from settings as operators name them.
+// The hunt for missing git data and the repair of what is here, from settings as operators name them. Each machine repairs
+// its own copy; the one that leads hunts for all of them.
 
 import { randomBytes } from "node:crypto";
 import { repositoryAuthorization } from "../access/signed-request.js";
+import type { RepositoryName } from "../catalogue/repositories.js";
 import type { Context } from "../context.js";
 import type { GitHost } from "../git/git-host.js";
 import { reachOf } from "../net/address.js";
@@ -12,10 +14,13 @@ import { type HuntConfig, huntConstants } from "./core/messages.js";
 import { createHuntMetrics, Hunting } from "./hunting.js";
 import { PlainHosts } from "./look-up.js";
 import { Repair } from "./repair.js";
+import type { Found } from "./wants.js";
 
 interface UsedRooms {
   readonly gitHost: Pick<GitHost, "git" | "launcher" | "repositories">;
   readonly purgatory: Purgatory;
+  /** A repository that was damaged has got objects. */
+  readonly repaired: (name: RepositoryName) => Promise<unknown>;
   /** A private server shows who it is to the hosts of an announcement; not given: it never does. */
   readonly serverSecret?: SecretKey;
   /** Instead of the system's; for tests. */
@@ -26,9 +31,25 @@ interface UsedRooms {
 
 export interface HuntingRoom {
   readonly hunting: Hunting;
-  readonly repair: Repair;
   close(): Promise<void>;
 }
+
+/** To be opened and closed by the caller; `found` is told what to hunt for. */
+export const repairOf = (
+  { live, logger, clock, store, onFault }: Context,
+  { gitHost, purgatory }: Pick<UsedRooms, "gitHost" | "purgatory">,
+  found: (name: RepositoryName, found: Found) => void,
+): Repair =>
+  new Repair({
+    store,
+    repositories: gitHost.repositories,
+    purgatory,
+    clock,
+    intervalMs: () => live.current.gitRepairIntervalHours * 3_600_000,
+    found,
+    logger,
+    onFault,
+  });
 
 export async function startHunting(context: Context, parts: UsedRooms): Promise<HuntingRoom> {
   const { live, logger, clock, store, services, registry, onFault } = context;
@@ -57,7 +78,7 @@ export async function startHunting(context: Context, parts: UsedRooms): Promise<
     measure,
     logger,
     onFault,
-    repaired: (name) => void repair.check(name).catch(onFault),
+    repaired: (name) => void parts.repaired(name).catch(onFault),
     server: {
       git,
       clock,
@@ -69,24 +90,11 @@ export async function startHunting(context: Context, parts: UsedRooms): Promise<
       fetched,
     },
   });
-  const repair: Repair = new Repair({
-    store,
-    repositories,
-    purgatory,
-    clock,
-    intervalMs: () => live.current.gitRepairIntervalHours * 3_600_000,
-    found: (name, found) => hunting.found(name, found),
-    logger,
-    onFault,
-  });
   await hunting.open();
-  repair.open();
   return {
     hunting,
-    repair,
     async close() {
       stopListening();
-      await repair.close();
       await hunting.close();
     },
   };

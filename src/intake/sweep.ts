@@ -32,7 +32,7 @@ import { expirationOf, kinds } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { Expiry, PurgatoryConfig, PurgatoryContext } from "../purgatory/context.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import type { Transaction } from "../store/port.js";
+import type { Store, Transaction } from "../store/port.js";
 import { type CarryOut, withdraw } from "./carry-out.js";
 
 const secondsPerDay = 86_400;
@@ -47,9 +47,13 @@ export class Sweep {
   readonly #startedMs: number;
   #choresAt = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly carryOut: CarryOut) {
+  /** `store`: as whoever leads uses it. */
+  constructor(
+    private readonly carryOut: CarryOut,
+    store: Store = carryOut.purgatory.context.store,
+  ) {
     this.#purgatory = carryOut.purgatory;
-    this.parts = carryOut.purgatory.context;
+    this.parts = { ...carryOut.purgatory.context, store };
     const { clock } = this.parts;
     this.#seen = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
     this.#startedMs = this.#seen.monotonicMs;

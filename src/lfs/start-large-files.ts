@@ -6,7 +6,14 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import type { GitAccess } from "../access/git-access.js";
 import { repositoryAuthorization } from "../access/signed-request.js";
 import { repeatedly, unixSeconds } from "../base/clock.js";
-import { allLargeFiles, type LargeFileId, largeFile, largeFiles, scans } from "../catalogue/large-files.js";
+import {
+  allLargeFiles,
+  changedScans,
+  type LargeFileId,
+  largeFile,
+  largeFiles,
+  scans,
+} from "../catalogue/large-files.js";
 import { refsVersion } from "../catalogue/refs.js";
 import { everyRow, isReleased, type RepositoryName } from "../catalogue/repositories.js";
 import { publicUrls } from "../config/config.js";
@@ -17,6 +24,7 @@ import { reachOf } from "../net/address.js";
 import { guardWith, systemResolver } from "../net/guard.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
+import type { Commit } from "../store/port.js";
 import { UploadGate } from "./access.js";
 import { filesIn, isWhole, largeFilePath, removeFile, unclaimedIn, unclaimedPath } from "./files.js";
 import { Holdings } from "./holdings.js";
@@ -36,68 +44,96 @@ interface UsedRooms {
 export class LargeFilesRoom {
   readonly holdings: Holdings;
   readonly #scanner: Scanner;
-  readonly #hunter: LargeFileHunter;
+  /** Only the machine that leads asks other servers. */
+  #hunter: LargeFileHunter | undefined;
   readonly #measure: LargeFileMetrics;
-  readonly #stop = new AbortController();
-  #chores: { close(): Promise<void> } | undefined;
-  #catchingUp: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly context: Context,
     private readonly rooms: UsedRooms,
   ) {
-    const { clock, live, logger, registry, services, store } = context;
-    const { purgatory } = rooms;
-    const failed = (name: RepositoryName, error: unknown): void =>
-      logger.warn({ err: error, repo: diskAddress(name).label }, "large files of a repository could not be looked for");
+    const { clock, registry, store } = context;
     this.#measure = createMetrics(registry, context);
-    this.holdings = new Holdings(purgatory);
-    this.#hunter = new LargeFileHunter({
+    this.holdings = new Holdings(rooms.purgatory);
+    this.#scanner = new Scanner({
+      store,
+      repositories: rooms.gitHost.repositories,
+      clock,
+      holdings: this.holdings,
+      missing: (name) => this.#hunter?.want(name),
+      failed: (name, error) => this.#failed(name, error),
+    });
+  }
+
+  async open(): Promise<void> {
+    await this.holdings.open();
+    this.rooms.purgatory.placeholders.countWith(this.holdings);
+    this.#scanner.open();
+  }
+
+  /** Searches what nobody has searched, hunts and keeps house, until it is closed: for the machine that leads. */
+  async lead(): Promise<{ close(): Promise<void> }> {
+    const { clock, onFault, store } = this.context;
+    const stop = new AbortController();
+    const hunter = this.#newHunter();
+    this.#hunter = hunter;
+    const chores = repeatedly(
+      clock,
+      () => choresEveryMs,
+      () => this.#keepHouse(stop.signal),
+      onFault,
+    );
+    const stopFollowing = store.onForeignCommit((commit) => this.#follow(commit));
+    const catchingUp = this.#catchUp(stop.signal).catch(onFault);
+    return {
+      close: async () => {
+        stop.abort();
+        stopFollowing();
+        this.#hunter = undefined;
+        await chores.close();
+        await hunter.close();
+        await catchingUp;
+      },
+    };
+  }
+
+  #newHunter(): LargeFileHunter {
+    const { clock, live, services } = this.context;
+    const { purgatory, serverSecret } = this.rooms;
+    return new LargeFileHunter({
       purgatory,
       holdings: this.holdings,
       clock,
       guard: guardWith({ resolve: systemResolver(clock), reach: reachOf(live.current) }),
       ours: services,
       sign: live.current.privateMode
-        ? (root) => repositoryAuthorization(rooms.serverSecret, root, clock, randomBytes)
+        ? (root) => repositoryAuthorization(serverSecret, root, clock, randomBytes)
         : undefined,
       config: () => live.current,
       ended: (result, files, bytes) => this.#measure.hunted(result, files, bytes),
       failed: (name, error) => {
         this.#measure.hunted("failed", 0, 0);
-        failed(name, error);
+        this.#failed(name, error);
       },
-    });
-    this.#scanner = new Scanner({
-      store,
-      repositories: rooms.gitHost.repositories,
-      clock,
-      holdings: this.holdings,
-      missing: (name) => this.#hunter.want(name),
-      failed,
     });
   }
 
-  async open(): Promise<void> {
-    const { clock, onFault } = this.context;
-    await this.holdings.open();
-    this.rooms.purgatory.placeholders.countWith(this.holdings);
-    this.#scanner.open();
-    this.#chores = repeatedly(
-      clock,
-      () => choresEveryMs,
-      () => this.#keepHouse(),
-      onFault,
-    );
-    this.#catchingUp = this.#catchUp().catch(onFault);
+  #failed(name: RepositoryName, error: unknown): void {
+    const { logger } = this.context;
+    logger.warn({ err: error, repo: diskAddress(name).label }, "large files of a repository could not be looked for");
+  }
+
+  /** Another machine searched these: what they lack is looked for from here. */
+  async #follow(commit: Commit): Promise<void> {
+    for (const row of await changedScans(this.context.store, commit)) await this.#wantMissing(row);
   }
 
   /** What changed while no server ran, or before large files were known here; one repository after the other. */
-  async #catchUp(): Promise<void> {
+  async #catchUp(signal: AbortSignal): Promise<void> {
     const { store } = this.context;
     const searched = new Map((await scans(store)).map((row) => [diskAddress(row).key, row.version]));
     for await (const row of everyRow(store)) {
-      if (this.#stop.signal.aborted) return;
+      if (signal.aborted) return;
       const address = diskAddress(row);
       const version = await refsVersion(store, address);
       if (version > 0 && isReleased(row) && searched.get(address.key) !== version)
@@ -108,18 +144,18 @@ export class LargeFilesRoom {
 
   async #wantMissing(name: RepositoryName): Promise<void> {
     for await (const [, { isHere, isNamed }] of largeFiles(this.context.store, name)) {
-      if (!isHere && isNamed) return this.#hunter.want(name);
+      if (!isHere && isNamed) return this.#hunter?.want(name);
     }
   }
 
   /** Hourly: what is due for a search of everything; what nothing named for as long as unreachable objects are kept goes. */
-  async #keepHouse(): Promise<void> {
+  async #keepHouse(signal: AbortSignal): Promise<void> {
     const { store, live, clock } = this.context;
     const { repositories } = this.rooms.gitHost;
     const { gitCruftIntervalDays, gitCruftGraceDays } = live.current;
     const now = unixSeconds(clock);
     for (const scan of await scans(store)) {
-      if (this.#stop.signal.aborted) return;
+      if (signal.aborted) return;
       const address = diskAddress(scan);
       let hasFiles = false;
       const over: LargeFileId[] = [];
@@ -136,7 +172,7 @@ export class LargeFilesRoom {
 
   /** Servers that were asked for files of it. */
   asked(name: RepositoryName): readonly AskedForFiles[] {
-    return this.#hunter.asked(name);
+    return this.#hunter?.asked(name) ?? [];
   }
 
   /** For `fsck`: reads every file. What is not whole is looked for again; what no row knows goes. */
@@ -148,7 +184,7 @@ export class LargeFilesRoom {
       if (!isHere || (await isWhole(largeFilePath(directory, oid), oid))) continue;
       problems.push(`large file ${oid} is damaged or lost: it is looked for on other servers`);
       await this.holdings.lost(name, oid);
-      this.#hunter.want(name);
+      this.#hunter?.want(name);
     }
     for await (const oid of filesIn(directory)) {
       if ((await largeFile(store, name, oid))?.isHere) continue;
@@ -176,7 +212,7 @@ export class LargeFilesRoom {
       gate,
       holdings: this.holdings,
       scanner: this.#scanner,
-      missing: (name) => this.#hunter.want(name),
+      missing: (name) => this.#hunter?.want(name),
       // Good after a restart too, and known to nobody.
       ticketKey: createHmac("sha256", serverSecret.exportBytes()).update("large file tickets").digest(),
       publicUrl: () => publicUrls(live.current).http,
@@ -195,15 +231,11 @@ export class LargeFilesRoom {
   }
 
   get queued(): number {
-    return this.#hunter.queued;
+    return this.#hunter?.queued ?? 0;
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
-    await this.#chores?.close();
     await this.#scanner.close();
-    await this.#hunter.close();
-    await this.#catchingUp;
   }
 }
 

@@ -2,13 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressOfRepository, announcement, client, nameOf } from "../admission/testing/world.js";
 import { newEntry } from "../admission/waiting-capacity.js";
-import { newRepositoryRow, setCatalogueRow } from "../catalogue/repositories.js";
+import { newRepositoryRow, repositoryKey, setCatalogueRow } from "../catalogue/repositories.js";
 import {
+  endUnfinished,
+  markUnfinished,
   type PlaceholderRow,
   putPlaceholder,
   putWaiting,
   removePlaceholder,
   removeWaiting,
+  startPartial,
 } from "../catalogue/waiting.js";
 import type { EventId } from "../nostr/event.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
@@ -20,13 +23,19 @@ test("what another machine holds, releases, hosts and keeps aside rings this one
   const store = createMemoryStore();
   const rung: Partial<Notice>[] = [];
   const followed: string[] = [];
+  const [clocks, unfinished, counted]: [EventId[], string[], number[]] = [[], [], []];
   let following: Promise<void> | undefined;
   store.onCommit((commit) => {
     following = followForeign(
       store,
       { ...commit, isForeign: true },
-      { follow: (key, row) => void followed.push(`${key} ${row?.bytes}`) },
-      { ring: (notice) => void rung.push(notice) },
+      {
+        placeholders: { follow: (key, row) => void followed.push(`${key} ${row?.bytes}`) },
+        partials: { watch: async (_name, state) => void clocks.push(state) },
+        releaser: { unfinishedElsewhere: (key, name) => void unfinished.push(`${key} ${name?.identifier}`) },
+        archiveBudget: { countAgain: () => void counted.push(1) },
+        bell: { ring: (notice) => void rung.push(notice) },
+      },
     );
   });
   const work = async (write: (tx: Transaction) => Promise<unknown>): Promise<Partial<Notice> | undefined> => {
@@ -63,5 +72,14 @@ test("what another machine holds, releases, hosts and keeps aside rings this one
     ["7", "undefined"],
   );
   assert.equal(await work(async (tx) => tx.setRow("meta", "x", 1)), undefined);
+  assert.equal(counted.length, 1, "mirrors are counted again after the catalogue changed");
+  const name = nameOf("alice", "x:y");
+  await work(async (tx) => {
+    await startPartial(tx, name, id, 5);
+    markUnfinished(tx, name);
+  });
+  await work(async (tx) => endUnfinished(tx, name));
+  assert.deepEqual(clocks, [id], "whoever leads starts the clock of a push to another machine");
+  assert.deepEqual(unfinished, [`${repositoryKey(name)} x:y`, `${repositoryKey(name)} undefined`]);
   await store.close();
 });

@@ -3,17 +3,27 @@
 
 import type { Change } from "../admission/verdict.js";
 import type { CatalogueRow, RepositoryName } from "../catalogue/repositories.js";
-import { type PlaceholderRow, placesOf, type WaitingEntry } from "../catalogue/waiting.js";
+import { type JournalRow, type PlaceholderRow, placesOf, type WaitingEntry } from "../catalogue/waiting.js";
 import type { EventId } from "../nostr/event.js";
 import type { Commit, TableReader } from "../store/port.js";
 import type { AwaitedEvent, Bell } from "./bell.js";
+import type { PartialClock } from "./partial-clock.js";
 import type { Placeholders } from "./placeholders.js";
+import type { ArchiveBudget } from "./quotas.js";
+import type { Releaser } from "./release.js";
+
+interface Followers {
+  readonly placeholders: Pick<Placeholders, "follow">;
+  readonly partials: Pick<PartialClock, "watch">;
+  readonly releaser: Pick<Releaser, "unfinishedElsewhere">;
+  readonly archiveBudget: Pick<ArchiveBudget, "countAgain">;
+  readonly bell: Pick<Bell, "ring">;
+}
 
 export async function followForeign(
   reader: TableReader,
   commit: Commit,
-  placeholders: Pick<Placeholders, "follow">,
-  bell: Pick<Bell, "ring">,
+  { placeholders, partials, releaser, archiveBudget, bell }: Followers,
 ): Promise<void> {
   const names: RepositoryName[] = [];
   const ids: EventId[] = [];
@@ -36,6 +46,12 @@ export async function followForeign(
   for (const key of commit.changedKeys("catalogue")) {
     const row = isListing(key) ? undefined : await reader.row<CatalogueRow>("catalogue", key);
     if (row) names.push(row);
+    archiveBudget.countAgain();
+  }
+  for (const key of commit.changedKeys("journal")) {
+    const row = await reader.row<JournalRow>("journal", key);
+    if (key.startsWith("unfinished:")) releaser.unfinishedElsewhere(key.slice("unfinished:".length), row);
+    else if (row?.state !== undefined) await partials.watch(row, row.state);
   }
   if (names.length + ids.length + changes.length + awaited.length > 0) bell.ring({ names, ids, changes, awaited });
 }

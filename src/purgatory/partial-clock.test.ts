@@ -51,6 +51,7 @@ async function pushed(context: TestContext) {
 
 test("a partial state's clock that ran out while the wall clock went back is set again", async (context) => {
   const { room, event, clock, looks, advance } = await pushed(context);
+  await clock.open();
   await clock.watch(name, event.id);
   room.clock.jumpWall(-60_000);
   await advance(12);
@@ -84,5 +85,19 @@ test("a clock that was put back while the server was down does not keep a partia
   room.clock.jumpWall(-365 * 86_400_000);
   await clock.open();
   await advance(12);
+  assert.deepEqual(looks, [true]);
+});
+
+test("a machine that does not lead starts no clock; the one that leads next goes on from the rows", async (context) => {
+  const { event, clock, looks, advance } = await pushed(context);
+  await clock.watch(name, event.id);
+  await advance(graceSeconds + 2);
+  assert.deepEqual(looks, []);
+  await clock.open();
+  await advance(2);
+  assert.deepEqual(looks, [true]);
+  await clock.close();
+  await clock.watch(name, event.id);
+  await advance(graceSeconds + 2);
   assert.deepEqual(looks, [true]);
 });

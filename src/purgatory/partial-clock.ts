@@ -1,6 +1,6 @@
 // The clocks of states of which a push brought only a part (git-http.md, "Push" 3, partial state): each runs out once,
 // its grace after the first such push; later pushes do not renew it. Its rows (catalogue/waiting.ts) are durable, so a
-// restart goes on.
+// restart goes on, and so does whoever leads next: only the machine that leads has timers.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
@@ -19,10 +19,12 @@ interface PartialClockParts {
 export class PartialClock {
   readonly #timers = new Map<string, () => void>();
   #releasing: Promise<unknown> = Promise.resolve();
+  #runs = false;
 
   constructor(private readonly parts: PartialClockParts) {}
 
   async open(): Promise<void> {
+    this.#runs = true;
     for (const push of await partialPushes(this.parts.store)) {
       this.#start(push, push.state, await this.#notAhead(push));
     }
@@ -36,7 +38,7 @@ export class PartialClock {
     return since;
   }
 
-  /** After a push under a state: if it still waits, its clock runs. */
+  /** After a push under a state, here or on another machine: if it still waits, its clock runs. */
   async watch(name: RepositoryName, state: EventId): Promise<void> {
     const { store } = this.parts;
     const push = await partialPush(store, name, state);
@@ -46,7 +48,7 @@ export class PartialClock {
   #start(name: RepositoryName, state: EventId, since: number): void {
     const { clock, graceSeconds, isOver, failed } = this.parts;
     const key = `${repositoryKey(name)}:${state}`;
-    if (this.#timers.has(key)) return;
+    if (!this.#runs || this.#timers.has(key)) return;
     // The wall clock may be wrong now and right again soon: it is asked anew after one grace at the latest. Seconds are
     // whole: the next one begins after it.
     const graceMs = graceSeconds() * 1000;
@@ -71,6 +73,7 @@ export class PartialClock {
   }
 
   async close(): Promise<void> {
+    this.#runs = false;
     for (const cancel of this.#timers.values()) cancel();
     this.#timers.clear();
     await this.#releasing;

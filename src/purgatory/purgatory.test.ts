@@ -128,6 +128,7 @@ describe("the waiting room", () => {
     assert.ok(await partialPush(room.store, name, waiting.id));
     room.restart();
     await room.purgatory.resume();
+    await room.purgatory.startClocks();
     const { refs } = await room.repository(name).refs();
     assert.deepEqual([...refs.keys()], [main]);
     assert.equal((await catalogueRow(room.store, name))?.mark?.id, waiting.id);
@@ -348,6 +349,7 @@ describe("the waiting room", () => {
     await room.write(event);
     room.restart();
     await room.purgatory.resume();
+    await room.purgatory.startClocks();
     assert.ok(await room.isServed(event));
     assert.equal((await repository.refs()).refs.get(`refs/nostr/${event.id}` as RefName)?.oid, tip);
   });

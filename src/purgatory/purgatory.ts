@@ -83,7 +83,8 @@ export class Purgatory {
     this.isBusy = isBusy;
     this.contributors = contributors;
     this.pullRequests = pullRequests;
-    store.onForeignCommit((commit) => followForeign(store, commit, placeholders, this.bell));
+    const followers = { placeholders, partials, releaser, archiveBudget, bell: this.bell };
+    store.onForeignCommit((commit) => followForeign(store, commit, followers));
   }
 
   /** After a start nothing that waited before it expires until it was hunted once: the hunt says when that is. */
@@ -104,7 +105,12 @@ export class Purgatory {
       contributors: this.context.contributorRules && this.contributors,
       claim: (id) => this.claim(id),
     });
+  }
+
+  /** The clocks of what waits run on the machine that leads, until they are closed. */
+  async startClocks(): Promise<{ close(): Promise<void> }> {
     await this.#partials.open();
+    return { close: () => this.#partials.close() };
   }
 
   /** Data that was pushed before its event was known joins the repository. */

@@ -34,7 +34,7 @@ import type {
 import type { UnclaimedData } from "../git/quarantine.js";
 import { addressText, compareNewestFirst, type EventId, type NostrEvent } from "../nostr/event.js";
 import { formatOf, isOid, type Oid, pullRequestOf, type RefName } from "../nostr/nip34.js";
-import type { Reader, Transaction } from "../store/port.js";
+import { type Reader, SharedLogError, type Transaction } from "../store/port.js";
 import type { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";
 import type { PartialClock } from "./partial-clock.js";
@@ -150,6 +150,7 @@ export class PurgatoryPush implements PushSession {
       return true;
     } catch (error) {
       if (error instanceof Overtaken) return false;
+      if (error instanceof SharedLogError) throw error;
       this.#fault = error;
     }
     // Something of another repository may be broken: this one's refs are written all the same, what they release follows.

@@ -173,6 +173,11 @@ export class ArchiveBudget {
     return Math.max(0, limit - used);
   }
 
+  /** Another machine changed the catalogue. */
+  countAgain(): void {
+    this.#countedMs = Number.NEGATIVE_INFINITY;
+  }
+
   took(bytes: number): void {
     this.#usedBytes += bytes;
   }

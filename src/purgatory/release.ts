@@ -16,7 +16,13 @@ import {
   setCatalogueRow,
   takesStates,
 } from "../catalogue/repositories.js";
-import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
+import {
+  endUnfinished,
+  markUnfinished,
+  unfinishedReleases,
+  waitingEntries,
+  waitingKeys,
+} from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { clashOf, Overtaken, RefChanges } from "../git/change-refs.js";
 import type { TakeBack } from "../git/quarantine.js";
@@ -25,7 +31,7 @@ import type { GitRepository } from "../git/repository.js";
 import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import { formatName, type Oid } from "../nostr/nip34.js";
-import type { Transaction } from "../store/port.js";
+import { mayBeStored, SharedLogError, type Transaction } from "../store/port.js";
 import type { PurgatoryContext, Released, Via } from "./context.js";
 import { oidsIn, otherFormat, type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PullRequestPlan, PullRequestRefs } from "./pull-requests.js";
@@ -63,7 +69,7 @@ export interface ReleaseDone {
 }
 
 export class Releaser {
-  /** Where a release failed half way (a full disk, a killed git): at most the repositories there are. */
+  /** Where a release failed half way (a full disk, a killed git), on any machine: at most the repositories there are. */
   readonly #unfinished = new Map<string, RepositoryName>();
 
   constructor(
@@ -139,9 +145,25 @@ export class Releaser {
     await this.parts.pullRequests.spread(placed);
   }
 
-  /** The release could not be ended: what waits for it must not expire. */
+  /** What earlier runs, or other machines, could not end. */
+  async readUnfinished(): Promise<void> {
+    for (const name of await unfinishedReleases(this.parts.store)) this.#unfinished.set(repositoryKey(name), name);
+  }
+
+  /** The release could not be ended: what waits for it must not expire. Whoever leads tries again, also when we never return. */
   markUnfinished(names: readonly RepositoryName[]): void {
     for (const name of names) this.#unfinished.set(repositoryKey(name), name);
+    const note = async (tx: Transaction): Promise<void> => {
+      for (const name of names) if (this.isUnfinished(name)) markUnfinished(tx, name);
+    };
+    // A full disk, which most of them fail by, takes no row either: then this process alone knows, and the next start looks.
+    this.parts.store.transact(note, { mayWait: true }).catch(() => undefined);
+  }
+
+  /** Another machine could not end that release; undefined: somebody did. */
+  unfinishedElsewhere(key: string, name: RepositoryName | undefined): void {
+    if (name) this.#unfinished.set(key, name);
+    else this.#unfinished.delete(key);
   }
 
   isUnfinished(name: RepositoryName): boolean {
@@ -152,8 +174,13 @@ export class Releaser {
   async releaseUnfinished(failed: (error: unknown) => void): Promise<void> {
     for (const [key, name] of [...this.#unfinished]) {
       this.#unfinished.delete(key);
-      // One that fails again owes again, and keeps no other from being made good.
-      await this.release([name], "present").catch(failed);
+      try {
+        await this.release([name], "present");
+        if (!this.#unfinished.has(key)) await this.parts.store.transact(async (tx) => endUnfinished(tx, name));
+      } catch (error) {
+        // One that fails again owes again, and keeps no other from being made good.
+        failed(error);
+      }
     }
   }
 
@@ -208,9 +235,10 @@ export class Releaser {
       try {
         return await this.releaseOnce(concerned, wish, takeBacks);
       } catch (error) {
-        for (const takeBack of takeBacks) await takeBack();
+        if (!mayBeStored(error)) for (const takeBack of takeBacks) await takeBack();
         const isOvertaken = error instanceof Overtaken;
-        if (round === maxRounds || (hasFailed && !isOvertaken)) throw error;
+        // Nothing is done twice when nobody knows whether the first time counts.
+        if (round === maxRounds || (hasFailed && !isOvertaken) || error instanceof SharedLogError) throw error;
         hasFailed ||= !isOvertaken;
       }
     }

@@ -31,6 +31,7 @@ export async function resume(
 ): Promise<void> {
   const { store, repositories, placeholders, releaser, contributors } = parts;
   await placeholders.open();
+  await releaser.readUnfinished();
   // One repository that git cannot work with must not keep the server from starting.
   const unlessBroken = async (what: string, work: () => Promise<unknown>): Promise<boolean> => {
     try {

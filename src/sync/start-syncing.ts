@@ -1,7 +1,7 @@
 // Sync as the server runs it: the engine with its settings, what purgatory reports to it, and what others may ask.
 
 import { createHash } from "node:crypto";
-import type { Members } from "../access/members.js";
+import { keepPeers, keptPeers, type Members } from "../access/members.js";
 import { repeatedly } from "../base/clock.js";
 import type { Config } from "../config/config.js";
 import type { Context } from "../context.js";
@@ -75,7 +75,7 @@ function rulesOf(config: Config, version: string): string {
 }
 
 export async function startSyncing(context: Context, parts: UsedRooms) {
-  const { live, clock, services, version, registry, onFault } = context;
+  const { live, clock, services, version, registry, store, onFault } = context;
   const { purgatory } = parts;
   const inForceNow = () => {
     const settings = parts.inForce();
@@ -92,6 +92,15 @@ export async function startSyncing(context: Context, parts: UsedRooms) {
   const metrics = createSyncMetrics(registry, () => live.current.metricsMaxRelayLabels);
   const peers =
     live.current.privateMode && live.current.privatePeers ? new Map<string, readonly Pubkey[]>() : undefined;
+  // What the last leader found holds until this one has had time to look.
+  const inherited = new Set<string>();
+  if (peers && store.isShared) {
+    for (const { relay, pubkey } of await keptPeers(store)) {
+      peers.set(relay, [...(peers.get(relay) ?? []), pubkey]);
+      inherited.add(relay);
+    }
+  }
+  let kept = "";
   const engine = new SyncEngine(context, config, metrics, {
     ...parts,
     runBy(relay, keys) {
@@ -105,18 +114,25 @@ export async function startSyncing(context: Context, parts: UsedRooms) {
     if (!peers) return;
     const listed = new Set(engine.snapshot().relays.flatMap((one) => (isOfAnnouncement(one) ? [one.relay] : [])));
     const counted = [...peers].flatMap(([relay, keys]) =>
-      listed.has(relay) ? keys.map((pubkey) => ({ relay, pubkey })) : [],
+      listed.has(relay) || inherited.has(relay) ? keys.map((pubkey) => ({ relay, pubkey })) : [],
     );
     for (const { relay, pubkey } of parts.members.setPeers(counted)) {
       context.logger.info({ relay, key: pubkey }, "the key that runs this relay counts as a member");
     }
+    const found = JSON.stringify(counted);
+    if (!store.isShared || found === kept) return;
+    kept = found;
+    store.transact(async (tx) => keepPeers(tx, counted), { mayWait: true }).catch(onFault);
   }
   const counting =
     peers &&
     repeatedly(
       clock,
       () => (live.current.test ? 200 : countPeersMs),
-      async () => countPeers(),
+      async () => {
+        inherited.clear();
+        countPeers();
+      },
       onFault,
     );
   engine.tell({ type: "ignoredRelays", relays: parts.ignoredRelays });

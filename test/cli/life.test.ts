@@ -70,6 +70,15 @@ test("rooms are closed in reverse order", async () => {
   assert.equal(server.stdout, "store opened\nservice closed\nverifier closed\nstore closed\n");
 });
 
+test("a server whose copy of a cluster's data is of no use closes and starts again, until it can", async () => {
+  const server = new Running({ NGIT_DATABASE_BACKEND: "memory", WORTHLESS: "1" }, "misbehaving");
+  await server.logged(/"listening"[\s\S]*begins anew[\s\S]*no snapshot yet[\s\S]*begins anew[\s\S]*"listening"/);
+  server.signal("SIGTERM");
+  assert.equal(await server.ended, 0);
+  const once = "store opened\nservice closed\nverifier closed\nstore closed\n";
+  assert.equal(server.stdout, once + once);
+});
+
 test("with the memory backend nothing is written; SIGHUP reads the settings again and the server goes on; SIGINT ends it with 0", async () => {
   const data = join(folder, "memory");
   const server = new Running({ NGIT_DATA_PATH: data, NGIT_DATABASE_BACKEND: "memory" });

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { systemClock } from "../../src/base/clock.js";
 import { Leadership } from "../../src/cluster/leadership.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import type { ClusterStore } from "../../src/store/postgres/open.js";
@@ -35,10 +36,10 @@ after(async () => {
 });
 
 async function start(schema: string, name: string, hasRules: boolean): Promise<Machine> {
-  const leadership = new Leadership(false);
+  const leadership = new Leadership(systemClock);
   const node = await openNode(postgres, {
     ...{ schema, name, folder: folders.folder(`${schema} ${name}`) },
-    leads: () => leadership.begin(),
+    leads: (epoch) => leadership.begin(epoch),
     leadsNoMore: () => leadership.end(),
   });
   const settings = { NGIT_DOMAIN: "cluster.example.com", NGIT_METRICS_ENABLED: "true" };

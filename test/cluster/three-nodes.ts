@@ -86,6 +86,10 @@ export class ThreeNodes implements Store {
     return newest.stats;
   }
 
+  get isShared(): boolean {
+    return true;
+  }
+
   /** Works that are handed over together stay together; the next ones go to the next machine. */
   async transact<T>(work: (tx: Transaction) => Promise<T>, options?: TransactOptions): Promise<T> {
     if (this.#underWay === 0) this.#turn += 1;

@@ -54,6 +54,7 @@ export class Room {
     const room = new Room(clock, store, folder, launcher, git, repositories, undefined as unknown as Purgatory);
     room.restart();
     await room.purgatory.resume();
+    await room.purgatory.startClocks();
     return room;
   }
 

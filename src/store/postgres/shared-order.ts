@@ -271,7 +271,7 @@ export class SharedOrder implements Order {
     } catch (error) {
       this.#isFailing = true;
       // The log holds the change: it is applied with the next look, and never run again.
-      throw this.#asTrouble(error);
+      throw new SharedLogError("behind", `it is stored, but this server cannot follow: ${String(error)}`);
     }
   }
 
@@ -291,7 +291,7 @@ export class SharedOrder implements Order {
   /** A full disk keeps its own error. */
   #asTrouble(error: unknown): unknown {
     if (this.parts.view.content.backend.isFull(error)) return error;
-    return new SharedLogError("behind", `this server cannot follow the shared log: ${String(error)}`);
+    return new SharedLogError("unreachable", `this server cannot follow the shared log: ${String(error)}`);
   }
 
   async #whatDiverged(session: Session, { n, token }: Applied): Promise<string> {
