@@ -16,13 +16,12 @@ const settled = async (): Promise<void> => {
   for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** A state of which a push brought a part, and when its clock was found to be over by the wall. */
-async function pushed(context: TestContext) {
+/** A state of which a push brought a part, and when its clock was found to be over by the wall. The machine leads already, or not yet. */
+async function pushed(context: TestContext, leads = true) {
   const room = await Room.open();
   const event = state("alice", "part", [["refs/heads/main", oid("far")]], room.now);
   await room.send(announcement("alice", "part", [], room.now));
   await room.send(event);
-  await room.store.transact(async (tx) => void (await startPartial(tx, name, event.id, room.now)));
   const looks: boolean[] = [];
   const open = () =>
     new PartialClock({
@@ -36,6 +35,8 @@ async function pushed(context: TestContext) {
       failed: (error) => assert.fail(String(error)),
     });
   const clock = open();
+  if (leads) await clock.open();
+  await room.store.transact(async (tx) => void (await startPartial(tx, name, event.id, room.now)));
   context.after(async () => {
     await clock.close();
     await room.close();
@@ -51,7 +52,6 @@ async function pushed(context: TestContext) {
 
 test("a partial state's clock that ran out while the wall clock went back is set again", async (context) => {
   const { room, event, clock, looks, advance } = await pushed(context);
-  await clock.open();
   await clock.watch(name, event.id);
   room.clock.jumpWall(-60_000);
   await advance(12);
@@ -81,7 +81,7 @@ test("a partial state waits no longer than twice its grace when the wall clock g
 });
 
 test("a clock that was put back while the server was down does not keep a partial state for longer than its grace", async (context) => {
-  const { room, clock, looks, advance } = await pushed(context);
+  const { room, clock, looks, advance } = await pushed(context, false);
   room.clock.jumpWall(-365 * 86_400_000);
   await clock.open();
   await advance(12);
@@ -89,7 +89,7 @@ test("a clock that was put back while the server was down does not keep a partia
 });
 
 test("a machine that does not lead starts no clock; the one that leads next goes on from the rows", async (context) => {
-  const { event, clock, looks, advance } = await pushed(context);
+  const { event, clock, looks, advance } = await pushed(context, false);
   await clock.watch(name, event.id);
   await advance(graceSeconds + 2);
   assert.deepEqual(looks, []);
