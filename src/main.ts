@@ -9,6 +9,9 @@ process.umask(0o077);
 // A reader that closes the pipe early (`holdfast config show | head`) is not a fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
+// A terminal that was closed takes no text any more: that must not end a server without closing its rooms.
+process.stderr.on("error", () => undefined);
+
 const terminal = {
   out: (text: string) =>
     new Promise<void>((resolve) => {

@@ -2,6 +2,7 @@
 // the same door and rules as always, without a port. What git has to do and was not done follows at the next start.
 
 import type { Clock } from "./base/clock.js";
+import { sharedAbort } from "./base/shared-abort.js";
 import { DecisionLog } from "./catalogue/decisions.js";
 import type { Operator } from "./cli/abilities.js";
 import type { Config } from "./config/config.js";
@@ -69,7 +70,7 @@ export async function openOperator(config: Config, store: Store, clock: Clock): 
     members: () => policiesOf(config, rules)?.members,
     serverSecret: () => serverSecret(config),
   };
-  const { signal } = new AbortController();
+  const { signal } = sharedAbort();
   return {
     run: (request, progress, lines) =>
       runOperation(parts, request, {

@@ -1,11 +1,13 @@
 // The life of a server process: start, signals, faults, end. Exit codes: 0 stopped as asked, 1 failed.
 //   SIGTERM, SIGINT  stop within five seconds; a second one ends at once
-//   SIGHUP           read the settings again
+//   SIGHUP           read the settings again; stop where it says that the terminal the log goes to was closed
 // A fault nobody expected (also a rejected promise nobody awaited) ends the process with a flushed log, never
 // "log and continue": what such a process still knows cannot be trusted.
 // A machine of a cluster whose copy of the data has become worthless closes its server and starts it again by itself.
 
+import { isatty } from "node:tty";
 import type { Clock } from "./base/clock.js";
+import { hasColour } from "./cli/greeting.js";
 import { problemText } from "./config/config.js";
 import type { LoadedConfig, LoadResult } from "./config/load.js";
 import { createLiveConfig, type LiveConfig } from "./config/load.js";
@@ -15,6 +17,7 @@ import type { Server, StartParts } from "./server.js";
 const stopWithinMs = 5000;
 /** A server that begins anew and cannot tries again after this. */
 const againMs = 10_000;
+const standardError = 2;
 
 export interface LifeParts {
   readonly loaded: LoadedConfig;
@@ -31,10 +34,11 @@ export interface LifeParts {
 
 export async function runServer(parts: LifeParts): Promise<number> {
   const { loaded, clock } = parts;
+  const hasTerminal = process.stderr.isTTY === true;
   const log = createLog({
     level: loaded.config.logLevel,
     format: loaded.config.logFormat,
-    colour: process.stderr.isTTY === true,
+    colour: hasTerminal && hasColour(process.env),
   });
   const live = createLiveConfig(loaded, parts.load);
   live.onChange((config, changed) => {
@@ -59,8 +63,12 @@ export async function runServer(parts: LifeParts): Promise<number> {
         resolve(signal);
       });
     }
+    process.on("SIGHUP", () => {
+      // Whoever closes the window of a server wants it gone, and nobody could see it any more.
+      if (hasTerminal && !isatty(standardError)) resolve("SIGHUP");
+      else reload(live, log);
+    });
   });
-  process.on("SIGHUP", () => reload(live, log));
 
   const { domain, databaseBackend } = live.current;
   const start = async (): Promise<Life> => {

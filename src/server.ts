@@ -38,6 +38,7 @@ import { Sweep } from "./intake/sweep.js";
 import { LargeFilesRoom } from "./lfs/start-large-files.js";
 import { verificationAdvice } from "./nostr/verify/advice.js";
 import { createVerifierPool } from "./nostr/verify/pool.js";
+import { BusyHours } from "./operator/busy-hours.js";
 import { memoryShelves } from "./operator/login.js";
 import { policyInForce, RunTimeRules } from "./operator/rules.js";
 import { checkBeforeServing, openSocket, operatorOf } from "./operator/running.js";
@@ -197,6 +198,8 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const advice = verificationAdvice(verifier.engine);
     if (advice !== undefined) logger.warn(advice);
 
+    const busyHours = await BusyHours.open({ ...context, diskUsed: () => disks.fullest });
+    closing.add("busy hours", () => busyHours.close());
     const relayMetrics = createRelayMetrics(registry, () => live.current.metricsConnectionPerIpAbuseThreshold);
     const intake = createIntake({
       store,
@@ -274,6 +277,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       { ...context, onFault: onRequestFault },
       {
         ...{ operator, verifier, intake, gitHost, purgatory, relayMetrics, gitMetrics, repositoryCount, members },
+        busyHours,
         ...(largeFiles && { largeFiles }),
         isDiskFit: () => disks.fullest * 100 < live.current.diskEventsMaxPercent,
         ...(parts.recentLog && { recentLog: parts.recentLog }),

@@ -20,6 +20,7 @@ import type { Intake } from "./intake/intake.js";
 import { FilesByHash } from "./lfs/by-hash.js";
 import type { LargeFilesRoom } from "./lfs/start-large-files.js";
 import type { Verifier } from "./nostr/verify/pool.js";
+import type { BusyHours } from "./operator/busy-hours.js";
 import type { RunningOperator } from "./operator/running.js";
 import { measureQueues } from "./process-metrics.js";
 import type { Purgatory } from "./purgatory/purgatory.js";
@@ -47,6 +48,7 @@ interface UsedRooms {
   readonly status?: () => Promise<StatusSources>;
   readonly syncStatus: () => unknown;
   readonly recentLog?: LogRing;
+  readonly busyHours: Pick<BusyHours, "upToNow">;
 }
 
 export interface Service {
@@ -92,9 +94,9 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     const { createPages } = await import("./web/pages.js");
     const status = await rooms.status?.();
     const recentLog = rooms.recentLog ?? new LogRing((raw) => raw);
-    const { gitHost, repositoryCount } = rooms;
+    const { gitHost, repositoryCount, busyHours } = rooms;
     return createPages(context, {
-      ...{ api, gitHost, repositoryCount, recentLog, basePath, relayFacts: facts },
+      ...{ api, gitHost, repositoryCount, recentLog, busyHours, basePath, relayFacts: facts },
       isPrivate: rooms.members.isPrivate,
       ...(status && { status }),
     });

@@ -36,7 +36,7 @@ export async function checkFiles(folder: string, { files }: Manifest, checking: 
     }
     if (problems.length >= maxProblems) break;
     done += bytes;
-    checking.progress(done, total, "comparing bytes");
+    checking.progress(done, total, "comparing", "bytes");
   }
   return problems;
 }

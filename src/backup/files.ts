@@ -73,7 +73,7 @@ export async function readManifest(folder: string): Promise<Manifest> {
 }
 
 /** Reports how far long work is; the label says what it is. */
-export type Progress = (done: number, total: number | undefined, label: string) => void;
+export type Progress = (done: number, total: number | undefined, label: string, unit?: "bytes") => void;
 
 export interface FoundFile {
   /** With `/`, relative to where the search began. */

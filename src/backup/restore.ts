@@ -4,6 +4,7 @@
 import { readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ifPresent, makeDirectory, syncPath } from "../base/durable-files.js";
+import { counted } from "../base/text.js";
 import { type Checking, checkContents } from "./check.js";
 import {
   BackupRefusal,
@@ -41,9 +42,9 @@ export async function restoreBackup(options: RestoreOptions): Promise<void> {
     await copyAll(options);
     const inside = options.manifest.repositories.map((path) => path.slice("git/".length));
     const { events, problems } = await checkContents(relayDataPath, gitDataPath, inside, options);
-    const counted =
-      events === options.manifest.events ? [] : [`${events} events instead of ${options.manifest.events}`];
-    const all = [...problems, ...counted];
+    const { events: expected } = options.manifest;
+    const lacking = events === expected ? [] : [`${counted(events, "event", "events")} instead of ${expected}`];
+    const all = [...problems, ...lacking];
     if (all.length > 0) throw new BackupRefusal(`the restored data is not sound and was removed: ${all.join("; ")}`);
   } catch (error) {
     await removeAll(options);
@@ -107,7 +108,7 @@ async function copyAll(options: RestoreOptions): Promise<void> {
     signal.throwIfAborted();
     await copyChecked(options, file, file.path === eventsPath ? `${place(file.path)}.part` : place(file.path));
     done += file.bytes;
-    progress(done, total, "restoring");
+    progress(done, total, "restoring", "bytes");
   });
   for (const repository of manifest.repositories) await makeRepositoryFolders(place(repository));
   const inGit = manifest.files.filter(({ path }) => path.startsWith("git/"));

@@ -76,7 +76,7 @@ export async function takeBackup(options: TakeOptions): Promise<Taken> {
       files.push({ path: source.path, bytes: source.bytes, sha256 });
       if (isShared) sharedBytes += source.bytes;
       done += source.bytes;
-      progress(done, total, "copying");
+      progress(done, total, "copying", "bytes");
     });
     files.sort((a, b) => (a.path < b.path ? -1 : 1));
     const manifest = await checked(options, draft, files);

@@ -12,8 +12,9 @@ export function sizeText(bytes: number): string {
   return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, "")} ${units[step]}`;
 }
 
-/** `1 event`, `2 events`. */
-export const counted = (value: number, one: string, many: string): string => `${value} ${value === 1 ? one : many}`;
+/** `1 event`, `2 events`: what follows a number agrees with it everywhere. `shown` is the number as pages write it. */
+export const counted = (value: number, one: string, many: string, shown = String(value)): string =>
+  `${shown} ${value === 1 ? one : many}`;
 
 /** Unix seconds as `2026-03-01 12:00:00`, in UTC. */
 export const timeText = (seconds: number): string =>

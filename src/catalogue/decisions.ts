@@ -114,6 +114,10 @@ async function search(
 export const decisionsOn = (reader: TableReader, id: EventId): Promise<DecisionRecord[]> =>
   search(reader, (record) => record.id === id, maxRecordsShown);
 
+/** Refusals, newest first. */
+export const refusedLately = (reader: TableReader, limit: number): Promise<DecisionRecord[]> =>
+  search(reader, ({ outcome }) => outcome === "refuse", limit);
+
 /** The latest decision on each of a repository's events, newest first. */
 export function decisionsAbout(reader: TableReader, name: RepositoryName, limit: number): Promise<DecisionRecord[]> {
   const address = repositoryAddress(name);

@@ -31,6 +31,8 @@ export function acceptSettings(command: Command, inHelp: "listed" | "mentioned" 
 /** The settings' flags of each command that takes them. */
 const accepted = new WeakMap<Command, readonly Option[]>();
 
+export const settingFlags = (command: Command): readonly Option[] => accepted.get(command) ?? [];
+
 function settingOptions(inHelp: "listed" | "hidden"): Option[] {
   const options: Option[] = [];
   for (const section of sections) {
@@ -62,7 +64,7 @@ function optionFor(setting: NamedSetting, flag: string): Option {
 /** Reads the configuration as this command was called; can be called again to reload. */
 export function settingsReader(command: Command, abilities: Abilities): () => LoadResult {
   const flags: Record<string, string> = {};
-  for (const option of accepted.get(command) ?? []) {
+  for (const option of settingFlags(command)) {
     const value: unknown = command.getOptionValue(option.attributeName());
     if (value !== undefined) flags[option.name()] = String(value);
   }

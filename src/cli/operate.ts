@@ -2,7 +2,6 @@
 // with a progress bar meanwhile. Of the table of operations only types are used, so that `holdfast status` need not load it.
 
 import { statSync } from "node:fs";
-import type { Clock } from "../base/clock.js";
 import { lockDataDirectory } from "../base/data-lock.js";
 import type { Config } from "../config/config.js";
 import type { Git } from "../git/run.js";
@@ -11,7 +10,8 @@ import type { OperationName, ParametersOf } from "../operator/operations.js";
 import type { ResultOf } from "../operator/run.js";
 import { askServer } from "../operator/socket.js";
 import type { Store } from "../store/port.js";
-import { type Abilities, CommandFailure, type Operator, type Terminal } from "./abilities.js";
+import { type Abilities, CommandFailure, type Operator } from "./abilities.js";
+import { progressBar } from "./progress.js";
 
 export async function operate<Name extends OperationName>(
   abilities: Abilities,
@@ -146,71 +146,4 @@ function isThere(path: string): boolean {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
     throw error;
   }
-}
-
-/** The work tells how far it is, one phase after the other; the bar wants to know what was added. */
-export function progressBar({ terminal, clock }: Pick<Abilities, "terminal" | "clock">): {
-  readonly report: Report;
-  done(): void;
-} {
-  let bar: ProgressBar | undefined;
-  let phase = "";
-  let shown = 0;
-  return {
-    report(done, total, label) {
-      if (!bar || phase !== label) {
-        bar?.done();
-        bar = startProgress(terminal, clock, label, total);
-        phase = label;
-        shown = 0;
-      }
-      bar.add(done - shown);
-      shown = done;
-    },
-    done: () => bar?.done(),
-  };
-}
-
-interface ProgressBar {
-  add(count: number): void;
-  /** Takes the bar off the screen. */
-  done(): void;
-}
-
-const drawEveryMs = 100;
-
-/** On a terminal; elsewhere silent. `total` undefined: a running count instead of a bar. */
-export function startProgress(terminal: Terminal, clock: Clock, label: string, total?: number): ProgressBar {
-  let count = 0;
-  let drawnAtMs = Number.NEGATIVE_INFINITY;
-  const startedMs = clock.monotonicMs();
-  return {
-    add(more) {
-      count += more;
-      const nowMs = clock.monotonicMs();
-      if (!terminal.showsProgress || nowMs - drawnAtMs < drawEveryMs) return;
-      drawnAtMs = nowMs;
-      terminal.error(`\r\x1b[K${progressLine(label, count, total, nowMs - startedMs, terminal.columns)}`);
-    },
-    done() {
-      if (terminal.showsProgress && count > 0) terminal.error("\r\x1b[K");
-    },
-  };
-}
-
-export function progressLine(
-  label: string,
-  count: number,
-  total: number | undefined,
-  elapsedMs: number,
-  columns: number,
-) {
-  const rate = elapsedMs > 0 ? Math.round((count * 1000) / elapsedMs) : 0;
-  if (!total) return `${label} ${count} (${rate}/s)`.slice(0, columns - 1);
-  const part = Math.min(1, count / total);
-  const numbers = ` ${Math.floor(part * 100)} % ${count}/${total} (${rate}/s)`;
-  const width = Math.max(0, Math.min(40, columns - label.length - numbers.length - 4));
-  const filled = Math.round(part * width);
-  const bar = width > 4 ? ` [${"#".repeat(filled)}${".".repeat(width - filled)}]` : "";
-  return `${label}${bar}${numbers}`.slice(0, columns - 1);
 }

@@ -18,10 +18,10 @@ export async function cliPage(): Promise<string> {
     "Every command knows `--help` and `--json`. Exit codes: 0 done, 1 failed, 2 wrong arguments or configuration.",
     "Answers go to standard output, everything else (log, warnings, progress bars) to standard error.",
     "",
-    "`purgatory`, `relays`, `repos`, `why`, `lists`, `ban`, `unban`, `admin`, `sync`, `mirror` and `backup` ask the running",
-    "server over `admin.sock` in its relay data directory; when none runs they open the data themselves.",
+    "`purgatory`, `relays`, `repos`, `why`, `lists`, `ban`, `unban`, `tokens`, `admin`, `events`, `sync`, `mirror` and `backup`",
+    "ask the running server over `admin.sock` in its relay data directory; when none runs they open the data themselves.",
     "",
-    "`events`, `compact`, `restore` and `repos import` open the data directory themselves and need the server to be stopped:",
+    "`compact`, `restore` and `repos import` open the data directory themselves and need the server to be stopped:",
     "the directory has one user at a time, guarded by the file `holdfast.lock` in it. The lock of a process that died is",
     "taken over.",
   ];

@@ -3,17 +3,16 @@ import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import pino from "pino";
 import { escapeControls } from "../base/text.js";
-import { createLog, LogRing, namingNoRepository, textLine, withoutSecrets } from "./logging.js";
+import { createLog, LogRing, loggerTo, namingNoRepository, textLine, withoutSecrets } from "./logging.js";
 
 test("remote text cannot forge a log line, move the cursor or turn text round", () => {
-  const line = JSON.stringify({ level: 40, time: "T", message: "a\nb\u001b[2Jc\u009bd\u202ee", from: "x y\r\nz" });
+  const line = JSON.stringify({ level: "warn", time: "T", message: "a\nb\u001b[2Jc\u009bd\u202ee", from: "x y\r\nz" });
   assert.equal(textLine(line, false), 'T WARN  a\\nb\\u001b[2Jc\\u009bd\\u202ee from="x y\\r\\nz"\n');
 });
 
 test("an error's stack stays on one line", () => {
-  const line = JSON.stringify({ level: 50, time: "T", message: "m", err: { stack: "Error: x\n    at y" } });
+  const line = JSON.stringify({ level: "error", time: "T", message: "m", err: { stack: "Error: x\n    at y" } });
   assert.equal(textLine(line, false), "T ERROR m err=Error: x\\n    at y\n");
 });
 
@@ -41,7 +40,8 @@ test("the level can be changed while running, and flushing writes everything", a
   const lines = written().trim().split("\n");
   rmSync(folder, { recursive: true });
   assert.equal(lines.length, 1);
-  assert.equal((JSON.parse(lines[0] ?? "") as { message: string }).message, "seen");
+  const { level, message } = JSON.parse(lines[0] ?? "") as { level: string; message: string };
+  assert.deepEqual([level, message], ["debug", "seen"], "a level is told by its name");
 });
 
 test("the newest lines are kept, numbered, and cut when they are long", () => {
@@ -90,7 +90,7 @@ test("what looks like a secret is not kept", () => {
 
 test("from level info on the log of a private service names no repository", () => {
   const lines: string[] = [];
-  const logger = namingNoRepository(pino({ level: "debug", base: null }, { write: (line) => void lines.push(line) }));
+  const logger = namingNoRepository(loggerTo((line) => void lines.push(line), "debug"));
   const npub = `npub1${"q".repeat(58)}`;
   const key = "a".repeat(64);
   const error = new Error(`git failed in /data/git/${npub}/secret.git for 30617:${key}:secret plans`);

@@ -1,8 +1,9 @@
 // The log. It goes to standard error, because standard output belongs to the answers of commands. Text for people on
-// a terminal, one JSON object a line otherwise. Writing never blocks the server; what waits is bounded, and flushed at exit.
+// a terminal, one JSON object a line otherwise. Writing never blocks the server.
 
 import pino from "pino";
 import { escapeControls } from "../base/text.js";
+import { LogWriter } from "./log-writer.js";
 
 export type Logger = pino.Logger;
 
@@ -23,43 +24,41 @@ interface LogOptions {
   readonly colour?: boolean;
 }
 
-const maxWaitingBytes = 8 * 2 ** 20;
-const writeOnItsWayMs = 50;
-
 export function createLog(options: LogOptions): Log {
-  const destination = pino.destination({ fd: options.descriptor ?? 2, sync: false, maxLength: maxWaitingBytes });
-  // A log whose reader has gone away must not end the server.
-  destination.on("error", () => undefined);
   const recent = new LogRing((line) => textLine(line, false).trimEnd());
-  const writeOut =
-    options.format === "text"
-      ? (line: string) => destination.write(textLine(line, options.colour ?? false))
-      : (line: string) => destination.write(escapeControls(line));
+  const shown = (line: string): string =>
+    options.format === "text" ? textLine(line, options.colour ?? false) : escapeControls(line);
+  const destination = new LogWriter(options.descriptor ?? 2, (count) => shown(droppedLine(count, new Date())));
   const write = (line: string): void => {
     recent.add(line);
-    writeOut(line);
+    destination.write(shown(line));
   };
-  const logger = pino(
-    { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "message" },
-    { write },
-  );
+  const logger = loggerTo(write, options.level);
   return {
     logger,
     recent,
     setLevel(level) {
       logger.level = level;
     },
-    flush() {
-      try {
-        destination.flushSync();
-      } catch {
-        // Nobody reads any more (EPIPE), or the descriptor never became ready: there is nothing left to do.
-      }
-      // A write that was on its way is another thread's: nothing tells that it is done, but a moment is enough.
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, writeOnItsWayMs);
-    },
+    flush: () => destination.flush(),
   };
 }
+
+const droppedLine = (dropped: number, time: Date): string =>
+  `${JSON.stringify({ level: "warn", time, dropped, message: "lines of the log were dropped: nobody read them in time" })}\n`;
+
+/** One JSON object a line. Levels are names (`"level":"warn"`): whoever reads or collects them needs no table of numbers. */
+export const loggerTo = (write: (line: string) => void, level: string): Logger =>
+  pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      messageKey: "message",
+      formatters: { level: (name) => ({ level: name }) },
+    },
+    { write },
+  );
 
 const repositoryFields = ["repo", "repository", "repositories", "coordinate", "identifier", "job"];
 // A clone URL or a directory of git's, and an announcement's address; an identifier may hold anything up to the line's end.
@@ -98,21 +97,13 @@ export function namingNoRepository(logger: Logger): Logger {
   return closed;
 }
 
-const levelNames: Readonly<Record<number, string>> = {
-  10: "TRACE",
-  20: "DEBUG",
-  30: "INFO",
-  40: "WARN",
-  50: "ERROR",
-  60: "FATAL",
-};
-const levelColours: Readonly<Record<number, string>> = { 40: "\x1b[33m", 50: "\x1b[31m", 60: "\x1b[31m" };
+const levelColours: Readonly<Record<string, string>> = { warn: "\x1b[33m", error: "\x1b[31m", fatal: "\x1b[31m" };
 
 /** `2026-01-02T03:04:05.678Z INFO  message key=value`, one line whatever the values contain. */
 export function textLine(json: string, colour: boolean): string {
   const { level, time, message, ...fields } = JSON.parse(json) as Record<string, unknown>;
-  const name = (levelNames[Number(level)] ?? String(level)).padEnd(5);
-  const paint = colour ? levelColours[Number(level)] : undefined;
+  const name = String(level).toUpperCase().padEnd(5);
+  const paint = colour ? levelColours[String(level)] : undefined;
   const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${fieldText(value)}`);
   const shownLevel = paint ? `${paint}${name}\x1b[0m` : name;
   return `${String(time)} ${shownLevel} ${oneLine(String(message ?? ""))}${pairs.map(oneLine).join("")}\n`;

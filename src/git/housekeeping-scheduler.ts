@@ -6,6 +6,7 @@
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { KeyedLock } from "../base/keyed-lock.js";
+import { sharedAbort } from "../base/shared-abort.js";
 import { largeFileTotals } from "../catalogue/large-files.js";
 import { catalogueRow, catalogueRows, recount } from "../catalogue/repositories.js";
 import type { Store, TableReader, Transaction } from "../store/port.js";
@@ -154,7 +155,7 @@ export class HousekeepingScheduler {
   /** How often it was stopped or found no room since it was last done; of those that wait for another look. */
   readonly #stopped = new Map<string, number>();
   readonly #lane = new KeyedLock();
-  readonly #stop = new AbortController();
+  readonly #stop = sharedAbort();
   readonly #timers = new Map<string, () => void>();
   #stopListening: () => void = () => undefined;
   #isOpen = false;

@@ -15,6 +15,7 @@ const quiet: Omit<HousekeepingFacts, "record"> = {
   packs: 3,
   bytes: 2 ** 20,
   hasBitmap: true,
+  objectBytes: 0,
   hasGarbagePack: false,
   looseRefs: 5,
   freeBytes: 2 ** 40,

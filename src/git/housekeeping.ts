@@ -17,6 +17,8 @@ export interface PackFacts {
   readonly packs: number;
   /** All files beside the packs included. */
   readonly bytes: number;
+  /** Of these, packed objects: the rest are indexes and bitmaps. */
+  readonly objectBytes: number;
   readonly hasBitmap: boolean;
   readonly hasGarbagePack: boolean;
   /** Counted up to 1,000. */
@@ -100,11 +102,17 @@ export async function packFactsOf(directory: string): Promise<PackFacts> {
   const present = new Set(names);
   const packs = names.filter((name) => name.endsWith(".idx")).map((name) => name.slice(0, -".idx".length));
   let bytes = 0;
-  for (const name of names) bytes += (await ifPresent(stat(join(folder, name))))?.size ?? 0;
+  let objectBytes = 0;
+  for (const name of names) {
+    const size = (await ifPresent(stat(join(folder, name))))?.size ?? 0;
+    bytes += size;
+    if (name.endsWith(".pack")) objectBytes += size;
+  }
   const garbage = packs.filter((pack) => present.has(`${pack}.mtimes`)).length;
   return {
     packs: packs.length - garbage,
     bytes,
+    objectBytes,
     hasBitmap: present.has("multi-pack-index") && names.some((name) => /^multi-pack-index-.*\.bitmap$/.test(name)),
     hasGarbagePack: garbage > 0,
     looseRefs: await looseRefsBelow(join(directory, "refs"), maxLooseRefsCounted),

@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../base/clock.js";
+import { sharedAbort } from "../base/shared-abort.js";
 
 export interface RouteRequest {
   readonly message: IncomingMessage;
@@ -30,7 +31,7 @@ export const isRead = (request: RouteRequest, localPath: string): boolean =>
 
 /** Aborted when the client has its answer or is gone. */
 export function untilClosed(response: ServerResponse): AbortSignal {
-  const closed = new AbortController();
+  const closed = sharedAbort();
   response.once("close", () => closed.abort());
   return closed.signal;
 }

@@ -4,6 +4,7 @@
 //   4. objects the pull requests name   5. the report
 // A dry run does 1 and 3 against an empty store in memory and only looks whether the objects are there.
 
+import { counted } from "../base/text.js";
 import {
   catalogueRow,
   catalogueRows,
@@ -161,7 +162,7 @@ async function verdictOf(
   const gone = lost.length === 0 ? "" : `; it borrows objects from ${lost[0]}, which is not there: copy that too`;
   return needs(
     repository,
-    `${Math.max(1, lacking)} commits that were signed are not in the directory${gone}: ${laterFromOthers}`,
+    `${counted(Math.max(1, lacking), "commit that was signed is", "commits that were signed are")} not in the directory${gone}: ${laterFromOthers}`,
   );
 }
 

@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { ByteBudget } from "../base/budget/bytes.js";
 import { Turns } from "../base/budget/turns.js";
 import { unixSeconds } from "../base/clock.js";
+import { sharedAbort } from "../base/shared-abort.js";
 import { isLargeFileId, type LargeFileId, largeFile } from "../catalogue/large-files.js";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import { type GitPath, parseGitPath } from "../git/address.js";
@@ -281,7 +282,7 @@ export class LfsHttp {
 
 /** Aborted when the client is gone. */
 function closedSignal(response: ServerResponse): AbortSignal {
-  const closed = new AbortController();
+  const closed = sharedAbort();
   response.once("close", () => closed.abort());
   return closed.signal;
 }

@@ -7,6 +7,7 @@ import { perMinute, Rates } from "../base/budget/rates.js";
 import { Turns } from "../base/budget/turns.js";
 import type { Clock } from "../base/clock.js";
 import { unixSeconds } from "../base/clock.js";
+import { sharedAbort } from "../base/shared-abort.js";
 import { holdersOf, type LargeFileRow, largeFiles } from "../catalogue/large-files.js";
 import { releasedSiblings } from "../catalogue/maintainers.js";
 import { catalogueRow, isReleased, type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
@@ -66,7 +67,7 @@ export class LargeFileHunter {
   readonly #asked = new Map<string, readonly AskedForFiles[]>();
   readonly #turns = new Turns(() => ({ total: 4, perRepository: 1, perIp: 4, maxQueued: 100_000 }));
   readonly #rates: Rates;
-  readonly #stop = new AbortController();
+  readonly #stop = sharedAbort();
   readonly #running = new Set<Promise<void>>();
 
   constructor(private readonly parts: HunterParts) {

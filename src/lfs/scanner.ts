@@ -5,6 +5,7 @@
 
 import { Turns } from "../base/budget/turns.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { sharedAbort } from "../base/shared-abort.js";
 import {
   isSearched,
   type LargeFileId,
@@ -52,7 +53,7 @@ interface Tips {
 
 export class Scanner {
   readonly #waiting = new Map<string, { readonly cancel: () => void }>();
-  readonly #stop = new AbortController();
+  readonly #stop = sharedAbort();
   readonly #turns = new Turns(() => ({ total: 2, perRepository: 1, perIp: 2, maxQueued: 64 }));
   readonly #running = new Set<Promise<void>>();
   #stopListening: () => void = () => undefined;

@@ -6,6 +6,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import type { GitAccess } from "../access/git-access.js";
 import { repositoryAuthorization } from "../access/signed-request.js";
 import { repeatedly, unixSeconds } from "../base/clock.js";
+import { sharedAbort } from "../base/shared-abort.js";
 import {
   allLargeFiles,
   changedScans,
@@ -74,7 +75,7 @@ export class LargeFilesRoom {
   /** Searches what nobody has searched, hunts and keeps house, until it is closed: for the machine that leads. */
   async lead(): Promise<{ close(): Promise<void> }> {
     const { clock, onFault, store } = this.context;
-    const stop = new AbortController();
+    const stop = sharedAbort();
     const hunter = this.#newHunter();
     this.#hunter = hunter;
     const chores = repeatedly(

@@ -90,7 +90,7 @@ export interface AdminParts {
   readonly running?: RunningParts;
 }
 
-export type Progress = (done: number, total: number | undefined, label: string) => void;
+export type Progress = (done: number, total: number | undefined, label: string, unit?: "bytes") => void;
 export type Lines = (lines: readonly string[]) => Promise<void>;
 
 export interface OperationContext {

@@ -1,6 +1,7 @@
 // How operators name things: keys, repositories, events, relays and networks, in every spelling people paste, and how
 // answers write them. Pure, and light enough for every verb to load.
 
+import { sizeText } from "../base/text.js";
 import { type RepositoryName, underPrs } from "../catalogue/repositories.js";
 import {
   hostName,
@@ -109,4 +110,24 @@ export function differenceText({ ref, here, signed, recorded }: RefDifference): 
   const short = (oid: string | null): string => (oid === null ? "absent" : oid.slice(0, 12));
   const note = recorded ? " (recorded as missing)" : "";
   return `${ref} is ${short(here)}, the governing state says ${short(signed)}${note}`;
+}
+
+interface Tidied {
+  readonly bytesBefore: number;
+  readonly bytesAfter: number;
+  readonly objectBytesBefore: number;
+  readonly objectBytesAfter: number;
+}
+
+/** Whoever tidies expects less: what became more is explained. */
+export function growthSentences({ bytesBefore, bytesAfter, objectBytesBefore, objectBytesAfter }: Tidied): string[] {
+  if (bytesAfter <= bytesBefore) return [];
+  const objects = objectBytesAfter - objectBytesBefore;
+  const indexes = bytesAfter - bytesBefore - objects;
+  return [
+    ...(indexes > 0 ? [`${sizeText(indexes)} more are indexes and bitmaps, which make clones and pages quicker`] : []),
+    ...(objects > 0
+      ? [`${sizeText(objects)} more are objects that lay outside of packs, or were pushed meanwhile`]
+      : []),
+  ];
 }

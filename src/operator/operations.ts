@@ -330,6 +330,7 @@ export const operations = {
       examples: ["holdfast tokens revoke 1f2e3d4c5b6a"],
     },
   ),
+  "decisions.refused": operation({ limit: atMost(50) }, {}),
   "kinds.refused": operation({}, {}),
   "kinds.set": operation({ kind: z.number(), taken: z.boolean(), reason }, {}),
   "profile.change": operation({ field: z.enum(profileFields), value: name }, {}),

@@ -261,6 +261,9 @@ export interface HousekeepingResult {
   readonly failed: readonly string[];
   readonly bytesBefore: number;
   readonly bytesAfter: number;
+  /** Of these, packed objects: the rest are indexes and bitmaps. */
+  readonly objectBytesBefore: number;
+  readonly objectBytesAfter: number;
 }
 
 export async function housekeepRepositories(
@@ -275,7 +278,12 @@ export async function housekeepRepositories(
   if (!places) return unknown(name);
   const target = name ? repositoryText(name) : "all repositories";
   await parts.store.transact((tx) => noteChange(tx, parts.clock, caller, { what: "housekeeping", target }));
-  const result = { done: 0, busy: [] as string[], failed: [] as string[], bytesBefore: 0, bytesAfter: 0 };
+  const result = {
+    done: 0,
+    busy: [] as string[],
+    failed: [] as string[],
+    ...{ bytesBefore: 0, bytesAfter: 0, objectBytesBefore: 0, objectBytesAfter: 0 },
+  };
   const offline = { ...parts, repositories };
   for (const [index, place] of places.entries()) {
     signal.throwIfAborted();
@@ -288,6 +296,8 @@ export async function housekeepRepositories(
       else result[report.result === "failed" ? "failed" : "busy"].push(repositoryText(place));
       result.bytesBefore += report.before.bytes;
       result.bytesAfter += report.after.bytes;
+      result.objectBytesBefore += report.before.objectBytes;
+      result.objectBytesAfter += report.after.objectBytes;
     }
     progress(index + 1, places.length, "housekeeping");
   }

@@ -1,7 +1,7 @@
 // `unban --restore`: what a ban removed comes back while it is kept. Repositories whose data is on disk are served again as by
 // `repos restore`; everything else comes through the one door for events, announcements first, and is judged anew.
 
-import { type BanPlace, forgetRemoved, removedBy } from "../catalogue/removed-by-ban.js";
+import { type BanPlace, countRemovedBy, forgetRemoved, removedBy } from "../catalogue/removed-by-ban.js";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import { addressOf, eventFromStoredText, kinds } from "../nostr/event.js";
 import type { Banning } from "./ban-targets.js";
@@ -41,6 +41,8 @@ export async function restoreBanned(
   if (banning.type === "repository") await serveAgain(banning.name);
   let events = 0;
   const refused: Record<string, number> = {};
+  const total = await countRemovedBy(parts.store, banning);
+  let judged = 0;
   for (const isRank of ranks) {
     for (;;) {
       const removed = await removedBy(parts.store, banning satisfies BanPlace, eventsPerStep, isRank);
@@ -58,7 +60,8 @@ export async function restoreBanned(
       events += tally.result.stored + tally.result.waiting + tally.result.known;
       for (const [code, count] of Object.entries(tally.result.refused)) refused[code] = (refused[code] ?? 0) + count;
       await parts.store.transact(async (tx) => forgetRemoved(tx, removed));
-      progress(events, undefined, "restoring events");
+      judged += removed.length;
+      progress(judged, total, "restoring events");
     }
   }
   return { repositories, events, refused };

@@ -12,7 +12,7 @@ import { askNow, dropWaiting, listWaiting } from "./purgatory.js";
 import { ignoreRelay, listRelays, reconnectRelay, syncNamedRelay, unignoreRelay } from "./relays.js";
 import { checkRepositories, housekeepRepositories, listRepositories, showRepository } from "./repositories.js";
 import { beginSnapshot } from "./snapshot.js";
-import { explain, statusOf } from "./status.js";
+import { explain, recentRefusals, statusOf } from "./status.js";
 import { addToken, listTokens, revokeToken } from "./tokens.js";
 import { verifyRepository } from "./verify.js";
 
@@ -31,6 +31,7 @@ const implementations = {
   "purgatory.ask": (parts, asked, { caller }) => askNow(parts, caller, asked.repository),
   "purgatory.drop": (parts, asked, { caller }) => dropWaiting(parts, caller, asked.event),
   why: (parts, asked) => explain(parts, asked.subject, asked.limit),
+  "decisions.refused": (parts, asked) => recentRefusals(parts, asked.limit),
   "relays.list": async (parts) => done(listRelays(parts)),
   "relays.reconnect": (parts, asked, { caller }) => reconnectRelay(parts, caller, asked.relay),
   "relays.ignore": (parts, asked, { caller }) => ignoreRelay(parts, caller, asked),

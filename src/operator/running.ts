@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import type { Members } from "../access/members.js";
 import type { Clock } from "../base/clock.js";
+import { sharedAbort } from "../base/shared-abort.js";
 import { repositoryList } from "../catalogue/bans-and-lists.js";
 import type { DecisionLog } from "../catalogue/decisions.js";
 import { catalogueRows } from "../catalogue/repositories.js";
@@ -162,7 +163,7 @@ export function operatorOf(
         run(
           { operation, parameters },
           // What an HTTP client asked for is done to its end, even when the client goes away.
-          { caller, progress: () => undefined, signal: new AbortController().signal },
+          { caller, progress: () => undefined, signal: sharedAbort().signal },
         ) as Promise<Outcome<never>>,
     },
   };

@@ -9,6 +9,7 @@
 import { randomBytes } from "node:crypto";
 import { rm, statfs } from "node:fs/promises";
 import { resolve } from "node:path";
+import { everyRow } from "../catalogue/repositories.js";
 import type { RepositoriesSnapshot } from "../git/snapshot.js";
 import { defaultReserveBytes, openLmdbStore } from "../store/lmdb/open.js";
 import { type AdminParts, type Caller, done, type Outcome, type Progress, refusal } from "./context.js";
@@ -56,8 +57,10 @@ export async function beginSnapshot(
       return refusal("not-possible", "another backup is being taken: wait for its end");
     }
     const copy = await openLmdbStore(relay, { readOnly: true });
+    let total = 0;
+    for await (const { status } of everyRow(copy)) if (status !== "soft") total++;
     const count = await staged
-      .stageAll(copy, (linked) => progress(linked, undefined, "linking repositories"), signal)
+      .stageAll(copy, (linked) => progress(linked, total, "linking repositories"), signal)
       .finally(() => copy.close());
     // Whoever asked may be gone by now: an abort that was has no listener.
     signal.throwIfAborted();

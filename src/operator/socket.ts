@@ -12,6 +12,7 @@ import { chmodSync, closeSync, openSync, rmSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { sharedAbort } from "../base/shared-abort.js";
 import { maxEventBytes } from "../nostr/event.js";
 import { type Lines, type OperationContext, type Outcome, type Progress, refusal } from "./context.js";
 
@@ -76,7 +77,7 @@ async function listenPrivately(server: Server, path: string): Promise<void> {
 
 function serve(socket: Socket, parts: SocketParts, connections: Set<Socket>): void {
   connections.add(socket);
-  const gone = new AbortController();
+  const gone = sharedAbort();
   // Whoever asked is gone: before anybody else hears of it, so that it is nobody's fault.
   socket.on("error", () => {
     gone.abort();

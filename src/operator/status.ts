@@ -2,7 +2,7 @@
 // which rule accepted, held or refused an event, from the record of that decision, and how it stands now.
 
 import { unixSeconds } from "../base/clock.js";
-import { timeText } from "../base/text.js";
+import { counted, timeText } from "../base/text.js";
 import { type BanRow, bannedAuthorKey, bannedEventKey } from "../catalogue/bans-and-lists.js";
 import {
   type DecisionRecord,
@@ -11,6 +11,7 @@ import {
   type LeftRepository,
   leftRepository,
   recordCount,
+  refusedLately,
   rememberedId,
 } from "../catalogue/decisions.js";
 import {
@@ -95,6 +96,15 @@ export async function publicStatus(
     repositories: servedRepositories,
     waiting: (await waitingTotals(store)).entries,
   };
+}
+
+/** What was refused lately, newest first. */
+export async function recentRefusals(
+  { store, running }: AdminParts,
+  limit: number,
+): Promise<Outcome<{ readonly decisions: readonly DecisionRecord[] }>> {
+  await running?.decisionsWritten();
+  return done({ decisions: await refusedLately(store, limit) });
 }
 
 export interface Explanation {
@@ -193,7 +203,7 @@ async function explainRepository(
   }
   const now = [
     row ? standing(row, left) : "it has no repository here",
-    ...(waiting > 0 ? [waiting === 1 ? "1 event about it waits" : `${waiting} events about it wait`] : []),
+    ...(waiting > 0 ? [counted(waiting, "event about it waits", "events about it wait")] : []),
     ...(lacksRoom(running, name) ? [noRoom] : []),
     ...(blacklisted ? ["it is on the repository blacklist"] : []),
     ...(row ? (await standingsOf(store, name)).slice(0, maintainersTold).map(standingSentence) : []),
@@ -204,7 +214,9 @@ async function explainRepository(
 const maintainersTold = 30;
 
 function standing(row: CatalogueRow, left: LeftRepository | undefined): string {
-  const partial = row.partial ? `, ${row.partial.missingRefs.length} refs of its state are missing` : "";
+  const partial = row.partial
+    ? `, ${counted(row.partial.missingRefs.length, "ref of its state is", "refs of its state are")} missing`
+    : "";
   const withdrawn = left ? "; announcements up to the withdrawn one do not bring it back" : "";
   return `it is ${row.status} since ${timeText(row.since)} UTC${partial}${withdrawn}`;
 }

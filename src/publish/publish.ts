@@ -38,7 +38,9 @@ export interface Published {
   readonly announced: boolean;
   readonly stated: boolean;
   readonly refs: Refs;
-  /** Refs that were pushed. */
+  /** Refs that the server has now and had not before. */
+  readonly moved: readonly string[];
+  /** Of these, the ones git had to bring; the others' commits were there, and the state alone moved them. */
   readonly pushed: readonly string[];
 }
 
@@ -84,14 +86,14 @@ export async function publishRepository(publication: Publication): Promise<Publi
     const authors = [...new Set([place.owner, key.pubkey])];
     const earlier = await relay.newest({ kinds: [kinds.state], authors, tags });
     const refs = refsToState(local, earlier ? refsOfState(earlier) : there, head, publication.all);
-    const pushed = [...refs].filter(([name, oid]) => local.get(name) === oid && there.get(name) !== oid);
-    if (!publication.force) await refuseLoss(tree, pushed, there);
+    const moved = [...refs].filter(([name, oid]) => local.get(name) === oid && there.get(name) !== oid);
+    if (!publication.force) await refuseLoss(tree, moved, there);
     const stated = await relay.sign(stateDraft(place.identifier, refs, head, earlier, unixSeconds(clock)), "the state");
     // What a pull request has brought is there already: then the state alone has moved the branch.
-    const now = pushed.length > 0 ? await tree.refsAt(cloneUrl) : undefined;
-    const names = pushed.filter(([name, oid]) => now?.get(name) !== oid).map(([name]) => name);
-    if (names.length > 0) await tree.push(cloneUrl, names, publication.force);
-    return { announced, stated, refs, pushed: names };
+    const now = moved.length > 0 ? await tree.refsAt(cloneUrl) : undefined;
+    const pushed = moved.filter(([name, oid]) => now?.get(name) !== oid).map(([name]) => name);
+    if (pushed.length > 0) await tree.push(cloneUrl, pushed, publication.force);
+    return { announced, stated, refs, moved: moved.map(([name]) => name), pushed };
   } finally {
     relay.close();
   }
@@ -110,8 +112,8 @@ async function refsOnceKnown(tree: WorkTree, url: string, clock: Clock): Promise
 }
 
 /** Commits that others pushed must not be lost by accident: a state alone moves a branch. */
-async function refuseLoss(tree: WorkTree, pushed: readonly (readonly [string, string])[], there: Refs): Promise<void> {
-  for (const [name, oid] of pushed) {
+async function refuseLoss(tree: WorkTree, moved: readonly (readonly [string, string])[], there: Refs): Promise<void> {
+  for (const [name, oid] of moved) {
     const older = there.get(name);
     if (older === undefined || (await tree.contains(older, oid))) continue;
     throw new PublishRefusal(

@@ -3,6 +3,7 @@
 
 import { restarted } from "../admission/waiting-capacity.js";
 import { unixSeconds } from "../base/clock.js";
+import { counted } from "../base/text.js";
 import { isRepositoryBlocked } from "../catalogue/bans-and-lists.js";
 import { stateDecides } from "../catalogue/maintainers.js";
 import {
@@ -243,13 +244,13 @@ export class PurgatoryPush implements PushSession {
   async #book(tx: Transaction, { address, updates, packBytes }: PushOutcome): Promise<void> {
     const row = await rowForData(tx, address, unixSeconds(this.parts.clock));
     if (!row) return;
-    const counted = { ...row, counters: { ...row.counters, pushes: row.counters.pushes + 1 } };
-    setCatalogueRow(tx, counted);
+    const booked = { ...row, counters: { ...row.counters, pushes: row.counters.pushes + 1 } };
+    setCatalogueRow(tx, booked);
     const ids = nostrIds(updates);
-    if (updates.length > ids.length) bookOwners(tx, counted, packBytes);
+    if (updates.length > ids.length) bookOwners(tx, booked, packBytes);
     else if (ids[0] !== undefined) {
       const known = await knownPullRequest(tx, ids[0], []);
-      await bookContributors(tx, counted, known?.event.pubkey ?? row.owner, packBytes);
+      await bookContributors(tx, booked, known?.event.pubkey ?? row.owner, packBytes);
     }
   }
 
@@ -260,7 +261,10 @@ export class PurgatoryPush implements PushSession {
     if (released.some(({ kind }) => kind === "pull-request")) lines.push("the pull request is served from now on");
     const row = await catalogueRow(this.parts.store, name);
     const missing = row?.partial?.missingRefs.length ?? 0;
-    if (missing > 0) lines.push(`${missing} refs of the state are still missing: push them too`);
+    if (missing > 0)
+      lines.push(
+        `${counted(missing, "ref of the state is", "refs of the state are")} still missing: push ${missing === 1 ? "it" : "them"} too`,
+      );
     else if (state && (await waitingEntry(this.parts.store, state))) {
       lines.push("other refs of the state are still missing: push them too");
     }

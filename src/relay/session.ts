@@ -3,6 +3,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { perMinute, TokenBucket } from "../base/budget/rates.js";
+import { sharedAbort } from "../base/shared-abort.js";
 import { type Filter, readBy } from "../nostr/filter.js";
 import { frameFault } from "../nostr/frame-shape.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
@@ -230,7 +231,7 @@ export class Session implements Connection {
   }
 
   #ending(): AbortController {
-    this.#end ??= new AbortController();
+    this.#end ??= sharedAbort();
     return this.#end;
   }
 

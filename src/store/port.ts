@@ -95,11 +95,11 @@ export type TableName =
   | "lfs";
 
 /**
- * Rows that speak of this machine's disk alone: which versions its git files have, when they were tidied, how far repair has
- * come. Machines that share a log do not share them.
+ * Rows that speak of this machine alone: which versions its git files have, when they were tidied, how far repair has come,
+ * how busy it was. Machines that share a log do not share them.
  */
 export const isLocalRow = (table: string, key: string): boolean =>
-  table === "aligned" || (table === "meta" && /^(housekeeping:|repair:after$|ready$)/.test(key));
+  table === "aligned" || (table === "meta" && /^(housekeeping:|hour:|repair:after$|ready$)/.test(key));
 
 export interface RowRange {
   /** Only keys that begin with this. */
@@ -224,8 +224,8 @@ export interface Store extends Reader {
    * The memory backend has nothing to copy.
    */
   snapshot(folder: string, atThatMoment: () => void): Promise<number>;
-  /** Rewrites the database without its holes. */
-  compact(): Promise<void>;
+  /** Rewrites the database without its holes; `progress` hears how many bytes are written so far. */
+  compact(progress?: (bytes: number) => void): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -1,6 +1,7 @@
 // The sockets of sync: carries out what the core says about links and tells it what they say. At most one connection
 // a relay; every input carries the number of its link, so that what an old socket still says is not mistaken.
 
+import { sharedAbort } from "../base/shared-abort.js";
 import { authEvent, Entering, RelayClient, type RelayMessage } from "../net/relay-client.js";
 import { nothingKnown, type RelayDialer, type RelayLimits } from "../net/relay-dialer.js";
 import { type NostrEvent, type Pubkey, parseEvent } from "../nostr/event.js";
@@ -24,7 +25,7 @@ type Connect = Extract<Command, { type: "connect" }>;
 type LinkCommand = Extract<Command, { link: number }>;
 
 class Connection {
-  readonly stop = new AbortController();
+  readonly stop = sharedAbort();
   readonly sessions = new Map<string, Reconciliation>();
   client: RelayClient | undefined;
   challenge = "";

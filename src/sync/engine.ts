@@ -2,6 +2,7 @@
 // and the order of inputs; decides nothing.
 
 import type { Clock } from "../base/clock.js";
+import { sharedAbort } from "../base/shared-abort.js";
 import { repositoryAddress, repositoryNamed } from "../catalogue/repositories.js";
 import type { Logger } from "../config/logging.js";
 import type { Context } from "../context.js";
@@ -39,7 +40,7 @@ export class SyncEngine {
   readonly #connections: Connections;
   readonly #offers: Offers;
   readonly #kept: KeptRows;
-  readonly #stop = new AbortController();
+  readonly #stop = sharedAbort();
   #inbox: Input[] = [];
   #draining = false;
   /** What was kept is with the core: from then on it is told what happens. */

@@ -2,6 +2,7 @@
 // sockets. Our own trouble (busy, disk full) is tried again a few times before the core hears of it.
 
 import type { Clock } from "../base/clock.js";
+import { sharedAbort } from "../base/shared-abort.js";
 import { type WaitingEntry, waitingKeys } from "../catalogue/waiting.js";
 import type { Intake, IntakeAnswer } from "../intake/intake.js";
 import type { Store } from "../store/port.js";
@@ -29,7 +30,7 @@ export class Offers {
   #taken = 0;
   readonly #running = new Set<Promise<void>>();
   #full = false;
-  readonly #closing = new AbortController();
+  readonly #closing = sharedAbort();
 
   constructor(parts: OffersParts) {
     this.#parts = parts;

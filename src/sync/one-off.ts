@@ -28,7 +28,8 @@ interface OneOffOptions {
   readonly orRead?: boolean;
   readonly dialer: RelayDialer;
   readonly own: OneOffSide;
-  readonly progress: (phase: "down" | "up", done: number, total: number) => void;
+  /** `total` undefined: the relay is read page by page, and nobody knows how much it has. */
+  readonly progress: (phase: "down" | "up", done: number, total: number | undefined) => void;
   readonly signal: AbortSignal;
 }
 
@@ -162,7 +163,7 @@ async function readAll(
     tally.missingHere += unheld.size;
     const wanted = events.filter(({ id }) => unheld.has(id));
     await takeAll(own, wanted, tally);
-    progress("down", seen, seen);
+    progress("down", seen, undefined);
     if (seen > maxMissing) return;
   }
 }

@@ -3,6 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { repeatedly, unixSeconds } from "../base/clock.js";
+import { sharedAbort } from "../base/shared-abort.js";
 import { type Config, publicUrls } from "../config/config.js";
 import type { Context } from "../context.js";
 import type { Intake } from "../intake/intake.js";
@@ -47,7 +48,7 @@ const isSaid = ({ test, publishProfile }: Config): boolean => !test || publishPr
 export async function sayWhoWeAre(context: Context, rooms: UsedRooms): Promise<{ close(): Promise<void> }> {
   const { live, clock, logger, version, onFault } = context;
   await storeProfile(context, rooms);
-  const stop = new AbortController();
+  const stop = sharedAbort();
   const stopListening = live.onChange(() => void storeProfile(context, rooms).catch(onFault));
   const dialer = new RelayDialer(
     clock,

@@ -2,7 +2,7 @@
 // itself made of such a template (threats row 14). Nothing else makes an Html. And how pages write numbers, times, keys
 // and ids: the same for every reader, so that a page has one ETag.
 
-import { sizeText } from "../base/text.js";
+import { counted as countedPlain, sizeText } from "../base/text.js";
 import type { Pubkey } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
 
@@ -72,7 +72,7 @@ export const foreignLink = (url: string, label: HtmlValue): Html =>
 export const count = (value: number): string => value.toLocaleString("en");
 
 export const counted = (value: number, one: string, many: string): string =>
-  `${count(value)} ${value === 1 ? one : many}`;
+  countedPlain(value, one, many, count(value));
 
 export { sizeText as bytes };
 

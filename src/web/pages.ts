@@ -1,7 +1,7 @@
 // All pages, wired: landing, repositories, status, files they need, and a page for every other address. The last
 // routes of the table, because the last of them answers any browser.
 
-import { repeatedly } from "../base/clock.js";
+import { keptFor, repeatedly } from "../base/clock.js";
 import { waitingTotals } from "../catalogue/waiting.js";
 import { publicUrls } from "../config/config.js";
 import type { LogRing } from "../config/logging.js";
@@ -10,11 +10,13 @@ import type { GitHost } from "../git/git-host.js";
 import { ReadingRoom } from "../git/reading/reading-room.js";
 import type { RelayFacts } from "../http/nip11.js";
 import { type Document, isRead, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
+import { type BusyHours, hourOf } from "../operator/busy-hours.js";
 import type { OperatorApi } from "../operator/running.js";
 import type { Store } from "../store/port.js";
 import { createAdminPages } from "./admin/routes.js";
 import { assetRoutes, signInFiles } from "./assets.js";
 import { badgeRoutes } from "./badge.js";
+import { busySection } from "./charts.js";
 import { codeRoutes } from "./code/code-routes.js";
 import { type Activity, landingRoute, recentActivity, searchRepositories } from "./landing.js";
 import type { Site } from "./layout.js";
@@ -36,6 +38,7 @@ interface UsedRooms {
   readonly api: OperatorApi;
   /** The last lines of the log. */
   readonly recentLog: LogRing;
+  readonly busyHours: Pick<BusyHours, "upToNow">;
 }
 
 export interface Pages {
@@ -49,6 +52,7 @@ export interface Pages {
 }
 
 const shownActivity = 15;
+const busyKeptMs = 5_000;
 
 export function createPages(context: Context, parts: UsedRooms): Pages {
   const { live, clock, store, version, logger, onFault } = context;
@@ -81,6 +85,10 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
     archiveReadOnly: () => live.current.archiveReadOnly,
   };
 
+  // The same for every reader, and metrics are read for it.
+  const busy = keptFor({ clock, keptMs: () => busyKeptMs }, async () =>
+    busySection(await parts.busyHours.upToNow(), hourOf(clock.nowMs())),
+  );
   const admin = createAdminPages({
     api: parts.api,
     site,
@@ -88,6 +96,7 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
     log: parts.recentLog,
     rates,
     ownerQuotaBytes: () => live.current.npubMaxBytes,
+    busy,
   });
 
   const limited = (route: Route): Route => ({
@@ -117,6 +126,7 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
         repositories: await parts.repositoryCount(),
         refsBehind: gitHost.repositories.countBehind,
         events: store.stats.events,
+        busy: await busy(),
         startedSeconds,
         versions: { holdfast: version, git: gitHost.git.version, node: process.versions.node },
       };

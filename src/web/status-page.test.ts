@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { busySection } from "./charts.js";
 import { RelayHistory, type RelayStatus, type StatusFacts, samplesKept, sparkline, statusPage } from "./status-page.js";
 
 const relay = (url: string, isConnected: boolean, health: RelayStatus["health"] = "healthy"): RelayStatus => ({
@@ -52,6 +53,7 @@ test("repositories whose refs are behind are counted while there are some", () =
     repositories: 7,
     refsBehind: 0,
     events: 9,
+    busy: busySection([], 0),
     startedSeconds: 0,
     versions: { holdfast: "1", git: "2", node: "20" },
   };

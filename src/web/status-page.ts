@@ -34,6 +34,7 @@ export function statusPage(site: Site, facts: StatusFacts, historyOf: (url: stri
 <li><b>${count(gaps)}</b> events found late</li>
 ${facts.refsBehind > 0 && html`<li><b>${count(facts.refsBehind)}</b> ${facts.refsBehind === 1 ? "repository" : "repositories"} behind on refs</li>`}
 </ul>
+${facts.busy}
 ${section(
   "waiting",
   "Waiting for git data",
@@ -176,6 +177,8 @@ export interface StatusFacts {
   /** Repositories whose git files do not say yet what is served. */
   readonly refsBehind: number;
   readonly events: number;
+  /** Pictures of the last day and month. */
+  readonly busy: Html;
   readonly startedSeconds: number;
   readonly versions: { readonly holdfast: string; readonly git: string; readonly node: string };
 }

@@ -1,9 +1,12 @@
 // The status page of a server that follows relays of every health, with a day of history.
 
 import { systemClock } from "../../src/base/clock.js";
+import { hoursKept } from "../../src/catalogue/hours.js";
 import { sendDocument } from "../../src/http/routes.js";
 import { createHttpServer, trustedProxies } from "../../src/http/server.js";
+import { hourOf } from "../../src/operator/busy-hours.js";
 import { assetRoutes } from "../../src/web/assets.js";
+import { busySection } from "../../src/web/charts.js";
 import {
   RelayHistory,
   type RelayStatus,
@@ -37,6 +40,23 @@ const relays = [
   relay("wss://busy.example.com", "rate-limited", true),
 ];
 
+const hour = hourOf(Date.now());
+/** Busy by day and on weekdays, with an hour in which no server ran. */
+const hours = Array.from({ length: hoursKept }, (_, index) => {
+  const at = hour - hoursKept + 1 + index;
+  const busy =
+    Math.max(0, Math.sin(((at % 24) / 24) * 2 * Math.PI - 1.5) + 0.6) * (Math.floor(at / 24) % 7 < 5 ? 1 : 0.4);
+  return {
+    hour: at,
+    events: Math.round(busy * 340),
+    pushes: Math.round(busy * 12),
+    refusals: index % 97 === 5 ? 400 : Math.round(busy * 9),
+    diskPercent: 40 + index / 60,
+    arrivals: Math.round(busy * 200),
+    lagSeconds: Math.round(busy * 200) * (0.4 + (index % 13) / 9),
+  };
+}).filter((_, index) => index !== hoursKept - 9);
+
 const facts: StatusFacts = {
   relays,
   huntingQueue: 12,
@@ -45,6 +65,7 @@ const facts: StatusFacts = {
   repositories: 1_284,
   refsBehind: 2,
   events: 402_118,
+  busy: busySection(hours, hour),
   startedSeconds: Math.floor(Date.now() / 1000) - 400_000,
   versions: { holdfast: "1.0.0", git: "2.47.1", node: "20.20.2" },
 };

@@ -79,7 +79,7 @@ describe("events while the server runs", { timeout: 900_000 }, () => {
     const { announcement } = await server.host(client, owner, "hosted");
     const filter = JSON.stringify({ authors: [owner.pubkey], kinds: [30617] });
     const dry = await server.verb("events", "delete", "--filter", filter);
-    assert.equal(dry.stdout, "1 events match; add --yes to delete them\n", dry.stderr);
+    assert.equal(dry.stdout, "1 event matches; add --yes to delete it\n", dry.stderr);
     const url = `${server.repositoryUrl(owner, "hosted")}/info/refs?service=git-upload-pack`;
     assert.equal((await fetch(url)).status, 200);
     const really = await server.json("events", "delete", "--filter", filter, "--yes");

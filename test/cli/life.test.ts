@@ -95,7 +95,7 @@ test("a rejected promise nobody awaited ends the process with the reason in the 
   await server.logged(/"listening"/);
   server.signal("SIGUSR2");
   assert.equal(await server.ended, 1);
-  assert.match(server.stderr, /"level":60.*planted fault/);
+  assert.match(server.stderr, /"level":"fatal".*planted fault/);
 });
 
 test("closing that hangs is cut short", async () => {

@@ -266,7 +266,7 @@ test("what a ban removed comes back with unban --restore: events, and repositori
   assert.equal(removedEvents, 3);
   assert.deepEqual([await served(), (await fetch(advertisement)).status], [0, 404]);
   const shown = await server.verb("unban", "key", npub, "--restore");
-  assert.match(shown.stderr, /3 things it removed are kept for 90 days after the ban and would come back/);
+  assert.match(shown.stderr, /3 things it removed are kept for 90 days after the ban\. They would come back/);
   const all = await server.verb("unban", "key", npub, "--restore", "--yes");
   assert.match(all.stdout, /is not banned any more\n3 events and 1 repository restored\n {2}npub1/, all.stderr);
   assert.deepEqual([await served(), (await fetch(advertisement)).status], [2, 200]);

@@ -121,15 +121,51 @@ test("offline verbs refuse the memory backend", async () => {
   assert.match(ended.stderr, /memory backend keeps nothing on disk/);
 });
 
-test("completion scripts are accepted by their shell and know every verb", async () => {
-  const bash = await holdfast(["completion", "bash"]);
-  assert.equal(spawnSync("bash", ["-n"], { input: bash.stdout }).status, 0);
-  const asked = `${bash.stdout}\nCOMP_WORDS=(holdfast events ex); COMP_CWORD=2; _holdfast; echo "\${COMPREPLY[@]}"`;
-  const inBash = (script: string): string => spawnSync("bash", { input: script, encoding: "utf8" }).stdout.trim();
-  assert.equal(inBash(asked), "export");
-  const flags = `${bash.stdout}\nCOMP_WORDS=(holdfast serve --log-l); COMP_CWORD=2; _holdfast; echo "\${COMPREPLY[@]}"`;
-  assert.equal(inBash(flags), "--log-level");
-  for (const shell of ["zsh", "fish"]) assert.match((await holdfast(["completion", shell])).stdout, /holdfast/);
+/** What a shell offers for a typed line whose last word is not finished: `word<TAB>description` a line. */
+const shells: Readonly<Record<string, (script: string, typed: readonly string[]) => readonly [string[], string]>> = {
+  bash: (script, typed) => [
+    ["--norc"],
+    `${script}\nCOMP_WORDS=(${typed.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${typed.length - 1}; COLUMNS=200; _holdfast
+printf '%s\\n' "\${COMPREPLY[@]}" | sed -E 's/ +\\((.*)\\)$/\\t\\1/'`,
+  ],
+  // The part that draws is the shell's own; what it is given is ours.
+  zsh: (script, typed) => [
+    ["-f"],
+    `compdef() { : }; _describe() { print -rl -- "\${(@P)2}" | sed 's/:/\\t/'; }\n${script}
+words=(${typed.map((word) => `'${word}'`).join(" ")}); CURRENT=${typed.length}; _holdfast`,
+  ],
+  fish: (script, typed) => [["--no-config", "-c", `${script}\ncomplete -C '${typed.join(" ")}'`], ""],
+};
+
+test("completion offers every verb and flag with a description, in each shell that is installed", async () => {
+  for (const [shell, asking] of Object.entries(shells)) {
+    const { stdout: script } = await holdfast(["completion", shell]);
+    if (spawnSync(shell, ["-c", "true"]).error) {
+      assert.match(script, /events, one JSON object a line/, shell);
+      continue;
+    }
+    const offered = (...typed: string[]): string[] => {
+      const [flags, input] = asking(script, ["holdfast", ...typed]);
+      const { stdout, stderr } = spawnSync(shell, flags, { input, encoding: "utf8" });
+      assert.equal(stderr, "", shell);
+      return stdout.trim().split("\n");
+    };
+    const events = offered("events", "");
+    assert.ok(events.includes("scan\tcount events by kind"), `${shell}: ${events}`);
+    assert.ok(events.includes("delete\tremove events"), `${shell}: ${events}`);
+    assert.equal(events.filter((line) => /^(?:serve|show)\b/.test(line)).length, 0, `${shell}: only what fits there`);
+    assert.ok(offered("serve", "--log-").includes("--log-level\tHow much is logged"), `${shell}: settings are flags`);
+    assert.ok(
+      offered("--config", "x", "repos", "").some((line) => line.startsWith("gc\t")),
+      `${shell}: after a flag`,
+    );
+  }
+});
+
+test("bash types a word that is the only one, without its description", async () => {
+  const { stdout: script } = await holdfast(["completion", "bash"]);
+  const [flags, input] = shells.bash?.(script, ["holdfast", "events", "ex"]) ?? assert.fail();
+  assert.equal(spawnSync("bash", flags, { input, encoding: "utf8" }).stdout.trim(), "export");
 });
 
 test("a reader that closes the pipe early is not a fault", () => {

@@ -127,7 +127,7 @@ describe("moving a server", { timeout: 600_000 }, () => {
     const said = await follow(story.server.folder, walkthrough("docs/how-to/back-up.md", "## Back up"), {
       "/backup/holdfast": backups,
     });
-    assert.match(said, /: 4 events, 1 repositories, [\d.]+ \w+, verified\n.* is sound: 4 events, 1 repositories/);
+    assert.match(said, /: 4 events, 1 repository, [\d.]+ \w+, verified\n.* is sound: 4 events, 1 repository/);
     assert.ok(existsSync(join(story.server.folder, "reader/holdfast-backup.tar.gz")));
     assert.deepEqual(
       readdirSync(story.server.gitPath).filter((name) => name.startsWith(".")),

@@ -253,7 +253,7 @@ export const rejectPromise: Fault = {
     await victim.order({ type: "reject" });
     const { code } = await victim.ended;
     const violations = code === 1 ? [] : [`it ended with ${code}`];
-    if (!/"level":60.*planted fault/.test(victim.log)) violations.push("the reason is not in the log");
+    if (!/"level":"fatal".*planted fault/.test(victim.log)) violations.push("the reason is not in the log");
     return { what: "rejected", isDone: true, violations };
   },
 };

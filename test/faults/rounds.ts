@@ -162,7 +162,7 @@ export class Rounds {
 
   /** Whether it ended as it may, and, if it goes on, whether all is well. */
   async #judgeLife(fault: Fault, victim: Victim): Promise<string[]> {
-    const fatal = /.*"level":60.*/.exec(victim.log)?.[0];
+    const fatal = /.*"level":"fatal".*/.exec(victim.log)?.[0];
     if (victim.isAlive) return fault.ends === "yes" ? ["the server survived"] : await check(this.world, victim);
     if (fault.ends === "no") return [`the server ended: ${fatal ?? victim.log.slice(-500)}`];
     const { code, signal } = await victim.ended;

@@ -72,7 +72,13 @@ export class AdminVisitor {
 
   /** Does what a form does and answers what the page says afterwards. */
   async act(operation: string, fields: Readonly<Record<string, string>>, back = "/admin"): Promise<string> {
-    const response = await this.post(operation, { ...fields, back, form: await this.formToken() });
+    const form = { ...fields, back, form: await this.formToken() };
+    let response = await this.post(operation, form);
+    // It asks first, and shows what would happen: the answer is another form.
+    if (response.status === 200) {
+      assert.match(await response.text(), /name="sure" value="yes"/, operation);
+      response = await this.post(operation, { ...form, sure: "yes" });
+    }
     assert.deepEqual([response.status, response.headers.get("location")], [303, back], operation);
     const html = await this.page(back);
     const said = /<p class="said (good|bad)" role="status">([^<]*)<\/p>/.exec(html);

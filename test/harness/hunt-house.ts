@@ -239,6 +239,7 @@ export class HuntHouse {
       gitMetrics: createGitMetrics(registry, () => 10),
       operator: this.operator,
       members: membersOf(() => this.live.current),
+      busyHours: { upToNow: async () => [] },
       syncStatus: () => undefined,
     });
   }

@@ -6,10 +6,9 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import pino from "pino";
 import { systemClock } from "../../src/base/clock.js";
 import { escapeControls } from "../../src/base/text.js";
-import { LogRing, textLine } from "../../src/config/logging.js";
+import { LogRing, loggerTo, textLine } from "../../src/config/logging.js";
 import type { NostrEvent, Tag } from "../../src/nostr/event.js";
 import { SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
@@ -83,10 +82,7 @@ export class OperatorServer {
       recentLog.add(line);
       this.#log += escapeControls(line);
     };
-    const logger = pino(
-      { level: live.current.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: "message" },
-      { write },
-    );
+    const logger = loggerTo(write, live.current.logLevel);
     this.#server = await startServer({
       live,
       logger,

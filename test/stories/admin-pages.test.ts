@@ -208,7 +208,11 @@ test("below a base path the pages, the login and the forms work the same", async
     assert.match(page, /action="\/grasp\/admin\/do\/ban"/);
     const form = /name="form" value="([^"]+)"/.exec(page)?.[1] ?? "";
     const fields = { form, back: "/admin/bans", type: "ip", target: "192.0.2.1" };
-    const done = await visitor.post("/grasp/admin/do/ban", fields);
+    const asked = await visitor.post("/grasp/admin/do/ban", fields);
+    assert.equal(asked.status, 200);
+    assert.match(await asked.text(), /Connections and requests from 192\.0\.2\.1 would be refused/);
+    assert.doesNotMatch(await visitor.page("/grasp/admin/bans"), /192\.0\.2\.1/, "nothing is done before the answer");
+    const done = await visitor.post("/grasp/admin/do/ban", { ...fields, sure: "yes" });
     assert.deepEqual([done.status, done.headers.get("location")], [303, "/grasp/admin/bans"]);
     assert.match(await visitor.page("/grasp/admin/bans"), /192\.0\.2\.1 is banned/);
   } finally {
@@ -375,12 +379,21 @@ test("a repository is shown, checked, tidied, un-hosted, restored and banned", a
   assert.match(await act("repos.delete"), /^bad: Not done: .* is deleted already/);
   assert.match(await act("repos.restore"), /^good: .* is served again/);
   assert.equal((await fetch(server.repositoryUrl(key, "tool"))).status, 200);
-  assert.match(
-    await operator.act("ban", { type: "repository", target: name, reason: "bad" }, "/admin/bans"),
-    /^good: /,
-  );
+  const form = await operator.formToken();
+  const fields = { type: "repository", target: name, reason: "bad", back: "/admin/bans", form };
+  const asked = await (await operator.post("ban", fields)).text();
+  assert.match(asked, /This would go: 1 stored event\./);
+  assert.match(asked, new RegExp(`<li><code>.*${name}.*</code></li>`), "the repository is named");
+  assert.match(asked, /can be brought back within \d+ days/);
+  assert.match(asked, /<a href="\/admin\/bans">No, go back<\/a>/);
+  assert.equal((await fetch(server.repositoryUrl(key, "tool"))).status, 200, "nothing is done before the answer");
+  assert.match(await operator.act("ban", fields, "/admin/bans"), /^good: /);
   assert.equal((await fetch(server.repositoryUrl(key, "tool"))).status, 404);
-  assert.match(await operator.act("unban", { type: "repository", target: name }, "/admin/bans"), /^good: /);
+  const lift = await (await operator.post("unban", fields)).text();
+  assert.match(lift, /things? it removed (?:is|are) kept[\s\S]*name="restore" value="yes" checked/);
+  const back = await operator.act("unban", { ...fields, restore: "yes" }, "/admin/bans");
+  assert.match(back, /^good: The ban of .* is lifted; \d+ events? and 1 repository came back/);
+  assert.equal((await fetch(server.repositoryUrl(key, "tool"))).status, 200);
   const partial = await operator.fetch("/admin/repository?name=npub1nonsense/x");
   assert.equal(partial.status, 404);
 });
@@ -392,6 +405,8 @@ test("keys, events, lists and kinds are kept out and let in again; wrong input i
   const refused = await client.publish(server.announcement(key, "x"));
   assert.match(String(refused[3]), /^blocked: this key/);
   assert.match(await operator.page(`/admin/decisions?subject=${npub}/x`), /author-blocked/);
+  const lately = await operator.page("/admin/decisions");
+  assert.match(lately, /Refused lately[\s\S]*<span class="tag bad">refuse<\/span>[\s\S]*author-blocked/);
   assert.match(await operator.act("unban", { type: "key", target: npub }, "/admin/bans"), /^good: /);
   const announcement = server.announcement(key, "x", nowSeconds() + 1);
   assert.equal((await client.publish(announcement))[2], true);

@@ -85,7 +85,7 @@ test("mirror of a key: shown until it is there, kept over a restart, followed, l
   const ended = await archive.verb("mirror", npubOf(key.pubkey), "--relay", hostRelay());
   assert.equal(ended.code, 0, ended.stdout + ended.stderr);
   assert.match(ended.stdout, new RegExp(`^${npubOf(key.pubkey)} added to the archive-whitelist\n`));
-  assert.ok(ended.stdout.includes(`${repository}: fetched\n1 of 1 repositories are here\n`), ended.stdout);
+  assert.ok(ended.stdout.includes(`${repository}: fetched\n1 of 1 repository is here\n`), ended.stdout);
   assert.ok(await isServed(archive, announcement));
   assert.equal(await tipAt(archive, key, "kept"), await tipAt(host, key, "kept"));
 
@@ -201,7 +201,7 @@ test("mirror says what is wrong: no relay, no such thing, data nobody has, a rel
     assert.equal(ended.code, 1, ended.stdout + ended.stderr);
     assert.match(ended.stdout, /failed: http:\/\/127\.0\.0\.1:1\/lost\.git: refused/);
     const unwaited = await archive.verb("mirror", npub, "--relay", relay.url, "--no-wait");
-    assert.match(unwaited.stdout, /0 of 1 repositories are here/);
+    assert.match(unwaited.stdout, /0 of 1 repository is here/);
   } finally {
     await relay.stop();
   }
@@ -221,7 +221,7 @@ test("when the disk budget for mirrors is used up nothing is fetched, and log, s
     const why = await small.verb("why", nameOf(key, "second"));
     assert.match(why.stdout, /the disk budget for mirrors is used up/);
     const status = await small.verb("status");
-    assert.match(status.stdout, /archive {4}1 mirrors, \S+ \w+ of 2 KiB used/);
+    assert.match(status.stdout, /archive {4}1 mirror, \S+ \w+ of 2 KiB used/);
     assert.match(small.log, /archive-full/);
     assert.equal(await statusOf(small, nameOf(key, "second")), "waiting", "it is announced and fetchable, empty");
     const listed = await small.git("ls-remote", small.repositoryUrl(key, "second"));

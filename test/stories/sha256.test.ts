@@ -289,7 +289,7 @@ describe("a SHA-256 repository on two servers", { timeout: 600_000 }, () => {
     const { folder } = first.server;
     const name = `${owner.npub}/both`;
     assert.match(await verb(folder, "repos", "show", name), /format +SHA-256/);
-    assert.match(await verb(folder, "repos", "gc", name), /1 repositories repacked/);
+    assert.match(await verb(folder, "repos", "gc", name), /1 repository repacked/);
     assert.match(await verb(folder, "repos", "fsck"), /0 unsound/);
     assert.equal(await formatOfClone(first, first.url(owner, "both"), two), "sha256");
     const backup = join(await fresh(), "backup");

@@ -32,7 +32,7 @@ test("after a short absence only the recent past is asked for, and what live mis
   assert.equal(await server.metric("ngit_sync_gap_events_total", { relay: relay.key }), 1);
   assert.equal(await server.metric("ngit_sync_events_total", { source: "reconnect" }), 1);
   await until("a warning sums it up", () =>
-    server.log.some((line) => line.code === "reconnect-summary" && line.level === 40),
+    server.log.some((line) => line.code === "reconnect-summary" && line.level === "warn"),
   );
 });
 
@@ -44,7 +44,7 @@ test("after a long absence everything is compared anew", async (t) => {
   await until("two dials failed", async () => ((await server.status()).relays[0]?.failures ?? 0) >= 2);
   await relay.listen();
   await until("the old event is here", () => hasAll(server, [old.id]));
-  assert.ok(server.log.some((line) => line.code === "stale-reset" && line.level === 30));
+  assert.ok(server.log.some((line) => line.code === "stale-reset" && line.level === "info"));
 });
 
 test("the daily comparison finds what live never brought, and says so as an error", async (t) => {
@@ -77,7 +77,7 @@ test("the daily comparison finds what live never brought, and says so as an erro
   await until("all three are here", () => hasAll(server, [silent.id, reply.id, deletion.id]));
   assert.equal(await server.store.has(regretted.id), false);
   await until("the round is summed up", () => server.log.some((line) => line.code === "daily-summary"));
-  assert.equal(server.log.find((line) => line.code === "daily-summary")?.level, 50);
+  assert.equal(server.log.find((line) => line.code === "daily-summary")?.level, "error");
   assert.equal(relay.connections, 1, "live stayed open");
 });
 
@@ -90,7 +90,7 @@ test("more live filters than allowed are made fewer and larger, and nothing is l
   for (const repository of repositories) await serveRepository(server.store, repository);
   await untilLive(server);
   await until("few filters", async () => ((await server.metric("ngit_sync_live_filters")) ?? 99) <= 12);
-  assert.ok(server.log.some((line) => line.code === "live-consolidated" && line.level === 30));
+  assert.ok(server.log.some((line) => line.code === "live-consolidated" && line.level === "info"));
   const issues = repositories.map((repository) => issueFor(visitor, repository, "live", { created_at: nowSeconds() }));
   for (const issue of issues) relay.publish(issue);
   await until("each repository's live event is here", () =>

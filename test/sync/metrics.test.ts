@@ -70,7 +70,7 @@ test("what the peer lacks is shown, warned about, and gone when it has it", asyn
   await until("one is missing there", async () => (await missing()) === 1);
   await clock.push(6_000);
   const isWarning = (line: LogLine): boolean =>
-    line.level === 40 && line.count === 1 && line.message === "the relay lacks events that are stored here";
+    line.level === "warn" && line.count === 1 && line.message === "the relay lacks events that are stored here";
   await until("a warning says so", () => second.log.some(isWarning));
   await put(first.store, issue);
   await clock.push(61 * 60_000);

@@ -133,8 +133,8 @@ test("what differs is told by copy and side, exit 1; held and refused events are
   const table = await here.verb("sync", "verify", name);
   assert.equal(table.code, 1);
   assert.match(table.stdout, /^COPY +WHAT +RESULT +MISSING HERE +MISSING THERE/);
-  assert.match(table.stdout, new RegExp(`${relay.url} +events +differs +1 +1 +1 wait here for git data`));
-  assert.match(table.stdout, /refs +differs +1 +0 +1 differ: extra/);
+  assert.match(table.stdout, new RegExp(`${relay.url} +events +differs +1 +1 +1 waits here for git data`));
+  assert.match(table.stdout, /refs +differs +1 +0 +1 differs: extra/);
   assert.equal(await client.ask("held", { ids: [held.id] }).then(({ events }) => events.length), 0);
 });
 

@@ -327,11 +327,11 @@ describe("threats to a private service", { timeout: 300_000 }, () => {
     });
     assert.equal(metrics.status, 200);
     assert.doesNotMatch(metrics.text, /topsecret|npub1/);
-    const loud = log.filter(({ level }) => level >= 30);
+    const loud = log.filter(({ level }) => !["trace", "debug"].includes(level));
     assert.ok(loud.length > 0);
     for (const line of loud) assert.doesNotMatch(JSON.stringify(line), /topsecret/);
     assert.ok(
-      log.some((line) => line.level === 20 && JSON.stringify(line).includes("topsecret")),
+      log.some((line) => line.level === "debug" && JSON.stringify(line).includes("topsecret")),
       "debug does",
     );
   });

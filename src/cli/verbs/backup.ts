@@ -9,7 +9,8 @@ import type { Checking } from "../../backup/check.js";
 import type { Manifest } from "../../backup/files.js";
 import type { Taken } from "../../backup/take.js";
 import { lockFile } from "../../base/data-lock.js";
-import { sizeText } from "../../base/text.js";
+import { sharedAbort } from "../../base/shared-abort.js";
+import { counted, sizeText } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
 import { serverKeyFile } from "../../config/server-key.js";
 import type { Outcome } from "../../operator/context.js";
@@ -17,7 +18,8 @@ import type { Snapshot } from "../../operator/snapshot.js";
 import { askServer } from "../../operator/socket.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { type Answer, acceptSettings, answering, sayAnswer, settingsOf, wholeNumberOption } from "../flags.js";
-import { mustHaveData, progressBar, underLock, withGit, withOfflineStore, withOperator } from "../operate.js";
+import { mustHaveData, underLock, withGit, withOfflineStore, withOperator } from "../operate.js";
+import { progressBar } from "../progress.js";
 import { lineText } from "../table.js";
 
 export const backup: Verb = (program, abilities) => {
@@ -62,7 +64,7 @@ async function expectingRefusals<T>(work: () => Promise<T>): Promise<T> {
 /** Git and a progress bar, for long work over a backup. It is ended by ending the process: nothing half looks whole. */
 async function checking<T>(abilities: Abilities, work: (checking: Checking) => Promise<T>): Promise<T> {
   const bar = progressBar(abilities);
-  const { signal } = new AbortController();
+  const { signal } = sharedAbort();
   try {
     return await withGit((git) => work({ git, progress: bar.report, signal }));
   } finally {
@@ -86,7 +88,9 @@ async function verify(abilities: Abilities, named: string): Promise<Answer> {
     if (damaged.length > 0) return damaged;
     const inside = manifest.repositories.map((path) => path.slice("git/".length));
     const { events, problems: found } = await checkContents(`${chosen}/relay`, `${chosen}/git`, inside, parts);
-    return events === manifest.events ? found : [...found, `${events} events instead of ${manifest.events}`];
+    return events === manifest.events
+      ? found
+      : [...found, `${counted(events, "event", "events")} instead of ${manifest.events}`];
   });
   if (problems.length > 0) {
     const lines = problems.map((problem) => `  ${lineText(problem)}`).join("\n");
@@ -120,7 +124,7 @@ async function factsOf(manifest: Manifest): Promise<Facts> {
 }
 
 const summary = ({ events, repositories, bytes, serverKey }: Facts): string =>
-  `${events} events, ${repositories} repositories, ${sizeText(bytes)}${serverKey ? "" : ", without the server's key"}`;
+  `${counted(events, "event", "events")}, ${counted(repositories, "repository", "repositories")}, ${sizeText(bytes)}${serverKey ? "" : ", without the server's key"}`;
 
 function take(abilities: Abilities, command: Command, collection: string): Promise<Answer> {
   const { config } = settingsOf(command, abilities);
@@ -245,11 +249,12 @@ export const compact: Verb = (program, abilities) => {
   answering(command, abilities, (config) =>
     withOfflineStore(abilities, config, async (store) => {
       const bytesBefore = store.stats.bytesOnDisk;
-      await store.compact();
+      const bar = progressBar(abilities);
+      await store.compact((written) => bar.report(written, bytesBefore, "compacting", "bytes")).finally(bar.done);
       const { events, bytesOnDisk: bytesAfter } = store.stats;
       return {
         json: { ok: true, events, bytesBefore, bytesAfter },
-        text: `${events} events; ${bytesBefore} bytes before, ${bytesAfter} after`,
+        text: `${counted(events, "event", "events")}; ${sizeText(bytesBefore)} before, ${sizeText(bytesAfter)} after`,
       };
     }),
   );

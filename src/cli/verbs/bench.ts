@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Measured } from "../../bench/measure.js";
 import type { Abilities, Verb } from "../abilities.js";
-import { progressBar, withGit } from "../operate.js";
+import { withGit } from "../operate.js";
+import { progressBar } from "../progress.js";
 import { tableText } from "../table.js";
 
 export const bench: Verb = (program, abilities) => {

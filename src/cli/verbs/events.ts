@@ -4,6 +4,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, open, rm, stat } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
+import { counted, sizeText } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
 import { rankOf, ranks } from "../../import/take-events.js";
 import { kinds, type NostrEvent, parseEvent } from "../../nostr/event.js";
@@ -11,8 +12,9 @@ import type { Outcome } from "../../operator/context.js";
 import type { ImportTally } from "../../operator/events.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { acceptSettings, answering, settingsOf } from "../flags.js";
-import { askRunning, operate, resultOf, startProgress, withOfflineStore, withOperator } from "../operate.js";
+import { askRunning, operate, resultOf, withOfflineStore, withOperator } from "../operate.js";
 import { addParameters, operatorVerb } from "../operator-verb.js";
+import { progressBar } from "../progress.js";
 
 export const events: Verb = (program, abilities) => {
   const parent = program.command("events").description("import, export, scan and delete events as JSONL");
@@ -22,7 +24,7 @@ export const events: Verb = (program, abilities) => {
     text: ({ events: count, bytes, byKind }) =>
       [
         ...Object.entries(byKind).map(([kind, number]) => `kind ${kind.padStart(5)}  ${number}`),
-        `${count} events, ${bytes} bytes`,
+        `${counted(count, "event", "events")}, ${sizeText(bytes)}`,
       ].join("\n"),
   });
   operatorVerb(parent, abilities, "events.delete", {
@@ -30,7 +32,9 @@ export const events: Verb = (program, abilities) => {
       if (filters.length === 0) throw new CommandFailure("say which events with --filter; '{}' means all of them", 2);
     },
     text: ({ matching, deleted }, { really }) =>
-      really ? `${deleted} events deleted` : `${matching} events match; add --yes to delete them`,
+      really
+        ? `${counted(deleted, "event", "events")} deleted`
+        : `${counted(matching, "event matches", "events match")}; add --yes to delete ${matching === 1 ? "it" : "them"}`,
   });
 };
 
@@ -66,7 +70,9 @@ function addExport(parent: Command, abilities: Abilities): void {
       const exported = await intoNew(output, (file) => write((text) => file.write(text)));
       const answer = { ok: true, exported, file: output };
       await abilities.terminal.out(
-        command.getOptionValue("json") ? `${JSON.stringify(answer)}\n` : `${exported} events written to ${output}\n`,
+        command.getOptionValue("json")
+          ? `${JSON.stringify(answer)}\n`
+          : `${counted(exported, "event", "events")} written to ${output}\n`,
       );
     });
 }
@@ -94,6 +100,12 @@ const maxKept = 50_000;
 const standsForGit = new Set<number>([kinds.announcement, kinds.state, kinds.pullRequest, kinds.pullRequestUpdate]);
 
 type Send = (events: readonly NostrEvent[]) => Promise<ImportTally>;
+/** Bytes read and events sent so far; `rest`: of those that were kept to the end. */
+type Heard = (far: {
+  readonly bytes: number;
+  readonly events: number;
+  readonly rest: { readonly done: number; readonly total: number } | undefined;
+}) => void;
 
 /**
  * Every line goes through intake (shape, id, signature, rules) like any other event, the running server's or one opened
@@ -109,10 +121,14 @@ function addImport(parent: Command, abilities: Abilities): void {
   answering(command, abilities, async (config) => {
     const path = command.args[0];
     const lines = path === undefined ? abilities.terminal.lines() : linesOf(path);
-    const progress = startProgress(abilities.terminal, abilities.clock, "import");
-    const tally = await throughTheDoor(abilities, config, (send) => importLines(lines, send, progress.add)).finally(
-      progress.done,
-    );
+    const fileBytes = path === undefined ? undefined : (await stat(path)).size;
+    const bar = progressBar(abilities);
+    const heard: Heard = ({ bytes, events, rest }) => {
+      if (rest !== undefined) bar.report(rest.done, rest.total, "announcements and states");
+      else if (fileBytes === undefined) bar.report(events, undefined, "import");
+      else bar.report(bytes, fileBytes, "import", "bytes");
+    };
+    const tally = await throughTheDoor(abilities, config, (send) => importLines(lines, send, heard)).finally(bar.done);
     return { json: { ok: true, ...tally }, text: textOf(tally) };
   });
 }
@@ -120,7 +136,7 @@ function addImport(parent: Command, abilities: Abilities): void {
 function textOf(tally: ImportTally): string {
   const refused = Object.values(tally.refused).reduce((sum, count) => sum + count, 0);
   const reasons = Object.entries(tally.refused).map(([code, count]) => `\n  ${code} ${count}`);
-  const waiting = tally.waiting > 0 ? `, ${tally.waiting} wait for their git data` : "";
+  const waiting = tally.waiting > 0 ? `, ${counted(tally.waiting, "waits for its", "wait for their")} git data` : "";
   return `${tally.stored} stored, ${tally.known} known already, ${refused} refused${waiting}${reasons.join("")}`;
 }
 
@@ -154,18 +170,19 @@ async function throughTheDoor<T>(abilities: Abilities, config: Config, work: (se
   );
 }
 
-async function importLines(
-  lines: AsyncIterable<string>,
-  send: Send,
-  sent: (count: number) => void,
-): Promise<ImportTally> {
+async function importLines(lines: AsyncIterable<string>, send: Send, heard: Heard): Promise<ImportTally> {
   const tally: ImportTally = { stored: 0, waiting: 0, known: 0, refused: {} };
   let batch: NostrEvent[] = [];
   let characters = 0;
+  let bytes = 0;
+  let sent = 0;
+  let rest: { done: number; readonly total: number } | undefined;
   const flush = async (): Promise<void> => {
     if (batch.length === 0) return;
     addTo(tally, await send(batch));
-    sent(batch.length);
+    sent += batch.length;
+    if (rest) rest.done += batch.length;
+    heard({ bytes, events: sent, rest });
     batch = [];
     characters = 0;
   };
@@ -176,13 +193,16 @@ async function importLines(
   };
   const kept: NostrEvent[] = [];
   const submitKept = async (): Promise<void> => {
+    rest = { done: 0, total: kept.length };
     for (const rank of ranks) {
       for (const event of kept) if (rankOf(event) === rank) await submit(event);
       await flush();
     }
     kept.length = 0;
+    rest = undefined;
   };
   for await (const line of lines) {
+    bytes += Buffer.byteLength(line) + 1;
     if (line.trim() === "") continue;
     const parsed = parseEvent(jsonOf(line));
     if (!parsed.ok) addTo(tally, { refused: { [parsed.code]: 1 } });

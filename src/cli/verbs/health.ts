@@ -8,7 +8,7 @@ import { mkdir, statfs } from "node:fs/promises";
 import { get } from "node:http";
 import { createServer } from "node:net";
 import { systemErrorSentence, thisMachine } from "../../base/system-error.js";
-import { sizeText, timeText } from "../../base/text.js";
+import { counted, sizeText, timeText } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
 import { type HostPort, hostPortText } from "../../config/value-kinds.js";
 import type { Status as Counts } from "../../operator/status.js";
@@ -103,23 +103,23 @@ function countLines({ counts, whyNoCounts }: Status): string[] {
     `uptime     ${server?.uptimeSeconds ?? 0} s`,
     `signatures ${server?.verification ?? "-"}${server?.verificationAdvice ? `: ${server.verificationAdvice}` : ""}`,
     `git        ${server?.gitVersion ?? "-"}`,
-    `events     ${store.events}, ${store.bytesOnDisk} bytes`,
+    `events     ${store.events}, ${sizeText(store.bytesOnDisk)}`,
     `repos      ${inStatus.join(", ")}; ${counts.partialStates} with a partial state`,
-    `archive    ${archive.repositories} mirrors, ${sizeText(archive.bytes)} of ${sizeText(archive.maxBytes)} used`,
-    `waiting    ${waiting.entries} events, ${waiting.bytes} bytes, ${counts.placeholders} unclaimed pushes`,
-    `rules      ${counts.bans} bans, ${counts.listEntries} list entries`,
-    `clients    ${server?.connections ?? 0} connections, ${server?.subscriptions ?? 0} subscriptions`,
+    `archive    ${counted(archive.repositories, "mirror", "mirrors")}, ${sizeText(archive.bytes)} of ${sizeText(archive.maxBytes)} used`,
+    `waiting    ${counted(waiting.entries, "event", "events")}, ${sizeText(waiting.bytes)}, ${counted(counts.placeholders, "unclaimed push", "unclaimed pushes")}`,
+    `rules      ${counted(counts.bans, "ban", "bans")}, ${counted(counts.listEntries, "list entry", "list entries")}`,
+    `clients    ${counted(server?.connections ?? 0, "connection", "connections")}, ${counted(server?.subscriptions ?? 0, "subscription", "subscriptions")}`,
   ];
 }
 
 function relayText(relay: RelayStatus): string {
   const next = relay.nextAttemptSeconds === null ? "" : `, next attempt in ${relay.nextAttemptSeconds} s`;
-  const items = `${relay.confirmedItems} of ${relay.wantedItems} items confirmed`;
+  const items = `${relay.confirmedItems} of ${counted(relay.wantedItems, "item", "items")} confirmed`;
   const { repositories, clean, oldest } = relay.compared;
   const since = oldest === null ? "" : `, the oldest at ${timeText(oldest)} UTC`;
-  const compared = `${clean} of ${repositories} repositories compared clean${since}`;
+  const compared = `${clean} of ${counted(repositories, "repository", "repositories")} compared clean${since}`;
   const step = relay.inStep ? "in step" : "not in step";
-  return `${relay.relay} ${relay.state}, ${relay.health}, ${step}${next}; ${items}, ${relay.liveFilters} live filters; ${compared}`;
+  return `${relay.relay} ${relay.state}, ${relay.health}, ${step}${next}; ${items}, ${counted(relay.liveFilters, "live filter", "live filters")}; ${compared}`;
 }
 
 function statusText(answer: Status): string {

@@ -2,11 +2,13 @@
 // each repository is, until all are there, nothing more happens, or nobody waits.
 
 import { setTimeout as delay } from "node:timers/promises";
+import { counted } from "../../base/text.js";
 import { refusalPrefixes } from "../../nostr/refusals.js";
 import type { MirrorLine, MirrorStanding, MirrorStarted } from "../../operator/mirror.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { acceptSettings, settingsOf, wholeNumberOption } from "../flags.js";
 import { askRunning, operate } from "../operate.js";
+import { type ProgressBar, progressBar } from "../progress.js";
 import { lineText } from "../table.js";
 
 const lookAgainMs = 500;
@@ -78,6 +80,7 @@ async function follow(
     // Not the clock's: its timers do not keep a process alive, and this is all there is to do.
     await delay(lookAgainMs);
     if (await report.lines(await show())) movedMs = clock.monotonicMs();
+    report.showProgress();
     if (report.hasTooMany && movedMs > startedMs && clock.monotonicMs() - startedMs > askAgainMs) {
       startedMs = clock.monotonicMs();
       await report.lines((await start()).repositories);
@@ -85,25 +88,37 @@ async function follow(
   }
 }
 
+const isSettled = ({ standing }: MirrorLine): boolean => standing === "there" || standing === "failed";
+
 /** Says each thing once, and again when it has changed. */
 class Report {
   readonly #known = new Map<string, MirrorLine>();
+  readonly #bar: ProgressBar;
 
   constructor(
     private readonly abilities: Abilities,
     private readonly asJson: boolean,
-  ) {}
+  ) {
+    this.#bar = progressBar(abilities);
+  }
 
   /** Nothing more is to be expected soon. */
   get isSettled(): boolean {
-    return [...this.#known.values()].every(({ standing }) => standing === "there" || standing === "failed");
+    return [...this.#known.values()].every(isSettled);
   }
 
   get hasTooMany(): boolean {
     return [...this.#known.values()].some(({ code }) => code && refusalPrefixes[code] === "rate-limited");
   }
 
+  /** How many are settled, below what was said. */
+  showProgress(): void {
+    const settled = [...this.#known.values()].filter(isSettled).length;
+    this.#bar.report(settled, this.#known.size, "repositories");
+  }
+
   async #say(fields: object, text: string): Promise<void> {
+    this.#bar.done();
     await this.abilities.terminal.out(`${this.asJson ? JSON.stringify(fields) : lineText(text)}\n`);
   }
 
@@ -111,8 +126,10 @@ class Report {
     await this.#say({ type: "list", list, entry, added }, `${entry} ${added ? "added to" : "is on"} the ${list}`);
     for (const { relay, taken, elsewhere, problem } of relays) {
       const parts = [
-        ...(taken === null ? [] : [`${taken} new events`]),
-        ...(elsewhere > 0 ? [`${elsewhere} announcements of other repositories`] : []),
+        ...(taken === null ? [] : [counted(taken, "new event", "new events")]),
+        ...(elsewhere > 0
+          ? [counted(elsewhere, "announcement of another repository", "announcements of other repositories")]
+          : []),
         ...(problem === "" ? [] : [problem]),
       ];
       await this.#say({ type: "relay", relay, taken, elsewhere, problem }, `${relay}: ${parts.join("; ")}`);
@@ -148,7 +165,7 @@ class Report {
     const text =
       all.length === 0
         ? `no repository ${list === "archive-grasp-services" ? "with a clone URL on" : "of"} ${entry} was found`
-        : `${there} of ${all.length} repositories are here${failed > 0 ? `, ${failed} failed` : ""}`;
+        : `${there} of ${counted(all.length, "repository is", "repositories are")} here${failed > 0 ? `, ${failed} failed` : ""}`;
     await this.#say({ type: "end", ok, ...counts }, text);
     if (!ok) throw new CommandFailure("", 1);
   }

@@ -1,8 +1,9 @@
 // Verbs that do one operation each (operator/operations.ts describes them) and how its answer looks on a terminal:
 // `lists`, `ban`, `unban`, `tokens`, `admin`, `purgatory`, `why`, `relays` and `sync`.
 
-import { counted, timeText } from "../../base/text.js";
+import { counted, sizeText, timeText } from "../../base/text.js";
 import type { BanPreview } from "../../operator/ban-targets.js";
+import { banSummary, comingBackWords, unbanSummary, unservedWords } from "../../operator/ban-words.js";
 import type { Unbanned } from "../../operator/bans.js";
 import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
 import type { RelayList, SyncedRelay } from "../../operator/relays.js";
@@ -66,28 +67,25 @@ export const unban: Verb = (program, abilities) => {
   });
 };
 
-function banText({ type, target, isBanned, events, waiting, ...rest }: BanPreview): string {
-  if (type === "ip") return `Connections and requests from ${target} would be refused from now on.`;
-  const { repositories, moreRepositories, graceDays } = rest;
-  const gone = [
-    `${counted(events, "stored event", "stored events")}`,
-    ...(waiting > 0 ? [counted(waiting, "waiting event", "waiting events")] : []),
-  ];
+function banText(preview: BanPreview): string {
+  if (preview.type === "ip") return lineText(banSummary(preview));
+  const { repositories, moreRepositories } = preview;
   return [
-    `${lineText(target)} would be banned${isBanned ? " (it is already)" : ""}. This would go: ${gone.join(" and ")}.`,
-    ...(repositories.length > 0 ? ["These repositories would not be served any more:"] : []),
-    ...repositories.map((name) => `  ${lineText(name)}`),
+    banSummary(preview),
+    ...(repositories.length > 0 ? [unservedWords] : []),
+    ...repositories.map((name) => `  ${name}`),
     ...(moreRepositories > 0 ? [`  and ${moreRepositories} more`] : []),
-    `\`holdfast unban --restore\` brings it back within ${counted(graceDays, "day", "days")}.`,
-  ].join("\n");
+    `${comingBackWords(preview)} The command is \`holdfast unban --restore\`.`,
+  ]
+    .map(lineText)
+    .join("\n");
 }
 
-function unbanText({ target, isBanned, restorable, graceDays }: BanPreview, restore: boolean): string {
-  const kept =
-    restorable === 0
-      ? "Nothing that it removed is kept."
-      : `${counted(restorable, "thing", "things")} it removed ${restorable === 1 ? "is" : "are"} kept for ${counted(graceDays, "day", "days")} after the ban and ${restore ? "would come back" : "would stay away (--restore brings them back)"}.`;
-  return `The ban of ${lineText(target)} would be lifted${isBanned ? "" : " (it is not banned now)"}. ${kept}`;
+function unbanText(preview: BanPreview, restore: boolean): string {
+  const { restorable } = preview;
+  const [they, them] = restorable === 1 ? ["It", "it"] : ["They", "them"];
+  const outcome = restore ? ` ${they} would come back.` : ` ${they} would stay away; --restore brings ${them} back.`;
+  return lineText(`${unbanSummary(preview)}${restorable === 0 ? "" : outcome}`);
 }
 
 function restoredLines(restored: Unbanned["restored"]): string[] {
@@ -159,7 +157,7 @@ export const why: Verb = (program, abilities) => {
 };
 
 function waitingText({ totals, waiting, more }: WaitingList): string {
-  const sum = `${totals.entries} events wait (${totals.bytes} bytes)`;
+  const sum = `${counted(totals.entries, "event waits", "events wait")} (${sizeText(totals.bytes)})`;
   if (waiting.length === 0) return sum;
   const head = ["KIND", "PHASE", "EXPIRES (UTC)", "FROM", "EVENT", "REPOSITORY", "WHY"];
   return `${tableText(head, waiting.map(cells), "")}\n${sum}${more ? "; not all are shown, raise --limit" : ""}`;
@@ -237,14 +235,17 @@ function verifiedText({ repository, relays, gitServers }: Verified): string {
   const events = relays.map(({ relay, standing, missingHere, missingThere, waitingHere, reason }) => {
     const counts = standing === "same" || standing === "differs";
     const numbers = counts ? [missingHere, missingThere].map(String) : ["-", "-"];
-    const waiting = waitingHere > 0 ? `${waitingHere} wait here for git data` : "";
+    const waiting = waitingHere > 0 ? `${counted(waitingHere, "waits", "wait")} here for git data` : "";
     return [relay, "events", standing, ...numbers, reason ?? waiting];
   });
   const refs = gitServers.map(({ url, standing, differences, differing, refs: count, reason }) => {
     const lacking = (side: "here" | "there"): string =>
       standing === "not compared" ? "-" : String(differences.filter((one) => one[side] === null).length);
     const names = differences.map(({ ref }) => ref.replace(/^refs\/(?:heads|tags)\//, ""));
-    const told = differing > 0 ? `${differing} differ: ${names.slice(0, 5).join(", ")}` : `${count} branches and tags`;
+    const told =
+      differing > 0
+        ? `${counted(differing, "differs", "differ")}: ${names.slice(0, 5).join(", ")}`
+        : counted(count, "branch or tag", "branches and tags");
     return [url, "refs", standing, lacking("here"), lacking("there"), reason ?? told];
   });
   const head = ["COPY", "WHAT", "RESULT", "MISSING HERE", "MISSING THERE", ""];

@@ -3,27 +3,19 @@
 
 import { Argument, type Command } from "commander";
 import type { Verb } from "../abilities.js";
-
-interface Place {
-  /** `events import`; empty for the program itself. */
-  readonly path: string;
-  readonly words: readonly string[];
-}
+import type { Completion, Place, Word } from "../completion-scripts.js";
 
 export const completion: Verb = (program, abilities) => {
   program
     .command("completion")
-    .description("print a completion script for a shell")
+    .description("print a completion script for a shell, with descriptions")
     .addArgument(new Argument("<shell>", "which shell").choices(["bash", "zsh", "fish"]))
     .option("--json", "the words by command, as JSON")
-    .action((shell: string, options: { json?: boolean }) => {
-      const places = placesOf(program);
-      if (options.json) {
-        return abilities.terminal.out(
-          `${JSON.stringify(Object.fromEntries(places.map(({ path, words }) => [path, words])))}\n`,
-        );
-      }
-      return abilities.terminal.out(shell === "fish" ? fishScript(places) : bashScript(places, shell === "zsh"));
+    .action(async (shell: "bash" | "zsh" | "fish", options: { json?: boolean }) => {
+      const { bashScript, fishScript, zshScript } = await import("../completion-scripts.js");
+      const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript };
+      const completion = await completionOf(program);
+      return abilities.terminal.out(options.json ? `${wordsAsJson(completion)}\n` : scripts[shell](completion));
     })
     .addHelpText(
       "after",
@@ -35,45 +27,41 @@ Examples:
     );
 };
 
-function placesOf(command: Command, path = ""): Place[] {
-  const commands = command.commands.map((child) => child.name());
-  const flags = command.options.flatMap((option) => (option.long ? [option.long] : []));
-  const choices = command.registeredArguments.flatMap((argument) => argument.argChoices ?? []);
-  const own: Place = { path, words: [...commands, ...choices, ...flags, "--help"] };
-  return [own, ...command.commands.flatMap((child) => placesOf(child, `${path} ${child.name()}`.trim()))];
+function wordsAsJson({ places, settings }: Completion): string {
+  const named = places.map(({ path, words, takesSettings }) => [
+    path,
+    [...words, ...(takesSettings ? settings : [])].map(({ word }) => word),
+  ]);
+  return JSON.stringify(Object.fromEntries(named));
 }
 
-function bashScript(places: readonly Place[], forZsh: boolean): string {
-  const cases = places.map(({ path, words }) => `    "${path}") words="${words.join(" ")}" ;;`);
-  const known = places.map(({ path }) => `"${path}"`).join("|");
-  return `${forZsh ? "autoload -U +X bashcompinit && bashcompinit\n" : ""}_holdfast() {
-  local path="" word words="" tried
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$word" in -*) continue ;; esac
-    tried="\${path:+$path }$word"
-    case "$tried" in ${known}) path="$tried" ;; esac
-  done
-  case "$path" in
-${cases.join("\n")}
-  esac
-  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
-}
-complete -o default -F _holdfast holdfast
-`;
-}
-
-function fishScript(places: readonly Place[]): string {
-  const lines = places.flatMap(({ path, words }) => {
-    const tests = path === "" ? "__fish_use_subcommand" : `__fish_seen_subcommand_from ${path.split(" ").at(-1)}`;
-    const flags = words.filter((word) => word.startsWith("--")).map((word) => `-l ${word.slice(2)}`);
-    const names = words.filter((word) => !word.startsWith("--"));
-    const head = `complete -c holdfast -n '${tests}'`;
-    return [
-      ...(names.length > 0 ? [`${head} -f -a '${names.join(" ")}'`] : []),
-      ...flags.map((flag) => `${head} ${flag}`),
-    ];
-  });
-  return `${lines.join("\n")}\n`;
+async function completionOf(program: Command): Promise<Completion> {
+  const [{ settingFlags }, { shortAbout }] = await Promise.all([
+    import("../flags.js"),
+    import("../completion-scripts.js"),
+  ]);
+  const wordOf = (word: string, about: string): Word => ({ word, about: shortAbout(about) });
+  const settings = new Map<string, Word>();
+  const placesOf = (command: Command, path: string): Place[] => {
+    const ofSettings = settingFlags(command);
+    for (const { long, description } of ofSettings) if (long) settings.set(long, wordOf(long, description));
+    const own: Place = {
+      path,
+      words: [
+        ...command.commands.map((child) => wordOf(child.name(), child.description())),
+        ...command.registeredArguments.flatMap(({ argChoices = [], description }) =>
+          argChoices.map((choice) => wordOf(choice, description)),
+        ),
+        ...command.options.flatMap((option) =>
+          option.long && !ofSettings.includes(option) ? [wordOf(option.long, option.description)] : [],
+        ),
+        wordOf("--help", "what this command does and takes"),
+      ],
+      takesSettings: ofSettings.length > 0,
+    };
+    return [own, ...command.commands.flatMap((child) => placesOf(child, `${path} ${child.name()}`.trim()))];
+  };
+  return { places: placesOf(program, ""), settings: [...settings.values()] };
 }
 
 export const version: Verb = (program, abilities) => {

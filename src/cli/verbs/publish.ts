@@ -217,10 +217,21 @@ async function say(
   const url = cloneUrlOf(place);
   const { owner: pubkey, identifier, server } = place;
   const naddr = naddrOf({ address: { kind: kinds.announcement, pubkey, identifier }, relays: [server.relay] }) ?? "";
-  const { announced, stated, pushed, refs } = published;
+  const { announced, stated, moved, pushed, refs } = published;
   if (command.getOptionValue("json")) {
     const key = { file: own.file, isNew: own.isNew, npub: npubOf(own.key.pubkey) };
-    const answer = { ok: true, key, url, naddr, remote, announced, stated, pushed, refs: Object.fromEntries(refs) };
+    const answer = {
+      ok: true,
+      key,
+      url,
+      naddr,
+      remote,
+      announced,
+      stated,
+      moved,
+      pushed,
+      refs: Object.fromEntries(refs),
+    };
     return terminal.out(`${JSON.stringify(answer)}\n`);
   }
   const text = pairsText([
@@ -228,13 +239,18 @@ async function say(
     ["author", npubOf(own.key.pubkey)],
     ["announced", announced ? "yes" : "already"],
     ["stated", stated ? statedText(refs) : "already"],
-    ["pushed", pushed.length > 0 ? pushed.map(shortRef).join(", ") : "nothing new"],
+    ["pushed", pushedText(published)],
     ["remote", remote],
     ["page", url],
     ["clone", `git clone ${url}`],
     ["naddr", naddr],
   ]);
   return terminal.out(`${text}\n`);
+}
+
+function pushedText({ moved, pushed }: Published): string {
+  if (pushed.length > 0) return pushed.map(shortRef).join(", ");
+  return moved.length > 0 ? `nothing: the server had the commits of ${moved.map(shortRef).join(", ")}` : "nothing new";
 }
 
 const shownRefs = 5;

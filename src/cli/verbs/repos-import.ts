@@ -5,6 +5,8 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
+import { sharedAbort } from "../../base/shared-abort.js";
+import { counted } from "../../base/text.js";
 import type { Config } from "../../config/config.js";
 import type { Imported } from "../../import/import-repositories.js";
 import type { EventSource, Rank } from "../../import/take-events.js";
@@ -14,7 +16,8 @@ import { relayNamed } from "../../operator/naming.js";
 import type { Store } from "../../store/port.js";
 import { type Abilities, CommandFailure } from "../abilities.js";
 import { answering } from "../flags.js";
-import { progressBar, withOfflineStore } from "../operate.js";
+import { withOfflineStore } from "../operate.js";
+import { progressBar } from "../progress.js";
 import { lineText, tableText } from "../table.js";
 import { jsonOf, linesOf } from "./events.js";
 
@@ -74,7 +77,7 @@ function fromRelay(url: RelayUrl, { clock, build }: Abilities, config: Config): 
     const settings = (): Config => config;
     // The operator named the relay: it may be anywhere.
     const dialer = new RelayDialer(clock, settings, () => "private", `holdfast/${build.version}`);
-    yield* pagesOf(url, filters[rank], dialer, new AbortController().signal);
+    yield* pagesOf(url, filters[rank], dialer, sharedAbort().signal);
   };
 }
 
@@ -108,7 +111,7 @@ async function run(
   const { importRepositories } = await import("../../import/import-repositories.js");
   const { OneOffFailure } = await import("../../sync/conversation.js");
   try {
-    const { signal } = new AbortController();
+    const { signal } = sharedAbort();
     return await importRepositories(house, { ...options, progress: bar.report, signal });
   } catch (error) {
     throw error instanceof OneOffFailure ? new CommandFailure(error.message) : error;
@@ -149,7 +152,7 @@ function reportText({ repositories, events }: Imported): string {
           ),
           "",
         ]),
-    `${count("ready")} ready, ${count("needs action")} need action, ${count("unknown")} unknown`,
+    `${count("ready")} ready, ${counted(count("needs action"), "needs action", "need action")}, ${count("unknown")} unknown`,
     lineText(`events: ${events.taken} taken, ${events.known} known already, ${total(events.refused)} refused`),
     ...refused,
   ].join("\n");

@@ -1,9 +1,14 @@
 // `holdfast repos list|show|fsck|gc|delete|restore|import`: the repositories of this server.
 
-import { sizeText, timeText } from "../../base/text.js";
+import { counted, sizeText, timeText } from "../../base/text.js";
 import { formatName } from "../../nostr/nip34.js";
-import { differenceText } from "../../operator/naming.js";
-import type { CheckResult, RepositoryDetails, RepositoryLines } from "../../operator/repositories.js";
+import { differenceText, growthSentences } from "../../operator/naming.js";
+import type {
+  CheckResult,
+  HousekeepingResult,
+  RepositoryDetails,
+  RepositoryLines,
+} from "../../operator/repositories.js";
 import type { Verb } from "../abilities.js";
 import { operatorVerb } from "../operator-verb.js";
 import { lineText, pairsText, tableText } from "../table.js";
@@ -20,12 +25,7 @@ export const repos: Verb = (program, abilities) => {
     failsOn: ({ unsound }) => unsound.length > 0,
   });
   operatorVerb(parent, abilities, "repos.gc", {
-    text: ({ done, busy, failed, bytesBefore, bytesAfter }) =>
-      [
-        `${done} repositories repacked; ${sizeText(bytesBefore)} before, ${sizeText(bytesAfter)} after`,
-        ...busy.map((name) => `busy, left alone: ${lineText(name)}`),
-        ...failed.map((name) => `failed, see the log: ${lineText(name)}`),
-      ].join("\n"),
+    text: tidiedText,
     failsOn: ({ failed }) => failed.length > 0,
   });
   operatorVerb(parent, abilities, "repos.delete", {
@@ -39,6 +39,16 @@ export const repos: Verb = (program, abilities) => {
   });
   addImport(parent, abilities);
 };
+
+function tidiedText(result: HousekeepingResult): string {
+  const { done, busy, failed, bytesBefore, bytesAfter } = result;
+  return [
+    `${counted(done, "repository", "repositories")} repacked; ${sizeText(bytesBefore)} before, ${sizeText(bytesAfter)} after`,
+    ...growthSentences(result).map((sentence) => `  ${sentence}`),
+    ...busy.map((name) => `busy, left alone: ${lineText(name)}`),
+    ...failed.map((name) => `failed, see the log: ${lineText(name)}`),
+  ].join("\n");
+}
 
 function checkText({ checked, unsound, strays }: CheckResult): string {
   const found = unsound.flatMap(({ repository, problems }) => [
@@ -75,16 +85,21 @@ function repositoryText(details: RepositoryDetails): string {
     ["announcement", details.announcement ?? "none served"],
     ["governing", details.governing ?? "none"],
     ["mark", mark ? `${mark.id} (${timeText(mark.created_at)} UTC)` : "none"],
-    ["partial", partial ? `${partial.missingRefs.length} refs missing: ${partial.missingRefs.join(" ")}` : "no"],
+    [
+      "partial",
+      partial
+        ? `${counted(partial.missingRefs.length, "ref", "refs")} missing: ${partial.missingRefs.join(" ")}`
+        : "no",
+    ],
     ...details.standings.map(({ npub, decides, because }): [string, string] => [
       decides ? "maintainer" : "not maintainer",
       `${npub} ${because}`,
     ]),
-    ["waiting", `${details.waitingEvents} events`],
+    ["waiting", counted(details.waitingEvents, "event", "events")],
     ["pushes", `${details.pushes}, ${sizeText(details.receivedBytes)} received`],
-    ["on disk", disk ? `${sizeText(disk.bytes)}, ${disk.refs} refs, HEAD ${disk.head}` : "nothing"],
+    ["on disk", disk ? `${sizeText(disk.bytes)}, ${counted(disk.refs, "ref", "refs")}, HEAD ${disk.head}` : "nothing"],
     ...largeFilesText(details),
-    ["unclaimed", disk ? `${disk.unclaimedPushes} pushes` : "-"],
+    ["unclaimed", disk ? counted(disk.unclaimedPushes, "push", "pushes") : "-"],
     ["refs", refsText(differences)],
     ...details.latestDecisions.map((record): [string, string] => [
       "decision",

@@ -29,7 +29,8 @@ export const serve: Verb = (program, abilities) => {
   command.addHelpText(
     "after",
     `
-Signals: SIGTERM and SIGINT stop within five seconds; SIGHUP reads the settings again.
+Signals: SIGTERM and SIGINT stop within five seconds; SIGHUP reads the settings again,
+or stops when the terminal was closed.
 
 Examples:
   holdfast serve

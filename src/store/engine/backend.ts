@@ -64,7 +64,7 @@ export interface Backend {
   copyTo(folder: string): { readonly begun: Promise<void>; readonly done: Promise<void> };
   /** Begins to forget the records of removals before that number. What stops it is left to the next time. */
   forgetRemovals(before: Sequence): void;
-  compact(): Promise<void>;
+  compact(progress?: (bytes: number) => void): Promise<void>;
   close(): Promise<void>;
 }
 

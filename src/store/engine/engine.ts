@@ -204,8 +204,8 @@ export class EngineStore extends Reading implements Store {
     return heldMs;
   }
 
-  compact(): Promise<void> {
-    return this.#writer.exclusively(() => this.backend.compact());
+  compact(progress?: (bytes: number) => void): Promise<void> {
+    return this.#writer.exclusively(() => this.backend.compact(progress));
   }
 
   close(): Promise<void> {

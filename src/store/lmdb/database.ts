@@ -116,6 +116,8 @@ async function syncToDisk(path: string): Promise<void> {
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
+const lookAtCopyMs = 200;
+
 /**
  * The files of an LMDB store: `events-<generation>.mdb`. Compaction writes the next generation beside the current one
  * and renames it when it is complete and on disk; whatever happens in between, the highest generation without `.part`
@@ -156,9 +158,11 @@ export class DatabaseFiles {
   }
 
   /** A copy without holes, opened, in place of the current file. Nothing may be written meanwhile. */
-  async compacted(current: Database): Promise<Database> {
+  async compacted(current: Database, progress?: (bytes: number) => void): Promise<Database> {
     const target = this.#path(this.#generation + 1);
-    await current.copyTo(`${target}.part`);
+    // LMDB writes in a thread of its own and tells nothing: the file does.
+    const looking = progress && setInterval(() => progress(sizeOf(`${target}.part`)), lookAtCopyMs);
+    await current.copyTo(`${target}.part`).finally(() => clearInterval(looking));
     await syncToDisk(`${target}.part`);
     await rename(`${target}.part`, target);
     await syncToDisk(this.#folder);

@@ -268,13 +268,13 @@ export class LmdbBackend implements Backend {
     return this.#options.files.copyInto(folder, this.#database);
   }
 
-  async compact(): Promise<void> {
+  async compact(progress?: (bytes: number) => void): Promise<void> {
     this.#isCompacting = true;
     try {
       await this.#forgetting;
       while (this.#indexRun) await this.#indexRun;
       const old = this.#database;
-      this.#database = await this.#options.files.compacted(old);
+      this.#database = await this.#options.files.compacted(old, progress);
       this.#scanned = this.#database.entriesBetween(scanStart, scanEnd);
       await this.#options.files.discard(old);
     } finally {

@@ -6,6 +6,7 @@
 // transactions, and the version after the last of them: a start that was cut short begins again, and what was done twice
 // is the same as done once. The copy is not made twice: what it would copy is no longer what it was.
 
+import { counted } from "../../base/text.js";
 import type { EngineStore } from "../engine/engine.js";
 import { type Entry, isListedByTagAndKind, kindsUnderAddress, ofKind, ofTagAndKind } from "../engine/row.js";
 import type { Store, TableName } from "../port.js";
@@ -48,7 +49,8 @@ export async function upgrade(from: number, parts: Upgrading): Promise<void> {
   const { database, backend, store, seed, nowSeconds, tell } = parts;
   if (metaNumber(database, copiedMeta) !== from) await copyFirst(from, parts);
   tell(`the store has format ${from}: bringing it to format ${formatVersion}`);
-  if (from < 2) tell(`${await listByTagAndKind(database, backend, seed)} events were listed anew`);
+  if (from < 2)
+    tell(`${counted(await listByTagAndKind(database, backend, seed), "event was", "events were")} listed anew`);
   if (from < 3) tell(`${await nameRepositoriesAlike(store, nowSeconds, tell)} rows of repositories were moved`);
   await database.write(() => {
     setMeta(database, "version", formatVersion);

@@ -1,6 +1,7 @@
 // What forms of the admin pages may do: the operations that have a sentence here, asked with the form's fields as the
 // table of operations (operator/operations.ts) describes them. Nothing else can be reached by a form.
 
+import { growthSentences } from "../../operator/naming.js";
 import type { OperationName } from "../../operator/operations.js";
 import { type Parameter, parametersOf } from "../../operator/parameters.js";
 import type { ResultOf } from "../../operator/run.js";
@@ -19,10 +20,10 @@ const sentences = {
     unsound.length === 0
       ? "Checked: the repository is sound."
       : `Checked: ${unsound.flatMap(({ problems }) => problems).join("; ")}.`,
-  "repos.gc": ({ done, bytesBefore, bytesAfter }) =>
-    done === 0
+  "repos.gc": (tidied) =>
+    tidied.done === 0
       ? "Not tidied: the repository is busy. Try again soon."
-      : `Tidied: ${bytes(bytesBefore)} before, ${bytes(bytesAfter)} now.`,
+      : `${[`Tidied: ${bytes(tidied.bytesBefore)} before, ${bytes(tidied.bytesAfter)} now`, ...growthSentences(tidied)].join(". ")}.`,
   "repos.delete": ({ repository, keptUntil }) =>
     keptUntil === null
       ? `${repository} is gone; it had no data.`
@@ -31,7 +32,8 @@ const sentences = {
     `${repository} is ${status} again${note === "" ? "" : `: ${note}`}.`,
   ban: ({ target, removedEvents }) =>
     `${target} is banned; ${counted(removedEvents, "event was", "events were")} removed.`,
-  unban: ({ target }) => `The ban of ${target} is lifted.`,
+  unban: ({ target, restored }) =>
+    `The ban of ${target} is lifted${restored ? `; ${counted(restored.events, "event", "events")} and ${counted(restored.repositories.length, "repository", "repositories")} came back` : ""}.`,
   "lists.add": ({ added, entry }) =>
     added ? `${entry} is on the list, in force now.` : `${entry} was on the list already.`,
   "lists.remove": ({ entry }) => `${entry} is off the list.`,

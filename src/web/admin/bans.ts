@@ -1,11 +1,14 @@
 // /admin/bans: what is kept out. Bans of keys, repositories, events and networks; white- and blacklists; kinds.
 
 import type { Document } from "../../http/routes.js";
+import type { BanPreview } from "../../operator/ban-targets.js";
+import { banSummary, comingBackWords, unbanSummary, unservedWords } from "../../operator/ban-words.js";
 import type { Banned } from "../../operator/bans.js";
 import type { ListedEntry } from "../../operator/lists.js";
 import type { ListName } from "../../operator/rules.js";
 import { foreign, type Html, html, time } from "../html.js";
-import { faint, quiet, section, stackTable, timeOr } from "../pieces.js";
+import { andMore, faint, quiet, section, stackTable, timeOr } from "../pieces.js";
+import type { Fields } from "./actions.js";
 import { actionForm, adminPage, choiceField, reasonColumn, textField, type View } from "./frame.js";
 
 export interface BansFacts {
@@ -36,7 +39,7 @@ export function bansPage(view: View, { bans, entries, refusedKinds }: BansFacts)
     main: html`${section(
       "bans",
       "Bans",
-    )`<p class="quiet">What is banned goes at once and does not come back, not even by sync. A blocked network's open connections are ended.</p>
+    )`<p class="quiet">What would go is shown first. What is banned goes at once and does not come back by sync; lifting the ban can bring it back for a while. A blocked network's open connections are ended.</p>
 ${bans.length === 0 ? quiet("Nothing is banned.") : banTable(view, bans)}
 ${actionForm(view, {
   operation: "ban",
@@ -67,6 +70,27 @@ ${actionForm(view, {
   fields: { taken: "no" },
   inputs: html`${textField("kind", "kind", "Kind", { placeholder: "1621", isRequired: true })}${textField("kind-reason", "reason", "Reason")}`,
 })}`}`,
+  });
+}
+
+/** Asked before anything is done: what would go, or could come back. `fields` are those of the form that was sent. */
+export function confirmPage(view: View, operation: "ban" | "unban", preview: BanPreview, fields: Fields): Document {
+  const isBan = operation === "ban";
+  const { repositories, moreRepositories, restorable, type } = preview;
+  const restore = html`<p><label><input type="checkbox" name="restore" value="yes" checked> Bring back what the ban removed</label></p>`;
+  return adminPage(view, "/bans", {
+    title: isBan ? "Ban?" : "Lift the ban?",
+    main: html`<p class="lead">${foreign(isBan ? banSummary(preview) : unbanSummary(preview), 500)}</p>
+${isBan && repositories.length > 0 && html`<p>${unservedWords}</p><ul>${repositories.map((name) => html`<li><code>${foreign(name, 200)}</code></li>`)}</ul>${andMore(repositories.length + moreRepositories, repositories.length)}`}
+${isBan && type !== "ip" && quiet(comingBackWords(preview))}
+${actionForm(view, {
+  operation,
+  label: isBan ? "Yes, ban" : "Yes, lift the ban",
+  isDangerous: isBan,
+  fields: { type: fields.type ?? "", target: fields.target ?? "", reason: fields.reason ?? "", sure: "yes" },
+  ...(!isBan && restorable > 0 && { inputs: restore }),
+})}
+<p><a href="${view.site.basePath}${view.here}">No, go back</a></p>`,
   });
 }
 

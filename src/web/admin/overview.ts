@@ -17,9 +17,11 @@ export interface OverviewFacts {
   readonly changes: readonly AuditRow[];
   /** Warnings and errors, newest last. */
   readonly trouble: readonly RecentLine[];
+  /** Pictures of the last day and month. */
+  readonly busy: Html;
 }
 
-export function overviewPage(view: View, { status, relays, changes, trouble }: OverviewFacts): Document {
+export function overviewPage(view: View, { status, relays, changes, trouble, busy }: OverviewFacts): Document {
   const { repositories, waiting, server, store } = status;
   const followed = relays.relays.filter(({ ignored }) => !ignored);
   const connected = followed.filter(({ state }) => state !== "disconnected" && state !== "connecting").length;
@@ -36,6 +38,7 @@ export function overviewPage(view: View, { status, relays, changes, trouble }: O
 <li><b>${count(server?.connections ?? 0)}</b> clients connected</li>
 </ul>
 ${section("looks", "Worth a look")`${worthALook(base, status, followed)}`}
+${busy}
 ${section("server", "Server")`<dl class="facts">
 <dt>Version</dt><dd>Holdfast ${server?.version ?? view.site.version}, git ${server?.gitVersion ?? "unknown"}, signatures ${server?.verification ?? "unknown"}</dd>
 <dt>Running since</dt><dd>${time(view.nowSeconds - (server?.uptimeSeconds ?? 0))}</dd>

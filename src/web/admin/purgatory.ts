@@ -66,12 +66,18 @@ const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${t
 const server = ({ url, at, answer }: AskedServer): Html =>
   html`<li>${tag(answer, answer === "ok" ? "good" : "warn")} ${foreign(url, 120)} <span class="quiet small">${time(at)}</span></li>`;
 
-export function decisionsPage(view: View, subject: string, outcome: Outcome<Explanation> | undefined): Document {
+export function decisionsPage(
+  view: View,
+  subject: string,
+  outcome: Outcome<Explanation> | undefined,
+  refused: readonly DecisionRecord[],
+): Document {
   return adminPage(view, "/decisions", {
     title: "Decisions",
     main: html`<p class="quiet">Why an event was taken, held or refused, or what was decided about a repository.</p>
 ${questionForm(view, "/decisions", textField("subject", "subject", "Event or repository", { placeholder: "event id, note, nevent, npub1…/identifier or naddr", value: subject, isRequired: true }), "Why?")}
-${outcome && (outcome.ok ? answer(view, outcome.result) : html`<p class="note" role="status">${outcome.message}.</p>`)}`,
+${outcome && (outcome.ok ? answer(view, outcome.result) : html`<p class="note" role="status">${outcome.message}.</p>`)}
+${!outcome && section("refused", "Refused lately")`${refused.length === 0 ? quiet("Nothing was refused lately.") : decisionTable(view, refused)}`}`,
   });
 }
 

@@ -11,12 +11,12 @@ import type { OperationName, ParametersOf } from "../../operator/operations.js";
 import { repositoryStatuses } from "../../operator/parameter-values.js";
 import type { ResultOf } from "../../operator/run.js";
 import type { OperatorApi } from "../../operator/running.js";
-import { html } from "../html.js";
+import { type Html, html } from "../html.js";
 import type { Site } from "../layout.js";
 import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "../page-limits.js";
 import { closeToOthers, formOf, logIn, loginPage, logOut, redirect, type Session, sessionIn } from "./access.js";
 import { actionNamed } from "./actions.js";
-import { bansPage } from "./bans.js";
+import { bansPage, confirmPage } from "./bans.js";
 import { adminPage, type View } from "./frame.js";
 import { isTrouble, LogStreams, logPage } from "./log.js";
 import { auditPage, overviewPage, relaysPage } from "./overview.js";
@@ -31,6 +31,8 @@ export interface AdminPagesParts {
   readonly log: LogRing;
   readonly rates: VisitorRates;
   readonly ownerQuotaBytes: () => number;
+  /** Pictures of the last day and month. */
+  readonly busy: () => Promise<Html>;
 }
 
 export interface AdminPages {
@@ -99,24 +101,35 @@ async function viewOf(parts: AdminPagesParts, site: Site, session: Session, requ
 const callerOf = ({ who }: Session): Caller => ({ who, via: "page" });
 
 async function act(
-  { api }: AdminPagesParts,
+  parts: AdminPagesParts,
   site: Site,
   session: Session,
   path: string,
   request: RouteRequest,
   response: ServerResponse,
 ): Promise<void> {
+  const { api } = parts;
   const form = await formOf(api, request, session);
   if (!form.ok) return sendDocument(request, response, loginPage(site, form.status, form.message));
   if (path === "/logout") return logOut(api, site, session, response);
   const action = path.startsWith("/do/") ? actionNamed(path.slice("/do/".length)) : undefined;
   if (!action) return sendPlain(response, 404, "there is no such action");
-  const { back = "/admin", ...fields } = form.fields;
+  const { back: asked = "/admin", sure: isSure, ...fields } = form.fields;
+  // Only to a page of ours: the field came with the request.
+  const back = /^\/admin(?:[/?][\w/?&=.%~+!*'():@-]*)?$/.test(asked) ? asked : "/admin";
+  const { operation } = action;
+  if ((operation === "ban" || operation === "unban") && isSure !== "yes") {
+    const would = await api.run("ban.preview", { type: fields.type, target: fields.target }, callerOf(session));
+    // What cannot be done is told by the operation itself.
+    if (would.ok && (operation === "ban" || would.result.isBanned || would.result.restorable > 0)) {
+      const view = { ...(await viewOf(parts, site, session, request)), here: back };
+      return sendDocument(request, response, confirmPage(view, operation, would.result, fields));
+    }
+  }
   const outcome = await api.run(action.operation, action.parameters(fields), callerOf(session));
   const text = outcome.ok ? action.said(outcome.result) : `Not done: ${outcome.message}.`;
   await session.links.notice(session.token, { isGood: outcome.ok, text });
-  // Only to a page of ours: the field came with the request.
-  redirect(response, site.basePath + (/^\/admin(?:[/?][\w/?&=.%~+!*'():@-]*)?$/.test(back) ? back : "/admin"));
+  redirect(response, site.basePath + back);
 }
 
 async function pageOf(
@@ -136,7 +149,7 @@ async function pageOf(
         await sure(ask, "audit.list", { limit: 5 }),
       ];
       const trouble = parts.log.after().filter(isTrouble).slice(-5);
-      return overviewPage(view, { status, relays, changes: audit.changes, trouble });
+      return overviewPage(view, { status, relays, changes: audit.changes, trouble, busy: await parts.busy() });
     }
     case "/purgatory": {
       const repository = asked("repository");
@@ -168,7 +181,9 @@ async function pageOf(
       return tokensPage(view, (await sure(ask, "tokens.list", {})).tokens);
     case "/decisions": {
       const subject = asked("subject");
-      return decisionsPage(view, subject, subject === "" ? undefined : await ask("why", { subject }));
+      if (subject !== "") return decisionsPage(view, subject, await ask("why", { subject }), []);
+      const { decisions } = await sure(ask, "decisions.refused", {});
+      return decisionsPage(view, subject, undefined, decisions);
     }
     case "/audit":
       return auditPage(view, (await sure(ask, "audit.list", { limit: 200 })).changes);
