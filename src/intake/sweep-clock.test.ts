@@ -34,6 +34,26 @@ test("a clock that jumps in the middle of a sweep ends no wait", async (context)
   assert.equal(await phaseOf("early"), "soft", "its half hour is over by the time that passed");
 });
 
+test("what comes after a clock went back in the middle of a sweep waits its own half hour", async (context) => {
+  const { room, enter, phaseOf } = await waiting(context);
+  await enter("early");
+  room.clock.advance(10_000);
+  room.clock.jumpWall(hourMs);
+  const { sweepExpired } = room.store;
+  context.mock.method(room.store, "sweepExpired", async (...args: Parameters<typeof sweepExpired>) => {
+    room.clock.jumpWall(-hourMs);
+    await enter("late");
+    return sweepExpired.apply(room.store, args);
+  });
+  await room.sweep();
+  context.mock.restoreAll();
+  assert.deepEqual([await phaseOf("early"), await phaseOf("late")], ["waiting", "waiting"]);
+  await room.advance(29 * 60);
+  assert.deepEqual([await phaseOf("early"), await phaseOf("late")], ["waiting", "waiting"]);
+  await room.advance(2 * 60);
+  assert.deepEqual([await phaseOf("early"), await phaseOf("late")], ["soft", "soft"]);
+});
+
 for (const [where, jumpMs] of [
   ["back", -hourMs],
   ["ahead", hourMs],

@@ -71,7 +71,7 @@ export class Sweep {
     for (const phase of ["waiting", "soft"] as const) {
       for await (const entry of dueEntries(this.parts.store, phase, now)) await this.#expire(entry, now);
     }
-    const placeholders = await this.#purgatory.placeholders.expire(now, this.#purgatory.isBusy);
+    const placeholders = await this.#purgatory.placeholders.expire(this.#noLaterThan(now), this.#purgatory.isBusy);
     if (placeholders > 0) this.parts.observer.placeholdersExpired?.(placeholders);
     await this.#removeAuditEvents(now - this.parts.live.current.auditEventExpirySecs);
     if (now - this.#choresAt < choresEverySeconds) return;
@@ -81,6 +81,11 @@ export class Sweep {
     // What lies under `/prs/` is kept while GRASP-06 is off.
     if (this.parts.contributorRules) await this.#purgatory.contributors.sweep();
     await this.#forgetRemembered(now);
+  }
+
+  /** A clock that went back since this turn began has given what came meanwhile times from before it. */
+  #noLaterThan(now: number): number {
+    return Math.min(now, unixSeconds(this.parts.clock));
   }
 
   /** A wall clock that jumps must not end every wait, nor stretch it by a year. */
@@ -113,6 +118,7 @@ export class Sweep {
   async #expire(entry: WaitingEntry, now: number): Promise<void> {
     const { store, live, observer } = this.parts;
     const { isBusy } = this.#purgatory;
+    if (entry.expires > this.#noLaterThan(now)) return;
     if (placesOf(entry).some(isBusy) || !this.#purgatory.mayExpire(entry)) return;
     const expiry = asItsTagsSay(entry, expiryOf(entry, now, live.current), now, live.current.auditEventExpirySecs);
     // Asked again in its turn: a push may have begun while it waited for it, and must find what it was decided by.
